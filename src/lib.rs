@@ -1,1 +1,7 @@
-//! nstance
+//! A declarative planner for fleets of cloud VMs, in the order the data flows.
+
+pub mod address;
+pub mod clock;
+pub mod config;
+pub mod diagnostic;
+pub mod provider;

@@ -1,0 +1,478 @@
+//! The typed configuration: one model, whatever language it was written in.
+//!
+//! In: nothing (data only; `decode` fills it, `check` judges it). Out: [`Config`], which every
+//! later stage reads. May not: hold anything that the configuration doesn't say.
+//!
+//! Field for field it is `specs/nstance.md`; defaults that the specification gives are applied
+//! here, so that no later stage needs to know them. Args, vars and file templates stay [`Node`]s.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::node::Node;
+use super::source::{Span, Spanned};
+use crate::address::GroupName;
+
+/// A map in the order written, each entry with its key's place.
+pub type Named<T> = indexmap::IndexMap<Arc<str>, Spanned<T>>;
+
+/// One configuration: one shard of a cluster.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// `cluster`
+    pub cluster: Cluster,
+    /// `shard`
+    pub shard: Shard,
+    /// `load_balancers`
+    pub load_balancers: Named<LoadBalancer>,
+    /// `images`
+    pub images: Named<Image>,
+    /// `certificates`: names only; their content is the server's business.
+    pub certificates: Named<()>,
+    /// Top-level `vars`, overridden by `--var`.
+    pub vars: Option<Node>,
+    /// `defaults`
+    pub defaults: Defaults,
+    /// `templates`
+    pub templates: Named<Template>,
+    /// `groups`, nested or flat, in the order written.
+    pub groups: Vec<Group>,
+    /// `destroy_budget`
+    pub destroy_budget: DestroyBudget,
+    /// `strict`: warnings about unset vars are errors.
+    pub strict: bool,
+}
+
+impl Config {
+    /// The group of that name.
+    pub fn group(&self, name: &GroupName) -> Option<&Group> {
+        self.groups.iter().find(|group| group.name == *name)
+    }
+}
+
+/// `cluster`
+#[derive(Debug, Clone)]
+pub struct Cluster {
+    /// `id`
+    pub id: Spanned<Arc<str>>,
+    /// `slug`, by default the id.
+    pub slug: Arc<str>,
+    /// `fqdn`, by default empty.
+    pub fqdn: Arc<str>,
+}
+
+/// `shard`
+#[derive(Debug, Clone)]
+pub struct Shard {
+    /// `id`
+    pub id: Spanned<Arc<str>>,
+    /// `infra`
+    pub infra: Infra,
+    /// `subnet_pools`: pool → subnet ids, in order of preference.
+    pub subnet_pools: Named<Vec<Spanned<Arc<str>>>>,
+    /// `dynamic_subnet_pools`: names of pools.
+    pub dynamic_subnet_pools: Vec<Spanned<Arc<str>>>,
+    /// `advertise`
+    pub advertise: Advertise,
+    /// `request_timeout`, default 30 s: how long one call to the cloud may take.
+    pub request_timeout: Duration,
+    /// `create_rate_limit`, default none: the least time between two creates.
+    pub create_rate_limit: Duration,
+    /// `default_drain_timeout`, default 5 min.
+    pub default_drain_timeout: Duration,
+    /// `image_refresh_interval`, default 6 h.
+    pub image_refresh_interval: Duration,
+    /// `expiry`
+    pub expiry: Expiry,
+}
+
+/// `shard.infra`
+#[derive(Debug, Clone)]
+pub struct Infra {
+    /// `provider`
+    pub provider: Spanned<ProviderKind>,
+    /// `region`
+    pub region: Spanned<Arc<str>>,
+    /// `zone`
+    pub zone: Spanned<Arc<str>>,
+    /// `options`, an object if given: each provider reads its own.
+    pub options: Option<Node>,
+}
+
+/// The providers whose rules are known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum ProviderKind {
+    /// `aws`: EC2.
+    Aws,
+    /// `gcp`: Compute Engine.
+    Gcp,
+    /// `sim` (also `mock`, `tmux`): the embedded cloud.
+    Sim,
+    /// `proxmox`: known by name; there is no client for it.
+    Proxmox,
+    /// `yandex`: known by name; there is no client for it.
+    Yandex,
+}
+
+impl ProviderKind {
+    /// The name in configurations.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Aws => "aws",
+            Self::Gcp => "gcp",
+            Self::Sim => "sim",
+            Self::Proxmox => "proxmox",
+            Self::Yandex => "yandex",
+        }
+    }
+}
+
+/// `shard.advertise`; what isn't set is empty.
+#[derive(Debug, Clone, Default)]
+pub struct Advertise {
+    /// `health_addr`
+    pub health_addr: Arc<str>,
+    /// `election_addr`
+    pub election_addr: Arc<str>,
+    /// `registration_addr`
+    pub registration_addr: Arc<str>,
+    /// `operator_addr`
+    pub operator_addr: Arc<str>,
+    /// `agent_addr`
+    pub agent_addr: Arc<str>,
+}
+
+/// `shard.expiry`: instances older than these are planned for replacement.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Expiry {
+    /// `eligible_age`: may be replaced.
+    pub eligible_age: Option<Duration>,
+    /// `forced_age`: must be replaced.
+    pub forced_age: Option<Duration>,
+    /// `ondemand_age`: for instances made on demand.
+    pub ondemand_age: Option<Duration>,
+}
+
+/// One of `load_balancers`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum LoadBalancer {
+    /// `{provider: aws, target_group_arns}`
+    Aws {
+        /// Not empty.
+        target_group_arns: Vec<Arc<str>>,
+    },
+    /// `{provider: gcp, instance_group_name}`
+    Gcp {
+        /// Not empty.
+        instance_group_name: Arc<str>,
+    },
+    /// `{provider: sim}`
+    Sim,
+}
+
+/// One of `images`.
+#[derive(Debug, Clone)]
+pub struct Image {
+    /// `provider`
+    pub provider: Spanned<ProviderKind>,
+    /// `filters`, passed to the provider as they are.
+    pub filters: Vec<ImageFilter>,
+    /// `owners`
+    pub owners: Vec<Arc<str>>,
+    /// `family` (GCP, ours)
+    pub family: Option<Arc<str>>,
+    /// `project` (GCP, ours)
+    pub project: Option<Arc<str>>,
+    /// `sort`, default creation-date.
+    pub sort: ImageSort,
+    /// `order`, default desc.
+    pub order: ImageOrder,
+    /// `fallback`
+    pub fallback: Option<Arc<str>>,
+    /// `on_newer`, default replace.
+    pub on_newer: OnNewer,
+}
+
+/// One filter of an image look-up.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ImageFilter {
+    /// `name`
+    pub name: Arc<str>,
+    /// `values`: one of them must match.
+    pub values: Vec<Arc<str>>,
+}
+
+/// What images are sorted by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ImageSort {
+    /// `creation-date`
+    CreationDate,
+    /// `name`
+    Name,
+}
+
+/// Which end of the sorted images is taken first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ImageOrder {
+    /// `asc`
+    Ascending,
+    /// `desc`
+    Descending,
+}
+
+/// What a newer image does to instances that exist.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OnNewer {
+    /// They are replaced.
+    Replace,
+    /// They keep what they have.
+    NewOnly,
+}
+
+/// `defaults`
+#[derive(Debug, Clone, Default)]
+pub struct Defaults {
+    /// `args`, an object.
+    pub args: Option<Node>,
+    /// `vars`, an object.
+    pub vars: Option<Node>,
+    /// `userdata`
+    pub userdata: Option<Userdata>,
+}
+
+/// What templates and groups share.
+#[derive(Debug, Clone, Default)]
+pub struct Common {
+    /// `kind`: three lower-case letters.
+    pub kind: Option<Spanned<Arc<str>>>,
+    /// `arch`
+    pub arch: Option<Spanned<Arch>>,
+    /// `instance_type`
+    pub instance_type: Option<Spanned<Arc<str>>>,
+    /// `subnet_pool`
+    pub subnet_pool: Option<Spanned<Arc<str>>>,
+    /// `size`
+    pub size: Option<Spanned<u32>>,
+    /// `args`, an object.
+    pub args: Option<Node>,
+    /// `vars`, an object.
+    pub vars: Option<Node>,
+    /// `files`
+    pub files: Named<File>,
+    /// `userdata`
+    pub userdata: Option<Userdata>,
+    /// `lifecycle`
+    pub lifecycle: Lifecycle,
+    /// `labels`: name → value.
+    pub labels: Named<Arc<str>>,
+    /// `protect`: deletions need `--allow-delete`.
+    pub protect: Option<Spanned<bool>>,
+    /// `update`: how replacements roll out. Only the built-in policy exists so far, so the block
+    /// is checked and carries nothing.
+    pub update: Option<Span>,
+}
+
+/// `amd64` or `arm64`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Arch {
+    /// `amd64`
+    Amd64,
+    /// `arm64`
+    Arm64,
+}
+
+impl Arch {
+    /// The name in configurations.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Amd64 => "amd64",
+            Self::Arm64 => "arm64",
+        }
+    }
+}
+
+/// One of `templates`.
+#[derive(Debug, Clone, Default)]
+pub struct Template {
+    /// What groups have too.
+    pub common: Common,
+    /// `moved_from`
+    pub moved_from: Option<Spanned<GroupName>>,
+}
+
+/// One of `groups`.
+#[derive(Debug, Clone)]
+pub struct Group {
+    /// `tenant/group`
+    pub name: GroupName,
+    /// Where the group's key was written.
+    pub span: Span,
+    /// `template`
+    pub template: Option<Spanned<Arc<str>>>,
+    /// What templates have too.
+    pub common: Common,
+    /// `drain_timeout`
+    pub drain_timeout: Option<Duration>,
+    /// `load_balancers`: names.
+    pub load_balancers: Vec<Spanned<Arc<str>>>,
+    /// `zones`, in the order listed; empty: all in `shard.infra.zone`.
+    pub zones: Vec<Spanned<Arc<str>>>,
+    /// `overrides`: slot → what differs there (ours: a layer above the group).
+    pub overrides: indexmap::IndexMap<u32, Spanned<SlotOverride>>,
+    /// `moved_from`: the group's former name.
+    pub moved_from: Option<Spanned<GroupName>>,
+}
+
+/// One of a group's `overrides`.
+#[derive(Debug, Clone, Default)]
+pub struct SlotOverride {
+    /// `instance_type`
+    pub instance_type: Option<Spanned<Arc<str>>>,
+    /// `subnet_pool`
+    pub subnet_pool: Option<Spanned<Arc<str>>>,
+    /// `args`, an object.
+    pub args: Option<Node>,
+    /// `vars`, an object.
+    pub vars: Option<Node>,
+}
+
+/// `lifecycle`
+#[derive(Debug, Clone, Default)]
+pub struct Lifecycle {
+    /// `prevent_destroy`
+    pub prevent_destroy: Option<Spanned<bool>>,
+    /// `ignore_changes`: paths of an instance, or `size`.
+    pub ignore_changes: Vec<Spanned<Arc<str>>>,
+    /// `replace_on`: paths that force a new instance.
+    pub replace_on: Vec<Spanned<Arc<str>>>,
+}
+
+/// A source of userdata.
+#[derive(Debug, Clone)]
+pub struct Userdata {
+    /// The whole value's place.
+    pub span: Span,
+    /// `source`, as written; `None`: inline.
+    pub source: Option<UserdataSource>,
+    /// `encoding` of the source, as written; `None`: plain.
+    pub encoding: Option<Encoding>,
+    /// `content`: the text, or the URL.
+    pub content: Spanned<Arc<str>>,
+    /// `compress`, default auto.
+    pub compress: Compress,
+}
+
+/// Where userdata comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum UserdataSource {
+    /// `inline`
+    Inline,
+    /// `url`: `https://`, `http://` or `file:` relative to the configuration.
+    Url,
+}
+
+/// How a userdata source is encoded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Encoding {
+    /// `plain`
+    Plain,
+    /// `base64`
+    Base64,
+    /// `gzip`, with a URL only.
+    Gzip,
+    /// `base64+gzip`
+    Base64Gzip,
+}
+
+/// Whether userdata is gzipped when sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Compress {
+    /// `auto`: where it would not fit otherwise.
+    #[default]
+    Auto,
+    /// `always`
+    Always,
+    /// `never`
+    Never,
+}
+
+/// One of `files`.
+#[derive(Debug, Clone)]
+pub struct File {
+    /// `kind` and what it needs.
+    pub content: FileContent,
+    /// `deliver`
+    pub deliver: Deliver,
+}
+
+/// What a file is made of.
+#[derive(Debug, Clone)]
+pub enum FileContent {
+    /// `env`: names (shell identifiers) and string values, in the order written.
+    Env(Node),
+    /// `json`: an object.
+    Json(Node),
+    /// `string`
+    String(Spanned<Arc<str>>),
+    /// `secret`: its source.
+    Secret(Spanned<Arc<str>>),
+    /// `storage`: its source, a Go template.
+    Storage(Spanned<Arc<str>>),
+    /// `certificate`
+    Certificate {
+        /// `template`: a name in `certificates`, a Go template.
+        template: Spanned<Arc<str>>,
+        /// `key`, a Go template.
+        key: Option<Spanned<Arc<str>>>,
+    },
+}
+
+impl FileContent {
+    /// The name in configurations.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Env(_) => "env",
+            Self::Json(_) => "json",
+            Self::String(_) => "string",
+            Self::Secret(_) => "secret",
+            Self::Storage(_) => "storage",
+            Self::Certificate { .. } => "certificate",
+        }
+    }
+}
+
+/// How a file gets to its instance.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Deliver {
+    /// `export`: written under `.nstance/files/ADDRESS/` when applied.
+    #[default]
+    Export,
+    /// `userdata`: a cloud-config `write_files` entry.
+    Userdata {
+        /// `path`, default `/opt/nstance-agent/NAME`.
+        path: Arc<str>,
+        /// `permissions`
+        permissions: Option<Arc<str>>,
+        /// `owner`
+        owner: Option<Arc<str>>,
+    },
+}
+
+/// `destroy_budget`: how many deletions a plan may hold before apply wants to hear
+/// `--allow-delete`: more than both of these.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DestroyBudget {
+    /// `count`
+    pub count: u32,
+    /// `percent` of the recorded instances.
+    pub percent: u32,
+}
+
+impl Default for DestroyBudget {
+    fn default() -> Self {
+        Self {
+            count: 10,
+            percent: 10,
+        }
+    }
+}

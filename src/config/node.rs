@@ -1,0 +1,99 @@
+//! The document tree that every configuration language is read into.
+//!
+//! In: what a reader (`jsonc`, later `hcl` and `yaml`) found. Out: [`Node`]s, each with its span,
+//! for `decode` to turn into the typed model; args, vars and file templates stay nodes to the end.
+//! May not: know the schema.
+
+use std::sync::Arc;
+
+use serde_json::Number;
+
+use super::source::Span;
+
+/// A value of a document and where it stands.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Node {
+    /// Where it was written, quotes and brackets included.
+    pub span: Span,
+    /// What it is.
+    pub value: NodeValue,
+}
+
+/// What a [`Node`] is.
+#[derive(Debug, Clone, PartialEq)]
+pub enum NodeValue {
+    /// `null`
+    Null,
+    /// `true`, `false`
+    Bool(bool),
+    /// Whole numbers are integers where they fit (i64, u64), everything else a double.
+    Number(Number),
+    /// A string, its escapes resolved.
+    String(Arc<str>),
+    /// A list.
+    Array(Vec<Node>),
+    /// An object, in the order written; keys are unique.
+    Object(Vec<Entry>),
+}
+
+/// One key of an object.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Entry {
+    /// The key, its escapes resolved.
+    pub key: Arc<str>,
+    /// Where the key was written, quotes included.
+    pub key_span: Span,
+    /// Its value.
+    pub value: Node,
+}
+
+impl Node {
+    /// The JSON word for what this is: `a string`, `an object`, …
+    pub fn type_name(&self) -> &'static str {
+        match self.value {
+            NodeValue::Null => "null",
+            NodeValue::Bool(_) => "a boolean",
+            NodeValue::Number(_) => "a number",
+            NodeValue::String(_) => "a string",
+            NodeValue::Array(_) => "an array",
+            NodeValue::Object(_) => "an object",
+        }
+    }
+
+    /// The value of a key, if this is an object that has it.
+    pub fn get(&self, key: &str) -> Option<&Node> {
+        match &self.value {
+            NodeValue::Object(entries) => entries
+                .iter()
+                .find(|entry| &*entry.key == key)
+                .map(|entry| &entry.value),
+            _ => None,
+        }
+    }
+
+    /// The string, if this is one.
+    pub fn as_str(&self) -> Option<&str> {
+        match &self.value {
+            NodeValue::String(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// The same value without its spans.
+    pub fn to_json(&self) -> serde_json::Value {
+        use serde_json::Value;
+        match &self.value {
+            NodeValue::Null => Value::Null,
+            NodeValue::Bool(value) => Value::Bool(*value),
+            NodeValue::Number(value) => Value::Number(value.clone()),
+            NodeValue::String(value) => Value::String(value.to_string()),
+            NodeValue::Array(items) => Value::Array(items.iter().map(Node::to_json).collect()),
+            NodeValue::Object(entries) => Value::Object(
+                entries
+                    .iter()
+                    .map(|entry| (entry.key.to_string(), entry.value.to_json()))
+                    .collect(),
+            ),
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! Where configuration text comes from, and how a place in it is named.
+//!
+//! In: the text of configuration files. Out: [`Span`]s that every later stage carries along, and
+//! the line and column of any of them. May not: parse anything, or read the file system.
+
+use std::sync::Arc;
+
+/// One file of a configuration; an index into its [`SourceMap`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct SourceId(pub u32);
+
+/// A range of bytes in one source file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Span {
+    /// The file.
+    pub source: SourceId,
+    /// The first byte.
+    pub start: u32,
+    /// The byte after the last.
+    pub end: u32,
+}
+
+impl Span {
+    /// The bytes `start..end` of `source`.
+    pub fn new(source: SourceId, start: usize, end: usize) -> Self {
+        Self {
+            source,
+            start: start as u32,
+            end: end as u32,
+        }
+    }
+}
+
+/// A value and where it was written.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Spanned<T> {
+    /// The value.
+    pub value: T,
+    /// Where it was written.
+    pub span: Span,
+}
+
+impl<T> Spanned<T> {
+    /// `value`, written at `span`.
+    pub fn new(value: T, span: Span) -> Self {
+        Self { value, span }
+    }
+}
+
+impl<T> std::ops::Deref for Spanned<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.value
+    }
+}
+
+/// A place as people and editors name it; lines and columns count from 1, columns in characters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Position {
+    /// The line, from 1.
+    pub line: usize,
+    /// The column, in characters, from 1.
+    pub column: usize,
+    /// The offset in bytes, from 0.
+    pub byte: usize,
+}
+
+/// One file: its name as shown to people, and its text.
+#[derive(Debug)]
+pub struct Source {
+    /// The path as the user gave it.
+    pub name: String,
+    /// The whole text.
+    pub text: Arc<str>,
+    line_starts: Vec<u32>,
+}
+
+impl Source {
+    fn new(name: String, text: Arc<str>) -> Self {
+        let line_starts = std::iter::once(0)
+            .chain(
+                text.bytes()
+                    .enumerate()
+                    .filter(|(_, b)| *b == b'\n')
+                    .map(|(i, _)| i as u32 + 1),
+            )
+            .collect();
+        Self {
+            name,
+            text,
+            line_starts,
+        }
+    }
+
+    /// Line and column of a byte offset; offsets past the end mean the end.
+    pub fn position(&self, byte: usize) -> Position {
+        let mut byte = byte.min(self.text.len());
+        while !self.text.is_char_boundary(byte) {
+            byte -= 1;
+        }
+        let line = self
+            .line_starts
+            .partition_point(|start| *start as usize <= byte);
+        let start = self.line_starts[line - 1] as usize;
+        Position {
+            line,
+            column: self.text[start..byte].chars().count() + 1,
+            byte,
+        }
+    }
+}
+
+/// All files of one configuration.
+#[derive(Debug, Default)]
+pub struct SourceMap {
+    sources: Vec<Source>,
+}
+
+impl SourceMap {
+    /// Adds a file; `name` is how messages call it.
+    pub fn add(&mut self, name: impl Into<String>, text: impl Into<Arc<str>>) -> SourceId {
+        self.sources.push(Source::new(name.into(), text.into()));
+        SourceId(self.sources.len() as u32 - 1)
+    }
+
+    /// The file behind an id of this map.
+    pub fn get(&self, id: SourceId) -> &Source {
+        &self.sources[id.0 as usize]
+    }
+
+    /// Every file, in the order added.
+    pub fn iter(&self) -> impl Iterator<Item = (SourceId, &Source)> {
+        self.sources
+            .iter()
+            .enumerate()
+            .map(|(i, s)| (SourceId(i as u32), s))
+    }
+
+    /// The text a span covers.
+    pub fn text(&self, span: Span) -> &str {
+        let source = self.get(span.source);
+        source
+            .text
+            .get(span.start as usize..span.end as usize)
+            .unwrap_or("")
+    }
+
+    /// Where a span starts and ends.
+    pub fn range(&self, span: Span) -> (Position, Position) {
+        let source = self.get(span.source);
+        (
+            source.position(span.start as usize),
+            source.position(span.end as usize),
+        )
+    }
+
+    /// `file:line:column` of a span's start.
+    pub fn place(&self, span: Span) -> String {
+        let (start, _) = self.range(span);
+        format!(
+            "{}:{}:{}",
+            self.get(span.source).name,
+            start.line,
+            start.column
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn positions_count_characters_from_one() {
+        let mut map = SourceMap::default();
+        let id = map.add("a.jsonc", "é{\n  \"x\": 1\n}\n");
+        let source = map.get(id);
+        for (byte, line, column) in [
+            (0, 1, 1),
+            (1, 1, 1),
+            (2, 1, 2),
+            (4, 2, 1),
+            (6, 2, 3),
+            (99, 4, 1),
+        ] {
+            let position = source.position(byte);
+            assert_eq!(
+                (position.line, position.column),
+                (line, column),
+                "byte {byte}"
+            );
+        }
+    }
+}

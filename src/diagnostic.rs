@@ -1,0 +1,217 @@
+//! What is wrong, where, and what would be right.
+//!
+//! In: findings of every stage. Out: [`Diagnostic`]s, collected in one [`Diagnostics`], so that
+//! one run shows everything that is wrong. May not: print (that is `report`).
+
+use crate::config::source::Span;
+
+/// How bad a finding is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Severity {
+    /// Nothing is done.
+    Error,
+    /// Worth knowing; the work goes on.
+    Warning,
+}
+
+/// A place in the configuration with a word on what is there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Label {
+    /// The place.
+    pub span: Span,
+    /// What is there; may be empty.
+    pub text: String,
+}
+
+/// One finding.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Diagnostic {
+    /// How bad it is.
+    pub severity: Severity,
+    /// One sentence without a full stop: what is wrong.
+    pub summary: String,
+    /// More, where a sentence is not enough.
+    pub detail: Option<String>,
+    /// What it is about: `tenant/group` or `tenant/group/slot`.
+    pub address: Option<String>,
+    /// The place, if it has one.
+    pub label: Option<Label>,
+    /// Other places that belong to it, such as a first definition.
+    pub related: Vec<Label>,
+    /// What to do; one sentence each.
+    pub hints: Vec<String>,
+}
+
+impl Diagnostic {
+    /// An error that says `summary`.
+    pub fn error(summary: impl Into<String>) -> Self {
+        Self::new(Severity::Error, summary.into())
+    }
+
+    /// A warning that says `summary`.
+    pub fn warning(summary: impl Into<String>) -> Self {
+        Self::new(Severity::Warning, summary.into())
+    }
+
+    fn new(severity: Severity, summary: String) -> Self {
+        Self {
+            severity,
+            summary,
+            detail: None,
+            address: None,
+            label: None,
+            related: Vec::new(),
+            hints: Vec::new(),
+        }
+    }
+
+    /// The place, with a word on what is there.
+    #[must_use]
+    pub fn at(mut self, span: Span, text: impl Into<String>) -> Self {
+        self.label = Some(Label {
+            span,
+            text: text.into(),
+        });
+        self
+    }
+
+    /// Another place that belongs to it.
+    #[must_use]
+    pub fn related(mut self, span: Span, text: impl Into<String>) -> Self {
+        self.related.push(Label {
+            span,
+            text: text.into(),
+        });
+        self
+    }
+
+    /// What to do about it.
+    #[must_use]
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hints.push(hint.into());
+        self
+    }
+
+    /// More than a sentence.
+    #[must_use]
+    pub fn detail(mut self, detail: impl Into<String>) -> Self {
+        self.detail = Some(detail.into());
+        self
+    }
+
+    /// What it is about.
+    #[must_use]
+    pub fn about(mut self, address: impl ToString) -> Self {
+        self.address = Some(address.to_string());
+        self
+    }
+}
+
+/// Findings in the order they were made.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Diagnostics(Vec<Diagnostic>);
+
+impl Diagnostics {
+    /// Adds a finding, unless the very same was made before.
+    pub fn push(&mut self, diagnostic: Diagnostic) {
+        if !self.0.contains(&diagnostic) {
+            self.0.push(diagnostic);
+        }
+    }
+
+    /// Adds all of another's.
+    pub fn extend(&mut self, other: impl IntoIterator<Item = Diagnostic>) {
+        for diagnostic in other {
+            self.push(diagnostic);
+        }
+    }
+
+    /// Whether any is an error.
+    pub fn has_errors(&self) -> bool {
+        self.0
+            .iter()
+            .any(|diagnostic| diagnostic.severity == Severity::Error)
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Each in turn.
+    pub fn iter(&self) -> std::slice::Iter<'_, Diagnostic> {
+        self.0.iter()
+    }
+
+    /// Each in turn, to change.
+    pub fn iter_mut(&mut self) -> std::slice::IterMut<'_, Diagnostic> {
+        self.0.iter_mut()
+    }
+}
+
+impl IntoIterator for Diagnostics {
+    type Item = Diagnostic;
+    type IntoIter = std::vec::IntoIter<Diagnostic>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.0.into_iter()
+    }
+}
+
+impl<'a> IntoIterator for &'a Diagnostics {
+    type Item = &'a Diagnostic;
+    type IntoIter = std::slice::Iter<'a, Diagnostic>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.0.iter()
+    }
+}
+
+impl From<Diagnostic> for Diagnostics {
+    fn from(diagnostic: Diagnostic) -> Self {
+        Self(vec![diagnostic])
+    }
+}
+
+/// The known name nearest to a mistyped one, if any is near enough to be meant.
+pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let folded = name.to_lowercase();
+    let allowed = (name.chars().count() / 3).max(1) + 1;
+    known
+        .into_iter()
+        .map(|candidate| {
+            (
+                strsim::osa_distance(&folded, &candidate.to_lowercase()),
+                candidate,
+            )
+        })
+        .filter(|(distance, candidate)| {
+            *distance <= allowed && *distance < candidate.chars().count().max(2)
+        })
+        .min()
+        .map(|(_, candidate)| candidate)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nearest_finds_slips_and_refuses_strangers() {
+        let known = ["templates", "groups", "images", "SubnetId"];
+        for (name, expected) in [
+            ("template", Some("templates")),
+            ("grups", Some("groups")),
+            ("subnet_id", Some("SubnetId")),
+            ("frobnicate", None),
+            ("x", None),
+        ] {
+            assert_eq!(nearest(name, known), expected, "{name}");
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! What each provider's rules have in common, and the way to them.
+//!
+//! In: args as written, paths of a spec. Out: findings, effects, tags. May not: ask a cloud.
+
+use std::collections::BTreeMap;
+
+use crate::config::model::ProviderKind;
+use crate::config::node::Node;
+use crate::diagnostic::Diagnostics;
+
+use super::{aws, gcp, sim};
+
+/// What it takes to change an attribute of an instance that exists.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Effect {
+    /// Changed while it runs.
+    InPlace,
+    /// Changed while it is stopped; it is started again.
+    Restart,
+    /// Only a new instance can have it.
+    Replace,
+}
+
+/// Who an instance is; what its managed tags say.
+#[derive(Debug, Clone, Copy)]
+pub struct Ownership<'a> {
+    /// `cluster.id`
+    pub cluster: &'a str,
+    /// `shard.id`
+    pub shard: &'a str,
+    /// The tenant.
+    pub tenant: &'a str,
+    /// The group, without its tenant.
+    pub group: &'a str,
+    /// The template, or empty.
+    pub template: &'a str,
+    /// The kind.
+    pub kind: &'a str,
+    /// The slot.
+    pub slot: u32,
+    /// Our id.
+    pub instance_id: &'a str,
+    /// The first 32 hex digits of the spec's digest.
+    pub spec: &'a str,
+}
+
+/// The rules of one provider.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rules {
+    kind: ProviderKind,
+}
+
+impl Rules {
+    /// The rules of `kind`. Providers that are known by name only get the embedded cloud's, which
+    /// forbid least.
+    pub fn of(kind: ProviderKind) -> Self {
+        Self { kind }
+    }
+
+    /// Whose rules they are.
+    pub fn kind(self) -> ProviderKind {
+        self.kind
+    }
+
+    /// `aws_instance`, `google_compute_instance`, `sim_instance`.
+    pub fn resource_type(self) -> &'static str {
+        match self.kind {
+            ProviderKind::Aws => "aws_instance",
+            ProviderKind::Gcp => "google_compute_instance",
+            ProviderKind::Sim | ProviderKind::Proxmox | ProviderKind::Yandex => "sim_instance",
+        }
+    }
+
+    /// Finds what may not be written in one layer's args: forbidden members, unknown ones, wrong
+    /// shapes. Strings may still be templates.
+    pub fn check_args(self, args: &Node, findings: &mut Diagnostics) {
+        match self.kind {
+            ProviderKind::Aws => aws::rules::check_args(args, findings),
+            ProviderKind::Gcp => gcp::rules::check_args(args, findings),
+            ProviderKind::Sim | ProviderKind::Proxmox | ProviderKind::Yandex => {
+                sim::rules::check_args(args, findings);
+            }
+        }
+    }
+
+    /// What it takes to change the attribute at `path` (`instance_type`, `tags.X`,
+    /// `args.SecurityGroupIds`, `userdata`, …).
+    pub fn effect(self, path: &str) -> Effect {
+        match self.kind {
+            ProviderKind::Aws => aws::rules::effect(path),
+            ProviderKind::Gcp => gcp::rules::effect(path),
+            ProviderKind::Sim | ProviderKind::Proxmox | ProviderKind::Yandex => {
+                sim::rules::effect(path)
+            }
+        }
+    }
+
+    /// The most bytes userdata may have, before any encoding.
+    pub fn userdata_limit(self) -> Option<usize> {
+        match self.kind {
+            ProviderKind::Aws => Some(16_384),
+            ProviderKind::Gcp => Some(262_144),
+            ProviderKind::Sim | ProviderKind::Proxmox | ProviderKind::Yandex => None,
+        }
+    }
+
+    /// A subnet is full when it has no more free addresses than this.
+    pub fn reserved_addresses(self) -> u32 {
+        match self.kind {
+            ProviderKind::Aws => 10,
+            _ => 0,
+        }
+    }
+
+    /// The tags or labels that mark an instance as ours, its `Name` among them.
+    pub fn managed_tags(self, who: &Ownership<'_>) -> BTreeMap<String, String> {
+        match self.kind {
+            ProviderKind::Gcp => gcp::rules::managed_labels(who),
+            _ => aws::rules::managed_tags(who),
+        }
+    }
+
+    /// Whether a tag is one that only we may set (`Name` isn't).
+    pub fn is_managed_tag(self, key: &str) -> bool {
+        match self.kind {
+            ProviderKind::Gcp => key.starts_with("nstance-"),
+            _ => key.starts_with("nstance:"),
+        }
+    }
+
+    /// The user's tags in rendered args: `TagSpecifications` of instances, or `Labels`.
+    pub fn user_tags(
+        self,
+        args: &serde_json::Map<String, serde_json::Value>,
+    ) -> BTreeMap<String, String> {
+        match self.kind {
+            ProviderKind::Gcp => gcp::rules::user_labels(args),
+            _ => aws::rules::user_tags(args),
+        }
+    }
+
+    /// A key or value as the provider can hold it: GCP labels are lower case with hyphens.
+    pub fn sanitise_tag(self, text: &str) -> String {
+        match self.kind {
+            ProviderKind::Gcp => gcp::rules::sanitise_label(text),
+            _ => text.to_owned(),
+        }
+    }
+
+    /// The tag that holds a fact of [`Ownership`], by its short name (`instance-id`, `slot`, …).
+    pub fn tag_key(self, short: &str) -> String {
+        match self.kind {
+            ProviderKind::Gcp => format!("nstance-{short}"),
+            _ => format!("nstance:{short}"),
+        }
+    }
+}
