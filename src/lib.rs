@@ -4,4 +4,5 @@ pub mod address;
 pub mod clock;
 pub mod config;
 pub mod diagnostic;
+pub mod merge;
 pub mod provider;

@@ -1,0 +1,225 @@
+//! A group with all its layers merged.
+//!
+//! In: a [`Config`] and one of its groups. Out: [`MergedGroup`], and one more for each slot with
+//! an override. May not: render templates; strings are still as written.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use indexmap::IndexMap;
+
+use super::Layer;
+use super::deep::{Merged, merge};
+use crate::address::GroupName;
+use crate::config::model::{
+    Arch, Common, Config, File, Group, SlotOverride, Template, Userdata,
+};
+use crate::config::source::{Span, Spanned};
+
+/// The kind that is assumed where none is needed.
+const DEFAULT_KIND: &str = "ins";
+
+/// One group, every layer applied.
+#[derive(Debug, Clone)]
+pub struct MergedGroup<'a> {
+    /// `tenant/group`
+    pub name: GroupName,
+    /// Where the group was written.
+    pub span: Span,
+    /// The template's name, if it has one.
+    pub template: Option<Arc<str>>,
+    /// The prefix of its instances' ids.
+    pub kind: Arc<str>,
+    /// The architecture.
+    pub arch: Arch,
+    /// The instance type; empty where a provider needs none and none is given.
+    pub instance_type: Arc<str>,
+    /// The subnet pool.
+    pub subnet_pool: Option<Spanned<Arc<str>>>,
+    /// How many instances there should be.
+    pub size: u32,
+    /// Args, an object.
+    pub args: Option<Merged>,
+    /// Vars, an object.
+    pub vars: Option<Merged>,
+    /// Files by name, each with the layer that set it.
+    pub files: IndexMap<Arc<str>, (Layer, &'a Spanned<File>)>,
+    /// Userdata and the layer that set it.
+    pub userdata: Option<(Layer, &'a Userdata)>,
+    /// Labels by name.
+    pub labels: BTreeMap<Arc<str>, Arc<str>>,
+    /// `lifecycle.ignore_changes` of template and group.
+    pub ignore_changes: Vec<Arc<str>>,
+    /// `lifecycle.replace_on` of template and group.
+    pub replace_on: Vec<Arc<str>>,
+    /// Where `lifecycle.prevent_destroy` was set, if it is.
+    pub prevent_destroy: Option<Span>,
+    /// `protect`
+    pub protect: bool,
+    /// How long connections may drain before an instance is deleted.
+    pub drain_timeout: Duration,
+    /// The zones its slots are spread over, at least one.
+    pub zones: Vec<Arc<str>>,
+    /// Names of load balancers.
+    pub load_balancers: Vec<Spanned<Arc<str>>>,
+    /// Slots that differ, by number.
+    pub overrides: BTreeMap<u32, MergedSlot>,
+}
+
+/// What an override changes in a slot.
+#[derive(Debug, Clone)]
+pub struct MergedSlot {
+    /// The instance type.
+    pub instance_type: Arc<str>,
+    /// The subnet pool.
+    pub subnet_pool: Option<Spanned<Arc<str>>>,
+    /// Args, an object.
+    pub args: Option<Merged>,
+    /// Vars, an object.
+    pub vars: Option<Merged>,
+}
+
+impl MergedGroup<'_> {
+    /// The zone of a slot that is still to be filled: slots go round the zones in order.
+    pub fn zone_of(&self, slot: u32) -> &Arc<str> {
+        &self.zones[slot as usize % self.zones.len()]
+    }
+
+    /// Whether `lifecycle.ignore_changes` names the size.
+    pub fn ignores_size(&self) -> bool {
+        self.ignore_changes.iter().any(|path| &**path == "size")
+    }
+}
+
+/// Merges the layers of one group.
+pub fn merge_group<'a>(config: &'a Config, group: &'a Group) -> MergedGroup<'a> {
+    let template = group
+        .template
+        .as_ref()
+        .and_then(|name| config.templates.get(&name.value))
+        .map(|template| &template.value);
+    let low = template.map(|template| &template.common);
+    let high = &group.common;
+    let mut files: IndexMap<_, _> = IndexMap::new();
+    for (layer, common) in both(low, high) {
+        for (name, file) in &common.files {
+            files.insert(Arc::clone(name), (layer, file));
+        }
+    }
+    let either = |get: fn(&Common) -> &Option<Spanned<Arc<str>>>| {
+        get(high).clone().or_else(|| low.and_then(|common| get(common).clone()))
+    };
+    let text = |value: Option<Spanned<Arc<str>>>| value.map(|value| value.value);
+    let instance_type =
+        text(either(|common| &common.instance_type)).unwrap_or_else(|| Arc::from(""));
+    let subnet_pool = either(|common| &common.subnet_pool);
+    let all_lists = |get: fn(&Common) -> &Vec<Spanned<Arc<str>>>| {
+        both(low, high).flat_map(|(_, c)| get(c)).map(|path| Arc::clone(&path.value)).collect()
+    };
+    let setting = |get: fn(&Common) -> &Option<Spanned<bool>>| {
+        get(high).as_ref().or_else(|| low.and_then(|common| get(common).as_ref()))
+    };
+    let zones = if group.zones.is_empty() {
+        vec![Arc::clone(&config.shard.infra.zone.value)]
+    } else {
+        group.zones.iter().map(|zone| Arc::clone(&zone.value)).collect()
+    };
+    MergedGroup {
+        name: group.name.clone(),
+        span: group.span,
+        template: group.template.as_ref().map(|name| Arc::clone(&name.value)),
+        kind: text(either(|common| &common.kind)).unwrap_or_else(|| DEFAULT_KIND.into()),
+        arch: high
+            .arch
+            .as_ref()
+            .or_else(|| low.and_then(|common| common.arch.as_ref()))
+            .map_or(Arch::Amd64, |arch| arch.value),
+        size: high
+            .size
+            .as_ref()
+            .or_else(|| low.and_then(|common| common.size.as_ref()))
+            .map_or(1, |size| size.value),
+        args: merge_args(config, template, group, None),
+        vars: merge_vars(config, template, group, None),
+        files,
+        userdata: high
+            .userdata
+            .as_ref()
+            .map(|userdata| (Layer::Group, userdata))
+            .or_else(|| low.and_then(|c| c.userdata.as_ref()).map(|u| (Layer::Template, u)))
+            .or_else(|| config.defaults.userdata.as_ref().map(|u| (Layer::Defaults, u))),
+        labels: both(low, high)
+            .flat_map(|(_, common)| &common.labels)
+            .map(|(name, value)| (Arc::clone(name), Arc::clone(&value.value)))
+            .collect(),
+        ignore_changes: all_lists(|common| &common.lifecycle.ignore_changes),
+        replace_on: all_lists(|common| &common.lifecycle.replace_on),
+        prevent_destroy: setting(|common| &common.lifecycle.prevent_destroy)
+            .and_then(|set| set.value.then_some(set.span)),
+        protect: setting(|common| &common.protect).is_some_and(|set| set.value),
+        drain_timeout: group.drain_timeout.unwrap_or(config.shard.default_drain_timeout),
+        zones,
+        load_balancers: group.load_balancers.clone(),
+        overrides: group
+            .overrides
+            .iter()
+            .map(|(slot, change)| {
+                let merged = MergedSlot {
+                    instance_type: text(change.instance_type.clone())
+                        .unwrap_or_else(|| Arc::clone(&instance_type)),
+                    subnet_pool: change.subnet_pool.clone().or_else(|| subnet_pool.clone()),
+                    args: merge_args(config, template, group, Some(change)),
+                    vars: merge_vars(config, template, group, Some(change)),
+                };
+                (*slot, merged)
+            })
+            .collect(),
+        instance_type,
+        subnet_pool,
+    }
+}
+
+fn both<'a>(
+    low: Option<&'a Common>,
+    high: &'a Common,
+) -> impl Iterator<Item = (Layer, &'a Common)> {
+    low.map(|common| (Layer::Template, common)).into_iter().chain([(Layer::Group, high)])
+}
+
+fn merge_args(
+    config: &Config,
+    template: Option<&Template>,
+    group: &Group,
+    slot: Option<&SlotOverride>,
+) -> Option<Merged> {
+    merge(
+        [
+            (Layer::Defaults, config.defaults.args.as_ref()),
+            (Layer::Template, template.and_then(|template| template.common.args.as_ref())),
+            (Layer::Group, group.common.args.as_ref()),
+            (Layer::Slot, slot.and_then(|slot| slot.args.as_ref())),
+        ]
+        .into_iter()
+        .filter_map(|(layer, node)| Some((layer, node?))),
+    )
+}
+
+fn merge_vars(
+    config: &Config,
+    template: Option<&Template>,
+    group: &Group,
+    slot: Option<&SlotOverride>,
+) -> Option<Merged> {
+    merge(
+        [
+            (Layer::Vars, config.vars.as_ref()),
+            (Layer::Defaults, config.defaults.vars.as_ref()),
+            (Layer::Template, template.and_then(|template| template.common.vars.as_ref())),
+            (Layer::Group, group.common.vars.as_ref()),
+            (Layer::Slot, slot.and_then(|slot| slot.vars.as_ref())),
+        ]
+        .into_iter()
+        .filter_map(|(layer, node)| Some((layer, node?))),
+    )
+}

@@ -1,0 +1,228 @@
+//! Nstance's two hashes of a group's merged configuration, before rendering.
+//!
+//! In: a [`MergedGroup`]. Out: `sha256:` and hex. May not: render.
+//!
+//! *infra* covers what takes a new instance, *runtime* what is pushed to one that exists. Both are
+//! over the JSON that Go's `encoding/json` writes after reading the configuration, where every
+//! number is a float64, keys are sorted and `<`, `>`, `&` are escaped.
+
+use std::fmt::Write as _;
+
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+
+use super::deep::Merged;
+use super::group::{MergedGroup, MergedSlot};
+use crate::config::model::{Encoding, File, FileContent, UserdataSource};
+use crate::config::node::Node;
+
+/// The two hashes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Hashes {
+    /// Over args, instance type, subnet pool, userdata, kind and arch.
+    pub infra: String,
+    /// Over vars and files.
+    pub runtime: String,
+}
+
+/// Both hashes of a group, or of one of its slots that has an override.
+pub fn hashes(group: &MergedGroup<'_>, slot: Option<&MergedSlot>) -> Hashes {
+    let args = slot.map_or(group.args.as_ref(), |slot| slot.args.as_ref());
+    let vars = slot.map_or(group.vars.as_ref(), |slot| slot.vars.as_ref());
+    let instance_type = slot.map_or(&group.instance_type, |slot| &slot.instance_type);
+    let pool = slot.map_or(group.subnet_pool.as_ref(), |slot| slot.subnet_pool.as_ref());
+
+    let mut infra = String::from("{\"args\":");
+    write_object(&mut infra, args);
+    write_field(&mut infra, "instance_type", instance_type);
+    write_field(&mut infra, "subnet_pool", pool.map_or("", |pool| &pool.value));
+    if let Some((_, userdata)) = &group.userdata {
+        infra.push_str(",\"userdata\":{");
+        let source = userdata.source.map_or("", |source| match source {
+            UserdataSource::Inline => "inline",
+            UserdataSource::Url => "url",
+        });
+        let encoding = userdata.encoding.map_or("", |encoding| match encoding {
+            Encoding::Plain => "plain",
+            Encoding::Base64 => "base64",
+            Encoding::Gzip => "gzip",
+            Encoding::Base64Gzip => "base64+gzip",
+        });
+        write_present(&mut infra, &[("source", source), ("encoding", encoding)]);
+        write_field(&mut infra, "content", &userdata.content.value);
+        infra.push('}');
+    }
+    write_field(&mut infra, "kind", &group.kind);
+    write_field(&mut infra, "arch", group.arch.as_str());
+    infra.push('}');
+
+    let mut runtime = String::from("{\"vars\":");
+    write_object(&mut runtime, vars);
+    runtime.push_str(",\"files\":{");
+    let mut names: Vec<_> = group.files.iter().collect();
+    names.sort_by_key(|(name, _)| *name);
+    for (index, (name, (_, file))) in names.into_iter().enumerate() {
+        if index > 0 {
+            runtime.push(',');
+        }
+        write_string(&mut runtime, name);
+        runtime.push(':');
+        write_file(&mut runtime, &file.value);
+    }
+    runtime.push_str("}}");
+
+    Hashes { infra: digest(&infra), runtime: digest(&runtime) }
+}
+
+fn digest(json: &str) -> String {
+    let mut text = String::from("sha256:");
+    for byte in Sha256::digest(json) {
+        let _ = write!(text, "{byte:02x}");
+    }
+    text
+}
+
+fn write_file(out: &mut String, file: &File) {
+    out.push('{');
+    write_present(out, &[("kind", file.content.kind())]);
+    match &file.content {
+        FileContent::Env(template) | FileContent::Json(template) => {
+            out.push_str(",\"template\":");
+            write_node(out, template);
+        }
+        FileContent::String(template) => write_field(out, "template", &template.value),
+        FileContent::Secret(source) | FileContent::Storage(source) => {
+            write_field(out, "source", &source.value);
+        }
+        FileContent::Certificate { template, key } => {
+            write_field(out, "template", &template.value);
+            if let Some(key) = key.as_ref().filter(|key| !key.value.is_empty()) {
+                write_field(out, "key", &key.value);
+            }
+        }
+    }
+    out.push('}');
+}
+
+fn write_object(out: &mut String, object: Option<&Merged>) {
+    match object {
+        Some(object) => go_json(out, &object.to_json()),
+        None => out.push_str("{}"),
+    }
+}
+
+fn write_node(out: &mut String, node: &Node) {
+    go_json(out, &node.to_json());
+}
+
+fn write_present(out: &mut String, fields: &[(&str, &str)]) {
+    for (name, value) in fields.iter().filter(|(_, value)| !value.is_empty()) {
+        write_field(out, name, value);
+    }
+}
+
+fn write_field(out: &mut String, name: &str, value: &str) {
+    if !out.ends_with('{') {
+        out.push(',');
+    }
+    write_string(out, name);
+    out.push(':');
+    write_string(out, value);
+}
+
+/// What Go's `json.Marshal` writes for a value that `json.Unmarshal` read into an `any`.
+pub fn go_json(out: &mut String, value: &Value) {
+    match value {
+        Value::Null => out.push_str("null"),
+        Value::Bool(value) => out.push_str(if *value { "true" } else { "false" }),
+        Value::Number(value) => write_number(out, value.as_f64().unwrap_or(0.0)),
+        Value::String(value) => write_string(out, value),
+        Value::Array(items) => {
+            out.push('[');
+            for (index, item) in items.iter().enumerate() {
+                if index > 0 {
+                    out.push(',');
+                }
+                go_json(out, item);
+            }
+            out.push(']');
+        }
+        Value::Object(entries) => {
+            let mut entries: Vec<_> = entries.iter().collect();
+            entries.sort_by_key(|(key, _)| *key);
+            out.push('{');
+            for (index, (key, value)) in entries.into_iter().enumerate() {
+                if index > 0 {
+                    out.push(',');
+                }
+                write_string(out, key);
+                out.push(':');
+                go_json(out, value);
+            }
+            out.push('}');
+        }
+    }
+}
+
+/// Go writes the shortest digits that read back, with an exponent below 1e-6 and from 1e21.
+fn write_number(out: &mut String, value: f64) {
+    let magnitude = value.abs();
+    if magnitude != 0.0 && !(1e-6..1e21).contains(&magnitude) {
+        let text = format!("{value:e}");
+        let (digits, exponent) = text.split_once('e').unwrap_or((&text, "0"));
+        // Go leaves an exponent's sign in place and drops a leading zero: e-9, e+21.
+        let sign = if exponent.starts_with('-') { "" } else { "+" };
+        let _ = write!(out, "{digits}e{sign}{exponent}");
+    } else {
+        let _ = write!(out, "{value}");
+    }
+}
+
+fn write_string(out: &mut String, text: &str) {
+    out.push('"');
+    for character in text.chars() {
+        match character {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\t' => out.push_str("\\t"),
+            '\u{8}' => out.push_str("\\b"),
+            '\u{c}' => out.push_str("\\f"),
+            '<' | '>' | '&' | '\u{2028}' | '\u{2029}' | '\0'..='\u{1f}' => {
+                let _ = write!(out, "\\u{:04x}", character as u32);
+            }
+            _ => out.push(character),
+        }
+    }
+    out.push('"');
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn writes_json_as_go_does() {
+        for (value, expected) in [
+            (json!({"b": 1, "a": [true, null]}), r#"{"a":[true,null],"b":1}"#),
+            (json!("<a href=\"x\">&</a>"), r#""\u003ca href=\"x\"\u003e\u0026\u003c/a\u003e""#),
+            (json!("tab\tline\nnul\u{1}"), "\"tab\\tline\\nnul\\u0001\""),
+            (json!(10250), "10250"),
+            (json!(1_234_567), "1234567"),
+            (json!(0.1), "0.1"),
+            (json!(1e21), "1e+21"),
+            (json!(1e20), "100000000000000000000"),
+            (json!(0.000_000_1), "1e-7"),
+            (json!(1.5e-9), "1.5e-9"),
+            (json!(-0.000_001), "-0.000001"),
+            (json!(9_007_199_254_740_993_u64), "9007199254740992"),
+        ] {
+            let mut out = String::new();
+            go_json(&mut out, &value);
+            assert_eq!(out, expected);
+        }
+    }
+}

@@ -1,0 +1,37 @@
+//! Layers into one value: defaults → template → group → slot.
+//!
+//! In: the model's nodes, layer by layer. Out: merged args, vars, files and userdata in which
+//! every path remembers the layer that set it. May not: render, or judge what is written.
+
+pub mod deep;
+pub mod group;
+pub mod hashes;
+
+use std::fmt;
+
+/// Where a merged value was set; higher layers replace lower ones.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Layer {
+    /// Top-level `vars`.
+    Vars,
+    /// `defaults`
+    Defaults,
+    /// The group's template.
+    Template,
+    /// The group.
+    Group,
+    /// One of the group's `overrides`.
+    Slot,
+}
+
+impl fmt::Display for Layer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Vars => "vars",
+            Self::Defaults => "defaults",
+            Self::Template => "template",
+            Self::Group => "group",
+            Self::Slot => "override",
+        })
+    }
+}

@@ -1,0 +1,160 @@
+//! Trees of values whose strings are templates: args, and the templates of json files.
+//!
+//! In: a merged tree or a node. Out: a tree with its templates parsed, and JSON for an instance.
+//! May not: parse a text twice, or render keys.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+
+use super::cache::{Compiled, Place, TemplateCache};
+use super::instance::Execution;
+use crate::config::node::{Node, NodeValue};
+use crate::config::source::Span;
+use crate::diagnostic::Diagnostics;
+use crate::merge::deep::{Merged, MergedValue};
+
+/// A value with templates in it.
+#[derive(Debug, Clone)]
+pub enum Tree {
+    /// Nothing in it is a template.
+    Constant(Value),
+    /// A string that is.
+    Template(Compiled),
+    /// A list with templates in it.
+    Array(Vec<Tree>),
+    /// An object with templates in it.
+    Object(Vec<(Arc<str>, Tree)>),
+}
+
+/// Whether a string has to be parsed at all: a text without an action is itself.
+pub fn is_template(text: &str) -> bool {
+    text.contains("{{")
+}
+
+impl Tree {
+    /// Compiles merged args.
+    pub fn from_merged(
+        merged: &Merged,
+        cache: &mut TemplateCache<'_>,
+        findings: &mut Diagnostics,
+    ) -> Self {
+        match &merged.value {
+            MergedValue::String(text) if is_template(text) => {
+                Self::template(text, merged.span, cache, findings)
+            }
+            MergedValue::Array(items) => Self::array(
+                items.iter().map(|item| Self::from_merged(item, cache, findings)).collect(),
+            ),
+            MergedValue::Object(entries) => Self::object(
+                entries
+                    .iter()
+                    .map(|(key, value)| {
+                        (Arc::clone(key), Self::from_merged(value, cache, findings))
+                    })
+                    .collect(),
+            ),
+            _ => Self::Constant(merged.to_json()),
+        }
+    }
+
+    /// Compiles the template of a json file; keys keep their order.
+    pub fn from_node(
+        node: &Node,
+        cache: &mut TemplateCache<'_>,
+        findings: &mut Diagnostics,
+    ) -> Self {
+        match &node.value {
+            NodeValue::String(text) if is_template(text) => {
+                Self::template(text, node.span, cache, findings)
+            }
+            NodeValue::Array(items) => Self::array(
+                items.iter().map(|item| Self::from_node(item, cache, findings)).collect(),
+            ),
+            NodeValue::Object(entries) => Self::object(
+                entries
+                    .iter()
+                    .map(|entry| {
+                        (Arc::clone(&entry.key), Self::from_node(&entry.value, cache, findings))
+                    })
+                    .collect(),
+            ),
+            _ => Self::Constant(node.to_json()),
+        }
+    }
+
+    fn template(
+        text: &Arc<str>,
+        span: Span,
+        cache: &mut TemplateCache<'_>,
+        findings: &mut Diagnostics,
+    ) -> Self {
+        match cache.compile(text, Place::Literal(span), findings) {
+            Some(compiled) => Self::Template(compiled),
+            // A finding was made: nothing will be rendered from this.
+            None => Self::Constant(Value::Null),
+        }
+    }
+
+    fn array(items: Vec<Self>) -> Self {
+        if items.iter().all(|item| matches!(item, Self::Constant(_))) {
+            Self::Constant(Value::Array(items.into_iter().filter_map(Self::constant).collect()))
+        } else {
+            Self::Array(items)
+        }
+    }
+
+    fn object(entries: Vec<(Arc<str>, Self)>) -> Self {
+        if entries.iter().all(|(_, value)| matches!(value, Self::Constant(_))) {
+            Self::Constant(Value::Object(
+                entries
+                    .into_iter()
+                    .filter_map(|(key, value)| Some((key.to_string(), value.constant()?)))
+                    .collect(),
+            ))
+        } else {
+            Self::Object(entries)
+        }
+    }
+
+    fn constant(self) -> Option<Value> {
+        match self {
+            Self::Constant(value) => Some(value),
+            _ => None,
+        }
+    }
+
+    /// Calls `visit` with every template in it.
+    pub fn templates<'a>(&'a self, visit: &mut dyn FnMut(&'a Compiled)) {
+        match self {
+            Self::Constant(_) => {}
+            Self::Template(compiled) => visit(compiled),
+            Self::Array(items) => items.iter().for_each(|item| item.templates(visit)),
+            Self::Object(entries) => entries.iter().for_each(|(_, value)| value.templates(visit)),
+        }
+    }
+
+    /// Renders every template in it; `None` if one failed or isn't known.
+    pub fn render(&self, execution: &mut Execution<'_>) -> Option<Value> {
+        match self {
+            Self::Constant(value) => Some(value.clone()),
+            Self::Template(compiled) => execution.string(compiled).map(Value::String),
+            // All are rendered before one that failed ends it, so that every finding is made.
+            Self::Array(items) => {
+                let rendered: Vec<_> = items.iter().map(|item| item.render(execution)).collect();
+                rendered.into_iter().collect::<Option<Vec<_>>>().map(Value::Array)
+            }
+            Self::Object(entries) => {
+                let rendered: Vec<_> = entries
+                    .iter()
+                    .map(|(key, value)| (key.to_string(), value.render(execution)))
+                    .collect();
+                rendered
+                    .into_iter()
+                    .map(|(key, value)| Some((key, value?)))
+                    .collect::<Option<Map<_, _>>>()
+                    .map(Value::Object)
+            }
+        }
+    }
+}

@@ -1,0 +1,293 @@
+//! What templates can read.
+//!
+//! In: facts of the cluster, the group and the instance. Out: the template engine's values, built
+//! once a group; an instance adds only what is its own. May not: know where facts come from.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, LazyLock};
+
+use nstance_gotemplate::{Map, Struct, StructType, Value};
+use serde::{Deserialize, Serialize};
+
+/// The fields of the root, in order.
+pub const ROOT_FIELDS: [&str; 9] =
+    ["Vars", "Var", "Image", "Instance", "Server", "Provider", "Cluster", "Group", "Template"];
+
+const INSTANCE: [&str; 15] = [
+    "ID",
+    "Kind",
+    "Arch",
+    "Type",
+    "Index",
+    "IndexInZone",
+    "Number",
+    "ShortID",
+    "Zone",
+    "Tag",
+    "Name",
+    "Hostname",
+    "FQDN",
+    "IP4",
+    "IP6",
+];
+const SERVER: [&str; 4] = ["Shard", "RegistrationAddr", "AgentAddr", "OperatorAddr"];
+const PROVIDER: [&str; 3] = ["Kind", "Region", "Zone"];
+const CLUSTER: [&str; 3] = ["ID", "Slug", "FQDN"];
+const GROUP: [&str; 4] = ["Name", "Tenant", "Size", "Labels"];
+const TEMPLATE: [&str; 1] = ["Name"];
+
+/// The fields below a field of the root: empty for maps with any keys, `None` for a stranger.
+pub fn fields_of(root: &str) -> Option<&'static [&'static str]> {
+    Some(match root {
+        "Vars" | "Var" | "Image" => &[],
+        "Instance" => &INSTANCE,
+        "Server" => &SERVER,
+        "Provider" => &PROVIDER,
+        "Cluster" => &CLUSTER,
+        "Group" => &GROUP,
+        "Template" => &TEMPLATE,
+        _ => return None,
+    })
+}
+
+/// Whether reading this path gives each instance of a group its own result.
+pub fn is_per_instance(path: &str) -> bool {
+    match path.strip_prefix(".Instance") {
+        Some(".Kind" | ".Arch" | ".Type") => false,
+        Some(rest) => rest.is_empty() || rest.starts_with('.'),
+        // The whole root.
+        None => path.is_empty() || path == ".",
+    }
+}
+
+/// What is the same for all instances of a group.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct GroupFacts {
+    /// `cluster.id`
+    pub cluster_id: Arc<str>,
+    /// `cluster.slug`
+    pub cluster_slug: Arc<str>,
+    /// `cluster.fqdn`
+    pub cluster_fqdn: Arc<str>,
+    /// `shard.id`
+    pub shard: Arc<str>,
+    /// `shard.advertise.registration_addr`
+    pub registration_addr: Arc<str>,
+    /// `shard.advertise.agent_addr`
+    pub agent_addr: Arc<str>,
+    /// `shard.advertise.operator_addr`
+    pub operator_addr: Arc<str>,
+    /// `shard.infra.provider`
+    pub provider: Arc<str>,
+    /// `shard.infra.region`
+    pub region: Arc<str>,
+    /// `shard.infra.zone`
+    pub zone: Arc<str>,
+    /// The tenant.
+    pub tenant: Arc<str>,
+    /// The group's name, without the tenant.
+    pub group: Arc<str>,
+    /// How many instances it should have.
+    pub size: u32,
+    /// Its labels.
+    pub labels: BTreeMap<Arc<str>, Arc<str>>,
+    /// The template's name, or empty.
+    pub template: Arc<str>,
+    /// The merged vars, an object.
+    pub vars: serde_json::Value,
+    /// Image ids by name; `None` where an image could not be resolved.
+    pub images: BTreeMap<Arc<str>, Option<Arc<str>>>,
+}
+
+/// What is an instance's own.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct InstanceFacts {
+    /// Our id.
+    pub id: Arc<str>,
+    /// The kind.
+    pub kind: Arc<str>,
+    /// The architecture.
+    pub arch: Arc<str>,
+    /// The instance type.
+    pub instance_type: Arc<str>,
+    /// The slot.
+    pub slot: u32,
+    /// How many slots before it lie in the same zone.
+    pub index_in_zone: u32,
+    /// The zone.
+    pub zone: Arc<str>,
+    /// The last characters of the id.
+    pub short_id: Arc<str>,
+    /// The address, once it is known.
+    pub ip4: Option<Arc<str>>,
+    /// The IPv6 address, once it is known.
+    pub ip6: Option<Arc<str>>,
+}
+
+struct Types {
+    root: Arc<StructType>,
+    instance: Arc<StructType>,
+    server: Arc<StructType>,
+    provider: Arc<StructType>,
+    cluster: Arc<StructType>,
+    group: Arc<StructType>,
+    template: Arc<StructType>,
+}
+
+static TYPES: LazyLock<Types> = LazyLock::new(|| Types {
+    root: StructType::new("TemplateData", ROOT_FIELDS),
+    instance: StructType::new("Instance", INSTANCE),
+    server: StructType::new("Server", SERVER),
+    provider: StructType::new("Provider", PROVIDER),
+    cluster: StructType::new("Cluster", CLUSTER),
+    group: StructType::new("Group", GROUP),
+    template: StructType::new("Template", TEMPLATE),
+});
+
+/// A group's data, ready to be given an instance.
+#[derive(Clone)]
+pub struct GroupData {
+    vars: Value,
+    images: Value,
+    server: Value,
+    provider: Value,
+    cluster: Value,
+    group: Value,
+    template: Value,
+    name_prefix: String,
+    domain: Arc<str>,
+}
+
+impl GroupData {
+    /// Builds the values once.
+    pub fn new(facts: &GroupFacts) -> Self {
+        let text = |text: &Arc<str>| Value::from(&**text);
+        Self {
+            vars: match to_value(&facts.vars) {
+                Value::Map(map) => Value::Map(map.lenient()),
+                _ => Value::Map(Map::from_iter(std::iter::empty::<(String, Value)>()).lenient()),
+            },
+            images: images_value(&facts.images),
+            server: structure(
+                &TYPES.server,
+                vec![
+                    text(&facts.shard),
+                    text(&facts.registration_addr),
+                    text(&facts.agent_addr),
+                    text(&facts.operator_addr),
+                ],
+            ),
+            provider: structure(
+                &TYPES.provider,
+                vec![text(&facts.provider), text(&facts.region), text(&facts.zone)],
+            ),
+            cluster: structure(
+                &TYPES.cluster,
+                vec![text(&facts.cluster_id), text(&facts.cluster_slug), text(&facts.cluster_fqdn)],
+            ),
+            group: structure(
+                &TYPES.group,
+                vec![
+                    text(&facts.group),
+                    text(&facts.tenant),
+                    Value::Int(i64::from(facts.size)),
+                    Value::Map(
+                        facts
+                            .labels
+                            .iter()
+                            .map(|(name, value)| (name.to_string(), text(value)))
+                            .collect::<Map>()
+                            .string_typed(),
+                    ),
+                ],
+            ),
+            template: structure(&TYPES.template, vec![text(&facts.template)]),
+            name_prefix: format!("{}-{}-", facts.cluster_id, facts.group),
+            domain: Arc::clone(&facts.cluster_fqdn),
+        }
+    }
+
+    /// The root for one instance. `images` replaces the group's where an instance keeps what it
+    /// was made with.
+    pub fn root(&self, instance: &InstanceFacts, images: Option<Value>) -> Value {
+        let text = |text: &str| Value::from(text);
+        let known = |text: Option<&Arc<str>>, path: &str| match text {
+            Some(text) => Value::from(&**text),
+            None => Value::unknown(path),
+        };
+        let fqdn = if self.domain.is_empty() {
+            instance.id.to_string()
+        } else {
+            format!("{}.{}", instance.id, self.domain)
+        };
+        let fields = vec![
+            text(&instance.id),
+            text(&instance.kind),
+            text(&instance.arch),
+            text(&instance.instance_type),
+            Value::Int(i64::from(instance.slot)),
+            Value::Int(i64::from(instance.index_in_zone)),
+            Value::Int(i64::from(instance.slot) + 1),
+            text(&instance.short_id),
+            text(&instance.zone),
+            text(""),
+            Value::from(format!("{}{}", self.name_prefix, instance.id)),
+            text(&instance.id),
+            Value::from(fqdn),
+            known(instance.ip4.as_ref(), ".Instance.IP4"),
+            known(instance.ip6.as_ref(), ".Instance.IP6"),
+        ];
+        structure(
+            &TYPES.root,
+            vec![
+                self.vars.clone(),
+                self.vars.clone(),
+                images.unwrap_or_else(|| self.images.clone()),
+                structure(&TYPES.instance, fields),
+                self.server.clone(),
+                self.provider.clone(),
+                self.cluster.clone(),
+                self.group.clone(),
+                self.template.clone(),
+            ],
+        )
+    }
+}
+
+/// `.Image`: an image that could not be resolved is unknown, so that only what reads it fails.
+pub fn images_value(images: &BTreeMap<Arc<str>, Option<Arc<str>>>) -> Value {
+    let map: Map = images
+        .iter()
+        .map(|(name, id)| {
+            let value = match id {
+                Some(id) => Value::from(&**id),
+                None => Value::unknown(&format!(".Image.{name}")),
+            };
+            (name.to_string(), value)
+        })
+        .collect();
+    Value::Map(map.string_typed())
+}
+
+fn structure(of: &Arc<StructType>, fields: Vec<Value>) -> Value {
+    Value::Struct(Struct::new(Arc::clone(of), fields))
+}
+
+/// JSON as templates see it: whole numbers are integers.
+pub fn to_value(json: &serde_json::Value) -> Value {
+    match json {
+        serde_json::Value::Null => Value::Nil,
+        serde_json::Value::Bool(value) => Value::Bool(*value),
+        serde_json::Value::Number(number) => match number.as_i64() {
+            Some(whole) => Value::Int(whole),
+            None => Value::Float(number.as_f64().unwrap_or(f64::MAX)),
+        },
+        serde_json::Value::String(text) => Value::from(text.as_str()),
+        serde_json::Value::Array(items) => {
+            Value::from(items.iter().map(to_value).collect::<Vec<_>>())
+        }
+        serde_json::Value::Object(entries) => Value::Map(
+            entries.iter().map(|(key, value)| (key.clone(), to_value(value))).collect::<Map>(),
+        ),
+    }
+}

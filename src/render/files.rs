@@ -1,0 +1,318 @@
+//! Files of kind env, json and string, and the descriptions of those the server delivers.
+//!
+//! In: configured files. Out: templates, and rendered [`File`](crate::spec::File)s. May not: write
+//! anything; what depends on the instance's addresses may be unknown.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::args::{Tree, is_template};
+use super::cache::{Compiled, Place, TemplateCache};
+use super::data::{GroupData, GroupFacts, InstanceFacts};
+use super::instance::{Execution, Report, Timing};
+use crate::address::Address;
+use crate::config::model::{Deliver, File as Source, FileContent};
+use crate::config::node::{Node, NodeValue};
+use crate::config::source::{SourceId, SourceMap, Span, Spanned};
+use crate::diagnostic::Diagnostics;
+use crate::spec::File;
+
+/// A file whose templates are parsed.
+#[derive(Debug, Clone)]
+pub struct CompiledFile {
+    /// Its name.
+    pub name: Arc<str>,
+    /// How it gets to its instance.
+    pub deliver: Deliver,
+    kind: &'static str,
+    content: Content,
+    source: FileSource,
+}
+
+#[derive(Debug, Clone)]
+enum Content {
+    Env(Vec<(Arc<str>, Span, Text)>),
+    Json(Tree),
+    String(Text),
+    /// What the server delivers: rendered parts of its description.
+    Server(Vec<Text>),
+}
+
+#[derive(Debug, Clone)]
+enum Text {
+    Constant(Arc<str>),
+    Template(Compiled),
+}
+
+impl Text {
+    fn compile(
+        text: &Arc<str>,
+        span: Span,
+        cache: &mut TemplateCache<'_>,
+        findings: &mut Diagnostics,
+    ) -> Self {
+        if is_template(text)
+            && let Some(compiled) = cache.compile(text, Place::Literal(span), findings)
+        {
+            return Self::Template(compiled);
+        }
+        Self::Constant(Arc::clone(text))
+    }
+
+    fn render(&self, execution: &mut Execution<'_>) -> Option<String> {
+        match self {
+            Self::Constant(text) => Some(text.to_string()),
+            Self::Template(compiled) => execution.string(compiled),
+        }
+    }
+}
+
+impl CompiledFile {
+    /// Parses a file's templates.
+    pub fn compile(
+        name: &Arc<str>,
+        file: &Source,
+        cache: &mut TemplateCache<'_>,
+        findings: &mut Diagnostics,
+    ) -> Self {
+        let content = match &file.content {
+            FileContent::Env(node) => Content::Env(env_entries(node, cache, findings)),
+            FileContent::Json(node) => Content::Json(Tree::from_node(node, cache, findings)),
+            FileContent::String(text) => {
+                Content::String(Text::compile(&text.value, text.span, cache, findings))
+            }
+            // A secret's source is no template.
+            FileContent::Secret(source) => {
+                Content::Server(vec![Text::Constant(Arc::clone(&source.value))])
+            }
+            FileContent::Storage(source) => {
+                Content::Server(vec![Text::compile(&source.value, source.span, cache, findings)])
+            }
+            FileContent::Certificate { template, key } => Content::Server(
+                [Some(template), key.as_ref()]
+                    .into_iter()
+                    .flatten()
+                    .map(|text| Text::compile(&text.value, text.span, cache, findings))
+                    .collect(),
+            ),
+        };
+        Self {
+            name: Arc::clone(name),
+            deliver: file.deliver.clone(),
+            kind: file.content.kind(),
+            content,
+            source: FileSource::new(&file.content),
+        }
+    }
+
+    /// Whether it travels in the userdata.
+    pub fn is_carried(&self) -> bool {
+        matches!(self.deliver, Deliver::Userdata { .. })
+    }
+
+    /// The template's source, to render it again once addresses are known.
+    pub fn source(&self) -> &FileSource {
+        &self.source
+    }
+
+    /// Calls `visit` with every template in it.
+    pub fn templates<'a>(&'a self, visit: &mut dyn FnMut(&'a Compiled)) {
+        let mut text = |text: &'a Text| {
+            if let Text::Template(compiled) = text {
+                visit(compiled);
+            }
+        };
+        match &self.content {
+            Content::Env(entries) => entries.iter().for_each(|(_, _, value)| text(value)),
+            Content::Json(tree) => tree.templates(visit),
+            Content::String(value) => text(value),
+            Content::Server(values) => values.iter().for_each(text),
+        }
+    }
+
+    /// Renders it; `None` if that failed. A file that depends on what isn't known yet has no
+    /// content.
+    pub fn render(&self, execution: &mut Execution<'_>) -> Option<File> {
+        execution.unknown = false;
+        let content = match &self.content {
+            Content::Env(entries) => render_env(entries, execution),
+            Content::Json(tree) => tree.render(execution).map(|value| {
+                let mut text = serde_json::to_string_pretty(&value).expect("keys are strings");
+                text.push('\n');
+                text
+            }),
+            Content::String(text) => text.render(execution),
+            Content::Server(texts) => {
+                let rendered: Vec<_> = texts.iter().map(|text| text.render(execution)).collect();
+                rendered.into_iter().collect::<Option<Vec<_>>>().map(|texts| texts.join(" "))
+            }
+        };
+        let unknown = std::mem::take(&mut execution.unknown);
+        if content.is_none() && !unknown {
+            return None;
+        }
+        Some(File {
+            kind: self.kind.into(),
+            content: content.filter(|_| !unknown),
+            by_server: matches!(self.content, Content::Server(_)),
+            in_userdata: self.is_carried(),
+        })
+    }
+}
+
+fn env_entries(
+    node: &Node,
+    cache: &mut TemplateCache<'_>,
+    findings: &mut Diagnostics,
+) -> Vec<(Arc<str>, Span, Text)> {
+    let NodeValue::Object(entries) = &node.value else { return Vec::new() };
+    entries
+        .iter()
+        .filter_map(|entry| {
+            let NodeValue::String(text) = &entry.value.value else { return None };
+            let text = Text::compile(text, entry.value.span, cache, findings);
+            Some((Arc::clone(&entry.key), entry.value.span, text))
+        })
+        .collect()
+}
+
+fn render_env(
+    entries: &[(Arc<str>, Span, Text)],
+    execution: &mut Execution<'_>,
+) -> Option<String> {
+    let mut text = String::new();
+    let mut sound = true;
+    for (key, span, value) in entries {
+        let Some(value) = value.render(execution) else {
+            sound = false;
+            continue;
+        };
+        if value.contains(['\n', '\r']) {
+            execution.report.error(
+                Place::Behind(*span),
+                0,
+                format!("the value of `{key}` has a line break, which an env file can't hold"),
+                Some("Use a file of kind `string`".to_owned()),
+                execution.address,
+            );
+            sound = false;
+        }
+        text.push_str(key);
+        text.push('=');
+        text.push_str(&value);
+        text.push('\n');
+    }
+    sound.then_some(text)
+}
+
+/// A file's template as plan files keep it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", content = "template", rename_all = "snake_case")]
+pub enum FileSource {
+    /// An object of strings.
+    Env(Value),
+    /// An object.
+    Json(Value),
+    /// A text.
+    String(Arc<str>),
+    /// Nothing that depends on an instance's addresses.
+    Server,
+}
+
+impl FileSource {
+    fn new(content: &FileContent) -> Self {
+        match content {
+            FileContent::Env(node) => Self::Env(node.to_json()),
+            FileContent::Json(node) => Self::Json(node.to_json()),
+            FileContent::String(text) => Self::String(Arc::clone(&text.value)),
+            FileContent::Secret(_)
+            | FileContent::Storage(_)
+            | FileContent::Certificate { .. } => Self::Server,
+        }
+    }
+}
+
+/// Files of an instance that can only be rendered once it exists, and all it takes to do so.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Deferred {
+    /// The group's facts.
+    pub group: Arc<GroupFacts>,
+    /// The instance's facts, addresses still missing.
+    pub instance: InstanceFacts,
+    /// The files.
+    pub files: Vec<(Arc<str>, FileSource)>,
+}
+
+impl Deferred {
+    /// Renders the files with the addresses the cloud gave. What still can't be rendered is an
+    /// error in words.
+    pub fn render(
+        &self,
+        address: &Address,
+        ip4: Option<&str>,
+        ip6: Option<&str>,
+    ) -> Result<Vec<(Arc<str>, String)>, String> {
+        let mut sources = SourceMap::default();
+        let nowhere = Span::new(sources.add("", ""), 0, 0);
+        let mut cache = TemplateCache::new(&sources, self.group.images.keys().map(|name| &**name));
+        let mut instance = self.instance.clone();
+        // An address the cloud didn't give stays empty: there is nothing left to wait for.
+        instance.ip4 = Some(ip4.unwrap_or("").into());
+        instance.ip6 = Some(ip6.unwrap_or("").into());
+        let root = GroupData::new(&self.group).root(&instance, None);
+        let mut rendered = Vec::new();
+        for (name, source) in &self.files {
+            let content = match source {
+                FileSource::Env(value) => FileContent::Env(from_json(value, nowhere)),
+                FileSource::Json(value) => FileContent::Json(from_json(value, nowhere)),
+                FileSource::String(text) => {
+                    FileContent::String(Spanned::new(Arc::clone(text), nowhere))
+                }
+                FileSource::Server => continue,
+            };
+            let mut findings = Diagnostics::default();
+            let source = Source { content, deliver: Deliver::Export };
+            let file = CompiledFile::compile(name, &source, &mut cache, &mut findings);
+            let mut report = Report::default();
+            let mut execution = Execution {
+                root: &root,
+                address,
+                timing: Timing::AfterCreation,
+                report: &mut report,
+                unknown: false,
+            };
+            let text = file.render(&mut execution).and_then(|file| file.content);
+            match text {
+                Some(text) => rendered.push((Arc::clone(name), text)),
+                None => return Err(format!("file `{name}` could not be rendered")),
+            }
+        }
+        Ok(rendered)
+    }
+}
+
+fn from_json(value: &Value, span: Span) -> Node {
+    debug_assert_eq!(span.source, SourceId(0));
+    let value = match value {
+        Value::Null => NodeValue::Null,
+        Value::Bool(value) => NodeValue::Bool(*value),
+        Value::Number(value) => NodeValue::Number(value.clone()),
+        Value::String(text) => NodeValue::String(text.as_str().into()),
+        Value::Array(items) => {
+            NodeValue::Array(items.iter().map(|item| from_json(item, span)).collect())
+        }
+        Value::Object(entries) => NodeValue::Object(
+            entries
+                .iter()
+                .map(|(key, value)| crate::config::node::Entry {
+                    key: key.as_str().into(),
+                    key_span: span,
+                    value: from_json(value, span),
+                })
+                .collect(),
+        ),
+    };
+    Node { span, value }
+}

@@ -1,0 +1,221 @@
+//! Executing a group's templates for one instance.
+//!
+//! In: compiled templates and the data of one instance. Out: strings, and a [`Report`] of what
+//! went wrong where, once for all the instances it went wrong for. May not: parse.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use nstance_gotemplate::Value;
+
+use super::cache::{Compiled, Place};
+use crate::address::Address;
+use crate::config::source::{SourceMap, Span};
+use crate::diagnostic::{Diagnostic, Diagnostics, nearest};
+
+/// What may be unknown in a text that is being rendered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Timing {
+    /// Needed to create the instance: what only its creation tells can never be known in time.
+    BeforeCreation,
+    /// Needed once it exists.
+    AfterCreation,
+}
+
+/// One instance's templates being executed.
+pub struct Execution<'a> {
+    /// The data.
+    pub root: &'a Value,
+    /// Who it is for.
+    pub address: &'a Address,
+    /// When the text is needed.
+    pub timing: Timing,
+    /// Where findings go.
+    pub report: &'a mut Report,
+    /// Set when a text depends on what isn't known yet.
+    pub unknown: bool,
+}
+
+impl Execution<'_> {
+    /// The text of a template; `None` if it failed or isn't known.
+    pub fn bytes(&mut self, compiled: &Compiled) -> Option<Vec<u8>> {
+        let mut output = Vec::new();
+        match compiled.template.render_into(self.root, &mut output) {
+            Err(error) => {
+                self.report.error(
+                    compiled.place,
+                    error.offset,
+                    error.message.clone(),
+                    error.hint.clone(),
+                    self.address,
+                );
+                None
+            }
+            Ok(report) => {
+                for access in &report.unset {
+                    self.report.unset(compiled.place, access.offset, &access.path);
+                }
+                let mut known = true;
+                for access in &report.unknown {
+                    known = false;
+                    self.unknown_read(compiled.place, access.offset, &access.path);
+                }
+                known.then_some(output)
+            }
+        }
+    }
+
+    /// The same as a string; bytes that aren't UTF-8 are an error, as args and files can't hold
+    /// them.
+    pub fn string(&mut self, compiled: &Compiled) -> Option<String> {
+        let bytes = self.bytes(compiled)?;
+        match String::from_utf8(bytes) {
+            Ok(text) => Some(text),
+            Err(error) => {
+                self.report.error(
+                    compiled.place,
+                    0,
+                    format!("rendered to bytes that aren't UTF-8: {}", error.utf8_error()),
+                    None,
+                    self.address,
+                );
+                None
+            }
+        }
+    }
+
+    fn unknown_read(&mut self, place: Place, offset: usize, path: &str) {
+        if let Some(image) = path.strip_prefix(".Image.") {
+            self.report.failed_image(image, self.address);
+        } else if self.timing == Timing::BeforeCreation {
+            self.report.error(
+                place,
+                offset,
+                format!("`{path}` is known only once the instance exists"),
+                Some(
+                    "Read it in a file instead, or fix the address in args, where it is known when planning"
+                        .to_owned(),
+                ),
+                self.address,
+            );
+        } else {
+            self.unknown = true;
+        }
+    }
+}
+
+/// What rendering found, gathered over many instances.
+#[derive(Debug, Default)]
+pub struct Report {
+    unset: BTreeMap<(Span, usize, Arc<str>), Place>,
+    errors: BTreeMap<(Span, usize, String), Failure>,
+    failed_images: BTreeMap<Arc<str>, (Address, usize)>,
+}
+
+#[derive(Debug)]
+struct Failure {
+    place: Place,
+    hint: Option<String>,
+    first: Address,
+    count: usize,
+}
+
+impl Report {
+    /// Notes an error at a place in a template.
+    pub fn error(
+        &mut self,
+        place: Place,
+        offset: usize,
+        message: String,
+        hint: Option<String>,
+        address: &Address,
+    ) {
+        self.errors
+            .entry((place.span(), offset, message))
+            .and_modify(|failure| failure.count += 1)
+            .or_insert_with(|| Failure { place, hint, first: address.clone(), count: 1 });
+    }
+
+    fn unset(&mut self, place: Place, offset: usize, path: &str) {
+        // Looked up first: nearly always it is there already, and the key needs an allocation.
+        let key = (place.span(), offset, Arc::from(path));
+        self.unset.entry(key).or_insert(place);
+    }
+
+    fn failed_image(&mut self, image: &str, address: &Address) {
+        self.failed_images
+            .entry(image.into())
+            .and_modify(|(_, count)| *count += 1)
+            .or_insert_with(|| (address.clone(), 1));
+    }
+
+    /// Adds what another found.
+    pub fn merge(&mut self, other: Self) {
+        for (key, place) in other.unset {
+            self.unset.entry(key).or_insert(place);
+        }
+        for (key, failure) in other.errors {
+            self.errors
+                .entry(key)
+                .and_modify(|mine| mine.count += failure.count)
+                .or_insert(failure);
+        }
+        for (image, (address, count)) in other.failed_images {
+            self.failed_images
+                .entry(image)
+                .and_modify(|(_, mine)| *mine += count)
+                .or_insert((address, count));
+        }
+    }
+
+    /// Whether nothing is wrong (warnings aside).
+    pub fn is_sound(&self) -> bool {
+        self.errors.is_empty() && self.failed_images.is_empty()
+    }
+
+    /// Images whose look-up failed and that something needed, with how many instances.
+    pub fn failed_images(&self) -> impl Iterator<Item = (&str, &Address, usize)> {
+        self.failed_images.iter().map(|(name, (first, count))| (&**name, first, *count))
+    }
+
+    /// The findings, with their places. `vars` are the names that are set.
+    pub fn findings<'v>(
+        &self,
+        sources: &SourceMap,
+        vars: impl Iterator<Item = &'v str> + Clone,
+        strict: bool,
+    ) -> Diagnostics {
+        let mut findings = Diagnostics::default();
+        for ((_, offset, message), failure) in &self.errors {
+            let mut finding = Diagnostic::error("a template can't be rendered")
+                .at(failure.place.at(sources, *offset), message.clone())
+                .about(&failure.first);
+            if failure.count > 1 {
+                finding = finding.detail(format!(
+                    "so it is for {} and {} more",
+                    failure.first,
+                    failure.count - 1
+                ));
+            }
+            if let Some(hint) = &failure.hint {
+                finding = finding.hint(hint.clone());
+            }
+            findings.push(finding);
+        }
+        for ((_, offset, path), place) in &self.unset {
+            let name = path.split('.').nth(2).unwrap_or(path);
+            let summary = format!("var `{}` isn't set", path.splitn(3, '.').nth(2).unwrap_or(path));
+            let mut finding =
+                if strict { Diagnostic::error(summary) } else { Diagnostic::warning(summary) }
+                    .at(place.at(sources, *offset), "renders as nothing");
+            finding = match nearest(name, vars.clone()) {
+                Some(near) if near != name => finding.hint(format!("there is a var `{near}`")),
+                _ => finding.hint(format!(
+                    "Set it under `vars`, or test it first: {{{{ if {path} }}}}"
+                )),
+            };
+            findings.push(finding);
+        }
+        findings
+    }
+}

@@ -1,0 +1,13 @@
+//! Go templates over merged values: every string of args, the userdata, the files.
+//!
+//! In: a [`MergedGroup`](crate::merge::group::MergedGroup), resolved images, and who the instance
+//! is. Out: [`InstanceSpec`](crate::spec::InstanceSpec)s and findings with places in the
+//! configuration. May not: ask anything; what isn't known is unknown.
+
+pub mod args;
+pub mod cache;
+pub mod data;
+pub mod files;
+pub mod group;
+pub mod instance;
+pub mod userdata;

@@ -1,0 +1,223 @@
+//! Userdata: from its source to the bytes that are sent.
+//!
+//! In: a configured source (and the body, where it is a URL's). Out: template text; and, once
+//! rendered, one document with the files that travel in it. May not: fetch.
+
+use std::io::{Read as _, Write as _};
+use std::sync::Arc;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use sha2::{Digest, Sha256};
+
+use crate::config::model::{Compress, Encoding};
+use crate::provider::rules::Rules;
+use crate::spec::{Content, Userdata};
+
+/// The most a gzipped source may unpack to.
+const LARGEST_SOURCE: u64 = 16 * 1024 * 1024;
+
+/// Undoes a source's encoding. Errors are fragments that fit after "its content ".
+pub fn decode(bytes: &[u8], encoding: Option<Encoding>) -> Result<Vec<u8>, String> {
+    match encoding.unwrap_or(Encoding::Plain) {
+        Encoding::Plain => Ok(bytes.to_vec()),
+        Encoding::Base64 => from_base64(bytes),
+        Encoding::Gzip => gunzip(bytes),
+        Encoding::Base64Gzip => gunzip(&from_base64(bytes)?),
+    }
+}
+
+fn from_base64(bytes: &[u8]) -> Result<Vec<u8>, String> {
+    let compact: Vec<u8> = bytes.iter().copied().filter(|b| !b.is_ascii_whitespace()).collect();
+    BASE64.decode(compact).map_err(|error| format!("isn't base64: {error}"))
+}
+
+fn gunzip(bytes: &[u8]) -> Result<Vec<u8>, String> {
+    let mut unpacked = Vec::new();
+    flate2::read::MultiGzDecoder::new(bytes)
+        .take(LARGEST_SOURCE + 1)
+        .read_to_end(&mut unpacked)
+        .map_err(|error| format!("isn't gzip: {error}"))?;
+    if unpacked.len() as u64 > LARGEST_SOURCE {
+        return Err(format!("unpacks to more than {LARGEST_SOURCE} bytes"));
+    }
+    Ok(unpacked)
+}
+
+/// Gzips without name or time, so that equal input gives equal output.
+pub fn gzip(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = flate2::GzBuilder::new().write(Vec::new(), flate2::Compression::best());
+    encoder
+        .write_all(bytes)
+        .and_then(|()| encoder.finish())
+        .expect("a vector takes every write")
+}
+
+/// A file that travels in the userdata.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CarriedFile<'a> {
+    /// Its name in the configuration.
+    pub name: &'a str,
+    /// Where it is written.
+    pub path: &'a str,
+    /// Its mode, such as `0600`.
+    pub permissions: Option<&'a str>,
+    /// Its owner, such as `root:root`.
+    pub owner: Option<&'a str>,
+    /// What is in it.
+    pub content: &'a str,
+}
+
+/// Joins rendered userdata and the files that travel with it: files alone are a cloud-config,
+/// beside other userdata a further MIME part that appends to its `write_files`.
+pub fn compose(userdata: Option<Vec<u8>>, files: &[CarriedFile<'_>]) -> Option<Vec<u8>> {
+    if files.is_empty() {
+        return userdata;
+    }
+    let alone = userdata.is_none();
+    let config = write_files(files, alone);
+    let Some(userdata) = userdata else { return Some(config.into_bytes()) };
+    let parts = [(mime_type(&userdata), userdata), ("text/cloud-config", config.into_bytes())];
+    let mut hasher = Sha256::new();
+    for (_, body) in &parts {
+        hasher.update(Sha256::digest(body));
+    }
+    // Taken from the content, so that the same parts always make the same message; base64 bodies
+    // can't contain it.
+    let boundary: String = hasher.finalize().iter().take(12).map(|b| format!("{b:02x}")).collect();
+    let mut message = format!(
+        "MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=\"=={boundary}==\"\n\n"
+    );
+    for (mime, body) in &parts {
+        message.push_str(&format!(
+            "--=={boundary}==\nMIME-Version: 1.0\nContent-Type: {mime}; charset=\"utf-8\"\nContent-Transfer-Encoding: base64\n\n"
+        ));
+        let encoded = BASE64.encode(body);
+        for line in encoded.as_bytes().chunks(76) {
+            message.push_str(std::str::from_utf8(line).expect("base64 is ASCII"));
+            message.push('\n');
+        }
+    }
+    message.push_str(&format!("--=={boundary}==--\n"));
+    Some(message.into_bytes())
+}
+
+fn write_files(files: &[CarriedFile<'_>], alone: bool) -> String {
+    // JSON strings are YAML double-quoted strings, whatever is in them.
+    let quote = |text: &str| serde_json::Value::from(text).to_string();
+    let mut config = String::from("#cloud-config\n");
+    if !alone {
+        config.push_str("merge_how: \"dict(recurse_list)+list(append)\"\n");
+    }
+    config.push_str("write_files:\n");
+    for file in files {
+        config.push_str(&format!(
+            "- path: {}\n  encoding: b64\n  content: \"{}\"\n",
+            quote(file.path),
+            BASE64.encode(file.content)
+        ));
+        if let Some(permissions) = file.permissions {
+            config.push_str(&format!("  permissions: {}\n", quote(permissions)));
+        }
+        if let Some(owner) = file.owner {
+            config.push_str(&format!("  owner: {}\n", quote(owner)));
+        }
+    }
+    config
+}
+
+/// What cloud-init takes a document for, by how it begins.
+fn mime_type(bytes: &[u8]) -> &'static str {
+    const PREFIXES: [(&str, &str); 9] = [
+        ("#cloud-config-archive", "text/cloud-config-archive"),
+        ("#cloud-config-jsonp", "text/cloud-config-jsonp"),
+        ("## template: jinja", "text/jinja2"),
+        ("#cloud-boothook", "text/cloud-boothook"),
+        ("#include-once", "text/x-include-once-url"),
+        ("#include", "text/x-include-url"),
+        ("#part-handler", "text/part-handler"),
+        ("#cloud-config", "text/cloud-config"),
+        ("#!", "text/x-shellscript"),
+    ];
+    let text = String::from_utf8_lossy(&bytes[..bytes.len().min(256)]).to_lowercase();
+    let text = text.trim_start();
+    PREFIXES.iter().find(|(prefix, _)| text.starts_with(prefix)).map_or("text/plain", |(_, m)| m)
+}
+
+/// Decides whether a document is gzipped when sent, and whether it fits. The error is the size
+/// that doesn't.
+pub fn pack(bytes: Vec<u8>, compress: Compress, rules: Rules) -> Result<Userdata, usize> {
+    let limit = rules.userdata_limit().unwrap_or(usize::MAX);
+    let gzipped = match compress {
+        Compress::Always => Some(gzip(&bytes)),
+        Compress::Auto if bytes.len() > limit => Some(gzip(&bytes)),
+        Compress::Auto | Compress::Never => None,
+    };
+    let sent = gzipped.as_ref().map_or(bytes.len(), Vec::len);
+    if sent > limit {
+        return Err(sent);
+    }
+    Ok(Userdata { content: Content::from_bytes(bytes), gzip: gzipped.is_some() })
+}
+
+/// The bytes to send, in base64, as requests hold them.
+pub fn sent_base64(userdata: &Userdata) -> String {
+    let bytes = userdata.content.to_bytes();
+    BASE64.encode(if userdata.gzip { gzip(&bytes) } else { bytes })
+}
+
+/// A body that was fetched or read for a userdata source.
+pub type Body = Arc<[u8]>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::model::ProviderKind;
+
+    #[test]
+    fn sources_decode() {
+        let packed = gzip(b"#!/bin/sh\n");
+        for (bytes, encoding) in [
+            (b"#!/bin/sh\n".to_vec(), None),
+            (b"#!/bin/sh\n".to_vec(), Some(Encoding::Plain)),
+            (b"IyEvYmlu\nL3NoCg==".to_vec(), Some(Encoding::Base64)),
+            (packed.clone(), Some(Encoding::Gzip)),
+            (BASE64.encode(&packed).into_bytes(), Some(Encoding::Base64Gzip)),
+        ] {
+            assert_eq!(decode(&bytes, encoding).unwrap(), b"#!/bin/sh\n");
+        }
+        assert!(decode(b"!", Some(Encoding::Base64)).unwrap_err().starts_with("isn't base64"));
+        assert!(decode(b"!", Some(Encoding::Gzip)).unwrap_err().starts_with("isn't gzip"));
+    }
+
+    #[test]
+    fn files_alone_are_a_cloud_config() {
+        let file = CarriedFile {
+            name: "a",
+            path: "/opt/a \"b\"",
+            permissions: Some("0600"),
+            owner: None,
+            content: "x=1\n",
+        };
+        let text = String::from_utf8(compose(None, std::slice::from_ref(&file)).unwrap()).unwrap();
+        assert_eq!(
+            text,
+            "#cloud-config\nwrite_files:\n- path: \"/opt/a \\\"b\\\"\"\n  encoding: b64\n  content: \"eD0xCg==\"\n  permissions: \"0600\"\n"
+        );
+        let both = compose(Some(b"#!/bin/sh\n".to_vec()), &[file]).unwrap();
+        let both = String::from_utf8(both).unwrap();
+        assert!(both.starts_with("MIME-Version: 1.0\nContent-Type: multipart/mixed"), "{both}");
+        assert!(both.contains("text/x-shellscript") && both.contains("text/cloud-config"));
+    }
+
+    #[test]
+    fn packing_compresses_only_what_does_not_fit() {
+        let rules = Rules::of(ProviderKind::Aws);
+        let small = pack(vec![b'a'; 16_384], Compress::Auto, rules).unwrap();
+        assert!(!small.gzip);
+        let large = pack(vec![b'a'; 16_385], Compress::Auto, rules).unwrap();
+        assert!(large.gzip);
+        assert_eq!(pack(vec![b'a'; 16_385], Compress::Never, rules), Err(16_385));
+        assert!(pack(b"a".to_vec(), Compress::Always, rules).unwrap().gzip);
+    }
+}
