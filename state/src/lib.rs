@@ -1,1 +1,57 @@
-//! The record of what exists.
+//! The record of what exists, in one `SQLite` file: which instance fills which slot of which
+//! group, what it was made from, what is being done to it right now, and what was done before.
+//!
+//! The crate knows nothing of configurations or clouds. It is given values and keeps them:
+//!
+//! - **Nothing is lost.** A transaction is on disk when [`Store::transaction`] returns. Whoever
+//!   commits an intent before asking a cloud for something finds it again after any crash.
+//! - **One writer, any readers.** [`Lock`] makes one process the writer, and ends with it.
+//!   Reading takes no lock, and works where nothing can be written.
+//! - **What is refused is left alone.** A file of another program, of another owner or of a newer
+//!   version keeps every byte.
+//!
+//! It reads no clock and no environment, and prints nothing.
+//!
+//! ```
+//! use nstance_state::{Identity, Store, Timestamp};
+//!
+//! let folder = tempfile::tempdir()?;
+//! let path = folder.path().join("prod/us-west-2a.db");
+//! let identity = Identity {
+//!     cluster: "prod".to_owned(),
+//!     shard: "us-west-2a".to_owned(),
+//!     provider: "aws".to_owned(),
+//! };
+//! let mut store = Store::create(&path, &identity, "6f1c", Timestamp(1_767_225_600_000))?;
+//! let generation = store
+//!     .transaction(Timestamp(1_767_225_600_001), |transaction| {
+//!         transaction.next_generation("default/workers", 0)
+//!     })?;
+//! assert_eq!(generation, 1);
+//! assert_eq!(store.snapshot()?.generation("default/workers", 0), 1);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+#![warn(missing_docs)]
+
+mod check;
+mod codec;
+mod error;
+mod files;
+mod history;
+mod lock;
+mod model;
+mod open;
+mod schema;
+mod store;
+mod transaction;
+
+pub use check::{Problem, ProblemKind};
+pub use error::{Result, StateError};
+pub use lock::{Lock, LockInfo};
+pub use model::{
+    Apply, ApplyId, ApplyStatus, FetchedRow, HistoryIds, HistoryItem, Identity, ImageRow, Intent,
+    IntentId, Meta, NewApply, NewIntent, Operation, Outcome, ParseDigestError, Record, Snapshot,
+    SpecDigest, Timestamp, address,
+};
+pub use store::Store;
+pub use transaction::Transaction;

@@ -1,0 +1,79 @@
+//! Compression of what is stored once and read rarely.
+//!
+//! In: bytes. Out: a zlib stream, which carries a checksum, so that damage is noticed when it is
+//! read; and the other way round. It may not touch files or the database.
+
+use std::io::{self, Read, Write};
+
+use flate2::Compression;
+use flate2::read::ZlibDecoder;
+use flate2::write::ZlibEncoder;
+
+/// How hard to try.
+#[derive(Clone, Copy)]
+pub(crate) enum Effort {
+    /// For what is dropped again soon.
+    Low,
+    /// For what stays.
+    Normal,
+}
+
+/// Compresses `bytes`.
+pub(crate) fn pack(bytes: &[u8], effort: Effort) -> Vec<u8> {
+    let level = match effort {
+        Effort::Low => Compression::fast(),
+        Effort::Normal => Compression::default(),
+    };
+    let mut encoder = ZlibEncoder::new(Vec::with_capacity(bytes.len() / 4 + 64), level);
+    encoder
+        .write_all(bytes)
+        .expect("writing to a vector can't fail");
+    encoder.finish().expect("writing to a vector can't fail")
+}
+
+/// The bytes that were packed, which must be `size` long: a damaged stream can't make it take
+/// more memory than that.
+pub(crate) fn unpack(packed: &[u8], size: usize) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::with_capacity(size);
+    // One byte more than there may be, so that too long a stream is noticed.
+    ZlibDecoder::new(packed)
+        .take(size as u64 + 1)
+        .read_to_end(&mut bytes)?;
+    if bytes.len() != size {
+        return Err(io::Error::new(
+            io::ErrorKind::InvalidData,
+            format!("{} bytes were to be {size}", bytes.len()),
+        ));
+    }
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_packed_is_unpacked() {
+        for bytes in [
+            &b""[..],
+            b"a",
+            &[0; 10_000],
+            "{\"userdata\": \"ä\"}".as_bytes(),
+        ] {
+            for effort in [Effort::Low, Effort::Normal] {
+                assert_eq!(unpack(&pack(bytes, effort), bytes.len()).unwrap(), bytes);
+            }
+        }
+    }
+
+    #[test]
+    fn another_size_and_damage_are_noticed() {
+        let packed = pack(&[7; 5000], Effort::Normal);
+        assert!(unpack(&packed, 4999).is_err());
+        assert!(unpack(&packed, 5001).is_err());
+        assert!(unpack(&packed[..packed.len() - 6], 5000).is_err());
+        let mut damaged = packed;
+        *damaged.last_mut().unwrap() ^= 1;
+        assert!(unpack(&damaged, 5000).is_err());
+    }
+}

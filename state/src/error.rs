@@ -1,0 +1,304 @@
+//! Everything that can go wrong with a state, as one type.
+//!
+//! In: errors of `SQLite` and of files. Out: [`StateError`], whose messages are lower-case
+//! fragments that fit after "failed to …: ", and whose [`StateError::hint`] says what to do.
+//! It may not print, and it names nothing of the database's inside but in [`StateError::Sqlite`].
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use rusqlite::ErrorCode;
+use thiserror::Error;
+
+use crate::lock::LockInfo;
+use crate::model::{Identity, SpecDigest};
+
+/// The result of everything that touches a state.
+pub type Result<T, E = StateError> = std::result::Result<T, E>;
+
+/// Why something could not be done with a state.
+#[derive(Debug, Error)]
+pub enum StateError {
+    /// There is no file at the path.
+    #[error("there is no state at {}", path.display())]
+    NotFound {
+        /// Where the state was looked for.
+        path: PathBuf,
+    },
+
+    /// Something that must be new exists already.
+    #[error("a file exists already at {}", path.display())]
+    Exists {
+        /// The file in the way. It was left as it is.
+        path: PathBuf,
+    },
+
+    /// The file is something else: not `SQLite`, another program's, empty, or no file at all.
+    #[error("{why}, so it is not a state: {}", path.display())]
+    NotAState {
+        /// The file. It was left as it is.
+        path: PathBuf,
+        /// What it is instead, such as "the file is empty".
+        why: String,
+    },
+
+    /// The file is a state, but damaged.
+    #[error("the state is damaged ({detail}): {}", path.display())]
+    Corrupt {
+        /// The damaged file.
+        path: PathBuf,
+        /// What was found.
+        detail: String,
+    },
+
+    /// A newer version of this crate wrote the file.
+    #[error(
+        "the state has schema version {found}, and this version knows up to {supported}: {}",
+        path.display()
+    )]
+    Newer {
+        /// The file. It was left as it is.
+        path: PathBuf,
+        /// The schema version of the file.
+        found: u32,
+        /// The newest schema version known here.
+        supported: u32,
+    },
+
+    /// The state belongs to another cluster, shard or provider.
+    #[error("the state belongs to {found}, not to {expected}: {}", path.display())]
+    Foreign {
+        /// The file. It was left as it is.
+        path: PathBuf,
+        /// Who asked.
+        expected: Box<Identity>,
+        /// Whom the state belongs to.
+        found: Box<Identity>,
+    },
+
+    /// A living process holds the lock.
+    #[error("the state is locked by {holder}")]
+    Locked {
+        /// Who holds the lock.
+        holder: Box<LockInfo>,
+    },
+
+    /// Nobody holds the lock that was to be broken.
+    #[error("the state is not locked: {}", path.display())]
+    NotLocked {
+        /// The state.
+        path: PathBuf,
+    },
+
+    /// The lock to be broken has another id than the one given.
+    #[error("the lock's id is not \"{asked}\": the state was locked by {holder}")]
+    WrongLock {
+        /// The id that was given.
+        asked: String,
+        /// What the lock says.
+        holder: Box<LockInfo>,
+    },
+
+    /// The state, its folder or its file system can't be written.
+    #[error("the state can only be read, not written: {}", path.display())]
+    ReadOnly {
+        /// The state.
+        path: PathBuf,
+    },
+
+    /// The disk is full. Nothing of the transaction was kept.
+    #[error("the disk is full, so nothing was written to {}", path.display())]
+    Full {
+        /// The state.
+        path: PathBuf,
+    },
+
+    /// Another process was writing for longer than the busy timeout.
+    #[error("another process is writing to the state: {}", path.display())]
+    Busy {
+        /// The state.
+        path: PathBuf,
+    },
+
+    /// The state was replaced or rewritten while it was being read, so the answer would be
+    /// worthless. Only where the state's folder can't be written, since no read lock is possible
+    /// there.
+    #[error("the state was changed while it was being read: {}", path.display())]
+    Changed {
+        /// The state.
+        path: PathBuf,
+    },
+
+    /// The slot has a live record already.
+    #[error("{address} is occupied by {instance_id}")]
+    Occupied {
+        /// The address of the slot, `tenant/group/slot`.
+        address: String,
+        /// The instance that fills it.
+        instance_id: String,
+    },
+
+    /// Another record has this provider id already.
+    #[error("{provider_id} is recorded already, as {address}")]
+    Claimed {
+        /// The cloud's id of the instance.
+        provider_id: String,
+        /// The slot that it fills.
+        address: String,
+    },
+
+    /// An operation on the address is still open in the journal.
+    #[error("an operation on {address} has not been settled yet")]
+    Unsettled {
+        /// The address of the slot, `tenant/group/slot`.
+        address: String,
+    },
+
+    /// No live record has the address.
+    #[error("nothing is recorded as {address}")]
+    NoRecord {
+        /// The address of the slot, `tenant/group/slot`.
+        address: String,
+    },
+
+    /// A record or intent refers to a spec that was never put.
+    #[error("the spec {digest} is not in the state")]
+    MissingSpec {
+        /// The digest referred to.
+        digest: SpecDigest,
+    },
+
+    /// No open intent or running apply has the id.
+    #[error("there is no open {what} {id} in the state")]
+    NotOpen {
+        /// "intent" or "apply".
+        what: &'static str,
+        /// The id.
+        id: i64,
+    },
+
+    /// A file could not be read or written.
+    #[error("can't access {}: {source}", path.display())]
+    Io {
+        /// The file or folder.
+        path: PathBuf,
+        /// What the operating system said.
+        source: io::Error,
+    },
+
+    /// The database refused for a reason that has no case of its own.
+    #[error("the database refused ({source}): {}", path.display())]
+    Sqlite {
+        /// The state.
+        path: PathBuf,
+        /// What `SQLite` said.
+        source: rusqlite::Error,
+    },
+}
+
+impl StateError {
+    /// What a person can do about it, as a sentence without a full stop; `None` where nothing
+    /// general can be said.
+    pub fn hint(&self) -> Option<String> {
+        let hint = match self {
+            Self::NotFound { .. } => "Check the path, or apply once to create the state".to_owned(),
+            Self::Exists { .. } => "Choose another path, or move the file away".to_owned(),
+            Self::NotAState { .. } => "Check the path: the file was left as it is".to_owned(),
+            Self::Corrupt { path, .. } => format!(
+                "Keep a copy of the file, then restore a backup: look for \"{}.backup-…\" beside it",
+                file_name(path)
+            ),
+            Self::Newer { .. } => {
+                "Use the version that wrote it, or a later one; a backup of the older schema may lie \
+                 beside the file"
+                    .to_owned()
+            }
+            Self::Foreign { .. } => {
+                "Use the state of this cluster, shard and provider, or give each its own path"
+                    .to_owned()
+            }
+            Self::Locked { holder } => format!(
+                "Wait until process {} on {} has ended, or stop it; the lock ends with it",
+                holder.pid, holder.host
+            ),
+            Self::WrongLock { holder, .. } => format!("The right id is {}", holder.id),
+            Self::ReadOnly { .. } => {
+                "Check the permissions of the file and of its folder: both must be writable"
+                    .to_owned()
+            }
+            Self::Full { .. } => "Free some space and run again: it continues".to_owned(),
+            Self::Busy { .. } | Self::Changed { .. } => "Run again in a moment".to_owned(),
+            Self::Occupied { .. } => "Move or remove that record first".to_owned(),
+            Self::Claimed { address, .. } => {
+                format!("Move the record of {address}, or remove it first")
+            }
+            Self::Unsettled { .. } => "Run apply first: it settles what is open".to_owned(),
+            Self::NotLocked { .. }
+            | Self::NoRecord { .. }
+            | Self::MissingSpec { .. }
+            | Self::NotOpen { .. }
+            | Self::Io { .. }
+            | Self::Sqlite { .. } => return None,
+        };
+        Some(hint)
+    }
+
+    pub(crate) fn io(path: &Path, source: io::Error) -> Self {
+        match source.kind() {
+            io::ErrorKind::NotFound => Self::NotFound {
+                path: path.to_owned(),
+            },
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Self::Full {
+                path: path.to_owned(),
+            },
+            io::ErrorKind::ReadOnlyFilesystem | io::ErrorKind::PermissionDenied => Self::ReadOnly {
+                path: path.to_owned(),
+            },
+            _ => Self::Io {
+                path: path.to_owned(),
+                source,
+            },
+        }
+    }
+
+    /// Gives an error of `SQLite` the case that says what it means for the state at `path`.
+    pub(crate) fn sqlite(path: &Path, source: rusqlite::Error) -> Self {
+        let path = path.to_owned();
+        match &source {
+            rusqlite::Error::SqliteFailure(error, _) => match error.code {
+                ErrorCode::DiskFull => Self::Full { path },
+                ErrorCode::ReadOnly => Self::ReadOnly { path },
+                ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked => Self::Busy { path },
+                ErrorCode::DatabaseCorrupt => Self::Corrupt {
+                    path,
+                    detail: source.to_string(),
+                },
+                ErrorCode::NotADatabase => Self::NotAState {
+                    path,
+                    why: "the file is no database".to_owned(),
+                },
+                ErrorCode::CannotOpen | ErrorCode::SystemIoFailure => Self::Io {
+                    path,
+                    source: io::Error::other(source),
+                },
+                _ => Self::Sqlite { path, source },
+            },
+            // What was written can't be read as what it was written as.
+            rusqlite::Error::FromSqlConversionFailure(..)
+            | rusqlite::Error::IntegralValueOutOfRange(..)
+            | rusqlite::Error::Utf8Error(..)
+            | rusqlite::Error::InvalidColumnType(..) => Self::Corrupt {
+                path,
+                detail: source.to_string(),
+            },
+            _ => Self::Sqlite { path, source },
+        }
+    }
+}
+
+fn file_name(path: &Path) -> String {
+    path.file_name()
+        .unwrap_or_default()
+        .to_string_lossy()
+        .into_owned()
+}

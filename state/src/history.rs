@@ -1,0 +1,96 @@
+//! What was done to a state, and by whom.
+//!
+//! In: an open state. Out: its applies and what each of them did. Entries are written in a
+//! transaction; here they are only read.
+
+use rusqlite::Row;
+
+use crate::error::Result;
+use crate::lock::{Lock, LockInfo};
+use crate::model::{Apply, ApplyId, ApplyStatus, HistoryIds, HistoryItem, Timestamp};
+use crate::store::{Store, unknown};
+
+impl Store {
+    /// The latest `limit` applies, the latest first. One that never ended is running if its
+    /// process is the one that holds the lock, and interrupted otherwise.
+    pub fn history(&self, limit: usize) -> Result<Vec<Apply>> {
+        let mut applies: Vec<Apply> = self.read(|connection| {
+            connection
+                .prepare_cached(
+                    "SELECT id, started_at, finished_at, who, host, pid, operation,
+                            serial_before, serial_after, status, summary, plan_digest
+                     FROM applies ORDER BY id DESC LIMIT ?1",
+                )?
+                .query_map([i64::try_from(limit).unwrap_or(i64::MAX)], apply)?
+                .collect()
+        })?;
+        let unfinished = |apply: &Apply| apply.status == ApplyStatus::Running;
+        if applies.iter().any(unfinished) {
+            let holder = Lock::peek(self.path())?;
+            for apply in applies.iter_mut().filter(|apply| unfinished(apply)) {
+                if !holder.as_ref().is_some_and(|holder| is_of(apply, holder)) {
+                    apply.status = ApplyStatus::Interrupted;
+                }
+            }
+        }
+        Ok(applies)
+    }
+
+    /// What an apply did, in the order in which it was entered.
+    pub fn history_items(&self, id: ApplyId) -> Result<Vec<HistoryItem>> {
+        self.read(|connection| {
+            connection
+                .prepare_cached(
+                    "SELECT address, action, before_instance_id, before_provider_id,
+                            after_instance_id, after_provider_id, result, detail, at
+                     FROM history WHERE apply_id = ?1 ORDER BY id",
+                )?
+                .query_map([id.0], |row| {
+                    let ids = |instance, provider| {
+                        Ok::<_, rusqlite::Error>(HistoryIds {
+                            instance_id: row.get(instance)?,
+                            provider_id: row.get(provider)?,
+                        })
+                    };
+                    Ok(HistoryItem {
+                        address: row.get(0)?,
+                        action: row.get(1)?,
+                        before: ids(2, 3)?,
+                        after: ids(4, 5)?,
+                        result: row.get(6)?,
+                        detail_json: row.get(7)?,
+                        at: Timestamp(row.get(8)?),
+                    })
+                })?
+                .collect()
+        })
+    }
+}
+
+fn is_of(apply: &Apply, holder: &LockInfo) -> bool {
+    apply.pid == holder.pid && apply.host == holder.host
+}
+
+fn apply(row: &Row<'_>) -> rusqlite::Result<Apply> {
+    let status = match row.get_ref(9)?.as_str()? {
+        "running" => ApplyStatus::Running,
+        "succeeded" => ApplyStatus::Succeeded,
+        "failed" => ApplyStatus::Failed,
+        "interrupted" => ApplyStatus::Interrupted,
+        other => return Err(unknown(9, &format!("status \"{other}\""))),
+    };
+    Ok(Apply {
+        id: ApplyId(row.get(0)?),
+        started_at: Timestamp(row.get(1)?),
+        finished_at: row.get::<_, Option<i64>>(2)?.map(Timestamp),
+        who: row.get(3)?,
+        host: row.get(4)?,
+        pid: row.get(5)?,
+        operation: row.get(6)?,
+        serial_before: row.get(7)?,
+        serial_after: row.get(8)?,
+        status,
+        summary_json: row.get(10)?,
+        plan_digest: row.get(11)?,
+    })
+}

@@ -1,0 +1,635 @@
+//! Every change of a state: all of them go through one [`Transaction`].
+//!
+//! In: records, specs, intents, history, caches. Out: ids and numbers that the store gives. What
+//! is done here is on disk when [`crate::Store::transaction`] returns, and not before; the calls
+//! themselves sync nothing, so a wave of intents costs one sync. It may not read a clock.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use rusqlite::{
+    Connection, ErrorCode, OptionalExtension, Params, Row, TransactionBehavior, params,
+};
+
+use crate::codec::{self, Effort};
+use crate::error::{Result, StateError};
+use crate::model::{
+    ApplyId, ApplyStatus, FetchedRow, HistoryItem, ImageRow, IntentId, NewApply, NewIntent,
+    Operation, Outcome, Record, SpecDigest, Timestamp, address,
+};
+
+/// A change in the making. No other process writes while it lives.
+#[derive(Debug)]
+pub struct Transaction<'store> {
+    inner: rusqlite::Transaction<'store>,
+    path: &'store Path,
+    now: Timestamp,
+    /// The serial before the transaction.
+    serial: u64,
+    /// Whether a record changed, so that the serial has to grow.
+    changed: bool,
+    groups: HashMap<Arc<str>, i64>,
+    specs: HashMap<SpecDigest, i64>,
+}
+
+/// What a row of `instances` says, with the names of groups and specs still numbers.
+#[derive(PartialEq)]
+struct Stored {
+    group_id: i64,
+    slot: u32,
+    deposed: bool,
+    provider_id: String,
+    generation: u64,
+    kind: String,
+    spec_id: i64,
+    observed_id: Option<i64>,
+    zone: String,
+    subnet: Option<String>,
+    ip4: Option<String>,
+    ip6: Option<String>,
+    created_at: i64,
+    attributes: String,
+}
+
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "a store in memory keeps what it is given"
+)]
+impl<'store> Transaction<'store> {
+    pub(crate) fn begin(
+        connection: &'store mut Connection,
+        path: &'store Path,
+        now: Timestamp,
+    ) -> Result<Self> {
+        let refused = |error| StateError::sqlite(path, error);
+        let inner = connection
+            .transaction_with_behavior(TransactionBehavior::Immediate)
+            .map_err(refused)?;
+        let serial = inner
+            .query_row("SELECT serial FROM meta WHERE id = 1", (), |row| row.get(0))
+            .map_err(refused)?;
+        let (groups, specs) = (HashMap::new(), HashMap::new());
+        Ok(Self {
+            inner,
+            path,
+            now,
+            serial,
+            changed: false,
+            groups,
+            specs,
+        })
+    }
+
+    pub(crate) fn commit(self) -> Result<()> {
+        if self.changed {
+            self.execute(
+                "UPDATE meta SET serial = ?1 WHERE id = 1",
+                [self.serial + 1],
+            )?;
+        }
+        let path = self.path;
+        self.inner
+            .commit()
+            .map_err(|error| StateError::sqlite(path, error))
+    }
+
+    /// The time that this transaction was given.
+    pub fn now(&self) -> Timestamp {
+        self.now
+    }
+
+    /// The serial that the state has if this transaction commits as it is now.
+    pub fn serial(&self) -> u64 {
+        self.serial + u64::from(self.changed)
+    }
+
+    /// Stores a spec under its digest, unless it is there already.
+    pub fn put_spec(&mut self, digest: SpecDigest, bytes: &[u8]) -> Result<()> {
+        if self.find_spec(digest)?.is_some() {
+            return Ok(());
+        }
+        self.execute(
+            "INSERT INTO specs (digest, size, body) VALUES (?1, ?2, ?3)",
+            params![
+                &digest.0[..],
+                bytes.len(),
+                codec::pack(bytes, Effort::Normal)
+            ],
+        )?;
+        self.specs.insert(digest, self.inner.last_insert_rowid());
+        Ok(())
+    }
+
+    /// Stores a record under its instance id, in place of what was there. Its specs must have
+    /// been put. A record that says what is stored already changes nothing.
+    ///
+    /// Errors: [`StateError::Occupied`] where another live record has the slot,
+    /// [`StateError::Claimed`] where another record has the provider id,
+    /// [`StateError::MissingSpec`].
+    pub fn put_record(&mut self, record: Record) -> Result<()> {
+        let new = Stored {
+            group_id: self.group(&record.group)?,
+            slot: record.slot,
+            deposed: record.deposed,
+            generation: record.generation,
+            spec_id: self.spec(record.spec)?,
+            observed_id: record
+                .observed
+                .map(|digest| self.spec(digest))
+                .transpose()?,
+            provider_id: record.provider_id,
+            kind: record.kind,
+            zone: record.zone,
+            subnet: record.subnet,
+            ip4: record.ip4,
+            ip6: record.ip6,
+            created_at: record.created_at.0,
+            attributes: record.attributes,
+        };
+        let old = self.stored(&record.instance_id)?;
+        if old.as_ref() == Some(&new) {
+            return Ok(());
+        }
+        self.write(&record.instance_id, &new)?;
+        if let Some(old) = old {
+            // The slot that it leaves, or the generation that it had, must not be given again.
+            self.raise_generation(old.group_id, old.slot, old.generation)?;
+        }
+        self.execute(
+            "DELETE FROM generations WHERE group_id = ?1 AND slot = ?2 AND generation <= ?3",
+            params![new.group_id, new.slot, new.generation],
+        )?;
+        self.changed = true;
+        Ok(())
+    }
+
+    /// Removes the record of an instance; answers whether there was one. The generation of its
+    /// slot is kept.
+    pub fn remove_record(&mut self, instance_id: &str) -> Result<bool> {
+        let Some(old) = self.stored(instance_id)? else {
+            return Ok(false);
+        };
+        self.execute(
+            "DELETE FROM instances WHERE instance_id = ?1",
+            [instance_id],
+        )?;
+        self.raise_generation(old.group_id, old.slot, old.generation)?;
+        self.changed = true;
+        Ok(true)
+    }
+
+    /// Moves what a slot has, its deposed records too, to another slot.
+    ///
+    /// Errors: [`StateError::NoRecord`] where no live record is there,
+    /// [`StateError::Occupied`] where the other slot has a live record,
+    /// [`StateError::Unsettled`] where an intent of either slot is open.
+    pub fn move_record(&mut self, from: (&str, u32), to: (&str, u32)) -> Result<()> {
+        for (group, slot) in [from, to] {
+            let open = "SELECT 1 FROM journal
+                        WHERE closed_at IS NULL AND group_name = ?1 AND slot = ?2";
+            if self.row(open, params![group, slot], |_| Ok(()))?.is_some() {
+                return Err(StateError::Unsettled {
+                    address: address(group, slot),
+                });
+            }
+        }
+        let source = self.group(from.0)?;
+        if self.live(source, from.1)?.is_none() {
+            return Err(StateError::NoRecord {
+                address: address(from.0, from.1),
+            });
+        }
+        let target = self.group(to.0)?;
+        if let Some(instance_id) = self.live(target, to.1)? {
+            return Err(StateError::Occupied {
+                address: address(to.0, to.1),
+                instance_id,
+            });
+        }
+        let generation = self.generation(source, from.1)?;
+        self.execute(
+            "UPDATE instances SET group_id = ?3, slot = ?4, updated_at = ?5, version = ?6
+             WHERE group_id = ?1 AND slot = ?2",
+            params![source, from.1, target, to.1, self.now.0, self.serial + 1],
+        )?;
+        self.raise_generation(source, from.1, generation)?;
+        self.changed = true;
+        Ok(())
+    }
+
+    /// The next generation of a slot: one more than any that it ever had. It is used up when the
+    /// transaction commits, whatever becomes of it.
+    pub fn next_generation(&mut self, group: &str, slot: u32) -> Result<u64> {
+        let group = self.group(group)?;
+        let next = self.generation(group, slot)? + 1;
+        self.raise_generation(group, slot, next)?;
+        Ok(next)
+    }
+
+    /// Opens intents: one transaction for all that are about to be tried at once, to be committed
+    /// before the first is tried. The generation of an intent to create is used up.
+    ///
+    /// Errors: [`StateError::Unsettled`] where an intent to create with the same token is open,
+    /// [`StateError::MissingSpec`].
+    pub fn open_intents(&mut self, intents: &[NewIntent]) -> Result<Vec<IntentId>> {
+        intents
+            .iter()
+            .map(|intent| self.open_intent(intent))
+            .collect()
+    }
+
+    fn open_intent(&mut self, intent: &NewIntent) -> Result<IntentId> {
+        let spec = intent.spec.map(|digest| self.spec(digest)).transpose()?;
+        self.execute(
+            "INSERT INTO journal (apply_id, address, group_name, slot, operation, instance_id,
+                 provider_id, generation, attempt, token, spec_id, size, request, opened_at)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)",
+            params![
+                intent.apply_id.map(|id| id.0),
+                intent.address,
+                intent.group,
+                intent.slot,
+                intent.operation.as_str(),
+                intent.instance_id,
+                intent.provider_id,
+                intent.generation,
+                intent.attempt,
+                intent.token,
+                spec,
+                intent.request.len(),
+                codec::pack(&intent.request, Effort::Low),
+                self.now.0,
+            ],
+        )
+        .map_err(|error| match error {
+            StateError::Sqlite { source, .. } if is_duplicate(&source) => StateError::Unsettled {
+                address: intent.address.clone(),
+            },
+            other => other,
+        })?;
+        let id = IntentId(self.inner.last_insert_rowid());
+        // For a change or an end the record has the generation already.
+        if intent.operation == Operation::Create {
+            let group = self.group(&intent.group)?;
+            self.raise_generation(group, intent.slot, intent.generation)?;
+        }
+        Ok(id)
+    }
+
+    /// Closes an intent. What came of it belongs into the same transaction. The request is let
+    /// go.
+    ///
+    /// Errors: [`StateError::NotOpen`].
+    pub fn close_intent(&mut self, id: IntentId, outcome: Outcome) -> Result<()> {
+        let closed = self.execute(
+            "UPDATE journal SET closed_at = ?2, outcome = ?3, message = ?4,
+                 request = NULL, size = NULL, spec_id = NULL
+             WHERE id = ?1 AND closed_at IS NULL",
+            params![id.0, self.now.0, outcome.as_str(), outcome.message()],
+        )?;
+        if closed == 0 {
+            return Err(StateError::NotOpen {
+                what: "intent",
+                id: id.0,
+            });
+        }
+        Ok(())
+    }
+
+    /// Enters the beginning of an apply into the history. To be called under the lock: an apply
+    /// that the history still has as running is dead, and becomes interrupted.
+    pub fn start_apply(&mut self, apply: NewApply) -> Result<ApplyId> {
+        self.execute(
+            "UPDATE applies SET status = ?1 WHERE status = ?2",
+            [
+                ApplyStatus::Interrupted.as_str(),
+                ApplyStatus::Running.as_str(),
+            ],
+        )?;
+        self.execute(
+            "INSERT INTO applies (started_at, who, host, pid, operation, serial_before, status,
+                 summary, plan_digest)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, '{}', ?8)",
+            params![
+                self.now.0,
+                apply.who,
+                apply.host,
+                apply.pid,
+                apply.operation,
+                self.serial,
+                ApplyStatus::Running.as_str(),
+                apply.plan_digest,
+            ],
+        )?;
+        Ok(ApplyId(self.inner.last_insert_rowid()))
+    }
+
+    /// Enters the end of an apply into the history. Changes of records that are made after it in
+    /// the same transaction are not in its serial.
+    ///
+    /// Errors: [`StateError::NotOpen`] where the apply isn't running.
+    pub fn finish_apply(
+        &mut self,
+        id: ApplyId,
+        status: ApplyStatus,
+        summary_json: &str,
+    ) -> Result<()> {
+        let finished = self.execute(
+            "UPDATE applies SET finished_at = ?2, status = ?3, summary = ?4, serial_after = ?5
+             WHERE id = ?1 AND status = ?6",
+            params![
+                id.0,
+                self.now.0,
+                status.as_str(),
+                summary_json,
+                self.serial(),
+                ApplyStatus::Running.as_str(),
+            ],
+        )?;
+        if finished == 0 {
+            return Err(StateError::NotOpen {
+                what: "apply",
+                id: id.0,
+            });
+        }
+        Ok(())
+    }
+
+    /// Enters what an apply did to one address into the history.
+    pub fn record_history_item(&mut self, id: ApplyId, item: &HistoryItem) -> Result<()> {
+        self.execute(
+            "INSERT INTO history (apply_id, address, action, before_instance_id,
+                 before_provider_id, after_instance_id, after_provider_id, result, detail, at)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
+            params![
+                id.0,
+                item.address,
+                item.action,
+                item.before.instance_id,
+                item.before.provider_id,
+                item.after.instance_id,
+                item.after.provider_id,
+                item.result,
+                item.detail_json,
+                self.now.0,
+            ],
+        )?;
+        Ok(())
+    }
+
+    /// Stores what an image resolved to, in place of what was there.
+    pub fn put_image(&mut self, image: ImageRow) -> Result<()> {
+        self.execute(
+            "INSERT OR REPLACE INTO images
+                 (name, query_digest, image_id, source, resolved_at, detail)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+            params![
+                image.name,
+                image.query_digest,
+                image.image_id,
+                image.source,
+                image.resolved_at.0,
+                image.detail_json,
+            ],
+        )?;
+        Ok(())
+    }
+
+    /// Stores what a URL answered, in place of what was there.
+    pub fn put_fetched(&mut self, fetched: FetchedRow) -> Result<()> {
+        self.execute(
+            "INSERT OR REPLACE INTO fetched (url, digest, size, body, fetched_at)
+             VALUES (?1, ?2, ?3, ?4, ?5)",
+            params![
+                fetched.url,
+                fetched.digest,
+                fetched.body.len(),
+                codec::pack(&fetched.body, Effort::Normal),
+                fetched.fetched_at.0,
+            ],
+        )?;
+        Ok(())
+    }
+
+    /// Drops the specs that no record and no open intent refers to, and the closed intents of
+    /// applies that have ended. Answers how many specs were dropped.
+    pub fn collect_garbage(&mut self) -> Result<usize> {
+        self.execute(
+            "DELETE FROM journal WHERE closed_at IS NOT NULL
+             AND NOT EXISTS (SELECT 1 FROM applies WHERE id = apply_id AND status = ?1)",
+            [ApplyStatus::Running.as_str()],
+        )?;
+        self.specs.clear();
+        self.execute(
+            "DELETE FROM specs WHERE
+                 NOT EXISTS (SELECT 1 FROM instances WHERE spec_id = specs.id)
+                 AND NOT EXISTS (SELECT 1 FROM instances WHERE observed_id = specs.id)
+                 AND NOT EXISTS (SELECT 1 FROM journal WHERE spec_id = specs.id)",
+            (),
+        )
+    }
+
+    fn write(&self, instance_id: &str, new: &Stored) -> Result<()> {
+        self.execute(
+            "INSERT INTO instances (instance_id, provider_id, group_id, slot, deposed, generation,
+                 kind, spec_id, observed_id, zone, subnet, ip4, ip6, created_at, updated_at,
+                 attributes, version)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17)
+             ON CONFLICT (instance_id) DO UPDATE SET
+                 provider_id = excluded.provider_id, group_id = excluded.group_id,
+                 slot = excluded.slot, deposed = excluded.deposed,
+                 generation = excluded.generation, kind = excluded.kind,
+                 spec_id = excluded.spec_id, observed_id = excluded.observed_id,
+                 zone = excluded.zone, subnet = excluded.subnet, ip4 = excluded.ip4,
+                 ip6 = excluded.ip6, created_at = excluded.created_at,
+                 updated_at = excluded.updated_at, attributes = excluded.attributes,
+                 version = excluded.version",
+            params![
+                instance_id,
+                new.provider_id,
+                new.group_id,
+                new.slot,
+                new.deposed,
+                new.generation,
+                new.kind,
+                new.spec_id,
+                new.observed_id,
+                new.zone,
+                new.subnet,
+                new.ip4,
+                new.ip6,
+                new.created_at,
+                self.now.0,
+                new.attributes,
+                self.serial + 1,
+            ],
+        )
+        .map(|_| ())
+        .map_err(|error| match error {
+            StateError::Sqlite { source, .. } if is_duplicate(&source) => self
+                .conflict(instance_id, new)
+                .unwrap_or_else(|| self.wrap(source)),
+            other => other,
+        })
+    }
+
+    /// Which record is in the way of another.
+    fn conflict(&self, instance_id: &str, new: &Stored) -> Option<StateError> {
+        let claimed = "SELECT name, slot FROM instances JOIN groups ON groups.id = group_id
+                       WHERE provider_id = ?1 AND instance_id <> ?2";
+        let claimed = self.row(claimed, [&new.provider_id, instance_id], |row| {
+            Ok(address(row.get_ref(0)?.as_str()?, row.get(1)?))
+        });
+        if let Ok(Some(address)) = claimed {
+            return Some(StateError::Claimed {
+                provider_id: new.provider_id.clone(),
+                address,
+            });
+        }
+        let occupant = self.live(new.group_id, new.slot).ok()??;
+        let group: String = self
+            .row(
+                "SELECT name FROM groups WHERE id = ?1",
+                [new.group_id],
+                |row| row.get(0),
+            )
+            .ok()??;
+        Some(StateError::Occupied {
+            address: address(&group, new.slot),
+            instance_id: occupant,
+        })
+    }
+
+    fn stored(&self, instance_id: &str) -> Result<Option<Stored>> {
+        self.row(
+            "SELECT group_id, slot, deposed, provider_id, generation, kind, spec_id, observed_id,
+                 zone, subnet, ip4, ip6, created_at, attributes
+             FROM instances WHERE instance_id = ?1",
+            [instance_id],
+            |row| {
+                Ok(Stored {
+                    group_id: row.get(0)?,
+                    slot: row.get(1)?,
+                    deposed: row.get(2)?,
+                    provider_id: row.get(3)?,
+                    generation: row.get(4)?,
+                    kind: row.get(5)?,
+                    spec_id: row.get(6)?,
+                    observed_id: row.get(7)?,
+                    zone: row.get(8)?,
+                    subnet: row.get(9)?,
+                    ip4: row.get(10)?,
+                    ip6: row.get(11)?,
+                    created_at: row.get(12)?,
+                    attributes: row.get(13)?,
+                })
+            },
+        )
+    }
+
+    fn live(&self, group: i64, slot: u32) -> Result<Option<String>> {
+        self.row(
+            "SELECT instance_id FROM instances
+             WHERE group_id = ?1 AND slot = ?2 AND deposed = 0",
+            params![group, slot],
+            |row| row.get(0),
+        )
+    }
+
+    /// The newest generation that a slot ever had; 0 where it had none.
+    fn generation(&self, group: i64, slot: u32) -> Result<u64> {
+        let newest = self.row(
+            "SELECT max(
+                 coalesce((SELECT max(generation) FROM instances
+                           WHERE group_id = ?1 AND slot = ?2), 0),
+                 coalesce((SELECT generation FROM generations
+                           WHERE group_id = ?1 AND slot = ?2), 0))",
+            params![group, slot],
+            |row| row.get(0),
+        )?;
+        Ok(newest.unwrap_or(0))
+    }
+
+    fn raise_generation(&self, group: i64, slot: u32, generation: u64) -> Result<()> {
+        self.execute(
+            "INSERT INTO generations (group_id, slot, generation) VALUES (?1, ?2, ?3)
+             ON CONFLICT DO UPDATE SET generation = max(generation, excluded.generation)",
+            params![group, slot, generation],
+        )
+        .map(|_| ())
+    }
+
+    /// The number of a group, which is given it now if it has none.
+    fn group(&mut self, name: &str) -> Result<i64> {
+        if let Some(id) = self.groups.get(name) {
+            return Ok(*id);
+        }
+        let known = self.row("SELECT id FROM groups WHERE name = ?1", [name], |row| {
+            row.get(0)
+        })?;
+        let id = if let Some(id) = known {
+            id
+        } else {
+            self.execute("INSERT INTO groups (name) VALUES (?1)", [name])?;
+            self.inner.last_insert_rowid()
+        };
+        self.groups.insert(Arc::from(name), id);
+        Ok(id)
+    }
+
+    fn spec(&mut self, digest: SpecDigest) -> Result<i64> {
+        self.find_spec(digest)?
+            .ok_or(StateError::MissingSpec { digest })
+    }
+
+    fn find_spec(&mut self, digest: SpecDigest) -> Result<Option<i64>> {
+        if let Some(id) = self.specs.get(&digest) {
+            return Ok(Some(*id));
+        }
+        let id = self.row(
+            "SELECT id FROM specs WHERE digest = ?1",
+            [&digest.0[..]],
+            |row| row.get(0),
+        )?;
+        if let Some(id) = id {
+            self.specs.insert(digest, id);
+        }
+        Ok(id)
+    }
+
+    fn execute(&self, sql: &str, params: impl Params) -> Result<usize> {
+        self.inner
+            .prepare_cached(sql)
+            .and_then(|mut statement| statement.execute(params))
+            .map_err(|error| self.wrap(error))
+    }
+
+    fn row<T>(
+        &self,
+        sql: &str,
+        params: impl Params,
+        read: impl FnOnce(&Row<'_>) -> rusqlite::Result<T>,
+    ) -> Result<Option<T>> {
+        self.inner
+            .prepare_cached(sql)
+            .and_then(|mut statement| statement.query_row(params, read).optional())
+            .map_err(|error| self.wrap(error))
+    }
+
+    fn wrap(&self, error: rusqlite::Error) -> StateError {
+        StateError::sqlite(self.path, error)
+    }
+}
+
+/// Whether a row was refused because there is one like it.
+fn is_duplicate(error: &rusqlite::Error) -> bool {
+    error.sqlite_error_code() == Some(ErrorCode::ConstraintViolation)
+        && error.sqlite_error().is_some_and(|error| {
+            [
+                rusqlite::ffi::SQLITE_CONSTRAINT_UNIQUE,
+                rusqlite::ffi::SQLITE_CONSTRAINT_PRIMARYKEY,
+            ]
+            .contains(&error.extended_code)
+        })
+}

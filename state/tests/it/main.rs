@@ -1,0 +1,6 @@
+//! The tests of what the crate promises, through its public surface.
+#![expect(clippy::unwrap_used, reason = "tests may panic: that is how they fail")]
+
+mod common;
+mod journal;
+mod records;
