@@ -37,6 +37,18 @@ impl Timestamp {
     }
 }
 
+impl From<nstance_state::Timestamp> for Timestamp {
+    fn from(time: nstance_state::Timestamp) -> Self {
+        Self(time.0)
+    }
+}
+
+impl From<Timestamp> for nstance_state::Timestamp {
+    fn from(time: Timestamp) -> Self {
+        Self(time.0)
+    }
+}
+
 impl fmt::Display for Timestamp {
     /// RFC 3339 in UTC, to the second.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

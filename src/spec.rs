@@ -190,6 +190,25 @@ pub struct SpecBody {
 }
 
 impl SpecBody {
+    /// A spec that says nothing but its kind, for an instance nothing is known of.
+    pub fn empty(kind: &str) -> Self {
+        Self {
+            head: Head {
+                kind: kind.into(),
+                arch: "amd64".into(),
+                instance_type: "".into(),
+                subnet_pool: None,
+                template: None,
+                load_balancers: Vec::new(),
+            },
+            args: Map::new(),
+            vars: Value::Object(Map::new()),
+            userdata: None,
+            files: Files::new(),
+            tags: BTreeMap::new(),
+        }
+    }
+
     /// The spec these parts make.
     pub fn into_spec(self) -> InstanceSpec {
         InstanceSpec::new(

@@ -94,6 +94,26 @@ impl Merged {
         }
     }
 
+    /// Where the value at a path such as `a.b[0].c` is written; the nearest value above it where
+    /// the path leads nowhere.
+    pub fn find(&self, path: &str) -> Option<Span> {
+        let mut here = self;
+        for step in path.split(['.', '[']).filter(|step| !step.is_empty()) {
+            let next = match &here.value {
+                MergedValue::Object(entries) => entries.get(step),
+                MergedValue::Array(items) => {
+                    step.trim_end_matches(']').parse().ok().and_then(|at: usize| items.get(at))
+                }
+                _ => None,
+            };
+            match next {
+                Some(next) => here = next,
+                None => break,
+            }
+        }
+        Some(here.span)
+    }
+
     /// The entries, if this is an object.
     pub fn entries(&self) -> Option<&BTreeMap<Arc<str>, Self>> {
         match &self.value {

@@ -35,6 +35,8 @@ pub struct MergedGroup<'a> {
     pub arch: Arch,
     /// The instance type; empty where a provider needs none and none is given.
     pub instance_type: Arc<str>,
+    /// Where it is written.
+    pub instance_type_at: Option<Span>,
     /// The subnet pool.
     pub subnet_pool: Option<Spanned<Arc<str>>>,
     /// How many instances there should be.
@@ -86,6 +88,26 @@ impl MergedGroup<'_> {
         &self.zones[slot as usize % self.zones.len()]
     }
 
+    /// Where the value at a path of an instance of `slot` is written, as far as it is one place.
+    pub fn place_of(&self, slot: u32, path: &str) -> Option<Span> {
+        let change = self.overrides.get(&slot);
+        let (root, rest) = path.split_once('.').unwrap_or((path, ""));
+        match root {
+            "args" => change
+                .map_or(self.args.as_ref(), |change| change.args.as_ref())
+                .and_then(|args| args.find(rest)),
+            "vars" => change
+                .map_or(self.vars.as_ref(), |change| change.vars.as_ref())
+                .and_then(|vars| vars.find(rest)),
+            "files" => self.files.get(rest).map(|(_, file)| file.span),
+            "userdata" => self.userdata.as_ref().map(|(_, userdata)| userdata.content.span),
+            "instance_type" => self.instance_type_at,
+            "kind" | "arch" | "template" | "load_balancers" => Some(self.span),
+            "subnet" | "subnet_pool" => self.subnet_pool.as_ref().map(|pool| pool.span),
+            _ => None,
+        }
+    }
+
     /// Whether `lifecycle.ignore_changes` names the size.
     pub fn ignores_size(&self) -> bool {
         self.ignore_changes.iter().any(|path| &**path == "size")
@@ -111,8 +133,9 @@ pub fn merge_group<'a>(config: &'a Config, group: &'a Group) -> MergedGroup<'a> 
         get(high).clone().or_else(|| low.and_then(|common| get(common).clone()))
     };
     let text = |value: Option<Spanned<Arc<str>>>| value.map(|value| value.value);
-    let instance_type =
-        text(either(|common| &common.instance_type)).unwrap_or_else(|| Arc::from(""));
+    let instance_type = either(|common| &common.instance_type);
+    let instance_type_at = instance_type.as_ref().map(|instance_type| instance_type.span);
+    let instance_type = text(instance_type).unwrap_or_else(|| Arc::from(""));
     let subnet_pool = either(|common| &common.subnet_pool);
     let all_lists = |get: fn(&Common) -> &Vec<Spanned<Arc<str>>>| {
         both(low, high).flat_map(|(_, c)| get(c)).map(|path| Arc::clone(&path.value)).collect()
@@ -176,6 +199,7 @@ pub fn merge_group<'a>(config: &'a Config, group: &'a Group) -> MergedGroup<'a> 
             })
             .collect(),
         instance_type,
+        instance_type_at,
         subnet_pool,
     }
 }

@@ -11,7 +11,10 @@ use crate::diagnostic::Diagnostics;
 use super::{aws, gcp, sim};
 
 /// What it takes to change an attribute of an instance that exists.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize,
+)]
+#[serde(rename_all = "kebab-case")]
 pub enum Effect {
     /// Changed while it runs.
     InPlace,

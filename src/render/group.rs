@@ -327,6 +327,11 @@ impl<'a> GroupRenderer<'a> {
         }
     }
 
+    /// Whether some instances keep images of their own.
+    pub fn pinned(&self) -> bool {
+        self.pinned
+    }
+
     fn variant(&self, slot: u32) -> (usize, &Variant) {
         match self.slots.get(&slot) {
             Some(index) => (*index, &self.group.overrides[&slot]),
@@ -545,7 +550,7 @@ fn once<T: Clone>(
 }
 
 /// A private address written in args.
-fn fixed_address(args: &Map<String, Value>) -> Option<&str> {
+pub fn fixed_address(args: &Map<String, Value>) -> Option<&str> {
     let first = |list: &str, field: &str| args.get(list)?.get(0)?.get(field)?.as_str();
     args.get("PrivateIpAddress")
         .and_then(Value::as_str)

@@ -1,0 +1,600 @@
+//! The plan of a whole configuration.
+//!
+//! In: [`Inputs`]: everything that is known. Out: a [`Plan`] and findings. May not: ask anything.
+//!
+//! Groups come in dependency order; each is planned by `group`. What belongs to no configured
+//! group, and the sums over all of them, are made here.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+
+use hmac::{Hmac, KeyInit as _, Mac as _};
+use nstance_state::{Identity, Record, Snapshot, SpecDigest};
+use sha2::Sha256;
+
+use super::change::{
+    Action, Change, Deletions, Drift, DriftKind, LeftOut, Mode, Plan, PlannedGroup, PlannedImage,
+    Reason, RulesName, Side, Summary,
+};
+use super::drift;
+use super::group::{GroupPlanner, Planned};
+use crate::address::{Address, GroupName, InstanceId, Selector};
+use crate::clock::Timestamp;
+use crate::config::model::{Config, ProviderKind};
+use crate::config::source::SourceMap;
+use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::provider::Observation;
+use crate::provider::rules::Rules;
+use crate::refresh::{Observed, Seen};
+use crate::render::group::GroupRenderer;
+use crate::resolve::images::ResolvedImages;
+use crate::resolve::subnets::Placer;
+use crate::spec::SpecBody;
+
+/// What a caller may ask of a plan.
+#[derive(Debug, Clone, Default)]
+pub struct Options {
+    /// What kind of plan.
+    pub mode: Mode,
+    /// Only these, if any.
+    pub targets: Vec<Selector>,
+    /// Not these.
+    pub excludes: Vec<Selector>,
+    /// Replace these.
+    pub replace: Vec<Selector>,
+    /// Keep what stays as it is in [`Plan::unchanged`].
+    pub keep_unchanged: bool,
+    /// Warnings about unset vars are errors.
+    pub strict: bool,
+}
+
+impl Options {
+    /// Whether an address is to be planned.
+    pub fn selects(&self, address: &Address) -> bool {
+        (self.targets.is_empty() || self.targets.iter().any(|target| target.matches(address)))
+            && !self.excludes.iter().any(|exclude| exclude.matches(address))
+    }
+
+    /// Whether an address is to be replaced.
+    pub fn replaces(&self, address: &Address) -> bool {
+        self.replace.iter().any(|selector| selector.matches(address))
+    }
+}
+
+/// Reads a recorded spec.
+pub type SpecReader<'a> = dyn Fn(SpecDigest) -> Option<Arc<SpecBody>> + Sync + 'a;
+
+/// Everything a plan is made of.
+pub struct Inputs<'a> {
+    /// The configuration.
+    pub config: &'a Config,
+    /// Its text.
+    pub sources: &'a SourceMap,
+    /// Its groups in dependency order, ready to render.
+    pub groups: &'a [GroupRenderer<'a>],
+    /// The groups that each depends on.
+    pub dependencies: &'a HashMap<GroupName, Vec<GroupName>>,
+    /// Images.
+    pub images: &'a ResolvedImages,
+    /// The record; `None`: there is no state yet.
+    pub snapshot: Option<&'a Snapshot>,
+    /// The cloud; `None`: it wasn't asked.
+    pub observed: Option<&'a Observed>,
+    /// Recorded specs.
+    pub specs: &'a SpecReader<'a>,
+    /// Whose state.
+    pub identity: &'a Identity,
+    /// The provider's rules.
+    pub rules: Rules,
+    /// The name of the cloud.
+    pub provider_name: &'a str,
+    /// Now.
+    pub now: Timestamp,
+    /// What was asked.
+    pub options: &'a Options,
+}
+
+impl Inputs<'_> {
+    /// The state's lineage; for a state that doesn't exist yet, the one it will have: made of whose
+    /// it is and of the time, so that the same inputs give the same plan.
+    pub fn lineage(&self) -> String {
+        if let Some(snapshot) = self.snapshot {
+            return snapshot.meta.lineage.clone();
+        }
+        let whose = format!("{}", self.identity);
+        InstanceId::generate("", self.now.0, entropy("new state", &whose, 0)).to_string()
+    }
+}
+
+/// Ten bytes that depend on all of what an instance is for.
+fn entropy(lineage: &str, address: &str, generation: u64) -> [u8; 10] {
+    let mut mac = Hmac::<Sha256>::new_from_slice(lineage.as_bytes())
+        .expect("an HMAC takes a key of any length");
+    mac.update(address.as_bytes());
+    mac.update(&generation.to_be_bytes());
+    let code = mac.finalize().into_bytes();
+    std::array::from_fn(|index| code[index])
+}
+
+/// The id of a new instance.
+pub fn new_instance_id(
+    kind: &str,
+    now: Timestamp,
+    lineage: &str,
+    address: &Address,
+    generation: u64,
+) -> InstanceId {
+    InstanceId::generate(kind, now.0, entropy(lineage, &address.to_string(), generation))
+}
+
+/// What fills a slot.
+#[derive(Debug, Clone, Copy)]
+pub enum Occupant<'a> {
+    /// Recorded, and whatever was seen of it.
+    Recorded {
+        /// The record.
+        record: &'a Record,
+        /// Its state in the cloud.
+        presence: Presence<'a>,
+    },
+    /// Not recorded, but it carries our tags.
+    Unrecorded(&'a Observation),
+}
+
+/// What is known of a recorded instance.
+#[derive(Debug, Clone, Copy)]
+pub enum Presence<'a> {
+    /// As recorded, as far as is known.
+    InSync,
+    /// There, and maybe different.
+    Differs(&'a Observation),
+    /// Gone.
+    Missing,
+}
+
+/// All occupants, by group and slot.
+pub struct Occupants<'a> {
+    by_group: HashMap<&'a str, BTreeMap<u32, Occupant<'a>>>,
+    deposed: HashMap<&'a str, Vec<(&'a Record, Presence<'a>)>>,
+    /// Unrecorded instances whose slot another one fills, or that say no slot.
+    duplicates: Vec<&'a Observation>,
+}
+
+impl<'a> Occupants<'a> {
+    fn new(snapshot: Option<&'a Snapshot>, observed: Option<&'a Observed>) -> Self {
+        let mut occupants =
+            Self { by_group: HashMap::new(), deposed: HashMap::new(), duplicates: Vec::new() };
+        for record in snapshot.iter().flat_map(|snapshot| &snapshot.records) {
+            let presence = match observed {
+                None => Presence::InSync,
+                Some(observed) => match observed.get(&record.provider_id) {
+                    None => Presence::Missing,
+                    Some(Seen::InSync) => Presence::InSync,
+                    Some(Seen::Differs(observation)) => Presence::Differs(observation),
+                },
+            };
+            if record.deposed {
+                occupants.deposed.entry(&record.group).or_default().push((record, presence));
+            } else {
+                occupants
+                    .by_group
+                    .entry(&record.group)
+                    .or_default()
+                    .insert(record.slot, Occupant::Recorded { record, presence });
+            }
+        }
+        let mut strangers: Vec<_> = observed.iter().flat_map(|o| &o.strangers).collect();
+        strangers.sort_by_key(|o| (o.created_at, &o.provider_id));
+        for stranger in strangers {
+            let (Some(group), Some(slot)) = (stranger.group.as_deref(), stranger.slot) else {
+                occupants.duplicates.push(stranger);
+                continue;
+            };
+            if group.parse::<GroupName>().is_err() {
+                occupants.duplicates.push(stranger);
+                continue;
+            }
+            let slots = occupants.by_group.entry(group).or_default();
+            if slots.contains_key(&slot) {
+                occupants.duplicates.push(stranger);
+            } else {
+                slots.insert(slot, Occupant::Unrecorded(stranger));
+            }
+        }
+        occupants
+    }
+
+    /// The occupants of a group; taken, so that what is left belongs to no group.
+    fn take(&mut self, group: &str) -> BTreeMap<u32, Occupant<'a>> {
+        self.by_group.remove(group).unwrap_or_default()
+    }
+}
+
+/// Makes the plan.
+pub fn build(inputs: &Inputs<'_>, placer: &mut Placer<'_>) -> (Plan, Diagnostics) {
+    let mut findings = Diagnostics::default();
+    let lineage = inputs.lineage();
+    let mut occupants = Occupants::new(inputs.snapshot, inputs.observed);
+    let mut gathered = Planned::default();
+    let configured: BTreeSet<&str> =
+        inputs.groups.iter().map(|renderer| renderer.group.merged.name.as_str()).collect();
+    let moves: HashMap<&str, &GroupName> = inputs
+        .config
+        .groups
+        .iter()
+        .filter_map(|group| Some((group.name.as_str(), &group.moved_from.as_ref()?.value)))
+        .collect();
+    for renderer in inputs.groups {
+        let name = &renderer.group.merged.name;
+        let mut own = occupants.take(name.as_str());
+        let mut moved_from = None;
+        if own.is_empty()
+            && let Some(former) = moves.get(name.as_str())
+            && !configured.contains(former.as_str())
+        {
+            own = occupants.take(former.as_str());
+            moved_from = (!own.is_empty()).then(|| (*former).clone());
+        }
+        let planner = GroupPlanner { inputs, renderer, lineage: &lineage, moved_from };
+        planner.plan(&own, placer, &mut gathered, &mut findings);
+    }
+    plan_leftovers(inputs, &mut occupants, &mut gathered, &mut findings);
+    for finding in target_warnings(inputs.options) {
+        findings.push(finding);
+    }
+    (assemble(inputs, lineage, gathered), findings)
+}
+
+/// Plans what belongs to no configured group: removed groups, deposed and duplicate instances.
+fn plan_leftovers(
+    inputs: &Inputs<'_>,
+    occupants: &mut Occupants<'_>,
+    gathered: &mut Planned,
+    findings: &mut Diagnostics,
+) {
+    let mut groups: Vec<_> = occupants.by_group.drain().collect();
+    groups.sort_by_key(|(name, _)| *name);
+    for (name, slots) in groups {
+        let group = GroupName::from(Arc::<str>::from(name));
+        for (slot, occupant) in slots {
+            let address = Address::new(group.clone(), slot);
+            if !inputs.options.selects(&address) {
+                continue;
+            }
+            match occupant {
+                Occupant::Recorded { record, presence } => {
+                    let reason = match inputs.options.mode {
+                        Mode::Destroy => Reason::Destroy,
+                        Mode::Normal => Reason::GroupRemoved,
+                        Mode::RefreshOnly => Reason::RefreshOnly,
+                    };
+                    gathered.end(inputs, &address, record, presence, None, reason, 0);
+                }
+                Occupant::Unrecorded(observation) => {
+                    gathered.note_stranger(&address, observation, DriftKind::Unknown);
+                    gathered.adopt(inputs, &address, observation, None, findings);
+                }
+            }
+        }
+    }
+    let mut deposed: Vec<_> = occupants.deposed.drain().flat_map(|(_, records)| records).collect();
+    deposed.sort_by(|(a, _), (b, _)| a.instance_id.cmp(&b.instance_id));
+    for (record, presence) in deposed {
+        let address = Address::new(Arc::clone(&record.group).into(), record.slot);
+        if inputs.options.selects(&address) {
+            let id = Some(record.provider_id.clone());
+            gathered.end(inputs, &address, record, presence, id, Reason::Deposed, 0);
+        }
+    }
+    for observation in &occupants.duplicates {
+        let address = observation
+            .group
+            .as_deref()
+            .and_then(|group| group.parse::<GroupName>().ok())
+            .zip(observation.slot)
+            .map(|(group, slot)| Address::new(group, slot));
+        match address {
+            Some(address) => {
+                gathered.note_stranger(&address, observation, DriftKind::Duplicate);
+                findings.push(
+                    Diagnostic::warning(format!(
+                        "`{}` claims a slot that another instance has",
+                        observation.provider_id
+                    ))
+                    .about(&address)
+                    .hint("Look at both; delete the one that isn't needed, or give it another slot with `nstance import`"),
+                );
+            }
+            None => findings.push(
+                Diagnostic::warning(format!(
+                    "`{}` carries this shard's tags, but names no group and slot",
+                    observation.provider_id
+                ))
+                .hint("Record it with `nstance import ADDR PROVIDER_ID`, or remove its tags"),
+            ),
+        }
+    }
+}
+
+fn target_warnings(options: &Options) -> Option<Diagnostic> {
+    (!options.targets.is_empty() || !options.excludes.is_empty()).then(|| {
+        Diagnostic::warning("only a part of the configuration is planned")
+            .detail("`--target` and `--exclude` leave out the rest, drifted or not")
+    })
+}
+
+fn assemble(inputs: &Inputs<'_>, lineage: String, mut gathered: Planned) -> Plan {
+    gathered.changes.sort_by(|a, b| (&a.address, &a.deposed).cmp(&(&b.address, &b.deposed)));
+    gathered.drift.sort_by(|a, b| (&a.address, &a.provider_id).cmp(&(&b.address, &b.provider_id)));
+    let mut summary = Summary { no_op: gathered.no_op, ..Summary::default() };
+    let mut by_group: BTreeMap<String, usize> = BTreeMap::new();
+    for change in &gathered.changes {
+        summary.count(change.action);
+        if change.action == Action::Delete && change.deposed.is_none() {
+            *by_group.entry(change.address.group.to_string()).or_default() += 1;
+        }
+    }
+    let protected = inputs
+        .groups
+        .iter()
+        .filter(|renderer| renderer.group.merged.protect)
+        .map(|renderer| renderer.group.merged.name.to_string())
+        .filter(|name| by_group.contains_key(name))
+        .collect();
+    let deletions = Deletions {
+        by_group,
+        recorded: inputs.snapshot.map_or(0, |snapshot| snapshot.records.len()),
+        budget_count: inputs.config.destroy_budget.count,
+        budget_percent: inputs.config.destroy_budget.percent,
+        protected,
+    };
+    let images = inputs
+        .images
+        .images
+        .iter()
+        .filter_map(|(name, image)| {
+            let image = image.as_ref().ok()?;
+            let planned = PlannedImage {
+                id: image.id.to_string(),
+                source: image.source.as_str().to_owned(),
+                resolved_at: image.resolved_at,
+            };
+            Some((name.to_string(), planned))
+        })
+        .collect();
+    Plan {
+        mode: inputs.options.mode,
+        cluster: inputs.identity.cluster.clone(),
+        shard: inputs.identity.shard.clone(),
+        provider: inputs.identity.provider.clone(),
+        rules: match inputs.rules.kind() {
+            ProviderKind::Aws => RulesName::Aws,
+            ProviderKind::Gcp => RulesName::Gcp,
+            ProviderKind::Sim | ProviderKind::Proxmox | ProviderKind::Yandex => RulesName::Sim,
+        },
+        provider_name: inputs.provider_name.to_owned(),
+        lineage,
+        serial: inputs.snapshot.map_or(0, |snapshot| snapshot.meta.serial),
+        new_state: inputs.snapshot.is_none(),
+        created_at: inputs.now,
+        images,
+        groups: planned_groups(inputs, &gathered.changes),
+        changes: gathered.changes,
+        unchanged: gathered.unchanged,
+        drift: gathered.drift,
+        summary,
+        left_out: gathered.left_out,
+        deletions,
+    }
+}
+
+/// The groups with changes in the order apply walks them; groups that aren't configured any more
+/// come last, as nothing can depend on them.
+fn planned_groups(inputs: &Inputs<'_>, changes: &[Change]) -> Vec<PlannedGroup> {
+    let changed: BTreeSet<&GroupName> =
+        changes.iter().map(|change| &change.address.group).collect();
+    let mut groups: Vec<PlannedGroup> = inputs
+        .groups
+        .iter()
+        .map(|renderer| &renderer.group.merged.name)
+        .filter(|name| changed.contains(name))
+        .map(|name| PlannedGroup {
+            name: name.to_string(),
+            after: inputs
+                .dependencies
+                .get(name)
+                .iter()
+                .flat_map(|names| names.iter())
+                .filter(|name| changed.contains(name))
+                .map(ToString::to_string)
+                .collect(),
+        })
+        .collect();
+    let known: BTreeSet<String> = groups.iter().map(|group| group.name.clone()).collect();
+    groups.extend(
+        changed
+            .iter()
+            .map(ToString::to_string)
+            .filter(|name| !known.contains(name))
+            .map(|name| PlannedGroup { name, after: Vec::new() }),
+    );
+    groups
+}
+
+impl Planned {
+    /// Plans the end of a recorded instance: deleted if it is there, forgotten if it is gone.
+    #[allow(clippy::too_many_arguments, reason = "each is one fact of the decision")]
+    pub fn end(
+        &mut self,
+        inputs: &Inputs<'_>,
+        address: &Address,
+        record: &Record,
+        presence: Presence<'_>,
+        deposed: Option<String>,
+        reason: Reason,
+        drain_timeout_ms: u64,
+    ) {
+        let Some(before) = recorded_side(inputs, record) else {
+            self.left_out(address, "its recorded spec can't be read");
+            return;
+        };
+        let missing = matches!(presence, Presence::Missing);
+        if missing {
+            self.note_missing(address, record, &before);
+        }
+        if inputs.options.mode == Mode::RefreshOnly && !missing {
+            self.no_op += 1;
+            return;
+        }
+        self.changes.push(Change {
+            address: address.clone(),
+            deposed,
+            action: if missing { Action::Forget } else { Action::Delete },
+            reasons: vec![if missing { Reason::Missing } else { reason }],
+            importing: None,
+            before: Some(Box::new(before)),
+            after: None,
+            attributes: Vec::new(),
+            deferred: None,
+            drain_timeout_ms,
+        });
+    }
+
+    /// Plans to record an instance that carries our tags. `wanted` is what its slot should have,
+    /// and stands for what the cloud doesn't report.
+    pub fn adopt(
+        &mut self,
+        inputs: &Inputs<'_>,
+        address: &Address,
+        observation: &Observation,
+        wanted: Option<&SpecBody>,
+        findings: &mut Diagnostics,
+    ) {
+        let Ok(attributes) = observation.attributes() else {
+            self.left_out(address, "what the cloud reports of it can't be read");
+            return;
+        };
+        let kind = observation.instance_id.as_deref().and_then(|id| id.get(..3)).unwrap_or("ins");
+        let empty = SpecBody::empty(kind);
+        let body = drift::body_from(&attributes, wanted.unwrap_or(&empty), inputs.rules);
+        let digest = body.clone().into_spec().digest;
+        let as_wanted = wanted.is_some_and(|wanted| *wanted == body);
+        if !as_wanted {
+            findings.push(
+                Diagnostic::warning(format!(
+                    "`{}` will be recorded as the cloud reports it",
+                    observation.provider_id
+                ))
+                .about(address)
+                .detail("it isn't what the configuration says; the plan after this one changes it"),
+            );
+        }
+        let generation = inputs
+            .snapshot
+            .map_or(0, |snapshot| snapshot.generation(address.group.as_str(), address.slot));
+        let lineage = inputs.lineage();
+        let instance_id = match &observation.instance_id {
+            Some(id) => InstanceId::from(id.as_str()),
+            None => new_instance_id(kind, inputs.now, &lineage, address, generation + 1),
+        };
+        let after = Side {
+            instance_id: instance_id.as_str().into(),
+            provider_id: Some(observation.provider_id.clone()),
+            generation: generation + 1,
+            zone: observation.zone.as_str().into(),
+            subnet: observation.subnet.as_deref().map(Arc::from),
+            ip4: observation.ip4.as_deref().map(Arc::from),
+            ip6: observation.ip6.as_deref().map(Arc::from),
+            created_at: Some(observation.created_at),
+            images: BTreeMap::new(),
+            version: None,
+            spec: Arc::new(body),
+            digest,
+        };
+        self.changes.push(Change {
+            address: address.clone(),
+            deposed: None,
+            action: Action::Adopt,
+            reasons: vec![Reason::Unrecorded],
+            importing: Some(observation.provider_id.clone()),
+            before: None,
+            after: Some(Box::new(after)),
+            attributes: Vec::new(),
+            deferred: None,
+            drain_timeout_ms: 0,
+        });
+    }
+
+    /// Notes that a recorded instance is gone.
+    pub fn note_missing(&mut self, address: &Address, record: &Record, before: &Side) {
+        self.drift.push(Drift {
+            address: address.to_string(),
+            kind: DriftKind::Missing,
+            provider_id: record.provider_id.clone(),
+            changes: Vec::new(),
+            accepted: false,
+            before: Some(Box::new(before.clone())),
+        });
+    }
+
+    /// Notes an instance that isn't recorded.
+    pub fn note_stranger(&mut self, address: &Address, observation: &Observation, kind: DriftKind) {
+        self.drift.push(Drift {
+            address: address.to_string(),
+            kind,
+            provider_id: observation.provider_id.clone(),
+            changes: Vec::new(),
+            accepted: false,
+            before: None,
+        });
+    }
+
+    /// Notes that one address could not be planned.
+    pub fn left_out(&mut self, address: &Address, why: &str) {
+        self.left_out.push(LeftOut {
+            address: address.to_string(),
+            count: 1,
+            why: why.to_owned(),
+        });
+    }
+}
+
+/// A record and its spec; `None` if the spec can't be read.
+pub fn recorded_side(inputs: &Inputs<'_>, record: &Record) -> Option<Side> {
+    let spec = (inputs.specs)(record.spec)?;
+    let attributes = RecordAttributes::parse(&record.attributes);
+    Some(Side {
+        instance_id: record.instance_id.as_str().into(),
+        provider_id: Some(record.provider_id.clone()),
+        generation: record.generation,
+        zone: record.zone.as_str().into(),
+        subnet: record.subnet.as_deref().map(Arc::from),
+        ip4: record.ip4.as_deref().map(Arc::from),
+        ip6: record.ip6.as_deref().map(Arc::from),
+        created_at: Some(record.created_at.into()),
+        images: attributes.images,
+        version: Some(record.version),
+        spec,
+        digest: record.spec,
+    })
+}
+
+/// What a record's `attributes` hold.
+#[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(default)]
+pub struct RecordAttributes {
+    /// The images it was rendered with.
+    pub images: BTreeMap<Arc<str>, Arc<str>>,
+}
+
+impl RecordAttributes {
+    /// Reads them; what can't be read is nothing.
+    pub fn parse(text: &str) -> Self {
+        if text == "{}" { Self::default() } else { serde_json::from_str(text).unwrap_or_default() }
+    }
+
+    /// The text the state keeps.
+    pub fn to_text(&self) -> String {
+        serde_json::to_string(self).expect("its keys are strings")
+    }
+}

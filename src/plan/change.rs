@@ -1,0 +1,595 @@
+//! What a plan is made of.
+//!
+//! In: nothing (data only). Out: the types that `build` fills, reports print, plan files keep and
+//! `apply` follows. May not: decide anything.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use nstance_state::{Identity, SpecDigest};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::{Value, json};
+
+use crate::address::{Address, GroupName};
+use crate::clock::Timestamp;
+use crate::provider::rules::{Effect, Ownership, Rules};
+use crate::render::files::Deferred;
+use crate::spec::SpecBody;
+
+/// What is to be done with an instance.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Action {
+    /// Made.
+    Create,
+    /// Changed in place.
+    Update,
+    /// Made anew, before its predecessor is deleted.
+    CreateThenDelete,
+    /// Made anew, after its predecessor is deleted: both can't be at once.
+    DeleteThenCreate,
+    /// Deleted.
+    Delete,
+    /// Recorded: it exists and is ours.
+    Adopt,
+    /// Dropped from the record: it is gone, or not ours any more.
+    Forget,
+    /// Left as it is.
+    NoOp,
+}
+
+impl Action {
+    /// Whether it makes a new instance in the place of another.
+    pub fn is_replace(self) -> bool {
+        matches!(self, Self::CreateThenDelete | Self::DeleteThenCreate)
+    }
+
+    /// Terraform's list of actions.
+    pub fn terraform(self) -> &'static [&'static str] {
+        match self {
+            Self::Create => &["create"],
+            Self::Update => &["update"],
+            Self::CreateThenDelete => &["create", "delete"],
+            Self::DeleteThenCreate => &["delete", "create"],
+            Self::Delete => &["delete"],
+            Self::Forget => &["forget"],
+            Self::Adopt | Self::NoOp => &["no-op"],
+        }
+    }
+}
+
+/// Why something is to be done.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(tag = "reason", rename_all = "kebab-case")]
+pub enum Reason {
+    /// A newer image was found.
+    NewerImage {
+        /// Its name.
+        name: Arc<str>,
+        /// What the instance was made with.
+        from: String,
+        /// What it resolves to now.
+        to: String,
+    },
+    /// The group has fewer instances than its size.
+    GroupGrew,
+    /// The group has more instances than its size.
+    GroupShrank,
+    /// The group isn't configured any more.
+    GroupRemoved,
+    /// The recorded instance is gone from the cloud.
+    Missing,
+    /// An attribute changed that only a new instance can have.
+    CannotUpdate,
+    /// An attribute changed that can be changed in place.
+    Changed,
+    /// The cloud reports something else than what was recorded.
+    Drifted,
+    /// `--replace`
+    Requested,
+    /// `shard.expiry`
+    Expired {
+        /// Its age, in seconds.
+        age_seconds: u64,
+    },
+    /// `destroy`
+    Destroy,
+    /// Another instance holds the same slot.
+    Duplicate,
+    /// Its successor was created, it is still to be deleted.
+    Deposed,
+    /// It carries our tags and isn't recorded.
+    Unrecorded,
+    /// `moved_from`
+    Moved {
+        /// The former address.
+        from: String,
+    },
+    /// `--refresh-only`
+    RefreshOnly,
+}
+
+impl Reason {
+    /// The `action_reason` of JSON, in Terraform's words where it has some.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::NewerImage { .. } => "replace_because_newer_image",
+            Self::GroupGrew => "create_because_group_grew",
+            Self::GroupShrank => "delete_because_count_index",
+            Self::GroupRemoved => "delete_because_no_resource_config",
+            Self::Missing => "create_because_missing",
+            Self::CannotUpdate => "replace_because_cannot_update",
+            Self::Changed => "update_because_changed",
+            Self::Drifted => "update_because_drifted",
+            Self::Requested => "replace_by_request",
+            Self::Expired { .. } => "replace_because_expired",
+            Self::Destroy => "delete_by_request",
+            Self::Duplicate => "delete_because_duplicate",
+            Self::Deposed => "delete_because_deposed",
+            Self::Unrecorded => "adopt_because_unrecorded",
+            Self::Moved { .. } => "update_because_moved",
+            Self::RefreshOnly => "refresh_only",
+        }
+    }
+}
+
+/// An attribute that differs.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct AttributeChange {
+    /// Where in the instance: `instance_type`, `args.MetadataOptions.HttpTokens`, `userdata`,
+    /// `files.NAME`, `tags.NAME`, `vars.NAME`, …
+    pub path: String,
+    /// What it was; `None`: not there.
+    pub before: Option<Value>,
+    /// What it will be; `None`: not there, unless `unknown`.
+    pub after: Option<Value>,
+    /// It is known only after the change was made.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unknown: bool,
+    /// What it takes.
+    pub effect: Effect,
+    /// `file:line:column` of where the new value is written.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub written_at: Option<String>,
+}
+
+/// An instance as it is or will be: a record and its spec.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Side {
+    /// Our id.
+    pub instance_id: Arc<str>,
+    /// The cloud's id; `None` for one that doesn't exist yet.
+    pub provider_id: Option<String>,
+    /// Which instance of its slot.
+    pub generation: u64,
+    /// The zone.
+    pub zone: Arc<str>,
+    /// The subnet.
+    pub subnet: Option<Arc<str>>,
+    /// The address, where it is known.
+    pub ip4: Option<Arc<str>>,
+    /// The IPv6 address, where it is known.
+    pub ip6: Option<Arc<str>>,
+    /// When it was created, where it is known.
+    pub created_at: Option<Timestamp>,
+    /// The ids of the images it was rendered with.
+    pub images: BTreeMap<Arc<str>, Arc<str>>,
+    /// The version of its row when the plan was made; `None` where there is none.
+    pub version: Option<u64>,
+    /// What it is or must be.
+    #[serde(with = "shared_body")]
+    pub spec: Arc<SpecBody>,
+    /// The spec's digest.
+    #[serde(with = "digest_text")]
+    pub digest: SpecDigest,
+}
+
+mod shared_body {
+    use super::{Arc, Deserialize, Deserializer, Serialize, Serializer, SpecBody};
+
+    pub(super) fn serialize<S: Serializer>(
+        body: &Arc<SpecBody>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        body.as_ref().serialize(serializer)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Arc<SpecBody>, D::Error> {
+        SpecBody::deserialize(deserializer).map(Arc::new)
+    }
+}
+
+mod digest_text {
+    use super::{Deserialize, Deserializer, Serializer, SpecDigest};
+
+    pub(super) fn serialize<S: Serializer>(
+        digest: &SpecDigest,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(digest)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<SpecDigest, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        text.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+/// One address's change.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Change {
+    /// The slot.
+    #[serde(with = "address_text")]
+    pub address: Address,
+    /// Set where it is not about the slot's instance but about another one in its place: the
+    /// cloud's id of an old or duplicate instance.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deposed: Option<String>,
+    /// What is to be done.
+    pub action: Action,
+    /// Why; the first is the cause.
+    pub reasons: Vec<Reason>,
+    /// The cloud's id of an instance that is recorded first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub importing: Option<String>,
+    /// What it is.
+    pub before: Option<Box<Side>>,
+    /// What it will be.
+    pub after: Option<Box<Side>>,
+    /// What differs, sorted by path; only for updates and replacements.
+    pub attributes: Vec<AttributeChange>,
+    /// Files to be rendered once it exists.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deferred: Option<Box<Deferred>>,
+    /// How long its connections may drain before it is deleted, in milliseconds.
+    #[serde(default)]
+    pub drain_timeout_ms: u64,
+}
+
+mod address_text {
+    use super::{Address, Deserialize, Deserializer, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(
+        address: &Address,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(address)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Address, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        text.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+/// A group of the plan, and the groups that come before it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PlannedGroup {
+    /// `tenant/group`
+    pub name: String,
+    /// Groups it depends on.
+    pub after: Vec<String>,
+}
+
+/// What kind of plan it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Mode {
+    /// Towards the configuration.
+    #[default]
+    Normal,
+    /// Towards nothing.
+    Destroy,
+    /// Towards a record that says what the cloud says.
+    RefreshOnly,
+}
+
+/// An image as the plan used it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PlannedImage {
+    /// The cloud's id.
+    pub id: String,
+    /// `lookup`, `cache` or `fallback`.
+    pub source: String,
+    /// When the cloud last said so.
+    pub resolved_at: Option<Timestamp>,
+}
+
+/// How an observation differs from the record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum DriftKind {
+    /// Attributes differ.
+    Changed,
+    /// It is recorded and gone.
+    Missing,
+    /// It carries our tags and isn't recorded.
+    Unknown,
+    /// It claims a slot that another instance has.
+    Duplicate,
+}
+
+impl DriftKind {
+    /// The name in JSON and messages.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Changed => "changed",
+            Self::Missing => "missing",
+            Self::Unknown => "unknown",
+            Self::Duplicate => "duplicate",
+        }
+    }
+}
+
+/// One attribute that drifted.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct DriftedAttribute {
+    /// Where in the instance; `state` for its life.
+    pub path: String,
+    /// What the record says; `None`: not there.
+    pub recorded: Option<Value>,
+    /// What the cloud says; `None`: not there.
+    pub observed: Option<Value>,
+}
+
+/// An instance that drifted.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Drift {
+    /// Its address, or the one it claims; as text, since a claim may be anything.
+    pub address: String,
+    /// How.
+    pub kind: DriftKind,
+    /// The cloud's id.
+    pub provider_id: String,
+    /// What differs, sorted by path.
+    pub changes: Vec<DriftedAttribute>,
+    /// Whether the configuration says to live with it (`ignore_changes`).
+    pub accepted: bool,
+    /// The instance as recorded, where it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub before: Option<Box<Side>>,
+}
+
+/// How many of each.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Summary {
+    /// Created.
+    pub create: usize,
+    /// Changed in place.
+    pub update: usize,
+    /// Replaced.
+    pub replace: usize,
+    /// Deleted.
+    pub delete: usize,
+    /// Recorded.
+    pub adopt: usize,
+    /// Dropped from the record.
+    pub forget: usize,
+    /// Left as they are.
+    pub no_op: usize,
+}
+
+impl Summary {
+    /// Counts one.
+    pub fn count(&mut self, action: Action) {
+        match action {
+            Action::Create => self.create += 1,
+            Action::Update => self.update += 1,
+            Action::CreateThenDelete | Action::DeleteThenCreate => self.replace += 1,
+            Action::Delete => self.delete += 1,
+            Action::Adopt => self.adopt += 1,
+            Action::Forget => self.forget += 1,
+            Action::NoOp => self.no_op += 1,
+        }
+    }
+
+    /// What Terraform's line calls "to add": a replacement counts here and as destroyed.
+    pub fn added(&self) -> usize {
+        self.create + self.replace
+    }
+
+    /// What Terraform's line calls "to destroy".
+    pub fn destroyed(&self) -> usize {
+        self.delete + self.replace
+    }
+
+    /// Whether anything but no-op is planned.
+    pub fn has_changes(&self) -> bool {
+        self.create + self.update + self.replace + self.delete + self.adopt + self.forget > 0
+    }
+}
+
+/// Instances that could not be planned.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LeftOut {
+    /// `tenant/group`, or one slot of it.
+    pub address: String,
+    /// How many instances.
+    pub count: usize,
+    /// Why.
+    pub why: String,
+}
+
+/// Deletions against the destroy budget and protected groups.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Deletions {
+    /// Deletions by group (replacements aside).
+    pub by_group: BTreeMap<String, usize>,
+    /// Recorded instances.
+    pub recorded: usize,
+    /// `destroy_budget.count`
+    pub budget_count: u32,
+    /// `destroy_budget.percent`
+    pub budget_percent: u32,
+    /// Protected groups that lose instances.
+    pub protected: Vec<String>,
+}
+
+impl Deletions {
+    /// All deletions.
+    pub fn total(&self) -> usize {
+        self.by_group.values().sum()
+    }
+
+    /// Whether there are more than both limits of the budget.
+    pub fn exceeds_budget(&self) -> bool {
+        let total = self.total();
+        total > self.budget_count as usize
+            && total * 100 > self.budget_percent as usize * self.recorded
+    }
+}
+
+/// What apply would do.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Plan {
+    /// What kind of plan.
+    pub mode: Mode,
+    /// `cluster.id`
+    pub cluster: String,
+    /// `shard.id`
+    pub shard: String,
+    /// What the state's identity calls the provider.
+    pub provider: String,
+    /// Whose rules it was made by.
+    pub rules: RulesName,
+    /// The name of the cloud that was asked.
+    pub provider_name: String,
+    /// Which state.
+    pub lineage: String,
+    /// Which version of it.
+    pub serial: u64,
+    /// Whether the state doesn't exist yet.
+    pub new_state: bool,
+    /// When it was made.
+    pub created_at: Timestamp,
+    /// Images that were resolved.
+    pub images: BTreeMap<String, PlannedImage>,
+    /// Everything but what stays as it is; sorted by address, in a slot the deposed ones last.
+    pub changes: Vec<Change>,
+    /// What stays as it is, where the caller asked to keep it; not in plan files.
+    #[serde(skip)]
+    pub unchanged: Vec<Change>,
+    /// What differs between record and cloud.
+    pub drift: Vec<Drift>,
+    /// How many of each.
+    pub summary: Summary,
+    /// What could not be planned; not empty: `errored`.
+    pub left_out: Vec<LeftOut>,
+    /// Deletions and their limits.
+    pub deletions: Deletions,
+    /// The groups with changes, each after those it depends on.
+    pub groups: Vec<PlannedGroup>,
+}
+
+/// A provider's rules by name, as plan files keep it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum RulesName {
+    /// EC2's.
+    Aws,
+    /// Compute Engine's.
+    Gcp,
+    /// The embedded cloud's.
+    Sim,
+}
+
+impl Plan {
+    /// Whether something could not be planned.
+    pub fn errored(&self) -> bool {
+        !self.left_out.is_empty()
+    }
+
+    /// The state's identity.
+    pub fn identity(&self) -> Identity {
+        Identity {
+            cluster: self.cluster.clone(),
+            shard: self.shard.clone(),
+            provider: self.provider.clone(),
+        }
+    }
+
+    /// The rules it was made by.
+    pub fn rules(&self) -> Rules {
+        use crate::config::model::ProviderKind;
+        Rules::of(match self.rules {
+            RulesName::Aws => ProviderKind::Aws,
+            RulesName::Gcp => ProviderKind::Gcp,
+            RulesName::Sim => ProviderKind::Sim,
+        })
+    }
+
+    /// All tags of one side of a change: the user's and those that say who it is.
+    pub fn tags(&self, address: &Address, side: &Side) -> BTreeMap<String, String> {
+        all_tags(self.rules(), &self.cluster, &self.shard, address, side)
+    }
+
+    /// One side of a change in the form that design §6 calls an instance.
+    pub fn view(&self, address: &Address, side: &Side) -> Value {
+        let files: serde_json::Map<_, _> = side
+            .spec
+            .files
+            .iter()
+            .map(|(name, file)| {
+                let value = json!({"kind": file.kind, "content": file.content});
+                (name.to_string(), value)
+            })
+            .collect();
+        json!({
+            "instance_id": side.instance_id,
+            "provider_id": side.provider_id,
+            "kind": side.spec.head.kind,
+            "arch": side.spec.head.arch,
+            "instance_type": side.spec.head.instance_type,
+            "zone": side.zone,
+            "subnet_pool": side.spec.head.subnet_pool,
+            "subnet": side.subnet,
+            "args": side.spec.args,
+            "vars": side.spec.vars,
+            "userdata": side.spec.userdata.as_ref().map(|userdata| userdata.content.display()),
+            "files": files,
+            "tags": self.tags(address, side),
+            "load_balancers": side.spec.head.load_balancers,
+        })
+    }
+}
+
+/// The user's tags and those that say who an instance is; `Name` may be the user's.
+pub fn all_tags(
+    rules: Rules,
+    cluster: &str,
+    shard: &str,
+    address: &Address,
+    side: &Side,
+) -> BTreeMap<String, String> {
+    let digest = side.digest.to_string();
+    let mut tags = rules.managed_tags(&Ownership {
+        cluster,
+        shard,
+        tenant: address.group.tenant(),
+        group: address.group.name(),
+        template: side.spec.head.template.as_deref().unwrap_or(""),
+        kind: &side.spec.head.kind,
+        slot: address.slot,
+        instance_id: &side.instance_id,
+        spec: &digest[..32],
+    });
+    for (key, value) in &side.spec.tags {
+        if !rules.is_managed_tag(key) {
+            tags.insert(key.clone(), value.clone());
+        }
+    }
+    tags
+}
+
+/// Groups that a plan touches, for callers that show them.
+pub fn groups_of(changes: &[Change]) -> Vec<&GroupName> {
+    let mut groups: Vec<_> = changes.iter().map(|change| &change.address.group).collect();
+    groups.dedup();
+    groups
+}

@@ -1,0 +1,246 @@
+//! What differs between two instances, attribute by attribute.
+//!
+//! In: two sides and the provider's rules. Out: [`AttributeChange`]s with what each takes. May not:
+//! know how the sides came to be.
+
+use std::sync::Arc;
+
+use serde_json::{Map, Value};
+
+use super::change::{AttributeChange, Side};
+use crate::provider::rules::{Effect, Rules};
+use crate::spec::{Files, SpecBody};
+
+/// The path of userdata.
+pub const USERDATA: &str = "userdata";
+
+/// How a group bends the provider's rules.
+#[derive(Debug, Clone, Default)]
+pub struct Lifecycle {
+    /// `lifecycle.ignore_changes`
+    pub ignore_changes: Vec<Arc<str>>,
+    /// `lifecycle.replace_on`
+    pub replace_on: Vec<Arc<str>>,
+}
+
+impl Lifecycle {
+    /// Whether changes at a path are to be lived with.
+    pub fn ignores(&self, path: &str) -> bool {
+        self.ignore_changes.iter().any(|pattern| covers(pattern, path))
+    }
+
+    fn forces_replacement(&self, path: &str) -> bool {
+        self.replace_on.iter().any(|pattern| covers(pattern, path))
+    }
+}
+
+/// Whether a path is the pattern or lies below it.
+pub fn covers(pattern: &str, path: &str) -> bool {
+    path.strip_prefix(pattern)
+        .is_some_and(|rest| rest.is_empty() || rest.starts_with('.') || rest.starts_with('['))
+}
+
+/// Everything that differs, sorted by path.
+pub fn diff(before: &Side, after: &Side, rules: Rules, lifecycle: &Lifecycle) -> Vec<AttributeChange> {
+    let mut changes = Changes { rules, lifecycle, found: Vec::new() };
+    let (old, new) = (&before.spec, &after.spec);
+    let text = |text: &str| (!text.is_empty()).then(|| Value::from(text));
+    changes.add("kind", text(&old.head.kind), text(&new.head.kind));
+    changes.add("arch", text(&old.head.arch), text(&new.head.arch));
+    changes.add("instance_type", text(&old.head.instance_type), text(&new.head.instance_type));
+    changes.add("zone", text(&before.zone), text(&after.zone));
+    changes.add("subnet", before.subnet.as_deref().and_then(text), after.subnet.as_deref().and_then(text));
+    let optional = |value: &Option<Arc<str>>| value.as_deref().map(Value::from);
+    // Only a subnet that isn't in the new pool has to be left; the name of the pool is a record.
+    changes.add_with(
+        "subnet_pool",
+        optional(&old.head.subnet_pool),
+        optional(&new.head.subnet_pool),
+        Effect::InPlace,
+    );
+    changes.add_with(
+        "template",
+        optional(&old.head.template),
+        optional(&new.head.template),
+        Effect::InPlace,
+    );
+    changes.objects("args", &old.args, &new.args);
+    changes.values("vars", Some(&old.vars), Some(&new.vars));
+    changes.userdata(old, new);
+    changes.files(&old.files, &new.files);
+    for key in old.tags.keys().chain(new.tags.keys().filter(|key| !old.tags.contains_key(*key))) {
+        let get = |body: &SpecBody| body.tags.get(key).map(|value| Value::from(value.as_str()));
+        changes.add(&format!("tags.{key}"), get(old), get(new));
+    }
+    let lists = |body: &SpecBody| {
+        (!body.head.load_balancers.is_empty()).then(|| Value::from(body.head.load_balancers.clone()))
+    };
+    changes.add("load_balancers", lists(old), lists(new));
+    changes.found.sort_by(|a, b| a.path.cmp(&b.path));
+    changes.found
+}
+
+struct Changes<'a> {
+    rules: Rules,
+    lifecycle: &'a Lifecycle,
+    found: Vec<AttributeChange>,
+}
+
+impl Changes<'_> {
+    fn add(&mut self, path: &str, before: Option<Value>, after: Option<Value>) {
+        let effect = self.rules.effect(path);
+        self.add_with(path, before, after, effect);
+    }
+
+    fn add_with(&mut self, path: &str, before: Option<Value>, after: Option<Value>, effect: Effect) {
+        if before == after || self.lifecycle.ignores(path) {
+            return;
+        }
+        let effect =
+            if self.lifecycle.forces_replacement(path) { Effect::Replace } else { effect };
+        self.found.push(AttributeChange {
+            path: path.to_owned(),
+            before,
+            after,
+            unknown: false,
+            effect,
+            written_at: None,
+        });
+    }
+
+    fn objects(&mut self, path: &str, before: &Map<String, Value>, after: &Map<String, Value>) {
+        for key in before.keys().chain(after.keys().filter(|key| !before.contains_key(*key))) {
+            self.values(&format!("{path}.{key}"), before.get(key), after.get(key));
+        }
+    }
+
+    /// Goes down into objects, and into lists of equal length, so that a change is named where it
+    /// is; a list that grew or shrank changes as a whole.
+    fn values(&mut self, path: &str, before: Option<&Value>, after: Option<&Value>) {
+        match (before, after) {
+            (Some(Value::Object(before)), Some(Value::Object(after))) => {
+                self.objects(path, before, after);
+            }
+            (Some(Value::Array(before)), Some(Value::Array(after)))
+                if before.len() == after.len() && before.iter().any(Value::is_object) =>
+            {
+                for (index, (before, after)) in before.iter().zip(after).enumerate() {
+                    self.values(&format!("{path}[{index}]"), Some(before), Some(after));
+                }
+            }
+            _ => self.add(path, before.cloned(), after.cloned()),
+        }
+    }
+
+    fn userdata(&mut self, old: &SpecBody, new: &SpecBody) {
+        let text = |body: &SpecBody| {
+            body.userdata.as_ref().map(|userdata| Value::from(userdata.content.display()))
+        };
+        self.add(USERDATA, text(old), text(new));
+        let gzip = |body: &SpecBody| body.userdata.as_ref().is_some_and(|userdata| userdata.gzip);
+        if text(old) == text(new) && gzip(old) != gzip(new) {
+            // The instance reads the same: nothing to do but to record it.
+            self.add_with(
+                "userdata.gzip",
+                Some(gzip(old).into()),
+                Some(gzip(new).into()),
+                Effect::InPlace,
+            );
+        }
+    }
+
+    fn files(&mut self, old: &Files, new: &Files) {
+        for name in old.keys().chain(new.keys().filter(|name| !old.contains_key(*name))) {
+            let (before, after) = (old.get(name), new.get(name));
+            if before == after {
+                continue;
+            }
+            // A carried file is part of the userdata, which says what it takes.
+            let value = |file: Option<&crate::spec::File>| {
+                file.and_then(|file| file.content.as_deref()).map(Value::from)
+            };
+            let path = format!("files.{name}");
+            if self.lifecycle.ignores(&path) {
+                continue;
+            }
+            let effect = if self.lifecycle.forces_replacement(&path) {
+                Effect::Replace
+            } else {
+                Effect::InPlace
+            };
+            self.found.push(AttributeChange {
+                path,
+                before: value(before),
+                after: value(after),
+                unknown: after.is_some_and(|file| file.content.is_none()),
+                effect,
+                written_at: None,
+            });
+        }
+    }
+}
+
+/// Puts what is to be ignored back to what it is, so that an update or replacement for another
+/// reason doesn't change it either.
+pub fn keep_ignored(before: &SpecBody, after: &mut SpecBody, lifecycle: &Lifecycle) {
+    for pattern in &lifecycle.ignore_changes {
+        let (root, rest) = pattern.split_once('.').unwrap_or((pattern, ""));
+        match (root, rest) {
+            ("instance_type", "") => after.head.instance_type = Arc::clone(&before.head.instance_type),
+            ("userdata", "") => after.userdata.clone_from(&before.userdata),
+            ("load_balancers", "") => {
+                after.head.load_balancers.clone_from(&before.head.load_balancers);
+            }
+            ("args", "") => after.args.clone_from(&before.args),
+            ("args", path) => {
+                let mut old = Value::Object(before.args.clone());
+                let mut new = Value::Object(std::mem::take(&mut after.args));
+                keep_path(&mut old, &mut new, path);
+                if let Value::Object(args) = new {
+                    after.args = args;
+                }
+            }
+            ("vars", "") => after.vars = before.vars.clone(),
+            ("vars", path) => keep_path(&mut before.vars.clone(), &mut after.vars, path),
+            ("tags", "") => after.tags.clone_from(&before.tags),
+            ("tags", key) => match before.tags.get(key) {
+                Some(value) => {
+                    after.tags.insert(key.to_owned(), value.clone());
+                }
+                None => {
+                    after.tags.remove(key);
+                }
+            },
+            ("files", "") => after.files.clone_from(&before.files),
+            ("files", name) => match before.files.get(name) {
+                Some(file) => {
+                    after.files.insert(name.into(), file.clone());
+                }
+                None => {
+                    after.files.remove(name);
+                }
+            },
+            _ => {}
+        }
+    }
+}
+
+fn keep_path(before: &mut Value, after: &mut Value, path: &str) {
+    let (key, rest) = path.split_once('.').map_or((path, None), |(key, rest)| (key, Some(rest)));
+    let (Value::Object(old), Value::Object(new)) = (before, after) else { return };
+    match rest {
+        Some(rest) => {
+            if let (Some(old), Some(new)) = (old.get_mut(key), new.get_mut(key)) {
+                keep_path(old, new, rest);
+            }
+        }
+        None => match old.remove(key) {
+            Some(value) => {
+                new.insert(key.to_owned(), value);
+            }
+            None => {
+                new.remove(key);
+            }
+        },
+    }
+}

@@ -1,0 +1,12 @@
+//! Desired × recorded × observed → a [`Plan`](change::Plan).
+//!
+//! In: rendered groups, a snapshot of the state, what the cloud reported, a time. Out: changes with
+//! reasons. May not: do I/O, read a clock, or use randomness that isn't passed in.
+
+pub mod build;
+pub mod change;
+pub mod diff;
+pub mod drift;
+pub mod file;
+pub mod group;
+pub mod slots;

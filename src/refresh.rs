@@ -1,0 +1,121 @@
+//! What the cloud has, against what is recorded.
+//!
+//! In: pages of a listing, and a snapshot of the state. Out: [`Observed`]: for each recorded
+//! instance whether it is as recorded, and every instance of ours that isn't recorded. May not:
+//! keep what is in sync (a fleet of 100,000 must fit in memory), or decide what to do.
+
+use std::collections::HashMap;
+
+use nstance_state::{Record, Snapshot};
+
+use crate::provider::{Cloud, CloudError, LifecycleState, Observation, Owner};
+
+/// What a listing said.
+#[derive(Debug, Default)]
+pub struct Observed {
+    by_provider_id: HashMap<Box<str>, Seen>,
+    /// Live instances with our tags that nothing is recorded of.
+    pub strangers: Vec<Observation>,
+    /// How many calls it took.
+    pub calls: usize,
+}
+
+/// What was seen of a recorded instance.
+#[derive(Debug)]
+pub enum Seen {
+    /// Its digest is the recorded one.
+    InSync,
+    /// It may differ.
+    Differs(Box<Observation>),
+}
+
+impl Observed {
+    /// What was seen of an instance; `None`: it wasn't there.
+    pub fn get(&self, provider_id: &str) -> Option<&Seen> {
+        self.by_provider_id.get(provider_id)
+    }
+
+    /// How many instances were there.
+    pub fn len(&self) -> usize {
+        self.by_provider_id.len() + self.strangers.len()
+    }
+
+    /// Whether nothing was there.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+/// Lists all of `owner`'s instances, page by page, calling `progress` with the count so far.
+/// Recorded instances that the listing lacks are asked for by id, since a listing may be stale.
+pub fn refresh(
+    cloud: &dyn Cloud,
+    owner: &Owner,
+    snapshot: Option<&Snapshot>,
+    mut call: impl FnMut(&mut dyn FnMut() -> Result<(), CloudError>) -> Result<(), CloudError>,
+    mut progress: impl FnMut(usize),
+) -> Result<Observed, CloudError> {
+    let records: HashMap<&str, &Record> = snapshot
+        .iter()
+        .flat_map(|snapshot| &snapshot.records)
+        .map(|record| (record.provider_id.as_str(), record))
+        .collect();
+    let mut observed = Observed::default();
+    let mut page: Option<String> = None;
+    loop {
+        let mut listed = None;
+        call(&mut || {
+            listed = Some(cloud.list(owner, page.as_deref())?);
+            Ok(())
+        })?;
+        let listed = listed.expect("a call that succeeded has an answer");
+        observed.calls += 1;
+        for observation in listed.instances {
+            observed.add(observation, &records);
+        }
+        progress(observed.len());
+        page = listed.next;
+        if page.is_none() {
+            break;
+        }
+    }
+    let absent: Vec<String> = records
+        .keys()
+        .filter(|id| !observed.by_provider_id.contains_key(**id))
+        .map(|id| (*id).to_owned())
+        .collect();
+    for some in absent.chunks(200) {
+        let mut described = Vec::new();
+        call(&mut || {
+            described = cloud.describe(some)?;
+            Ok(())
+        })?;
+        observed.calls += 1;
+        for observation in described {
+            observed.add(observation, &records);
+        }
+    }
+    Ok(observed)
+}
+
+impl Observed {
+    /// Folds in one observation.
+    pub fn add(&mut self, observation: Observation, records: &HashMap<&str, &Record>) {
+        if !observation.state.is_live() {
+            return;
+        }
+        let Some(record) = records.get(observation.provider_id.as_str()) else {
+            self.strangers.push(observation);
+            return;
+        };
+        let id = observation.provider_id.as_str().into();
+        let in_sync = record.observed.is_some_and(|digest| digest.0 == observation.digest)
+            && matches!(observation.state, LifecycleState::Pending | LifecycleState::Running)
+            && record.zone == observation.zone
+            && record.subnet == observation.subnet
+            && (record.ip4 == observation.ip4 || observation.ip4.is_none())
+            && (record.ip6 == observation.ip6 || observation.ip6.is_none());
+        let seen = if in_sync { Seen::InSync } else { Seen::Differs(Box::new(observation)) };
+        self.by_provider_id.insert(id, seen);
+    }
+}
