@@ -1,0 +1,69 @@
+//! Exported files: `.nstance/files/ADDRESS/NAME`.
+//!
+//! In: rendered files of an instance. Out: files on disk, each whole or not there. May not: touch
+//! anything outside its folder.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::address::Address;
+use crate::spec::Files;
+
+/// Writes the files of instances below one folder.
+#[derive(Debug, Clone)]
+pub struct Exporter {
+    root: PathBuf,
+}
+
+impl Exporter {
+    /// An exporter below `root`, which is made when first needed.
+    pub fn new(root: &Path) -> Self {
+        Self { root: root.to_owned() }
+    }
+
+    fn folder(&self, address: &Address) -> PathBuf {
+        self.root
+            .join(address.group.tenant())
+            .join(address.group.name())
+            .join(address.slot.to_string())
+    }
+
+    /// Makes an instance's folder hold exactly these files (those that are exported and known).
+    pub fn write(&self, address: &Address, files: &Files) -> io::Result<()> {
+        let folder = self.folder(address);
+        let exported: Vec<_> = files
+            .iter()
+            .filter(|(_, file)| !file.in_userdata && !file.by_server)
+            .filter_map(|(name, file)| Some((&**name, file.content.as_deref()?)))
+            .collect();
+        if exported.is_empty() {
+            return remove_folder(&folder);
+        }
+        std::fs::create_dir_all(&folder)?;
+        for entry in std::fs::read_dir(&folder)? {
+            let entry = entry?;
+            if !exported.iter().any(|(name, _)| entry.file_name() == **name) {
+                std::fs::remove_file(entry.path())?;
+            }
+        }
+        for (name, content) in exported {
+            // Readers see the old file or the new one: written beside it, then renamed over it.
+            let mut temporary = tempfile::NamedTempFile::new_in(&folder)?;
+            io::Write::write_all(&mut temporary, content.as_bytes())?;
+            temporary.persist(folder.join(name)).map_err(|error| error.error)?;
+        }
+        Ok(())
+    }
+
+    /// Removes an instance's folder.
+    pub fn remove(&self, address: &Address) -> io::Result<()> {
+        remove_folder(&self.folder(address))
+    }
+}
+
+fn remove_folder(folder: &Path) -> io::Result<()> {
+    match std::fs::remove_dir_all(folder) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,156 @@
+//! Requests to the cloud, made from a plan's changes.
+//!
+//! In: a change and its sides. Out: the exact requests, and the records they lead to. May not:
+//! decide what is requested.
+
+use std::sync::Arc;
+
+use nstance_state::{Record, SpecDigest};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use crate::address::Address;
+use crate::clock::Timestamp;
+use crate::plan::build::RecordAttributes;
+use crate::plan::change::{Change, Plan, Side};
+use crate::provider::rules::Effect;
+use crate::provider::{CreateRequest, DeleteRequest, Observation, UpdateRequest};
+use crate::render::files::Deferred;
+use crate::render::userdata::sent_base64;
+
+/// What the journal keeps of an instance that is about to be created: the exact request, and all
+/// it takes to record what comes of it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CreateIntent {
+    /// The request.
+    pub request: CreateRequest,
+    /// The instance as it will be.
+    pub side: Side,
+    /// The instance whose slot it takes, which then is deposed.
+    pub deposes: Option<String>,
+    /// The recorded instance that is gone, whose record goes too.
+    pub forgets: Option<String>,
+    /// Files to be rendered once its addresses are known.
+    pub deferred: Option<Box<Deferred>>,
+}
+
+/// A token: the same for the same attempt at the same thing, at most 64 ASCII characters.
+pub fn token(lineage: &str, address: &Address, generation: u64, attempt: u32, what: &str) -> String {
+    let mut hasher = Sha256::new();
+    for part in [lineage, &address.to_string(), &generation.to_string(), &attempt.to_string(), what]
+    {
+        hasher.update(part.as_bytes());
+        hasher.update(b"\0");
+    }
+    let digest = hasher.finalize();
+    let hex: String = digest.iter().take(20).map(|byte| format!("{byte:02x}")).collect();
+    format!("nstance-{hex}")
+}
+
+/// The request that creates a side of a change.
+pub fn create(plan: &Plan, address: &Address, side: &Side, attempt: u32) -> CreateRequest {
+    let tags = plan.tags(address, side);
+    CreateRequest {
+        token: token(&plan.lineage, address, side.generation, attempt, "create"),
+        instance_id: side.instance_id.to_string(),
+        name: side.instance_id.to_string(),
+        arch: side.spec.head.arch.to_string(),
+        instance_type: side.spec.head.instance_type.to_string(),
+        zone: side.zone.to_string(),
+        subnet: side.subnet.as_deref().map(str::to_owned),
+        args: side.spec.args.clone(),
+        userdata: side.spec.userdata.as_ref().map(sent_base64),
+        tags,
+        load_balancers: side.spec.head.load_balancers.clone(),
+    }
+}
+
+/// The request that brings an instance to the `after` of a change in place.
+pub fn update(plan: &Plan, change: &Change, after: &Side, attempt: u32) -> UpdateRequest {
+    let mut changed: Vec<String> = change
+        .attributes
+        .iter()
+        .map(|attribute| attribute.path.as_str())
+        .filter(|path| {
+            // What only the record knows is no business of the cloud's.
+            !["vars", "files", "template", "subnet_pool"]
+                .iter()
+                .any(|root| crate::plan::diff::covers(root, path))
+        })
+        .map(|path| if path.starts_with("tags.") { "tags".to_owned() } else { path.to_owned() })
+        .collect();
+    // The tag that carries the spec's digest changes with every change.
+    changed.push("tags".to_owned());
+    changed.sort();
+    changed.dedup();
+    UpdateRequest {
+        token: token(&plan.lineage, &change.address, after.generation, attempt, "update"),
+        provider_id: after.provider_id.clone().unwrap_or_default(),
+        changed,
+        restart: change.attributes.iter().any(|attribute| attribute.effect == Effect::Restart),
+        instance_type: after.spec.head.instance_type.to_string(),
+        args: after.spec.args.clone(),
+        userdata: after.spec.userdata.as_ref().map(sent_base64),
+        tags: plan.tags(&change.address, after),
+        load_balancers: after.spec.head.load_balancers.clone(),
+    }
+}
+
+/// The request that deletes an instance.
+pub fn delete(plan: &Plan, change: &Change, side: &Side) -> DeleteRequest {
+    DeleteRequest {
+        token: token(&plan.lineage, &change.address, side.generation, 0, "delete"),
+        provider_id: side.provider_id.clone().unwrap_or_default(),
+        drain_timeout_ms: change.drain_timeout_ms,
+    }
+}
+
+/// The record of an instance, given what the cloud said of it last.
+pub fn record(address: &Address, side: &Side, observed: Option<&Observation>, now: Timestamp) -> Record {
+    let text = |text: &Option<Arc<str>>| text.as_deref().map(str::to_owned);
+    Record {
+        group: address.group.shared(),
+        slot: address.slot,
+        deposed: false,
+        instance_id: side.instance_id.to_string(),
+        provider_id: observed.map_or_else(
+            || side.provider_id.clone().unwrap_or_default(),
+            |observed| observed.provider_id.clone(),
+        ),
+        generation: side.generation,
+        kind: side.spec.head.kind.to_string(),
+        spec: side.digest,
+        observed: observed.map(|observed| SpecDigest(observed.digest)),
+        zone: observed.map_or_else(|| side.zone.to_string(), |observed| observed.zone.clone()),
+        subnet: observed.and_then(|observed| observed.subnet.clone()).or_else(|| text(&side.subnet)),
+        ip4: observed.and_then(|observed| observed.ip4.clone()).or_else(|| text(&side.ip4)),
+        ip6: observed.and_then(|observed| observed.ip6.clone()).or_else(|| text(&side.ip6)),
+        created_at: side
+            .created_at
+            .or_else(|| observed.map(|observed| observed.created_at))
+            .unwrap_or(now)
+            .into(),
+        updated_at: now.into(),
+        attributes: RecordAttributes { images: side.images.clone() }.to_text(),
+        version: 0,
+    }
+}
+
+/// The side with its deferred files rendered, now that the cloud gave it addresses.
+pub fn complete(
+    address: &Address,
+    side: &Side,
+    deferred: Option<&Deferred>,
+    observed: &Observation,
+) -> Result<Side, String> {
+    let Some(deferred) = deferred else { return Ok(side.clone()) };
+    let rendered = deferred.render(address, observed.ip4.as_deref(), observed.ip6.as_deref())?;
+    let mut body = (*side.spec).clone();
+    for (name, content) in rendered {
+        if let Some(file) = body.files.get_mut(&name) {
+            file.content = Some(content);
+        }
+    }
+    let digest = body.clone().into_spec().digest;
+    Ok(Side { spec: Arc::new(body), digest, ..side.clone() })
+}
