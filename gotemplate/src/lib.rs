@@ -1,1 +1,48 @@
-//! Go's text/template, exactly.
+//! Go's `text/template`, exactly.
+//!
+//! A template is parsed once, in an [`Environment`], and executed many times, on [`Value`]s:
+//!
+//! ```
+//! use nstance_gotemplate::{Environment, Map, Template, Value};
+//!
+//! let environment = Environment::new();
+//! let template = Template::parse("greeting", "Hello {{ .Name | printf \"%q\" }}!", &environment)?;
+//! let data = Value::from(Map::from_iter([("Name", "world")]));
+//! assert_eq!(template.render(&data)?.output, b"Hello \"world\"!");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! The reference is Go 1.27: lexer, parser, execution, built-in functions, and `fmt` as far as
+//! templates print with it. What is ours on top: positions and hints in every error, limits on what
+//! a template may cost, [unset](Value::Unset) and [unknown](Value::Unknown) values, and what a
+//! template [reads](Template::reads).
+
+#![warn(missing_docs)]
+
+mod code;
+#[cfg(feature = "conformance")]
+pub mod conformance;
+mod environment;
+mod error;
+mod exec;
+mod format;
+mod functions;
+#[cfg(feature = "gtmpl")]
+mod gtmpl;
+mod map;
+mod number;
+mod parse;
+mod quote;
+mod reads;
+mod report;
+mod template;
+mod unicode;
+mod value;
+
+pub use environment::{Environment, Function, FunctionBody, FunctionError, Limits, MissingKey};
+pub use error::{ExecError, ExecErrorKind, ParseError, Problem};
+pub use map::{Map, Struct, StructType};
+pub use reads::Reads;
+pub use report::{Access, Rendered, Report};
+pub use template::Template;
+pub use value::{List, Text, Unknown, Value};

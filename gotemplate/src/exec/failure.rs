@@ -1,0 +1,103 @@
+//! From what went wrong at an operation to an error that points into the template.
+
+use crate::code::{Op, Site};
+use crate::error::{ExecError, ExecErrorKind, Problem};
+use crate::parse::{line_of, show};
+use crate::quote::quoted;
+use crate::template::Set;
+use crate::value::ReadSite;
+
+/// What went wrong, before it is located. Boxed, because every step may return one.
+#[derive(Debug)]
+pub(super) struct Failure(Box<Detail>);
+
+#[derive(Debug)]
+struct Detail {
+    /// Go's words.
+    go: String,
+    /// Ours, where they say more.
+    message: Option<String>,
+    hint: Option<String>,
+    kind: ExecErrorKind,
+}
+
+pub(super) type Step<T> = Result<T, Failure>;
+
+impl Failure {
+    pub(super) fn new(go: impl Into<String>) -> Self {
+        Self::of_kind(go.into(), ExecErrorKind::Template)
+    }
+
+    pub(super) fn of_function(go: String) -> Self {
+        Self::of_kind(go, ExecErrorKind::Function)
+    }
+
+    pub(super) fn limit(name: &'static str, message: String) -> Self {
+        Self::of_kind(message, ExecErrorKind::Limit(name))
+    }
+
+    fn of_kind(go: String, kind: ExecErrorKind) -> Self {
+        Self(Box::new(Detail {
+            go,
+            message: None,
+            hint: None,
+            kind,
+        }))
+    }
+
+    pub(super) fn with_message(mut self, message: String) -> Self {
+        self.0.message = Some(message);
+        self
+    }
+
+    pub(super) fn with_hint(mut self, hint: Option<String>) -> Self {
+        self.0.hint = hint;
+        self
+    }
+
+    /// The error, located at an operation.
+    pub(super) fn locate(self, set: &Set, at: ReadSite) -> ExecError {
+        let detail = *self.0;
+        let code = &set.codes[at.code as usize];
+        let site = code.sites[at.operation as usize];
+        let source = &code.source;
+        let node = match code.ops[at.operation as usize] {
+            // Go shows a template's name quoted its own way.
+            Op::Template {
+                name,
+                argument: false,
+            } => {
+                let name = quoted(&code.names[name as usize]);
+                format!("{}template {name}{}", source.left, source.right)
+            }
+            _ => show(source, site),
+        };
+        let place = place(&source.text, site);
+        let executing = quoted(&code.name);
+        let go = format!(
+            "template: {}:{place}: executing {executing} at <{node}>: {}",
+            source.name, detail.go
+        );
+        let message = detail.message.unwrap_or(detail.go);
+        let problem = Problem::new(
+            message,
+            &source.name,
+            &source.text,
+            site.start as usize,
+            detail.hint,
+            go,
+        );
+        ExecError::new(problem, detail.kind, &code.name)
+    }
+}
+
+/// Go's line, from 1, and byte in the line, from 0.
+fn place(text: &str, site: Site) -> String {
+    let before = &text.as_bytes()[..site.position as usize];
+    let line = line_of(text, before.len());
+    let line_start = before
+        .iter()
+        .rposition(|byte| *byte == b'\n')
+        .map_or(0, |newline| newline + 1);
+    format!("{line}:{}", before.len() - line_start)
+}

@@ -1,0 +1,701 @@
+//! Pipelines: declarations, commands, operands, parentheses.
+//!
+//! Each open parenthesis is a [`Level`] on a stack, so that depth costs memory and no recursion.
+
+use std::sync::Arc;
+
+use super::lex::{Kind, Token};
+use super::show::show;
+use super::{Parsed, Parser, fail, fail_with_hint};
+use crate::code::{Body, Callee, Flags, Op, Site};
+use crate::environment::nearest;
+use crate::functions::Builtin;
+use crate::number;
+use crate::quote::{quoted, unquote};
+use crate::value::Value;
+
+/// What a parsed pipeline was.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Pipeline {
+    pub(super) variables: [u32; 2],
+    pub(super) variable_count: u8,
+    pub(super) assigns: bool,
+    pub(super) commands: usize,
+    /// The operation that made its value.
+    pub(super) last_op: usize,
+    /// It compiled to that operation alone.
+    pub(super) single_op: bool,
+    pub(super) end: usize,
+}
+
+/// A pipeline that is being read.
+struct Level {
+    pipeline: Pipeline,
+    context: &'static str,
+    end: Kind,
+    /// The first later stage that begins with what can't be executed.
+    bad_stage: Option<(usize, usize)>,
+    command: Option<Command>,
+    first_op: usize,
+    opening: usize,
+}
+
+/// A command that is being read.
+struct Command {
+    head: Option<Head>,
+    arguments: u32,
+    start: usize,
+    end: usize,
+    first_op: usize,
+    /// The operations of `and` and `or` that go to the command's end.
+    short_circuits: Vec<usize>,
+}
+
+/// What a command begins with.
+enum Head {
+    Function {
+        function: u32,
+        site: Site,
+        tests: bool,
+        logic: Option<bool>,
+    },
+    /// A field or chain: the operation that reads it.
+    Field { op: usize },
+    /// Anything that takes no arguments; whether it may begin a later stage.
+    Other {
+        site: Site,
+        executable: bool,
+        nil: bool,
+    },
+}
+
+impl Level {
+    fn new(context: &'static str, end: Kind, first_op: usize, opening: usize) -> Self {
+        let pipeline = Pipeline::default();
+        Self {
+            pipeline,
+            context,
+            end,
+            bad_stage: None,
+            command: None,
+            first_op,
+            opening,
+        }
+    }
+}
+
+fn site_of(token: Token) -> Site {
+    Site {
+        position: token.start as u32,
+        start: token.start as u32,
+        end: token.end as u32,
+    }
+}
+
+impl Parser<'_> {
+    /// Reads a pipeline up to and with `end`.
+    pub(super) fn pipeline(&mut self, context: &'static str, end: Kind) -> Parsed<Pipeline> {
+        let mut levels = Vec::new();
+        self.open_level(&mut levels, context, end)?;
+        loop {
+            let level = levels
+                .last_mut()
+                .expect("the outermost level ends the loop");
+            if level.command.is_some() {
+                self.operand(&mut levels)?;
+                continue;
+            }
+            let token = self.next_non_space()?;
+            if token.kind == level.end {
+                let level = levels.pop().expect("there is a level");
+                let pipeline = self.close_level(&level, token)?;
+                let Some(outer) = levels.last_mut() else {
+                    return Ok(pipeline);
+                };
+                self.parenthesis_done(outer, &pipeline)?;
+            } else if starts_operand(token.kind) {
+                self.put_back(token);
+                let first_op = self.builder().here();
+                level.command = Some(Command {
+                    head: None,
+                    arguments: 0,
+                    start: token.start,
+                    end: token.end,
+                    first_op,
+                    short_circuits: Vec::new(),
+                });
+            } else {
+                let context = level.context;
+                return self.unexpected(token, context);
+            }
+        }
+    }
+
+    fn open_level(
+        &mut self,
+        levels: &mut Vec<Level>,
+        context: &'static str,
+        end: Kind,
+    ) -> Parsed<()> {
+        let opening = self.peek_non_space()?.start;
+        let first_op = self.builder().here();
+        let mut level = Level::new(context, end, first_op, opening);
+        self.declarations(&mut level)?;
+        levels.push(level);
+        Ok(())
+    }
+
+    /// `$x :=`, `$x =` and, for a range, `$i, $x :=`.
+    fn declarations(&mut self, level: &mut Level) -> Parsed<()> {
+        loop {
+            let variable = self.peek_non_space()?;
+            if variable.kind != Kind::Variable {
+                return Ok(());
+            }
+            self.next()?;
+            let after = self.next()?;
+            let next = if after.kind == Kind::Space {
+                self.next()?
+            } else {
+                after
+            };
+            let comma = next.kind == Kind::Char && self.slice(next) == ",";
+            if !comma && !matches!(next.kind, Kind::Assign | Kind::Declare) {
+                self.put_back(next);
+                if after.kind == Kind::Space {
+                    self.put_back(after);
+                }
+                self.put_back(variable);
+                return Ok(());
+            }
+            let text = self.slice(variable);
+            let builder = self.builder();
+            let name = builder.name(text);
+            builder.declare(name);
+            let pipeline = &mut level.pipeline;
+            let count = usize::from(pipeline.variable_count);
+            if count < 2 {
+                pipeline.variables[count] = name;
+                pipeline.variable_count += 1;
+            }
+            if !comma {
+                pipeline.assigns = next.kind == Kind::Assign;
+                return Ok(());
+            }
+            if level.context != "range" || count > 0 {
+                let message = format!("too many declarations in {}", level.context);
+                return fail(message, next.start);
+            }
+            let following = self.peek_non_space()?;
+            if !matches!(
+                following.kind,
+                Kind::Variable | Kind::RightDelimiter | Kind::RightParenthesis
+            ) {
+                return fail("range can only initialize variables", following.start);
+            }
+        }
+    }
+
+    fn close_level(&mut self, level: &Level, closing: Token) -> Parsed<Pipeline> {
+        let mut pipeline = level.pipeline;
+        if pipeline.commands == 0 {
+            return fail(
+                format!("missing value for {}", level.context),
+                closing.start,
+            );
+        }
+        if let Some((stage, offset)) = level.bad_stage {
+            let message = format!("non executable command in pipeline stage {stage}");
+            return fail(message, offset);
+        }
+        let builder = self.builder();
+        pipeline.last_op = builder.here().saturating_sub(1);
+        pipeline.single_op = builder.here() == level.first_op + 1;
+        pipeline.end = closing.end;
+        let site = Site {
+            position: level.opening as u32,
+            start: level.opening as u32,
+            end: closing.start as u32,
+        };
+        for name in &pipeline.variables[..usize::from(pipeline.variable_count)] {
+            let op = if pipeline.assigns {
+                Op::Assign { name: *name }
+            } else {
+                Op::Declare { name: *name }
+            };
+            builder.emit(op, site);
+        }
+        Ok(pipeline)
+    }
+
+    /// Reads one operand of the innermost level's command, or opens a parenthesis for it.
+    fn operand(&mut self, levels: &mut Vec<Level>) -> Parsed<()> {
+        let token = self.next_non_space()?;
+        let level = levels.last_mut().expect("the caller saw a level");
+        if token.kind == Kind::LeftParenthesis {
+            let depth = levels.len();
+            let limit = self.environment.limits().nesting;
+            if depth > limit as usize {
+                return fail("max expression depth exceeded", token.start);
+            }
+            return self.open_level(levels, "parenthesized pipeline", Kind::RightParenthesis);
+        }
+        if !starts_operand(token.kind) {
+            self.put_back(token);
+            return self.after_operand(level);
+        }
+        let head = self.term(level, token)?;
+        self.operand_done(level, head);
+        self.after_operand(level)
+    }
+
+    /// A parenthesis has been read, and its code emitted: it is an operand.
+    fn parenthesis_done(&mut self, level: &mut Level, pipeline: &Pipeline) -> Parsed<()> {
+        let command = level
+            .command
+            .as_mut()
+            .expect("a parenthesis is part of a command");
+        let start = if command.head.is_none() {
+            command.start
+        } else {
+            command.end
+        };
+        command.end = pipeline.end;
+        let site = Site {
+            position: start as u32,
+            start: start as u32,
+            end: pipeline.end as u32,
+        };
+        let fields = self.chain()?;
+        let head = if fields.is_empty() {
+            Head::Other {
+                site,
+                executable: true,
+                nil: false,
+            }
+        } else {
+            self.chain_field(site, &fields)
+        };
+        if let Some(last) = fields.last() {
+            let command = level
+                .command
+                .as_mut()
+                .expect("a parenthesis is part of a command");
+            command.end = last.end;
+        }
+        self.operand_done(level, head);
+        self.after_operand(level)
+    }
+
+    /// The fields right after an operand.
+    fn chain(&mut self) -> Parsed<Vec<Token>> {
+        let mut fields = Vec::new();
+        loop {
+            let token = self.peek()?;
+            if token.kind != Kind::Field {
+                return Ok(fields);
+            }
+            fields.push(self.next()?);
+        }
+    }
+
+    fn path(&mut self, fields: &[Token]) -> u32 {
+        let fields: Vec<Arc<str>> = fields
+            .iter()
+            .map(|field| self.slice(*field)[1..].into())
+            .collect();
+        self.builder().path(fields)
+    }
+
+    fn chain_field(&mut self, base: Site, fields: &[Token]) -> Head {
+        let path = self.path(fields);
+        let last = fields[fields.len() - 1];
+        let site = Site {
+            position: fields[0].start as u32,
+            start: base.start,
+            end: last.end as u32,
+        };
+        let op = self.builder().emit(
+            Op::ChainField {
+                path,
+                flags: Flags::default(),
+            },
+            site,
+        );
+        Head::Field { op }
+    }
+
+    /// Reads a term that isn't a parenthesis, with the fields after it, and emits its code, unless
+    /// it is the function that the command calls.
+    fn term(&mut self, level: &mut Level, token: Token) -> Parsed<Head> {
+        let first = level
+            .command
+            .as_ref()
+            .is_none_or(|command| command.head.is_none());
+        let text = self.slice(token);
+        let callee = if token.kind == Kind::Identifier {
+            Some(self.callee(token)?)
+        } else {
+            None
+        };
+        if token.kind == Kind::Variable {
+            self.check_variable(token)?;
+        }
+        let literal = self.literal(token)?;
+        let fields = self.chain()?;
+        let last = fields.last().copied().unwrap_or(token);
+        if let Some(command) = level.command.as_mut() {
+            command.end = last.end;
+        }
+        let mut site = site_of(token);
+        if let Some(function) = callee {
+            if !fields.is_empty() {
+                self.call_bare(function, site);
+                return Ok(self.chain_field(site, &fields));
+            }
+            if first {
+                let builder = self.builder();
+                let callee = builder.callee(function);
+                let tests = callee.tests_truth();
+                let logic = callee.logic();
+                return Ok(Head::Function {
+                    function,
+                    site,
+                    tests,
+                    logic,
+                });
+            }
+            self.call_bare(function, site);
+            return Ok(Head::Other {
+                site,
+                executable: true,
+                nil: false,
+            });
+        }
+        if matches!(token.kind, Kind::Field | Kind::Variable) {
+            if let Some(second) = fields.first() {
+                site.position = second.start as u32;
+                site.end = last.end as u32;
+            }
+            return Ok(self.field_or_variable(token, &fields, site));
+        }
+        if !fields.is_empty() {
+            let message = format!("unexpected . after term {}", quoted(text));
+            return fail(message, fields[0].start);
+        }
+        let builder = self.builder();
+        match literal {
+            Literal::Dot => {
+                builder.emit(Op::Dot { unwrap: false }, site);
+            }
+            Literal::Nil => {
+                builder.emit(Op::Nil, site);
+            }
+            Literal::Value(value) => builder.constant(value, site),
+            Literal::Overflow => builder.fail(format!("{text} overflows int"), site),
+        }
+        let nil = token.kind == Kind::Nil;
+        Ok(Head::Other {
+            site,
+            executable: false,
+            nil,
+        })
+    }
+
+    fn field_or_variable(&mut self, token: Token, fields: &[Token], site: Site) -> Head {
+        if token.kind == Kind::Field {
+            let mut all = vec![token];
+            all.extend_from_slice(fields);
+            let path = self.path(&all);
+            let op = self.builder().emit(
+                Op::Field {
+                    path,
+                    flags: Flags::default(),
+                },
+                site,
+            );
+            return Head::Field { op };
+        }
+        let text = self.slice(token);
+        let name = self.builder().name(text);
+        if fields.is_empty() {
+            self.builder().emit(
+                Op::Variable {
+                    name,
+                    unwrap: false,
+                },
+                site,
+            );
+            return Head::Other {
+                site,
+                executable: true,
+                nil: false,
+            };
+        }
+        let path = self.path(fields);
+        let op = self.builder().emit(
+            Op::VariableField {
+                name,
+                path,
+                flags: Flags::default(),
+            },
+            site,
+        );
+        Head::Field { op }
+    }
+
+    fn callee(&mut self, token: Token) -> Parsed<u32> {
+        let name = self.slice(token);
+        let body = if let Some(function) = self.environment.function(name) {
+            Body::Other(function.clone())
+        } else if let Some(builtin) = Builtin::named(name) {
+            Body::Builtin(builtin)
+        } else {
+            let known = self.environment.function_names();
+            let hint = nearest(name, known).map(|near| format!("did you mean \"{near}\"?"));
+            let message = format!("function {} not defined", quoted(name));
+            return fail_with_hint(message, token.start, hint);
+        };
+        Ok(self.builder().function(Callee {
+            name: name.into(),
+            body,
+        }))
+    }
+
+    fn check_variable(&mut self, token: Token) -> Parsed<()> {
+        let name = self.slice(token);
+        let builder = self.builder();
+        if builder.is_declared(name) {
+            return Ok(());
+        }
+        let hint = nearest(name, builder.variable_names()).filter(|near| near != "$");
+        let hint = hint.map(|near| format!("did you mean {near}?"));
+        fail_with_hint(
+            format!("undefined variable {}", quoted(name)),
+            token.start,
+            hint,
+        )
+    }
+
+    fn literal(&mut self, token: Token) -> Parsed<Literal> {
+        let text = self.slice(token);
+        let number = match token.kind {
+            Kind::Dot => return Ok(Literal::Dot),
+            Kind::Bool => return Ok(Literal::Value(Value::Bool(text == "true"))),
+            Kind::String | Kind::RawString => {
+                return match unquote(text) {
+                    Some(bytes) => Ok(Literal::Value(Value::Str(bytes.into()))),
+                    None => fail("invalid syntax", token.start),
+                };
+            }
+            Kind::CharConstant => number::parse_char(text),
+            Kind::Complex => number::parse_complex(text),
+            Kind::Number => number::parse(text),
+            _ => return Ok(Literal::Nil),
+        };
+        match number {
+            Ok(number) => Ok(number.value().map_or(Literal::Overflow, Literal::Value)),
+            Err(message) => fail(message, token.start),
+        }
+    }
+
+    /// A function that is an operand: it is called without arguments.
+    fn call_bare(&mut self, function: u32, site: Site) {
+        let builder = self.builder();
+        let callee = builder.callee(function);
+        if let Some(message) = callee.wrong_count(0, 0) {
+            builder.fail(message, site);
+            return;
+        }
+        let call = Op::Call {
+            function,
+            arguments: 0,
+            piped: false,
+            tested: false,
+        };
+        builder.emit(call, site);
+    }
+
+    /// Files an operand, whose code is emitted, under the command.
+    fn operand_done(&mut self, level: &mut Level, operand: Head) {
+        let Some(command) = level.command.as_mut() else {
+            return;
+        };
+        let Some(head) = &command.head else {
+            let stage = level.pipeline.commands + 1;
+            if stage > 1
+                && level.bad_stage.is_none()
+                && matches!(
+                    operand,
+                    Head::Other {
+                        executable: false,
+                        ..
+                    }
+                )
+            {
+                level.bad_stage = Some((stage, command.start));
+            }
+            command.head = Some(operand);
+            return;
+        };
+        command.arguments += 1;
+        let Head::Function {
+            function,
+            tests,
+            logic,
+            ..
+        } = *head
+        else {
+            return;
+        };
+        let piped = level.pipeline.commands > 0;
+        let builder = self.builder();
+        let last = builder.here() - 1;
+        if tests {
+            builder.mark_tested(last);
+        }
+        if let Some(or) = logic {
+            let site = builder.latest_site();
+            let op = builder.emit(
+                Op::ShortCircuit {
+                    or,
+                    piped,
+                    target: 0,
+                },
+                site,
+            );
+            command.short_circuits.push(op);
+        }
+        if command.arguments == 1 && builder.callee(function).is(Builtin::Printf) {
+            let site = builder.latest_site();
+            let literal = matches!(builder.op(last), Op::Constant { .. } | Op::Nil);
+            builder.emit(Op::CheckFormat { literal }, site);
+        }
+    }
+
+    /// What follows an operand decides whether the command goes on.
+    fn after_operand(&mut self, level: &mut Level) -> Parsed<()> {
+        let token = self.next()?;
+        match token.kind {
+            Kind::Space => return Ok(()),
+            Kind::RightDelimiter | Kind::RightParenthesis => self.put_back(token),
+            Kind::Pipe => {}
+            _ => return self.unexpected(token, "operand"),
+        }
+        let Some(command) = level.command.take() else {
+            return Ok(());
+        };
+        let piped = level.pipeline.commands > 0;
+        self.finish_command(command, piped, token)?;
+        level.pipeline.commands += 1;
+        Ok(())
+    }
+
+    fn finish_command(&mut self, command: Command, piped: bool, next: Token) -> Parsed<()> {
+        let Some(head) = command.head else {
+            return fail("empty command", next.start);
+        };
+        let whole = Site {
+            position: command.start as u32,
+            start: command.start as u32,
+            end: command.end as u32,
+        };
+        let arguments = command.arguments;
+        let source = Arc::clone(self.source);
+        let builder = self.builder();
+        match head {
+            Head::Function {
+                function,
+                site,
+                tests,
+                logic,
+            } => {
+                if piped && tests && command.first_op > 0 {
+                    builder.mark_tested(command.first_op - 1);
+                }
+                let callee = builder.callee(function);
+                if let Some(message) = callee.wrong_count(arguments, u32::from(piped)) {
+                    builder.fail(message, site);
+                } else if logic.is_some() {
+                    if !piped {
+                        // The last argument decides nothing: it is the result.
+                        builder.truncate(builder.here() - 1);
+                    }
+                    let here = builder.here() as u32;
+                    for op in command.short_circuits {
+                        if op < here as usize
+                            && let Op::ShortCircuit { target, .. } = builder.op_mut(op)
+                        {
+                            *target = here;
+                        }
+                    }
+                    builder.emit(Op::Unwrap, whole);
+                } else {
+                    if arguments == 0 && callee.is(Builtin::Printf) {
+                        builder.emit(Op::CheckFormat { literal: false }, whole);
+                    }
+                    builder.emit(
+                        Op::Call {
+                            function,
+                            arguments,
+                            piped,
+                            tested: false,
+                        },
+                        whole,
+                    );
+                }
+            }
+            Head::Field { op } => {
+                builder.truncate(op + 1);
+                if let Op::Field { flags, .. }
+                | Op::VariableField { flags, .. }
+                | Op::ChainField { flags, .. } = builder.op_mut(op)
+                {
+                    flags.arguments = arguments > 0 || piped;
+                    flags.piped = piped;
+                }
+                builder.mark_command(op);
+            }
+            Head::Other { site, .. } if arguments > 0 || piped => {
+                let shown = show(&source, site);
+                let shown = shown
+                    .strip_prefix('(')
+                    .and_then(|rest| rest.strip_suffix(')'))
+                    .unwrap_or(&shown);
+                builder.fail(format!("can't give argument to non-function {shown}"), site);
+            }
+            Head::Other {
+                site, nil: true, ..
+            } => {
+                builder.fail("nil is not a command".to_owned(), site);
+            }
+            Head::Other { .. } => builder.mark_command(builder.here() - 1),
+        }
+        Ok(())
+    }
+}
+
+enum Literal {
+    Dot,
+    Nil,
+    Value(Value),
+    Overflow,
+}
+
+fn starts_operand(kind: Kind) -> bool {
+    matches!(
+        kind,
+        Kind::Bool
+            | Kind::CharConstant
+            | Kind::Complex
+            | Kind::Dot
+            | Kind::Field
+            | Kind::Identifier
+            | Kind::Number
+            | Kind::Nil
+            | Kind::RawString
+            | Kind::String
+            | Kind::Variable
+            | Kind::LeftParenthesis
+    )
+}

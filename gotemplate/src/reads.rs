@@ -1,0 +1,106 @@
+//! What a template can read, worked out from its code alone.
+//!
+//! In: a set of templates and one of them. Out: the paths it may read, from the data's root. The
+//! analysis follows dot through `with`, `range` and template calls, and variables by their names,
+//! whatever the order of execution. What it can't follow counts as reading all there is.
+
+mod flow;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::code::Op;
+use crate::report::Access;
+use crate::template::Set;
+use crate::value::ReadSite;
+use flow::Flow;
+
+/// What a template can read.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Reads {
+    /// The paths whose values it uses, such as `.Vars.A`. A path stands for all that is under it.
+    pub paths: Vec<Access>,
+    /// The paths that it only tests for their truth, as in `{{with .Vars}}`.
+    pub tested: Vec<Access>,
+    /// It may read anything: it uses the root as a whole.
+    pub anything: bool,
+    /// The names of the functions that it calls.
+    pub functions: BTreeSet<String>,
+    /// The names of the templates that it calls, whether they are defined or not.
+    pub templates: BTreeSet<String>,
+}
+
+impl Reads {
+    /// Whether it can read the value at `path`, such as `.Vars.A`, or a part of it.
+    pub fn reads(&self, path: &str) -> bool {
+        self.anything
+            || self
+                .paths
+                .iter()
+                .any(|read| covers(&read.path, path) || covers(path, &read.path))
+            || self.tested.iter().any(|read| covers(path, &read.path))
+    }
+
+    /// Whether it can read anything at or under `prefix`: the same as [`Reads::reads`].
+    pub fn any_under(&self, prefix: &str) -> bool {
+        self.reads(prefix)
+    }
+
+    /// The names directly under `prefix` that it reads: of `.Vars`, the vars. None where it may read
+    /// all of them.
+    pub fn names_under(&self, prefix: &str) -> Option<BTreeSet<&str>> {
+        if self.anything || self.paths.iter().any(|read| covers(&read.path, prefix)) {
+            return None;
+        }
+        let all = self.paths.iter().chain(&self.tested);
+        Some(
+            all.filter_map(|read| {
+                let rest = read.path.strip_prefix(prefix)?.strip_prefix('.')?;
+                rest.split('.').next()
+            })
+            .collect(),
+        )
+    }
+}
+
+/// Whether a path is the other one or contains it.
+fn covers(path: &str, other: &str) -> bool {
+    other
+        .strip_prefix(path)
+        .is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+}
+
+/// What is known of a template's reads, and of each place where it reads.
+pub(crate) struct Analysis {
+    pub(crate) reads: Reads,
+    /// The path that an operation reads, where there is just one.
+    sites: BTreeMap<ReadSite, Option<String>>,
+}
+
+impl Analysis {
+    pub(crate) fn of(set: &Set, main: u32) -> Self {
+        Flow::new(set).analyse(main)
+    }
+
+    /// The read at an operation, with its path from the root or, failing that, as it is written.
+    pub(crate) fn access(&self, set: &Set, site: ReadSite) -> Access {
+        let code = &set.codes[site.code as usize];
+        let place = code.sites[site.operation as usize];
+        let path = match self.sites.get(&site) {
+            Some(Some(path)) => path.clone(),
+            _ => match code.ops[site.operation as usize] {
+                Op::Field { path, .. } | Op::ChainField { path, .. } | Op::PrintField { path } => {
+                    code.path_text(path)
+                }
+                Op::VariableField { name, path, .. } => {
+                    format!("{}{}", code.names[name as usize], code.path_text(path))
+                }
+                _ => crate::parse::show(&code.source, place),
+            },
+        };
+        Access {
+            path,
+            offset: place.start as usize,
+            template: code.source.name.as_ref().to_owned(),
+        }
+    }
+}

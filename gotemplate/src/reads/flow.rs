@@ -1,0 +1,427 @@
+//! Runs code on paths in place of values.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{Analysis, Reads};
+use crate::code::{Code, Op};
+use crate::functions::Builtin;
+use crate::report::Access;
+use crate::template::Set;
+use crate::value::{ReadSite, Value};
+
+/// Paths longer than this aren't followed further: a template that calls itself with `.Next` makes
+/// them as long as one likes.
+const LONGEST_PATH: usize = 24;
+
+/// More possible paths than this are taken for all paths.
+const MOST_PATHS: usize = 64;
+
+/// Rounds after which the analysis gives up, and takes everything for read.
+const ROUNDS: usize = 40;
+
+/// A path from the root; the root itself is empty. Where it isn't exact, it is something within.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Path {
+    text: String,
+    exact: bool,
+}
+
+/// What a value may be: any of these paths, or none of the data at all.
+type Paths = BTreeSet<Path>;
+
+/// An entry of the stack: what it may be, and the string that it is, if it is a constant.
+#[derive(Clone, Debug, Default)]
+struct Entry {
+    paths: Paths,
+    constant: Option<String>,
+}
+
+struct Block {
+    outer: Paths,
+    /// Where the part begins that is executed with the outer dot.
+    otherwise: Option<u32>,
+}
+
+pub(super) struct Flow<'s> {
+    set: &'s Set,
+    /// The dot that each template may be called with.
+    dots: BTreeMap<u32, Paths>,
+    /// What variables may be, by template and name.
+    variables: BTreeMap<(u32, u32), Paths>,
+    used: BTreeSet<(String, ReadSite)>,
+    tested: BTreeSet<(String, ReadSite)>,
+    anything: bool,
+    sites: BTreeMap<ReadSite, Option<String>>,
+    functions: BTreeSet<String>,
+    templates: BTreeSet<String>,
+    changed: bool,
+}
+
+impl<'s> Flow<'s> {
+    pub(super) fn new(set: &'s Set) -> Self {
+        Self {
+            set,
+            dots: BTreeMap::new(),
+            variables: BTreeMap::new(),
+            used: BTreeSet::new(),
+            tested: BTreeSet::new(),
+            anything: false,
+            sites: BTreeMap::new(),
+            functions: BTreeSet::new(),
+            templates: BTreeSet::new(),
+            changed: false,
+        }
+    }
+
+    pub(super) fn analyse(mut self, main: u32) -> Analysis {
+        let root = Paths::from([Path {
+            text: String::new(),
+            exact: true,
+        }]);
+        self.dots.insert(main, root.clone());
+        self.variables.insert((main, 0), root);
+        let mut rounds = 0;
+        loop {
+            self.changed = false;
+            let reachable: Vec<u32> = self.dots.keys().copied().collect();
+            for code in reachable {
+                Walk::new(&mut self, code).walk();
+            }
+            rounds += 1;
+            if !self.changed {
+                break;
+            }
+            if rounds == ROUNDS {
+                self.anything = true;
+                break;
+            }
+        }
+        let reads = Reads {
+            paths: self.list(&self.used),
+            tested: self.list(&self.tested),
+            anything: self.anything,
+            functions: self.functions,
+            templates: self.templates,
+        };
+        Analysis {
+            reads,
+            sites: self.sites,
+        }
+    }
+
+    fn list(&self, reads: &BTreeSet<(String, ReadSite)>) -> Vec<Access> {
+        let access = |(path, site): &(String, ReadSite)| {
+            let code = &self.set.codes[site.code as usize];
+            Access {
+                path: path.clone(),
+                offset: code.sites[site.operation as usize].start as usize,
+                template: code.source.name.as_ref().to_owned(),
+            }
+        };
+        reads.iter().map(access).collect()
+    }
+
+    /// Adds what a place may hold; notes whether that is news.
+    fn join(into: &mut Paths, from: &Paths, changed: &mut bool) {
+        let before = into.len();
+        into.extend(from.iter().cloned());
+        if into.len() > MOST_PATHS {
+            // Everything, and it stays so.
+            let everything = Paths::from([Path {
+                text: String::new(),
+                exact: false,
+            }]);
+            *changed |= *into != everything && before <= MOST_PATHS;
+            *into = everything;
+        } else {
+            *changed |= into.len() != before;
+        }
+    }
+
+    fn note(&mut self, paths: &Paths, site: ReadSite, tested: bool) {
+        for path in paths {
+            if path.text.is_empty() {
+                // Testing the root says nothing of what is in it.
+                self.anything |= !tested || !path.exact;
+            } else if tested {
+                self.tested.insert((path.text.clone(), site));
+            } else {
+                self.used.insert((path.text.clone(), site));
+            }
+        }
+    }
+}
+
+/// One pass over one template's code.
+struct Walk<'f, 's> {
+    flow: &'f mut Flow<'s>,
+    code: &'s Code,
+    index: u32,
+    dot: Paths,
+    stack: Vec<Entry>,
+    blocks: Vec<Block>,
+    /// What jumps bring to an operation.
+    arrivals: BTreeMap<u32, Paths>,
+    site: ReadSite,
+}
+
+impl<'f, 's> Walk<'f, 's> {
+    fn new(flow: &'f mut Flow<'s>, index: u32) -> Self {
+        let code = &flow.set.codes[index as usize];
+        let dot = flow.dots.get(&index).cloned().unwrap_or_default();
+        let site = ReadSite {
+            code: index,
+            operation: 0,
+        };
+        Self {
+            flow,
+            code,
+            index,
+            dot,
+            stack: Vec::new(),
+            blocks: Vec::new(),
+            arrivals: BTreeMap::new(),
+            site,
+        }
+    }
+
+    fn walk(mut self) {
+        for (operation, op) in self.code.ops.iter().enumerate() {
+            self.site.operation = operation as u32;
+            if let Some(paths) = self.arrivals.remove(&self.site.operation)
+                && let Some(top) = self.stack.last_mut()
+            {
+                top.paths.extend(paths);
+                top.constant = None;
+            }
+            if let Some(block) = self.blocks.last()
+                && block.otherwise == Some(self.site.operation)
+            {
+                self.dot = block.outer.clone();
+            }
+            self.step(*op);
+        }
+    }
+
+    fn push(&mut self, paths: Paths) {
+        self.stack.push(Entry {
+            paths,
+            constant: None,
+        });
+    }
+
+    fn pop(&mut self) -> Entry {
+        self.stack.pop().unwrap_or_default()
+    }
+
+    fn field(&mut self, base: &Paths, path: u32) -> Paths {
+        let mut paths = base.clone();
+        for name in &self.code.paths[path as usize] {
+            paths = extend(&paths, name);
+        }
+        let single = match paths.iter().next() {
+            Some(only) if paths.len() == 1 && only.exact => Some(only.text.clone()),
+            _ => None,
+        };
+        self.flow.sites.insert(self.site, single);
+        paths
+    }
+
+    fn variable(&self, name: u32) -> Paths {
+        self.flow
+            .variables
+            .get(&(self.index, name))
+            .cloned()
+            .unwrap_or_default()
+    }
+
+    fn set_variable(&mut self, code: u32, name: u32, paths: &Paths) {
+        let changed = &mut self.flow.changed;
+        Flow::join(
+            self.flow.variables.entry((code, name)).or_default(),
+            paths,
+            changed,
+        );
+    }
+
+    fn used(&mut self, entry: &Entry) {
+        self.flow.note(&entry.paths, self.site, false);
+    }
+
+    fn step(&mut self, op: Op) {
+        match op {
+            Op::Constant { constant } => {
+                let constant = match &self.code.constants[constant as usize] {
+                    Value::Str(text) => String::from_utf8(text.as_bytes().to_vec()).ok(),
+                    _ => None,
+                };
+                self.stack.push(Entry {
+                    paths: Paths::new(),
+                    constant,
+                });
+            }
+            Op::Nil | Op::Fail { .. } => self.push(Paths::new()),
+            Op::Dot { .. } => self.push(self.dot.clone()),
+            Op::Variable { name, .. } => self.push(self.variable(name)),
+            Op::Field { path, .. } => {
+                let paths = self.field(&self.dot.clone(), path);
+                self.push(paths);
+            }
+            Op::PrintField { path } => {
+                let paths = self.field(&self.dot.clone(), path);
+                self.flow.note(&paths, self.site, false);
+            }
+            Op::VariableField { name, path, .. } => {
+                let paths = self.field(&self.variable(name), path);
+                self.push(paths);
+            }
+            Op::ChainField { path, .. } => {
+                let base = self.pop();
+                let paths = self.field(&base.paths, path);
+                self.push(paths);
+            }
+            Op::Call {
+                function,
+                arguments,
+                piped,
+                ..
+            } => {
+                self.call(function, arguments as usize, piped);
+            }
+            Op::ShortCircuit { target, .. } => {
+                let entry = self.pop();
+                self.flow.note(&entry.paths, self.site, true);
+                self.arrivals.entry(target).or_default().extend(entry.paths);
+            }
+            Op::Declare { name } | Op::Assign { name } => {
+                let paths = self.stack.last().cloned().unwrap_or_default().paths;
+                self.set_variable(self.index, name, &paths);
+            }
+            Op::Pop => {
+                self.pop();
+            }
+            Op::Print => {
+                let entry = self.pop();
+                self.used(&entry);
+            }
+            Op::Enter => self.blocks.push(Block {
+                outer: self.dot.clone(),
+                otherwise: None,
+            }),
+            Op::Leave => {
+                if let Some(block) = self.blocks.pop() {
+                    self.dot = block.outer;
+                }
+            }
+            Op::If { .. } => {
+                let entry = self.pop();
+                self.flow.note(&entry.paths, self.site, true);
+            }
+            Op::With { target, .. } => {
+                let entry = self.pop();
+                self.flow.note(&entry.paths, self.site, true);
+                self.inside(entry.paths, target);
+            }
+            Op::Range { range } => {
+                let entry = self.pop();
+                self.used(&entry);
+                let within: Paths = entry.paths.into_iter().map(inexact).collect();
+                let info = self.code.ranges[range as usize];
+                for name in &info.variables[..usize::from(info.variable_count)] {
+                    self.set_variable(self.index, *name, &within);
+                }
+                self.inside(within, info.otherwise);
+            }
+            Op::Template { name, argument } => self.template(name, argument),
+            Op::Text { .. }
+            | Op::CheckFormat { .. }
+            | Op::Unwrap
+            | Op::Next { .. }
+            | Op::Unwind { .. }
+            | Op::Jump { .. }
+            | Op::Return => {}
+        }
+    }
+
+    fn inside(&mut self, dot: Paths, otherwise: u32) {
+        self.dot = dot;
+        if let Some(block) = self.blocks.last_mut() {
+            block.otherwise = Some(otherwise);
+        }
+    }
+
+    fn call(&mut self, function: u32, count: usize, piped: bool) {
+        let callee = &self.code.functions[function as usize];
+        self.flow.functions.insert(callee.name.as_ref().to_owned());
+        let first = self.stack.len().saturating_sub(count + usize::from(piped));
+        let mut arguments = self.stack.split_off(first);
+        if piped && !arguments.is_empty() {
+            arguments.rotate_left(1);
+        }
+        if callee.is(Builtin::Index) && !arguments.is_empty() {
+            let paths = self.index(arguments);
+            self.push(paths);
+            return;
+        }
+        let tests = callee.tests_truth() && callee.is(Builtin::Not);
+        for argument in &arguments {
+            self.flow.note(&argument.paths, self.site, tests);
+        }
+        // A function's result isn't followed: all of its arguments count as read.
+        self.push(Paths::new());
+    }
+
+    fn index(&mut self, mut arguments: Vec<Entry>) -> Paths {
+        let mut paths = arguments.remove(0).paths;
+        for argument in arguments {
+            match argument.constant {
+                Some(key) if !key.contains('.') => paths = extend(&paths, &key),
+                _ => {
+                    self.flow.note(&paths, self.site, false);
+                    self.flow.note(&argument.paths, self.site, false);
+                    paths = paths.into_iter().map(inexact).collect();
+                }
+            }
+        }
+        paths
+    }
+
+    fn template(&mut self, name: u32, argument: bool) {
+        let dot = if argument {
+            self.pop().paths
+        } else {
+            Paths::new()
+        };
+        self.flow
+            .templates
+            .insert(self.code.names[name as usize].as_ref().to_owned());
+        let Some(called) = self.code.templates[name as usize] else {
+            return;
+        };
+        let changed = &mut self.flow.changed;
+        *changed |= !self.flow.dots.contains_key(&called);
+        Flow::join(self.flow.dots.entry(called).or_default(), &dot, changed);
+        self.set_variable(called, 0, &dot);
+    }
+}
+
+fn inexact(path: Path) -> Path {
+    Path {
+        exact: false,
+        ..path
+    }
+}
+
+fn extend(paths: &Paths, name: &str) -> Paths {
+    paths
+        .iter()
+        .map(|path| {
+            if !path.exact {
+                return path.clone();
+            }
+            let text = format!("{}.{name}", path.text);
+            let exact = text.matches('.').count() < LONGEST_PATH;
+            Path { text, exact }
+        })
+        .collect()
+}

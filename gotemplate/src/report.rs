@@ -1,0 +1,37 @@
+//! What an execution tells besides its output.
+
+/// A place where a template reads something.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Access {
+    /// What is read, from the data's root where that can be told: `.Vars.A.B`.
+    pub path: String,
+    /// The byte of the template's text where the expression begins.
+    pub offset: usize,
+    /// The name of the text that the offset points into.
+    pub template: String,
+}
+
+/// What an execution read that wasn't there, each place once.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Report {
+    /// Values that aren't known yet. Where there is one, the output means nothing.
+    pub unknown: Vec<Access>,
+    /// Keys that lenient maps don't have, except where the template only tests them.
+    pub unset: Vec<Access>,
+}
+
+/// The output of an execution and what is to be said about it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Rendered {
+    /// The bytes, which need not be UTF-8.
+    pub output: Vec<u8>,
+    /// What was read that wasn't there.
+    pub report: Report,
+}
+
+impl Rendered {
+    /// Whether the output is known, that is, depends on no unknown value.
+    pub fn is_known(&self) -> bool {
+        self.report.unknown.is_empty()
+    }
+}
