@@ -40,8 +40,10 @@ mod files;
 mod history;
 mod lock;
 mod model;
+mod new_file;
 mod open;
 mod schema;
+mod snapshot;
 mod store;
 mod transaction;
 
@@ -50,8 +52,9 @@ pub use error::{Result, StateError};
 pub use lock::{Lock, LockInfo};
 pub use model::{
     Apply, ApplyId, ApplyStatus, FetchedRow, HistoryIds, HistoryItem, Identity, ImageRow, Intent,
-    IntentId, Meta, NewApply, NewIntent, Operation, Outcome, ParseDigestError, Record, Snapshot,
-    SpecDigest, Timestamp, address,
+    IntentId, Meta, NewApply, NewIntent, Operation, Outcome, ParseDigestError, Record, SpecDigest,
+    Timestamp, address,
 };
+pub use snapshot::Snapshot;
 pub use store::Store;
 pub use transaction::Transaction;

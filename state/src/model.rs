@@ -2,7 +2,6 @@
 //!
 //! In: nothing. Out: plain data, owned by whoever has it. No value here knows the database.
 
-use std::collections::HashMap;
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -150,67 +149,6 @@ impl Record {
 /// `tenant/group/slot` of a group and a slot of it.
 pub fn address(group: &str, slot: u32) -> String {
     format!("{group}/{slot}")
-}
-
-/// Everything that a plan needs of a state, read in one transaction: no part is older or newer
-/// than another.
-#[derive(Clone, Debug)]
-pub struct Snapshot {
-    /// What is true of the whole.
-    pub meta: Meta,
-    /// All records, deposed ones too, ordered by group, slot, deposed after live, generation.
-    pub records: Vec<Record>,
-    /// What was intended and not settled, oldest first.
-    pub intents: Vec<Intent>,
-    /// The generations that no record of the slot has (any more), by group and slot.
-    pub(crate) generations: HashMap<Arc<str>, HashMap<u32, u64>>,
-}
-
-impl Snapshot {
-    /// The records of one group, in the order of [`Snapshot::records`].
-    pub fn group(&self, group: &str) -> &[Record] {
-        let start = self
-            .records
-            .partition_point(|record| &*record.group < group);
-        let length = self.records[start..].partition_point(|record| &*record.group == group);
-        &self.records[start..start + length]
-    }
-
-    /// The live record of a slot.
-    pub fn live(&self, group: &str, slot: u32) -> Option<&Record> {
-        self.slot(group, slot)
-            .first()
-            .filter(|record| !record.deposed)
-    }
-
-    /// The deposed records: old instances that are still to be deleted.
-    pub fn deposed(&self) -> impl Iterator<Item = &Record> {
-        self.records.iter().filter(|record| record.deposed)
-    }
-
-    /// The newest generation that the slot ever had; 0 where it never had an instance. The next
-    /// instance of the slot has one more, which is what `Transaction::next_generation` answers
-    /// in a state of this serial.
-    pub fn generation(&self, group: &str, slot: u32) -> u64 {
-        let past = self
-            .generations
-            .get(group)
-            .and_then(|slots| slots.get(&slot))
-            .copied();
-        let present = self
-            .slot(group, slot)
-            .iter()
-            .map(|record| record.generation)
-            .max();
-        past.max(present).unwrap_or(0)
-    }
-
-    fn slot(&self, group: &str, slot: u32) -> &[Record] {
-        let records = self.group(group);
-        let start = records.partition_point(|record| record.slot < slot);
-        let length = records[start..].partition_point(|record| record.slot == slot);
-        &records[start..start + length]
-    }
 }
 
 /// What an intent is about to do to an instance.

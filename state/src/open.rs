@@ -1,4 +1,4 @@
-//! The ways to a state's file: making it, opening it to write, opening it to read.
+//! The ways into a state's file: opening it to write, opening it to read.
 //!
 //! In: a path and whom the state is to belong to. Out: a connection that was vetted. A file that
 //! is refused keeps every byte and gets no side files, and what can't be written is read without
@@ -26,6 +26,7 @@ use tempfile::TempDir;
 use crate::error::{Result, StateError};
 use crate::files::{self, Fingerprint};
 use crate::model::Identity;
+use crate::new_file;
 use crate::schema::{self, APPLICATION_ID, Migration};
 
 /// How long another process's transaction is waited for, unless the caller says otherwise.
@@ -79,7 +80,7 @@ pub(crate) fn to_write(
     durable(&connection).map_err(refused)?;
     let version = schema::version(&connection).map_err(refused)?;
     if version < schema::newest(migrations) {
-        automatic_backup(&connection, path, version)?;
+        new_file::automatic_backup(&connection, path, version)?;
         schema::migrate(&mut connection, migrations)
             .map_err(|error| StateError::sqlite(path, error))?;
     }
@@ -108,107 +109,6 @@ pub(crate) fn to_read(
     Ok(opened)
 }
 
-/// Makes a state at `path`: the whole of it appears at once, or nothing.
-///
-/// When this returns the file and its name are on disk. A crash leaves at most a file named
-/// `.NAME.….new` beside it, which nobody reads.
-pub(crate) fn create(
-    path: &Path,
-    migrations: &[Migration],
-    fill: impl FnOnce(&Connection) -> rusqlite::Result<()>,
-) -> Result<()> {
-    files::create_parents(path)?;
-    in_place_of_nothing(path, ".new", |new| {
-        let build = || {
-            let mut connection = Connection::open(new)?;
-            durable(&connection)?;
-            connection.pragma_update(None, "application_id", APPLICATION_ID)?;
-            schema::migrate(&mut connection, migrations)?;
-            fill(&connection)?;
-            // Closing the last connection folds the log into the file and removes it.
-            connection.close().map_err(|(_, error)| error)
-        };
-        build().map_err(|error| StateError::sqlite(path, error))
-    })
-}
-
-/// Writes a copy of what `connection` sees to `to`, where nothing may be yet. The copy appears
-/// as a whole, and is on disk when this returns.
-pub(crate) fn backup(connection: &Connection, from: &Path, to: &Path) -> Result<()> {
-    in_place_of_nothing(to, ".backup", |new| vacuum_into(connection, from, new))
-}
-
-/// The automatic backups beside a state, oldest schema first.
-pub(crate) fn automatic_backups(path: &Path) -> Result<Vec<PathBuf>> {
-    let folder = files::folder_of(path);
-    let prefix = files::beside(Path::new(path.file_name().unwrap_or_default()), ".backup-v");
-    let prefix = prefix.as_os_str().as_encoded_bytes();
-    let mut backups = Vec::new();
-    for entry in fs::read_dir(folder).map_err(|error| StateError::io(folder, error))? {
-        let entry = entry.map_err(|error| StateError::io(folder, error))?;
-        if let Some(rest) = entry.file_name().as_encoded_bytes().strip_prefix(prefix)
-            && let Some((version, number)) = str::from_utf8(rest).ok().and_then(backup_number)
-        {
-            backups.push((version, number, entry.path()));
-        }
-    }
-    backups.sort();
-    Ok(backups.into_iter().map(|(_, _, path)| path).collect())
-}
-
-/// `7-2`: the second backup of a file of schema 7.
-fn backup_number(text: &str) -> Option<(u32, u32)> {
-    let (version, number) = text.split_once('-')?;
-    Some((version.parse().ok()?, number.parse().ok()?))
-}
-
-fn automatic_backup(connection: &Connection, path: &Path, version: u32) -> Result<()> {
-    // Someone else may be migrating the same file, or a try before this one may have failed:
-    // the first free number is taken, and none is ever overwritten.
-    let mut number = 1;
-    loop {
-        let to = files::beside(path, &format!(".backup-v{version}-{number}"));
-        match backup(connection, path, &to) {
-            Err(StateError::Exists { .. }) => number += 1,
-            done => return done,
-        }
-    }
-}
-
-/// Has `make` write a new file, and gives it its name once it is complete and on disk. Readable
-/// by its owner only.
-fn in_place_of_nothing(
-    path: &Path,
-    suffix: &str,
-    make: impl FnOnce(&Path) -> Result<()>,
-) -> Result<()> {
-    let exists = || StateError::Exists {
-        path: path.to_owned(),
-    };
-    if fs::symlink_metadata(path).is_ok() {
-        return Err(exists());
-    }
-    let folder = files::folder_of(path);
-    let mut prefix = std::ffi::OsString::from(".");
-    prefix.push(path.file_name().unwrap_or_default());
-    prefix.push(".");
-    let new = tempfile::Builder::new()
-        .prefix(&prefix)
-        .suffix(suffix)
-        .tempfile_in(folder)
-        .map_err(|error| StateError::io(path, error))?;
-    make(new.path())?;
-    new.as_file()
-        .sync_all()
-        .map_err(|error| StateError::io(path, error))?;
-    new.persist_noclobber(path)
-        .map_err(|error| match error.error.kind() {
-            std::io::ErrorKind::AlreadyExists => exists(),
-            _ => StateError::io(path, error.error),
-        })?;
-    files::sync_folder(folder)
-}
-
 /// Opens `path` so that nothing of it changes, and checks that it is a state of `expected` that
 /// is not too new. Also answers with its version.
 fn vetted(
@@ -229,6 +129,11 @@ fn vetted(
                         path: path.to_owned(),
                     });
                 }
+            }
+            Access::Unlocked(_) => {
+                let version = verified?;
+                whole(&opened.connection, path)?;
+                return Ok((opened, version));
             }
             _ => return verified.map(|version| (opened, version)),
         }
@@ -258,9 +163,11 @@ fn untouched(path: &Path) -> Result<Opened> {
             access: Access::Unlocked(before),
         });
     }
-    // Another program's log would be folded into its file, so this comes first. The mark is as
-    // old as the file, so no log can have a newer one.
-    marked(&alone, path)?;
+    // The mark is as old as the file, so no log can have a newer one; and another program's log
+    // must not be touched. Any other complaint may only mean that someone is writing.
+    if let Err(not_a_state @ StateError::NotAState { .. }) = marked(&alone, path) {
+        return Err(not_a_state);
+    }
     drop(alone);
     if log && shared_memory && !journal {
         if let Some(opened) = shared(path, Log::Keep)? {
@@ -322,6 +229,24 @@ fn verify(
             found: Box::new(identity),
         }),
         _ => Ok(found),
+    }
+}
+
+/// Checks that the file ends where a page ends. `SQLite` would take a last page that was cut off
+/// for one that ends in zeros.
+fn whole(connection: &Connection, path: &Path) -> Result<()> {
+    let page: u64 = connection
+        .pragma_query_value(None, "page_size", |row| row.get(0))
+        .map_err(|error| StateError::sqlite(path, error))?;
+    match files::length(path)? {
+        Some(length) if length % page != 0 => {
+            let detail = "its end was cut off".to_owned();
+            Err(StateError::Corrupt {
+                path: path.to_owned(),
+                detail,
+            })
+        }
+        _ => Ok(()),
     }
 }
 
@@ -396,17 +321,31 @@ pub(crate) fn unlocked(path: &Path) -> Result<Connection> {
     connect(Path::new(&address), flags)
 }
 
-/// Copies the file with what lies beside it, and opens the copy. Only where nobody is writing:
-/// a writer has shared memory open, and then there is a better way.
+/// Copies the file with what lies beside it, and opens the copy. A writer has shared memory open,
+/// so where this is needed there should be none; if there is one after all, the copy is worthless.
 pub(crate) fn copied(path: &Path) -> Result<Opened> {
     let folder = TempDir::new().map_err(|error| StateError::io(path, error))?;
     let copy = folder.path().join("state.db");
-    for suffix in ["", "-wal", "-journal"] {
-        let from = files::beside(path, suffix);
-        if files::length(&from)?.is_some() {
-            fs::copy(&from, files::beside(&copy, suffix))
-                .map_err(|error| StateError::io(&from, error))?;
+    let sources = || -> Result<Vec<(&str, Fingerprint)>> {
+        let mut sources = Vec::new();
+        for suffix in ["", "-wal", "-journal"] {
+            let from = files::beside(path, suffix);
+            if files::length(&from)?.is_some() {
+                sources.push((suffix, Fingerprint::of(&from)?));
+            }
         }
+        Ok(sources)
+    };
+    let before = sources()?;
+    for (suffix, _) in &before {
+        let from = files::beside(path, suffix);
+        fs::copy(&from, files::beside(&copy, suffix))
+            .map_err(|error| StateError::io(&from, error))?;
+    }
+    if sources()? != before {
+        return Err(StateError::Changed {
+            path: path.to_owned(),
+        });
     }
     let connection = connect(&copy, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
     probe(&connection).map_err(|error| StateError::sqlite(path, error))?;
@@ -420,7 +359,7 @@ pub(crate) fn copied(path: &Path) -> Result<Opened> {
 fn migrated_copy(opened: &Opened, path: &Path, migrations: &[Migration]) -> Result<Opened> {
     let folder = TempDir::new().map_err(|error| StateError::io(path, error))?;
     let copy = folder.path().join("state.db");
-    vacuum_into(&opened.connection, path, &copy)?;
+    new_file::vacuum_into(&opened.connection, path, &copy)?;
     let mut connection = connect(&copy, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
     schema::migrate(&mut connection, migrations)
         .map_err(|error| StateError::sqlite(path, error))?;
@@ -431,30 +370,6 @@ fn migrated_copy(opened: &Opened, path: &Path, migrations: &[Migration]) -> Resu
     })
 }
 
-fn vacuum_into(connection: &Connection, from: &Path, to: &Path) -> Result<()> {
-    let target = absolute(to)?;
-    let Some(target) = target.to_str() else {
-        let source = std::io::Error::new(std::io::ErrorKind::InvalidInput, "the name is no UTF-8");
-        return Err(StateError::Io {
-            path: to.to_owned(),
-            source,
-        });
-    };
-    // Forbidding to write forbids this too, though it writes elsewhere.
-    let copy = || {
-        let forbidden: bool =
-            connection.pragma_query_value(None, "query_only", |row| row.get(0))?;
-        connection.pragma_update(None, "query_only", false)?;
-        let copied = connection.execute("VACUUM INTO ?1", [target]);
-        connection.pragma_update(None, "query_only", forbidden)?;
-        copied
-    };
-    match copy() {
-        Ok(_) => Ok(()),
-        Err(error) => Err(StateError::sqlite(from, error)),
-    }
-}
-
 fn read_only_from_now(connection: &Connection, path: &Path) -> Result<()> {
     connection
         .pragma_update(None, "query_only", true)
@@ -462,7 +377,7 @@ fn read_only_from_now(connection: &Connection, path: &Path) -> Result<()> {
 }
 
 /// What a writer's connection needs so that a commit is on disk when it returns.
-fn durable(connection: &Connection) -> rusqlite::Result<()> {
+pub(crate) fn durable(connection: &Connection) -> rusqlite::Result<()> {
     let mode: String =
         connection.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0))?;
     if mode != "wal" {
@@ -499,6 +414,9 @@ fn connect(path: &Path, flags: OpenFlags) -> Result<Connection> {
     connect().map_err(|error| StateError::sqlite(path, error))
 }
 
-fn absolute(path: &Path) -> Result<PathBuf> {
+pub(crate) fn absolute(path: &Path) -> Result<PathBuf> {
     std::path::absolute(path).map_err(|error| StateError::io(path, error))
 }
+
+#[cfg(test)]
+mod tests;

@@ -14,12 +14,11 @@ use rusqlite::{Connection, OptionalExtension, Row};
 use crate::codec;
 use crate::error::{Result, StateError};
 use crate::files::Fingerprint;
-use crate::model::{
-    ApplyId, FetchedRow, Identity, ImageRow, Intent, IntentId, Meta, Operation, Record, Snapshot,
-    SpecDigest, Timestamp,
-};
+use crate::model::{FetchedRow, Identity, ImageRow, Intent, Meta, SpecDigest, Timestamp};
+use crate::new_file;
 use crate::open::{self, Access, Opened};
 use crate::schema::{self, MIGRATIONS};
+use crate::snapshot::{self, Snapshot};
 use crate::transaction::Transaction;
 
 /// A state that is open.
@@ -41,7 +40,7 @@ impl Store {
     /// When this returns, the state and its name are on disk. A crash leaves either that or no
     /// state, never half of one.
     pub fn create(path: &Path, identity: &Identity, lineage: &str, now: Timestamp) -> Result<Self> {
-        open::create(path, MIGRATIONS, |connection| {
+        new_file::create(path, MIGRATIONS, |connection| {
             let Identity {
                 cluster,
                 shard,
@@ -106,18 +105,14 @@ impl Store {
     /// Everything that a plan needs, as it was at one moment.
     pub fn snapshot(&self) -> Result<Snapshot> {
         self.read(|connection| {
-            Ok(Snapshot {
-                meta: meta(connection)?,
-                records: records(connection)?,
-                intents: intents(connection)?,
-                generations: generations(connection)?,
-            })
+            let meta = meta(connection)?;
+            snapshot::read(connection, meta)
         })
     }
 
     /// The intents that were opened and not closed, oldest first: what the next run must settle.
     pub fn open_intents(&self) -> Result<Vec<Intent>> {
-        self.read(intents)
+        self.read(snapshot::intents)
     }
 
     /// The specs with these digests. Those that aren't in the state are left out; what a record
@@ -210,13 +205,13 @@ impl Store {
     /// error. The copy is on disk when this returns; a crash leaves no half of it under that
     /// name.
     pub fn backup(&self, to: &Path) -> Result<()> {
-        self.unchanged(|| open::backup(&self.opened.connection, &self.path, to))
+        self.unchanged(|| new_file::backup(&self.opened.connection, &self.path, to))
     }
 
     /// The backups that were made beside the state at `path` before its schema was migrated,
     /// oldest schema first.
     pub fn automatic_backups(path: &Path) -> Result<Vec<PathBuf>> {
-        open::automatic_backups(path)
+        new_file::automatic_backups(path)
     }
 
     /// Reads in one transaction.
@@ -270,133 +265,6 @@ pub(crate) fn meta(connection: &Connection) -> rusqlite::Result<Meta> {
         })
 }
 
-fn records(connection: &Connection) -> rusqlite::Result<Vec<Record>> {
-    let groups = groups(connection)?;
-    let digests: HashMap<i64, SpecDigest> = connection
-        .prepare_cached("SELECT id, digest FROM specs")?
-        .query_map((), |row| Ok((row.get(0)?, SpecDigest(row.get(1)?))))?
-        .collect::<rusqlite::Result<_>>()?;
-    let count: usize =
-        connection.query_row("SELECT count(*) FROM instances", (), |row| row.get(0))?;
-    let mut records = Vec::with_capacity(count);
-    let mut statement = connection.prepare_cached(
-        "SELECT group_id, slot, deposed, instance_id, provider_id, generation, kind, spec_id,
-                observed_id, zone, subnet, ip4, ip6, created_at, updated_at, attributes, version
-         FROM instances",
-    )?;
-    let mut rows = statement.query(())?;
-    while let Some(row) = rows.next()? {
-        let observed: Option<i64> = row.get(8)?;
-        records.push(Record {
-            group: Arc::clone(found(&groups, row.get(0)?, 0, "group")?),
-            slot: row.get(1)?,
-            deposed: row.get(2)?,
-            instance_id: row.get(3)?,
-            provider_id: row.get(4)?,
-            generation: row.get(5)?,
-            kind: row.get(6)?,
-            spec: *found(&digests, row.get(7)?, 7, "spec")?,
-            observed: observed
-                .map(|id| found(&digests, id, 8, "spec").copied())
-                .transpose()?,
-            zone: row.get(9)?,
-            subnet: row.get(10)?,
-            ip4: row.get(11)?,
-            ip6: row.get(12)?,
-            created_at: Timestamp(row.get(13)?),
-            updated_at: Timestamp(row.get(14)?),
-            attributes: row.get(15)?,
-            version: row.get(16)?,
-        });
-    }
-    sort(&mut records, &groups);
-    Ok(records)
-}
-
-/// Sorts by group, slot, deposed, generation. Rows mostly lie in that order already, and a record
-/// is large: so the order is checked first, and keys are sorted rather than records.
-fn sort(records: &mut [Record], groups: &HashMap<i64, Arc<str>>) {
-    let mut names: Vec<&str> = groups.values().map(|name| &**name).collect();
-    names.sort_unstable();
-    let ranks: HashMap<&str, usize> = names
-        .into_iter()
-        .enumerate()
-        .map(|(rank, name)| (name, rank))
-        .collect();
-    let key = |record: &Record| {
-        (
-            ranks.get(&*record.group).copied(),
-            record.slot,
-            record.deposed,
-            record.generation,
-        )
-    };
-    if !records.is_sorted_by_key(key) {
-        records.sort_by_cached_key(key);
-    }
-}
-
-fn groups(connection: &Connection) -> rusqlite::Result<HashMap<i64, Arc<str>>> {
-    connection
-        .prepare_cached("SELECT id, name FROM groups")?
-        .query_map((), |row| {
-            Ok((row.get(0)?, Arc::from(row.get_ref(1)?.as_str()?)))
-        })?
-        .collect()
-}
-
-fn generations(connection: &Connection) -> rusqlite::Result<HashMap<Arc<str>, HashMap<u32, u64>>> {
-    let groups = groups(connection)?;
-    let mut generations: HashMap<Arc<str>, HashMap<u32, u64>> = HashMap::new();
-    let mut statement =
-        connection.prepare_cached("SELECT group_id, slot, generation FROM generations")?;
-    let mut rows = statement.query(())?;
-    while let Some(row) = rows.next()? {
-        let group = found(&groups, row.get(0)?, 0, "group")?;
-        generations
-            .entry(Arc::clone(group))
-            .or_default()
-            .insert(row.get(1)?, row.get(2)?);
-    }
-    Ok(generations)
-}
-
-fn intents(connection: &Connection) -> rusqlite::Result<Vec<Intent>> {
-    connection
-        .prepare_cached(
-            "SELECT journal.id, apply_id, address, group_name, slot, operation, instance_id,
-                    provider_id, generation, attempt, token, specs.digest, journal.size, request,
-                    opened_at
-             FROM journal LEFT JOIN specs ON specs.id = spec_id
-             WHERE closed_at IS NULL ORDER BY journal.id",
-        )?
-        .query_map((), |row| {
-            let operation = match row.get_ref(5)?.as_str()? {
-                "create" => Operation::Create,
-                "update" => Operation::Update,
-                "delete" => Operation::Delete,
-                other => return Err(unknown(5, &format!("operation \"{other}\""))),
-            };
-            Ok(Intent {
-                id: IntentId(row.get(0)?),
-                apply_id: row.get::<_, Option<i64>>(1)?.map(ApplyId),
-                address: row.get(2)?,
-                group: Arc::from(row.get_ref(3)?.as_str()?),
-                slot: row.get(4)?,
-                operation,
-                instance_id: row.get(6)?,
-                provider_id: row.get(7)?,
-                generation: row.get(8)?,
-                attempt: row.get(9)?,
-                token: row.get(10)?,
-                spec: row.get::<_, Option<[u8; 32]>>(11)?.map(SpecDigest),
-                request: unpacked(row, 12, 13)?,
-                opened_at: Timestamp(row.get(14)?),
-            })
-        })?
-        .collect()
-}
-
 /// The bytes of a packed column, with another column for their length.
 pub(crate) fn unpacked(row: &Row<'_>, size: usize, body: usize) -> rusqlite::Result<Vec<u8>> {
     let packed = row.get_ref(body)?.as_blob()?;
@@ -405,17 +273,118 @@ pub(crate) fn unpacked(row: &Row<'_>, size: usize, body: usize) -> rusqlite::Res
     })
 }
 
-fn found<'map, V>(
-    map: &'map HashMap<i64, V>,
-    id: i64,
-    column: usize,
-    what: &str,
-) -> rusqlite::Result<&'map V> {
-    map.get(&id)
-        .ok_or_else(|| unknown(column, &format!("{what} {id}")))
-}
-
 /// A value in the file that nothing here wrote.
 pub(crate) fn unknown(column: usize, what: &str) -> rusqlite::Error {
     rusqlite::Error::FromSqlConversionFailure(column, Type::Null, format!("unknown {what}").into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn create(folder: &Path) -> Store {
+        let identity = Identity {
+            cluster: "prod".into(),
+            shard: "a".into(),
+            provider: "aws".into(),
+        };
+        Store::create(&folder.join("prod.db"), &identity, "lineage", Timestamp(1)).unwrap()
+    }
+
+    fn put(store: &mut Store, seed: u8, length: usize) -> Result<()> {
+        // Bytes that can't be compressed to nothing.
+        let mut value = u32::from(seed);
+        let bytes: Vec<u8> = std::iter::repeat_with(|| {
+            value = value.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            (value >> 24) as u8
+        })
+        .take(length)
+        .collect();
+        store.transaction(Timestamp(2), |transaction| {
+            transaction.put_spec(SpecDigest([seed; 32]), &bytes)
+        })
+    }
+
+    #[test]
+    fn a_full_disk_keeps_nothing_of_the_transaction_and_spoils_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut store = create(folder.path());
+        put(&mut store, 1, 1000).unwrap();
+        // As full as a disk can be made without filling one.
+        let limit = |store: &Store, pages: u32| {
+            store
+                .opened
+                .connection
+                .pragma_update_and_check(None, "max_page_count", pages, |row| row.get::<_, u32>(0))
+                .unwrap()
+        };
+        limit(&store, 40);
+        assert!(matches!(
+            put(&mut store, 2, 1_000_000),
+            Err(StateError::Full { .. })
+        ));
+        let digests = || [1, 2, 3].into_iter().map(|seed| SpecDigest([seed; 32]));
+        assert_eq!(store.specs(digests()).unwrap().len(), 1);
+        assert_eq!(store.check().unwrap(), []);
+        put(&mut store, 3, 10_000).unwrap();
+        assert_eq!(store.specs(digests()).unwrap().len(), 2);
+        limit(&store, 10_000);
+        put(&mut store, 2, 1_000_000).unwrap();
+        let specs = store.specs(digests()).unwrap();
+        assert_eq!(specs[&SpecDigest([2; 32])].len(), 1_000_000);
+    }
+
+    #[test]
+    fn what_was_read_without_a_lock_counts_only_if_nobody_wrote() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("prod.db");
+        let unlocked = |before| {
+            let opened = Opened {
+                connection: open::unlocked(&path).unwrap(),
+                access: Access::Unlocked(before),
+            };
+            Store {
+                opened,
+                path: path.clone(),
+            }
+        };
+        drop(create(folder.path()));
+        let reader = unlocked(Fingerprint::of(&path).unwrap());
+        assert_eq!(reader.meta().unwrap().serial, 0);
+        assert_eq!(reader.snapshot().unwrap().records, []);
+
+        let mut writer = Store::open(&path, None).unwrap();
+        put(&mut writer, 1, 10).unwrap();
+        assert!(matches!(reader.meta(), Err(StateError::Changed { .. })));
+        drop(writer);
+        assert!(matches!(reader.snapshot(), Err(StateError::Changed { .. })));
+        assert!(matches!(
+            reader.backup(&folder.path().join("copy.db")),
+            Err(StateError::Changed { .. })
+        ));
+        drop(reader);
+        let reader = unlocked(Fingerprint::of(&path).unwrap());
+        assert_eq!(
+            reader
+                .specs([SpecDigest([1; 32])].into_iter())
+                .unwrap()
+                .len(),
+            1
+        );
+    }
+
+    #[test]
+    fn every_commit_is_synced() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = create(folder.path());
+        let pragma = |name| {
+            store
+                .opened
+                .connection
+                .pragma_query_value(None, name, |row| row.get::<_, i64>(0))
+                .unwrap()
+        };
+        assert_eq!(pragma("synchronous"), 2);
+        assert_eq!(pragma("foreign_keys"), 1);
+    }
 }

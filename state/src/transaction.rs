@@ -4,6 +4,9 @@
 //! is done here is on disk when [`crate::Store::transaction`] returns, and not before; the calls
 //! themselves sync nothing, so a wave of intents costs one sync. It may not read a clock.
 
+mod caches;
+mod journal;
+
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -14,10 +17,8 @@ use rusqlite::{
 
 use crate::codec::{self, Effort};
 use crate::error::{Result, StateError};
-use crate::model::{
-    ApplyId, ApplyStatus, FetchedRow, HistoryItem, ImageRow, IntentId, NewApply, NewIntent,
-    Operation, Outcome, Record, SpecDigest, Timestamp, address,
-};
+use crate::model::{Record, SpecDigest, Timestamp, address};
+use crate::schema::{self, MIGRATIONS, newest};
 
 /// A change in the making. No other process writes while it lives.
 #[derive(Debug)]
@@ -52,10 +53,6 @@ struct Stored {
     attributes: String,
 }
 
-#[expect(
-    clippy::needless_pass_by_value,
-    reason = "a store in memory keeps what it is given"
-)]
 impl<'store> Transaction<'store> {
     pub(crate) fn begin(
         connection: &'store mut Connection,
@@ -66,6 +63,18 @@ impl<'store> Transaction<'store> {
         let inner = connection
             .transaction_with_behavior(TransactionBehavior::Immediate)
             .map_err(refused)?;
+        // Another version may have migrated the file since it was opened.
+        let (found, supported) = (
+            schema::version(&inner).map_err(refused)?,
+            newest(MIGRATIONS),
+        );
+        if found > supported {
+            return Err(StateError::Newer {
+                path: path.to_owned(),
+                found,
+                supported,
+            });
+        }
         let serial = inner
             .query_row("SELECT serial FROM meta WHERE id = 1", (), |row| row.get(0))
             .map_err(refused)?;
@@ -225,209 +234,6 @@ impl<'store> Transaction<'store> {
         let next = self.generation(group, slot)? + 1;
         self.raise_generation(group, slot, next)?;
         Ok(next)
-    }
-
-    /// Opens intents: one transaction for all that are about to be tried at once, to be committed
-    /// before the first is tried. The generation of an intent to create is used up.
-    ///
-    /// Errors: [`StateError::Unsettled`] where an intent to create with the same token is open,
-    /// [`StateError::MissingSpec`].
-    pub fn open_intents(&mut self, intents: &[NewIntent]) -> Result<Vec<IntentId>> {
-        intents
-            .iter()
-            .map(|intent| self.open_intent(intent))
-            .collect()
-    }
-
-    fn open_intent(&mut self, intent: &NewIntent) -> Result<IntentId> {
-        let spec = intent.spec.map(|digest| self.spec(digest)).transpose()?;
-        self.execute(
-            "INSERT INTO journal (apply_id, address, group_name, slot, operation, instance_id,
-                 provider_id, generation, attempt, token, spec_id, size, request, opened_at)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)",
-            params![
-                intent.apply_id.map(|id| id.0),
-                intent.address,
-                intent.group,
-                intent.slot,
-                intent.operation.as_str(),
-                intent.instance_id,
-                intent.provider_id,
-                intent.generation,
-                intent.attempt,
-                intent.token,
-                spec,
-                intent.request.len(),
-                codec::pack(&intent.request, Effort::Low),
-                self.now.0,
-            ],
-        )
-        .map_err(|error| match error {
-            StateError::Sqlite { source, .. } if is_duplicate(&source) => StateError::Unsettled {
-                address: intent.address.clone(),
-            },
-            other => other,
-        })?;
-        let id = IntentId(self.inner.last_insert_rowid());
-        // For a change or an end the record has the generation already.
-        if intent.operation == Operation::Create {
-            let group = self.group(&intent.group)?;
-            self.raise_generation(group, intent.slot, intent.generation)?;
-        }
-        Ok(id)
-    }
-
-    /// Closes an intent. What came of it belongs into the same transaction. The request is let
-    /// go.
-    ///
-    /// Errors: [`StateError::NotOpen`].
-    pub fn close_intent(&mut self, id: IntentId, outcome: Outcome) -> Result<()> {
-        let closed = self.execute(
-            "UPDATE journal SET closed_at = ?2, outcome = ?3, message = ?4,
-                 request = NULL, size = NULL, spec_id = NULL
-             WHERE id = ?1 AND closed_at IS NULL",
-            params![id.0, self.now.0, outcome.as_str(), outcome.message()],
-        )?;
-        if closed == 0 {
-            return Err(StateError::NotOpen {
-                what: "intent",
-                id: id.0,
-            });
-        }
-        Ok(())
-    }
-
-    /// Enters the beginning of an apply into the history. To be called under the lock: an apply
-    /// that the history still has as running is dead, and becomes interrupted.
-    pub fn start_apply(&mut self, apply: NewApply) -> Result<ApplyId> {
-        self.execute(
-            "UPDATE applies SET status = ?1 WHERE status = ?2",
-            [
-                ApplyStatus::Interrupted.as_str(),
-                ApplyStatus::Running.as_str(),
-            ],
-        )?;
-        self.execute(
-            "INSERT INTO applies (started_at, who, host, pid, operation, serial_before, status,
-                 summary, plan_digest)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, '{}', ?8)",
-            params![
-                self.now.0,
-                apply.who,
-                apply.host,
-                apply.pid,
-                apply.operation,
-                self.serial,
-                ApplyStatus::Running.as_str(),
-                apply.plan_digest,
-            ],
-        )?;
-        Ok(ApplyId(self.inner.last_insert_rowid()))
-    }
-
-    /// Enters the end of an apply into the history. Changes of records that are made after it in
-    /// the same transaction are not in its serial.
-    ///
-    /// Errors: [`StateError::NotOpen`] where the apply isn't running.
-    pub fn finish_apply(
-        &mut self,
-        id: ApplyId,
-        status: ApplyStatus,
-        summary_json: &str,
-    ) -> Result<()> {
-        let finished = self.execute(
-            "UPDATE applies SET finished_at = ?2, status = ?3, summary = ?4, serial_after = ?5
-             WHERE id = ?1 AND status = ?6",
-            params![
-                id.0,
-                self.now.0,
-                status.as_str(),
-                summary_json,
-                self.serial(),
-                ApplyStatus::Running.as_str(),
-            ],
-        )?;
-        if finished == 0 {
-            return Err(StateError::NotOpen {
-                what: "apply",
-                id: id.0,
-            });
-        }
-        Ok(())
-    }
-
-    /// Enters what an apply did to one address into the history.
-    pub fn record_history_item(&mut self, id: ApplyId, item: &HistoryItem) -> Result<()> {
-        self.execute(
-            "INSERT INTO history (apply_id, address, action, before_instance_id,
-                 before_provider_id, after_instance_id, after_provider_id, result, detail, at)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
-            params![
-                id.0,
-                item.address,
-                item.action,
-                item.before.instance_id,
-                item.before.provider_id,
-                item.after.instance_id,
-                item.after.provider_id,
-                item.result,
-                item.detail_json,
-                self.now.0,
-            ],
-        )?;
-        Ok(())
-    }
-
-    /// Stores what an image resolved to, in place of what was there.
-    pub fn put_image(&mut self, image: ImageRow) -> Result<()> {
-        self.execute(
-            "INSERT OR REPLACE INTO images
-                 (name, query_digest, image_id, source, resolved_at, detail)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
-            params![
-                image.name,
-                image.query_digest,
-                image.image_id,
-                image.source,
-                image.resolved_at.0,
-                image.detail_json,
-            ],
-        )?;
-        Ok(())
-    }
-
-    /// Stores what a URL answered, in place of what was there.
-    pub fn put_fetched(&mut self, fetched: FetchedRow) -> Result<()> {
-        self.execute(
-            "INSERT OR REPLACE INTO fetched (url, digest, size, body, fetched_at)
-             VALUES (?1, ?2, ?3, ?4, ?5)",
-            params![
-                fetched.url,
-                fetched.digest,
-                fetched.body.len(),
-                codec::pack(&fetched.body, Effort::Normal),
-                fetched.fetched_at.0,
-            ],
-        )?;
-        Ok(())
-    }
-
-    /// Drops the specs that no record and no open intent refers to, and the closed intents of
-    /// applies that have ended. Answers how many specs were dropped.
-    pub fn collect_garbage(&mut self) -> Result<usize> {
-        self.execute(
-            "DELETE FROM journal WHERE closed_at IS NOT NULL
-             AND NOT EXISTS (SELECT 1 FROM applies WHERE id = apply_id AND status = ?1)",
-            [ApplyStatus::Running.as_str()],
-        )?;
-        self.specs.clear();
-        self.execute(
-            "DELETE FROM specs WHERE
-                 NOT EXISTS (SELECT 1 FROM instances WHERE spec_id = specs.id)
-                 AND NOT EXISTS (SELECT 1 FROM instances WHERE observed_id = specs.id)
-                 AND NOT EXISTS (SELECT 1 FROM journal WHERE spec_id = specs.id)",
-            (),
-        )
     }
 
     fn write(&self, instance_id: &str, new: &Stored) -> Result<()> {

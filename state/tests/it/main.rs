@@ -2,5 +2,9 @@
 #![expect(clippy::unwrap_used, reason = "tests may panic: that is how they fail")]
 
 mod common;
+mod errors;
+mod files;
 mod journal;
+mod lock;
+mod processes;
 mod records;

@@ -1,0 +1,220 @@
+//! What a plan needs of a state, all of one moment.
+//!
+//! In: a connection in a read transaction. Out: a [`Snapshot`]. It may not write.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use rusqlite::Connection;
+
+use crate::model::{ApplyId, Intent, IntentId, Meta, Operation, Record, SpecDigest, Timestamp};
+use crate::store::{unknown, unpacked};
+
+/// Everything that a plan needs of a state, read in one transaction: no part is older or newer
+/// than another.
+#[derive(Clone, Debug)]
+pub struct Snapshot {
+    /// What is true of the whole.
+    pub meta: Meta,
+    /// All records, deposed ones too, ordered by group, slot, deposed after live, generation.
+    pub records: Vec<Record>,
+    /// What was intended and not settled, oldest first.
+    pub intents: Vec<Intent>,
+    /// The generations that no record of the slot has (any more), by group and slot.
+    generations: HashMap<Arc<str>, HashMap<u32, u64>>,
+}
+
+impl Snapshot {
+    /// The records of one group, in the order of [`Snapshot::records`].
+    pub fn group(&self, group: &str) -> &[Record] {
+        let start = self
+            .records
+            .partition_point(|record| &*record.group < group);
+        let length = self.records[start..].partition_point(|record| &*record.group == group);
+        &self.records[start..start + length]
+    }
+
+    /// The live record of a slot.
+    pub fn live(&self, group: &str, slot: u32) -> Option<&Record> {
+        self.slot(group, slot)
+            .first()
+            .filter(|record| !record.deposed)
+    }
+
+    /// The deposed records: old instances that are still to be deleted.
+    pub fn deposed(&self) -> impl Iterator<Item = &Record> {
+        self.records.iter().filter(|record| record.deposed)
+    }
+
+    /// The newest generation that the slot ever had; 0 where it never had an instance. The next
+    /// instance of the slot has one more, which is what `Transaction::next_generation` answers
+    /// in a state of this serial.
+    pub fn generation(&self, group: &str, slot: u32) -> u64 {
+        let past = self
+            .generations
+            .get(group)
+            .and_then(|slots| slots.get(&slot))
+            .copied();
+        let present = self
+            .slot(group, slot)
+            .iter()
+            .map(|record| record.generation)
+            .max();
+        past.max(present).unwrap_or(0)
+    }
+
+    fn slot(&self, group: &str, slot: u32) -> &[Record] {
+        let records = self.group(group);
+        let start = records.partition_point(|record| record.slot < slot);
+        let length = records[start..].partition_point(|record| record.slot == slot);
+        &records[start..start + length]
+    }
+}
+
+/// Reads the snapshot of a state of which `meta` was read in the same transaction.
+pub(crate) fn read(connection: &Connection, meta: Meta) -> rusqlite::Result<Snapshot> {
+    Ok(Snapshot {
+        meta,
+        records: records(connection)?,
+        intents: intents(connection)?,
+        generations: generations(connection)?,
+    })
+}
+
+fn records(connection: &Connection) -> rusqlite::Result<Vec<Record>> {
+    let groups = groups(connection)?;
+    let digests: HashMap<i64, SpecDigest> = connection
+        .prepare_cached("SELECT id, digest FROM specs")?
+        .query_map((), |row| Ok((row.get(0)?, SpecDigest(row.get(1)?))))?
+        .collect::<rusqlite::Result<_>>()?;
+    let count: usize =
+        connection.query_row("SELECT count(*) FROM instances", (), |row| row.get(0))?;
+    let mut records = Vec::with_capacity(count);
+    let mut statement = connection.prepare_cached(
+        "SELECT group_id, slot, deposed, instance_id, provider_id, generation, kind, spec_id,
+                observed_id, zone, subnet, ip4, ip6, created_at, updated_at, attributes, version
+         FROM instances",
+    )?;
+    let mut rows = statement.query(())?;
+    while let Some(row) = rows.next()? {
+        let observed: Option<i64> = row.get(8)?;
+        records.push(Record {
+            group: Arc::clone(found(&groups, row.get(0)?, 0, "group")?),
+            slot: row.get(1)?,
+            deposed: row.get(2)?,
+            instance_id: row.get(3)?,
+            provider_id: row.get(4)?,
+            generation: row.get(5)?,
+            kind: row.get(6)?,
+            spec: *found(&digests, row.get(7)?, 7, "spec")?,
+            observed: observed
+                .map(|id| found(&digests, id, 8, "spec").copied())
+                .transpose()?,
+            zone: row.get(9)?,
+            subnet: row.get(10)?,
+            ip4: row.get(11)?,
+            ip6: row.get(12)?,
+            created_at: Timestamp(row.get(13)?),
+            updated_at: Timestamp(row.get(14)?),
+            attributes: row.get(15)?,
+            version: row.get(16)?,
+        });
+    }
+    sort(&mut records, &groups);
+    Ok(records)
+}
+
+/// Sorts by group, slot, deposed, generation. Rows mostly lie in that order already, and a record
+/// is large: so the order is checked first, and keys are sorted rather than records.
+fn sort(records: &mut [Record], groups: &HashMap<i64, Arc<str>>) {
+    let mut names: Vec<&str> = groups.values().map(|name| &**name).collect();
+    names.sort_unstable();
+    let ranks: HashMap<&str, usize> = names
+        .into_iter()
+        .enumerate()
+        .map(|(rank, name)| (name, rank))
+        .collect();
+    let key = |record: &Record| {
+        (
+            ranks.get(&*record.group).copied(),
+            record.slot,
+            record.deposed,
+            record.generation,
+        )
+    };
+    if !records.is_sorted_by_key(key) {
+        records.sort_by_cached_key(key);
+    }
+}
+
+fn groups(connection: &Connection) -> rusqlite::Result<HashMap<i64, Arc<str>>> {
+    connection
+        .prepare_cached("SELECT id, name FROM groups")?
+        .query_map((), |row| {
+            Ok((row.get(0)?, Arc::from(row.get_ref(1)?.as_str()?)))
+        })?
+        .collect()
+}
+
+fn generations(connection: &Connection) -> rusqlite::Result<HashMap<Arc<str>, HashMap<u32, u64>>> {
+    let groups = groups(connection)?;
+    let mut generations: HashMap<Arc<str>, HashMap<u32, u64>> = HashMap::new();
+    let mut statement =
+        connection.prepare_cached("SELECT group_id, slot, generation FROM generations")?;
+    let mut rows = statement.query(())?;
+    while let Some(row) = rows.next()? {
+        let group = found(&groups, row.get(0)?, 0, "group")?;
+        generations
+            .entry(Arc::clone(group))
+            .or_default()
+            .insert(row.get(1)?, row.get(2)?);
+    }
+    Ok(generations)
+}
+
+/// The intents that were opened and not closed, oldest first.
+pub(crate) fn intents(connection: &Connection) -> rusqlite::Result<Vec<Intent>> {
+    connection
+        .prepare_cached(
+            "SELECT journal.id, apply_id, address, group_name, slot, operation, instance_id,
+                    provider_id, generation, attempt, token, specs.digest, journal.size, request,
+                    opened_at
+             FROM journal LEFT JOIN specs ON specs.id = spec_id
+             WHERE closed_at IS NULL ORDER BY journal.id",
+        )?
+        .query_map((), |row| {
+            let operation = match row.get_ref(5)?.as_str()? {
+                "create" => Operation::Create,
+                "update" => Operation::Update,
+                "delete" => Operation::Delete,
+                other => return Err(unknown(5, &format!("operation \"{other}\""))),
+            };
+            Ok(Intent {
+                id: IntentId(row.get(0)?),
+                apply_id: row.get::<_, Option<i64>>(1)?.map(ApplyId),
+                address: row.get(2)?,
+                group: Arc::from(row.get_ref(3)?.as_str()?),
+                slot: row.get(4)?,
+                operation,
+                instance_id: row.get(6)?,
+                provider_id: row.get(7)?,
+                generation: row.get(8)?,
+                attempt: row.get(9)?,
+                token: row.get(10)?,
+                spec: row.get::<_, Option<[u8; 32]>>(11)?.map(SpecDigest),
+                request: unpacked(row, 12, 13)?,
+                opened_at: Timestamp(row.get(14)?),
+            })
+        })?
+        .collect()
+}
+
+fn found<'map, V>(
+    map: &'map HashMap<i64, V>,
+    id: i64,
+    column: usize,
+    what: &str,
+) -> rusqlite::Result<&'map V> {
+    map.get(&id)
+        .ok_or_else(|| unknown(column, &format!("{what} {id}")))
+}

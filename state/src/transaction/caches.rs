@@ -1,0 +1,68 @@
+//! What can be had again: resolved images, fetched bodies; and what isn't needed any more.
+//!
+//! In: rows of caches. Out: nothing but how much was dropped. Changes no record and no serial.
+
+use rusqlite::params;
+
+use super::Transaction;
+use crate::codec::{self, Effort};
+use crate::error::Result;
+use crate::model::{ApplyStatus, FetchedRow, ImageRow};
+
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "a store in memory keeps what it is given"
+)]
+impl Transaction<'_> {
+    /// Stores what an image resolved to, in place of what was there.
+    pub fn put_image(&mut self, image: ImageRow) -> Result<()> {
+        self.execute(
+            "INSERT OR REPLACE INTO images
+                 (name, query_digest, image_id, source, resolved_at, detail)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+            params![
+                image.name,
+                image.query_digest,
+                image.image_id,
+                image.source,
+                image.resolved_at.0,
+                image.detail_json,
+            ],
+        )?;
+        Ok(())
+    }
+
+    /// Stores what a URL answered, in place of what was there.
+    pub fn put_fetched(&mut self, fetched: FetchedRow) -> Result<()> {
+        self.execute(
+            "INSERT OR REPLACE INTO fetched (url, digest, size, body, fetched_at)
+             VALUES (?1, ?2, ?3, ?4, ?5)",
+            params![
+                fetched.url,
+                fetched.digest,
+                fetched.body.len(),
+                codec::pack(&fetched.body, Effort::Normal),
+                fetched.fetched_at.0,
+            ],
+        )?;
+        Ok(())
+    }
+
+    /// Drops the specs that no record and no open intent refers to, and the closed intents of
+    /// applies that have ended. Answers how many specs were dropped.
+    pub fn collect_garbage(&mut self) -> Result<usize> {
+        self.execute(
+            "DELETE FROM journal WHERE closed_at IS NOT NULL
+             AND NOT EXISTS (SELECT 1 FROM applies WHERE id = apply_id AND status = ?1)",
+            [ApplyStatus::Running.as_str()],
+        )?;
+        self.specs.clear();
+        self.execute(
+            "DELETE FROM specs WHERE
+                 NOT EXISTS (SELECT 1 FROM instances WHERE spec_id = specs.id)
+                 AND NOT EXISTS (SELECT 1 FROM instances WHERE observed_id = specs.id)
+                 AND NOT EXISTS (SELECT 1 FROM journal WHERE spec_id = specs.id)",
+            (),
+        )
+    }
+}

@@ -1,0 +1,170 @@
+//! What is intended and what was done: intents, and the history of applies.
+//!
+//! In: intents before the cloud is asked, and their outcome after. Out: their ids. Changes no
+//! record and no serial.
+
+use rusqlite::params;
+
+use super::{Transaction, is_duplicate};
+use crate::codec::{self, Effort};
+use crate::error::{Result, StateError};
+use crate::model::{
+    ApplyId, ApplyStatus, HistoryItem, IntentId, NewApply, NewIntent, Operation, Outcome,
+};
+
+#[expect(
+    clippy::needless_pass_by_value,
+    reason = "a store in memory keeps what it is given"
+)]
+impl Transaction<'_> {
+    /// Opens intents: one transaction for all that are about to be tried at once, to be committed
+    /// before the first is tried. The generation of an intent to create is used up.
+    ///
+    /// Errors: [`StateError::Unsettled`] where an intent to create with the same token is open,
+    /// [`StateError::MissingSpec`].
+    pub fn open_intents(&mut self, intents: &[NewIntent]) -> Result<Vec<IntentId>> {
+        intents
+            .iter()
+            .map(|intent| self.open_intent(intent))
+            .collect()
+    }
+
+    fn open_intent(&mut self, intent: &NewIntent) -> Result<IntentId> {
+        let spec = intent.spec.map(|digest| self.spec(digest)).transpose()?;
+        self.execute(
+            "INSERT INTO journal (apply_id, address, group_name, slot, operation, instance_id,
+                 provider_id, generation, attempt, token, spec_id, size, request, opened_at)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)",
+            params![
+                intent.apply_id.map(|id| id.0),
+                intent.address,
+                intent.group,
+                intent.slot,
+                intent.operation.as_str(),
+                intent.instance_id,
+                intent.provider_id,
+                intent.generation,
+                intent.attempt,
+                intent.token,
+                spec,
+                intent.request.len(),
+                codec::pack(&intent.request, Effort::Low),
+                self.now.0,
+            ],
+        )
+        .map_err(|error| match error {
+            StateError::Sqlite { source, .. } if is_duplicate(&source) => StateError::Unsettled {
+                address: intent.address.clone(),
+            },
+            other => other,
+        })?;
+        let id = IntentId(self.inner.last_insert_rowid());
+        // For a change or an end the record has the generation already.
+        if intent.operation == Operation::Create {
+            let group = self.group(&intent.group)?;
+            self.raise_generation(group, intent.slot, intent.generation)?;
+        }
+        Ok(id)
+    }
+
+    /// Closes an intent. What came of it belongs into the same transaction. The request is let
+    /// go.
+    ///
+    /// Errors: [`StateError::NotOpen`].
+    pub fn close_intent(&mut self, id: IntentId, outcome: Outcome) -> Result<()> {
+        let closed = self.execute(
+            "UPDATE journal SET closed_at = ?2, outcome = ?3, message = ?4,
+                 request = NULL, size = NULL, spec_id = NULL
+             WHERE id = ?1 AND closed_at IS NULL",
+            params![id.0, self.now.0, outcome.as_str(), outcome.message()],
+        )?;
+        if closed == 0 {
+            return Err(StateError::NotOpen {
+                what: "intent",
+                id: id.0,
+            });
+        }
+        Ok(())
+    }
+
+    /// Enters the beginning of an apply into the history. To be called under the lock: an apply
+    /// that the history still has as running is dead, and becomes interrupted.
+    pub fn start_apply(&mut self, apply: NewApply) -> Result<ApplyId> {
+        self.execute(
+            "UPDATE applies SET status = ?1 WHERE status = ?2",
+            [
+                ApplyStatus::Interrupted.as_str(),
+                ApplyStatus::Running.as_str(),
+            ],
+        )?;
+        self.execute(
+            "INSERT INTO applies (started_at, who, host, pid, operation, serial_before, status,
+                 summary, plan_digest)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, '{}', ?8)",
+            params![
+                self.now.0,
+                apply.who,
+                apply.host,
+                apply.pid,
+                apply.operation,
+                self.serial,
+                ApplyStatus::Running.as_str(),
+                apply.plan_digest,
+            ],
+        )?;
+        Ok(ApplyId(self.inner.last_insert_rowid()))
+    }
+
+    /// Enters the end of an apply into the history. Changes of records that are made after it in
+    /// the same transaction are not in its serial.
+    ///
+    /// Errors: [`StateError::NotOpen`] where the apply isn't running.
+    pub fn finish_apply(
+        &mut self,
+        id: ApplyId,
+        status: ApplyStatus,
+        summary_json: &str,
+    ) -> Result<()> {
+        let finished = self.execute(
+            "UPDATE applies SET finished_at = ?2, status = ?3, summary = ?4, serial_after = ?5
+             WHERE id = ?1 AND status = ?6",
+            params![
+                id.0,
+                self.now.0,
+                status.as_str(),
+                summary_json,
+                self.serial(),
+                ApplyStatus::Running.as_str(),
+            ],
+        )?;
+        if finished == 0 {
+            return Err(StateError::NotOpen {
+                what: "apply",
+                id: id.0,
+            });
+        }
+        Ok(())
+    }
+
+    /// Enters what an apply did to one address into the history.
+    pub fn record_history_item(&mut self, id: ApplyId, item: &HistoryItem) -> Result<()> {
+        self.execute(
+            "INSERT INTO history (apply_id, address, action, before_instance_id,
+                 before_provider_id, after_instance_id, after_provider_id, result, detail, at)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
+            params![
+                id.0,
+                item.address,
+                item.action,
+                item.before.instance_id,
+                item.before.provider_id,
+                item.after.instance_id,
+                item.after.provider_id,
+                item.result,
+                item.detail_json,
+                self.now.0,
+            ],
+        )?;
+        Ok(())
+    }
+}
