@@ -1,2 +1,365 @@
-//! placeholder
+//! A small real cloud in a database file of its own.
+//!
+//! In: what is asked of a [`Cloud`]; the options; a clock. Out: what a cloud would answer. May
+//! not: decide anything that a cloud wouldn't, or read the configuration or the state.
+//!
+//! It survives the process: what `apply` made is there for the next `plan`, for `nstance sim …` to
+//! change by hand ([`admin`]), and for any other process. It stands in for AWS or GCP (`--sim`):
+//! then its ids, error codes, limits and images are theirs.
+//!
+//! # Options
+//!
+//! `shard.infra.options`; durations in Go's syntax (`300ms`, `1m30s`). All default to nothing
+//! special: no waiting, no faults, no limits.
+//!
+//! | option | means |
+//! | --- | --- |
+//! | `path` | where the database lies; default `.nstance/sim.db` |
+//! | `seed` | decides every chance below; the same seed and calls give the same faults |
+//! | `latency` | how long a call takes; half of it before the effect, half after |
+//! | `boot_time` | how long `pending` → `running` takes, and likewise stopping and shutting down |
+//! | `stale_listing` | how long a new instance is missing from `list` and `describe` |
+//! | `error_rate` | 0–1: how many calls fail before any effect (transient) |
+//! | `lost_answer_rate` | 0–1: how many creates, updates and deletes happen, but answer with a time-out |
+//! | `throttle` | calls a second; a second's worth may come at once; the rest is throttled |
+//! | `capacity` | `{instance type: n}`: more than n of that type fail with no capacity |
+//! | `quota` | how many instances there can be at all |
+//! | `subnets` | `{id: {zone, size}}`; without a zone it spans zones; size 251 |
+//! | `images` | `[{id, name, created, owner, arch, tags}]` beside the [`catalogue()`] |
+//! | `fail` | `[{operation, after, count, error}]`: of `operation` (`create`, `update`, `delete`, `list`, `describe`, `images`, `subnets`) the calls after the first `after` (0), `count` (1) of them, fail with `error` (`throttled`, `transient`, `ambiguous`, `capacity`, `quota`, `not-found`, `invalid`, `denied`, `token-mismatch`, `unavailable`); `ambiguous` has its effect |
+//! | `strict_images` | instances need an image that exists and fits their architecture |
+//! | `strict_subnets` | subnets that `subnets` doesn't list don't exist; else any id is a subnet that spans zones and has 251 addresses (GCP: 65,532) |
+
+pub mod admin;
+mod catalogue;
+mod faults;
+pub mod images;
+mod instances;
+mod network;
+pub mod options;
+mod record;
+mod requests;
 pub mod rules;
+mod store;
+mod timeline;
+
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use sha2::{Digest, Sha256};
+use thiserror::Error;
+
+use crate::clock::{Clock, Timestamp};
+use crate::config::model::ProviderKind;
+
+use super::{
+    Cloud, CloudError, CloudErrorKind, CreateRequest, DeleteRequest, ImageMatch, ImageQuery,
+    Observation, Owner, Page, SubnetInfo, UpdateRequest,
+};
+use faults::Verdict;
+use options::Operation;
+use store::Store;
+
+pub use catalogue::catalogue;
+pub use images::SimImage;
+pub use options::{DEFAULT_PATH, SimOptions};
+
+/// What can go wrong with the simulated cloud as a piece of software.
+#[derive(Debug, Error)]
+pub enum SimError {
+    /// The folder of the database can't be made.
+    #[error("can't make the folder of the simulated cloud: {source}: {}", path.display())]
+    Folder {
+        /// The folder.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The database can't be opened.
+    #[error("can't open the simulated cloud: {source}: {}", path.display())]
+    Open {
+        /// The database.
+        path: PathBuf,
+        /// Why.
+        source: rusqlite::Error,
+    },
+    /// The database was written by a newer version.
+    #[error(
+        "the simulated cloud has format {found}, this version knows up to {known}: {}",
+        path.display()
+    )]
+    Newer {
+        /// The database.
+        path: PathBuf,
+        /// Its version.
+        found: i64,
+        /// Ours.
+        known: i64,
+    },
+    /// The database can't be written to.
+    #[error("the simulated cloud can't be written to: {}", path.display())]
+    ReadOnly {
+        /// The database.
+        path: PathBuf,
+    },
+    /// The database failed.
+    #[error("the simulated cloud's database failed: {0}")]
+    Database(#[from] rusqlite::Error),
+    /// What the database holds can't be read.
+    #[error("the simulated cloud's database holds something else than expected: {0}")]
+    Content(#[from] serde_json::Error),
+    /// The request was refused, as a cloud refuses.
+    #[error(transparent)]
+    Refused(#[from] CloudError),
+    /// There is no such instance.
+    #[error("no instance \"{id}\"")]
+    NotFound {
+        /// What was asked for.
+        id: String,
+        /// What may have been meant.
+        nearest: Option<String>,
+    },
+    /// More than one instance is meant.
+    #[error("\"{prefix}\" could be {}", matches.join(", "))]
+    Unclear {
+        /// What was asked for.
+        prefix: String,
+        /// Some of what it could be.
+        matches: Vec<String>,
+    },
+    /// The instance is terminated.
+    #[error("the instance is terminated already: {id}")]
+    Terminated {
+        /// Its provider id.
+        id: String,
+    },
+    /// Deleting everything wasn't confirmed.
+    #[error("a reset deletes every instance and published image ({instances} live instances)")]
+    Unconfirmed {
+        /// How many live instances there are.
+        instances: usize,
+    },
+    /// Something given on the command line can't be read.
+    #[error("{0}")]
+    Argument(String),
+    /// The answer couldn't be written.
+    #[error("can't write the answer: {0}")]
+    Output(#[from] std::io::Error),
+}
+
+impl SimError {
+    /// What to do about it.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::NotFound {
+                nearest: Some(nearest),
+                ..
+            } => Some(format!("there is \"{nearest}\"")),
+            Self::NotFound { nearest: None, .. } => {
+                Some("`nstance sim list` shows what there is".to_owned())
+            }
+            Self::Unclear { .. } => Some("give more of the id".to_owned()),
+            Self::Unconfirmed { .. } => Some("say `--yes` if that is meant".to_owned()),
+            _ => None,
+        }
+    }
+}
+
+impl From<SimError> for CloudError {
+    fn from(error: SimError) -> Self {
+        match error {
+            SimError::Refused(error) => error,
+            other => Self::new(
+                CloudErrorKind::Unavailable,
+                "SimulatedCloud",
+                other.to_string(),
+            ),
+        }
+    }
+}
+
+/// What the answers depend on, the database aside.
+struct World {
+    options: SimOptions,
+    provider: ProviderKind,
+}
+
+impl World {
+    /// An instance created up to then is seen in listings now.
+    fn seen_if_created_by(&self, now: Timestamp) -> i64 {
+        let stale = i64::try_from(self.options.stale_listing.as_millis()).unwrap_or(i64::MAX);
+        now.0.saturating_sub(stale)
+    }
+}
+
+/// The simulated cloud. Calls may come from many threads and processes at once; each effect is
+/// one transaction.
+pub struct SimCloud {
+    world: World,
+    region: String,
+    clock: Arc<dyn Clock>,
+    store: Mutex<Store>,
+}
+
+impl SimCloud {
+    /// Opens the cloud at `path`, which comes into being with its first instance.
+    /// `stands_in_for` is the configuration's own provider: itself, or AWS or GCP under `--sim`.
+    pub fn open(
+        path: &Path,
+        options: &SimOptions,
+        stands_in_for: ProviderKind,
+        region: &str,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Self, SimError> {
+        Ok(Self {
+            world: World {
+                options: options.clone(),
+                provider: match stands_in_for {
+                    ProviderKind::Aws | ProviderKind::Gcp => stands_in_for,
+                    ProviderKind::Sim | ProviderKind::Proxmox | ProviderKind::Yandex => {
+                        ProviderKind::Sim
+                    }
+                },
+            },
+            region: region.to_owned(),
+            clock,
+            store: Mutex::new(Store::open(path)?),
+        })
+    }
+
+    /// The region it was opened for.
+    pub fn region(&self) -> &str {
+        &self.region
+    }
+
+    /// One call: waits, is judged, does its `work` if it may, waits.
+    fn call<T>(
+        &self,
+        operation: Operation,
+        subject: &str,
+        work: impl FnOnce(&mut Store, Timestamp) -> Result<T, SimError>,
+    ) -> Result<T, CloudError> {
+        let one_way = self.world.options.latency / 2;
+        self.wait(one_way);
+        let outcome = self.take_place(operation, subject, work);
+        self.wait(one_way);
+        outcome.map_err(CloudError::from)
+    }
+
+    fn take_place<T>(
+        &self,
+        operation: Operation,
+        subject: &str,
+        work: impl FnOnce(&mut Store, Timestamp) -> Result<T, SimError>,
+    ) -> Result<T, SimError> {
+        // A panic elsewhere leaves no transaction behind, so the store is as good as ever.
+        let mut store = self.store.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = self.clock.now();
+        match faults::judge(&mut store, &self.world, now, operation, subject)? {
+            Verdict::Refuse(error) => Err(error.into()),
+            Verdict::Proceed => work(&mut store, now),
+            Verdict::LoseAnswer => {
+                // Refused or done: whoever asked doesn't learn it.
+                let _ = work(&mut store, now);
+                Err(faults::error(self.world.provider, CloudErrorKind::Ambiguous).into())
+            }
+        }
+    }
+
+    fn wait(&self, duration: Duration) {
+        if !duration.is_zero() {
+            self.clock.sleep(duration);
+        }
+    }
+}
+
+impl Cloud for SimCloud {
+    fn name(&self) -> &'static str {
+        "sim"
+    }
+
+    fn list(&self, owner: &Owner, page: Option<&str>) -> Result<Page, CloudError> {
+        self.call(Operation::List, page.unwrap_or_default(), |store, now| {
+            instances::list(store.reader()?, &self.world, now, owner, page)
+        })
+    }
+
+    fn describe(&self, provider_ids: &[String]) -> Result<Vec<Observation>, CloudError> {
+        let subject = provider_ids.first().map_or("", String::as_str);
+        self.call(Operation::Describe, subject, |store, now| {
+            instances::describe(store.reader()?, &self.world, now, provider_ids)
+        })
+    }
+
+    fn find_images(&self, query: &ImageQuery) -> Result<Vec<ImageMatch>, CloudError> {
+        let subject = format!("{:?} {:?}", query.filters, query.family);
+        self.call(Operation::Images, &subject, |store, _| {
+            images::search(store.reader()?, &self.world, query)
+        })
+    }
+
+    fn subnets(&self, ids: &[String]) -> Result<Vec<SubnetInfo>, CloudError> {
+        let subject = ids.first().map_or("", String::as_str);
+        self.call(Operation::Subnets, subject, |store, _| {
+            network::describe(store.reader()?, &self.world, ids)
+        })
+    }
+
+    fn create(&self, request: &CreateRequest) -> Result<Observation, CloudError> {
+        self.call(Operation::Create, &request.token, |store, now| {
+            let transaction = store.write()?;
+            let made = instances::create(&transaction, &self.world, now, request)?;
+            transaction.commit()?;
+            Ok(made)
+        })
+    }
+
+    fn update(&self, request: &UpdateRequest) -> Result<Observation, CloudError> {
+        self.call(Operation::Update, &request.provider_id, |store, now| {
+            let transaction = store.write()?;
+            let changed = instances::update(&transaction, &self.world, now, request)?;
+            transaction.commit()?;
+            Ok(changed)
+        })
+    }
+
+    fn delete(&self, request: &DeleteRequest) -> Result<(), CloudError> {
+        self.call(Operation::Delete, &request.provider_id, |store, now| {
+            let transaction = store.write()?;
+            instances::delete(&transaction, &self.world, now, request)?;
+            transaction.commit()?;
+            Ok(())
+        })
+    }
+
+    fn visibility_window(&self) -> Duration {
+        self.world.options.stale_listing
+    }
+}
+
+/// SHA-256 of the pieces, each with its length before it, so that no two lists are the same text;
+/// of a single piece as it is.
+fn hash(pieces: &[&[u8]]) -> [u8; 32] {
+    if let [single] = pieces {
+        return Sha256::digest(single).into();
+    }
+    let mut hasher = Sha256::new();
+    for piece in pieces {
+        hasher.update((piece.len() as u64).to_be_bytes());
+        hasher.update(piece);
+    }
+    hasher.finalize().into()
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().fold(String::new(), |mut text, byte| {
+        // Writing to a string can't fail.
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
+#[cfg(test)]
+mod tests;

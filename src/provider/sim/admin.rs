@@ -1,0 +1,339 @@
+//! The simulated cloud changed by hand, behind planner's and record's back: `nstance sim …`.
+//!
+//! In: ids as people type them. Out: rows to show. May not: obey options or protection: whoever is
+//! here is the cloud.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rusqlite::Row;
+use serde::Serialize;
+
+use crate::clock::{Clock, Timestamp};
+use crate::diagnostic::nearest;
+use crate::provider::{Attributes, LifecycleState};
+
+use super::SimError;
+use super::images::{self, SimImage};
+use super::instances::{self, Live};
+use super::store::Store;
+use super::timeline::{self, Timeline};
+
+/// How many of the instances that an id could mean are named.
+const MATCHES_SHOWN: usize = 5;
+
+/// The cloud, for those who hold its keys.
+pub struct Admin {
+    store: Store,
+    clock: Arc<dyn Clock>,
+}
+
+/// One instance, in a line.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct InstanceRow {
+    /// The cloud's id.
+    pub provider_id: String,
+    /// Our id, from its tags.
+    pub instance_id: Option<String>,
+    /// `tenant/group/slot`, from its tags.
+    pub address: Option<String>,
+    /// The cluster, if its tags say that it is managed.
+    pub cluster: Option<String>,
+    /// The shard, likewise.
+    pub shard: Option<String>,
+    /// What its life is at.
+    pub state: LifecycleState,
+    /// The instance type.
+    pub instance_type: String,
+    /// The zone.
+    pub zone: String,
+    /// The subnet.
+    pub subnet: Option<String>,
+    /// Its private IPv4 address.
+    pub ip4: String,
+    /// Its IPv6 address.
+    pub ip6: Option<String>,
+    /// When it was created.
+    #[serde(serialize_with = "as_text")]
+    pub created_at: Timestamp,
+    #[serde(skip)]
+    row: i64,
+    #[serde(skip)]
+    deleted: bool,
+}
+
+/// One instance, whole.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct InstanceDetail {
+    /// The line of it.
+    #[serde(flatten)]
+    pub row: InstanceRow,
+    /// What the cloud says of its make.
+    pub attributes: Attributes,
+}
+
+/// An image to publish; what isn't given is taken from the catalogue's image of the same name but
+/// for the date, or made up.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct NewImage {
+    /// Its name.
+    pub name: String,
+    /// Its id.
+    pub id: Option<String>,
+    /// When it was made; by default now.
+    pub created: Option<Timestamp>,
+    /// Its owner.
+    pub owner: Option<String>,
+    /// `amd64` or `arm64`.
+    pub arch: Option<String>,
+    /// Its tags.
+    pub tags: Vec<(String, String)>,
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde hands over a reference"
+)]
+fn as_text<S: serde::Serializer>(time: &Timestamp, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(time)
+}
+
+impl Admin {
+    /// Opens the cloud at `path`; where there is none, it is an empty one.
+    pub fn open(path: &Path, clock: Arc<dyn Clock>) -> Result<Self, SimError> {
+        Ok(Self {
+            store: Store::open(path)?,
+            clock,
+        })
+    }
+
+    /// The instances in the order they were created; with `all`, terminated ones too.
+    pub fn list(&mut self, all: bool) -> Result<Vec<InstanceRow>, SimError> {
+        let now = self.clock.now();
+        let connection = self.store.reader()?;
+        let mut statement = connection.prepare(&format!(
+            "SELECT id, provider_id, instance_id, group_name, slot, cluster, shard,
+                    instance_type, zone, subnet, ip4, ip6, created_at, deleted_at IS NOT NULL, {}
+             FROM instance ORDER BY id",
+            timeline::COLUMNS
+        ))?;
+        let mut rows = statement.query([])?;
+        let mut found = Vec::new();
+        while let Some(row) = rows.next()? {
+            let row = instance_row(row, now)?;
+            if all || row.state != LifecycleState::Terminated {
+                found.push(row);
+            }
+        }
+        Ok(found)
+    }
+
+    /// One instance with everything the cloud knows of it.
+    pub fn show(&mut self, id: &str) -> Result<InstanceDetail, SimError> {
+        let row = self.find(id)?;
+        let now = self.clock.now();
+        let seen = instances::observe(self.store.reader()?, row.row, now)?;
+        Ok(InstanceDetail {
+            attributes: seen.attributes()?,
+            row,
+        })
+    }
+
+    /// Stops an instance, at once.
+    pub fn stop(&mut self, id: &str) -> Result<InstanceRow, SimError> {
+        self.set_state(id, LifecycleState::Stopped)
+    }
+
+    /// Starts an instance, at once.
+    pub fn start(&mut self, id: &str) -> Result<InstanceRow, SimError> {
+        self.set_state(id, LifecycleState::Running)
+    }
+
+    fn set_state(&mut self, id: &str, state: LifecycleState) -> Result<InstanceRow, SimError> {
+        self.change(id, |transaction, live, _| {
+            live.write_timeline(transaction, Timeline::steady(state))
+        })
+    }
+
+    /// Terminates an instance, at once and whatever protects it.
+    pub fn delete(&mut self, id: &str) -> Result<InstanceRow, SimError> {
+        self.change(id, |transaction, live, now| live.end(transaction, now, now))
+    }
+
+    /// Sets a tag or label, or removes it.
+    pub fn set_tag(
+        &mut self,
+        id: &str,
+        key: &str,
+        value: Option<&str>,
+    ) -> Result<InstanceRow, SimError> {
+        self.change(id, |transaction, mut live, _| {
+            let tags = &mut live.attributes.tags;
+            match value {
+                Some(value) => tags.insert(key.to_owned(), value.to_owned()),
+                None => tags.remove(key),
+            };
+            let instance_type = live.attributes.instance_type.clone();
+            live.write_attributes(transaction, &instance_type)
+        })
+    }
+
+    /// Gives an instance another type, running or not.
+    pub fn set_type(&mut self, id: &str, instance_type: &str) -> Result<InstanceRow, SimError> {
+        self.change(id, |transaction, mut live, _| {
+            let before =
+                std::mem::replace(&mut live.attributes.instance_type, instance_type.to_owned());
+            live.write_attributes(transaction, &before)
+        })
+    }
+
+    /// Publishes an image; one of the same id gives way.
+    pub fn publish_image(&mut self, image: NewImage) -> Result<SimImage, SimError> {
+        let now = self.clock.now();
+        let image = SimImage {
+            id: image.id.unwrap_or_default(),
+            name: image.name,
+            created: image.created.map(images::creation_date).unwrap_or_default(),
+            owner: image.owner.unwrap_or_default(),
+            arch: image.arch.unwrap_or_default(),
+            tags: image.tags.into_iter().collect(),
+            ..SimImage::default()
+        }
+        .published(now);
+        let text = serde_json::to_string(&image)?;
+        let transaction = self.store.write()?;
+        transaction.execute(
+            "INSERT OR REPLACE INTO image (id, image) VALUES (?1, ?2)",
+            (&image.id, text),
+        )?;
+        transaction.commit()?;
+        Ok(image)
+    }
+
+    /// The images that were published, then those of the catalogue.
+    pub fn images(&mut self) -> Result<Vec<SimImage>, SimError> {
+        let mut images = images::published(self.store.reader()?)?;
+        images.extend(super::catalogue());
+        Ok(images)
+    }
+
+    /// Deletes everything: instances, published images, counts. Says how many instances were
+    /// live.
+    pub fn reset(&mut self) -> Result<usize, SimError> {
+        let live = self.list(false)?.len();
+        if !self.store.exists()? {
+            return Ok(live);
+        }
+        let transaction = self.store.write()?;
+        // The file stays, since other processes may have it open.
+        transaction.execute_batch(
+            "DELETE FROM token; DELETE FROM instance; DELETE FROM part; DELETE FROM tally;
+             DELETE FROM address; DELETE FROM subnet; DELETE FROM image; DELETE FROM counter;",
+        )?;
+        transaction.commit()?;
+        Ok(live)
+    }
+
+    /// Does `work` on the instance that `id` means, and returns it as it then is.
+    fn change(
+        &mut self,
+        id: &str,
+        work: impl FnOnce(&rusqlite::Transaction<'_>, Live, Timestamp) -> Result<(), SimError>,
+    ) -> Result<InstanceRow, SimError> {
+        let found = self.find(id)?;
+        let now = self.clock.now();
+        let transaction = self.store.write()?;
+        let Some(live) = Live::find(&transaction, &found.provider_id, now)? else {
+            return Err(SimError::Terminated {
+                id: found.provider_id,
+            });
+        };
+        work(&transaction, live, now)?;
+        transaction.commit()?;
+        let rows = self.list(true)?;
+        rows.into_iter()
+            .find(|row| row.row == found.row)
+            .ok_or(SimError::NotFound {
+                id: found.provider_id,
+                nearest: None,
+            })
+    }
+
+    /// The one instance that `id` means: a provider id, our id, an address, or the beginning of
+    /// an id. One that lives is meant before one that is terminated.
+    fn find(&mut self, id: &str) -> Result<InstanceRow, SimError> {
+        let mut rows = self.list(true)?;
+        let names = |row: &InstanceRow, test: &dyn Fn(&str) -> bool| {
+            test(&row.provider_id) || row.instance_id.as_deref().is_some_and(test)
+        };
+        let exact = |row: &InstanceRow| {
+            names(row, &|name| name == id) || row.address.as_deref() == Some(id)
+        };
+        let begins = |row: &InstanceRow| !id.is_empty() && names(row, &|name| name.starts_with(id));
+        for (deleted, test) in [
+            (false, &exact as &dyn Fn(&InstanceRow) -> bool),
+            (false, &begins),
+            (true, &exact),
+            (true, &begins),
+        ] {
+            let mut places = (0..rows.len())
+                .filter(|place| rows[*place].deleted == deleted && test(&rows[*place]));
+            let Some(first) = places.next() else {
+                continue;
+            };
+            let others: Vec<usize> = places.take(MATCHES_SHOWN - 1).collect();
+            if others.is_empty() {
+                return Ok(rows.swap_remove(first));
+            }
+            return Err(SimError::Unclear {
+                prefix: id.to_owned(),
+                matches: std::iter::once(first)
+                    .chain(others)
+                    .map(|place| rows[place].provider_id.clone())
+                    .collect(),
+            });
+        }
+        let known = rows.iter().filter(|row| !row.deleted).flat_map(|row| {
+            [
+                Some(row.provider_id.as_str()),
+                row.instance_id.as_deref(),
+                row.address.as_deref(),
+            ]
+        });
+        Err(SimError::NotFound {
+            id: id.to_owned(),
+            nearest: nearest(id, known.flatten()).map(str::to_owned),
+        })
+    }
+}
+
+fn instance_row(row: &Row<'_>, now: Timestamp) -> Result<InstanceRow, SimError> {
+    let group: Option<String> = row.get(3)?;
+    let slot: Option<u32> = row.get(4)?;
+    Ok(InstanceRow {
+        row: row.get(0)?,
+        provider_id: row.get(1)?,
+        instance_id: row.get(2)?,
+        address: group
+            .zip(slot)
+            .map(|(group, slot)| format!("{group}/{slot}")),
+        cluster: row.get(5)?,
+        shard: row.get(6)?,
+        instance_type: row.get(7)?,
+        zone: row.get(8)?,
+        subnet: row.get(9)?,
+        ip4: row.get(10)?,
+        ip6: row.get(11)?,
+        created_at: Timestamp(row.get(12)?),
+        deleted: row.get(13)?,
+        state: Timeline::read(row, 14)?.at(now),
+    })
+}
+
+impl InstanceRow {
+    /// How old it is.
+    pub fn age(&self, now: Timestamp) -> Duration {
+        now.since(self.created_at)
+    }
+}

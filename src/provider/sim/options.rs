@@ -1,0 +1,481 @@
+//! `shard.infra.options` of the simulated cloud.
+//!
+//! In: the options' [`Node`]. Out: [`SimOptions`], and a finding for each thing that is wrong with
+//! them. May not: open the database.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use crate::config::node::{Node, NodeValue};
+use crate::diagnostic::{Diagnostic, Diagnostics, nearest};
+use crate::provider::CloudErrorKind;
+
+use super::images::SimImage;
+
+/// Where the database lies unless `path` says otherwise.
+pub const DEFAULT_PATH: &str = ".nstance/sim.db";
+
+/// The most addresses a simulated subnet can have.
+const MAX_SUBNET_SIZE: u32 = 8_000_000;
+
+/// How the simulated cloud behaves. The table of [`super`] says what each does.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct SimOptions {
+    /// `path`, as written; relative to what is the caller's to say. `None`: [`DEFAULT_PATH`].
+    pub path: Option<String>,
+    /// `seed`
+    pub seed: u64,
+    /// `latency`
+    pub latency: Duration,
+    /// `boot_time`
+    pub boot_time: Duration,
+    /// `stale_listing`
+    pub stale_listing: Duration,
+    /// `error_rate`, 0 to 1.
+    pub error_rate: f64,
+    /// `lost_answer_rate`, 0 to 1.
+    pub lost_answer_rate: f64,
+    /// `throttle`: calls a second, more than 0.
+    pub throttle: Option<f64>,
+    /// `capacity`: instance type → how many there can be.
+    pub capacity: BTreeMap<String, u32>,
+    /// `quota`: how many instances there can be.
+    pub quota: Option<u32>,
+    /// `subnets`: id → what it is.
+    pub subnets: BTreeMap<String, SubnetOption>,
+    /// `images`, beside the catalogue.
+    pub images: Vec<SimImage>,
+    /// `fail`, in the order written.
+    pub fail: Vec<FailRule>,
+    /// `strict_images`
+    pub strict_images: bool,
+    /// `strict_subnets`
+    pub strict_subnets: bool,
+}
+
+/// One of `subnets`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SubnetOption {
+    /// `zone`; `None`: it spans zones.
+    pub zone: Option<String>,
+    /// `size`: how many addresses it has, by default 251.
+    pub size: u32,
+}
+
+/// What can be asked of the cloud, as `fail` names it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Operation {
+    /// `create`
+    Create,
+    /// `update`
+    Update,
+    /// `delete`
+    Delete,
+    /// `list`
+    List,
+    /// `describe`
+    Describe,
+    /// `images`
+    Images,
+    /// `subnets`
+    Subnets,
+}
+
+impl Operation {
+    const ALL: [Self; 7] = [
+        Self::Create,
+        Self::Update,
+        Self::Delete,
+        Self::List,
+        Self::Describe,
+        Self::Images,
+        Self::Subnets,
+    ];
+
+    /// The name in `fail`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Create => "create",
+            Self::Update => "update",
+            Self::Delete => "delete",
+            Self::List => "list",
+            Self::Describe => "describe",
+            Self::Images => "images",
+            Self::Subnets => "subnets",
+        }
+    }
+
+    /// Whether it changes anything.
+    pub fn has_effect(self) -> bool {
+        matches!(self, Self::Create | Self::Update | Self::Delete)
+    }
+}
+
+/// One of `fail`: of the calls of one operation, those numbered `after` to `after + count - 1`
+/// (from 0, counted since the rule was first seen) fail.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FailRule {
+    /// `operation`
+    pub operation: Operation,
+    /// `after`, by default 0: how many calls go well first.
+    pub after: u64,
+    /// `count`, by default 1: how many fail then.
+    pub count: u64,
+    /// `error`. [`CloudErrorKind::Ambiguous`] lets the effect happen and loses the answer; every
+    /// other kind fails before any effect.
+    pub error: CloudErrorKind,
+}
+
+const KEYS: [&str; 15] = [
+    "path",
+    "seed",
+    "latency",
+    "boot_time",
+    "stale_listing",
+    "error_rate",
+    "lost_answer_rate",
+    "throttle",
+    "capacity",
+    "quota",
+    "subnets",
+    "images",
+    "fail",
+    "strict_images",
+    "strict_subnets",
+];
+
+/// What the real clouds read from the same object: left alone, so that a configuration of theirs
+/// runs under `--sim` as it is.
+const KEYS_OF_OTHERS: [&str; 5] = [
+    "profile",
+    "endpoint_url",
+    "project_id",
+    "endpoint",
+    "userdata_key",
+];
+
+impl SimOptions {
+    /// Reads the options; what is wrong is reported and takes its default.
+    pub fn from_node(node: Option<&Node>, findings: &mut Diagnostics) -> Self {
+        let mut options = Self::default();
+        let mut read = Reader { findings };
+        for (key, value) in node.map_or_else(Vec::new, |node| read.object("options", node)) {
+            match key {
+                "path" => options.path = read.text(key, value),
+                "seed" => options.seed = read.whole(key, value, 0..=u64::MAX).unwrap_or(0),
+                "latency" => options.latency = read.duration(key, value),
+                "boot_time" => options.boot_time = read.duration(key, value),
+                "stale_listing" => options.stale_listing = read.duration(key, value),
+                "error_rate" => options.error_rate = read.rate(key, value),
+                "lost_answer_rate" => options.lost_answer_rate = read.rate(key, value),
+                "throttle" => options.throttle = read.throttle(key, value),
+                "capacity" => options.capacity = read.capacity(key, value),
+                "quota" => options.quota = read.count(key, value),
+                "subnets" => options.subnets = read.subnets(key, value),
+                "images" => options.images = read.list(key, value, Reader::image),
+                "fail" => options.fail = read.list(key, value, Reader::fail_rule),
+                "strict_images" => options.strict_images = read.flag(key, value),
+                "strict_subnets" => options.strict_subnets = read.flag(key, value),
+                // An unknown key was reported by `object`; one of another cloud's is let be.
+                _ => {}
+            }
+        }
+        options
+    }
+}
+
+/// Reads values and reports what they should have been.
+struct Reader<'a> {
+    findings: &'a mut Diagnostics,
+}
+
+impl Reader<'_> {
+    fn wrong(&mut self, key: &str, node: &Node, wanted: &str) {
+        self.findings.push(
+            Diagnostic::error(format!("`{key}` must be {wanted}"))
+                .at(node.span, format!("this is {}", node.type_name())),
+        );
+    }
+
+    /// The entries of an object, nulls left out.
+    fn entries<'n>(&mut self, key: &str, node: &'n Node) -> Vec<(&'n str, &'n Node)> {
+        match &node.value {
+            NodeValue::Object(entries) => entries
+                .iter()
+                .filter(|entry| entry.value.value != NodeValue::Null)
+                .map(|entry| (&*entry.key, &entry.value))
+                .collect(),
+            NodeValue::Null => Vec::new(),
+            _ => {
+                self.wrong(key, node, "an object");
+                Vec::new()
+            }
+        }
+    }
+
+    /// The entries of an object with known keys; `what` is `options` or one of its lists.
+    fn object<'n>(&mut self, what: &str, node: &'n Node) -> Vec<(&'n str, &'n Node)> {
+        let known: &[&str] = match what {
+            "subnets" => &["zone", "size"],
+            "images" => &["id", "name", "created", "owner", "arch", "tags"],
+            "fail" => &["operation", "after", "count", "error"],
+            _ => &KEYS,
+        };
+        let tolerated: &[&str] = if what == "options" {
+            &KEYS_OF_OTHERS
+        } else {
+            &[]
+        };
+        if let NodeValue::Object(entries) = &node.value {
+            for entry in entries {
+                if known.contains(&&*entry.key) || tolerated.contains(&&*entry.key) {
+                    continue;
+                }
+                let mut finding = Diagnostic::error(format!(
+                    "`{}` isn't an option of the simulated cloud",
+                    entry.key
+                ))
+                .at(entry.key_span, format!("not known in `{what}`"));
+                if let Some(meant) = nearest(&entry.key, known.iter().copied()) {
+                    finding = finding.hint(format!("there is `{meant}`"));
+                }
+                self.findings.push(finding);
+            }
+        }
+        self.entries(what, node)
+    }
+
+    fn text(&mut self, key: &str, node: &Node) -> Option<String> {
+        let text = node.as_str().filter(|text| !text.is_empty());
+        if text.is_none() {
+            self.wrong(key, node, "a string that isn't empty");
+        }
+        text.map(str::to_owned)
+    }
+
+    fn flag(&mut self, key: &str, node: &Node) -> bool {
+        if let NodeValue::Bool(value) = node.value {
+            return value;
+        }
+        self.wrong(key, node, "true or false");
+        false
+    }
+
+    fn number(node: &Node) -> Option<f64> {
+        match &node.value {
+            NodeValue::Number(number) => number.as_f64(),
+            _ => None,
+        }
+    }
+
+    fn whole(
+        &mut self,
+        key: &str,
+        node: &Node,
+        range: std::ops::RangeInclusive<u64>,
+    ) -> Option<u64> {
+        let number = match &node.value {
+            NodeValue::Number(number) => number.as_u64().filter(|number| range.contains(number)),
+            _ => None,
+        };
+        if number.is_none() {
+            let wanted = format!("a whole number from {} to {}", range.start(), range.end());
+            self.wrong(key, node, &wanted);
+        }
+        number
+    }
+
+    fn count(&mut self, key: &str, node: &Node) -> Option<u32> {
+        self.whole(key, node, 0..=u64::from(u32::MAX))
+            .and_then(|number| u32::try_from(number).ok())
+    }
+
+    fn rate(&mut self, key: &str, node: &Node) -> f64 {
+        let rate = Self::number(node).filter(|rate| (0.0..=1.0).contains(rate));
+        if rate.is_none() {
+            self.wrong(key, node, "a number from 0 to 1");
+        }
+        rate.unwrap_or(0.0)
+    }
+
+    fn throttle(&mut self, key: &str, node: &Node) -> Option<f64> {
+        let rate = Self::number(node).filter(|rate| *rate > 0.0 && rate.is_finite());
+        if rate.is_none() {
+            self.wrong(key, node, "calls a second, more than 0");
+        }
+        rate
+    }
+
+    fn duration(&mut self, key: &str, node: &Node) -> Duration {
+        let duration = node.as_str().and_then(parse_duration);
+        if duration.is_none() {
+            self.wrong(key, node, "a duration such as \"300ms\" or \"1m30s\"");
+        }
+        duration.unwrap_or_default()
+    }
+
+    fn list<T>(
+        &mut self,
+        key: &str,
+        node: &Node,
+        read: fn(&mut Self, &Node) -> Option<T>,
+    ) -> Vec<T> {
+        let NodeValue::Array(items) = &node.value else {
+            self.wrong(key, node, "an array");
+            return Vec::new();
+        };
+        items.iter().filter_map(|item| read(self, item)).collect()
+    }
+
+    fn capacity(&mut self, key: &str, node: &Node) -> BTreeMap<String, u32> {
+        let entries = self.entries(key, node);
+        entries
+            .into_iter()
+            .filter_map(|(instance_type, value)| {
+                let count = self.count(instance_type, value)?;
+                Some((instance_type.to_owned(), count))
+            })
+            .collect()
+    }
+
+    fn subnets(&mut self, key: &str, node: &Node) -> BTreeMap<String, SubnetOption> {
+        let entries = self.entries(key, node);
+        entries
+            .into_iter()
+            .map(|(id, value)| {
+                let mut subnet = SubnetOption {
+                    zone: None,
+                    size: super::network::DEFAULT_SIZE,
+                };
+                for (key, value) in self.object("subnets", value) {
+                    match key {
+                        "zone" => subnet.zone = self.text(key, value),
+                        "size" => {
+                            let size = self.whole(key, value, 0..=u64::from(MAX_SUBNET_SIZE));
+                            subnet.size = size.map_or(subnet.size, |size| size as u32);
+                        }
+                        _ => {}
+                    }
+                }
+                (id.to_owned(), subnet)
+            })
+            .collect()
+    }
+
+    fn image(&mut self, node: &Node) -> Option<SimImage> {
+        let mut image = SimImage::default();
+        for (key, value) in self.object("images", node) {
+            match key {
+                "id" => image.id = self.text(key, value)?,
+                "name" => image.name = self.text(key, value)?,
+                "created" => image.created = self.created(key, value)?,
+                "owner" => image.owner = self.text(key, value)?,
+                "arch" => image.arch = self.text(key, value)?,
+                "tags" => {
+                    for (tag, value) in self.entries(key, value) {
+                        let value = self.text(tag, value)?;
+                        image.tags.insert(tag.to_owned(), value);
+                    }
+                }
+                _ => {}
+            }
+        }
+        if image.id.is_empty() || image.name.is_empty() {
+            self.wrong(
+                "images",
+                node,
+                "a list of objects with an `id` and a `name`",
+            );
+            return None;
+        }
+        image.take_after_catalogue();
+        Some(image)
+    }
+
+    /// A time in RFC 3339, kept as written: the cloud's own form sorts as text.
+    fn created(&mut self, key: &str, node: &Node) -> Option<String> {
+        let text = node
+            .as_str()
+            .filter(|text| crate::clock::Timestamp::parse(text).is_ok());
+        if text.is_none() {
+            self.wrong(key, node, "a time such as \"2026-09-14T00:00:00.000Z\"");
+        }
+        text.map(str::to_owned)
+    }
+
+    fn fail_rule(&mut self, node: &Node) -> Option<FailRule> {
+        let mut operation = None;
+        let (mut after, mut count, mut error) = (0, 1, CloudErrorKind::Transient);
+        for (key, value) in self.object("fail", node) {
+            match key {
+                "operation" => {
+                    let name = value.as_str().unwrap_or_default();
+                    operation = Operation::ALL.into_iter().find(|one| one.as_str() == name);
+                }
+                "after" => after = self.whole(key, value, 0..=u64::MAX)?,
+                "count" => count = self.whole(key, value, 0..=u64::MAX)?,
+                "error" => error = self.error_kind(key, value)?,
+                _ => {}
+            }
+        }
+        if operation.is_none() {
+            self.wrong(
+                "operation",
+                node.get("operation").unwrap_or(node),
+                "one of create, update, delete, list, describe, images, subnets",
+            );
+        }
+        Some(FailRule {
+            operation: operation?,
+            after,
+            count,
+            error,
+        })
+    }
+
+    /// The names of the kinds are those of their JSON.
+    fn error_kind(&mut self, key: &str, node: &Node) -> Option<CloudErrorKind> {
+        let kind = serde_json::from_value(node.to_json()).ok();
+        if kind.is_none() {
+            self.wrong(
+                key,
+                node,
+                "one of throttled, transient, ambiguous, capacity, quota, not-found, invalid, \
+                 denied, token-mismatch, unavailable",
+            );
+        }
+        kind
+    }
+}
+
+/// Go's syntax of durations: `300ms`, `1.5h`, `1h30m`, `0`. Negative ones mean nothing here.
+fn parse_duration(text: &str) -> Option<Duration> {
+    if text == "0" {
+        return Some(Duration::ZERO);
+    }
+    let mut rest = text;
+    let mut total = 0.0;
+    while !rest.is_empty() {
+        let digits = rest.find(|c: char| !c.is_ascii_digit() && c != '.')?;
+        let (number, tail) = rest.split_at(digits);
+        let unit = tail
+            .find(|c: char| c.is_ascii_digit() || c == '.')
+            .unwrap_or(tail.len());
+        let (unit, tail) = tail.split_at(unit);
+        let seconds = match unit {
+            "ns" => 1e-9,
+            "us" | "µs" => 1e-6,
+            "ms" => 1e-3,
+            "s" => 1.0,
+            "m" => 60.0,
+            "h" => 3600.0,
+            _ => return None,
+        };
+        total += number.parse::<f64>().ok()? * seconds;
+        rest = tail;
+    }
+    if text.is_empty() {
+        return None;
+    }
+    Duration::try_from_secs_f64(total).ok()
+}

@@ -1,0 +1,174 @@
+//! What is in a request: read, and judged where a cloud would.
+//!
+//! In: the parts of requests. Out: what they mean, or the error that the stood-in cloud gives. May
+//! not: change anything.
+
+use std::collections::BTreeSet;
+use std::io::Read;
+use std::net::Ipv4Addr;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use rusqlite::Transaction;
+use serde_json::{Map, Value};
+
+use crate::config::model::ProviderKind;
+use crate::provider::rules::Rules;
+use crate::provider::{CloudError, CloudErrorKind, CreateRequest};
+
+use super::{SimError, World, faults, hash, hex, images};
+
+/// The most that gzipped userdata may unpack to.
+const UNPACKED_LIMIT: u64 = 64 << 20;
+
+/// The id that the stood-in cloud would give: a function of the token (GCP: the name).
+pub(super) fn provider_id(
+    transaction: &Transaction<'_>,
+    world: &World,
+    request: &CreateRequest,
+) -> Result<String, SimError> {
+    let digits = hex(&hash(&[b"instance", request.token.as_bytes()]));
+    let id = match world.provider {
+        ProviderKind::Aws => format!("i-{}", &digits[..17]),
+        ProviderKind::Gcp => request.name.clone(),
+        ProviderKind::Sim | ProviderKind::Proxmox | ProviderKind::Yandex => {
+            format!("sim-{}", &digits[..16])
+        }
+    };
+    if id.is_empty() {
+        return Err(invalid("invalid", "The name is empty".to_owned()));
+    }
+    let taken = transaction
+        .prepare_cached("SELECT 1 FROM instance WHERE provider_id = ?1 AND deleted_at IS NULL")?
+        .exists([&id])?;
+    if taken {
+        let mut error = faults::error(world.provider, CloudErrorKind::TokenMismatch);
+        error.message = format!("The instance '{id}' already exists");
+        return Err(error.into());
+    }
+    Ok(id)
+}
+
+/// Under `strict_images`: the image is there, and is made for the instance's architecture.
+pub(super) fn check_image(
+    transaction: &Transaction<'_>,
+    world: &World,
+    request: &CreateRequest,
+) -> Result<(), SimError> {
+    if !world.options.strict_images {
+        return Ok(());
+    }
+    let asked = ["ImageId", "SourceImage"]
+        .iter()
+        .find_map(|member| request.args.get(*member)?.as_str());
+    let Some(id) = asked else {
+        return Err(invalid(
+            "MissingParameter",
+            "The request must contain the parameter ImageId".to_owned(),
+        ));
+    };
+    match images::find(transaction, world, id)? {
+        None => Err(invalid(
+            "InvalidAMIID.NotFound",
+            format!("The image id '[{id}]' does not exist"),
+        )),
+        Some(image) if image.arch != request.arch => Err(invalid(
+            "InvalidParameterValue",
+            format!(
+                "The architecture '{}' of the instance does not match the architecture '{}' of \
+                 the image '{id}'",
+                request.arch, image.arch
+            ),
+        )),
+        Some(_) => Ok(()),
+    }
+}
+
+/// Userdata as text: unpacked where it is gzipped, in base64 where it isn't UTF-8.
+pub(super) fn decode_userdata(
+    provider: ProviderKind,
+    encoded: Option<&str>,
+) -> Result<Option<String>, SimError> {
+    let Some(encoded) = encoded else {
+        return Ok(None);
+    };
+    let bytes = BASE64.decode(encoded).map_err(|error| {
+        invalid(
+            "InvalidUserData.Malformed",
+            format!("Invalid BASE64 encoding of user data: {error}"),
+        )
+    })?;
+    if let Some(limit) = Rules::of(provider).userdata_limit()
+        && bytes.len() > limit
+    {
+        return Err(invalid(
+            "InvalidParameterValue",
+            format!(
+                "User data is limited to {limit} bytes; this has {}",
+                bytes.len()
+            ),
+        ));
+    }
+    let bytes = if bytes.starts_with(&[0x1f, 0x8b]) {
+        let mut unpacked = Vec::new();
+        let mut reader = flate2::read::MultiGzDecoder::new(&bytes[..]).take(UNPACKED_LIMIT);
+        match reader.read_to_end(&mut unpacked) {
+            Ok(_) => unpacked,
+            // A cloud takes bytes as they come; the instance would find out.
+            Err(_) => bytes,
+        }
+    } else {
+        bytes
+    };
+    Ok(Some(match String::from_utf8(bytes) {
+        Ok(text) => text,
+        Err(error) => BASE64.encode(error.as_bytes()),
+    }))
+}
+
+/// Names in order, each once.
+pub(super) fn sorted(names: &[String]) -> Vec<String> {
+    let unique: BTreeSet<&String> = names.iter().collect();
+    unique.into_iter().cloned().collect()
+}
+
+/// The address that the args ask for, of the instance or its first interface.
+pub(super) fn fixed_address(args: &Map<String, Value>) -> Result<Option<Ipv4Addr>, SimError> {
+    let asked = args
+        .get("PrivateIpAddress")
+        .or_else(|| {
+            args.get("NetworkInterfaces")?
+                .get(0)?
+                .get("PrivateIpAddress")
+        })
+        .or_else(|| args.get("networkInterfaces")?.get(0)?.get("networkIP"));
+    match asked {
+        None | Some(Value::Null) => Ok(None),
+        Some(value) => value
+            .as_str()
+            .and_then(|text| text.parse().ok())
+            .map(Some)
+            .ok_or_else(|| {
+                invalid(
+                    "InvalidParameterValue",
+                    format!("Value ({value}) for parameter PrivateIpAddress is invalid"),
+                )
+            }),
+    }
+}
+
+/// Whether the args ask for an IPv6 address.
+pub(super) fn wants_ip6(args: &Map<String, Value>) -> bool {
+    let interface = args
+        .get("NetworkInterfaces")
+        .and_then(|interfaces| interfaces.get(0));
+    args.get("Ipv6AddressCount")
+        .or_else(|| interface?.get("Ipv6AddressCount"))
+        .and_then(Value::as_u64)
+        .is_some_and(|count| count > 0)
+}
+
+/// A request that is wrong and stays wrong.
+pub(super) fn invalid(code: &str, message: String) -> SimError {
+    CloudError::new(CloudErrorKind::Invalid, code, message).into()
+}
