@@ -1,6 +1,7 @@
 //! A declarative planner for fleets of cloud VMs, in the order the data flows.
 
 pub mod address;
+pub mod apply;
 pub mod cli;
 pub mod clock;
 pub mod config;

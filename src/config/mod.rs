@@ -3,6 +3,15 @@
 //! In: files in JSONC (HCL and YAML are readers that follow). Out: a [`model::Config`] whose every
 //! value knows its place, or every error there is. May not: ask a cloud or read the state.
 
+pub mod check;
+pub mod decode;
+pub mod duration;
+pub mod jsonc;
+pub mod load;
 pub mod model;
 pub mod node;
+mod outline;
 pub mod source;
+
+#[cfg(test)]
+mod tests;

@@ -32,7 +32,7 @@ impl Span {
 }
 
 /// A value and where it was written.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Spanned<T> {
     /// The value.
     pub value: T,
@@ -91,6 +91,11 @@ impl Source {
             text,
             line_starts,
         }
+    }
+
+    /// The offset of the first byte of a line that exists; lines count from 1.
+    pub fn line_start(&self, line: usize) -> usize {
+        self.line_starts[line - 1] as usize
     }
 
     /// Line and column of a byte offset; offsets past the end mean the end.

@@ -10,6 +10,7 @@
 pub mod aws;
 pub mod gcp;
 pub mod rules;
+mod shape;
 pub mod sim;
 
 use std::collections::BTreeMap;

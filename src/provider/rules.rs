@@ -86,6 +86,16 @@ impl Rules {
         }
     }
 
+    /// Finds what only shows once layers are merged: members that exclude each other. `layers` are
+    /// the args of one group, lowest first.
+    pub fn check_merged_args(self, layers: &[&Node], findings: &mut Diagnostics) {
+        match self.kind {
+            ProviderKind::Aws => aws::rules::check_merged_args(layers, findings),
+            ProviderKind::Gcp => gcp::rules::check_merged_args(layers, findings),
+            ProviderKind::Sim | ProviderKind::Proxmox | ProviderKind::Yandex => {}
+        }
+    }
+
     /// What it takes to change the attribute at `path` (`instance_type`, `tags.X`,
     /// `args.SecurityGroupIds`, `userdata`, …).
     pub fn effect(self, path: &str) -> Effect {

@@ -119,7 +119,8 @@ pub struct Record {
     pub kind: String,
     /// What the instance was made from. The spec must have been put.
     pub spec: SpecDigest,
-    /// What the cloud reported when the record was last in sync with it. Must have been put too.
+    /// The digest of what the cloud reported when the record was last in sync with it. A digest
+    /// alone: nothing is stored under it.
     pub observed: Option<SpecDigest>,
     /// The zone that it runs in.
     pub zone: String,

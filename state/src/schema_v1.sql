@@ -33,7 +33,7 @@ CREATE TABLE instances (
     generation INTEGER NOT NULL CHECK (generation >= 0),
     kind TEXT NOT NULL,
     spec_id INTEGER NOT NULL REFERENCES specs (id),
-    observed_id INTEGER REFERENCES specs (id),
+    observed BLOB CHECK (length(observed) = 32),
     zone TEXT NOT NULL,
     subnet TEXT,
     ip4 TEXT,
@@ -49,7 +49,6 @@ CREATE UNIQUE INDEX instances_by_slot
     ON instances (group_id, slot, CASE deposed WHEN 0 THEN '' ELSE instance_id END);
 -- Without these, dropping one spec would read all instances to see that none refers to it.
 CREATE INDEX instances_by_spec ON instances (spec_id);
-CREATE INDEX instances_by_observed ON instances (observed_id) WHERE observed_id IS NOT NULL;
 
 -- The newest generation of a slot, where no instance of the slot has it (any more).
 CREATE TABLE generations (

@@ -92,12 +92,12 @@ fn records(connection: &Connection) -> rusqlite::Result<Vec<Record>> {
     let mut records = Vec::with_capacity(count);
     let mut statement = connection.prepare_cached(
         "SELECT group_id, slot, deposed, instance_id, provider_id, generation, kind, spec_id,
-                observed_id, zone, subnet, ip4, ip6, created_at, updated_at, attributes, version
+                observed, zone, subnet, ip4, ip6, created_at, updated_at, attributes, version
          FROM instances",
     )?;
     let mut rows = statement.query(())?;
     while let Some(row) = rows.next()? {
-        let observed: Option<i64> = row.get(8)?;
+        let observed: Option<[u8; 32]> = row.get(8)?;
         records.push(Record {
             group: Arc::clone(found(&groups, row.get(0)?, 0, "group")?),
             slot: row.get(1)?,
@@ -107,9 +107,7 @@ fn records(connection: &Connection) -> rusqlite::Result<Vec<Record>> {
             generation: row.get(5)?,
             kind: row.get(6)?,
             spec: *found(&digests, row.get(7)?, 7, "spec")?,
-            observed: observed
-                .map(|id| found(&digests, id, 8, "spec").copied())
-                .transpose()?,
+            observed: observed.map(SpecDigest),
             zone: row.get(9)?,
             subnet: row.get(10)?,
             ip4: row.get(11)?,

@@ -44,7 +44,7 @@ struct Stored {
     generation: u64,
     kind: String,
     spec_id: i64,
-    observed_id: Option<i64>,
+    observed: Option<SpecDigest>,
     zone: String,
     subnet: Option<String>,
     ip4: Option<String>,
@@ -143,10 +143,7 @@ impl<'store> Transaction<'store> {
             deposed: record.deposed,
             generation: record.generation,
             spec_id: self.spec(record.spec)?,
-            observed_id: record
-                .observed
-                .map(|digest| self.spec(digest))
-                .transpose()?,
+            observed: record.observed,
             provider_id: record.provider_id,
             kind: record.kind,
             zone: record.zone,
@@ -239,14 +236,14 @@ impl<'store> Transaction<'store> {
     fn write(&self, instance_id: &str, new: &Stored) -> Result<()> {
         self.execute(
             "INSERT INTO instances (instance_id, provider_id, group_id, slot, deposed, generation,
-                 kind, spec_id, observed_id, zone, subnet, ip4, ip6, created_at, updated_at,
+                 kind, spec_id, observed, zone, subnet, ip4, ip6, created_at, updated_at,
                  attributes, version)
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17)
              ON CONFLICT (instance_id) DO UPDATE SET
                  provider_id = excluded.provider_id, group_id = excluded.group_id,
                  slot = excluded.slot, deposed = excluded.deposed,
                  generation = excluded.generation, kind = excluded.kind,
-                 spec_id = excluded.spec_id, observed_id = excluded.observed_id,
+                 spec_id = excluded.spec_id, observed = excluded.observed,
                  zone = excluded.zone, subnet = excluded.subnet, ip4 = excluded.ip4,
                  ip6 = excluded.ip6, created_at = excluded.created_at,
                  updated_at = excluded.updated_at, attributes = excluded.attributes,
@@ -260,7 +257,7 @@ impl<'store> Transaction<'store> {
                 new.generation,
                 new.kind,
                 new.spec_id,
-                new.observed_id,
+                new.observed.map(|digest| digest.0),
                 new.zone,
                 new.subnet,
                 new.ip4,
@@ -309,7 +306,7 @@ impl<'store> Transaction<'store> {
 
     fn stored(&self, instance_id: &str) -> Result<Option<Stored>> {
         self.row(
-            "SELECT group_id, slot, deposed, provider_id, generation, kind, spec_id, observed_id,
+            "SELECT group_id, slot, deposed, provider_id, generation, kind, spec_id, observed,
                  zone, subnet, ip4, ip6, created_at, attributes
              FROM instances WHERE instance_id = ?1",
             [instance_id],
@@ -322,7 +319,7 @@ impl<'store> Transaction<'store> {
                     generation: row.get(4)?,
                     kind: row.get(5)?,
                     spec_id: row.get(6)?,
-                    observed_id: row.get(7)?,
+                    observed: row.get::<_, Option<[u8; 32]>>(7)?.map(SpecDigest),
                     zone: row.get(8)?,
                     subnet: row.get(9)?,
                     ip4: row.get(10)?,

@@ -1,20 +1,307 @@
-//! placeholder
-use crate::config::node::Node;
-use crate::diagnostic::Diagnostics;
-use crate::provider::rules::Effect;
+//! EC2: what args may hold, what can change in place, which tags are ours.
+//!
+//! In: the args of one layer as written, paths of a spec, who an instance is. Out: findings,
+//! [`Effect`]s, tags. May not: ask EC2.
 
-pub fn check_args(_args: &Node, _findings: &mut Diagnostics) {}
+mod members;
 
-pub fn effect(_path: &str) -> Effect {
-    Effect::Replace
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value};
+
+use crate::config::node::{Entry, Node, NodeValue};
+use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::provider::rules::{Effect, Ownership};
+use crate::provider::shape;
+
+use members::RUN_INSTANCES;
+
+/// Members of `RunInstances` that args can't set, and what to do instead.
+const MANAGED: &[(&str, &str)] = &[
+    (
+        "InstanceType",
+        "set `instance_type` of the group or template",
+    ),
+    ("SubnetId", "set `subnet_pool` of the group or template"),
+    ("UserData", "set `userdata` of the group or template"),
+    ("MinCount", "set `size` of the group"),
+    ("MaxCount", "set `size` of the group"),
+    ("ClientToken", "leave it out: every request gets its own"),
+    (
+        "DryRun",
+        "leave it out: `nstance plan` shows what would happen",
+    ),
+];
+
+/// The prefix of tags that only we set.
+const OUR_TAGS: &str = "nstance:";
+
+/// Finds what may not be written in one layer's args.
+pub fn check_args(args: &Node, findings: &mut Diagnostics) {
+    let NodeValue::Object(entries) = &args.value else {
+        return;
+    };
+    for entry in entries {
+        if let Some((name, instead)) = managed(&entry.key) {
+            findings.push(
+                Diagnostic::error(format!("`{name}` can't be set in args"))
+                    .at(entry.key_span, "nstance sets it")
+                    .hint(*instead),
+            );
+            continue;
+        }
+        shape::check(
+            std::slice::from_ref(entry),
+            RUN_INSTANCES,
+            "RunInstances",
+            findings,
+        );
+        match &*entry.key {
+            "TagSpecifications" => check_tags(&entry.value, findings),
+            "NetworkInterfaces" => check_interfaces(&entry.value, findings),
+            _ => {}
+        }
+    }
+    check_merged_args(&[args], findings);
 }
-pub fn managed_tags(
-    _who: &crate::provider::rules::Ownership<'_>,
-) -> std::collections::BTreeMap<String, String> {
-    Default::default()
+
+/// A managed member, in whatever case it was written.
+fn managed(key: &str) -> Option<&'static (&'static str, &'static str)> {
+    let known = RUN_INSTANCES.iter().any(|(name, _)| *name == key);
+    let squeezed = key.replace('_', "");
+    MANAGED
+        .iter()
+        .find(|(name, _)| !known && name.eq_ignore_ascii_case(&squeezed))
 }
-pub fn user_tags(
-    _args: &serde_json::Map<String, serde_json::Value>,
-) -> std::collections::BTreeMap<String, String> {
-    Default::default()
+
+/// Finds members of merged layers that exclude each other.
+pub fn check_merged_args(layers: &[&Node], findings: &mut Diagnostics) {
+    // The highest layer that has a member decides; null takes it away.
+    let effective = |name: &str| -> Option<&Entry> {
+        layers
+            .iter()
+            .rev()
+            .find_map(|layer| entries(layer).iter().find(|entry| &*entry.key == name))
+            .filter(|entry| entry.value.value != NodeValue::Null)
+    };
+    let Some(interfaces) = effective("NetworkInterfaces") else {
+        return;
+    };
+    for (name, instead) in [
+        ("SecurityGroupIds", "`Groups` of the network interface"),
+        ("SecurityGroups", "`Groups` of the network interface"),
+        (
+            "PrivateIpAddress",
+            "`PrivateIpAddress` of the network interface",
+        ),
+        (
+            "Ipv6AddressCount",
+            "`Ipv6AddressCount` of the network interface",
+        ),
+        ("Ipv6Addresses", "`Ipv6Addresses` of the network interface"),
+    ] {
+        if let Some(member) = effective(name) {
+            findings.push(
+                Diagnostic::error(format!("`{name}` can't stand beside `NetworkInterfaces`"))
+                    .at(member.key_span, "EC2 refuses both in one request")
+                    .related(interfaces.key_span, "the network interfaces")
+                    .hint(format!("move it into {instead}")),
+            );
+        }
+    }
+}
+
+fn check_interfaces(interfaces: &Node, findings: &mut Diagnostics) {
+    for interface in items(interfaces) {
+        let first = interface.get("DeviceIndex").is_none_or(
+            |index| matches!(&index.value, NodeValue::Number(n) if n.as_u64() == Some(0)),
+        );
+        let subnet = entries(interface)
+            .iter()
+            .find(|entry| &*entry.key == "SubnetId");
+        if let Some(subnet) = subnet.filter(|_| first) {
+            findings.push(
+                Diagnostic::error("The first network interface can't set `SubnetId`")
+                    .at(subnet.key_span, "nstance sets it")
+                    .hint("set `subnet_pool` of the group or template"),
+            );
+        }
+    }
+}
+
+fn check_tags(specifications: &Node, findings: &mut Diagnostics) {
+    for specification in items(specifications) {
+        let Some(tags) = specification.get("Tags") else {
+            continue;
+        };
+        for tag in items(tags) {
+            let Some(key) = tag.get("Key") else {
+                continue;
+            };
+            if let Some(text) = key.as_str().filter(|text| text.starts_with(OUR_TAGS)) {
+                findings.push(
+                    Diagnostic::error(format!("The tag `{text}` can't be set"))
+                        .at(
+                            key.span,
+                            "tags that start with `nstance:` are nstance's own",
+                        )
+                        .hint("choose another name"),
+                );
+            }
+        }
+    }
+}
+
+fn entries(node: &Node) -> &[Entry] {
+    match &node.value {
+        NodeValue::Object(entries) => entries,
+        _ => &[],
+    }
+}
+
+fn items(node: &Node) -> &[Node] {
+    match &node.value {
+        NodeValue::Array(items) => items,
+        _ => &[],
+    }
+}
+
+/// Members that EC2 changes on a running instance (`ModifyInstanceAttribute` and its kin).
+const IN_PLACE: &[&str] = &[
+    "SecurityGroupIds",
+    "SecurityGroups",
+    "DisableApiTermination",
+    "DisableApiStop",
+    "InstanceInitiatedShutdownBehavior",
+    "MetadataOptions",
+    "Monitoring",
+    "IamInstanceProfile",
+    "CreditSpecification",
+    "MaintenanceOptions",
+    "PrivateDnsNameOptions",
+    "TagSpecifications",
+];
+
+/// What it takes to change the attribute at `path`.
+pub fn effect(path: &str) -> Effect {
+    let (root, rest) = path.split_once('.').unwrap_or((path, ""));
+    match root {
+        "tags" | "labels" | "load_balancers" | "files" | "vars" => Effect::InPlace,
+        "instance_type" => Effect::Restart,
+        "args" => {
+            let member = rest.split(['.', '[']).next().unwrap_or(rest);
+            if IN_PLACE.contains(&member) {
+                Effect::InPlace
+            } else if member == "EbsOptimized" {
+                Effect::Restart
+            } else {
+                Effect::Replace
+            }
+        }
+        _ => Effect::Replace,
+    }
+}
+
+/// The tags that mark an instance as ours, and its `Name`.
+pub fn managed_tags(who: &Ownership<'_>) -> BTreeMap<String, String> {
+    let name = format!("{}-{}-{}", who.cluster, who.group, who.instance_id);
+    [
+        ("managed", "true"),
+        ("instance-id", who.instance_id),
+        ("cluster-id", who.cluster),
+        ("shard", who.shard),
+        ("tenant", who.tenant),
+        ("group", who.group),
+        ("template", who.template),
+        ("instance-kind", who.kind),
+        ("slot", &who.slot.to_string()),
+        ("spec", who.spec),
+    ]
+    .into_iter()
+    .map(|(short, value)| (format!("{OUR_TAGS}{short}"), value.to_owned()))
+    .chain([("Name".to_owned(), name)])
+    .collect()
+}
+
+/// The tags that rendered args give to instances: of equal keys, the last. Ours can't be given,
+/// not even by a template.
+pub fn user_tags(args: &Map<String, Value>) -> BTreeMap<String, String> {
+    let list = |value: Option<&Value>| value.and_then(Value::as_array).cloned().unwrap_or_default();
+    list(args.get("TagSpecifications"))
+        .iter()
+        .filter(|specification| {
+            specification.get("ResourceType").and_then(Value::as_str) == Some("instance")
+        })
+        .flat_map(|specification| list(specification.get("Tags")))
+        .filter_map(|tag| {
+            let key = tag.get("Key")?.as_str()?.to_owned();
+            let value = tag.get("Value").and_then(Value::as_str).unwrap_or_default();
+            Some((key, value.to_owned()))
+        })
+        .filter(|(key, _)| !key.starts_with(OUR_TAGS))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_effect_is_that_of_the_member() {
+        for (path, effect_wanted) in [
+            ("tags.Name", Effect::InPlace),
+            ("vars.X", Effect::InPlace),
+            ("files.a.env", Effect::InPlace),
+            ("load_balancers", Effect::InPlace),
+            ("args.SecurityGroupIds", Effect::InPlace),
+            ("args.SecurityGroupIds[0]", Effect::InPlace),
+            ("args.MetadataOptions.HttpTokens", Effect::InPlace),
+            ("instance_type", Effect::Restart),
+            ("args.EbsOptimized", Effect::Restart),
+            ("args.ImageId", Effect::Replace),
+            ("args", Effect::Replace),
+            ("userdata", Effect::Replace),
+            ("kind", Effect::Replace),
+            ("arch", Effect::Replace),
+            ("subnet_pool", Effect::Replace),
+            ("zone", Effect::Replace),
+        ] {
+            assert_eq!(effect(path), effect_wanted, "{path}");
+        }
+    }
+
+    #[test]
+    fn the_name_is_cluster_group_and_id() {
+        let tags = managed_tags(&Ownership {
+            cluster: "prod",
+            shard: "us-west-2a",
+            tenant: "default",
+            group: "web",
+            template: "knd",
+            kind: "knd",
+            slot: 7,
+            instance_id: "knd06",
+            spec: "abc",
+        });
+        assert_eq!(tags["Name"], "prod-web-knd06");
+        assert_eq!(tags["nstance:managed"], "true");
+        assert_eq!(tags["nstance:slot"], "7");
+        assert_eq!(tags.len(), 11);
+    }
+
+    #[test]
+    fn only_the_tags_of_instances_count() {
+        let args = json!({"TagSpecifications": [
+            {"ResourceType": "volume", "Tags": [{"Key": "a", "Value": "volume"}]},
+            {"ResourceType": "instance", "Tags": [{"Key": "a", "Value": "1"}, {"Key": "b"}]},
+            {"ResourceType": "instance", "Tags": [{"Key": "a", "Value": "2"}, {"Key": "nstance:slot"}]},
+        ]});
+        let tags = user_tags(args.as_object().unwrap());
+        assert_eq!(
+            tags.into_iter().collect::<Vec<_>>(),
+            [("a".into(), "2".into()), ("b".into(), String::new())]
+        );
+    }
 }

@@ -1,23 +1,290 @@
-//! placeholder
-use crate::config::node::Node;
-use crate::diagnostic::Diagnostics;
-use crate::provider::rules::Effect;
+//! Compute Engine: what args may hold, what can change in place, which labels are ours.
+//!
+//! In: the args of one layer as written, paths of a spec, who an instance is. Out: findings,
+//! [`Effect`]s, labels. May not: ask Compute Engine.
 
-pub fn check_args(_args: &Node, _findings: &mut Diagnostics) {}
+mod members;
 
-pub fn effect(_path: &str) -> Effect {
-    Effect::Replace
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value};
+
+use crate::config::node::{Entry, Node, NodeValue};
+use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::provider::rules::{Effect, Ownership};
+use crate::provider::shape::{self, Members, Shape};
+
+use members::INSTANCE;
+
+/// Members of an Instance that args can't set, and what to do instead.
+const MANAGED: &[(&str, &str)] = &[
+    ("name", "leave it out: it follows from the instance's id"),
+    (
+        "machineType",
+        "set `instance_type` of the group or template",
+    ),
+    ("zone", "set `zones` of the group, or `shard.infra.zone`"),
+];
+
+/// Short names for what takes several members of an Instance.
+const SHORTHANDS: Members = &[
+    ("AutomaticRestart", Shape::Flag),
+    ("ConfidentialInstanceConfig", Shape::Object),
+    ("GuestAccelerators", Shape::List(&Shape::Object)),
+    ("Labels", Shape::Map(&Shape::Text)),
+    ("MinCpuPlatform", Shape::Text),
+    ("NetworkTags", Shape::List(&Shape::Text)),
+    ("OnHostMaintenance", Shape::Text),
+    ("Preemptible", Shape::Flag),
+    ("ProvisioningModel", Shape::Text),
+    ("ResourcePolicies", Shape::List(&Shape::Text)),
+    ("ServiceAccount", Shape::Text),
+    ("ServiceAccounts", Shape::List(&Shape::Object)),
+    ("ShieldedInstanceConfig", Shape::Object),
+    ("SourceImage", Shape::Text),
+];
+
+/// Each shorthand with the members that say the same.
+const SAME: &[(&str, &str)] = &[
+    ("ConfidentialInstanceConfig", "confidentialInstanceConfig"),
+    ("GuestAccelerators", "guestAccelerators"),
+    ("MinCpuPlatform", "minCpuPlatform"),
+    ("NetworkTags", "tags"),
+    ("ResourcePolicies", "resourcePolicies"),
+    ("ServiceAccount", "ServiceAccounts"),
+    ("ServiceAccount", "serviceAccounts"),
+    ("ServiceAccounts", "serviceAccounts"),
+    ("ShieldedInstanceConfig", "shieldedInstanceConfig"),
+];
+
+/// The prefix of labels that only we set.
+const OUR_LABELS: &str = "nstance-";
+
+/// Finds what may not be written in one layer's args.
+pub fn check_args(args: &Node, findings: &mut Diagnostics) {
+    for entry in entries(args) {
+        let one = std::slice::from_ref(entry);
+        if let Some((name, instead)) = managed(&entry.key) {
+            findings.push(
+                Diagnostic::error(format!("`{name}` can't be set in args"))
+                    .at(entry.key_span, "nstance sets it")
+                    .hint(*instead),
+            );
+        } else if has(SHORTHANDS, &entry.key) {
+            shape::check(one, SHORTHANDS, "args", findings);
+        } else if has(INSTANCE, &entry.key) {
+            shape::check(one, INSTANCE, "args", findings);
+        } else {
+            // A capital letter means a shorthand.
+            let likely = if entry.key.starts_with(|c: char| c.is_ascii_uppercase()) {
+                SHORTHANDS
+            } else {
+                INSTANCE
+            };
+            findings.push(shape::unknown_member(entry, likely, "An Instance"));
+        }
+        if matches!(&*entry.key, "Labels" | "labels") {
+            check_labels(&entry.value, findings);
+        }
+    }
+    check_merged_args(&[args], findings);
 }
-pub fn managed_labels(
-    _who: &crate::provider::rules::Ownership<'_>,
-) -> std::collections::BTreeMap<String, String> {
-    Default::default()
+
+fn has(members: Members, key: &str) -> bool {
+    members.iter().any(|(name, _)| *name == key)
 }
-pub fn user_labels(
-    _args: &serde_json::Map<String, serde_json::Value>,
-) -> std::collections::BTreeMap<String, String> {
-    Default::default()
+
+/// A managed member, in whatever case it was written.
+fn managed(key: &str) -> Option<&'static (&'static str, &'static str)> {
+    let squeezed = key.replace('_', "");
+    MANAGED
+        .iter()
+        .find(|(name, _)| name.eq_ignore_ascii_case(&squeezed))
 }
+
+/// Finds members of merged layers that exclude each other.
+pub fn check_merged_args(layers: &[&Node], findings: &mut Diagnostics) {
+    let effective = |name: &str| -> Option<&Entry> {
+        layers
+            .iter()
+            .rev()
+            .find_map(|layer| entries(layer).iter().find(|entry| &*entry.key == name))
+            .filter(|entry| entry.value.value != NodeValue::Null)
+    };
+    for (shorthand, member) in SAME {
+        if let (Some(first), Some(second)) = (effective(shorthand), effective(member)) {
+            findings.push(
+                Diagnostic::error(format!(
+                    "`{shorthand}` and `{member}` say the same thing twice"
+                ))
+                .at(second.key_span, format!("`{member}`"))
+                .related(first.key_span, format!("`{shorthand}`"))
+                .hint("keep one of the two; null in a higher layer takes a lower one's away"),
+            );
+        }
+    }
+}
+
+/// Nstance's own examples set `nstance-group`, so this is no error.
+fn check_labels(labels: &Node, findings: &mut Diagnostics) {
+    for entry in entries(labels) {
+        if sanitise_label(&entry.key).starts_with(OUR_LABELS) {
+            findings.push(
+                Diagnostic::warning(format!("The label `{}` has no effect", entry.key))
+                    .at(
+                        entry.key_span,
+                        "labels that start with `nstance-` are nstance's own",
+                    )
+                    .hint("remove it: nstance sets its labels itself"),
+            );
+        }
+    }
+}
+
+fn entries(node: &Node) -> &[Entry] {
+    match &node.value {
+        NodeValue::Object(entries) => entries,
+        _ => &[],
+    }
+}
+
+/// Members that Compute Engine changes on a running instance.
+const IN_PLACE: &[&str] = &[
+    "Labels",
+    "labels",
+    "NetworkTags",
+    "tags",
+    "metadata",
+    "deletionProtection",
+    "OnHostMaintenance",
+    "AutomaticRestart",
+];
+
+/// Members that it changes on a stopped one.
+const RESTART: &[&str] = &[
+    "MinCpuPlatform",
+    "minCpuPlatform",
+    "ServiceAccount",
+    "ServiceAccounts",
+    "serviceAccounts",
+    "ShieldedInstanceConfig",
+    "shieldedInstanceConfig",
+];
+
+/// What it takes to change the attribute at `path`.
+pub fn effect(path: &str) -> Effect {
+    let (root, rest) = path.split_once('.').unwrap_or((path, ""));
+    match root {
+        "tags" | "labels" | "load_balancers" | "files" | "vars" => Effect::InPlace,
+        "instance_type" => Effect::Restart,
+        "args" => {
+            let member = rest.split(['.', '[']).next().unwrap_or(rest);
+            if IN_PLACE.contains(&member) {
+                Effect::InPlace
+            } else if RESTART.contains(&member) {
+                Effect::Restart
+            } else {
+                Effect::Replace
+            }
+        }
+        // The metadata key could change, but cloud-init has run by then.
+        _ => Effect::Replace,
+    }
+}
+
+/// The labels that mark an instance as ours, and its `name`.
+pub fn managed_labels(who: &Ownership<'_>) -> BTreeMap<String, String> {
+    let name = format!("{}-{}-{}", who.cluster, who.group, who.instance_id);
+    [
+        ("managed", "true"),
+        ("instance-id", who.instance_id),
+        ("cluster-id", who.cluster),
+        ("shard", who.shard),
+        ("tenant", who.tenant),
+        ("group", who.group),
+        ("template", who.template),
+        ("instance-kind", who.kind),
+        ("slot", &who.slot.to_string()),
+        ("spec", who.spec),
+    ]
+    .into_iter()
+    .map(|(short, value)| (format!("{OUR_LABELS}{short}"), sanitise_label(value)))
+    .chain([("name".to_owned(), cut(&sanitise_label(&name)))])
+    .collect()
+}
+
+/// The labels that rendered args give, sanitised; ours can't be given.
+pub fn user_labels(args: &Map<String, Value>) -> BTreeMap<String, String> {
+    ["labels", "Labels"]
+        .into_iter()
+        .filter_map(|member| args.get(member)?.as_object())
+        .flatten()
+        .filter_map(|(key, value)| Some((sanitise_label(key), sanitise_label(value.as_str()?))))
+        .filter(|(key, _)| !key.starts_with(OUR_LABELS))
+        .collect()
+}
+
+/// The longest label, in characters.
+const LONGEST_LABEL: usize = 63;
+
+/// A label as Compute Engine can hold it: lower case, with hyphens for underscores and for
+/// everything else that it doesn't know, at most 63 characters.
 pub fn sanitise_label(text: &str) -> String {
-    text.to_owned()
+    let label: String = text
+        .chars()
+        .flat_map(char::to_lowercase)
+        .map(|c| if c.is_alphanumeric() { c } else { '-' })
+        .collect();
+    cut(&label)
+}
+
+fn cut(label: &str) -> String {
+    label.chars().take(LONGEST_LABEL).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_effect_is_that_of_the_member() {
+        for (path, effect_wanted) in [
+            ("labels.a", Effect::InPlace),
+            ("tags.a", Effect::InPlace),
+            ("args.NetworkTags", Effect::InPlace),
+            ("args.Labels.a", Effect::InPlace),
+            ("args.metadata.items", Effect::InPlace),
+            ("instance_type", Effect::Restart),
+            ("args.MinCpuPlatform", Effect::Restart),
+            ("args.ServiceAccounts[0].scopes", Effect::Restart),
+            ("args.ShieldedInstanceConfig", Effect::Restart),
+            ("args.SourceImage", Effect::Replace),
+            ("userdata", Effect::Replace),
+            ("subnet_pool", Effect::Replace),
+        ] {
+            assert_eq!(effect(path), effect_wanted, "{path}");
+        }
+    }
+
+    #[test]
+    fn labels_are_lower_case_with_hyphens() {
+        for (text, label) in [
+            ("Web_Tier", "web-tier"),
+            ("a.b/c:d", "a-b-c-d"),
+            ("ÄÖ", "äö"),
+            ("", ""),
+        ] {
+            assert_eq!(sanitise_label(text), label);
+        }
+        assert_eq!(sanitise_label(&"x".repeat(80)).len(), 63);
+        let args = json!({"Labels": {"Team_Name": "Core", "n": 1, "Nstance_Group": "x"}});
+        assert_eq!(
+            user_labels(args.as_object().unwrap())
+                .into_iter()
+                .collect::<Vec<_>>(),
+            [("team-name".into(), "core".into())]
+        );
+    }
 }

@@ -60,7 +60,6 @@ impl Transaction<'_> {
         self.execute(
             "DELETE FROM specs WHERE
                  NOT EXISTS (SELECT 1 FROM instances WHERE spec_id = specs.id)
-                 AND NOT EXISTS (SELECT 1 FROM instances WHERE observed_id = specs.id)
                  AND NOT EXISTS (SELECT 1 FROM journal WHERE spec_id = specs.id)",
             (),
         )

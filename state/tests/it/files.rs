@@ -281,7 +281,7 @@ fn a_sound_state_has_no_problem_and_contradictions_are_told() {
              UPDATE specs SET body = x'00';
              UPDATE journal SET request = x'00';
              PRAGMA foreign_keys = OFF;
-             UPDATE instances SET observed_id = 12345;",
+             UPDATE instances SET spec_id = 12345;",
         )
         .unwrap();
     let problems = store.check().unwrap();

@@ -329,7 +329,7 @@ fn garbage_is_what_nothing_refers_to() {
                 transaction.put_spec(digest(seed), format!("spec {seed}").as_bytes())?;
             }
             let mut observed = record("a/b", 1);
-            observed.observed = Some(digest(2));
+            observed.spec = digest(2);
             transaction.put_record(observed)?;
             let apply = transaction.start_apply(new_apply(1, "apply"))?;
             let intent = NewIntent {
@@ -371,7 +371,7 @@ fn garbage_is_what_nothing_refers_to() {
             transaction.collect_garbage()?;
             transaction.put_spec(digest(2), b"again")?;
             let mut observed = record("a/b", 1);
-            observed.observed = Some(digest(2));
+            observed.spec = digest(2);
             transaction.put_record(observed)
         })
         .unwrap();

@@ -1,0 +1,273 @@
+//! `files`: what each kind needs.
+//!
+//! In: an object that may have the key. Out: [`File`]s by name. May not: render them.
+
+use std::sync::Arc;
+
+use crate::config::model::{Deliver, File, FileContent, Named};
+use crate::config::node::{Entry, Node, NodeValue};
+use crate::diagnostic::{Diagnostic, Diagnostics};
+
+use super::reader::{Object, filled_text, text, wrong_type};
+
+/// Where the agent keeps its files.
+const AGENT_FOLDER: &str = "/opt/nstance-agent/";
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Env,
+    Json,
+    String,
+    Secret,
+    Storage,
+    Certificate,
+}
+
+const KINDS: &[(&str, Kind)] = &[
+    ("env", Kind::Env),
+    ("json", Kind::Json),
+    ("string", Kind::String),
+    ("secret", Kind::Secret),
+    ("storage", Kind::Storage),
+    ("certificate", Kind::Certificate),
+];
+
+impl Kind {
+    fn name(self) -> &'static str {
+        KINDS
+            .iter()
+            .find(|(_, kind)| *kind == self)
+            .map_or("", |(name, _)| name)
+    }
+
+    /// The keys that say what the file holds.
+    fn fields(self) -> &'static [&'static str] {
+        match self {
+            Self::Env | Self::Json | Self::String => &["template"],
+            Self::Secret | Self::Storage => &["source"],
+            Self::Certificate => &["template", "key"],
+        }
+    }
+
+    /// Whether the content is known here, and not only to the server.
+    fn is_rendered(self) -> bool {
+        matches!(self, Self::Env | Self::Json | Self::String)
+    }
+}
+
+pub(super) fn files(owner: &Object<'_>, findings: &mut Diagnostics) -> Named<File> {
+    owner.named("files", findings, |entry, findings| {
+        check_name(entry, findings);
+        file(entry, findings)
+    })
+}
+
+/// A file's name becomes part of a path, here and on the instance.
+fn check_name(entry: &Entry, findings: &mut Diagnostics) {
+    let name = &*entry.key;
+    let reason = if name.is_empty() {
+        "it is empty"
+    } else if matches!(name, "." | "..") {
+        "it names a folder"
+    } else if name.contains(['/', '\\']) {
+        "it contains a path separator"
+    } else if name.chars().any(char::is_control) {
+        "it contains a control character"
+    } else if name.len() > 255 {
+        "it is longer than 255 bytes"
+    } else {
+        return;
+    };
+    findings.push(
+        Diagnostic::error(format!("`{name}` can't be the name of a file"))
+            .at(entry.key_span, reason)
+            .hint("a path on the instance goes into `path`, with `\"deliver\": \"userdata\"`"),
+    );
+}
+
+fn file(entry: &Entry, findings: &mut Diagnostics) -> Option<File> {
+    let name = format!("file `{}`", entry.key);
+    let known = &[
+        "kind",
+        "template",
+        "source",
+        "key",
+        "deliver",
+        "path",
+        "permissions",
+        "owner",
+    ];
+    let object = Object::open(&entry.value, entry.key_span, name, known, findings)?;
+    if object.get("kind").is_none() {
+        let kinds = "kinds are `env`, `json`, `string`, `secret`, `storage`, `certificate`";
+        object.report_missing("kind", Some(kinds), findings);
+    }
+    let kind = object.choice("kind", KINDS, findings)?.value;
+    for key in ["template", "source", "key"] {
+        if let Some(stray) = object.get(key).filter(|_| !kind.fields().contains(&key)) {
+            findings.push(
+                Diagnostic::error(format!("A file of kind `{}` has no `{key}`", kind.name()))
+                    .at(stray.key_span, "means nothing to this kind")
+                    .hint(format!(
+                        "it takes {}",
+                        kind.fields()
+                            .iter()
+                            .map(|field| format!("`{field}`"))
+                            .collect::<Vec<_>>()
+                            .join(" and ")
+                    )),
+            );
+        }
+    }
+    let deliver = deliver(&object, &entry.key, kind, findings);
+    let content = content(&object, kind, findings)?;
+    Some(File {
+        content,
+        deliver: deliver.unwrap_or_default(),
+    })
+}
+
+fn content(object: &Object<'_>, kind: Kind, findings: &mut Diagnostics) -> Option<FileContent> {
+    let field = kind.fields()[0];
+    let Some(entry) = object.get(field) else {
+        object.report_missing(field, None, findings);
+        return None;
+    };
+    match kind {
+        Kind::Env => env(entry, findings).map(FileContent::Env),
+        Kind::Json => {
+            if matches!(entry.value.value, NodeValue::Object(_)) {
+                return Some(FileContent::Json(entry.value.clone()));
+            }
+            wrong_type(
+                &entry.value,
+                "the `template` of a json file",
+                "an object",
+                findings,
+            );
+            None
+        }
+        Kind::String => match &entry.value.value {
+            NodeValue::Object(_) => {
+                wrong_type(
+                    &entry.value,
+                    "the `template` of a string file",
+                    "a string",
+                    findings,
+                );
+                None
+            }
+            _ => text(entry, findings).map(FileContent::String),
+        },
+        Kind::Secret => filled_text(entry, findings).map(FileContent::Secret),
+        Kind::Storage => filled_text(entry, findings).map(FileContent::Storage),
+        Kind::Certificate => {
+            let key = object
+                .get("key")
+                .and_then(|entry| filled_text(entry, findings));
+            filled_text(entry, findings).map(|template| FileContent::Certificate { template, key })
+        }
+    }
+}
+
+fn env(entry: &Entry, findings: &mut Diagnostics) -> Option<Node> {
+    let NodeValue::Object(variables) = &entry.value.value else {
+        wrong_type(
+            &entry.value,
+            "the `template` of an env file",
+            "an object of strings",
+            findings,
+        );
+        return None;
+    };
+    for variable in variables {
+        let name = &*variable.key;
+        let identifier = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+            && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
+        if !identifier {
+            findings.push(
+                Diagnostic::error(format!("`{name}` can't be the name of a variable"))
+                    .at(variable.key_span, "not a shell identifier")
+                    .hint("names are letters, digits and `_`, and don't start with a digit"),
+            );
+        }
+        if let Some(value) = text(variable, findings)
+            && value.contains(['\n', '\r'])
+        {
+            findings.push(
+                Diagnostic::error(format!("The value of `{name}` has a line break"))
+                    .at(value.span, "a line of an env file can't hold it")
+                    .hint("use a file of kind `string`, or encode the value"),
+            );
+        }
+    }
+    Some(entry.value.clone())
+}
+
+fn deliver(
+    object: &Object<'_>,
+    name: &str,
+    kind: Kind,
+    findings: &mut Diagnostics,
+) -> Option<Deliver> {
+    let by_userdata = object.choice(
+        "deliver",
+        &[("export", false), ("userdata", true)],
+        findings,
+    );
+    let path = object.text("path", findings);
+    let permissions = object.text("permissions", findings);
+    let owner = object.text("owner", findings);
+    if let Some(by_userdata) = by_userdata.filter(|by_userdata| by_userdata.value)
+        && !kind.is_rendered()
+    {
+        findings.push(
+            Diagnostic::error(format!(
+                "A file of kind `{}` can't be delivered by userdata",
+                kind.name()
+            ))
+            .at(by_userdata.span, "its content is known to the server only")
+            .hint("leave `deliver` out"),
+        );
+        return None;
+    }
+    if !by_userdata.is_some_and(|by_userdata| by_userdata.value) {
+        for key in ["path", "permissions", "owner"] {
+            // Where `deliver` itself is wrong, what it goes with can't be judged.
+            if let Some(stray) = object.get(key)
+                && (by_userdata.is_some() || object.get("deliver").is_none())
+            {
+                findings.push(
+                    Diagnostic::error(format!("`{key}` needs `\"deliver\": \"userdata\"`"))
+                        .at(stray.key_span, "a file that is exported has none"),
+                );
+            }
+        }
+        return None;
+    }
+    if let Some(path) = path.as_ref().filter(|path| !path.starts_with('/')) {
+        findings.push(
+            Diagnostic::error("`path` must be absolute")
+                .at(path.span, "doesn't start with `/`")
+                .hint(format!("`{AGENT_FOLDER}{}` would do", path.value)),
+        );
+    }
+    if let Some(permissions) = &permissions {
+        let octal = (3..=5).contains(&permissions.len())
+            && permissions.bytes().all(|byte| matches!(byte, b'0'..=b'7'));
+        if !octal {
+            findings.push(
+                Diagnostic::error(format!("`{}` can't be `permissions`", permissions.value))
+                    .at(permissions.span, "expected octal digits, such as `0644`"),
+            );
+        }
+    }
+    Some(Deliver::Userdata {
+        path: path.map_or_else(
+            || Arc::from(format!("{AGENT_FOLDER}{name}")),
+            |path| path.value,
+        ),
+        permissions: permissions.map(|permissions| permissions.value),
+        owner: owner.map(|owner| owner.value),
+    })
+}

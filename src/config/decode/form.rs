@@ -1,0 +1,216 @@
+//! Whether `groups` is nested (tenant → group) or flat.
+//!
+//! In: the entries of `groups`. Out: the one [`Form`] that fits, or a finding that says why none
+//! or both do. May not: report anything else; reading the groups finds what is wrong in them.
+
+use crate::config::node::{Entry, Node, NodeValue};
+use crate::diagnostic::{Diagnostic, Diagnostics};
+
+use super::groups::{Form, GROUP};
+
+/// How an entry of `groups` can be read.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Reading {
+    group: bool,
+    tenant: bool,
+}
+
+/// Decides once for the whole map.
+pub(super) fn decide(
+    section: &Entry,
+    entries: &[Entry],
+    findings: &mut Diagnostics,
+) -> Option<Form> {
+    let readings: Vec<Reading> = entries
+        .iter()
+        .map(|entry| Reading {
+            group: reads_as_group(&entry.value),
+            tenant: reads_as_tenant(&entry.value),
+        })
+        .collect();
+    let flat = readings.iter().all(|reading| reading.group);
+    let nested = readings.iter().all(|reading| reading.tenant);
+    match (nested, flat) {
+        (true, false) => Some(Form::Nested),
+        (false, true) => Some(Form::Flat),
+        (true, true) if entries.iter().all(|entry| is_empty(&entry.value)) => Some(Form::Flat),
+        (true, true) => {
+            findings.push(
+                Diagnostic::error("`groups` can be read in two ways")
+                    .at(
+                        section.key_span,
+                        "as tenants with groups, or as groups without tenants",
+                    )
+                    .hint(
+                        "say which with `\"groups_form\": \"nested\"` or \
+                         `\"groups_form\": \"flat\"` beside it",
+                    ),
+            );
+            None
+        }
+        (false, false) => unfitting(section, entries, &readings, findings),
+    }
+}
+
+/// Where no form fits: either both forms are mixed, or there is a slip in some group. The slip is
+/// better explained by reading on in the form that was meant.
+fn unfitting(
+    section: &Entry,
+    entries: &[Entry],
+    readings: &[Reading],
+    findings: &mut Diagnostics,
+) -> Option<Form> {
+    let only_group = readings.iter().position(|r| r.group && !r.tenant);
+    let only_tenant = readings.iter().position(|r| r.tenant && !r.group);
+    match (only_group, only_tenant) {
+        (Some(group), Some(tenant)) => {
+            let (group, tenant) = (&entries[group], &entries[tenant]);
+            findings.push(
+                Diagnostic::error("`groups` mixes groups with tenants")
+                    .at(group.key_span, format!("`{}` reads as a group", group.key))
+                    .related(
+                        tenant.key_span,
+                        format!("`{}` reads as a tenant with groups", tenant.key),
+                    )
+                    .hint(format!(
+                        "put `{}` into a tenant: `\"default\": {{\"{}\": …}}`",
+                        group.key, group.key
+                    )),
+            );
+            return None;
+        }
+        (Some(_), None) => return Some(Form::Flat),
+        (None, Some(_)) => return Some(Form::Nested),
+        (None, None) => {}
+    }
+    // No entry fits: judge by which level has more of a group's keys.
+    let outer: usize = entries.iter().map(|entry| group_keys(&entry.value)).sum();
+    let inner: usize = entries
+        .iter()
+        .filter_map(|entry| members(&entry.value))
+        .flatten()
+        .map(|entry| group_keys(&entry.value))
+        .sum();
+    if inner > outer {
+        return Some(Form::Nested);
+    }
+    if outer > inner {
+        return Some(Form::Flat);
+    }
+    findings.push(
+        Diagnostic::error("`groups` can't be read")
+            .at(
+                section.key_span,
+                "neither tenants with groups, nor groups without tenants",
+            )
+            .hint(
+                "a group's place is `\"groups\": {\"TENANT\": {\"GROUP\": {\"template\": …}}}`, \
+                 or `\"groups\": {\"GROUP\": {\"template\": …}}` for the tenant `default`",
+            ),
+    );
+    None
+}
+
+fn members(node: &Node) -> Option<&[Entry]> {
+    match &node.value {
+        NodeValue::Object(entries) => Some(entries),
+        _ => None,
+    }
+}
+
+fn is_empty(node: &Node) -> bool {
+    members(node).is_some_and(<[Entry]>::is_empty)
+}
+
+fn group_keys(node: &Node) -> usize {
+    members(node)
+        .unwrap_or_default()
+        .iter()
+        .filter(|entry| GROUP.contains(&&*entry.key))
+        .count()
+}
+
+fn reads_as_tenant(node: &Node) -> bool {
+    members(node).is_some_and(|groups| groups.iter().all(|entry| reads_as_group(&entry.value)))
+}
+
+/// Only a group's keys, each of a group's type.
+fn reads_as_group(node: &Node) -> bool {
+    members(node).is_some_and(|fields| fields.iter().all(fits))
+}
+
+fn fits(field: &Entry) -> bool {
+    use NodeValue::{Array, Bool, Null, Number, Object, String};
+    match (&*field.key, &field.value.value) {
+        (key, Null) => GROUP.contains(&key),
+        (
+            "template" | "instance_type" | "subnet_pool" | "drain_timeout" | "kind" | "arch"
+            | "moved_from" | "userdata",
+            String(_),
+        )
+        | ("size", Number(_))
+        | ("load_balancers" | "zones", Array(_))
+        | (
+            "args" | "vars" | "overrides" | "files" | "userdata" | "update" | "lifecycle"
+            | "labels",
+            Object(_),
+        )
+        | ("protect", Bool(_)) => true,
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{jsonc, source::SourceId};
+
+    #[test]
+    fn the_form_is_decided_by_what_fits() {
+        for (text, form) in [
+            ("{}", Some(Form::Flat)),
+            (r#"{"a": {}}"#, Some(Form::Flat)),
+            (
+                r#"{"blue": {}, "green": {"template": "default"}}"#,
+                Some(Form::Flat),
+            ),
+            (r#"{"default": {"web": {"size": 1}}}"#, Some(Form::Nested)),
+            (
+                r#"{"default": {"web": {}}, "other": {}}"#,
+                Some(Form::Nested),
+            ),
+            // A group's key can be a group's name: its content decides.
+            (
+                r#"{"default": {"args": {"size": 1}}, "b": {"web": {}}}"#,
+                Some(Form::Nested),
+            ),
+            (r#"{"web": {"args": {"ImageId": "x"}}}"#, Some(Form::Flat)),
+            (r#"{"a": {"vars": {}}}"#, None),
+            (r#"{"a": {"args": {"size": 1}}}"#, None),
+            (r#"{"a": {"size": 1}, "b": {"web": {"size": 1}}}"#, None),
+            (r#"{"a": 1}"#, None),
+            // A slip in one group doesn't hide which form was meant.
+            (
+                r#"{"a": {"web": {"sise": 1, "template": "x"}}}"#,
+                Some(Form::Nested),
+            ),
+            (r#"{"a": {"sise": 1, "template": "x"}}"#, Some(Form::Flat)),
+            (
+                r#"{"a": {"size": "1"}, "b": {"size": 1}}"#,
+                Some(Form::Flat),
+            ),
+        ] {
+            let mut findings = Diagnostics::default();
+            let text = format!("{{\"groups\": {text}}}");
+            let root = jsonc::read(SourceId(0), &text, &mut findings).unwrap();
+            let NodeValue::Object(top) = &root.value else {
+                panic!("not an object")
+            };
+            let NodeValue::Object(entries) = &top[0].value.value else {
+                panic!("not an object")
+            };
+            assert_eq!(decide(&top[0], entries, &mut findings), form, "{text}");
+            assert_eq!(form.is_none(), findings.has_errors(), "{text}");
+        }
+    }
+}

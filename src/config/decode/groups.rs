@@ -1,0 +1,346 @@
+//! `templates` and `groups`, and what the two share.
+//!
+//! In: the top-level object. Out: [`Template`]s and [`Group`]s. May not: look from a group to its
+//! template.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use indexmap::IndexMap;
+
+use crate::address::GroupName;
+use crate::config::model::{Arch, Common, Group, Lifecycle, SlotOverride, Template};
+use crate::config::node::{Entry, NodeValue};
+use crate::config::source::{Span, Spanned};
+use crate::diagnostic::{Diagnostic, Diagnostics};
+
+use super::check_id;
+use super::form::decide;
+use super::reader::{Object, filled_text, text, wrong_type};
+use super::{files, userdata};
+
+/// More instances than this in one group are a slip of the finger.
+const LARGEST_GROUP: u32 = 1_000_000;
+
+const TEMPLATE: &[&str] = &[
+    "kind",
+    "arch",
+    "instance_type",
+    "subnet_pool",
+    "size",
+    "args",
+    "vars",
+    "files",
+    "userdata",
+    "update",
+    "lifecycle",
+    "labels",
+    "protect",
+    "moved_from",
+];
+
+/// The keys of a group.
+pub(super) const GROUP: &[&str] = &[
+    "template",
+    "size",
+    "instance_type",
+    "subnet_pool",
+    "args",
+    "vars",
+    "drain_timeout",
+    "load_balancers",
+    "kind",
+    "arch",
+    "zones",
+    "overrides",
+    "files",
+    "userdata",
+    "update",
+    "lifecycle",
+    "labels",
+    "protect",
+    "moved_from",
+];
+
+/// How `groups` is laid out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Form {
+    /// Tenant → group → fields.
+    Nested,
+    /// Group → fields; the tenant is `default`.
+    Flat,
+}
+
+pub(super) fn template(entry: &Entry, findings: &mut Diagnostics) -> Option<Template> {
+    let name = format!("template `{}`", entry.key);
+    let object = Object::open(&entry.value, entry.key_span, name, TEMPLATE, findings)?;
+    Some(Template {
+        common: common(&object, findings),
+        moved_from: moved_from(&object, findings),
+    })
+}
+
+/// Gives the groups in the order written, and which of them have findings.
+pub(super) fn groups(
+    top: &Object<'_>,
+    form: Option<Spanned<Form>>,
+    findings: &mut Diagnostics,
+) -> (Vec<Group>, HashSet<GroupName>) {
+    let mut groups = Vec::new();
+    let mut broken = HashSet::new();
+    let Some(section) = top.get("groups") else {
+        return (groups, broken);
+    };
+    let NodeValue::Object(entries) = &section.value.value else {
+        wrong_type(&section.value, "`groups`", "an object", findings);
+        return (groups, broken);
+    };
+    let form = match form {
+        Some(form) => form.value,
+        // A form that was given and can't be read is one finding; guessing would add others.
+        None if top.get("groups_form").is_some() => return (groups, broken),
+        None => match decide(section, entries, findings) {
+            Some(form) => form,
+            None => return (groups, broken),
+        },
+    };
+    let mut add = |tenant: &str, entry: &Entry, findings: &mut Diagnostics| {
+        let name = GroupName::new(tenant, &entry.key);
+        let before = findings.len();
+        groups.push(group(name.clone(), form, entry, findings));
+        if findings.len() > before {
+            for finding in findings.iter_mut().skip(before) {
+                finding.address = Some(name.to_string());
+            }
+            broken.insert(name);
+        }
+    };
+    match form {
+        Form::Flat => {
+            for entry in entries {
+                add("default", entry, findings);
+            }
+        }
+        Form::Nested => {
+            for tenant in entries {
+                check_id("tenant", &tenant.key, tenant.key_span, findings);
+                let NodeValue::Object(members) = &tenant.value.value else {
+                    wrong_type(
+                        &tenant.value,
+                        &format!("tenant `{}`", tenant.key),
+                        "an object of groups",
+                        findings,
+                    );
+                    continue;
+                };
+                for entry in members {
+                    add(&tenant.key, entry, findings);
+                }
+            }
+        }
+    }
+    (groups, broken)
+}
+
+fn group(name: GroupName, form: Form, entry: &Entry, findings: &mut Diagnostics) -> Group {
+    check_id("group", &entry.key, entry.key_span, findings);
+    let mut group = Group {
+        name,
+        span: entry.key_span,
+        template: None,
+        common: Common::default(),
+        drain_timeout: None,
+        load_balancers: Vec::new(),
+        zones: Vec::new(),
+        overrides: IndexMap::new(),
+        moved_from: None,
+    };
+    let title = format!("group `{}`", group.name);
+    let before = findings.len();
+    let Some(object) = Object::open(&entry.value, entry.key_span, title, GROUP, findings) else {
+        // What isn't an object may be a field of a group that was taken for a tenant.
+        if form == Form::Nested && findings.len() > before {
+            for finding in findings.iter_mut().skip(before) {
+                finding.hints.push(
+                    "`groups` is read as tenants with groups; if they have no tenants, say \
+                     `\"groups_form\": \"flat\"`"
+                        .to_owned(),
+                );
+            }
+        }
+        return group;
+    };
+    group.template = object.text("template", findings);
+    group.common = common(&object, findings);
+    group.drain_timeout = object.duration("drain_timeout", findings);
+    group.load_balancers = object.texts("load_balancers", findings);
+    group.zones = object.texts("zones", findings);
+    group.overrides = overrides(&object, findings);
+    group.moved_from = moved_from(&object, findings);
+    group
+}
+
+fn common(object: &Object<'_>, findings: &mut Diagnostics) -> Common {
+    Common {
+        kind: kind(object, findings),
+        arch: arch(object, findings),
+        instance_type: object
+            .get("instance_type")
+            .and_then(|entry| filled_text(entry, findings)),
+        subnet_pool: object.text("subnet_pool", findings),
+        size: object.whole("size", LARGEST_GROUP, findings),
+        args: object.object("args", findings),
+        vars: object.object("vars", findings),
+        files: files::files(object, findings),
+        userdata: userdata::userdata(object, findings),
+        lifecycle: lifecycle(object, findings),
+        labels: object.named("labels", findings, |entry, findings| {
+            text(entry, findings).map(|text| text.value)
+        }),
+        protect: object.flag("protect", findings),
+        update: update(object, findings),
+    }
+}
+
+fn arch(object: &Object<'_>, findings: &mut Diagnostics) -> Option<Spanned<Arch>> {
+    let choices = [("amd64", Arch::Amd64), ("arm64", Arch::Arm64)];
+    let other_name = match object.get("arch").and_then(|entry| entry.value.as_str()) {
+        Some("x86_64" | "x86-64" | "x64") => Some("amd64"),
+        Some("aarch64") => Some("arm64"),
+        _ => None,
+    };
+    let before = findings.len();
+    let arch = object.choice("arch", &choices, findings);
+    if let Some(name) = other_name {
+        for finding in findings.iter_mut().skip(before) {
+            finding.hints = vec![format!("it is called `{name}` here")];
+        }
+    }
+    arch
+}
+
+fn kind(object: &Object<'_>, findings: &mut Diagnostics) -> Option<Spanned<Arc<str>>> {
+    let kind = object.text("kind", findings)?;
+    if kind.len() == 3 && kind.bytes().all(|byte| byte.is_ascii_lowercase()) {
+        return Some(kind);
+    }
+    findings.push(
+        Diagnostic::error(format!("`{}` can't be a `kind`", kind.value))
+            .at(kind.span, "expected three lower-case letters")
+            .hint("it starts the ids of the instances, such as `knd` in `knd06bgm77…`"),
+    );
+    None
+}
+
+fn lifecycle(owner: &Object<'_>, findings: &mut Diagnostics) -> Lifecycle {
+    let known = &["prevent_destroy", "ignore_changes", "replace_on"];
+    let Some(object) = owner
+        .get("lifecycle")
+        .and_then(|entry| Object::of_entry(entry, known, findings))
+    else {
+        return Lifecycle::default();
+    };
+    Lifecycle {
+        prevent_destroy: object.flag("prevent_destroy", findings),
+        ignore_changes: object.texts("ignore_changes", findings),
+        replace_on: object.texts("replace_on", findings),
+    }
+}
+
+/// The rollout policy that this version has; the block may say so, and nothing else.
+fn update(owner: &Object<'_>, findings: &mut Diagnostics) -> Option<Span> {
+    let entry = owner.get("update")?;
+    let built_in = [
+        ("order", NodeValue::String("create_before_delete".into())),
+        ("max_surge", NodeValue::Number(1.into())),
+        ("max_unavailable", NodeValue::Number(0.into())),
+        ("on_failure", NodeValue::String("stop".into())),
+    ];
+    let known = built_in.each_ref().map(|(key, _)| *key);
+    let object = Object::of_entry(entry, &known, findings)?;
+    for (key, only) in &built_in {
+        let Some(given) = object.get(key).filter(|given| given.value.value != *only) else {
+            continue;
+        };
+        let only = match only {
+            NodeValue::String(text) => format!("\"{text}\""),
+            NodeValue::Number(number) => number.to_string(),
+            _ => continue,
+        };
+        findings.push(
+            Diagnostic::error(format!(
+                "Only `{only}` is supported for `{key}` in this version"
+            ))
+            .at(given.value.span, format!("expected `{only}`"))
+            .hint(format!("write `{only}`, or leave `{key}` out")),
+        );
+    }
+    Some(entry.key_span)
+}
+
+fn moved_from(object: &Object<'_>, findings: &mut Diagnostics) -> Option<Spanned<GroupName>> {
+    let text = object.text("moved_from", findings)?;
+    if let Ok(name) = text.value.parse::<GroupName>() {
+        return Some(Spanned::new(name, text.span));
+    }
+    let mut diagnostic =
+        Diagnostic::error(format!("`{}` can't be the name of a group", text.value))
+            .at(text.span, "expected `tenant/group`");
+    if crate::address::is_id(&text) {
+        diagnostic = diagnostic.hint(format!("did you mean `default/{}`?", text.value));
+    }
+    findings.push(diagnostic);
+    None
+}
+
+fn overrides(
+    owner: &Object<'_>,
+    findings: &mut Diagnostics,
+) -> IndexMap<u32, Spanned<SlotOverride>> {
+    let mut overrides = IndexMap::new();
+    let Some(section) = owner.get("overrides") else {
+        return overrides;
+    };
+    let NodeValue::Object(entries) = &section.value.value else {
+        wrong_type(
+            &section.value,
+            "`overrides`",
+            "an object from slot numbers to what differs there",
+            findings,
+        );
+        return overrides;
+    };
+    for entry in entries {
+        let plain = entry.key.bytes().all(|byte| byte.is_ascii_digit())
+            && (&*entry.key == "0" || !entry.key.starts_with('0'));
+        let slot = entry
+            .key
+            .parse::<u32>()
+            .ok()
+            .filter(|slot| plain && *slot < LARGEST_GROUP);
+        let Some(slot) = slot else {
+            findings.push(
+                Diagnostic::error(format!("`{}` isn't the number of a slot", entry.key))
+                    .at(entry.key_span, "expected a slot, such as `\"0\"`")
+                    .hint("slots are numbered from 0"),
+            );
+            continue;
+        };
+        let title = format!("the override of slot {slot}");
+        let known = &["instance_type", "subnet_pool", "args", "vars"];
+        let Some(object) = Object::open(&entry.value, entry.key_span, title, known, findings)
+        else {
+            continue;
+        };
+        let differs = SlotOverride {
+            instance_type: object
+                .get("instance_type")
+                .and_then(|entry| filled_text(entry, findings)),
+            subnet_pool: object.text("subnet_pool", findings),
+            args: object.object("args", findings),
+            vars: object.object("vars", findings),
+        };
+        overrides.insert(slot, Spanned::new(differs, entry.key_span));
+    }
+    overrides
+}

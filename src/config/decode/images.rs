@@ -1,0 +1,252 @@
+//! `images` and `load_balancers`.
+//!
+//! In: the top-level object. Out: [`Image`]s and [`LoadBalancer`]s. May not: compare them with the
+//! shard's provider.
+
+use std::sync::Arc;
+
+use crate::config::model::{
+    Image, ImageFilter, ImageOrder, ImageSort, LoadBalancer, Named, OnNewer, ProviderKind,
+};
+use crate::config::node::{Entry, Node, NodeValue};
+use crate::config::source::Spanned;
+use crate::diagnostic::{Diagnostic, Diagnostics};
+
+use super::reader::{Object, item_text, wrong_type};
+use super::shard::provider;
+
+pub(super) fn load_balancers(top: &Object<'_>, findings: &mut Diagnostics) -> Named<LoadBalancer> {
+    top.named("load_balancers", findings, |entry, findings| {
+        load_balancer(entry, findings)
+    })
+}
+
+fn load_balancer(entry: &Entry, findings: &mut Diagnostics) -> Option<LoadBalancer> {
+    let name = format!("load balancer `{}`", entry.key);
+    let known = &["provider", "target_group_arns", "instance_group_name"];
+    let object = Object::open(&entry.value, entry.key_span, name, known, findings)?;
+    object.require("provider", findings)?;
+    let provider = provider(&object, findings)?;
+    let mut refuse = |key: &str| {
+        if let Some(entry) = object.get(key) {
+            findings.push(
+                Diagnostic::error(format!(
+                    "A load balancer of provider `{}` has no `{key}`",
+                    provider.as_str()
+                ))
+                .at(entry.key_span, "belongs to another provider"),
+            );
+        }
+    };
+    match provider.value {
+        ProviderKind::Aws => {
+            refuse("instance_group_name");
+            let entry = object.require("target_group_arns", findings)?;
+            let arns = object.texts("target_group_arns", findings);
+            if matches!(&entry.value.value, NodeValue::Array(items) if items.is_empty()) {
+                findings.push(
+                    Diagnostic::error("`target_group_arns` is empty")
+                        .at(entry.value.span, "expected at least one ARN"),
+                );
+                return None;
+            }
+            Some(LoadBalancer::Aws {
+                target_group_arns: arns.into_iter().map(|arn| arn.value).collect(),
+            })
+        }
+        ProviderKind::Gcp => {
+            refuse("target_group_arns");
+            Some(LoadBalancer::Gcp {
+                instance_group_name: object.required_text("instance_group_name", findings)?.value,
+            })
+        }
+        ProviderKind::Sim => {
+            refuse("instance_group_name");
+            refuse("target_group_arns");
+            Some(LoadBalancer::Sim)
+        }
+        ProviderKind::Proxmox | ProviderKind::Yandex => {
+            findings.push(
+                Diagnostic::error(format!(
+                    "Load balancers of provider `{}` aren't known",
+                    provider.as_str()
+                ))
+                .at(provider.span, "expected `aws`, `gcp` or `sim`"),
+            );
+            None
+        }
+    }
+}
+
+pub(super) fn images(top: &Object<'_>, findings: &mut Diagnostics) -> Named<Image> {
+    top.named("images", findings, |entry, findings| {
+        image_name(entry, findings);
+        image(entry, findings)
+    })
+}
+
+/// An image is reached as `.Image.NAME`, so its name is an identifier, or kebab-case for `index`.
+fn image_name(entry: &Entry, findings: &mut Diagnostics) {
+    let name = &*entry.key;
+    let starts = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
+    let identifier = starts && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
+    let kebab = starts
+        && name
+            .bytes()
+            .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
+        && !name.ends_with('-')
+        && !name.contains("--");
+    if !identifier && !kebab {
+        let good: String = name
+            .chars()
+            .map(|c| if c.is_ascii_alphanumeric() { c } else { '_' })
+            .collect();
+        let good = if good.starts_with(|c: char| c.is_ascii_digit()) {
+            format!("_{good}")
+        } else {
+            good
+        };
+        let mut diagnostic = Diagnostic::error(format!("`{name}` can't be the name of an image"))
+            .at(entry.key_span, "neither an identifier nor kebab-case");
+        if !name.is_empty() {
+            diagnostic = diagnostic.hint(format!(
+                "`{good}` would do, and is reached as `{{{{ .Image.{good} }}}}`"
+            ));
+        }
+        findings.push(diagnostic);
+    }
+}
+
+fn image(entry: &Entry, findings: &mut Diagnostics) -> Option<Image> {
+    let name = format!("image `{}`", entry.key);
+    let known = &[
+        "provider", "filters", "owners", "family", "project", "sort", "order", "fallback",
+        "on_newer",
+    ];
+    let object = Object::open(&entry.value, entry.key_span, name, known, findings)?;
+    object.require("provider", findings);
+    let provider = provider(&object, findings);
+    let filters = object
+        .get("filters")
+        .map(|entry| filters(entry, findings))
+        .unwrap_or_default();
+    let family = object.text("family", findings);
+    let project = object.text("project", findings);
+    let sort = object.choice(
+        "sort",
+        &[
+            ("creation-date", ImageSort::CreationDate),
+            ("name", ImageSort::Name),
+        ],
+        findings,
+    );
+    let order = object.choice(
+        "order",
+        &[
+            ("asc", ImageOrder::Ascending),
+            ("desc", ImageOrder::Descending),
+        ],
+        findings,
+    );
+    let on_newer = object.choice(
+        "on_newer",
+        &[
+            ("replace", OnNewer::Replace),
+            ("new_only", OnNewer::NewOnly),
+        ],
+        findings,
+    );
+    if provider.is_some_and(|provider| provider.value == ProviderKind::Aws) {
+        for key in ["family", "project"] {
+            if let Some(entry) = object.get(key) {
+                findings.push(
+                    Diagnostic::error(format!("An image of provider `aws` has no `{key}`"))
+                        .at(entry.key_span, "belongs to provider `gcp`")
+                        .hint("use `filters` and `owners`"),
+                );
+            }
+        }
+    }
+    if family.is_none() && project.is_some() && object.get("family").is_none() {
+        let why =
+            "`project` says where to look for a `family`; a look-up by `filters` doesn't need it";
+        object.report_missing("family", Some(why), findings);
+    } else if family.is_none() && object.get("family").is_none() {
+        at_least_one_filter(&object, findings);
+    }
+    let owners = object.texts("owners", findings);
+    let fallback = object.text("fallback", findings);
+    Some(Image {
+        provider: provider?,
+        filters,
+        owners: owners.into_iter().map(|owner| owner.value).collect(),
+        family: family.map(|family| family.value),
+        project: project.map(|project| project.value),
+        sort: sort.map_or(ImageSort::CreationDate, |sort| sort.value),
+        order: order.map_or(ImageOrder::Descending, |order| order.value),
+        fallback: fallback.map(|fallback| fallback.value),
+        on_newer: on_newer.map_or(OnNewer::Replace, |on_newer| on_newer.value),
+    })
+}
+
+/// Without a filter, a look-up would take any image there is.
+fn at_least_one_filter(object: &Object<'_>, findings: &mut Diagnostics) {
+    let example = "for example `{\"name\": \"name\", \"values\": [\"debian-13-arm64-*\"]}`";
+    match object.get("filters") {
+        None => object.report_missing("filters", Some(example), findings),
+        Some(entry) => {
+            if matches!(&entry.value.value, NodeValue::Array(items) if items.is_empty()) {
+                findings.push(
+                    Diagnostic::error("`filters` is empty")
+                        .at(entry.value.span, "expected at least one filter")
+                        .hint(example),
+                );
+            }
+        }
+    }
+}
+
+fn filters(entry: &Entry, findings: &mut Diagnostics) -> Vec<ImageFilter> {
+    let NodeValue::Array(items) = &entry.value.value else {
+        wrong_type(&entry.value, "`filters`", "a list of filters", findings);
+        return Vec::new();
+    };
+    items
+        .iter()
+        .filter_map(|item| filter(item, findings))
+        .collect()
+}
+
+fn filter(node: &Node, findings: &mut Diagnostics) -> Option<ImageFilter> {
+    let place = crate::config::source::Span {
+        end: node.span.start + 1,
+        ..node.span
+    };
+    let object = Object::open(node, place, "a filter", &["name", "values"], findings)?;
+    let name = object.required_text("name", findings);
+    let values: Vec<Arc<str>> = match object.require("values", findings) {
+        Some(entry) => match &entry.value.value {
+            NodeValue::Array(items) if items.is_empty() => {
+                findings.push(
+                    Diagnostic::error("A filter has no values")
+                        .at(entry.value.span, "expected at least one value"),
+                );
+                return None;
+            }
+            NodeValue::Array(items) => items
+                .iter()
+                .filter_map(|item| item_text(item, "an item of `values`", findings))
+                .map(|text: Spanned<Arc<str>>| text.value)
+                .collect(),
+            _ => {
+                wrong_type(&entry.value, "`values`", "a list of strings", findings);
+                return None;
+            }
+        },
+        None => return None,
+    };
+    Some(ImageFilter {
+        name: name?.value,
+        values,
+    })
+}

@@ -1,0 +1,235 @@
+//! The document tree to the typed model.
+//!
+//! In: a [`Node`] in any configuration language. Out: the [`Config`], as far as it can be read, and
+//! every value that has the wrong shape. May not: compare one part with another (that is `check`).
+//!
+//! Reading goes on after a finding: what is broken is left out or empty, and [`Decoded`] says so,
+//! so that no check reports what follows from it.
+
+mod files;
+mod form;
+mod groups;
+mod images;
+mod reader;
+mod shard;
+mod userdata;
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use super::model::{Config, Defaults, DestroyBudget};
+use super::node::{Entry, Node, NodeValue};
+use super::source::{SourceMap, Span, Spanned};
+use crate::address::GroupName;
+use crate::diagnostic::{Diagnostic, Diagnostics};
+
+use reader::Object;
+
+/// The keys of a configuration.
+const TOP: &[&str] = &[
+    "cluster",
+    "shard",
+    "load_balancers",
+    "images",
+    "certificates",
+    "vars",
+    "defaults",
+    "templates",
+    "groups",
+    "groups_form",
+    "destroy_budget",
+    "strict",
+    "$schema",
+];
+
+/// A configuration as far as it could be read.
+#[derive(Debug)]
+pub struct Decoded {
+    /// What was read; broken parts are left out or empty.
+    pub config: Config,
+    /// Whether `shard.infra.provider` could be read: nothing is judged by a guessed provider.
+    pub provider_known: bool,
+    /// Every name in `load_balancers`, broken ones too.
+    pub declared_load_balancers: HashSet<Arc<str>>,
+    /// Templates and groups with findings: what they lack may only be unreadable.
+    pub broken_templates: HashSet<Arc<str>>,
+    /// The same for groups.
+    pub broken_groups: HashSet<GroupName>,
+}
+
+/// Reads a configuration; `overrides` are the `--var K=V` of the command line, which replace or
+/// join the top-level `vars`. `None` if the document isn't an object.
+pub fn decode(
+    root: &Node,
+    overrides: &[(String, String)],
+    sources: &mut SourceMap,
+    findings: &mut Diagnostics,
+) -> Option<Decoded> {
+    let start = Span {
+        end: root.span.start + 1,
+        ..root.span
+    };
+    let top = Object::open(root, start, "the configuration", TOP, findings)?;
+    let cluster = shard::cluster(&top, findings);
+    let (shard, provider_known) = shard::shard(&top, findings);
+    let load_balancers = images::load_balancers(&top, findings);
+    let images = images::images(&top, findings);
+    let certificates = top.named("certificates", findings, |_, _| Some(()));
+    let vars = with_overrides(top.object("vars", findings), overrides, sources);
+    let defaults = defaults(&top, findings);
+    let mut broken_templates = HashSet::new();
+    let templates = top.named("templates", findings, |entry, findings| {
+        let before = findings.len();
+        let template = groups::template(entry, findings);
+        if findings.len() > before {
+            broken_templates.insert(Arc::clone(&entry.key));
+        }
+        // A template that can't be read is there all the same: its groups aren't to blame.
+        Some(template.unwrap_or_default())
+    });
+    let form = top.choice(
+        "groups_form",
+        &[
+            ("nested", groups::Form::Nested),
+            ("flat", groups::Form::Flat),
+        ],
+        findings,
+    );
+    let (groups, broken_groups) = groups::groups(&top, form, findings);
+    let destroy_budget = destroy_budget(&top, findings);
+    let strict = top.flag("strict", findings);
+
+    let declared_load_balancers = match top.get("load_balancers").map(|entry| &entry.value.value) {
+        Some(NodeValue::Object(entries)) => {
+            entries.iter().map(|entry| Arc::clone(&entry.key)).collect()
+        }
+        _ => HashSet::new(),
+    };
+    Some(Decoded {
+        config: Config {
+            cluster,
+            shard,
+            load_balancers,
+            images,
+            certificates,
+            vars,
+            defaults,
+            templates,
+            groups,
+            destroy_budget,
+            strict: strict.is_some_and(|strict| strict.value),
+        },
+        provider_known,
+        declared_load_balancers,
+        broken_templates,
+        broken_groups,
+    })
+}
+
+fn defaults(top: &Object<'_>, findings: &mut Diagnostics) -> Defaults {
+    let Some(object) = top
+        .get("defaults")
+        .and_then(|entry| Object::of_entry(entry, &["args", "vars", "userdata"], findings))
+    else {
+        return Defaults::default();
+    };
+    Defaults {
+        args: object.object("args", findings),
+        vars: object.object("vars", findings),
+        userdata: userdata::userdata(&object, findings),
+    }
+}
+
+fn destroy_budget(top: &Object<'_>, findings: &mut Diagnostics) -> DestroyBudget {
+    let fallback = DestroyBudget::default();
+    let Some(object) = top
+        .get("destroy_budget")
+        .and_then(|entry| Object::of_entry(entry, &["count", "percent"], findings))
+    else {
+        return fallback;
+    };
+    let count = object.whole("count", u32::MAX, findings);
+    let percent = object.whole("percent", 100, findings);
+    DestroyBudget {
+        count: count.map_or(fallback.count, |count| count.value),
+        percent: percent.map_or(fallback.percent, |percent| percent.value),
+    }
+}
+
+/// The top-level vars with what the command line says, each in a source of its own.
+fn with_overrides(
+    vars: Option<Node>,
+    overrides: &[(String, String)],
+    sources: &mut SourceMap,
+) -> Option<Node> {
+    let mut vars = vars;
+    for (name, value) in overrides {
+        let source = sources.add(format!("--var {name}"), value.as_str());
+        let span = Span::new(source, 0, value.len());
+        let node = Node {
+            span,
+            value: NodeValue::String(value.as_str().into()),
+        };
+        let object = vars.get_or_insert_with(|| Node {
+            span,
+            value: NodeValue::Object(Vec::new()),
+        });
+        let NodeValue::Object(entries) = &mut object.value else {
+            continue;
+        };
+        match entries.iter_mut().find(|entry| *entry.key == **name) {
+            Some(entry) => entry.value = node,
+            None => entries.push(Entry {
+                key: name.as_str().into(),
+                key_span: span,
+                value: node,
+            }),
+        }
+    }
+    vars
+}
+
+/// Reports a name that isn't an id, and says how it could be one.
+pub(super) fn check_id(what: &str, text: &str, span: Span, findings: &mut Diagnostics) {
+    use crate::address::{LONGEST_ID, is_id};
+    if is_id(text) {
+        return;
+    }
+    let reason = if text.is_empty() {
+        "it is empty".to_owned()
+    } else if text.len() > LONGEST_ID {
+        format!("it has {} characters, {LONGEST_ID} are allowed", text.len())
+    } else if text.bytes().any(|byte| byte.is_ascii_uppercase()) {
+        "it has upper-case letters".to_owned()
+    } else if let Some(stranger) = text
+        .chars()
+        .find(|c| !(c.is_ascii_lowercase() || c.is_ascii_digit() || *c == '-'))
+    {
+        format!("it has a `{stranger}`")
+    } else if text.contains("--") {
+        "it has two hyphens in a row".to_owned()
+    } else {
+        "it starts or ends with a hyphen".to_owned()
+    };
+    let mut diagnostic = Diagnostic::error(format!("`{text}` can't be the id of a {what}"))
+        .at(span, reason)
+        .hint(format!(
+            "ids are lower-case letters, digits and single hyphens between them, \
+             at most {LONGEST_ID} characters"
+        ));
+    let candidate = text
+        .to_ascii_lowercase()
+        .split(|c: char| !c.is_ascii_alphanumeric())
+        .filter(|part| !part.is_empty())
+        .collect::<Vec<_>>()
+        .join("-");
+    if is_id(&candidate) {
+        diagnostic = diagnostic.hint(format!("`{candidate}` would do"));
+    }
+    findings.push(diagnostic);
+}
+
+/// A text that isn't there: empty, at the place where it should be.
+fn absent(place: Span) -> Spanned<Arc<str>> {
+    Spanned::new("".into(), place)
+}

@@ -1,0 +1,401 @@
+//! Reading one typed value at a time out of [`Node`]s.
+//!
+//! In: nodes. Out: values with their places, or a finding that says what was expected. May not:
+//! know the schema beyond the key it is asked for.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::config::duration::parse_duration;
+use crate::config::model::Named;
+use crate::config::node::{Entry, Node, NodeValue};
+use crate::config::source::{Span, Spanned};
+use crate::diagnostic::{Diagnostic, Diagnostics, nearest};
+
+/// An object whose keys are known.
+pub(super) struct Object<'n> {
+    entries: &'n [Entry],
+    /// Where to point when a key is missing.
+    pub(super) place: Span,
+    /// How messages call it: `cluster`, ``template `web` ``.
+    name: String,
+    /// Keys that unknown ones are probably meant for; they aren't reported as missing too.
+    misspelt: Vec<&'static str>,
+}
+
+impl<'n> Object<'n> {
+    /// Takes `node` for an object that may hold the `known` keys; every other key is reported.
+    /// `None` if it isn't an object.
+    pub(super) fn open(
+        node: &'n Node,
+        place: Span,
+        name: impl Into<String>,
+        known: &[&'static str],
+        findings: &mut Diagnostics,
+    ) -> Option<Self> {
+        let name = name.into();
+        let NodeValue::Object(entries) = &node.value else {
+            wrong_type(node, &name, "an object", findings);
+            return None;
+        };
+        let mut misspelt = Vec::new();
+        for entry in entries {
+            if !known.contains(&&*entry.key) {
+                let near = nearest(&entry.key, known.iter().copied());
+                findings.push(unknown_key(entry, &name, known, near));
+                misspelt.extend(known.iter().find(|key| near == Some(*key)));
+            }
+        }
+        Some(Self {
+            entries,
+            place,
+            name,
+            misspelt,
+        })
+    }
+
+    /// The object behind a key.
+    pub(super) fn of_entry(
+        entry: &'n Entry,
+        known: &[&'static str],
+        findings: &mut Diagnostics,
+    ) -> Option<Self> {
+        Self::open(
+            &entry.value,
+            entry.key_span,
+            format!("`{}`", entry.key),
+            known,
+            findings,
+        )
+    }
+
+    /// A key that is there and isn't null: in a schema, null says the same as leaving it out.
+    pub(super) fn get(&self, key: &str) -> Option<&'n Entry> {
+        self.entries
+            .iter()
+            .find(|entry| &*entry.key == key && entry.value.value != NodeValue::Null)
+    }
+
+    /// The same for a key that must be there.
+    pub(super) fn require(&self, key: &str, findings: &mut Diagnostics) -> Option<&'n Entry> {
+        let found = self.get(key);
+        if found.is_none() {
+            self.report_missing(key, None, findings);
+        }
+        found
+    }
+
+    /// Reports that a key isn't there, unless it is there in another spelling.
+    pub(super) fn report_missing(&self, key: &str, hint: Option<&str>, findings: &mut Diagnostics) {
+        if self.misspelt.contains(&key) {
+            return;
+        }
+        let mut diagnostic =
+            Diagnostic::error(format!("{} lacks `{key}`", capitalised(&self.name)))
+                .at(self.place, format!("`{key}` must be given here"));
+        diagnostic.hints.extend(hint.map(str::to_owned));
+        findings.push(diagnostic);
+    }
+
+    /// A text, if the key is there.
+    pub(super) fn text(&self, key: &str, findings: &mut Diagnostics) -> Option<Spanned<Arc<str>>> {
+        self.get(key).and_then(|entry| text(entry, findings))
+    }
+
+    /// A text that may be left out and is then empty.
+    pub(super) fn text_or_empty(&self, key: &str, findings: &mut Diagnostics) -> Arc<str> {
+        self.text(key, findings)
+            .map_or_else(|| "".into(), |text| text.value)
+    }
+
+    /// A text that must be there and mustn't be empty.
+    pub(super) fn required_text(
+        &self,
+        key: &str,
+        findings: &mut Diagnostics,
+    ) -> Option<Spanned<Arc<str>>> {
+        let entry = self.require(key, findings)?;
+        filled_text(entry, findings)
+    }
+
+    /// A duration, if the key is there.
+    pub(super) fn duration(&self, key: &str, findings: &mut Diagnostics) -> Option<Duration> {
+        self.get(key).and_then(|entry| duration(entry, findings))
+    }
+
+    /// Some object that stays as it is, if the key is there.
+    pub(super) fn object(&self, key: &str, findings: &mut Diagnostics) -> Option<Node> {
+        let entry = self.get(key)?;
+        if matches!(entry.value.value, NodeValue::Object(_)) {
+            return Some(entry.value.clone());
+        }
+        wrong_type(&entry.value, &format!("`{key}`"), "an object", findings);
+        None
+    }
+
+    /// A list of texts, empty if the key isn't there.
+    pub(super) fn texts(&self, key: &str, findings: &mut Diagnostics) -> Vec<Spanned<Arc<str>>> {
+        self.get(key)
+            .map(|entry| texts(entry, findings))
+            .unwrap_or_default()
+    }
+
+    /// A boolean, if the key is there.
+    pub(super) fn flag(&self, key: &str, findings: &mut Diagnostics) -> Option<Spanned<bool>> {
+        let entry = self.get(key)?;
+        if let NodeValue::Bool(value) = entry.value.value {
+            return Some(Spanned::new(value, entry.value.span));
+        }
+        wrong_type(
+            &entry.value,
+            &format!("`{key}`"),
+            "`true` or `false`",
+            findings,
+        );
+        None
+    }
+
+    /// A whole number up to `largest`, if the key is there.
+    pub(super) fn whole(
+        &self,
+        key: &str,
+        largest: u32,
+        findings: &mut Diagnostics,
+    ) -> Option<Spanned<u32>> {
+        let entry = self.get(key)?;
+        let wanted = match largest {
+            u32::MAX => "a whole number".to_owned(),
+            _ => format!("a whole number from 0 to {largest}"),
+        };
+        let NodeValue::Number(number) = &entry.value.value else {
+            wrong_type(&entry.value, &format!("`{key}`"), &wanted, findings);
+            return None;
+        };
+        let value = number
+            .as_u64()
+            .and_then(|value| u32::try_from(value).ok())
+            .filter(|value| *value <= largest);
+        if value.is_none() {
+            findings.push(
+                Diagnostic::error(format!("`{key}` can't be {number}"))
+                    .at(entry.value.span, format!("expected {wanted}")),
+            );
+        }
+        value.map(|value| Spanned::new(value, entry.value.span))
+    }
+
+    /// One of a few words, if the key is there.
+    pub(super) fn choice<T: Copy>(
+        &self,
+        key: &str,
+        choices: &[(&str, T)],
+        findings: &mut Diagnostics,
+    ) -> Option<Spanned<T>> {
+        let text = self.text(key, findings)?;
+        let found = choices.iter().find(|(word, _)| *word == &**text);
+        if found.is_none() {
+            findings.push(no_such_choice(
+                key,
+                &text,
+                choices.iter().map(|(word, _)| *word),
+            ));
+        }
+        found.map(|(_, value)| Spanned::new(*value, text.span))
+    }
+
+    /// A map from names to what `read` makes of their entries, empty if the key isn't there.
+    pub(super) fn named<T>(
+        &self,
+        key: &str,
+        findings: &mut Diagnostics,
+        mut read: impl FnMut(&'n Entry, &mut Diagnostics) -> Option<T>,
+    ) -> Named<T> {
+        let Some(entry) = self.get(key) else {
+            return Named::new();
+        };
+        let NodeValue::Object(entries) = &entry.value.value else {
+            wrong_type(&entry.value, &format!("`{key}`"), "an object", findings);
+            return Named::new();
+        };
+        entries
+            .iter()
+            .filter_map(|entry| {
+                let value = read(entry, findings)?;
+                Some((Arc::clone(&entry.key), Spanned::new(value, entry.key_span)))
+            })
+            .collect()
+    }
+}
+
+/// The finding that a word isn't one of the choices.
+pub(super) fn no_such_choice<'c>(
+    key: &str,
+    text: &Spanned<Arc<str>>,
+    choices: impl Iterator<Item = &'c str> + Clone,
+) -> Diagnostic {
+    let list = choices
+        .clone()
+        .map(|choice| format!("`{choice}`"))
+        .collect::<Vec<_>>();
+    let diagnostic = Diagnostic::error(format!("`{key}` can't be `{}`", text.value))
+        .at(text.span, format!("expected {}", one_of(&list)));
+    let short_form = choices.clone().find(|choice| {
+        text.len() > 2 && (text.starts_with(choice) || choice.starts_with(&***text))
+    });
+    // Every choice is listed already; a hint must be more than the least bad of them.
+    let near = nearest(text, choices).filter(|choice| choice.get(..1) == text.get(..1));
+    match short_form.or(near) {
+        Some(choice) => diagnostic.hint(format!("did you mean `{choice}`?")),
+        None => diagnostic,
+    }
+}
+
+/// `a`, `a or b`, `a, b or c`.
+fn one_of(list: &[String]) -> String {
+    match list {
+        [] => String::new(),
+        [only] => only.clone(),
+        [most @ .., last] => format!("{} or {last}", most.join(", ")),
+    }
+}
+
+/// The finding that an object doesn't have such a key; `near` is the one probably meant.
+fn unknown_key(entry: &Entry, owner: &str, known: &[&str], near: Option<&str>) -> Diagnostic {
+    let diagnostic =
+        Diagnostic::error(format!("{} has no key `{}`", capitalised(owner), entry.key))
+            .at(entry.key_span, "unknown key");
+    match near {
+        Some(name) => diagnostic.hint(format!("did you mean `{name}`?")),
+        None => diagnostic.hint(format!(
+            "known here: {}",
+            known
+                .iter()
+                .map(|key| format!("`{key}`"))
+                .collect::<Vec<_>>()
+                .join(", ")
+        )),
+    }
+}
+
+/// What a list of texts is called.
+const A_LIST: &str = "a list of strings";
+
+/// Reports a value of the wrong type. `name` is what messages call it, `wanted` what it should be.
+pub(super) fn wrong_type(node: &Node, name: &str, wanted: &str, findings: &mut Diagnostics) {
+    let found = match &node.value {
+        NodeValue::Bool(value) => format!("`{value}`"),
+        _ => node.type_name().to_owned(),
+    };
+    let mut diagnostic = Diagnostic::error(format!("{} must be {wanted}", capitalised(name)))
+        .at(node.span, format!("expected {wanted}, found {found}"));
+    if wanted.ends_with("a string") {
+        match &node.value {
+            NodeValue::Number(number) => {
+                diagnostic = diagnostic.hint(format!("put it in quotes: `\"{number}\"`"));
+            }
+            NodeValue::Bool(value) => {
+                diagnostic = diagnostic.hint(format!("put it in quotes: `\"{value}\"`"));
+            }
+            _ => {}
+        }
+    } else if let NodeValue::String(text) = &node.value {
+        let bare = match wanted {
+            "`true` or `false`" => matches!(&**text, "true" | "false"),
+            _ => wanted.contains("number") && text.parse::<u32>().is_ok(),
+        };
+        if wanted == A_LIST {
+            diagnostic = diagnostic.hint(format!("put it in brackets: `[\"{text}\"]`"));
+        } else if bare {
+            diagnostic = diagnostic.hint(format!("write it without quotes: `{text}`"));
+        }
+    }
+    findings.push(diagnostic);
+}
+
+/// The text behind a key.
+pub(super) fn text(entry: &Entry, findings: &mut Diagnostics) -> Option<Spanned<Arc<str>>> {
+    item_text(&entry.value, &format!("`{}`", entry.key), findings)
+}
+
+/// The text behind a key, which mustn't be empty.
+pub(super) fn filled_text(entry: &Entry, findings: &mut Diagnostics) -> Option<Spanned<Arc<str>>> {
+    let text = text(entry, findings)?;
+    if text.is_empty() {
+        findings.push(
+            Diagnostic::error(format!("`{}` is empty", entry.key))
+                .at(text.span, "expected some text"),
+        );
+        return None;
+    }
+    Some(text)
+}
+
+/// A text that stands somewhere.
+pub(super) fn item_text(
+    node: &Node,
+    name: &str,
+    findings: &mut Diagnostics,
+) -> Option<Spanned<Arc<str>>> {
+    if let NodeValue::String(text) = &node.value {
+        return Some(Spanned::new(Arc::clone(text), node.span));
+    }
+    wrong_type(node, name, "a string", findings);
+    None
+}
+
+/// The items of a list, none of them empty.
+pub(super) fn texts(entry: &Entry, findings: &mut Diagnostics) -> Vec<Spanned<Arc<str>>> {
+    let NodeValue::Array(items) = &entry.value.value else {
+        wrong_type(&entry.value, &format!("`{}`", entry.key), A_LIST, findings);
+        return Vec::new();
+    };
+    items
+        .iter()
+        .filter_map(|item| {
+            let text = item_text(item, &format!("an item of `{}`", entry.key), findings)?;
+            if text.is_empty() {
+                findings.push(
+                    Diagnostic::error(format!("An item of `{}` is empty", entry.key))
+                        .at(text.span, "expected some text"),
+                );
+                return None;
+            }
+            Some(text)
+        })
+        .collect()
+}
+
+/// The duration behind a key.
+pub(super) fn duration(entry: &Entry, findings: &mut Diagnostics) -> Option<Duration> {
+    let key = &entry.key;
+    let Some(text) = entry.value.as_str() else {
+        findings.push(
+            Diagnostic::error(format!("`{key}` must be a duration"))
+                .at(
+                    entry.value.span,
+                    format!("expected a string, found {}", entry.value.type_name()),
+                )
+                .hint("durations are written such as `\"300ms\"`, `\"30s\"`, `\"1h30m\"`"),
+        );
+        return None;
+    };
+    match parse_duration(text) {
+        Ok(duration) => Some(duration),
+        Err(error) => {
+            findings.push(
+                Diagnostic::error(format!("`{key}` isn't a duration"))
+                    .at(entry.value.span, error.to_string()),
+            );
+            None
+        }
+    }
+}
+
+/// The text with its first letter in upper case, as a sentence starts.
+pub(super) fn capitalised(text: &str) -> String {
+    let mut characters = text.chars();
+    characters
+        .next()
+        .map(|first| first.to_uppercase().chain(characters).collect())
+        .unwrap_or_default()
+}

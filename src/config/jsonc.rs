@@ -1,0 +1,436 @@
+//! JSON with comments and trailing commas, and nothing looser, read into [`Node`]s.
+//!
+//! In: the text of one file. Out: its document, each value with its place, or what is wrong with
+//! it; and the way from a place in a decoded string back to the text. May not: know the schema.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use jsonc_parser::ast::{Object, ObjectProp, ObjectPropName, Value};
+use jsonc_parser::common::{Range, Ranged};
+use jsonc_parser::errors::{ParseError, ParseErrorKind};
+use jsonc_parser::{CollectOptions, ParseOptions, ParseStringErrorKind, parse_to_ast};
+use serde_json::Number;
+
+use super::node::{Entry, Node, NodeValue};
+use super::outline;
+use super::source::{SourceId, SourceMap, Span};
+use crate::diagnostic::{Diagnostic, Diagnostics};
+
+/// Comments and trailing commas; everything else that the parser would tolerate is refused.
+const STRICT: ParseOptions = ParseOptions {
+    allow_comments: true,
+    allow_trailing_commas: true,
+    allow_loose_object_property_names: false,
+    allow_missing_commas: false,
+    allow_single_quoted_strings: false,
+    allow_hexadecimal_numbers: false,
+    allow_unary_plus_numbers: false,
+    allow_bare_decimal_point_numbers: false,
+    allow_non_finite_numbers: false,
+    allow_extended_string_escapes: false,
+};
+
+/// Reads a document. `None` where the text can't be parsed; findings then say why. A key that
+/// stands twice in an object is an error, and its first value is kept.
+pub fn read(source: SourceId, text: &str, findings: &mut Diagnostics) -> Option<Node> {
+    let body = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let base = text.len() - body.len();
+    let flaw = outline::scan(source, body, base);
+    if let Some(flaw) = flaw.as_ref().filter(|flaw| flaw.too_deep) {
+        findings.push((*flaw.diagnostic).clone());
+        return None;
+    }
+    let parsed = parse_to_ast(body, &CollectOptions::default(), &STRICT);
+    // Both look at the same text; the earlier finding is the cause, the later one may follow from it.
+    if let Some(flaw) = flaw {
+        let earlier = match &parsed {
+            // What isn't closed, the parser reports at its start; the flaw knows better.
+            Err(error) if is_unclosed(error.kind()) => false,
+            Err(error) => base + error.range().start < flaw.offset,
+            Ok(_) => false,
+        };
+        if !earlier {
+            findings.push(*flaw.diagnostic);
+            return None;
+        }
+    }
+    let mut reader = Reader {
+        source,
+        body,
+        base,
+        findings,
+    };
+    match parsed {
+        Err(error) => {
+            let diagnostic = reader.explain(&error);
+            reader.findings.push(diagnostic);
+            None
+        }
+        Ok(result) => {
+            if let Some(value) = result.value {
+                Some(reader.node(value))
+            } else {
+                let end = text.len();
+                findings.push(
+                    Diagnostic::error("The file holds no configuration")
+                        .at(Span::new(source, end, end), "expected `{`")
+                        .hint("`nstance init` writes a commented one to start from"),
+                );
+                None
+            }
+        }
+    }
+}
+
+struct Reader<'a> {
+    source: SourceId,
+    body: &'a str,
+    base: usize,
+    findings: &'a mut Diagnostics,
+}
+
+impl Reader<'_> {
+    fn span(&self, range: Range) -> Span {
+        Span::new(self.source, self.base + range.start, self.base + range.end)
+    }
+
+    fn node(&mut self, value: Value<'_>) -> Node {
+        let span = self.span(value.range());
+        let value = match value {
+            Value::NullKeyword(_) => NodeValue::Null,
+            Value::BooleanLit(literal) => NodeValue::Bool(literal.value),
+            Value::StringLit(literal) => NodeValue::String(Arc::from(&*literal.value)),
+            Value::NumberLit(literal) => {
+                number(literal.value).map_or_else(|| self.too_large(span), NodeValue::Number)
+            }
+            Value::Array(array) => NodeValue::Array(
+                array
+                    .elements
+                    .into_iter()
+                    .map(|element| self.node(element))
+                    .collect(),
+            ),
+            Value::Object(object) => NodeValue::Object(self.entries(object)),
+        };
+        Node { span, value }
+    }
+
+    fn too_large(&mut self, span: Span) -> NodeValue {
+        self.findings.push(
+            Diagnostic::error("A number is too large")
+                .at(span, "no number of this size can be kept")
+                .hint("if it is text, put it in double quotes"),
+        );
+        NodeValue::Null
+    }
+
+    fn entries(&mut self, object: Object<'_>) -> Vec<Entry> {
+        let mut entries: Vec<Entry> = Vec::with_capacity(object.properties.len());
+        // Most objects are small: looking through a few keys is faster than hashing them.
+        let mut index: Option<HashMap<Arc<str>, Span>> =
+            (object.properties.len() > 16).then(HashMap::new);
+        for ObjectProp { name, value, .. } in object.properties {
+            let key_span = self.span(name.range());
+            let key: Arc<str> = match name {
+                ObjectPropName::String(literal) => Arc::from(&*literal.value),
+                ObjectPropName::Word(word) => Arc::from(word.value),
+            };
+            let value = self.node(value);
+            let first = match &mut index {
+                Some(index) => {
+                    let first = index.get(&key).copied();
+                    if first.is_none() {
+                        index.insert(Arc::clone(&key), key_span);
+                    }
+                    first
+                }
+                None => entries
+                    .iter()
+                    .find(|entry| entry.key == key)
+                    .map(|entry| entry.key_span),
+            };
+            match first {
+                None => entries.push(Entry {
+                    key,
+                    key_span,
+                    value,
+                }),
+                Some(first) => self.findings.push(
+                    Diagnostic::error(format!("The key `{key}` stands twice in one object"))
+                        .at(key_span, "here again")
+                        .related(first, "it stands here first")
+                        .hint("remove or rename one of the two"),
+                ),
+            }
+        }
+        entries
+    }
+
+    /// Puts the parser's words into ours.
+    fn explain(&self, error: &ParseError) -> Diagnostic {
+        use ParseErrorKind as Kind;
+        let range = error.range();
+        let span = self.span(range);
+        let here = self.body.get(range.start..).unwrap_or("");
+        let before = self.body.get(..range.start).unwrap_or("");
+        let at = |summary: &str, label: &str| Diagnostic::error(summary).at(span, label);
+        match error.kind() {
+            Kind::ExpectedComma => self.missing_comma(range, before, here),
+            Kind::SingleQuotedStringsNotAllowed => at(
+                "Strings stand in double quotes",
+                "this one starts with a single quote",
+            )
+            .hint("write `\"…\"` instead of `'…'`"),
+            Kind::ExpectedStringObjectProperty => at("A key isn't in quotes", "keys are strings")
+                .hint(format!("write `\"{}\"`", word(here))),
+            Kind::ExpectedColonAfterObjectKey => at(
+                "A `:` is missing after a key",
+                "expected `:` and a value before this",
+            ),
+            Kind::ExpectedObjectValue => at("A key has no value", "expected a value"),
+            Kind::UnexpectedWord | Kind::UnexpectedToken => self
+                .malformed_number(range.start, before, here)
+                .unwrap_or_else(|| self.unexpected(span, here)),
+            Kind::UnexpectedTokenInObject if here.starts_with(',') => too_many_commas(span),
+            Kind::UnexpectedComma if before.trim_end().ends_with(':') => {
+                at("A key has no value", "expected a value before this")
+            }
+            Kind::UnexpectedTokenInObject => {
+                at("A key was expected", "this can't stand in an object here")
+                    .hint("an object is `{\"key\": value, …}`")
+            }
+            Kind::UnexpectedComma => too_many_commas(span),
+            Kind::UnexpectedColon => at("A `:` can't stand here", "expected a value")
+                .hint("only objects, in `{}`, have keys"),
+            Kind::UnexpectedCloseBrace | Kind::UnexpectedCloseBracket => {
+                at("A value is missing", "expected a value before this")
+            }
+            Kind::MultipleRootJsonValues => at(
+                "Something follows the end of the configuration",
+                "the configuration ended before this",
+            )
+            .hint("a file holds one object; look for a `}` that closes too early above"),
+            Kind::HexadecimalNumbersNotAllowed => {
+                let end = range.start + word(here).len();
+                Diagnostic::error("Hexadecimal numbers aren't JSON")
+                    .at(self.span(Range { end, ..range }), "a hexadecimal number")
+                    .hint("write it in decimal, or as a string")
+            }
+            Kind::UnaryPlusNumbersNotAllowed => {
+                at("A number can't start with `+`", "remove the `+`")
+            }
+            Kind::BareDecimalPointNumbersNotAllowed => at(
+                "A number needs digits on both sides of its point",
+                "a digit is missing",
+            )
+            .hint("write `0.5` rather than `.5`, `5.0` or `5` rather than `5.`"),
+            Kind::NonFiniteNumbersNotAllowed => at(
+                "Infinity and NaN aren't JSON",
+                "not a number that JSON knows",
+            ),
+            Kind::ExpectedDigit
+            | Kind::ExpectedDigitFollowingNegativeSign
+            | Kind::ExpectedPlusMinusOrDigitInNumberLiteral => {
+                at("A number lacks digits", "expected a digit")
+            }
+            Kind::String(kind) => self.bad_string(span, kind),
+            Kind::UnterminatedArray => at("A `[` is never closed", "add the missing `]`"),
+            Kind::UnterminatedObject => at("A `{` is never closed", "add the missing `}`"),
+            Kind::UnterminatedCommentBlock => at("A comment isn't closed", "close it with `*/`"),
+            Kind::NestingDepthExceeded => at("The nesting is too deep", "too deep"),
+            Kind::CommentsNotAllowed | Kind::TrailingCommasNotAllowed => {
+                at(&error.kind().to_string(), "")
+            }
+        }
+    }
+
+    fn missing_comma(&self, range: Range, before: &str, here: &str) -> Diagnostic {
+        self.malformed_number(range.start, before, here)
+            .unwrap_or_else(|| {
+                Diagnostic::error("A comma is missing").at(self.span(range), "expected `,` here")
+            })
+    }
+
+    /// The finding that letters or digits follow a number, if they do.
+    fn malformed_number(&self, at: usize, before: &str, here: &str) -> Option<Diagnostic> {
+        let goes_on = here.starts_with(|next: char| next.is_ascii_alphanumeric() || next == '_');
+        if !goes_on || !before.ends_with(|last: char| last.is_ascii_digit()) {
+            return None;
+        }
+        let start = before
+            .rfind(|character: char| !matches!(character, '0'..='9' | '-' | '.'))
+            .map_or(0, |at| at + 1);
+        let whole = Range {
+            start,
+            end: at + word(here).len(),
+        };
+        Some(
+            Diagnostic::error("A number is malformed")
+                .at(self.span(whole), "not a number that JSON knows")
+                .hint(
+                    "numbers have no leading zeros, units or separators; \
+                     anything else stands in double quotes",
+                ),
+        )
+    }
+
+    fn unexpected(&self, span: Span, here: &str) -> Diagnostic {
+        let word = word(here);
+        if word.is_empty() {
+            let character = here.chars().next().unwrap_or(' ');
+            return Diagnostic::error(format!("A `{character}` can't stand here"))
+                .at(span, "expected a value")
+                .hint("text stands in double quotes");
+        }
+        let start = span.start as usize;
+        let diagnostic = Diagnostic::error(format!("The word `{word}` isn't a JSON value")).at(
+            Span::new(self.source, start, start + word.len()),
+            "expected a value",
+        );
+        match word.to_ascii_lowercase().as_str() {
+            "true" | "yes" | "on" => diagnostic.hint("write `true`"),
+            "false" | "no" | "off" => diagnostic.hint("write `false`"),
+            "none" | "nil" | "undefined" => diagnostic.hint("write `null`"),
+            _ => diagnostic.hint(format!("text stands in double quotes: `\"{word}\"`")),
+        }
+    }
+
+    fn bad_string(&self, span: Span, kind: &ParseStringErrorKind) -> Diagnostic {
+        // The parser's range runs from the escape to wherever it stopped reading.
+        let start = span.start as usize;
+        let escape = |length: usize| Span::new(self.source, start, start + length);
+        match kind {
+            ParseStringErrorKind::UnterminatedStringLiteral => {
+                Diagnostic::error("A string isn't closed").at(span, "no closing quote")
+            }
+            ParseStringErrorKind::ExpectedFourHexDigits
+            | ParseStringErrorKind::ExpectedTwoHexDigits => {
+                Diagnostic::error("An escape is cut short")
+                    .at(escape(2), "`\\u` needs four hexadecimal digits")
+            }
+            ParseStringErrorKind::InvalidUnicodeEscapeSequence(_) => {
+                Diagnostic::error("An escape is half a character")
+                    .at(escape(6), "half of a surrogate pair")
+                    .hint("write the character itself, or both halves")
+            }
+            ParseStringErrorKind::InvalidEscapeInSingleQuoteString
+            | ParseStringErrorKind::InvalidEscapeInDoubleQuoteString
+            | ParseStringErrorKind::InvalidEscape => {
+                let length = self.body[start - self.base..]
+                    .chars()
+                    .take(2)
+                    .map(char::len_utf8)
+                    .sum();
+                Diagnostic::error("A string holds an escape that JSON doesn't know")
+                    .at(escape(length), "unknown escape")
+                    .hint(
+                        "a backslash is written `\\\\`; known escapes: \
+                         `\\\"` `\\\\` `\\/` `\\b` `\\f` `\\n` `\\r` `\\t` `\\uXXXX`",
+                    )
+            }
+        }
+    }
+}
+
+fn is_unclosed(kind: &ParseErrorKind) -> bool {
+    matches!(
+        kind,
+        ParseErrorKind::UnterminatedArray
+            | ParseErrorKind::UnterminatedObject
+            | ParseErrorKind::UnterminatedCommentBlock
+            | ParseErrorKind::String(ParseStringErrorKind::UnterminatedStringLiteral)
+    )
+}
+
+fn too_many_commas(span: Span) -> Diagnostic {
+    Diagnostic::error("There is a comma too many")
+        .at(span, "nothing stands before it")
+        .hint("one trailing comma is fine, two aren't")
+}
+
+/// The letters, digits, `_` and `-` that a text starts with.
+fn word(text: &str) -> &str {
+    let end = text
+        .find(|character: char| !character.is_alphanumeric() && !matches!(character, '_' | '-'))
+        .unwrap_or(text.len());
+    &text[..end]
+}
+
+/// A number as the model keeps it: an integer if written without point and exponent and if it
+/// fits, else a double; `None` if even that is too small for it.
+fn number(literal: &str) -> Option<Number> {
+    if !literal.contains(['.', 'e', 'E']) {
+        if let Ok(whole) = literal.parse::<i64>() {
+            return Some(whole.into());
+        }
+        if let Ok(whole) = literal.parse::<u64>() {
+            return Some(whole.into());
+        }
+    }
+    literal.parse::<f64>().ok().and_then(Number::from_f64)
+}
+
+/// Where the byte `decoded_offset` of a decoded JSON string stands in its quoted literal: the
+/// offset, from the opening quote, of the character or escape that gave it. Offsets past the end
+/// give the closing quote's.
+pub fn offset_in_string(literal: &str, decoded_offset: usize) -> usize {
+    let mut decoded = 0;
+    let mut at = 1.min(literal.len());
+    let closing = literal.len().saturating_sub(1).max(at);
+    while at < closing {
+        let (read, written) = step(&literal[at..closing]);
+        if decoded + written > decoded_offset {
+            return at;
+        }
+        decoded += written;
+        at += read;
+    }
+    closing
+}
+
+/// How many bytes one character or escape takes in the literal, and in the decoded string.
+fn step(rest: &str) -> (usize, usize) {
+    let bytes = rest.as_bytes();
+    match (bytes[0], bytes.get(1)) {
+        (b'\\', Some(b'u')) => {
+            let unit = |from: usize| {
+                rest.get(from..from + 4)
+                    .and_then(|digits| u32::from_str_radix(digits, 16).ok())
+            };
+            match (unit(2), unit(8)) {
+                (Some(0xd800..=0xdbff), Some(0xdc00..=0xdfff)) => (12, 4),
+                (first, _) => {
+                    let written = first.and_then(char::from_u32).map_or(3, char::len_utf8);
+                    (6.min(rest.len()), written)
+                }
+            }
+        }
+        (b'\\', Some(_)) => (2, 1),
+        _ => {
+            let length = rest.chars().next().map_or(1, char::len_utf8);
+            (length, length)
+        }
+    }
+}
+
+/// The place of byte `decoded_offset` of the string that `span` covers, one character wide: through
+/// the escapes of a quoted literal, directly where the text stands for itself (`--var`).
+pub fn template_span(sources: &SourceMap, span: Span, decoded_offset: usize) -> Span {
+    let literal = sources.text(span);
+    let offset = if literal.len() >= 2 && literal.starts_with('"') && literal.ends_with('"') {
+        offset_in_string(literal, decoded_offset)
+    } else {
+        let mut offset = decoded_offset.min(literal.len());
+        while !literal.is_char_boundary(offset) {
+            offset -= 1;
+        }
+        offset
+    };
+    let width = literal
+        .get(offset..)
+        .filter(|rest| !rest.is_empty())
+        .map_or(0, |rest| step(rest).0);
+    let start = span.start as usize + offset;
+    Span::new(span.source, start, start + width)
+}

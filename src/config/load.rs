@@ -1,0 +1,218 @@
+//! From a path to a checked configuration.
+//!
+//! In: what the command line says: a path or none, and vars. Out: [`Loaded`], with every finding
+//! of one run. May not: print, or look anywhere but at the file it is told of.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::check::{Purpose, check};
+use super::decode::decode;
+use super::jsonc;
+use super::model::Config;
+use super::node::Node;
+use super::source::{SourceId, SourceMap};
+use crate::diagnostic::{Diagnostic, Diagnostics};
+
+/// Names of configurations, in the order they are looked for.
+const NAMES: &[&str] = &[
+    "nstance.jsonc",
+    "nstance.json",
+    "nstance.hcl",
+    "nstance.yaml",
+    "nstance.yml",
+    "config.jsonc",
+];
+
+/// Nobody writes a configuration of this size; a device or an image of a disk may have it.
+const LARGEST_FILE: u64 = 100 * 1024 * 1024;
+
+/// A configuration, and everything that is wrong with it.
+#[derive(Debug)]
+pub struct Loaded {
+    /// The texts that spans point into.
+    pub sources: SourceMap,
+    /// The configuration as far as it could be read. Where `findings` has errors, parts of it may
+    /// be missing or empty: it may be looked at for more errors, and nothing else.
+    pub config: Option<Config>,
+    /// What is wrong, in the order of the file.
+    pub findings: Diagnostics,
+    /// The folder that paths in the configuration start from.
+    pub directory: PathBuf,
+}
+
+/// Loads a configuration to be planned: `path` as given, or the only one in `working_dir`; `vars`
+/// are the `--var K=V` of the command line.
+pub fn load(path: Option<&Path>, working_dir: &Path, vars: &[(String, String)]) -> Loaded {
+    load_for(Purpose::Plan, path, working_dir, vars)
+}
+
+/// Loads a configuration for a purpose.
+pub fn load_for(
+    purpose: Purpose,
+    path: Option<&Path>,
+    working_dir: &Path,
+    vars: &[(String, String)],
+) -> Loaded {
+    let mut loaded = Loaded {
+        sources: SourceMap::default(),
+        config: None,
+        findings: Diagnostics::default(),
+        directory: working_dir.to_owned(),
+    };
+    match find(path, working_dir).and_then(|file| {
+        let text = read_text(&file, working_dir)?;
+        Ok((file, text))
+    }) {
+        Err(diagnostic) => loaded.findings.push(*diagnostic),
+        Ok((file, text)) => {
+            let absolute = working_dir.join(&file);
+            if let Some(directory) = absolute.parent() {
+                directory.clone_into(&mut loaded.directory);
+            }
+            loaded.read(purpose, &file, text, vars);
+        }
+    }
+    loaded
+}
+
+/// Loads a configuration from a text; `name` is what messages call it, its extension says the
+/// language.
+pub fn load_text(purpose: Purpose, name: &str, text: &str, vars: &[(String, String)]) -> Loaded {
+    let mut loaded = Loaded {
+        sources: SourceMap::default(),
+        config: None,
+        findings: Diagnostics::default(),
+        directory: PathBuf::new(),
+    };
+    loaded.read(purpose, Path::new(name), text.to_owned(), vars);
+    loaded
+}
+
+impl Loaded {
+    fn read(&mut self, purpose: Purpose, file: &Path, text: String, vars: &[(String, String)]) {
+        let reader = match reader_for(file) {
+            Ok(reader) => reader,
+            Err(diagnostic) => {
+                self.findings.push(*diagnostic);
+                return;
+            }
+        };
+        let source = self.sources.add(file.display().to_string(), text);
+        let text = std::sync::Arc::clone(&self.sources.get(source).text);
+        let Some(root) = reader(source, &text, &mut self.findings) else {
+            return;
+        };
+        if let Some(decoded) = decode(&root, vars, &mut self.sources, &mut self.findings) {
+            check(&decoded, purpose, &self.sources, &mut self.findings);
+            self.config = Some(decoded.config);
+        }
+        // Stages find things in their own order; people read from the top.
+        let mut findings: Vec<_> = std::mem::take(&mut self.findings).into_iter().collect();
+        findings.sort_by_key(|finding| finding.label.as_ref().map(|label| label.span));
+        self.findings.extend(findings);
+    }
+}
+
+/// Text to document, in one configuration language.
+type Reader = fn(SourceId, &str, &mut Diagnostics) -> Option<Node>;
+
+/// Chooses the language by the file's extension; the only place that does.
+fn reader_for(file: &Path) -> Result<Reader, Box<Diagnostic>> {
+    let extension = file
+        .extension()
+        .and_then(|extension| extension.to_str())
+        .map(str::to_ascii_lowercase);
+    match extension.as_deref() {
+        Some(language @ ("hcl" | "yaml" | "yml")) => Err(Box::new(
+            Diagnostic::error(format!(
+                "This version reads JSONC only, not {}: {}",
+                if language == "hcl" { "HCL" } else { "YAML" },
+                file.display()
+            ))
+            .hint("write the configuration as `nstance.jsonc`"),
+        )),
+        // Whatever else it is called: the text will tell.
+        _ => Ok(jsonc::read),
+    }
+}
+
+/// The file that is meant, as messages call it.
+fn find(path: Option<&Path>, working_dir: &Path) -> Result<PathBuf, Box<Diagnostic>> {
+    let Some(path) = path else {
+        return find_in(None, working_dir);
+    };
+    if working_dir.join(path).is_dir() {
+        return find_in(Some(path), working_dir);
+    }
+    Ok(path.to_owned())
+}
+
+fn find_in(folder: Option<&Path>, working_dir: &Path) -> Result<PathBuf, Box<Diagnostic>> {
+    let in_folder = |name: &&str| folder.map_or_else(|| name.into(), |folder| folder.join(name));
+    let found: Vec<PathBuf> = NAMES
+        .iter()
+        .map(in_folder)
+        .filter(|file| working_dir.join(file).is_file())
+        .collect();
+    let shown = folder.unwrap_or(working_dir).display();
+    match &found[..] {
+        [only] => Ok(only.clone()),
+        [] => Err(Box::new(
+            Diagnostic::error(format!("There is no configuration in {shown}"))
+                .detail(format!("Looked for {}", NAMES.join(", ")))
+                .hint("`nstance init` writes one to start from; `--config PATH` names another"),
+        )),
+        several => Err(Box::new(
+            Diagnostic::error(format!(
+                "There are several configurations in {shown}: {}",
+                several
+                    .iter()
+                    .filter_map(|file| file.file_name())
+                    .map(|name| name.to_string_lossy())
+                    .collect::<Vec<_>>()
+                    .join(", ")
+            ))
+            .hint("`--config PATH` says which one"),
+        )),
+    }
+}
+
+fn read_text(file: &Path, working_dir: &Path) -> Result<String, Box<Diagnostic>> {
+    let shown = file.display();
+    let absolute = working_dir.join(file);
+    let failed = |error: std::io::Error| {
+        let diagnostic = Diagnostic::error(format!("Can't read the configuration {shown}"));
+        Box::new(match error.kind() {
+            std::io::ErrorKind::NotFound => diagnostic
+                .detail("There is no such file")
+                .hint("`nstance init` writes one to start from"),
+            _ => diagnostic.detail(error.to_string()),
+        })
+    };
+    let size = fs::metadata(&absolute).map_err(failed)?.len();
+    if size > LARGEST_FILE {
+        return Err(Box::new(
+            Diagnostic::error(format!("The configuration is too large: {shown}")).detail(format!(
+                "It has {size} bytes; {LARGEST_FILE} are the most that is read"
+            )),
+        ));
+    }
+    let bytes = fs::read(&absolute).map_err(failed)?;
+    String::from_utf8(bytes).map_err(|error| {
+        let offset = error.utf8_error().valid_up_to();
+        let bytes = error.as_bytes();
+        let line = String::from_utf8_lossy(&bytes[..offset])
+            .matches('\n')
+            .count()
+            + 1;
+        Box::new(
+            Diagnostic::error(format!("The configuration isn't UTF-8: {shown}"))
+                .detail(format!(
+                    "Byte {offset}, on line {line}, is {:#04x}, which can't stand there",
+                    bytes[offset]
+                ))
+                .hint("save it as UTF-8"),
+        )
+    })
+}

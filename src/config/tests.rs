@@ -1,0 +1,284 @@
+//! Whole configurations: good ones read as meant, bad ones explained as the snapshots show.
+
+use std::fs;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+
+use std::time::Duration;
+
+use super::check::Purpose;
+use super::load::{load, load_text};
+use super::model::{
+    Compress, Config, Deliver, DestroyBudget, Encoding, ImageOrder, ImageSort, OnNewer,
+};
+use crate::address::GroupName;
+use crate::report::diagnostic::render;
+
+fn bad_cases() -> Vec<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/bad");
+    let mut cases: Vec<PathBuf> = fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .collect();
+    cases.sort();
+    cases
+}
+
+#[test]
+fn every_bad_configuration_is_explained() {
+    let cases = bad_cases();
+    assert!(cases.len() >= 45, "only {} cases", cases.len());
+    let mut settings = insta::Settings::clone_current();
+    settings.set_snapshot_path(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/snapshots"));
+    settings.set_prepend_module_to_snapshot(false);
+    settings.set_omit_expression(true);
+    let failed: Vec<String> = cases
+        .iter()
+        .filter_map(|case| {
+            let name = case.file_stem().unwrap().to_str().unwrap().to_owned();
+            let loaded = load(
+                Some(Path::new(case.file_name().unwrap())),
+                case.parent().unwrap(),
+                &[],
+            );
+            assert!(!loaded.findings.is_empty(), "{name} has no findings");
+            let text = render(&loaded.findings, &loaded.sources, false);
+            let result = catch_unwind(AssertUnwindSafe(|| {
+                settings.bind(|| insta::assert_snapshot!(format!("bad__{name}"), text));
+            }));
+            result.is_err().then_some(name)
+        })
+        .collect();
+    assert!(failed.is_empty(), "snapshots differ: {failed:?}");
+}
+
+/// Loads a text that must be free of findings.
+fn good(text: &str) -> Config {
+    let loaded = load_text(Purpose::Plan, "good.jsonc", text, &[]);
+    assert_eq!(render(&loaded.findings, &loaded.sources, false), "");
+    loaded.config.unwrap()
+}
+
+const HEAD: &str = r#"
+    "cluster": {"id": "prod", "storage": {"any": 1}, "secrets": [], "leader_election": null},
+    "shard": {"id": "a", "infra": {"provider": "aws", "region": "r", "zone": "za"}},"#;
+
+#[test]
+fn defaults_are_those_of_the_specification() {
+    let config = good(&format!("{{{HEAD}}}"));
+    assert_eq!(&*config.cluster.slug, "prod");
+    assert_eq!(&*config.cluster.fqdn, "");
+    assert_eq!(config.shard.request_timeout, Duration::from_secs(30));
+    assert_eq!(config.shard.create_rate_limit, Duration::ZERO);
+    assert_eq!(config.shard.default_drain_timeout, Duration::from_mins(5));
+    assert_eq!(config.shard.image_refresh_interval, Duration::from_hours(6));
+    assert_eq!(
+        config.destroy_budget,
+        DestroyBudget {
+            count: 10,
+            percent: 10
+        }
+    );
+    assert!(!config.strict);
+}
+
+#[test]
+fn every_field_is_read() {
+    let config = good(
+        r##"{
+  // A comment, and everything that a configuration can say.
+  "$schema": "https://example.com/schema.json",
+  "cluster": {"id": "prod", "slug": "p", "fqdn": "prod.example.com"},
+  "shard": {
+    "id": "us-west-2a",
+    "infra": {
+      "provider": "aws", "region": "us-west-2", "zone": "us-west-2a",
+      "options": {"profile": "me", "endpoint_url": "http://127.0.0.1:1"},
+    },
+    "subnet_pools": {"workers": ["subnet-1", "subnet-2"]},
+    "dynamic_subnet_pools": ["workers"],
+    "advertise": {"registration_addr": "10.0.0.1:8992", "agent_addr": "10.0.0.1:8994"},
+    "bind": {"any": "thing"}, "leader_network": {}, "leader_election": {},
+    "health_check_interval": "1s", "shutdown_timeout": 3, "garbage_collection": {},
+    "error_exit_jitter": "x",
+    "request_timeout": "10s", "create_rate_limit": "100ms",
+    "default_drain_timeout": "1m", "image_refresh_interval": "1h",
+    "expiry": {"eligible_age": "24h", "forced_age": "48h", "ondemand_age": "12h"},
+  },
+  "load_balancers": {"public": {"provider": "aws", "target_group_arns": ["arn:aws:x"]}},
+  "images": {
+    "debian_13_arm64": {
+      "provider": "aws", "filters": [{"name": "name", "values": ["debian-*"]}],
+      "owners": ["136693071363"], "sort": "name", "order": "asc", "fallback": "ami-1",
+      "on_newer": "new_only",
+    },
+    "debian-13": {"provider": "aws", "filters": [{"name": "name", "values": ["debian-*"]}]},
+  },
+  "certificates": {"kubelet": {"any": "thing"}},
+  "vars": {"A": 1},
+  "defaults": {"args": {"EbsOptimized": true}, "vars": {"B": {"c": [1.5]}}, "userdata": "#!/bin/sh"},
+  "templates": {
+    "knd": {
+      "kind": "knd", "arch": "arm64", "instance_type": "t4g.medium", "subnet_pool": "workers",
+      "size": 2, "args": {"ImageId": "{{ .Image.debian_13_arm64 }}"}, "vars": {},
+      "userdata": {"source": "url", "encoding": "gzip", "content": "file:user-data.gz", "compress": "never"},
+      "files": {
+        "a.env": {"kind": "env", "template": {"A": "{{ .Var.A }}"}},
+        "b.json": {"kind": "json", "template": {"n": 1}, "deliver": "userdata"},
+        "c": {"kind": "string", "template": "", "deliver": "userdata", "path": "/c", "permissions": "0600", "owner": "root:root"},
+        "d": {"kind": "secret", "source": "s"},
+        "e": {"kind": "storage", "source": "{{ .Vars.A }}"},
+        "f": {"kind": "certificate", "template": "kubelet", "key": "k"},
+      },
+      "lifecycle": {"prevent_destroy": true, "ignore_changes": ["size", "args.ImageId"], "replace_on": ["vars.A"]},
+      "labels": {"tier": "web"}, "protect": true,
+      "update": {"order": "create_before_delete", "max_surge": 1, "max_unavailable": 0, "on_failure": "stop"},
+    },
+  },
+  "groups": {
+    "default": {
+      "web": {
+        "template": "knd", "size": 3, "instance_type": "t4g.large", "drain_timeout": "30s",
+        "load_balancers": ["public"], "zones": ["us-west-2a", "us-west-2b"], "moved_from": "default/old",
+        "overrides": {"2": {"instance_type": "t4g.xlarge", "args": {"EbsOptimized": false}, "vars": {"A": 2}}},
+      },
+    },
+  },
+  "destroy_budget": {"count": 3, "percent": 5},
+  "strict": true,
+}"##,
+    );
+    let web = config.group(&GroupName::new("default", "web")).unwrap();
+    assert_eq!(web.overrides.keys().copied().collect::<Vec<_>>(), [2]);
+    assert_eq!(web.zones.len(), 2);
+    assert_eq!(web.drain_timeout, Some(Duration::from_secs(30)));
+    assert_eq!(
+        web.moved_from.as_ref().unwrap().value.as_str(),
+        "default/old"
+    );
+    assert_eq!(web.common.size.unwrap().value, 3);
+    let template = &config.templates["knd"].value.common;
+    assert_eq!(template.files.len(), 6);
+    assert_eq!(
+        template.files["b.json"].value.deliver,
+        Deliver::Userdata {
+            path: "/opt/nstance-agent/b.json".into(),
+            permissions: None,
+            owner: None
+        }
+    );
+    let userdata = template.userdata.as_ref().unwrap();
+    assert_eq!(userdata.encoding, Some(Encoding::Gzip));
+    assert_eq!(userdata.compress, Compress::Never);
+    let image = &config.images["debian_13_arm64"].value;
+    assert_eq!(
+        (image.sort, image.order),
+        (ImageSort::Name, ImageOrder::Ascending)
+    );
+    assert_eq!(image.on_newer, OnNewer::NewOnly);
+    assert_eq!(
+        config.shard.expiry.forced_age,
+        Some(Duration::from_hours(48))
+    );
+    assert_eq!(
+        config.destroy_budget,
+        DestroyBudget {
+            count: 3,
+            percent: 5
+        }
+    );
+    assert!(config.strict);
+}
+
+#[test]
+fn the_documented_examples_plan_unmodified() {
+    // GCP's example sets a label that is nstance's own: worth a word, no error.
+    let gcp = r#"{
+  "cluster": {"id": "c"},
+  "shard": {"id": "s", "infra": {"provider": "gcp", "region": "us-central1", "zone": "us-central1-a"}},
+  "defaults": {"args": {
+    "SourceImage": "projects/debian-cloud/global/images/family/debian-13",
+    "ServiceAccount": "nstance-agent@my-project.iam.gserviceaccount.com"
+  }},
+  "templates": {"default": {"kind": "def", "arch": "amd64", "instance_type": "e2-small"}},
+  "groups": {"default": {"workers": {
+    "template": "default", "size": 3,
+    "args": {"NetworkTags": ["nstance-agent-us-central1-a"], "Labels": {"nstance-group": "workers"}}
+  }}}
+}"#;
+    let loaded = load_text(Purpose::Plan, "gcp.jsonc", gcp, &[]);
+    assert!(!loaded.findings.has_errors());
+    assert_eq!(loaded.findings.len(), 1);
+
+    // The example of vars has groups without a tenant, and says nothing of their instances.
+    let vars = r#"{
+  "cluster": {"id": "c"},
+  "shard": {"id": "s", "infra": {"provider": "aws", "region": "r", "zone": "z"}},
+  "vars": {"EXAMPLE": "one",},
+  "templates": {"default": {"vars": {"EXAMPLE": "two",},},},
+  "groups": {
+    "blue": {},
+    "green": {"template": "default",},
+    "red": {"template": "default", "vars": {"EXAMPLE": "three",},},
+    "black": {"vars": {"EXAMPLE": "four",},},
+  },
+}"#;
+    let loaded = load_text(Purpose::Render, "vars.jsonc", vars, &[]);
+    assert!(loaded.findings.is_empty());
+    let names: Vec<_> = loaded
+        .config
+        .unwrap()
+        .groups
+        .iter()
+        .map(|group| group.name.to_string())
+        .collect();
+    assert_eq!(
+        names,
+        [
+            "default/blue",
+            "default/green",
+            "default/red",
+            "default/black"
+        ]
+    );
+    let loaded = load_text(Purpose::Plan, "vars.jsonc", vars, &[]);
+    assert_eq!(loaded.findings.len(), 4);
+}
+
+#[test]
+fn vars_of_the_command_line_replace_and_join() {
+    let text = format!("{{{HEAD} \"vars\": {{\"A\": 1, \"B\": 2}}}}");
+    let vars = [("B", "two"), ("C", "{{ 3 }}")].map(|(k, v)| (k.to_owned(), v.to_owned()));
+    let loaded = load_text(Purpose::Plan, "v.jsonc", &text, &vars);
+    let node = loaded.config.unwrap().vars.unwrap();
+    assert_eq!(
+        node.to_json(),
+        serde_json::json!({"A": 1, "B": "two", "C": "{{ 3 }}"})
+    );
+    let place = node.get("C").unwrap().span;
+    assert_eq!(loaded.sources.place(place), "--var C:1:1");
+    assert_eq!(loaded.sources.text(place), "{{ 3 }}");
+
+    let without = load_text(Purpose::Plan, "v.jsonc", &format!("{{{HEAD}}}"), &vars);
+    assert!(without.config.unwrap().vars.unwrap().get("C").is_some());
+
+    let hidden = format!("{{{HEAD} \"defaults\": {{\"vars\": {{\"B\": 2}}}}}}");
+    let hidden = load_text(Purpose::Plan, "v.jsonc", &hidden, &vars);
+    assert!(render(&hidden.findings, &hidden.sources, false).contains("`--var B` has no effect"));
+}
+
+#[test]
+fn a_byte_order_mark_shifts_nothing() {
+    let text = format!("\u{feff}{{{HEAD} \"stric\": 1}}");
+    let loaded = load_text(Purpose::Plan, "bom.jsonc", &text, &[]);
+    let span = loaded
+        .findings
+        .iter()
+        .next()
+        .unwrap()
+        .label
+        .as_ref()
+        .unwrap()
+        .span;
+    assert_eq!(loaded.sources.text(span), "\"stric\"");
+}
