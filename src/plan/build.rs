@@ -239,9 +239,7 @@ pub fn build(inputs: &Inputs<'_>, placer: &mut Placer<'_>) -> (Plan, Diagnostics
         planner.plan(&own, placer, &mut gathered, &mut findings);
     }
     plan_leftovers(inputs, &mut occupants, &mut gathered, &mut findings);
-    for finding in target_warnings(inputs.options) {
-        findings.push(finding);
-    }
+    findings.extend(target_warning(inputs.options));
     (assemble(inputs, lineage, gathered), findings)
 }
 
@@ -316,7 +314,7 @@ fn plan_leftovers(
     }
 }
 
-fn target_warnings(options: &Options) -> Option<Diagnostic> {
+fn target_warning(options: &Options) -> Option<Diagnostic> {
     (!options.targets.is_empty() || !options.excludes.is_empty()).then(|| {
         Diagnostic::warning("only a part of the configuration is planned")
             .detail("`--target` and `--exclude` leave out the rest, drifted or not")
