@@ -11,5 +11,6 @@ pub mod plan;
 pub mod provider;
 pub mod refresh;
 pub mod render;
+pub mod report;
 pub mod resolve;
 pub mod spec;

@@ -3,6 +3,9 @@
 //! In: the text of one file. Out: its document, each value with its place, or what is wrong with
 //! it; and the way from a place in a decoded string back to the text. May not: know the schema.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::HashMap;
 use std::sync::Arc;
 

@@ -216,3 +216,88 @@ fn read_text(file: &Path, working_dir: &Path) -> Result<String, Box<Diagnostic>>
         )
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::diagnostic::render;
+
+    const GOOD: &str = r#"{"cluster": {"id": "c"},
+        "shard": {"id": "s", "infra": {"provider": "sim", "region": "r", "zone": "z"}}}"#;
+
+    fn shown(loaded: &Loaded, folder: &Path) -> String {
+        render(&loaded.findings, &loaded.sources, false)
+            .replace(&folder.display().to_string(), "FOLDER")
+    }
+
+    #[test]
+    fn the_only_configuration_of_a_folder_is_found() {
+        let folder = tempfile::tempdir().unwrap();
+        let inner = folder.path().join("inner");
+        fs::create_dir(&inner).unwrap();
+        fs::write(inner.join("config.jsonc"), GOOD).unwrap();
+        for (path, working_dir, name) in [
+            (None, &*inner, "config.jsonc"),
+            (Some("config.jsonc"), &inner, "config.jsonc"),
+            (Some("inner"), folder.path(), "inner/config.jsonc"),
+            (
+                Some("inner/config.jsonc"),
+                folder.path(),
+                "inner/config.jsonc",
+            ),
+        ] {
+            let loaded = load(path.map(Path::new), working_dir, &[]);
+            assert_eq!(shown(&loaded, folder.path()), "", "{path:?}");
+            assert!(loaded.config.is_some());
+            assert_eq!(loaded.directory, inner);
+            assert_eq!(loaded.sources.get(SourceId(0)).name, name);
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_loaded_is_explained() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |path: Option<&str>| {
+            let loaded = load(path.map(Path::new), folder.path(), &[]);
+            assert!(loaded.config.is_none());
+            shown(&loaded, folder.path())
+        };
+        insta::assert_snapshot!(at(None), @"
+        error: There is no configuration in FOLDER
+        Looked for nstance.jsonc, nstance.json, nstance.hcl, nstance.yaml, nstance.yml, config.jsonc
+        hint: `nstance init` writes one to start from; `--config PATH` names another
+        ");
+        insta::assert_snapshot!(at(Some("missing.jsonc")), @"
+        error: Can't read the configuration missing.jsonc
+        There is no such file
+        hint: `nstance init` writes one to start from
+        ");
+        fs::write(folder.path().join("nstance.hcl"), "x = 1").unwrap();
+        insta::assert_snapshot!(at(None), @"
+        error: This version reads JSONC only, not HCL: nstance.hcl
+        hint: write the configuration as `nstance.jsonc`
+        ");
+        fs::write(
+            folder.path().join("nstance.jsonc"),
+            b"{\n  \"a\": \"\xff\"}",
+        )
+        .unwrap();
+        insta::assert_snapshot!(at(None), @"
+        error: There are several configurations in FOLDER: nstance.jsonc, nstance.hcl
+        hint: `--config PATH` says which one
+        ");
+        insta::assert_snapshot!(at(Some("nstance.jsonc")), @"
+        error: The configuration isn't UTF-8: nstance.jsonc
+        Byte 10, on line 2, is 0xff, which can't stand there
+        hint: save it as UTF-8
+        ");
+        fs::File::create(folder.path().join("huge.jsonc"))
+            .unwrap()
+            .set_len(LARGEST_FILE + 1)
+            .unwrap();
+        insta::assert_snapshot!(at(Some("huge.jsonc")), @"
+        error: The configuration is too large: huge.jsonc
+        It has 104857601 bytes; 104857600 are the most that is read
+        ");
+    }
+}

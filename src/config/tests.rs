@@ -14,6 +14,9 @@ use super::model::{
 use crate::address::GroupName;
 use crate::report::diagnostic::render;
 
+/// A configuration that has every field.
+const EVERYTHING: &str = include_str!("../../tests/good/everything.jsonc");
+
 fn bad_cases() -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/bad");
     let mut cases: Vec<PathBuf> = fs::read_dir(folder)
@@ -84,70 +87,7 @@ fn defaults_are_those_of_the_specification() {
 
 #[test]
 fn every_field_is_read() {
-    let config = good(
-        r##"{
-  // A comment, and everything that a configuration can say.
-  "$schema": "https://example.com/schema.json",
-  "cluster": {"id": "prod", "slug": "p", "fqdn": "prod.example.com"},
-  "shard": {
-    "id": "us-west-2a",
-    "infra": {
-      "provider": "aws", "region": "us-west-2", "zone": "us-west-2a",
-      "options": {"profile": "me", "endpoint_url": "http://127.0.0.1:1"},
-    },
-    "subnet_pools": {"workers": ["subnet-1", "subnet-2"]},
-    "dynamic_subnet_pools": ["workers"],
-    "advertise": {"registration_addr": "10.0.0.1:8992", "agent_addr": "10.0.0.1:8994"},
-    "bind": {"any": "thing"}, "leader_network": {}, "leader_election": {},
-    "health_check_interval": "1s", "shutdown_timeout": 3, "garbage_collection": {},
-    "error_exit_jitter": "x",
-    "request_timeout": "10s", "create_rate_limit": "100ms",
-    "default_drain_timeout": "1m", "image_refresh_interval": "1h",
-    "expiry": {"eligible_age": "24h", "forced_age": "48h", "ondemand_age": "12h"},
-  },
-  "load_balancers": {"public": {"provider": "aws", "target_group_arns": ["arn:aws:x"]}},
-  "images": {
-    "debian_13_arm64": {
-      "provider": "aws", "filters": [{"name": "name", "values": ["debian-*"]}],
-      "owners": ["136693071363"], "sort": "name", "order": "asc", "fallback": "ami-1",
-      "on_newer": "new_only",
-    },
-    "debian-13": {"provider": "aws", "filters": [{"name": "name", "values": ["debian-*"]}]},
-  },
-  "certificates": {"kubelet": {"any": "thing"}},
-  "vars": {"A": 1},
-  "defaults": {"args": {"EbsOptimized": true}, "vars": {"B": {"c": [1.5]}}, "userdata": "#!/bin/sh"},
-  "templates": {
-    "knd": {
-      "kind": "knd", "arch": "arm64", "instance_type": "t4g.medium", "subnet_pool": "workers",
-      "size": 2, "args": {"ImageId": "{{ .Image.debian_13_arm64 }}"}, "vars": {},
-      "userdata": {"source": "url", "encoding": "gzip", "content": "file:user-data.gz", "compress": "never"},
-      "files": {
-        "a.env": {"kind": "env", "template": {"A": "{{ .Var.A }}"}},
-        "b.json": {"kind": "json", "template": {"n": 1}, "deliver": "userdata"},
-        "c": {"kind": "string", "template": "", "deliver": "userdata", "path": "/c", "permissions": "0600", "owner": "root:root"},
-        "d": {"kind": "secret", "source": "s"},
-        "e": {"kind": "storage", "source": "{{ .Vars.A }}"},
-        "f": {"kind": "certificate", "template": "kubelet", "key": "k"},
-      },
-      "lifecycle": {"prevent_destroy": true, "ignore_changes": ["size", "args.ImageId"], "replace_on": ["vars.A"]},
-      "labels": {"tier": "web"}, "protect": true,
-      "update": {"order": "create_before_delete", "max_surge": 1, "max_unavailable": 0, "on_failure": "stop"},
-    },
-  },
-  "groups": {
-    "default": {
-      "web": {
-        "template": "knd", "size": 3, "instance_type": "t4g.large", "drain_timeout": "30s",
-        "load_balancers": ["public"], "zones": ["us-west-2a", "us-west-2b"], "moved_from": "default/old",
-        "overrides": {"2": {"instance_type": "t4g.xlarge", "args": {"EbsOptimized": false}, "vars": {"A": 2}}},
-      },
-    },
-  },
-  "destroy_budget": {"count": 3, "percent": 5},
-  "strict": true,
-}"##,
-    );
+    let config = good(EVERYTHING);
     let web = config.group(&GroupName::new("default", "web")).unwrap();
     assert_eq!(web.overrides.keys().copied().collect::<Vec<_>>(), [2]);
     assert_eq!(web.zones.len(), 2);
@@ -281,4 +221,35 @@ fn a_byte_order_mark_shifts_nothing() {
         .unwrap()
         .span;
     assert_eq!(loaded.sources.text(span), "\"stric\"");
+}
+
+/// What is left when writing stops in the middle, or one character goes astray, is explained too.
+#[test]
+fn no_broken_text_makes_it_panic() {
+    let explain = |text: &str| {
+        let loaded = load_text(Purpose::Plan, "broken.jsonc", text, &[]);
+        let rendered = render(&loaded.findings, &loaded.sources, false);
+        assert_eq!(rendered.is_empty(), loaded.findings.is_empty(), "{text}");
+        crate::report::diagnostic::to_json(&loaded.findings, &loaded.sources);
+        loaded.findings.has_errors()
+    };
+    let end = EVERYTHING.trim_end().len();
+    for cut in (0..end).step_by(7) {
+        assert!(explain(&EVERYTHING[..cut]), "cut at {cut}");
+    }
+    for (index, at) in (0..end).step_by(11).enumerate() {
+        let stray = [
+            "\"", "{", "]", ",", "\\", "é", "\u{a0}", "\n", "0", "'", "/*",
+        ][index % 11];
+        explain(&format!(
+            "{}{stray}{}",
+            &EVERYTHING[..at],
+            &EVERYTHING[at..]
+        ));
+        explain(&format!(
+            "{}{stray}{}",
+            &EVERYTHING[..at],
+            &EVERYTHING[at + 1..]
+        ));
+    }
 }

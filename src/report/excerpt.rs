@@ -269,3 +269,101 @@ impl<'a> Files<'a> for Excerpts {
         Ok(start(line)..start(line + 1))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::config::source::{SourceMap, Span};
+    use crate::diagnostic::{Diagnostic, Diagnostics};
+    use crate::report::diagnostic::render;
+
+    fn shown(text: &str, label: (usize, usize), related: &[(usize, usize)]) -> String {
+        let mut sources = SourceMap::default();
+        let id = sources.add("c.jsonc", text);
+        let mut diagnostic = Diagnostic::error("Wrong").at(Span::new(id, label.0, label.1), "here");
+        for (start, end) in related {
+            diagnostic = diagnostic.related(Span::new(id, *start, *end), "and here");
+        }
+        render(&Diagnostics::from(diagnostic), &sources, false)
+    }
+
+    #[test]
+    fn a_long_line_is_cut_around_each_label() {
+        let text = format!(
+            "{}A{}B{}",
+            "x".repeat(1000),
+            "y".repeat(1000),
+            "é".repeat(1000)
+        );
+        insta::assert_snapshot!(shown(&text, (2001, 2002), &[(1000, 1001)]), @"
+        error: Wrong
+          ┌─ c.jsonc:1:2002
+        1 │ …xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxAyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyy…yyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyBééééééééééééééééééééééééééééééééééééééééééééééééééééééééééé…
+          │                                          -                                                                                                    ^ here
+          │                                          │
+          │                                          and here
+        ");
+        // A label that is long itself, up to the end of the line.
+        insta::assert_snapshot!(shown(&text, (500, text.len()), &[]), @"
+        error: Wrong
+          ┌─ c.jsonc:1:501
+        1 │ …xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx…
+          │                                          ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^ here
+        ");
+    }
+
+    #[test]
+    fn of_a_place_over_several_lines_the_first_is_shown() {
+        insta::assert_snapshot!(shown("{\r\n  \"a\": [\r\n    1\r\n  ]\r\n}\r\n", (10, 23), &[]), @r#"
+        error: Wrong
+          ┌─ c.jsonc:2:8
+        2 │   "a": [
+          │        ^ here
+        "#);
+    }
+
+    #[test]
+    fn places_far_apart_have_a_break_between_them() {
+        insta::assert_snapshot!(shown("a\nb\nc\nd\n", (6, 7), &[(0, 1)]), @"
+        error: Wrong
+          ┌─ c.jsonc:4:1
+        1 │ a
+          │ - and here
+          ·
+        4 │ d
+          │ ^ here
+        ");
+        insta::assert_snapshot!(shown("a\nb\nc\n", (4, 5), &[(0, 1)]), @"
+        error: Wrong
+          ┌─ c.jsonc:3:1
+        1 │ a
+          │ - and here
+          ·
+        3 │ c
+          │ ^ here
+        ");
+    }
+
+    #[test]
+    fn ends_of_files_and_strange_characters_do_no_harm() {
+        insta::assert_snapshot!(shown("", (0, 0), &[]), @"
+        error: Wrong
+          ┌─ c.jsonc:1:1
+        1 │
+          │ ^ here
+        ");
+        insta::assert_snapshot!(shown("a\n", (2, 2), &[]), @"
+        error: Wrong
+          ┌─ c.jsonc:2:1
+        2 │
+          │ ^ here
+        ");
+        insta::assert_snapshot!(shown("\tx\u{1b}[31my", (1, 2), &[]), @"
+        error: Wrong
+          ┌─ c.jsonc:1:2
+        1 │     x�[31my
+          │     ^ here
+        ");
+        // Past the end, and inside a character.
+        assert!(shown("é", (7, 9), &[(1, 1)]).contains("c.jsonc:1:2"));
+    }
+}

@@ -164,7 +164,7 @@ impl<'n> Object<'n> {
     ) -> Option<Spanned<u32>> {
         let entry = self.get(key)?;
         let wanted = match largest {
-            u32::MAX => "a whole number".to_owned(),
+            u32::MAX => "a whole number from 0".to_owned(),
             _ => format!("a whole number from 0 to {largest}"),
         };
         let NodeValue::Number(number) = &entry.value.value else {

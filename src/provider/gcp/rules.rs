@@ -149,16 +149,7 @@ fn entries(node: &Node) -> &[Entry] {
 }
 
 /// Members that Compute Engine changes on a running instance.
-const IN_PLACE: &[&str] = &[
-    "Labels",
-    "labels",
-    "NetworkTags",
-    "tags",
-    "metadata",
-    "deletionProtection",
-    "OnHostMaintenance",
-    "AutomaticRestart",
-];
+const IN_PLACE: &[&str] = &["Labels", "labels", "NetworkTags", "tags", "metadata"];
 
 /// Members that it changes on a stopped one.
 const RESTART: &[&str] = &[

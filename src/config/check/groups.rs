@@ -1,0 +1,251 @@
+//! Templates and groups: what they name exists, and what they say is enough.
+//!
+//! In: one template or group of a decoded configuration. Out: findings. May not: look at args;
+//! the provider's rules do.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use crate::config::model::{Common, FileContent, Group, LoadBalancer, ProviderKind, Template};
+use crate::config::source::{Span, Spanned};
+use crate::diagnostic::{Diagnostic, Diagnostics, nearest};
+
+use super::{Checker, Purpose, names, unknown_reference};
+
+impl Checker<'_> {
+    pub(super) fn common(&self, common: &Common, findings: &mut Diagnostics) {
+        if let Some(userdata) = &common.userdata {
+            self.userdata(userdata, findings);
+        }
+        if let Some(pool) = &common.subnet_pool {
+            self.pool_exists(pool, findings);
+        }
+        for (_, file) in &common.files {
+            if let FileContent::Certificate { template, .. } = &file.value.content
+                && !template.contains("{{")
+                && !self.config.certificates.contains_key(&template.value)
+            {
+                findings.push(unknown_reference(
+                    "Certificate",
+                    template,
+                    "`certificates`",
+                    names(&self.config.certificates),
+                ));
+            }
+        }
+        for path in &common.lifecycle.ignore_changes {
+            check_path("ignore_changes", path, true, findings);
+        }
+        for path in &common.lifecycle.replace_on {
+            check_path("replace_on", path, false, findings);
+        }
+    }
+
+    pub(super) fn group(&self, group: &Group, purpose: Purpose, findings: &mut Diagnostics) {
+        let config = self.config;
+        if let Some(name) = &group.template
+            && !config.templates.contains_key(&name.value)
+        {
+            findings.push(unknown_reference(
+                "Template",
+                name,
+                "`templates`",
+                names(&config.templates),
+            ));
+        }
+        self.group_load_balancers(group, findings);
+        let mut zones: HashMap<&str, Span> = HashMap::new();
+        for zone in &group.zones {
+            if let Some(first) = zones.insert(zone, zone.span) {
+                findings.push(
+                    Diagnostic::error(format!("Zone `{}` stands twice in `zones`", zone.value))
+                        .at(zone.span, "here again")
+                        .related(first, "it stands here first"),
+                );
+            }
+        }
+        for (_, differs) in &group.overrides {
+            if let Some(pool) = &differs.value.subnet_pool {
+                self.pool_exists(pool, findings);
+            }
+        }
+        let template = self.template_of(group);
+        let size = group
+            .common
+            .size
+            .or(template.and_then(|template| template.common.size))
+            .map_or(1, |size| size.value);
+        for (slot, differs) in &group.overrides {
+            if *slot >= size {
+                findings.push(
+                    Diagnostic::warning(format!(
+                        "The override of slot {slot} has no effect: the group has {size} {}",
+                        if size == 1 { "slot" } else { "slots" }
+                    ))
+                    .at(differs.span, "no such slot")
+                    .hint("slots are numbered from 0"),
+                );
+            }
+        }
+        if purpose == Purpose::Plan {
+            self.complete(group, template, findings);
+        }
+    }
+
+    fn group_load_balancers(&self, group: &Group, findings: &mut Diagnostics) {
+        let known = &self.config.load_balancers;
+        let mut seen: HashMap<&str, Span> = HashMap::new();
+        for name in &group.load_balancers {
+            if let Some(first) = seen.insert(name, name.span) {
+                findings.push(
+                    Diagnostic::error(format!(
+                        "Load balancer `{}` stands twice in `load_balancers`",
+                        name.value
+                    ))
+                    .at(name.span, "here again")
+                    .related(first, "it stands here first"),
+                );
+                continue;
+            }
+            let Some(balancer) = known.get(&name.value) else {
+                let broken = self.decoded.declared_load_balancers.contains(&name.value);
+                if !broken {
+                    findings.push(unknown_reference(
+                        "Load balancer",
+                        name,
+                        "`load_balancers`",
+                        names(known),
+                    ));
+                }
+                continue;
+            };
+            let provider = match balancer.value {
+                LoadBalancer::Aws { .. } => ProviderKind::Aws,
+                LoadBalancer::Gcp { .. } => ProviderKind::Gcp,
+                LoadBalancer::Sim => ProviderKind::Sim,
+            };
+            if let Some(shard) = self.provider()
+                && shard.value != provider
+            {
+                findings.push(
+                    Diagnostic::error(format!(
+                        "Load balancer `{}` is of provider `{}`, the shard is of `{}`",
+                        name.value,
+                        provider.as_str(),
+                        shard.as_str()
+                    ))
+                    .at(name.span, "can't be used here")
+                    .related(balancer.span, "it is defined here")
+                    .related(shard.span, "the shard's provider"),
+                );
+            }
+        }
+    }
+
+    /// What a group's instances are must be known before one can be created.
+    fn complete(&self, group: &Group, template: Option<&Template>, findings: &mut Diagnostics) {
+        let unreadable = self.decoded.broken_groups.contains(&group.name)
+            || group.template.as_ref().is_some_and(|name| {
+                template.is_none() || self.decoded.broken_templates.contains(&name.value)
+            });
+        let Some(provider) = self.provider().filter(|_| !unreadable) else {
+            return;
+        };
+        let has = |given: fn(&Common) -> bool| {
+            given(&group.common) || template.is_some_and(|template| given(&template.common))
+        };
+        let mut lacking = Vec::new();
+        if !has(|common| common.instance_type.is_some()) {
+            lacking.push("`instance_type`");
+        }
+        // The embedded cloud makes do with what `render` assumes.
+        if provider.value != ProviderKind::Sim {
+            if !has(|common| common.kind.is_some()) {
+                lacking.push("`kind`");
+            }
+            if !has(|common| common.arch.is_some()) {
+                lacking.push("`arch`");
+            }
+        }
+        if lacking.is_empty() {
+            return;
+        }
+        let list = lacking.join(", ");
+        let diagnostic = Diagnostic::error(format!("Group `{}` lacks {list}", group.name));
+        let diagnostic = match &group.template {
+            Some(name) => diagnostic.at(
+                name.span,
+                format!(
+                    "neither the group nor template `{}` says {list}",
+                    name.value
+                ),
+            ),
+            None => diagnostic.at(
+                group.span,
+                format!("has no template, and doesn't say {list}"),
+            ),
+        };
+        findings.push(diagnostic.hint(match &group.template {
+            Some(name) => format!("give {list} in template `{}`, or in the group", name.value),
+            None => format!("give {list} in the group, or name a `template` that has it"),
+        }));
+    }
+}
+
+/// The parts of an instance that `lifecycle` can name.
+const ROOTS: &[&str] = &[
+    "args",
+    "vars",
+    "userdata",
+    "files",
+    "tags",
+    "labels",
+    "instance_type",
+    "load_balancers",
+    "kind",
+    "arch",
+    "subnet_pool",
+    "subnet",
+    "zone",
+];
+
+fn check_path(key: &str, path: &Spanned<Arc<str>>, size_counts: bool, findings: &mut Diagnostics) {
+    let (root, rest) = match path.split_once('.') {
+        Some((root, rest)) => (root, Some(rest)),
+        None => (&*path.value, None),
+    };
+    let known = ROOTS
+        .iter()
+        .copied()
+        .chain(size_counts.then_some("size"))
+        .collect::<Vec<_>>();
+    if !known.contains(&root) {
+        let diagnostic = Diagnostic::error(format!("`{}` can't stand in `{key}`", path.value))
+            .at(path.span, format!("`{root}` isn't a part of an instance"));
+        findings.push(match nearest(root, known.iter().copied()) {
+            Some(near) => diagnostic.hint(format!("did you mean `{near}`?")),
+            None => diagnostic.hint(format!(
+                "paths start with {}",
+                known
+                    .iter()
+                    .map(|root| format!("`{root}`"))
+                    .collect::<Vec<_>>()
+                    .join(", ")
+            )),
+        });
+        return;
+    }
+    let nested = matches!(root, "args" | "vars" | "files" | "tags" | "labels");
+    match rest {
+        Some(rest) if !nested => findings.push(
+            Diagnostic::error(format!("`{}` can't stand in `{key}`", path.value))
+                .at(path.span, format!("`{root}` has no parts"))
+                .hint(format!("write `{root}` instead of `{root}.{rest}`")),
+        ),
+        Some(rest) if rest.split('.').any(str::is_empty) => findings.push(
+            Diagnostic::error(format!("`{}` can't stand in `{key}`", path.value))
+                .at(path.span, "a name is missing beside a dot"),
+        ),
+        _ => {}
+    }
+}

@@ -1,0 +1,305 @@
+//! Every rule that compares one part of a configuration with another.
+//!
+//! In: a decoded configuration. Out: findings, each with its place and what would be right. May
+//! not: change the configuration, or report what follows from a finding that `decode` made.
+
+mod groups;
+mod userdata;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::decode::Decoded;
+use super::model::{Config, Group, Named, ProviderKind, Template};
+use super::node::{Node, NodeValue};
+use super::source::{SourceMap, Span, Spanned};
+use crate::address::GroupName;
+use crate::diagnostic::{Diagnostic, Diagnostics, nearest};
+use crate::provider::rules::Rules;
+
+/// What a configuration is loaded for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Purpose {
+    /// To be planned: every group must say what its instances are.
+    Plan,
+    /// To be rendered only: a group may lack `kind`, `arch` and `instance_type`.
+    Render,
+}
+
+/// Finds everything that doesn't fit together.
+pub fn check(decoded: &Decoded, purpose: Purpose, sources: &SourceMap, findings: &mut Diagnostics) {
+    let checker = Checker {
+        decoded,
+        config: &decoded.config,
+        sources,
+    };
+    checker.pools(findings);
+    checker.images(findings);
+    checker.options(findings);
+    checker.overridden_vars(findings);
+    checker.args(findings);
+    if let Some(userdata) = &checker.config.defaults.userdata {
+        checker.userdata(userdata, findings);
+    }
+    for (_, template) in &checker.config.templates {
+        checker.common(&template.value.common, findings);
+    }
+    for group in &checker.config.groups {
+        let before = findings.len();
+        checker.common(&group.common, findings);
+        checker.group(group, purpose, findings);
+        for finding in findings.iter_mut().skip(before) {
+            finding.address = Some(group.name.to_string());
+        }
+    }
+    checker.moves(findings);
+}
+
+struct Checker<'a> {
+    decoded: &'a Decoded,
+    config: &'a Config,
+    sources: &'a SourceMap,
+}
+
+impl Checker<'_> {
+    /// The provider, unless it couldn't be read.
+    fn provider(&self) -> Option<Spanned<ProviderKind>> {
+        self.decoded
+            .provider_known
+            .then_some(self.config.shard.infra.provider)
+    }
+
+    fn pools(&self, findings: &mut Diagnostics) {
+        let shard = &self.config.shard;
+        let mut owners: HashMap<&str, (&str, Span)> = HashMap::new();
+        for (pool, subnets) in &shard.subnet_pools {
+            for subnet in &subnets.value {
+                let Some((first, place)) = owners.insert(subnet, (pool, subnet.span)) else {
+                    continue;
+                };
+                let summary = if first == &**pool {
+                    format!("Subnet `{}` stands twice in pool `{pool}`", subnet.value)
+                } else {
+                    format!(
+                        "Subnet `{}` is in two pools, `{first}` and `{pool}`",
+                        subnet.value
+                    )
+                };
+                findings.push(
+                    Diagnostic::error(summary)
+                        .at(subnet.span, "here again")
+                        .related(place, "it stands here first"),
+                );
+            }
+        }
+        for pool in &shard.dynamic_subnet_pools {
+            self.pool_exists(pool, findings);
+        }
+    }
+
+    fn pool_exists(&self, pool: &Spanned<Arc<str>>, findings: &mut Diagnostics) {
+        let pools = &self.config.shard.subnet_pools;
+        if !pools.contains_key(&pool.value) {
+            findings.push(unknown_reference(
+                "Subnet pool",
+                pool,
+                "`shard.subnet_pools`",
+                names(pools),
+            ));
+        }
+    }
+
+    fn images(&self, findings: &mut Diagnostics) {
+        let Some(shard) = self.provider() else {
+            return;
+        };
+        for (name, image) in &self.config.images {
+            let provider = image.value.provider;
+            if provider.value != shard.value {
+                findings.push(
+                    Diagnostic::error(format!(
+                        "Image `{name}` is of provider `{}`, the shard is of `{}`",
+                        provider.as_str(),
+                        shard.as_str()
+                    ))
+                    .at(provider.span, format!("expected `{}`", shard.as_str()))
+                    .related(shard.span, "the shard's provider"),
+                );
+            }
+        }
+    }
+
+    /// Options are each provider's own, so a stranger is no error; it is no use either.
+    fn options(&self, findings: &mut Diagnostics) {
+        let known: &[&str] = match self.provider().map(|provider| provider.value) {
+            Some(ProviderKind::Aws) => &["profile", "endpoint_url"],
+            Some(ProviderKind::Gcp) => &["project_id", "endpoint", "userdata_key"],
+            _ => return,
+        };
+        let Some(Node {
+            value: NodeValue::Object(entries),
+            ..
+        }) = &self.config.shard.infra.options
+        else {
+            return;
+        };
+        for entry in entries.iter().filter(|entry| !known.contains(&&*entry.key)) {
+            let diagnostic = Diagnostic::warning(format!(
+                "Nothing reads the option `{}` of this provider",
+                entry.key
+            ))
+            .at(entry.key_span, "has no effect");
+            findings.push(match nearest(&entry.key, known.iter().copied()) {
+                Some(name) => diagnostic.hint(format!("did you mean `{name}`?")),
+                None => diagnostic,
+            });
+        }
+    }
+
+    /// `--var` sets top-level vars, which `defaults.vars` hides key by key.
+    fn overridden_vars(&self, findings: &mut Diagnostics) {
+        let (Some(vars), Some(defaults)) = (&self.config.vars, &self.config.defaults.vars) else {
+            return;
+        };
+        let NodeValue::Object(entries) = &vars.value else {
+            return;
+        };
+        let overridden = entries.iter().filter(|entry| {
+            let source = self.sources.get(entry.value.span.source);
+            source.name.strip_prefix("--var ") == Some(&*entry.key)
+        });
+        for entry in overridden {
+            if let Some(hiding) = defaults.get(&entry.key) {
+                findings.push(
+                    Diagnostic::warning(format!(
+                        "`--var {}` has no effect: `defaults.vars` sets it too, and wins",
+                        entry.key
+                    ))
+                    .at(hiding.span, "this value is used")
+                    .hint("move it to the top-level `vars`"),
+                );
+            }
+        }
+    }
+
+    /// Each layer's args by themselves, then what only shows once they are merged.
+    fn args(&self, findings: &mut Diagnostics) {
+        let Some(provider) = self.provider() else {
+            return;
+        };
+        let rules = Rules::of(provider.value);
+        let config = self.config;
+        let mut layer = |args: &Option<Node>, address: Option<&GroupName>| {
+            if let Some(args) = args {
+                let before = findings.len();
+                rules.check_args(args, findings);
+                if let Some(address) = address {
+                    for finding in findings.iter_mut().skip(before) {
+                        finding.address = Some(address.to_string());
+                    }
+                }
+            }
+        };
+        layer(&config.defaults.args, None);
+        for (_, template) in &config.templates {
+            layer(&template.value.common.args, None);
+        }
+        for group in &config.groups {
+            layer(&group.common.args, Some(&group.name));
+            for (_, differs) in &group.overrides {
+                layer(&differs.value.args, Some(&group.name));
+            }
+        }
+        for group in &config.groups {
+            let template = self.template_of(group);
+            let mut layers: Vec<&Node> = config.defaults.args.iter().collect();
+            layers.extend(template.and_then(|template| template.common.args.as_ref()));
+            layers.extend(&group.common.args);
+            if layers.len() > 1 {
+                rules.check_merged_args(&layers, findings);
+            }
+            for (_, differs) in &group.overrides {
+                if let Some(args) = &differs.value.args {
+                    layers.push(args);
+                    rules.check_merged_args(&layers, findings);
+                    layers.pop();
+                }
+            }
+        }
+    }
+
+    fn template_of(&self, group: &Group) -> Option<&Template> {
+        let name = group.template.as_ref()?;
+        self.config
+            .templates
+            .get(&name.value)
+            .map(|template| &template.value)
+    }
+
+    fn moves(&self, findings: &mut Diagnostics) {
+        let mut claimed: HashMap<&GroupName, (&GroupName, Span)> = HashMap::new();
+        let existing: HashMap<&GroupName, Span> = self
+            .config
+            .groups
+            .iter()
+            .map(|group| (&group.name, group.span))
+            .collect();
+        for group in &self.config.groups {
+            let inherited = self
+                .template_of(group)
+                .and_then(|template| template.moved_from.as_ref());
+            let Some(from) = group.moved_from.as_ref().or(inherited) else {
+                continue;
+            };
+            if let Some(place) = existing.get(&from.value) {
+                findings.push(
+                    Diagnostic::error(format!("Group `{}` still exists", from.value))
+                        .at(from.span, "can't have moved from a group that is there")
+                        .related(*place, "it is defined here")
+                        .about(&group.name),
+                );
+            } else if let Some((first, place)) =
+                claimed.insert(&from.value, (&group.name, from.span))
+            {
+                findings.push(
+                    Diagnostic::error(format!(
+                        "Two groups say that they were `{}`: `{first}` and `{}`",
+                        from.value, group.name
+                    ))
+                    .at(from.span, "here again")
+                    .related(place, "claimed here first")
+                    .about(&group.name),
+                );
+            }
+        }
+    }
+}
+
+fn names<T>(map: &Named<T>) -> impl Iterator<Item = &str> + Clone {
+    map.keys().map(|name| &**name)
+}
+
+/// The finding that nothing has this name.
+fn unknown_reference<'n>(
+    what: &str,
+    name: &Spanned<Arc<str>>,
+    section: &str,
+    known: impl Iterator<Item = &'n str> + Clone,
+) -> Diagnostic {
+    let word = what.to_lowercase();
+    let diagnostic = Diagnostic::error(format!("{what} `{}` isn't defined", name.value))
+        .at(name.span, format!("no {word} has this name"));
+    if let Some(near) = nearest(name, known.clone()) {
+        return diagnostic.hint(format!("did you mean `{near}`?"));
+    }
+    let listed = known
+        .clone()
+        .take(8)
+        .map(|name| format!("`{name}`"))
+        .collect::<Vec<_>>();
+    match (listed.is_empty(), known.count() > listed.len()) {
+        (true, _) => diagnostic.hint(format!("define it in {section}, which is empty")),
+        (false, false) => diagnostic.hint(format!("{section} has {}", listed.join(", "))),
+        (false, true) => diagnostic.hint(format!("{section} has {}, …", listed.join(", "))),
+    }
+}

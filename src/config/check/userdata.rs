@@ -1,0 +1,121 @@
+//! Userdata: that its source, encoding and content go together.
+//!
+//! In: one userdata as written. Out: findings. May not: fetch it, or look into its text.
+
+use std::io::Read as _;
+use std::sync::Arc;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig};
+
+use crate::config::jsonc::template_span;
+use crate::config::model::{Encoding, Userdata, UserdataSource};
+use crate::config::source::Spanned;
+use crate::diagnostic::{Diagnostic, Diagnostics};
+
+use super::Checker;
+
+/// Base64 as Go's standard encoding reads it.
+const BASE64: GeneralPurpose = GeneralPurpose::new(
+    &base64::alphabet::STANDARD,
+    GeneralPurposeConfig::new().with_decode_allow_trailing_bits(true),
+);
+
+/// No cloud takes userdata that unpacks to more than this.
+const LARGEST_USERDATA: u64 = 64 << 20;
+
+impl Checker<'_> {
+    pub(super) fn userdata(&self, userdata: &Userdata, findings: &mut Diagnostics) {
+        let content = &userdata.content;
+        let url = userdata.source == Some(UserdataSource::Url);
+        if url {
+            let good = ["https://", "http://", "file:"]
+                .iter()
+                .any(|scheme| content.len() > scheme.len() && content.starts_with(scheme));
+            if !good {
+                findings.push(
+                    Diagnostic::error("The `content` of this userdata isn't a URL")
+                        .at(content.span, "expected `https://…`, `http://…` or `file:…`")
+                        .hint(
+                            "with `\"source\": \"url\"` the content is an address; \
+                             a file beside the configuration is `file:NAME`",
+                        ),
+                );
+            }
+            return;
+        }
+        match userdata.encoding {
+            None | Some(Encoding::Plain) => {}
+            Some(Encoding::Gzip) => findings.push(
+                Diagnostic::error("`\"encoding\": \"gzip\"` needs `\"source\": \"url\"`")
+                    .at(userdata.span, "JSON can't hold gzipped bytes")
+                    .hint("use `base64+gzip` for content that stands here"),
+            ),
+            Some(encoding @ (Encoding::Base64 | Encoding::Base64Gzip)) => {
+                self.base64(content, encoding == Encoding::Base64Gzip, findings);
+            }
+        }
+    }
+
+    /// Checks base64 as Go reads it: line breaks count for nothing, padding is a must.
+    fn base64(&self, content: &Spanned<Arc<str>>, gzipped: bool, findings: &mut Diagnostics) {
+        let mut offsets = Vec::with_capacity(content.len());
+        let mut plain = Vec::with_capacity(content.len());
+        for (offset, byte) in content.bytes().enumerate() {
+            if !matches!(byte, b'\n' | b'\r') {
+                offsets.push(offset);
+                plain.push(byte);
+            }
+        }
+        match BASE64.decode(&plain) {
+            Ok(bytes) => {
+                if gzipped {
+                    let mut sink = Vec::new();
+                    let whole = flate2::read::MultiGzDecoder::new(&*bytes)
+                        .take(LARGEST_USERDATA)
+                        .read_to_end(&mut sink);
+                    if let Err(error) = whole {
+                        findings.push(
+                            Diagnostic::error("The `content` isn't gzipped")
+                                .at(content.span, format!("can't be unpacked: {error}"))
+                                .hint("`\"encoding\": \"base64\"` is for content that isn't"),
+                        );
+                    }
+                }
+            }
+            Err(error) => {
+                let (offset, label) = match error {
+                    base64::DecodeError::InvalidByte(offset, byte) => {
+                        let byte = char::from(byte);
+                        (
+                            offset,
+                            if byte.is_ascii() && !byte.is_ascii_control() {
+                                format!("`{byte}` isn't a base64 character here")
+                            } else {
+                                "not a base64 character".to_owned()
+                            },
+                        )
+                    }
+                    base64::DecodeError::InvalidLastSymbol { offset, .. } => (
+                        offset,
+                        "the last character has bits that nothing uses".to_owned(),
+                    ),
+                    base64::DecodeError::InvalidLength(_) | base64::DecodeError::InvalidPadding => {
+                        (
+                            plain.len(),
+                            "it ends too early: its length with `=` must be a multiple of 4"
+                                .to_owned(),
+                        )
+                    }
+                };
+                let offset = offsets.get(offset).copied().unwrap_or(content.len());
+                let place = template_span(self.sources, content.span, offset);
+                findings.push(
+                    Diagnostic::error("The `content` isn't base64")
+                        .at(place, label)
+                        .hint("`\"encoding\": \"plain\"` is for text as it is"),
+                );
+            }
+        }
+    }
+}

@@ -1,0 +1,270 @@
+//! What the reader takes and refuses, and the way back from decoded strings.
+
+use serde_json::json;
+
+use super::*;
+
+fn read_text(text: &str) -> (Option<Node>, Diagnostics) {
+    let mut findings = Diagnostics::default();
+    let node = read(SourceId(0), text, &mut findings);
+    (node, findings)
+}
+
+#[test]
+fn comments_and_trailing_commas_are_all_that_is_added_to_json() {
+    for text in [
+        r#"{"a": 1, /* x */ "b": [1, 2,], // y
+           "c": {},}"#,
+        "[]",
+        " \t\r\n1",
+        r#""é\u00e9\ud83d\ude00\/\b\f\n\r\t\\\"""#,
+        "-0.5e-3",
+        "[1e5, 0, -1, 0.0]",
+        "\u{feff}{}",
+        "// only a comment before\n{}",
+    ] {
+        let (node, findings) = read_text(text);
+        assert!(
+            node.is_some() && findings.is_empty(),
+            "{text}: {findings:?}"
+        );
+    }
+    for text in [
+        "",
+        " ",
+        "// x",
+        "{",
+        "[",
+        "]",
+        "}",
+        "[1 2]",
+        r#"{"a": 1 "b": 2}"#,
+        "{'a': 1}",
+        "['a']",
+        "{a: 1}",
+        "{1: 1}",
+        "[0x10]",
+        "[+1]",
+        "[.5]",
+        "[5.]",
+        "[01]",
+        "[-]",
+        "[1e]",
+        "[1e+]",
+        "[Infinity]",
+        "[-Infinity]",
+        "[NaN]",
+        "[True]",
+        "[nul]",
+        "[undefined]",
+        r#"["\x41"]"#,
+        r#"["\v"]"#,
+        r#"["\0"]"#,
+        "[\"\\\n\"]",
+        "[\"a\nb\"]",
+        "[\"a\tb\"]",
+        "[\"\u{0}\"]",
+        r#"["\u12"]"#,
+        r#"["\ud800"]"#,
+        r#"["\udc00"]"#,
+        r#"["\ud800\u0041"]"#,
+        "[1,,2]",
+        "[,]",
+        "{,}",
+        "[1]]",
+        "[1}",
+        "{]",
+        "[1] [2]",
+        "/* x",
+        "[1] /",
+        "# x\n{}",
+        r#"{"a"}"#,
+        r#"{"a":}"#,
+        "{:1}",
+        r#"{"a" 1}"#,
+        "[1_000]",
+        "[1;2]",
+        "[\u{b}1]",
+        "[\u{c}1]",
+        "[\u{a0}1]",
+        "[\u{2028}1]",
+        "\u{feff}\u{feff}{}",
+        r#"["a]"#,
+        "{\"a\": 1,\n",
+        "[1e999]",
+        "[-1e999]",
+    ] {
+        let (_, findings) = read_text(text);
+        assert_eq!(findings.len(), 1, "{text:?}: {findings:?}");
+        let finding = findings.iter().next().unwrap();
+        let span = finding.label.as_ref().unwrap().span;
+        assert!(
+            span.end as usize <= text.len() && span.start <= span.end,
+            "{text:?}"
+        );
+    }
+}
+
+#[test]
+fn numbers_are_integers_where_they_are_whole_and_fit() {
+    let (node, _) = read_text(
+        "[0, -1, 9223372036854775807, 18446744073709551615, 18446744073709551616, 1.0, 1e3, 0.1]",
+    );
+    let json = node.unwrap().to_json();
+    assert_eq!(
+        json,
+        json!([
+            0,
+            -1,
+            i64::MAX,
+            u64::MAX,
+            18_446_744_073_709_551_616_f64,
+            1.0,
+            1000.0,
+            0.1
+        ])
+    );
+    assert!(json[0].is_i64() && json[3].is_u64() && json[4].is_f64() && json[5].is_f64());
+}
+
+#[test]
+fn every_value_knows_its_place() {
+    let text = "\u{feff}{\"a\": [true, \"é\"], /* x */ \"b\": null}";
+    let (node, _) = read_text(text);
+    let node = node.unwrap();
+    let written = |span: Span| &text[span.start as usize..span.end as usize];
+    assert_eq!(written(node.span), &text[3..]);
+    let NodeValue::Object(entries) = &node.value else {
+        panic!("not an object")
+    };
+    assert_eq!(written(entries[0].key_span), "\"a\"");
+    assert_eq!(written(entries[0].value.span), "[true, \"é\"]");
+    assert_eq!(written(entries[1].value.span), "null");
+}
+
+#[test]
+fn a_key_that_stands_twice_is_found_in_small_and_large_objects() {
+    for others in [0, 5, 50] {
+        let mut text = String::from("{\"a\": 1,");
+        text.extend((0..others).map(|index| format!("\"k{index}\": 0,")));
+        // An escape doesn't make it another key.
+        text.push_str("\"\\u0061\": 2}");
+        let (node, findings) = read_text(&text);
+        assert_eq!(findings.len(), 1, "{others}");
+        let finding = findings.iter().next().unwrap();
+        assert_eq!(finding.related[0].span, Span::new(SourceId(0), 1, 4));
+        assert_eq!(node.unwrap().get("a").unwrap().to_json(), json!(1));
+    }
+}
+
+#[test]
+fn nesting_is_bounded() {
+    let nested = |depth: usize| format!("{}{}", "[".repeat(depth), "]".repeat(depth));
+    let objects = |depth: usize| format!("{}1{}", "{\"a\":".repeat(depth), "}".repeat(depth));
+    for text in [nested(100), objects(100)] {
+        let (node, findings) = read_text(&text);
+        assert!(node.is_some() && findings.is_empty());
+    }
+    for text in [
+        nested(101),
+        objects(101),
+        "[".repeat(1_000_000),
+        objects(1_000_000),
+    ] {
+        let (node, findings) = read_text(&text);
+        assert!(node.is_none() && findings.len() == 1);
+    }
+}
+
+/// The slow and obvious way: decode one more character at a time until the offset is reached.
+fn slow_offset(literal: &str, decoded_offset: usize) -> usize {
+    let decode = |text: &str| serde_json::from_str::<String>(text).ok();
+    let inner = &literal[1..literal.len() - 1];
+    let starts: Vec<usize> = inner
+        .char_indices()
+        .map(|(at, _)| at)
+        .filter(|at| decode(&format!("\"{}\"", &inner[..*at])).is_some())
+        .collect();
+    starts
+        .iter()
+        .rev()
+        .find(|at| {
+            decode(&format!("\"{}\"", &inner[..**at]))
+                .is_some_and(|decoded| decoded.len() <= decoded_offset)
+        })
+        .map_or(0, |at| at + 1)
+}
+
+#[test]
+fn offsets_find_their_way_through_escapes() {
+    let pieces = [
+        "a",
+        "é",
+        "😀",
+        "\\n",
+        "\\\"",
+        "\\\\",
+        "\\u0041",
+        "\\u00e9",
+        "\\u20ac",
+        "\\ud83d\\ude00",
+        "{{ .X }}",
+        "\\/",
+    ];
+    // Every sequence of three pieces.
+    for first in pieces {
+        for second in pieces {
+            for third in pieces {
+                let literal = format!("\"{first}{second}{third}\"");
+                let decoded: String = serde_json::from_str(&literal).unwrap();
+                for offset in 0..decoded.len() {
+                    assert_eq!(
+                        offset_in_string(&literal, offset),
+                        slow_offset(&literal, offset),
+                        "{literal} at {offset}"
+                    );
+                }
+                let closing = literal.len() - 1;
+                assert_eq!(offset_in_string(&literal, decoded.len()), closing);
+                assert_eq!(offset_in_string(&literal, 1000), closing);
+            }
+        }
+    }
+    for odd in ["", "\"", "\"\"", "\"\\u\"", "\"\\ud83d\"", "\"\\"] {
+        for offset in 0..4 {
+            assert!(offset_in_string(odd, offset) <= odd.len().max(1), "{odd}");
+        }
+    }
+}
+
+#[test]
+fn a_place_in_a_template_is_one_character_or_escape_wide() {
+    let mut sources = SourceMap::default();
+    let id = sources.add("c.jsonc", r#"{"a": "x\n\ud83d\ude00y"}"#);
+    let span = Span::new(id, 6, 24);
+    assert_eq!(sources.text(span), r#""x\n\ud83d\ude00y""#);
+    for (offset, text) in [
+        (0, "x"),
+        (1, "\\n"),
+        (2, "\\ud83d\\ude00"),
+        (4, "\\ud83d\\ude00"),
+        (6, "y"),
+        (7, "\""),
+        (99, "\""),
+    ] {
+        assert_eq!(
+            sources.text(template_span(&sources, span, offset)),
+            text,
+            "{offset}"
+        );
+    }
+    let plain = sources.add("--var K", "{{ é");
+    let span = Span::new(plain, 0, 5);
+    for (offset, text) in [(0, "{"), (3, "é"), (4, "é"), (5, ""), (9, "")] {
+        assert_eq!(
+            sources.text(template_span(&sources, span, offset)),
+            text,
+            "{offset}"
+        );
+    }
+}
