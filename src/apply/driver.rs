@@ -1,1 +1,208 @@
+//! The engine with threads, a store and a cloud.
+//!
+//! In: a plan, and the world it is carried out in. Out: the [`Outcome`]. May not: decide anything;
+//! it does what the engine commands and tells it what came of it.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, mpsc};
+use std::time::Duration;
+
+use nstance_state::{ApplyId, StateError, Store};
+
+use super::engine::{ADDRESS_WAIT, Call, Command, Engine, Event, Limits, Outcome, Progress, TaskId};
+use super::export::Exporter;
+use super::journal::{self, StoreOperation};
+use crate::clock::Clock;
+use crate::plan::change::Plan;
+use crate::provider::{Cloud, CloudError, Observation, Owner};
+
+/// How often the signal counter is looked at while nothing happens.
+const SIGNAL_POLL: Duration = Duration::from_millis(100);
+
+/// What an apply is carried out in.
+pub struct World<'a> {
+    /// The record.
+    pub store: &'a mut Store,
+    /// The cloud.
+    pub cloud: &'a dyn Cloud,
+    /// The time.
+    pub clock: &'a dyn Clock,
+    /// Where exported files go.
+    pub exporter: &'a Exporter,
+    /// Signals so far: one stops after what is under way, two stop at once.
+    pub signals: &'a AtomicUsize,
+    /// The apply's entry in the history.
+    pub apply: Option<ApplyId>,
+}
+
+/// Why an apply ended before its time.
+#[derive(Debug, thiserror::Error)]
+pub enum DriveError {
+    /// The store failed; what was under way is open in the journal.
+    #[error("the state can't be written: {0}")]
+    Store(#[from] StateError),
+    /// Two signals.
+    #[error("stopped at once; {0} calls were under way and are open in the journal")]
+    Killed(usize),
+}
+
+/// Carries a plan out. `tell` hears of everything as it happens.
+pub fn drive(
+    plan: &Plan,
+    limits: Limits,
+    seed: u64,
+    world: &mut World<'_>,
+    tell: &mut dyn FnMut(&Progress),
+) -> Result<Outcome, DriveError> {
+    let mut engine = Engine::new(plan, limits, seed);
+    let owner = Owner { cluster: plan.cluster.clone(), shard: plan.shard.clone() };
+    let (call_sender, call_receiver) = mpsc::channel::<(TaskId, Call)>();
+    let (event_sender, event_receiver) = mpsc::channel();
+    let call_receiver = Arc::new(Mutex::new(call_receiver));
+    let (cloud, clock) = (world.cloud, world.clock);
+    std::thread::scope(|scope| {
+        for _ in 0..limits.parallelism.min(plan.changes.len()).max(1) {
+            let calls = Arc::clone(&call_receiver);
+            let events = event_sender.clone();
+            let owner = &owner;
+            scope.spawn(move || {
+                loop {
+                    // The lock is held only while a call is taken.
+                    let taken = calls.lock().map(|calls| calls.recv());
+                    let Ok(Ok((task, call))) = taken else { return };
+                    let result = make(cloud, clock, owner, call);
+                    if events.send(Event::Called { task, result }).is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+        let result = run(&mut engine, world, &call_sender, &event_receiver, tell);
+        // Ends the workers: those still in a call end with it.
+        drop(call_sender);
+        result
+    })?;
+    Ok(engine.outcome())
+}
+
+fn run(
+    engine: &mut Engine<'_>,
+    world: &mut World<'_>,
+    calls: &mpsc::Sender<(TaskId, Call)>,
+    answers: &mpsc::Receiver<Event>,
+    tell: &mut dyn FnMut(&Progress),
+) -> Result<(), DriveError> {
+    let mut events = vec![Event::Start];
+    let mut under_way = 0_usize;
+    let mut stopping = false;
+    loop {
+        let mut wave: Vec<(TaskId, StoreOperation)> = Vec::new();
+        for event in events.drain(..) {
+            for command in engine.step(event, world.clock.now()) {
+                match command {
+                    Command::Store(task, operation) => wave.push((task, operation)),
+                    Command::Call(task, call) => {
+                        under_way += 1;
+                        calls.send((task, call)).expect("workers live as long as this runs");
+                    }
+                    Command::Export(address, spec) => {
+                        if let Err(error) = world.exporter.write(&address, &spec.files) {
+                            tell(&Progress::ExportFailed { address, error: error.to_string() });
+                        }
+                    }
+                    Command::Unexport(address) => {
+                        if let Err(error) = world.exporter.remove(&address) {
+                            tell(&Progress::ExportFailed { address, error: error.to_string() });
+                        }
+                    }
+                    Command::Tell(progress) => tell(&progress),
+                }
+            }
+        }
+        if !wave.is_empty() {
+            // Answers that are there already join the wave, so that a busy apply commits seldom.
+            let (tasks, operations): (Vec<_>, Vec<_>) = wave.into_iter().unzip();
+            let ids =
+                journal::commit(world.store, world.clock.now(), world.apply, operations)?;
+            events.extend(
+                tasks.into_iter().zip(ids).map(|(task, intent)| Event::Stored { task, intent }),
+            );
+            continue;
+        }
+        if engine.is_over() {
+            return Ok(());
+        }
+        match world.signals.load(Ordering::SeqCst) {
+            0 => {}
+            1 if !stopping => {
+                stopping = true;
+                events.push(Event::Stop);
+                continue;
+            }
+            1 => {}
+            _ => return Err(DriveError::Killed(under_way)),
+        }
+        let now = world.clock.now();
+        let wait = engine.next_wake(now).map(|at| at.since(now));
+        if under_way == 0
+            && let Some(wait) = wait
+        {
+            // Nothing can answer: this is a wait, and on a fixed clock it takes no time.
+            world.clock.sleep(wait.min(SIGNAL_POLL));
+            events.push(Event::Tick);
+            continue;
+        }
+        match answers.recv_timeout(wait.unwrap_or(SIGNAL_POLL).min(SIGNAL_POLL)) {
+            Ok(event) => {
+                under_way -= 1;
+                events.push(event);
+                while let Ok(event) = answers.try_recv() {
+                    under_way -= 1;
+                    events.push(event);
+                }
+            }
+            Err(_) => events.push(Event::Tick),
+        }
+    }
+}
+
+fn make(
+    cloud: &dyn Cloud,
+    clock: &dyn Clock,
+    owner: &Owner,
+    call: Call,
+) -> Result<Option<Observation>, CloudError> {
+    match call {
+        Call::Create(request) => cloud.create(&request).map(Some),
+        Call::Update(request) => cloud.update(&request).map(Some),
+        Call::Delete(request) => cloud.delete(&request).map(|()| None),
+        Call::Find { instance_id } => find(cloud, owner, &instance_id),
+        Call::Describe { provider_id } => {
+            clock.sleep(ADDRESS_WAIT);
+            Ok(cloud.describe(&[provider_id])?.into_iter().next())
+        }
+    }
+}
+
+/// The live instance that carries our id, if the listing has it.
+pub fn find(
+    cloud: &dyn Cloud,
+    owner: &Owner,
+    instance_id: &str,
+) -> Result<Option<Observation>, CloudError> {
+    let mut page: Option<String> = None;
+    loop {
+        let listed = cloud.list(owner, page.as_deref())?;
+        let found = listed
+            .instances
+            .into_iter()
+            .find(|o| o.state.is_live() && o.instance_id.as_deref() == Some(instance_id));
+        if found.is_some() {
+            return Ok(found);
+        }
+        page = listed.next;
+        if page.is_none() {
+            return Ok(None);
+        }
+    }
+}

@@ -1,1 +1,259 @@
+//! Settling what an earlier run left open in the journal.
+//!
+//! In: open intents, the cloud, and what is still wanted. Out: records of what was found; intents
+//! closed. May not: leave an intent open that the cloud's answer settles.
+//!
+//! An intent to create: the instance is looked for by its tags. There: it is recorded, and the plan
+//! that follows deletes it if it isn't wanted any more. Not there, though the visibility window has
+//! passed: if it is still wanted, the identical request goes out again with the same token, which
+//! is safe even if the listing lied; if not, it never was.
 
+use std::collections::HashMap;
+
+use nstance_state::{
+    ApplyId, Intent, Operation, Outcome as Ending, Record, Snapshot, StateError, Store,
+};
+
+use super::driver::find;
+use super::journal::{self, Settlement, StoreOperation};
+use super::requests::{self, CreateIntent};
+use crate::address::Address;
+use crate::clock::{Clock, Timestamp};
+use crate::provider::{Cloud, CloudError, CloudErrorKind, DeleteRequest, Observation, Owner};
+
+/// What was settled, for messages and the history.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Settled {
+    /// `tenant/group/slot`
+    pub address: String,
+    /// What had been intended.
+    pub operation: Operation,
+    /// What came of it, in words.
+    pub result: String,
+}
+
+/// Why recovery stopped.
+#[derive(Debug, thiserror::Error)]
+pub enum RecoverError {
+    /// The store failed.
+    #[error("the state can't be read or written: {0}")]
+    Store(#[from] StateError),
+    /// The cloud could not be asked, so that nothing can be known.
+    #[error("the cloud can't be asked about {address}, which an earlier run left open: {error}")]
+    Cloud {
+        /// Which.
+        address: String,
+        /// Why.
+        error: CloudError,
+    },
+    /// The journal holds what this version can't read.
+    #[error("the journal's entry for {address} can't be read: {why}")]
+    Unreadable {
+        /// Which.
+        address: String,
+        /// Why.
+        why: String,
+    },
+}
+
+/// Settles every open intent. `wanted` says whether an address is still configured.
+pub fn recover(
+    store: &mut Store,
+    cloud: &dyn Cloud,
+    clock: &dyn Clock,
+    owner: &Owner,
+    apply: Option<ApplyId>,
+    wanted: &dyn Fn(&Address) -> bool,
+) -> Result<Vec<Settled>, RecoverError> {
+    let snapshot = store.snapshot()?;
+    if snapshot.intents.is_empty() {
+        return Ok(Vec::new());
+    }
+    wait_out_the_window(&snapshot.intents, cloud, clock);
+    let listed = list_by_instance_id(cloud, owner, &snapshot.intents[0].address)?;
+    let mut settled = Vec::new();
+    for intent in &snapshot.intents {
+        let unreadable = |why: String| RecoverError::Unreadable {
+            address: intent.address.clone(),
+            why,
+        };
+        let address: Address =
+            intent.address.parse().map_err(|error| unreadable(format!("{error}")))?;
+        let (settlement, ending, result) = match intent.operation {
+            Operation::Create => {
+                let request: CreateIntent = serde_json::from_slice(&intent.request)
+                    .map_err(|error| unreadable(error.to_string()))?;
+                let question = Question { intent, address: &address, request: &request };
+                question.settle(&snapshot, cloud, clock, owner, &listed, wanted(&address))?
+            }
+            // Asked again by the plan that follows, which compares with what is really there.
+            Operation::Update => (
+                Settlement::default(),
+                Ending::Abandoned,
+                "will be compared anew".to_owned(),
+            ),
+            Operation::Delete => settle_delete(intent, cloud)?,
+        };
+        let settlement = Settlement { closes: Some((intent.id, ending)), ..settlement };
+        let wave = vec![StoreOperation::Settle(Box::new(settlement))];
+        journal::commit(store, clock.now(), apply, wave)?;
+        settled.push(Settled {
+            address: intent.address.clone(),
+            operation: intent.operation,
+            result,
+        });
+    }
+    Ok(settled)
+}
+
+/// A new instance may be missing from a listing for a while; its absence counts only after that.
+fn wait_out_the_window(intents: &[Intent], cloud: &dyn Cloud, clock: &dyn Clock) {
+    let window = cloud.visibility_window();
+    let newest = intents
+        .iter()
+        .filter(|intent| intent.operation == Operation::Create)
+        .map(|intent| Timestamp::from(intent.opened_at))
+        .max();
+    if let Some(newest) = newest {
+        let now = clock.now();
+        let until = newest.after(window);
+        if until > now {
+            clock.sleep(until.since(now));
+        }
+    }
+}
+
+fn list_by_instance_id(
+    cloud: &dyn Cloud,
+    owner: &Owner,
+    address: &str,
+) -> Result<HashMap<String, Observation>, RecoverError> {
+    let mut found = HashMap::new();
+    let mut page: Option<String> = None;
+    loop {
+        let listed = cloud
+            .list(owner, page.as_deref())
+            .map_err(|error| RecoverError::Cloud { address: address.to_owned(), error })?;
+        for observation in listed.instances {
+            if let Some(id) = observation.instance_id.clone()
+                && observation.state.is_live()
+            {
+                found.insert(id, observation);
+            }
+        }
+        page = listed.next;
+        if page.is_none() {
+            return Ok(found);
+        }
+    }
+}
+
+struct Question<'a> {
+    intent: &'a Intent,
+    address: &'a Address,
+    request: &'a CreateIntent,
+}
+
+type Answer = (Settlement, Ending, String);
+
+impl Question<'_> {
+    fn settle(
+        &self,
+        snapshot: &Snapshot,
+        cloud: &dyn Cloud,
+        clock: &dyn Clock,
+        owner: &Owner,
+        listed: &HashMap<String, Observation>,
+        wanted: bool,
+    ) -> Result<Answer, RecoverError> {
+        if let Some(observation) = listed.get(&self.intent.instance_id) {
+            let result = format!("found as {}, recorded", observation.provider_id);
+            return Ok((self.adopt(snapshot, observation, clock), Ending::Adopted, result));
+        }
+        if !wanted {
+            let result = "was never made, and isn't wanted any more".to_owned();
+            return Ok((Settlement::default(), Ending::Abandoned, result));
+        }
+        match cloud.create(&self.request.request) {
+            Ok(observation) => {
+                let result = format!("made as {}, recorded", observation.provider_id);
+                Ok((self.adopt(snapshot, &observation, clock), Ending::Done, result))
+            }
+            Err(error) if error.kind == CloudErrorKind::TokenMismatch => {
+                // The listing may have been taken too early: once more.
+                let found = find(cloud, owner, &self.intent.instance_id)
+                    .map_err(|error| self.unasked(error))?;
+                Ok(match found {
+                    Some(observation) => {
+                        let result = format!("found as {}, recorded", observation.provider_id);
+                        (self.adopt(snapshot, &observation, clock), Ending::Adopted, result)
+                    }
+                    None => (
+                        Settlement::default(),
+                        Ending::Abandoned,
+                        "was made and is gone again".to_owned(),
+                    ),
+                })
+            }
+            // Whether it happened still isn't known: it stays open.
+            Err(error) if error.kind.is_retryable() || error.kind == CloudErrorKind::Unavailable => {
+                Err(self.unasked(error))
+            }
+            Err(error) => Ok((
+                Settlement::default(),
+                Ending::Failed { message: error.to_string() },
+                format!("was never made; trying again failed: {error}"),
+            )),
+        }
+    }
+
+    fn unasked(&self, error: CloudError) -> RecoverError {
+        RecoverError::Cloud { address: self.intent.address.clone(), error }
+    }
+
+    fn adopt(&self, snapshot: &Snapshot, observation: &Observation, clock: &dyn Clock) -> Settlement {
+        let deferred = self.request.deferred.as_deref();
+        // A file that can't be rendered keeps no content, which the next plan shows and mends.
+        let side = requests::complete(self.address, &self.request.side, deferred, observation)
+            .unwrap_or_else(|_| self.request.side.clone());
+        let recorded = |id: &Option<String>| {
+            let id = id.as_deref()?;
+            snapshot.records.iter().find(|record| record.instance_id == id)
+        };
+        let mut settlement = Settlement {
+            specs: vec![(side.digest, side.spec.to_bytes())],
+            deposes: recorded(&self.request.deposes).cloned().into_iter().collect(),
+            removes: self.request.forgets.clone().into_iter().collect(),
+            puts: vec![requests::record(self.address, &side, Some(observation), clock.now())],
+            ..Settlement::default()
+        };
+        // Whatever else holds the slot by now gives way: it stays known as deposed.
+        if let Some(holder) = snapshot.live(self.address.group.as_str(), self.address.slot) {
+            let known = |record: &Record| record.instance_id == holder.instance_id;
+            if holder.instance_id != self.intent.instance_id
+                && !settlement.deposes.iter().any(known)
+                && !settlement.removes.contains(&holder.instance_id)
+            {
+                settlement.deposes.push(holder.clone());
+            }
+        }
+        settlement
+    }
+}
+
+fn settle_delete(intent: &Intent, cloud: &dyn Cloud) -> Result<Answer, RecoverError> {
+    let request: DeleteRequest = serde_json::from_slice(&intent.request).map_err(|error| {
+        RecoverError::Unreadable { address: intent.address.clone(), why: error.to_string() }
+    })?;
+    let described = cloud
+        .describe(std::slice::from_ref(&request.provider_id))
+        .map_err(|error| RecoverError::Cloud { address: intent.address.clone(), error })?;
+    Ok(if described.iter().any(|observation| observation.state.is_live()) {
+        let result = "is still there; the plan decides anew".to_owned();
+        (Settlement::default(), Ending::Abandoned, result)
+    } else {
+        let settlement =
+            Settlement { removes: vec![intent.instance_id.clone()], ..Settlement::default() };
+        (settlement, Ending::Done, "is deleted".to_owned())
+    })
+}

@@ -315,6 +315,9 @@ pub struct Group {
     pub drain_timeout: Option<Duration>,
     /// `load_balancers`: names.
     pub load_balancers: Vec<Spanned<Arc<str>>>,
+    /// `depends_on` (ours): groups that are applied before this one, `group` of the same tenant or
+    /// `tenant/group`.
+    pub depends_on: Vec<Spanned<Arc<str>>>,
     /// `zones`, in the order listed; empty: all in `shard.infra.zone`.
     pub zones: Vec<Spanned<Arc<str>>>,
     /// `overrides`: slot → what differs there (ours: a layer above the group).

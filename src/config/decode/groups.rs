@@ -42,6 +42,7 @@ const TEMPLATE: &[&str] = &[
 /// The keys of a group.
 pub(super) const GROUP: &[&str] = &[
     "template",
+    "depends_on",
     "size",
     "instance_type",
     "subnet_pool",
@@ -151,6 +152,7 @@ fn group(name: GroupName, form: Form, entry: &Entry, findings: &mut Diagnostics)
         common: Common::default(),
         drain_timeout: None,
         load_balancers: Vec::new(),
+        depends_on: Vec::new(),
         zones: Vec::new(),
         overrides: IndexMap::new(),
         moved_from: None,
@@ -174,6 +176,7 @@ fn group(name: GroupName, form: Form, entry: &Entry, findings: &mut Diagnostics)
     group.common = common(&object, findings);
     group.drain_timeout = object.duration("drain_timeout", findings);
     group.load_balancers = object.texts("load_balancers", findings);
+    group.depends_on = object.texts("depends_on", findings);
     group.zones = object.texts("zones", findings);
     group.overrides = overrides(&object, findings);
     group.moved_from = moved_from(&object, findings);
