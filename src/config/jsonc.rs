@@ -76,7 +76,7 @@ pub fn read(source: SourceId, text: &str, findings: &mut Diagnostics) -> Option<
             } else {
                 let end = text.len();
                 findings.push(
-                    Diagnostic::error("The file holds no configuration")
+                    Diagnostic::error("the file holds no configuration")
                         .at(Span::new(source, end, end), "expected `{`")
                         .hint("`nstance init` writes a commented one to start from"),
                 );
@@ -121,7 +121,7 @@ impl Reader<'_> {
 
     fn too_large(&mut self, span: Span) -> NodeValue {
         self.findings.push(
-            Diagnostic::error("A number is too large")
+            Diagnostic::error("a number is too large")
                 .at(span, "no number of this size can be kept")
                 .hint("if it is text, put it in double quotes"),
         );
@@ -160,7 +160,7 @@ impl Reader<'_> {
                     value,
                 }),
                 Some(first) => self.findings.push(
-                    Diagnostic::error(format!("The key `{key}` stands twice in one object"))
+                    Diagnostic::error(format!("the key `{key}` stands twice in one object"))
                         .at(key_span, "here again")
                         .related(first, "it stands here first")
                         .hint("remove or rename one of the two"),
@@ -181,50 +181,50 @@ impl Reader<'_> {
         match error.kind() {
             Kind::ExpectedComma => self.missing_comma(range, before, here),
             Kind::SingleQuotedStringsNotAllowed => at(
-                "Strings stand in double quotes",
+                "strings stand in double quotes",
                 "this one starts with a single quote",
             )
             .hint("write `\"…\"` instead of `'…'`"),
-            Kind::ExpectedStringObjectProperty => at("A key isn't in quotes", "keys are strings")
+            Kind::ExpectedStringObjectProperty => at("a key isn't in quotes", "keys are strings")
                 .hint(format!("write `\"{}\"`", word(here))),
             Kind::ExpectedColonAfterObjectKey => at(
-                "A `:` is missing after a key",
+                "a `:` is missing after a key",
                 "expected `:` and a value before this",
             ),
-            Kind::ExpectedObjectValue => at("A key has no value", "expected a value"),
+            Kind::ExpectedObjectValue => at("a key has no value", "expected a value"),
             Kind::UnexpectedWord | Kind::UnexpectedToken => self
                 .malformed_number(range.start, before, here)
                 .unwrap_or_else(|| self.unexpected(span, here)),
             Kind::UnexpectedTokenInObject if here.starts_with(',') => too_many_commas(span),
             Kind::UnexpectedComma if before.trim_end().ends_with(':') => {
-                at("A key has no value", "expected a value before this")
+                at("a key has no value", "expected a value before this")
             }
             Kind::UnexpectedTokenInObject => {
-                at("A key was expected", "this can't stand in an object here")
+                at("a key was expected", "this can't stand in an object here")
                     .hint("an object is `{\"key\": value, …}`")
             }
             Kind::UnexpectedComma => too_many_commas(span),
-            Kind::UnexpectedColon => at("A `:` can't stand here", "expected a value")
+            Kind::UnexpectedColon => at("a `:` can't stand here", "expected a value")
                 .hint("only objects, in `{}`, have keys"),
             Kind::UnexpectedCloseBrace | Kind::UnexpectedCloseBracket => {
-                at("A value is missing", "expected a value before this")
+                at("a value is missing", "expected a value before this")
             }
             Kind::MultipleRootJsonValues => at(
-                "Something follows the end of the configuration",
+                "something follows the end of the configuration",
                 "the configuration ended before this",
             )
             .hint("a file holds one object; look for a `}` that closes too early above"),
             Kind::HexadecimalNumbersNotAllowed => {
                 let end = range.start + word(here).len();
-                Diagnostic::error("Hexadecimal numbers aren't JSON")
+                Diagnostic::error("hexadecimal numbers aren't JSON")
                     .at(self.span(Range { end, ..range }), "a hexadecimal number")
                     .hint("write it in decimal, or as a string")
             }
             Kind::UnaryPlusNumbersNotAllowed => {
-                at("A number can't start with `+`", "remove the `+`")
+                at("a number can't start with `+`", "remove the `+`")
             }
             Kind::BareDecimalPointNumbersNotAllowed => at(
-                "A number needs digits on both sides of its point",
+                "a number needs digits on both sides of its point",
                 "a digit is missing",
             )
             .hint("write `0.5` rather than `.5`, `5.0` or `5` rather than `5.`"),
@@ -235,13 +235,13 @@ impl Reader<'_> {
             Kind::ExpectedDigit
             | Kind::ExpectedDigitFollowingNegativeSign
             | Kind::ExpectedPlusMinusOrDigitInNumberLiteral => {
-                at("A number lacks digits", "expected a digit")
+                at("a number lacks digits", "expected a digit")
             }
             Kind::String(kind) => self.bad_string(span, kind),
-            Kind::UnterminatedArray => at("A `[` is never closed", "add the missing `]`"),
-            Kind::UnterminatedObject => at("A `{` is never closed", "add the missing `}`"),
-            Kind::UnterminatedCommentBlock => at("A comment isn't closed", "close it with `*/`"),
-            Kind::NestingDepthExceeded => at("The nesting is too deep", "too deep"),
+            Kind::UnterminatedArray => at("a `[` is never closed", "add the missing `]`"),
+            Kind::UnterminatedObject => at("a `{` is never closed", "add the missing `}`"),
+            Kind::UnterminatedCommentBlock => at("a comment isn't closed", "close it with `*/`"),
+            Kind::NestingDepthExceeded => at("the nesting is too deep", "too deep"),
             Kind::CommentsNotAllowed | Kind::TrailingCommasNotAllowed => {
                 at(&error.kind().to_string(), "")
             }
@@ -251,7 +251,7 @@ impl Reader<'_> {
     fn missing_comma(&self, range: Range, before: &str, here: &str) -> Diagnostic {
         self.malformed_number(range.start, before, here)
             .unwrap_or_else(|| {
-                Diagnostic::error("A comma is missing").at(self.span(range), "expected `,` here")
+                Diagnostic::error("a comma is missing").at(self.span(range), "expected `,` here")
             })
     }
 
@@ -269,7 +269,7 @@ impl Reader<'_> {
             end: at + word(here).len(),
         };
         Some(
-            Diagnostic::error("A number is malformed")
+            Diagnostic::error("a number is malformed")
                 .at(self.span(whole), "not a number that JSON knows")
                 .hint(
                     "numbers have no leading zeros, units or separators; \
@@ -282,12 +282,12 @@ impl Reader<'_> {
         let word = word(here);
         if word.is_empty() {
             let character = here.chars().next().unwrap_or(' ');
-            return Diagnostic::error(format!("A `{character}` can't stand here"))
+            return Diagnostic::error(format!("a `{character}` can't stand here"))
                 .at(span, "expected a value")
                 .hint("text stands in double quotes");
         }
         let start = span.start as usize;
-        let diagnostic = Diagnostic::error(format!("The word `{word}` isn't a JSON value")).at(
+        let diagnostic = Diagnostic::error(format!("the word `{word}` isn't a JSON value")).at(
             Span::new(self.source, start, start + word.len()),
             "expected a value",
         );
@@ -305,15 +305,15 @@ impl Reader<'_> {
         let escape = |length: usize| Span::new(self.source, start, start + length);
         match kind {
             ParseStringErrorKind::UnterminatedStringLiteral => {
-                Diagnostic::error("A string isn't closed").at(span, "no closing quote")
+                Diagnostic::error("a string isn't closed").at(span, "no closing quote")
             }
             ParseStringErrorKind::ExpectedFourHexDigits
             | ParseStringErrorKind::ExpectedTwoHexDigits => {
-                Diagnostic::error("An escape is cut short")
+                Diagnostic::error("an escape is cut short")
                     .at(escape(2), "`\\u` needs four hexadecimal digits")
             }
             ParseStringErrorKind::InvalidUnicodeEscapeSequence(_) => {
-                Diagnostic::error("An escape is half a character")
+                Diagnostic::error("an escape is half a character")
                     .at(escape(6), "half of a surrogate pair")
                     .hint("write the character itself, or both halves")
             }
@@ -325,7 +325,7 @@ impl Reader<'_> {
                     .take(2)
                     .map(char::len_utf8)
                     .sum();
-                Diagnostic::error("A string holds an escape that JSON doesn't know")
+                Diagnostic::error("a string holds an escape that JSON doesn't know")
                     .at(escape(length), "unknown escape")
                     .hint(
                         "a backslash is written `\\\\`; known escapes: \
@@ -347,7 +347,7 @@ fn is_unclosed(kind: &ParseErrorKind) -> bool {
 }
 
 fn too_many_commas(span: Span) -> Diagnostic {
-    Diagnostic::error("There is a comma too many")
+    Diagnostic::error("there is a comma too many")
         .at(span, "nothing stands before it")
         .hint("one trailing comma is fine, two aren't")
 }

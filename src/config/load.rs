@@ -126,7 +126,7 @@ fn reader_for(file: &Path) -> Result<Reader, Box<Diagnostic>> {
     match extension.as_deref() {
         Some(language @ ("hcl" | "yaml" | "yml")) => Err(Box::new(
             Diagnostic::error(format!(
-                "This version reads JSONC only, not {}: {}",
+                "this version reads JSONC only, not {}: {}",
                 if language == "hcl" { "HCL" } else { "YAML" },
                 file.display()
             ))
@@ -159,13 +159,13 @@ fn find_in(folder: Option<&Path>, working_dir: &Path) -> Result<PathBuf, Box<Dia
     match &found[..] {
         [only] => Ok(only.clone()),
         [] => Err(Box::new(
-            Diagnostic::error(format!("There is no configuration in {shown}"))
+            Diagnostic::error(format!("there is no configuration in {shown}"))
                 .detail(format!("Looked for {}", NAMES.join(", ")))
                 .hint("`nstance init` writes one to start from; `--config PATH` names another"),
         )),
         several => Err(Box::new(
             Diagnostic::error(format!(
-                "There are several configurations in {shown}: {}",
+                "there are several configurations in {shown}: {}",
                 several
                     .iter()
                     .filter_map(|file| file.file_name())
@@ -182,7 +182,7 @@ fn read_text(file: &Path, working_dir: &Path) -> Result<String, Box<Diagnostic>>
     let shown = file.display();
     let absolute = working_dir.join(file);
     let failed = |error: std::io::Error| {
-        let diagnostic = Diagnostic::error(format!("Can't read the configuration {shown}"));
+        let diagnostic = Diagnostic::error(format!("can't read the configuration {shown}"));
         Box::new(match error.kind() {
             std::io::ErrorKind::NotFound => diagnostic
                 .detail("There is no such file")
@@ -193,7 +193,7 @@ fn read_text(file: &Path, working_dir: &Path) -> Result<String, Box<Diagnostic>>
     let size = fs::metadata(&absolute).map_err(failed)?.len();
     if size > LARGEST_FILE {
         return Err(Box::new(
-            Diagnostic::error(format!("The configuration is too large: {shown}")).detail(format!(
+            Diagnostic::error(format!("the configuration is too large: {shown}")).detail(format!(
                 "It has {size} bytes; {LARGEST_FILE} are the most that is read"
             )),
         ));
@@ -207,7 +207,7 @@ fn read_text(file: &Path, working_dir: &Path) -> Result<String, Box<Diagnostic>>
             .count()
             + 1;
         Box::new(
-            Diagnostic::error(format!("The configuration isn't UTF-8: {shown}"))
+            Diagnostic::error(format!("the configuration isn't UTF-8: {shown}"))
                 .detail(format!(
                     "Byte {offset}, on line {line}, is {:#04x}, which can't stand there",
                     bytes[offset]
@@ -263,18 +263,18 @@ mod tests {
             shown(&loaded, folder.path())
         };
         insta::assert_snapshot!(at(None), @"
-        error: There is no configuration in FOLDER
+        error: there is no configuration in FOLDER
         Looked for nstance.jsonc, nstance.json, nstance.hcl, nstance.yaml, nstance.yml, config.jsonc
         hint: `nstance init` writes one to start from; `--config PATH` names another
         ");
         insta::assert_snapshot!(at(Some("missing.jsonc")), @"
-        error: Can't read the configuration missing.jsonc
+        error: can't read the configuration missing.jsonc
         There is no such file
         hint: `nstance init` writes one to start from
         ");
         fs::write(folder.path().join("nstance.hcl"), "x = 1").unwrap();
         insta::assert_snapshot!(at(None), @"
-        error: This version reads JSONC only, not HCL: nstance.hcl
+        error: this version reads JSONC only, not HCL: nstance.hcl
         hint: write the configuration as `nstance.jsonc`
         ");
         fs::write(
@@ -283,11 +283,11 @@ mod tests {
         )
         .unwrap();
         insta::assert_snapshot!(at(None), @"
-        error: There are several configurations in FOLDER: nstance.jsonc, nstance.hcl
+        error: there are several configurations in FOLDER: nstance.jsonc, nstance.hcl
         hint: `--config PATH` says which one
         ");
         insta::assert_snapshot!(at(Some("nstance.jsonc")), @"
-        error: The configuration isn't UTF-8: nstance.jsonc
+        error: the configuration isn't UTF-8: nstance.jsonc
         Byte 10, on line 2, is 0xff, which can't stand there
         hint: save it as UTF-8
         ");
@@ -296,7 +296,7 @@ mod tests {
             .set_len(LARGEST_FILE + 1)
             .unwrap();
         insta::assert_snapshot!(at(Some("huge.jsonc")), @"
-        error: The configuration is too large: huge.jsonc
+        error: the configuration is too large: huge.jsonc
         It has 104857601 bytes; 104857600 are the most that is read
         ");
     }

@@ -134,7 +134,7 @@ impl Scanner<'_> {
         }
         Err(self.flaw(
             start,
-            Diagnostic::error("A string isn't closed")
+            Diagnostic::error("a string isn't closed")
                 .at(
                     self.span(start, at.min(bytes.len())),
                     "this string has no closing quote on its line",
@@ -157,7 +157,7 @@ impl Scanner<'_> {
         };
         self.flaw(
             at,
-            Diagnostic::error(format!("A string contains {name} as it is"))
+            Diagnostic::error(format!("a string contains {name} as it is"))
                 .at(
                     self.span(at, at + 1),
                     "strings can't hold control characters",
@@ -181,7 +181,7 @@ impl Scanner<'_> {
             return Ok(end);
         }
         let code = u32::from(character);
-        let diagnostic = Diagnostic::error(format!("The character U+{code:04X} can't stand here"))
+        let diagnostic = Diagnostic::error(format!("the character U+{code:04X} can't stand here"))
             .at(self.span(at, end), "not a character that JSON knows");
         Err(self.flaw(
             at,
@@ -201,7 +201,7 @@ impl Scanner<'_> {
             return Some(
                 self.flaw(
                     at,
-                    Diagnostic::error(format!("There is a `{closer}` too many"))
+                    Diagnostic::error(format!("there is a `{closer}` too many"))
                         .at(self.span(at, at + 1), "nothing is open here")
                         .hint("remove it, or look for a bracket that closes too early above"),
                 ),
@@ -213,7 +213,7 @@ impl Scanner<'_> {
             return Some(
                 self.flaw(
                     at,
-                    Diagnostic::error(format!("A `{opener}` is closed by `{closer}`"))
+                    Diagnostic::error(format!("a `{opener}` is closed by `{closer}`"))
                         .at(
                             self.span(at, at + 1),
                             format!("expected `{}`", char::from(wanted)),
@@ -240,7 +240,7 @@ impl Scanner<'_> {
         };
         let opener = char::from(open.bracket);
         let closer = char::from(partner(open.bracket));
-        let mut diagnostic = Diagnostic::error(format!("A `{opener}` is never closed")).at(
+        let mut diagnostic = Diagnostic::error(format!("a `{opener}` is never closed")).at(
             self.span(open.offset, open.offset + 1),
             if closed_by.is_some() {
                 "judging by the indentation, this one"
@@ -263,7 +263,7 @@ impl Scanner<'_> {
     fn open_comment(&self, at: usize) -> Flaw {
         self.flaw(
             at,
-            Diagnostic::error("A comment isn't closed")
+            Diagnostic::error("a comment isn't closed")
                 .at(self.span(at, at + 2), "this comment has no end")
                 .hint("close it with `*/`"),
         )
@@ -274,7 +274,7 @@ impl Scanner<'_> {
             too_deep: true,
             ..self.flaw(
                 at,
-                Diagnostic::error(format!("The nesting is deeper than {DEEPEST} levels"))
+                Diagnostic::error(format!("the nesting is deeper than {DEEPEST} levels"))
                     .at(self.span(at, at + 1), "one level too deep"),
             )
         }

@@ -121,7 +121,7 @@ fn check_value(node: &Node, name: &str, shape: &Shape, entry: &Entry, findings: 
     let item = if std::ptr::eq(node, &raw const entry.value) {
         ""
     } else {
-        "An item of "
+        "an item of "
     };
     let diagnostic = Diagnostic::error(format!("{item}`{name}` must be {wanted}"))
         .at(node.span, format!("expected {wanted}, found {found}"));

@@ -26,7 +26,7 @@ impl Checker<'_> {
                 && !self.config.certificates.contains_key(&template.value)
             {
                 findings.push(unknown_reference(
-                    "Certificate",
+                    "certificate",
                     template,
                     "`certificates`",
                     names(&self.config.certificates),
@@ -47,7 +47,7 @@ impl Checker<'_> {
             && !config.templates.contains_key(&name.value)
         {
             findings.push(unknown_reference(
-                "Template",
+                "template",
                 name,
                 "`templates`",
                 names(&config.templates),
@@ -58,7 +58,7 @@ impl Checker<'_> {
         for zone in &group.zones {
             if let Some(first) = zones.insert(zone, zone.span) {
                 findings.push(
-                    Diagnostic::error(format!("Zone `{}` stands twice in `zones`", zone.value))
+                    Diagnostic::error(format!("zone `{}` stands twice in `zones`", zone.value))
                         .at(zone.span, "here again")
                         .related(first, "it stands here first"),
                 );
@@ -79,7 +79,7 @@ impl Checker<'_> {
             if *slot >= size {
                 findings.push(
                     Diagnostic::warning(format!(
-                        "The override of slot {slot} has no effect: the group has {size} {}",
+                        "the override of slot {slot} has no effect: the group has {size} {}",
                         if size == 1 { "slot" } else { "slots" }
                     ))
                     .at(differs.span, "no such slot")
@@ -99,7 +99,7 @@ impl Checker<'_> {
             if let Some(first) = seen.insert(name, name.span) {
                 findings.push(
                     Diagnostic::error(format!(
-                        "Load balancer `{}` stands twice in `load_balancers`",
+                        "load balancer `{}` stands twice in `load_balancers`",
                         name.value
                     ))
                     .at(name.span, "here again")
@@ -111,7 +111,7 @@ impl Checker<'_> {
                 let broken = self.decoded.declared_load_balancers.contains(&name.value);
                 if !broken {
                     findings.push(unknown_reference(
-                        "Load balancer",
+                        "load balancer",
                         name,
                         "`load_balancers`",
                         names(known),
@@ -129,7 +129,7 @@ impl Checker<'_> {
             {
                 findings.push(
                     Diagnostic::error(format!(
-                        "Load balancer `{}` is of provider `{}`, the shard is of `{}`",
+                        "load balancer `{}` is of provider `{}`, the shard is of `{}`",
                         name.value,
                         provider.as_str(),
                         shard.as_str()
@@ -171,7 +171,7 @@ impl Checker<'_> {
             return;
         }
         let list = lacking.join(", ");
-        let diagnostic = Diagnostic::error(format!("Group `{}` lacks {list}", group.name));
+        let diagnostic = Diagnostic::error(format!("group `{}` lacks {list}", group.name));
         let diagnostic = match &group.template {
             Some(name) => diagnostic.at(
                 name.span,
@@ -242,7 +242,8 @@ fn check_path(key: &str, path: &Spanned<Arc<str>>, size_counts: bool, findings: 
                 .at(path.span, format!("`{root}` has no parts"))
                 .hint(format!("write `{root}` instead of `{root}.{rest}`")),
         ),
-        Some(rest) if rest.split('.').any(str::is_empty) => findings.push(
+        // A file's name may start with a dot.
+        Some(rest) if root != "files" && rest.split('.').any(str::is_empty) => findings.push(
             Diagnostic::error(format!("`{}` can't stand in `{key}`", path.value))
                 .at(path.span, "a name is missing beside a dot"),
         ),

@@ -78,10 +78,10 @@ impl Checker<'_> {
                     continue;
                 };
                 let summary = if first == &**pool {
-                    format!("Subnet `{}` stands twice in pool `{pool}`", subnet.value)
+                    format!("subnet `{}` stands twice in pool `{pool}`", subnet.value)
                 } else {
                     format!(
-                        "Subnet `{}` is in two pools, `{first}` and `{pool}`",
+                        "subnet `{}` is in two pools, `{first}` and `{pool}`",
                         subnet.value
                     )
                 };
@@ -101,7 +101,7 @@ impl Checker<'_> {
         let pools = &self.config.shard.subnet_pools;
         if !pools.contains_key(&pool.value) {
             findings.push(unknown_reference(
-                "Subnet pool",
+                "subnet pool",
                 pool,
                 "`shard.subnet_pools`",
                 names(pools),
@@ -118,7 +118,7 @@ impl Checker<'_> {
             if provider.value != shard.value {
                 findings.push(
                     Diagnostic::error(format!(
-                        "Image `{name}` is of provider `{}`, the shard is of `{}`",
+                        "image `{name}` is of provider `{}`, the shard is of `{}`",
                         provider.as_str(),
                         shard.as_str()
                     ))
@@ -145,7 +145,7 @@ impl Checker<'_> {
         };
         for entry in entries.iter().filter(|entry| !known.contains(&&*entry.key)) {
             let diagnostic = Diagnostic::warning(format!(
-                "Nothing reads the option `{}` of this provider",
+                "nothing reads the option `{}` of this provider",
                 entry.key
             ))
             .at(entry.key_span, "has no effect");
@@ -253,7 +253,7 @@ impl Checker<'_> {
             };
             if let Some(place) = existing.get(&from.value) {
                 findings.push(
-                    Diagnostic::error(format!("Group `{}` still exists", from.value))
+                    Diagnostic::error(format!("group `{}` still exists", from.value))
                         .at(from.span, "can't have moved from a group that is there")
                         .related(*place, "it is defined here")
                         .about(&group.name),
@@ -263,7 +263,7 @@ impl Checker<'_> {
             {
                 findings.push(
                     Diagnostic::error(format!(
-                        "Two groups say that they were `{}`: `{first}` and `{}`",
+                        "two groups say that they were `{}`: `{first}` and `{}`",
                         from.value, group.name
                     ))
                     .at(from.span, "here again")
@@ -286,9 +286,8 @@ fn unknown_reference<'n>(
     section: &str,
     known: impl Iterator<Item = &'n str> + Clone,
 ) -> Diagnostic {
-    let word = what.to_lowercase();
     let diagnostic = Diagnostic::error(format!("{what} `{}` isn't defined", name.value))
-        .at(name.span, format!("no {word} has this name"));
+        .at(name.span, format!("no {what} has this name"));
     if let Some(near) = nearest(name, known.clone()) {
         return diagnostic.hint(format!("did you mean `{near}`?"));
     }

@@ -2,7 +2,7 @@
 //!
 //! In: one userdata as written. Out: findings. May not: fetch it, or look into its text.
 
-use std::io::Read as _;
+use std::io::{self, Read as _};
 use std::sync::Arc;
 
 use base64::Engine as _;
@@ -21,7 +21,7 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
     GeneralPurposeConfig::new().with_decode_allow_trailing_bits(true),
 );
 
-/// No cloud takes userdata that unpacks to more than this.
+/// No cloud takes userdata that unpacks to more than this; what comes after isn't looked at.
 const LARGEST_USERDATA: u64 = 64 << 20;
 
 impl Checker<'_> {
@@ -34,7 +34,7 @@ impl Checker<'_> {
                 .any(|scheme| content.len() > scheme.len() && content.starts_with(scheme));
             if !good {
                 findings.push(
-                    Diagnostic::error("The `content` of this userdata isn't a URL")
+                    Diagnostic::error("the `content` of this userdata isn't a URL")
                         .at(content.span, "expected `https://…`, `http://…` or `file:…`")
                         .hint(
                             "with `\"source\": \"url\"` the content is an address; \
@@ -70,13 +70,12 @@ impl Checker<'_> {
         match BASE64.decode(&plain) {
             Ok(bytes) => {
                 if gzipped {
-                    let mut sink = Vec::new();
-                    let whole = flate2::read::MultiGzDecoder::new(&*bytes)
-                        .take(LARGEST_USERDATA)
-                        .read_to_end(&mut sink);
+                    let mut unpacked =
+                        flate2::read::MultiGzDecoder::new(&*bytes).take(LARGEST_USERDATA);
+                    let whole = io::copy(&mut unpacked, &mut io::sink());
                     if let Err(error) = whole {
                         findings.push(
-                            Diagnostic::error("The `content` isn't gzipped")
+                            Diagnostic::error("the `content` isn't gzipped")
                                 .at(content.span, format!("can't be unpacked: {error}"))
                                 .hint("`\"encoding\": \"base64\"` is for content that isn't"),
                         );
@@ -111,7 +110,7 @@ impl Checker<'_> {
                 let offset = offsets.get(offset).copied().unwrap_or(content.len());
                 let place = template_span(self.sources, content.span, offset);
                 findings.push(
-                    Diagnostic::error("The `content` isn't base64")
+                    Diagnostic::error("the `content` isn't base64")
                         .at(place, label)
                         .hint("`\"encoding\": \"plain\"` is for text as it is"),
                 );

@@ -106,7 +106,7 @@ fn file(entry: &Entry, findings: &mut Diagnostics) -> Option<File> {
     for key in ["template", "source", "key"] {
         if let Some(stray) = object.get(key).filter(|_| !kind.fields().contains(&key)) {
             findings.push(
-                Diagnostic::error(format!("A file of kind `{}` has no `{key}`", kind.name()))
+                Diagnostic::error(format!("a file of kind `{}` has no `{key}`", kind.name()))
                     .at(stray.key_span, "means nothing to this kind")
                     .hint(format!(
                         "it takes {}",
@@ -195,7 +195,7 @@ fn env(entry: &Entry, findings: &mut Diagnostics) -> Option<Node> {
             && value.contains(['\n', '\r'])
         {
             findings.push(
-                Diagnostic::error(format!("The value of `{name}` has a line break"))
+                Diagnostic::error(format!("the value of `{name}` has a line break"))
                     .at(value.span, "a line of an env file can't hold it")
                     .hint("use a file of kind `string`, or encode the value"),
             );
@@ -223,7 +223,7 @@ fn deliver(
     {
         findings.push(
             Diagnostic::error(format!(
-                "A file of kind `{}` can't be delivered by userdata",
+                "a file of kind `{}` can't be delivered by userdata",
                 kind.name()
             ))
             .at(by_userdata.span, "its content is known to the server only")

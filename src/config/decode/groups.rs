@@ -272,7 +272,7 @@ fn update(owner: &Object<'_>, findings: &mut Diagnostics) -> Option<Span> {
         };
         findings.push(
             Diagnostic::error(format!(
-                "Only `{only}` is supported for `{key}` in this version"
+                "only `{only}` is supported for `{key}` in this version"
             ))
             .at(given.value.span, format!("expected `{only}`"))
             .hint(format!("write `{only}`, or leave `{key}` out")),

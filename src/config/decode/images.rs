@@ -31,7 +31,7 @@ fn load_balancer(entry: &Entry, findings: &mut Diagnostics) -> Option<LoadBalanc
         if let Some(entry) = object.get(key) {
             findings.push(
                 Diagnostic::error(format!(
-                    "A load balancer of provider `{}` has no `{key}`",
+                    "a load balancer of provider `{}` has no `{key}`",
                     provider.as_str()
                 ))
                 .at(entry.key_span, "belongs to another provider"),
@@ -68,7 +68,7 @@ fn load_balancer(entry: &Entry, findings: &mut Diagnostics) -> Option<LoadBalanc
         ProviderKind::Proxmox | ProviderKind::Yandex => {
             findings.push(
                 Diagnostic::error(format!(
-                    "Load balancers of provider `{}` aren't known",
+                    "load balancers of provider `{}` aren't known",
                     provider.as_str()
                 ))
                 .at(provider.span, "expected `aws`, `gcp` or `sim`"),
@@ -160,7 +160,7 @@ fn image(entry: &Entry, findings: &mut Diagnostics) -> Option<Image> {
         for key in ["family", "project"] {
             if let Some(entry) = object.get(key) {
                 findings.push(
-                    Diagnostic::error(format!("An image of provider `aws` has no `{key}`"))
+                    Diagnostic::error(format!("an image of provider `aws` has no `{key}`"))
                         .at(entry.key_span, "belongs to provider `gcp`")
                         .hint("use `filters` and `owners`"),
                 );
@@ -228,7 +228,7 @@ fn filter(node: &Node, findings: &mut Diagnostics) -> Option<ImageFilter> {
         Some(entry) => match &entry.value.value {
             NodeValue::Array(items) if items.is_empty() => {
                 findings.push(
-                    Diagnostic::error("A filter has no values")
+                    Diagnostic::error("a filter has no values")
                         .at(entry.value.span, "expected at least one value"),
                 );
                 return None;

@@ -90,9 +90,8 @@ impl<'n> Object<'n> {
         if self.misspelt.contains(&key) {
             return;
         }
-        let mut diagnostic =
-            Diagnostic::error(format!("{} lacks `{key}`", capitalised(&self.name)))
-                .at(self.place, format!("`{key}` must be given here"));
+        let mut diagnostic = Diagnostic::error(format!("{} lacks `{key}`", self.name))
+            .at(self.place, format!("`{key}` must be given here"));
         diagnostic.hints.extend(hint.map(str::to_owned));
         findings.push(diagnostic);
     }
@@ -261,9 +260,8 @@ fn one_of(list: &[String]) -> String {
 
 /// The finding that an object doesn't have such a key; `near` is the one probably meant.
 fn unknown_key(entry: &Entry, owner: &str, known: &[&str], near: Option<&str>) -> Diagnostic {
-    let diagnostic =
-        Diagnostic::error(format!("{} has no key `{}`", capitalised(owner), entry.key))
-            .at(entry.key_span, "unknown key");
+    let diagnostic = Diagnostic::error(format!("{} has no key `{}`", owner, entry.key))
+        .at(entry.key_span, "unknown key");
     match near {
         Some(name) => diagnostic.hint(format!("did you mean `{name}`?")),
         None => diagnostic.hint(format!(
@@ -286,7 +284,7 @@ pub(super) fn wrong_type(node: &Node, name: &str, wanted: &str, findings: &mut D
         NodeValue::Bool(value) => format!("`{value}`"),
         _ => node.type_name().to_owned(),
     };
-    let mut diagnostic = Diagnostic::error(format!("{} must be {wanted}", capitalised(name)))
+    let mut diagnostic = Diagnostic::error(format!("{name} must be {wanted}"))
         .at(node.span, format!("expected {wanted}, found {found}"));
     if wanted.ends_with("a string") {
         match &node.value {
@@ -355,7 +353,7 @@ pub(super) fn texts(entry: &Entry, findings: &mut Diagnostics) -> Vec<Spanned<Ar
             let text = item_text(item, &format!("an item of `{}`", entry.key), findings)?;
             if text.is_empty() {
                 findings.push(
-                    Diagnostic::error(format!("An item of `{}` is empty", entry.key))
+                    Diagnostic::error(format!("an item of `{}` is empty", entry.key))
                         .at(text.span, "expected some text"),
                 );
                 return None;
@@ -389,13 +387,4 @@ pub(super) fn duration(entry: &Entry, findings: &mut Diagnostics) -> Option<Dura
             None
         }
     }
-}
-
-/// The text with its first letter in upper case, as a sentence starts.
-pub(super) fn capitalised(text: &str) -> String {
-    let mut characters = text.chars();
-    characters
-        .next()
-        .map(|first| first.to_uppercase().chain(characters).collect())
-        .unwrap_or_default()
 }

@@ -16,7 +16,7 @@ pub(super) fn userdata(owner: &Object<'_>, findings: &mut Diagnostics) -> Option
         NodeValue::String(text) => {
             if text.is_empty() {
                 findings.push(
-                    Diagnostic::error("The userdata is empty")
+                    Diagnostic::error("the userdata is empty")
                         .at(span, "expected some text")
                         .hint("leave `userdata` out where there is none"),
                 );

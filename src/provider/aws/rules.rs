@@ -121,7 +121,7 @@ fn check_interfaces(interfaces: &Node, findings: &mut Diagnostics) {
             .find(|entry| &*entry.key == "SubnetId");
         if let Some(subnet) = subnet.filter(|_| first) {
             findings.push(
-                Diagnostic::error("The first network interface can't set `SubnetId`")
+                Diagnostic::error("the first network interface can't set `SubnetId`")
                     .at(subnet.key_span, "nstance sets it")
                     .hint("set `subnet_pool` of the group or template"),
             );
@@ -140,7 +140,7 @@ fn check_tags(specifications: &Node, findings: &mut Diagnostics) {
             };
             if let Some(text) = key.as_str().filter(|text| text.starts_with(OUR_TAGS)) {
                 findings.push(
-                    Diagnostic::error(format!("The tag `{text}` can't be set"))
+                    Diagnostic::error(format!("the tag `{text}` can't be set"))
                         .at(
                             key.span,
                             "tags that start with `nstance:` are nstance's own",

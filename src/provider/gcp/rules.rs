@@ -81,7 +81,7 @@ pub fn check_args(args: &Node, findings: &mut Diagnostics) {
             } else {
                 INSTANCE
             };
-            findings.push(shape::unknown_member(entry, likely, "An Instance"));
+            findings.push(shape::unknown_member(entry, likely, "an Instance"));
         }
         if matches!(&*entry.key, "Labels" | "labels") {
             check_labels(&entry.value, findings);
@@ -130,7 +130,7 @@ fn check_labels(labels: &Node, findings: &mut Diagnostics) {
     for entry in entries(labels) {
         if sanitise_label(&entry.key).starts_with(OUR_LABELS) {
             findings.push(
-                Diagnostic::warning(format!("The label `{}` has no effect", entry.key))
+                Diagnostic::warning(format!("the label `{}` has no effect", entry.key))
                     .at(
                         entry.key_span,
                         "labels that start with `nstance-` are nstance's own",
