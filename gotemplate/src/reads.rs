@@ -17,9 +17,10 @@ use flow::Flow;
 /// What a template can read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reads {
-    /// The paths whose values it uses, such as `.Vars.A`. A path stands for all that is under it.
+    /// All the paths that it reads, such as `.Vars.A`. A path stands for all that is under it.
     pub paths: Vec<Access>,
-    /// The paths that it only tests for their truth, as in `{{with .Vars}}`.
+    /// Those of the paths that it only tests for their truth there, as in `{{with .Vars}}`: of what
+    /// is under them this tells no more than whether there is something.
     pub tested: Vec<Access>,
     /// It may read anything: it uses the root as a whole.
     pub anything: bool,
@@ -37,7 +38,6 @@ impl Reads {
                 .paths
                 .iter()
                 .any(|read| covers(&read.path, path) || covers(path, &read.path))
-            || self.tested.iter().any(|read| covers(path, &read.path))
     }
 
     /// Whether it can read anything at or under `prefix`: the same as [`Reads::reads`].
@@ -46,19 +46,17 @@ impl Reads {
     }
 
     /// The names directly under `prefix` that it reads: of `.Vars`, the vars. None where it may read
-    /// all of them.
+    /// all of them. That `prefix` itself is tested doesn't count.
     pub fn names_under(&self, prefix: &str) -> Option<BTreeSet<&str>> {
-        if self.anything || self.paths.iter().any(|read| covers(&read.path, prefix)) {
+        let whole = |read: &&Access| covers(&read.path, prefix) && !self.tested.contains(read);
+        if self.anything || self.paths.iter().any(|read| whole(&read)) {
             return None;
         }
-        let all = self.paths.iter().chain(&self.tested);
-        Some(
-            all.filter_map(|read| {
-                let rest = read.path.strip_prefix(prefix)?.strip_prefix('.')?;
-                rest.split('.').next()
-            })
-            .collect(),
-        )
+        let names = self.paths.iter().filter_map(|read| {
+            let rest = read.path.strip_prefix(prefix)?.strip_prefix('.')?;
+            rest.split('.').next()
+        });
+        Some(names.collect())
     }
 }
 

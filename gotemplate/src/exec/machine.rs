@@ -447,7 +447,10 @@ impl<'d, 'o> Machine<'d, 'o> {
         if piped {
             self.stack[first..].rotate_left(1);
         }
-        if let Some(unknown) = unknown_among(&callee.body, &self.stack[first..]) {
+        if let Some(mut unknown) = unknown_among(&callee.body, &self.stack[first..]) {
+            if unknown.reads().is_empty() {
+                unknown = unknown.read_at(self.here());
+            }
             self.stack.truncate(first);
             self.stack.push(Item::owned(Value::Unknown(unknown)));
             return Ok(());
@@ -495,7 +498,10 @@ impl<'d, 'o> Machine<'d, 'o> {
             _ => {}
         }
         let item = match value {
-            Value::Unknown(unknown) => Value::Unknown(unknown.read_at(self.here())),
+            // Fresh from the data, or from the function itself.
+            Value::Unknown(unknown) if unknown.reads().is_empty() => {
+                Value::Unknown(unknown.read_at(self.here()))
+            }
             value => value,
         };
         self.stack.push(Item::owned(item).unwrapped());

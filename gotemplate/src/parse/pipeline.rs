@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::lex::{Kind, Token};
 use super::show::show;
 use super::{Parsed, Parser, fail, fail_with_hint};
-use crate::code::{Body, Callee, Flags, Op, Site};
+use crate::code::{Body, Callee, Flags, Op, ROOT, Site};
 use crate::environment::nearest;
 use crate::functions::Builtin;
 use crate::number;
@@ -468,8 +468,8 @@ impl Parser<'_> {
         if builder.is_declared(name) {
             return Ok(());
         }
-        let hint = nearest(name, builder.variable_names()).filter(|near| near != "$");
-        let hint = hint.map(|near| format!("did you mean {near}?"));
+        let known = builder.variable_names().filter(|known| *known != ROOT);
+        let hint = nearest(name, known).map(|near| format!("did you mean {near}?"));
         fail_with_hint(
             format!("undefined variable {}", quoted(name)),
             token.start,

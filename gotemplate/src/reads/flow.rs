@@ -97,8 +97,8 @@ impl<'s> Flow<'s> {
             }
         }
         let reads = Reads {
-            paths: self.list(&self.used),
-            tested: self.list(&self.tested),
+            paths: self.list(self.used.union(&self.tested)),
+            tested: self.list(self.tested.difference(&self.used)),
             anything: self.anything,
             functions: self.functions,
             templates: self.templates,
@@ -109,7 +109,7 @@ impl<'s> Flow<'s> {
         }
     }
 
-    fn list(&self, reads: &BTreeSet<(String, ReadSite)>) -> Vec<Access> {
+    fn list<'r>(&self, reads: impl Iterator<Item = &'r (String, ReadSite)>) -> Vec<Access> {
         let access = |(path, site): &(String, ReadSite)| {
             let code = &self.set.codes[site.code as usize];
             Access {
@@ -118,7 +118,7 @@ impl<'s> Flow<'s> {
                 template: code.source.name.as_ref().to_owned(),
             }
         };
-        reads.iter().map(access).collect()
+        reads.map(access).collect()
     }
 
     /// Adds what a place may hold; notes whether that is news.
@@ -219,12 +219,19 @@ impl<'f, 's> Walk<'f, 's> {
         for name in &self.code.paths[path as usize] {
             paths = extend(&paths, name);
         }
+        self.name_site(&paths);
+        paths
+    }
+
+    /// Notes what an operation reads, for reports: that is, if it is one path.
+    fn name_site(&mut self, paths: &Paths) {
         let single = match paths.iter().next() {
-            Some(only) if paths.len() == 1 && only.exact => Some(only.text.clone()),
+            Some(only) if paths.len() == 1 && only.exact && !only.text.is_empty() => {
+                Some(only.text.clone())
+            }
             _ => None,
         };
         self.flow.sites.insert(self.site, single);
-        paths
     }
 
     fn variable(&self, name: u32) -> Paths {
@@ -302,6 +309,7 @@ impl<'f, 's> Walk<'f, 's> {
             }
             Op::Print => {
                 let entry = self.pop();
+                self.name_site(&entry.paths);
                 self.used(&entry);
             }
             Op::Enter => self.blocks.push(Block {
@@ -360,13 +368,17 @@ impl<'f, 's> Walk<'f, 's> {
         }
         if callee.is(Builtin::Index) && !arguments.is_empty() {
             let paths = self.index(arguments);
+            self.name_site(&paths);
             self.push(paths);
             return;
         }
         let tests = callee.tests_truth() && callee.is(Builtin::Not);
-        for argument in &arguments {
+        let mut all = Paths::new();
+        for argument in arguments {
             self.flow.note(&argument.paths, self.site, tests);
+            all.extend(argument.paths);
         }
+        self.name_site(&all);
         // A function's result isn't followed: all of its arguments count as read.
         self.push(Paths::new());
     }
