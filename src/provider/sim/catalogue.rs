@@ -22,6 +22,23 @@ use super::images::{SimImage, ami_id, gcp_id};
 /// | sim | `debian-13`, `debian-13-arm64`, `debian-12`, `ubuntu-24.04`, `ubuntu-24.04-arm64` | sim | 2025-08-14 |
 pub fn catalogue() -> Vec<SimImage> {
     let mut images = Vec::new();
+    for (name, arch) in [
+        ("debian-12", "amd64"),
+        ("debian-13", "amd64"),
+        ("debian-13-arm64", "arm64"),
+        ("ubuntu-24.04", "amd64"),
+        ("ubuntu-24.04-arm64", "arm64"),
+    ] {
+        images.push(SimImage {
+            id: name.to_owned(),
+            name: name.to_owned(),
+            created: date_of("20250814"),
+            owner: "sim".to_owned(),
+            arch: arch.to_owned(),
+            only_on: Some(ProviderKind::Sim),
+            ..SimImage::default()
+        });
+    }
     for (release, dates) in [
         (
             12,
@@ -113,23 +130,6 @@ pub fn catalogue() -> Vec<SimImage> {
                 ..SimImage::default()
             });
         }
-    }
-    for (name, arch) in [
-        ("debian-12", "amd64"),
-        ("debian-13", "amd64"),
-        ("debian-13-arm64", "arm64"),
-        ("ubuntu-24.04", "amd64"),
-        ("ubuntu-24.04-arm64", "arm64"),
-    ] {
-        images.push(SimImage {
-            id: name.to_owned(),
-            name: name.to_owned(),
-            created: date_of("20250814"),
-            owner: "sim".to_owned(),
-            arch: arch.to_owned(),
-            only_on: Some(ProviderKind::Sim),
-            ..SimImage::default()
-        });
     }
     images
 }
