@@ -233,11 +233,11 @@ impl StateError {
                 format!("Move the record of {address}, or remove it first")
             }
             Self::Unsettled { .. } => "Run apply first: it settles what is open".to_owned(),
+            Self::Io { .. } => "Check that this user may read it, and its folder".to_owned(),
             Self::NotLocked { .. }
             | Self::NoRecord { .. }
             | Self::MissingSpec { .. }
             | Self::NotOpen { .. }
-            | Self::Io { .. }
             | Self::Sqlite { .. } => return None,
         };
         Some(hint)

@@ -318,7 +318,7 @@ pub(crate) fn unlocked(path: &Path) -> Result<Connection> {
     }
     address.push_str("?immutable=1");
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
-    connect(Path::new(&address), flags)
+    connect_to(Path::new(&address), path, flags)
 }
 
 /// Copies the file with what lies beside it, and opens the copy. A writer has shared memory open,
@@ -387,6 +387,8 @@ pub(crate) fn durable(connection: &Connection) -> rusqlite::Result<()> {
         ));
     }
     connection.pragma_update(None, "synchronous", "FULL")?;
+    // 16 MiB, so that writing to a large state doesn't read its indexes again and again.
+    connection.pragma_update(None, "cache_size", -16_384)?;
     connection.pragma_update(None, "foreign_keys", true)
 }
 
@@ -395,19 +397,17 @@ fn probe(connection: &Connection) -> rusqlite::Result<()> {
     connection.query_row("SELECT count(*) FROM sqlite_schema", (), |_| Ok(()))
 }
 
+/// Opens a connection. Nothing is read yet, so no side file is made yet either.
 fn connect(path: &Path, flags: OpenFlags) -> Result<Connection> {
-    let target = if flags.contains(OpenFlags::SQLITE_OPEN_URI) {
-        path.to_owned()
-    } else {
-        // So that no name can be taken for an address or for a database in memory.
-        absolute(path)?
-    };
+    // Absolute, so that no name can be taken for an address or for a database in memory.
+    connect_to(&absolute(path)?, path, flags)
+}
+
+fn connect_to(target: &Path, path: &Path, flags: OpenFlags) -> Result<Connection> {
     let connect = || {
         let flags = flags | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let connection = Connection::open_with_flags(&target, flags)?;
+        let connection = Connection::open_with_flags(target, flags)?;
         connection.busy_timeout(BUSY_TIMEOUT)?;
-        // 16 MiB, so that writing to a large state doesn't read its indexes again and again.
-        connection.pragma_update(None, "cache_size", -16_384)?;
         connection.set_prepared_statement_cache_capacity(64);
         Ok(connection)
     };

@@ -364,3 +364,27 @@ fn backups_are_listed_by_number() {
         .collect();
     assert_eq!(names, ["backup-v9-2", "backup-v9-10", "backup-v10-1"]);
 }
+
+#[test]
+fn where_no_side_file_can_be_made_the_file_is_read_alone() {
+    let folder = folder();
+    let path = first(&folder);
+    // A link to nowhere in the place of the log stops root too.
+    let log = files::beside(&path, "-wal");
+    std::os::unix::fs::symlink("/nowhere/at/all", &log).unwrap();
+    let bytes = fs::read(&path).unwrap();
+    let opened = to_read(&path, Some(&identity()), &[FIRST]).unwrap();
+    assert!(matches!(opened.access, Access::Unlocked(_)));
+    let refused = to_write(&path, Some(&identity()), &[FIRST]).unwrap_err();
+    assert!(
+        matches!(refused, StateError::ReadOnly { .. }),
+        "{refused:?}"
+    );
+    // With a schema to migrate, too.
+    let opened = to_read(&path, None, &[FIRST, SECOND, THIRD]).unwrap();
+    assert_eq!(part(&opened.connection), ("BOLT".to_owned(), 7));
+    drop(opened);
+    assert_eq!(fs::read(&path).unwrap(), bytes);
+    fs::remove_file(&log).unwrap();
+    assert_eq!(names(&folder), ["prod.db"]);
+}

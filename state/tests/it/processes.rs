@@ -1,7 +1,10 @@
 //! What holds between processes: a child is this test binary again, told by its environment what
 //! to do, and killed in the middle of it.
 
+use std::fs::{self, Permissions};
 use std::io::{BufRead, BufReader, Write};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::process::CommandExt;
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -68,6 +71,18 @@ fn child() {
                 }
             }
         }
+        "read and try to write" => {
+            let reader = Store::open_read_only(&path, Some(&identity())).unwrap();
+            let read = reader.snapshot().unwrap().records.len();
+            assert_eq!(Lock::peek(&path).unwrap(), None);
+            assert_eq!(reader.history(5).unwrap(), []);
+            let refused = Store::open(&path, Some(&identity())).unwrap_err();
+            assert!(
+                matches!(refused, StateError::ReadOnly { .. }),
+                "{refused:?}"
+            );
+            say(&format!("read {read}"));
+        }
         other => panic!("no such task: {other}"),
     }
 }
@@ -103,7 +118,11 @@ struct Running {
 
 impl Running {
     fn start(task: &str, place: &Place) -> Self {
-        let mut child = Command::new(std::env::current_exe().unwrap())
+        Self::spawn(Command::new(std::env::current_exe().unwrap()), task, place)
+    }
+
+    fn spawn(mut command: Command, task: &str, place: &Place) -> Self {
+        let mut child = command
             .args(["--exact", "processes::child", "--ignored", "--nocapture"])
             .env(TASK, task)
             .env(PATH, &place.path)
@@ -262,6 +281,65 @@ fn what_a_killed_process_had_committed_is_there_and_nothing_halfway() {
                 assert_eq!(intent.request, creation("child/wave", slot).request);
             }
             assert_eq!(store.check().unwrap(), []);
+        }
+    }
+}
+
+/// Who may do nothing that isn't allowed to everyone.
+const NOBODY: u32 = 65_534;
+
+/// Runs the child as a user whom permissions bind: as `NOBODY` where the tests run as root, who
+/// may do everything, and as oneself otherwise.
+fn read_as_nobody(place: &Place) -> String {
+    let root = fs::metadata("/proc/self").unwrap().uid() == 0;
+    // Where that user can reach it.
+    let executable = tempfile::tempdir().unwrap();
+    fs::set_permissions(executable.path(), Permissions::from_mode(0o755)).unwrap();
+    let copy = executable.path().join("it");
+    fs::copy(std::env::current_exe().unwrap(), &copy).unwrap();
+    let mut command = Command::new(copy);
+    command.current_dir("/");
+    if root {
+        command.uid(NOBODY).gid(NOBODY);
+    }
+    Running::spawn(command, "read and try to write", place)
+        .hear()
+        .expect("the child can read")
+}
+
+#[test]
+fn a_state_that_may_only_be_read_is_read_and_nothing_is_left_beside_it() {
+    // Who may write what: the folder, the file. Never both.
+    for (folder, file) in [(0o555, 0o444), (0o777, 0o444), (0o555, 0o666)] {
+        // A log that one may write is as good as a folder that one may write.
+        let crashes: &[bool] = if file == 0o666 {
+            &[false]
+        } else {
+            &[false, true]
+        };
+        for &crashed in crashes {
+            let (origin, mut store) = Place::new();
+            put(&mut store, &[record("a/b", 0), record("a/b", 1)]).unwrap();
+            let place = Place::empty();
+            if !crashed {
+                drop(store);
+            }
+            // Copied while it is open: what a crash would leave.
+            for name in origin.names() {
+                let to = place.folder.path().join(&name);
+                fs::copy(origin.folder.path().join(&name), &to).unwrap();
+                fs::set_permissions(&to, Permissions::from_mode(file)).unwrap();
+            }
+            let before = place.names();
+            assert_eq!(before.len(), if crashed { 3 } else { 1 });
+            let bytes = fs::read(&place.path).unwrap();
+            fs::set_permissions(place.folder.path(), Permissions::from_mode(folder)).unwrap();
+            let read = read_as_nobody(&place);
+            // So that the folder can be removed.
+            fs::set_permissions(place.folder.path(), Permissions::from_mode(0o700)).unwrap();
+            assert_eq!(read, "read 2", "{folder:o} {file:o} {crashed}");
+            assert_eq!(place.names(), before, "{folder:o} {file:o} {crashed}");
+            assert_eq!(fs::read(&place.path).unwrap(), bytes);
         }
     }
 }
