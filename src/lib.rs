@@ -8,6 +8,7 @@ pub mod config;
 pub mod diagnostic;
 pub mod graph;
 pub mod merge;
+pub mod pipeline;
 pub mod plan;
 pub mod provider;
 pub mod refresh;

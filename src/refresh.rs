@@ -52,7 +52,6 @@ pub fn refresh(
     cloud: &dyn Cloud,
     owner: &Owner,
     snapshot: Option<&Snapshot>,
-    mut call: impl FnMut(&mut dyn FnMut() -> Result<(), CloudError>) -> Result<(), CloudError>,
     mut progress: impl FnMut(usize),
 ) -> Result<Observed, CloudError> {
     let records: HashMap<&str, &Record> = snapshot
@@ -63,12 +62,7 @@ pub fn refresh(
     let mut observed = Observed::default();
     let mut page: Option<String> = None;
     loop {
-        let mut listed = None;
-        call(&mut || {
-            listed = Some(cloud.list(owner, page.as_deref())?);
-            Ok(())
-        })?;
-        let listed = listed.expect("a call that succeeded has an answer");
+        let listed = cloud.list(owner, page.as_deref())?;
         observed.calls += 1;
         for observation in listed.instances {
             observed.add(observation, &records);
@@ -85,11 +79,7 @@ pub fn refresh(
         .map(|id| (*id).to_owned())
         .collect();
     for some in absent.chunks(200) {
-        let mut described = Vec::new();
-        call(&mut || {
-            described = cloud.describe(some)?;
-            Ok(())
-        })?;
+        let described = cloud.describe(some)?;
         observed.calls += 1;
         for observation in described {
             observed.add(observation, &records);

@@ -1,5 +1,260 @@
-//! The command line, one file a subcommand.
+//! The command line: one file a subcommand: parse, call, print.
 //!
-//! In: arguments. Out: what is printed. May not: do anything that the library can't do without it.
+//! In: arguments and the environment. Out: text, JSON, an exit code. May not: decide what the
+//! stages decide. Only here, and in `main`, is anything printed or read from the environment.
 
+mod apply;
+mod completions;
+mod drift;
+mod exit;
+mod failure;
+mod graph;
+mod images;
+mod import;
+mod init;
+mod plan;
+mod progress;
+mod render;
+mod session;
+mod show;
+mod signals;
 pub mod sim;
+mod state;
+mod validate;
+
+use std::io::IsTerminal as _;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::{Args, CommandFactory as _, Parser, Subcommand};
+
+use crate::clock::Timestamp;
+use crate::config::duration::parse_duration;
+use crate::config::source::SourceMap;
+use crate::report::{diagnostic, json, text};
+use failure::Failure;
+
+/// A declarative planner for fleets of cloud VMs.
+#[derive(Debug, Parser)]
+#[command(name = "nstance", version, after_help = exit::HELP, propagate_version = true)]
+pub struct Cli {
+    #[command(flatten)]
+    globals: Globals,
+    #[command(subcommand)]
+    command: Command,
+}
+
+/// Options of every command.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Global options")]
+pub struct Globals {
+    /// The configuration: a file, or a folder that holds one [default: the nstance.* or
+    /// config.jsonc of the working folder]
+    #[arg(short, long, global = true, value_name = "PATH", env = "NSTANCE_CONFIG", hide_env_values = true)]
+    config: Option<PathBuf>,
+    /// Where the state is: sqlite:PATH, in which {cluster} and {shard} are replaced [default:
+    /// .nstance/CLUSTER/SHARD.db beside the configuration]
+    #[arg(long, global = true, value_name = "URL", env = "NSTANCE_STATE", hide_env_values = true)]
+    state: Option<String>,
+    /// Use the embedded cloud in place of the configured one, by the configured one's rules
+    #[arg(long, global = true, env = "NSTANCE_SIM", hide_env_values = true)]
+    sim: bool,
+    /// Print JSON
+    #[arg(long, global = true, env = "NSTANCE_JSON", hide_env_values = true)]
+    json: bool,
+    /// Print no colours (also NO_COLOR)
+    #[arg(long, global = true, env = "NSTANCE_NO_COLOR", hide_env_values = true)]
+    no_color: bool,
+    /// Calls to the cloud at once
+    #[arg(long, global = true, value_name = "N", env = "NSTANCE_PARALLELISM", hide_env_values = true, value_parser = clap::value_parser!(u16).range(1..=1000))]
+    parallelism: Option<u16>,
+    /// How long to wait for the state's lock, such as 30s or 5m
+    #[arg(long, global = true, value_name = "DURATION", default_value = "0s", env = "NSTANCE_LOCK_TIMEOUT", hide_env_values = true, value_parser = duration)]
+    lock_timeout: Wait,
+    /// Make errors of warnings about vars that aren't set
+    #[arg(long, global = true, env = "NSTANCE_STRICT", hide_env_values = true)]
+    strict: bool,
+    /// Take this for the time (RFC 3339)
+    #[arg(long, global = true, value_name = "TIME", env = "NSTANCE_NOW", hide_env_values = true, value_parser = time)]
+    now: Option<Timestamp>,
+    /// Print results and errors only
+    #[arg(short, long, global = true, env = "NSTANCE_QUIET", hide_env_values = true)]
+    quiet: bool,
+    /// Print more
+    #[arg(long, global = true, env = "NSTANCE_VERBOSE", hide_env_values = true)]
+    verbose: bool,
+    /// Set a top-level var; may repeat (also NSTANCE_VAR_name)
+    #[arg(long = "var", global = true, value_name = "KEY=VALUE", value_parser = key_value)]
+    var: Vec<(String, String)>,
+}
+
+/// A duration of the command line.
+#[derive(Debug, Clone, Copy)]
+pub struct Wait(Duration);
+
+impl Globals {
+    /// Whether to colour what goes to a terminal or not.
+    fn colors(&self, is_terminal: bool) -> bool {
+        let set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+        is_terminal && !self.no_color && !set("NO_COLOR")
+    }
+
+    fn style(&self) -> text::Style {
+        let is_terminal = std::io::stdout().is_terminal();
+        let width = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
+        text::Style { color: self.colors(is_terminal), width: width.unwrap_or(100) }
+    }
+
+    /// Vars of the environment, then of the command line, which win.
+    fn vars(&self) -> Vec<(String, String)> {
+        let mut vars: Vec<(String, String)> = std::env::vars_os()
+            .filter_map(|(name, value)| {
+                let name = name.into_string().ok()?;
+                let name = name.strip_prefix("NSTANCE_VAR_")?.to_owned();
+                Some((name, value.into_string().ok()?))
+            })
+            .collect();
+        vars.sort();
+        vars.extend(self.var.iter().cloned());
+        vars
+    }
+}
+
+fn duration(text: &str) -> Result<Wait, String> {
+    parse_duration(text).map(Wait).map_err(|error| error.to_string())
+}
+
+fn time(text: &str) -> Result<Timestamp, String> {
+    Timestamp::parse(text).map_err(|_| "a time looks like 2026-12-01T00:00:00Z".to_owned())
+}
+
+fn key_value(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
+        _ => Err("a var is given as KEY=VALUE".to_owned()),
+    }
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Write a commented starter configuration
+    Init(init::Init),
+    /// Check the configuration: everything short of asking a cloud
+    Validate(validate::Validate),
+    /// Show what apply would do
+    Plan(plan::PlanCommand),
+    /// Carry a plan out
+    Apply(apply::Apply),
+    /// Delete everything that is recorded
+    Destroy(apply::Destroy),
+    /// Say what changed behind our back, for CI
+    Drift(drift::DriftCommand),
+    /// Show a saved plan, or what is recorded
+    Show(show::Show),
+    /// Show what instances are, fully merged and rendered
+    Render(render::Render),
+    /// Show what depends on what
+    Graph(graph::GraphCommand),
+    /// Show what each image resolves to, where from, how old
+    Images(images::Images),
+    /// Look after the record
+    #[command(subcommand)]
+    State(state::StateCommand),
+    /// Record an instance that exists
+    Import(import::Import),
+    /// Look at the embedded cloud, and change it by hand
+    Sim(sim::SimArgs),
+    /// Print completions for a shell
+    Completions(completions::Completions),
+}
+
+/// What a command ends with: an exit code, or a failure and the text its places point into.
+pub(crate) type Ending = Result<u8, (Failure, SourceMap)>;
+
+/// Runs the command line.
+pub fn main() -> ExitCode {
+    signals::install();
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            // Help and version are no errors; anything else is, and clap's own 2 would read as
+            // "changes" in CI.
+            let _ = error.print();
+            return if error.use_stderr() { exit::ERROR } else { exit::SUCCESS }.into();
+        }
+    };
+    let globals = &cli.globals;
+    let ending = match &cli.command {
+        Command::Init(command) => init::run(globals, command),
+        Command::Validate(command) => validate::run(globals, command),
+        Command::Plan(command) => plan::run(globals, command),
+        Command::Apply(command) => apply::run(globals, command),
+        Command::Destroy(command) => apply::destroy(globals, command),
+        Command::Drift(command) => drift::run(globals, command),
+        Command::Show(command) => show::run(globals, command),
+        Command::Render(command) => render::run(globals, command),
+        Command::Graph(command) => graph::run(globals, command),
+        Command::Images(command) => images::run(globals, command),
+        Command::State(command) => state::run(globals, command),
+        Command::Import(command) => import::run(globals, command),
+        Command::Sim(command) => run_sim(globals, command),
+        Command::Completions(command) => completions::run(command, &mut Cli::command()),
+    };
+    let code = match ending {
+        Ok(code) => code,
+        Err((failure, sources)) => {
+            report(globals, &failure, &sources);
+            failure.code
+        }
+    };
+    code.into()
+}
+
+/// Prints a failure: as one document on standard output with `--json`, else on standard error.
+fn report(globals: &Globals, failure: &Failure, sources: &SourceMap) {
+    if globals.json {
+        let findings = diagnostic::to_json(&failure.findings, sources);
+        session::print_json(&json::errors(findings));
+    } else {
+        let color = globals.colors(std::io::stderr().is_terminal());
+        session::error(&diagnostic::render(&failure.findings, sources, color));
+    }
+}
+
+/// Gives a failure the text its places point into.
+pub(crate) fn placed<T>(
+    session: session::Session<'_>,
+    result: Result<T, Failure>,
+) -> Result<T, (Failure, SourceMap)> {
+    result.map_err(|failure| (failure, session.loaded.sources))
+}
+
+/// A failure without places.
+pub(crate) fn unplaced(failure: impl Into<Failure>) -> (Failure, SourceMap) {
+    (failure.into(), SourceMap::default())
+}
+
+fn run_sim(globals: &Globals, command: &sim::SimArgs) -> Ending {
+    let loaded = session::Session::read(globals, crate::config::check::Purpose::Render);
+    // The configuration says where the database is; without a usable one it is the default.
+    let path = match &loaded.config {
+        Some(config) => {
+            let mut findings = crate::diagnostic::Diagnostics::default();
+            let infra = &config.shard.infra;
+            let options = match infra.provider.value {
+                crate::config::model::ProviderKind::Sim => {
+                    crate::provider::sim::SimOptions::from_node(infra.options.as_ref(), &mut findings)
+                }
+                _ => crate::provider::sim::SimOptions::default(),
+            };
+            let path = options.path.as_deref().unwrap_or(crate::provider::sim::DEFAULT_PATH);
+            loaded.directory.join(path)
+        }
+        None => PathBuf::from(crate::provider::sim::DEFAULT_PATH),
+    };
+    let clock = session::clock(globals);
+    sim::run(command, &path, clock, globals.json, &mut std::io::stdout().lock())
+        .map_err(unplaced)?;
+    Ok(exit::SUCCESS)
+}

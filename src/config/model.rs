@@ -326,6 +326,24 @@ pub struct Group {
     pub moved_from: Option<Spanned<GroupName>>,
 }
 
+impl Group {
+    /// A group of one template and nothing else.
+    pub fn of_template(template: &Arc<str>, span: Span) -> Self {
+        Self {
+            name: GroupName::new("template", template),
+            span,
+            template: Some(Spanned::new(Arc::clone(template), span)),
+            common: Common::default(),
+            drain_timeout: None,
+            load_balancers: Vec::new(),
+            depends_on: Vec::new(),
+            zones: Vec::new(),
+            overrides: indexmap::IndexMap::new(),
+            moved_from: None,
+        }
+    }
+}
+
 /// One of a group's `overrides`.
 #[derive(Debug, Clone, Default)]
 pub struct SlotOverride {

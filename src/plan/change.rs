@@ -439,9 +439,13 @@ impl Deletions {
 
     /// Whether there are more than both limits of the budget.
     pub fn exceeds_budget(&self) -> bool {
-        let total = self.total();
-        total > self.budget_count as usize
-            && total * 100 > self.budget_percent as usize * self.recorded
+        self.exceeds(self.total())
+    }
+
+    /// Whether that many deletions are more than both limits of the budget.
+    pub fn exceeds(&self, count: usize) -> bool {
+        count > self.budget_count as usize
+            && count * 100 > self.budget_percent as usize * self.recorded
     }
 }
 

@@ -9,6 +9,7 @@
 
 pub mod aws;
 pub mod gcp;
+pub mod retry;
 pub mod rules;
 mod shape;
 pub mod sim;

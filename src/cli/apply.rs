@@ -1,0 +1,473 @@
+//! `nstance apply` and `nstance destroy`: a plan, carried out.
+
+use std::io::{BufRead as _, IsTerminal as _};
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use nstance_state::{ApplyStatus, NewApply, Snapshot, Store};
+
+use super::failure::Failure;
+use super::plan::{self, Shape};
+use super::progress::ApplyProgress;
+use super::session::{self, Session};
+use super::{Ending, Globals, exit, placed, signals};
+use crate::address::Address;
+use crate::apply::driver::{World, drive};
+use crate::apply::engine::{Limits, Outcome, TaskEnd, action_name};
+use crate::apply::export::Exporter;
+use crate::apply::recover::recover;
+use crate::config::check::Purpose;
+use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::plan::change::{Mode, Plan};
+use crate::plan::file;
+use crate::provider::{Cloud, Owner};
+use crate::report::{diagnostic, events, text};
+
+/// Options of `apply`.
+#[derive(Debug, Args)]
+pub struct Apply {
+    /// A saved plan; without one a plan is made, shown, and asked about
+    #[arg(value_name = "PLANFILE", conflicts_with_all = ["target", "exclude", "replace", "destroy", "refresh_only", "refresh_images"])]
+    plan: Option<PathBuf>,
+    #[command(flatten)]
+    consent: Consent,
+    #[command(flatten)]
+    shape: Shape,
+}
+
+/// Options of `destroy`.
+#[derive(Debug, Args)]
+pub struct Destroy {
+    /// Only this group or slot; may repeat
+    #[arg(long, value_name = "ADDR")]
+    target: Vec<crate::address::Selector>,
+    /// Not this group or slot; may repeat
+    #[arg(long, value_name = "ADDR")]
+    exclude: Vec<crate::address::Selector>,
+    #[command(flatten)]
+    consent: Consent,
+}
+
+/// What apply may do without asking.
+#[derive(Debug, Args)]
+struct Consent {
+    /// Don't ask before applying
+    #[arg(long)]
+    auto_approve: bool,
+    /// Allow deletions beyond the destroy budget and in protected groups: a group, or `all`; may
+    /// repeat
+    #[arg(long, value_name = "GROUP|all")]
+    allow_delete: Vec<String>,
+    /// Apply the rest of a plan that had to leave something out
+    #[arg(long)]
+    continue_on_error: bool,
+}
+
+/// Runs `apply`.
+pub fn run(globals: &Globals, command: &Apply) -> Ending {
+    let session = Session::load(globals, Purpose::Plan)?;
+    let result =
+        apply(&session, command.plan.as_deref(), &command.shape, &command.consent, "apply");
+    placed(session, result)
+}
+
+/// Runs `destroy`.
+pub fn destroy(globals: &Globals, command: &Destroy) -> Ending {
+    let session = Session::load(globals, Purpose::Plan)?;
+    let shape = Shape {
+        target: command.target.clone(),
+        exclude: command.exclude.clone(),
+        replace: Vec::new(),
+        destroy: true,
+        refresh_only: false,
+        refresh: true,
+        refresh_images: false,
+    };
+    let result = apply(&session, None, &shape, &command.consent, "destroy");
+    placed(session, result)
+}
+
+fn apply(
+    session: &Session<'_>,
+    plan_file: Option<&Path>,
+    shape: &Shape,
+    consent: &Consent,
+    operation: &str,
+) -> Result<u8, Failure> {
+    if !consent.auto_approve && plan_file.is_none() && !std::io::stdin().is_terminal() {
+        return Err(Failure::new(
+            Diagnostic::error("nobody can be asked whether to apply this: standard input is no terminal")
+                .hint("Say so on the command line: --auto-approve")
+                .hint("Or save a plan, look at it, and apply that: nstance plan --out FILE"),
+        ));
+    }
+    let read = plan_file
+        .map(|path| file::read(path).map_err(|error| Failure::plan_file(path, &error)))
+        .transpose()?;
+    if let Some((plan, _)) = &read {
+        same_identity(session, plan)?;
+    }
+    let cloud = session.cloud()?;
+    let lock = session.lock(operation)?;
+    let mut store = session.open_to_write()?;
+    settle(session, store.as_mut(), &*cloud)?;
+    let (plan, digest) = match read {
+        Some((plan, digest)) => {
+            let snapshot = store.as_ref().map(Store::snapshot).transpose()?;
+            refuse_stale(&plan, snapshot.as_ref())?;
+            (plan, Some(digest))
+        }
+        None => (make_plan(session, store.as_mut(), &*cloud, shape)?, None),
+    };
+    refuse(session, &plan, consent)?;
+    if !plan.summary.has_changes() {
+        return Ok(nothing_to_do(session, &plan));
+    }
+    if !consent.auto_approve && plan_file.is_none() && !ask(&plan)? {
+        session::print("\nApply cancelled.\n");
+        return Ok(exit::ERROR);
+    }
+    let mut store = match store {
+        Some(store) => store,
+        None => Store::create(
+            &session.state_path()?,
+            &plan.identity(),
+            &plan.lineage,
+            session.clock.now().into(),
+        )?,
+    };
+    let outcome = carry_out(session, &plan, digest, &mut store, &*cloud, operation);
+    lock.release();
+    outcome
+}
+
+fn same_identity(session: &Session<'_>, plan: &Plan) -> Result<(), Failure> {
+    let (ours, its) = (session.identity(), plan.identity());
+    if ours == its {
+        return Ok(());
+    }
+    Err(Failure::new(
+        Diagnostic::error(format!("the plan is for {its}, this configuration is {ours}"))
+            .hint("Apply it with the configuration and the options that it was made with"),
+    ))
+}
+
+fn make_plan(
+    session: &Session<'_>,
+    mut store: Option<&mut Store>,
+    cloud: &dyn Cloud,
+    shape: &Shape,
+) -> Result<Plan, Failure> {
+    let options = shape.options(session, false)?;
+    let cloud = shape.refresh.then_some(cloud);
+    let made =
+        plan::make(session, store.as_deref_mut(), cloud, shape.refresh_images, &options)?;
+    if let Some(store) = store {
+        made.caches.save(store, session.clock.now())?;
+    }
+    let findings = plan::all_findings(session, made.findings);
+    if session.globals.json {
+        let now = session.clock.now();
+        session::print(&format!("{}\n", events::version(now)));
+        for event in diagnostic::to_json(&findings, &session.loaded.sources).as_array().into_iter().flatten() {
+            session::print(&format!("{}\n", events::diagnostic(now, event)));
+        }
+        for drift in &made.plan.drift {
+            session::print(&format!("{}\n", events::resource_drift(now, &made.plan, drift)));
+        }
+        for change in &made.plan.changes {
+            session::print(&format!("{}\n", events::planned_change(now, &made.plan, change)));
+        }
+        session::print(&format!("{}\n", events::change_summary(now, &made.plan.summary, "plan")));
+    } else {
+        session::print(&text::plan(&made.plan, session.style()));
+        if findings.has_errors() {
+            let color = session.globals.colors(std::io::stderr().is_terminal());
+            session::error(&diagnostic::render(&findings, &session.loaded.sources, color));
+        } else {
+            session.warn(&findings);
+        }
+    }
+    Ok(made.plan)
+}
+
+/// Settles what an earlier run left open, before anything else is looked at.
+fn settle(
+    session: &Session<'_>,
+    store: Option<&mut Store>,
+    cloud: &dyn Cloud,
+) -> Result<(), Failure> {
+    let Some(store) = store else { return Ok(()) };
+    let config = session.config();
+    let wanted = |address: &Address| {
+        config.group(&address.group).is_some_and(|group| {
+            let size = group.common.size.as_ref().or_else(|| {
+                let template = group.template.as_ref()?;
+                config.templates.get(&template.value)?.value.common.size.as_ref()
+            });
+            address.slot < size.map_or(1, |size| size.value)
+        })
+    };
+    let identity = session.identity();
+    let owner = Owner { cluster: identity.cluster, shard: identity.shard };
+    let settled = recover(store, cloud, &*session.clock, &owner, None, &wanted)?;
+    for one in settled {
+        if !session.globals.quiet {
+            session::error(&format!(
+                "{}: settled an interrupted {}: it {}\n",
+                one.address,
+                one.operation.as_str(),
+                one.result
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn refuse_stale(plan: &Plan, snapshot: Option<&Snapshot>) -> Result<(), Failure> {
+    let moved = file::stale(plan, snapshot);
+    if moved.is_empty() {
+        return Ok(());
+    }
+    let shown: Vec<_> = moved.iter().take(10).cloned().collect();
+    let more = moved.len().saturating_sub(shown.len());
+    let mut detail = shown.join("\n");
+    if more > 0 {
+        detail.push_str(&format!("\nand {more} more"));
+    }
+    Err(Failure::new(
+        Diagnostic::error("the saved plan is stale: the state has moved on since it was made")
+            .detail(detail)
+            .hint("Make a new plan and look at it: nstance plan --out FILE"),
+    ))
+}
+
+/// Refuses what the user didn't allow.
+fn refuse(session: &Session<'_>, plan: &Plan, consent: &Consent) -> Result<(), Failure> {
+    if plan.errored() && !consent.continue_on_error {
+        let mut findings = Diagnostics::default();
+        let names: Vec<_> = plan
+            .left_out
+            .iter()
+            .map(|left| format!("{} ({}): {}", left.address, left.count, left.why))
+            .collect();
+        findings.push(
+            Diagnostic::error("the plan leaves something out, so it isn't applied")
+                .detail(names.join("\n"))
+                .hint("Mend that, or apply the rest with --continue-on-error"),
+        );
+        return Err(findings.into());
+    }
+    let allowed = |group: &str| {
+        consent.allow_delete.iter().any(|allowed| {
+            allowed == "all" || allowed == group || format!("default/{allowed}") == group
+        })
+    };
+    let deletions = &plan.deletions;
+    let protected: Vec<_> =
+        deletions.protected.iter().filter(|group| !allowed(group)).collect();
+    // A destroy that asks has its prompt; one that doesn't still spares what is protected.
+    let exempt = plan.mode == Mode::Destroy && !consent.auto_approve;
+    if !protected.is_empty() && !exempt {
+        let names: Vec<_> = protected.iter().map(|group| format!("`{group}`")).collect();
+        return Err(Failure::new(
+            Diagnostic::error(format!("instances of a protected group would be deleted: {}", names.join(", ")))
+                .hint(format!("Allow it: --allow-delete {}", protected[0])),
+        ));
+    }
+    let budgeted: usize = deletions
+        .by_group
+        .iter()
+        .filter(|(group, _)| !allowed(group))
+        .map(|(_, count)| count)
+        .sum();
+    if plan.mode != Mode::Destroy && budgeted > 0 && deletions.exceeds(budgeted) {
+        let _ = session;
+        return Err(Failure::new(
+            Diagnostic::error(format!(
+                "{budgeted} instances would be deleted, which is more than the destroy budget allows"
+            ))
+            .detail(format!(
+                "the budget is {} instances or {} percent of the {} recorded, whichever is more",
+                deletions.budget_count, deletions.budget_percent, deletions.recorded
+            ))
+            .hint(format!(
+                "Allow it: --allow-delete {}",
+                deletions.by_group.keys().next().map_or("all", |group| group.as_str())
+            ))
+            .hint("Or raise `destroy_budget` in the configuration"),
+        ));
+    }
+    Ok(())
+}
+
+fn nothing_to_do(session: &Session<'_>, plan: &Plan) -> u8 {
+    if session.globals.json {
+        let now = session.clock.now();
+        session::print(&format!("{}\n", events::change_summary(now, &plan.summary, "apply")));
+    } else {
+        session::print("\nApply complete! Resources: 0 added, 0 changed, 0 destroyed.\n");
+    }
+    if plan.errored() { exit::ERROR } else { exit::SUCCESS }
+}
+
+/// Only the whole word counts, as people know it.
+fn ask(plan: &Plan) -> Result<bool, Failure> {
+    let question = match plan.mode {
+        Mode::Destroy => {
+            let mut question =
+                "\nDo you really want to destroy all of these instances?\n".to_owned();
+            if !plan.deletions.protected.is_empty() {
+                question.push_str(&format!(
+                    "  Protected groups lose instances: {}\n",
+                    plan.deletions.protected.join(", ")
+                ));
+            }
+            question
+        }
+        Mode::Normal => "\nDo you want to perform these actions?\n".to_owned(),
+        Mode::RefreshOnly => "\nDo you want to record these findings?\n".to_owned(),
+    };
+    session::print(&format!("{question}  Only 'yes' will be accepted to approve.\n\n  Enter a value: "));
+    let mut answer = String::new();
+    std::io::stdin().lock().read_line(&mut answer)?;
+    Ok(answer.trim() == "yes")
+}
+
+fn carry_out(
+    session: &Session<'_>,
+    plan: &Plan,
+    digest: Option<String>,
+    store: &mut Store,
+    cloud: &dyn Cloud,
+    operation: &str,
+) -> Result<u8, Failure> {
+    let who = session::who();
+    let now = session.clock.now();
+    let apply = store.transaction(now.into(), |transaction| {
+        transaction.start_apply(NewApply {
+            who: who.user,
+            host: who.host,
+            pid: std::process::id(),
+            operation: operation.to_owned(),
+            plan_digest: digest,
+        })
+    })?;
+    let limits = Limits {
+        parallelism: session.globals.parallelism.map_or(cloud.parallelism(), usize::from),
+        create_interval: session.config().shard.create_rate_limit,
+        ..Limits::default()
+    };
+    let signals = signals::graceful();
+    let exporter = Exporter::new(&session.home().join("files"));
+    let mut progress = ApplyProgress::new(session.globals, plan, &*session.clock);
+    let driven = drive(
+        plan,
+        limits,
+        // Spreads the retries of processes that started together.
+        now.0 as u64 ^ u64::from(std::process::id()) << 32,
+        &mut World {
+            store,
+            cloud,
+            clock: &*session.clock,
+            exporter: &exporter,
+            signals: signals.count(),
+            apply: Some(apply),
+        },
+        &mut |step| progress.tell(step),
+    );
+    progress.finish();
+    let outcome = match driven {
+        Ok(outcome) => outcome,
+        Err(error) => {
+            let mut failure = Failure::from(error);
+            failure.code = signals.code().unwrap_or(exit::ERROR);
+            return Err(failure);
+        }
+    };
+    let status = match (outcome.is_complete(), outcome.stopped) {
+        (true, _) => ApplyStatus::Succeeded,
+        (false, true) => ApplyStatus::Interrupted,
+        (false, false) => ApplyStatus::Failed,
+    };
+    let summary = serde_json::to_string(&outcome.done).expect("its keys are strings");
+    store.transaction(session.clock.now().into(), |transaction| {
+        transaction.finish_apply(apply, status, &summary)?;
+        transaction.collect_garbage()
+    })?;
+    Ok(conclude(session, plan, &outcome, signals.code()))
+}
+
+/// Says what was done, what failed, and what was not tried.
+fn conclude(session: &Session<'_>, plan: &Plan, outcome: &Outcome, signal: Option<u8>) -> u8 {
+    let done = &outcome.done;
+    if session.globals.json {
+        let now = session.clock.now();
+        session::print(&format!("{}\n", events::change_summary(now, done, "apply")));
+    } else {
+        let extra = [(done.adopt, "adopted"), (done.forget, "forgotten")]
+            .into_iter()
+            .filter(|(count, _)| *count > 0)
+            .map(|(count, word)| format!(", {count} {word}"))
+            .collect::<String>();
+        let verb = match (outcome.is_complete(), plan.mode) {
+            (false, _) => "Apply incomplete.",
+            (true, Mode::Destroy) => "Destroy complete!",
+            (true, _) => "Apply complete!",
+        };
+        let counts = if plan.mode == Mode::Destroy && outcome.is_complete() {
+            format!("{} destroyed", done.destroyed())
+        } else {
+            format!("{} added, {} changed, {} destroyed", done.added(), done.update, done.destroyed())
+        };
+        session::print(&format!("\n{verb} Resources: {counts}{extra}.\n"));
+    }
+    if outcome.is_complete() {
+        return if plan.errored() { exit::ERROR } else { exit::SUCCESS };
+    }
+    let mut lines = Vec::new();
+    let mut not_tried = 0;
+    for (task, end) in &outcome.undone {
+        let change = &plan.changes[*task];
+        let what = format!("{} of {}", action_name(change.action), change.address);
+        match end {
+            TaskEnd::Failed(error) => lines.push(format!("{what} failed: {error}")),
+            TaskEnd::Unfinished(error) => lines.push(format!("{what} is half done: {error}")),
+            TaskEnd::Unsettled(error) => {
+                lines.push(format!("{what}: whether it happened isn't known: {error}"));
+            }
+            TaskEnd::NotTried => not_tried += 1,
+            TaskEnd::Done => {}
+        }
+    }
+    let shown = lines.len().min(20);
+    let mut detail = lines[..shown].join("\n");
+    if lines.len() > shown {
+        detail.push_str(&format!("\nand {} more", lines.len() - shown));
+    }
+    if not_tried > 0 {
+        if !detail.is_empty() {
+            detail.push('\n');
+        }
+        detail.push_str(&format!("{not_tried} changes were not tried"));
+    }
+    let summary = if outcome.stopped && lines.is_empty() {
+        "stopped before everything was done"
+    } else {
+        "not everything could be done"
+    };
+    let finding = Diagnostic::error(summary)
+        .detail(detail)
+        .hint("Run apply again: it goes on from here");
+    if session.globals.json {
+        let now = session.clock.now();
+        let findings = diagnostic::to_json(&finding.into(), &session.loaded.sources);
+        for event in findings.as_array().into_iter().flatten() {
+            session::print(&format!("{}\n", events::diagnostic(now, event)));
+        }
+    } else {
+        let color = session.globals.colors(std::io::stderr().is_terminal());
+        session::error(&diagnostic::render(&finding.into(), &session.loaded.sources, color));
+    }
+    signal.unwrap_or(exit::ERROR)
+}

@@ -1,0 +1,114 @@
+//! How a command fails: findings with places, and an exit code.
+//!
+//! In: errors of every stage. Out: one [`Failure`]. May not: print.
+
+use crate::apply::driver::DriveError;
+use crate::apply::recover::RecoverError;
+use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::pipeline::PlanError;
+use crate::plan::file::PlanFileError;
+use crate::provider::sim::SimError;
+use nstance_state::StateError;
+
+use super::exit;
+
+/// A command's failure.
+#[derive(Debug)]
+pub struct Failure {
+    /// What is wrong.
+    pub findings: Diagnostics,
+    /// The exit code.
+    pub code: u8,
+}
+
+impl Failure {
+    /// A failure that says one thing.
+    pub fn new(diagnostic: Diagnostic) -> Self {
+        Self { findings: diagnostic.into(), code: exit::ERROR }
+    }
+
+    /// A failure in words.
+    pub fn say(summary: impl Into<String>) -> Self {
+        Self::new(Diagnostic::error(summary))
+    }
+}
+
+impl From<Diagnostics> for Failure {
+    fn from(findings: Diagnostics) -> Self {
+        Self { findings, code: exit::ERROR }
+    }
+}
+
+impl From<Diagnostic> for Failure {
+    fn from(diagnostic: Diagnostic) -> Self {
+        Self::new(diagnostic)
+    }
+}
+
+impl From<StateError> for Failure {
+    fn from(error: StateError) -> Self {
+        let mut diagnostic = Diagnostic::error(error.to_string());
+        diagnostic.hints.extend(error.hint());
+        Self::new(diagnostic)
+    }
+}
+
+impl From<SimError> for Failure {
+    fn from(error: SimError) -> Self {
+        let mut diagnostic = Diagnostic::error(error.to_string());
+        diagnostic.hints.extend(error.hint());
+        Self::new(diagnostic)
+    }
+}
+
+impl From<PlanError> for Failure {
+    fn from(error: PlanError) -> Self {
+        match error {
+            PlanError::Findings(findings) => findings.into(),
+            PlanError::State(error) => error.into(),
+            PlanError::Cloud { .. } => Self::say(error.to_string()),
+        }
+    }
+}
+
+impl From<RecoverError> for Failure {
+    fn from(error: RecoverError) -> Self {
+        let hint = match &error {
+            RecoverError::Cloud { .. } => {
+                "Try again when the cloud answers; until then nothing is changed"
+            }
+            RecoverError::Store(_) | RecoverError::Unreadable { .. } => {
+                "Keep a copy of the state before anything else"
+            }
+        };
+        Self::new(Diagnostic::error(error.to_string()).hint(hint))
+    }
+}
+
+impl From<DriveError> for Failure {
+    fn from(error: DriveError) -> Self {
+        let hint = "Run apply again: it settles what was under way, then continues";
+        Self::new(Diagnostic::error(error.to_string()).hint(hint))
+    }
+}
+
+impl Failure {
+    /// A plan file that can't be used.
+    pub fn plan_file(path: &std::path::Path, error: &PlanFileError) -> Self {
+        let name = path.display();
+        let diagnostic = match error {
+            PlanFileError::Io(error) => {
+                Diagnostic::error(format!("the plan can't be read: {error}: {name}"))
+            }
+            other => Diagnostic::error(format!("the plan can't be used: {other}: {name}"))
+                .hint(format!("Make a new one: nstance plan --out {name}")),
+        };
+        Self::new(diagnostic)
+    }
+}
+
+impl From<std::io::Error> for Failure {
+    fn from(error: std::io::Error) -> Self {
+        Self::say(error.to_string())
+    }
+}

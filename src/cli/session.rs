@@ -1,0 +1,278 @@
+//! What a command works with: its options, the configuration, the state, the cloud.
+//!
+//! In: global options and the environment. Out: a [`Session`], its parts opened when asked for.
+//! May not: hold a lock longer than the command that asked for it.
+
+use std::io::{IsTerminal as _, Write as _};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use nstance_state::{Identity, Lock, LockInfo, StateError, Store};
+
+use super::Globals;
+use super::failure::Failure;
+use crate::clock::{Clock, FixedClock, SystemClock};
+use crate::config::check::Purpose;
+use crate::config::load::{Loaded, load_for};
+use crate::config::model::{Config, ProviderKind};
+use crate::config::source::SourceMap;
+use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::provider::Cloud;
+use crate::provider::rules::Rules;
+use crate::provider::sim::{DEFAULT_PATH, SimCloud, SimOptions};
+use crate::report::{diagnostic, text};
+
+/// One command's surroundings.
+pub struct Session<'g> {
+    /// The global options.
+    pub globals: &'g Globals,
+    /// The configuration and its text.
+    pub loaded: Loaded,
+    /// The time.
+    pub clock: Arc<dyn Clock>,
+}
+
+impl<'g> Session<'g> {
+    /// Loads the configuration. Errors in it are the failure; warnings are kept.
+    pub fn load(globals: &'g Globals, purpose: Purpose) -> Result<Self, (Failure, SourceMap)> {
+        let loaded = Self::read(globals, purpose);
+        if loaded.findings.has_errors() || loaded.config.is_none() {
+            return Err((loaded.findings.into(), loaded.sources));
+        }
+        Ok(Self { globals, loaded, clock: clock(globals) })
+    }
+
+    /// Loads the configuration, errors and all.
+    pub fn read(globals: &Globals, purpose: Purpose) -> Loaded {
+        let directory = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("."));
+        load_for(purpose, globals.config.as_deref(), &directory, &globals.vars())
+    }
+
+    /// The configuration.
+    pub fn config(&self) -> &Config {
+        self.loaded.config.as_ref().expect("a session is only made of a configuration")
+    }
+
+    /// The provider's rules, which `--sim` keeps.
+    pub fn rules(&self) -> Rules {
+        Rules::of(self.config().shard.infra.provider.value)
+    }
+
+    /// Whether the embedded cloud is used.
+    pub fn uses_sim(&self) -> bool {
+        self.globals.sim || self.config().shard.infra.provider.value == ProviderKind::Sim
+    }
+
+    /// Whose state. A state of the embedded cloud standing in for another isn't that other's.
+    pub fn identity(&self) -> Identity {
+        let config = self.config();
+        let provider = config.shard.infra.provider.value;
+        Identity {
+            cluster: config.cluster.id.value.to_string(),
+            shard: config.shard.id.value.to_string(),
+            provider: if self.globals.sim && provider != ProviderKind::Sim {
+                format!("sim:{}", provider.as_str())
+            } else {
+                provider.as_str().to_owned()
+            },
+        }
+    }
+
+    /// The name of the cloud that is asked.
+    pub fn provider_name(&self) -> &'static str {
+        if self.uses_sim() { "sim" } else { self.config().shard.infra.provider.value.as_str() }
+    }
+
+    /// Where nstance keeps what is its own.
+    pub fn home(&self) -> PathBuf {
+        self.loaded.directory.join(".nstance")
+    }
+
+    /// The state's file.
+    pub fn state_path(&self) -> Result<PathBuf, Failure> {
+        let identity = self.identity();
+        let Some(url) = &self.globals.state else {
+            return Ok(self.home().join(&identity.cluster).join(format!("{}.db", identity.shard)));
+        };
+        let path = match url.split_once(':') {
+            Some(("sqlite", path)) => path.strip_prefix("//").unwrap_or(path),
+            Some((scheme @ ("postgres" | "postgresql" | "s3" | "gs"), _)) => {
+                return Err(Failure::new(
+                    Diagnostic::error(format!("states on `{scheme}` aren't built into this version"))
+                        .hint("Use a file: --state sqlite:PATH"),
+                ));
+            }
+            Some((scheme, rest)) if rest.starts_with("//") => {
+                return Err(Failure::new(
+                    Diagnostic::error(format!("`{scheme}` is no kind of state"))
+                        .hint("Use a file: --state sqlite:PATH"),
+                ));
+            }
+            _ => url.as_str(),
+        };
+        Ok(path
+            .replace("{cluster}", &identity.cluster)
+            .replace("{shard}", &identity.shard)
+            .into())
+    }
+
+    /// The state to read, if there is one.
+    pub fn open_to_read(&self) -> Result<Option<Store>, Failure> {
+        let path = self.state_path()?;
+        match Store::open_read_only(&path, Some(&self.identity())) {
+            Ok(store) => Ok(Some(store)),
+            Err(StateError::NotFound { .. }) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// The state to read; that there is none is a failure.
+    pub fn need_state(&self) -> Result<Store, Failure> {
+        let path = self.state_path()?;
+        Ok(Store::open_read_only(&path, Some(&self.identity()))?)
+    }
+
+    /// The state to write, if there is one. To be asked with the lock held.
+    pub fn open_to_write(&self) -> Result<Option<Store>, Failure> {
+        let path = self.state_path()?;
+        match Store::open(&path, Some(&self.identity())) {
+            Ok(store) => Ok(Some(store)),
+            Err(StateError::NotFound { .. }) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Takes the lock, waiting as long as `--lock-timeout` says.
+    pub fn lock(&self, operation: &str) -> Result<Lock, Failure> {
+        let path = self.state_path()?;
+        // A state that may not be used isn't locked either, and nothing is made beside it.
+        self.open_to_read()?;
+        let now = self.clock.now();
+        let who = who();
+        let info = LockInfo {
+            id: format!("{:x}-{}", now.0, std::process::id()),
+            holder: who.user,
+            host: who.host,
+            pid: std::process::id(),
+            operation: operation.to_owned(),
+            since: now.into(),
+        };
+        Lock::acquire(&path, info, self.globals.lock_timeout.0).map_err(|error| {
+            if let StateError::Locked { holder } = &error {
+                let age = now.since(holder.since.into());
+                return Failure::new(
+                    Diagnostic::error(error.to_string())
+                        .detail(format!("held for {}", crate::report::age(age)))
+                        .hint("Wait for it, with --lock-timeout 5m if it may take a while; the lock ends with its process"),
+                );
+            }
+            error.into()
+        })
+    }
+
+    /// The cloud.
+    pub fn cloud(&self) -> Result<Box<dyn Cloud>, Failure> {
+        let infra = &self.config().shard.infra;
+        let provider = infra.provider.value;
+        if self.uses_sim() {
+            let mut findings = Diagnostics::default();
+            let options = if provider == ProviderKind::Sim {
+                SimOptions::from_node(infra.options.as_ref(), &mut findings)
+            } else {
+                SimOptions::default()
+            };
+            if findings.has_errors() {
+                return Err(findings.into());
+            }
+            let path = self.sim_path(&options);
+            let clock = Arc::clone(&self.clock);
+            let cloud = SimCloud::open(&path, &options, provider, &infra.region.value, clock)?;
+            return Ok(Box::new(cloud));
+        }
+        Err(no_client(provider).into())
+    }
+
+    /// The embedded cloud's database.
+    pub fn sim_path(&self, options: &SimOptions) -> PathBuf {
+        self.loaded.directory.join(options.path.as_deref().unwrap_or(DEFAULT_PATH))
+    }
+
+    /// Prints warnings.
+    pub fn warn(&self, findings: &Diagnostics) {
+        if !findings.is_empty() && !self.globals.quiet {
+            let color = self.globals.colors(std::io::stderr().is_terminal());
+            error(&diagnostic::render(findings, &self.loaded.sources, color));
+        }
+    }
+
+    /// How text on standard output looks.
+    pub fn style(&self) -> text::Style {
+        self.globals.style()
+    }
+}
+
+fn no_client(provider: ProviderKind) -> Diagnostic {
+    let name = provider.as_str();
+    let finding = Diagnostic::error(format!("this build has no client for `{name}`"));
+    match provider {
+        ProviderKind::Aws | ProviderKind::Gcp => finding
+            .detail("this version plans for it from the record alone, or on the embedded cloud")
+            .hint("Try it on the embedded cloud: --sim")
+            .hint("Plan without asking the cloud: nstance plan --refresh=false"),
+        _ => finding.hint("Try it on the embedded cloud: --sim"),
+    }
+}
+
+/// The clock that `--now` asks for.
+pub fn clock(globals: &Globals) -> Arc<dyn Clock> {
+    match globals.now {
+        Some(time) => Arc::new(FixedClock::new(time)),
+        None => Arc::new(SystemClock),
+    }
+}
+
+/// Who runs this.
+pub struct Who {
+    /// The user.
+    pub user: String,
+    /// The machine.
+    pub host: String,
+}
+
+/// Who runs this, as far as the environment and the system say.
+pub fn who() -> Who {
+    let variable = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
+    let host = std::fs::read_to_string("/proc/sys/kernel/hostname")
+        .or_else(|_| std::fs::read_to_string("/etc/hostname"))
+        .map(|name| name.trim().to_owned());
+    Who {
+        user: variable("USER").or_else(|| variable("LOGNAME")).unwrap_or_else(|| "unknown".into()),
+        host: variable("HOSTNAME")
+            .or_else(|| host.ok().filter(|name| !name.is_empty()))
+            .unwrap_or_else(|| "unknown".into()),
+    }
+}
+
+/// Writes to standard output; a reader that went away is no error of ours.
+pub fn print(text: &str) {
+    let mut out = std::io::stdout().lock();
+    let _ = out.write_all(text.as_bytes());
+    let _ = out.flush();
+}
+
+/// Writes to standard error.
+pub fn error(text: &str) {
+    let _ = std::io::stderr().lock().write_all(text.as_bytes());
+}
+
+/// Writes a JSON document to standard output.
+pub fn print_json(value: &serde_json::Value) {
+    let text = serde_json::to_string_pretty(value).expect("a document's keys are strings");
+    print(&text);
+    print("\n");
+}
+
+/// A path as messages show it.
+pub fn shown(path: &Path) -> String {
+    path.display().to_string()
+}

@@ -1,0 +1,327 @@
+//! The stages in a row: what several commands need of them.
+//!
+//! In: a loaded configuration, a state if there is one, a cloud if it may be asked. Out: compiled
+//! groups, or a plan and what the caches should keep. May not: print, or write anything.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+use nstance_state::{FetchedRow, Identity, ImageRow, Snapshot, SpecDigest, StateError, Store};
+use sha2::{Digest, Sha256};
+
+use crate::address::GroupName;
+use crate::clock::{Clock, Timestamp};
+use crate::config::model::{Config, Group, OnNewer};
+use crate::config::source::SourceMap;
+use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::graph::{self, Graph};
+use crate::merge::group::merge_group;
+use crate::plan::build::{self, Inputs, Options};
+use crate::plan::change::Plan;
+use crate::provider::retry::RetryingReads;
+use crate::provider::rules::Rules;
+use crate::provider::{Cloud, CloudError, Owner};
+use crate::refresh::{Observed, refresh};
+use crate::render::cache::TemplateCache;
+use crate::render::group::{Bodies, CompiledGroup, GroupRenderer, compile};
+use crate::resolve::fetch;
+use crate::resolve::images::{self, Policy, ResolvedImages};
+use crate::resolve::subnets::Placer;
+use crate::spec::SpecBody;
+
+/// A configuration whose templates are parsed and whose groups are in order.
+pub struct Compiled<'a> {
+    /// The groups, each after those it depends on.
+    pub groups: Vec<CompiledGroup<'a>>,
+    /// What depends on what.
+    pub graph: Graph,
+}
+
+/// Merges and parses everything. Findings may hold errors; then nothing should be planned.
+pub fn compile_all<'a>(
+    config: &'a Config,
+    sources: &'a SourceMap,
+    bodies: &Bodies,
+    findings: &mut Diagnostics,
+) -> Compiled<'a> {
+    let mut cache = TemplateCache::new(sources, config.images.keys().map(|name| &**name));
+    let mut groups: Vec<CompiledGroup<'a>> = config
+        .groups
+        .iter()
+        .map(|group| {
+            compile(merge_group(config, group), config, bodies, &mut cache, findings)
+        })
+        .collect();
+    check_unused_templates(config, bodies, &mut cache, findings);
+    let images_of: HashMap<GroupName, BTreeSet<Arc<str>>> = groups
+        .iter()
+        .map(|group| (group.merged.name.clone(), group.images.clone()))
+        .collect();
+    let graph = graph::build(config, &images_of, findings);
+    let position: HashMap<&GroupName, usize> =
+        graph.order.iter().enumerate().map(|(index, name)| (name, index)).collect();
+    groups.sort_by_key(|group| position.get(&group.merged.name).copied());
+    Compiled { groups, graph }
+}
+
+/// A template that no group uses is still checked, through a group that uses nothing else.
+fn check_unused_templates(
+    config: &Config,
+    bodies: &Bodies,
+    cache: &mut TemplateCache<'_>,
+    findings: &mut Diagnostics,
+) {
+    let used: BTreeSet<&str> = config
+        .groups
+        .iter()
+        .filter_map(|group| group.template.as_ref().map(|name| &*name.value))
+        .collect();
+    for (name, template) in config.templates.iter().filter(|(name, _)| !used.contains(&***name)) {
+        let group = Group::of_template(name, template.span);
+        compile(merge_group(config, &group), config, bodies, cache, findings);
+    }
+}
+
+/// What a plan is to be made of.
+pub struct Request<'a> {
+    /// The configuration.
+    pub config: &'a Config,
+    /// Its text.
+    pub sources: &'a SourceMap,
+    /// Where its relative paths start.
+    pub directory: &'a Path,
+    /// The state, if it exists.
+    pub store: Option<&'a mut Store>,
+    /// The cloud, if it may be asked.
+    pub cloud: Option<&'a dyn Cloud>,
+    /// The cloud's name.
+    pub provider_name: &'a str,
+    /// Whose state.
+    pub identity: &'a Identity,
+    /// The provider's rules.
+    pub rules: Rules,
+    /// The time.
+    pub clock: &'a dyn Clock,
+    /// Look images up anew.
+    pub refresh_images: bool,
+    /// What was asked.
+    pub options: &'a Options,
+    /// Told how many instances were listed so far.
+    pub progress: &'a mut dyn FnMut(usize),
+}
+
+/// Why no plan could be made.
+#[derive(Debug, thiserror::Error)]
+pub enum PlanError {
+    /// The configuration is wrong.
+    #[error("the configuration has errors")]
+    Findings(Diagnostics),
+    /// The state failed.
+    #[error(transparent)]
+    State(#[from] StateError),
+    /// The cloud failed.
+    #[error("{doing}: {error}")]
+    Cloud {
+        /// What was being done.
+        doing: &'static str,
+        /// What the cloud said.
+        error: CloudError,
+    },
+}
+
+/// A plan and what came with it.
+pub struct Made {
+    /// The plan.
+    pub plan: Plan,
+    /// Findings; an error among them means that something was left out.
+    pub findings: Diagnostics,
+    /// What the caches should keep.
+    pub caches: Caches,
+}
+
+/// Answers worth keeping.
+#[derive(Debug, Default)]
+pub struct Caches {
+    /// Images.
+    pub images: Vec<ImageRow>,
+    /// Fetched userdata.
+    pub fetched: Vec<FetchedRow>,
+}
+
+impl Caches {
+    /// Whether there is nothing to keep.
+    pub fn is_empty(&self) -> bool {
+        self.images.is_empty() && self.fetched.is_empty()
+    }
+
+    /// Keeps the answers. On disk when this returns; a crash before leaves the old ones.
+    pub fn save(self, store: &mut Store, now: Timestamp) -> Result<(), StateError> {
+        if self.is_empty() {
+            return Ok(());
+        }
+        store.transaction(now.into(), |transaction| {
+            for image in self.images {
+                transaction.put_image(image)?;
+            }
+            for body in self.fetched {
+                transaction.put_fetched(body)?;
+            }
+            Ok(())
+        })
+    }
+}
+
+/// Makes a plan, asking the state and the cloud what it takes.
+pub fn plan(request: Request<'_>) -> Result<Made, PlanError> {
+    let Request { config, sources, clock, .. } = request;
+    let mut findings = Diagnostics::default();
+    let now = clock.now();
+    let reads = request.cloud.map(|cloud| RetryingReads::new(cloud, clock));
+    let cloud = reads.as_ref().map(|reads| reads as &dyn Cloud);
+
+    let store = request.store;
+    let (snapshot, image_rows) = match &store {
+        Some(store) => (Some(store.snapshot()?), store.images()?),
+        None => (None, Vec::new()),
+    };
+    let store = store.map(Mutex::new);
+    let kept = |url: &str| {
+        let store = store.as_ref()?.lock().ok()?;
+        store.fetched(url).ok().flatten().map(|row| row.body)
+    };
+    let bodies =
+        fetch::bodies(config, request.directory, cloud.is_some(), kept, &mut findings);
+    let compiled = compile_all(config, sources, &bodies, &mut findings);
+    if findings.has_errors() {
+        return Err(PlanError::Findings(findings));
+    }
+
+    let images = resolve_images(config, &compiled, &image_rows, cloud, request.refresh_images, now);
+    findings.extend(images.warnings.iter().cloned());
+    let ids = images.ids();
+    let renderers = renderers(config, &compiled, &ids, request.rules);
+
+    let owner =
+        Owner { cluster: request.identity.cluster.clone(), shard: request.identity.shard.clone() };
+    let observed = match cloud {
+        Some(cloud) => Some(observe(cloud, &owner, snapshot.as_ref(), request.progress)?),
+        None => None,
+    };
+    let pools: Vec<Arc<str>> = config.shard.subnet_pools.keys().cloned().collect();
+    let mut placer = Placer::new(config, request.rules, cloud, &pools).map_err(|error| {
+        PlanError::Cloud { doing: "the subnets can't be looked up", error }
+    })?;
+    let specs = SpecCache { store: store.as_ref(), read: Mutex::new(HashMap::new()) };
+    let read = |digest: SpecDigest| specs.get(digest);
+    let inputs = Inputs {
+        config,
+        sources,
+        groups: &renderers,
+        dependencies: &compiled.graph.dependencies,
+        images: &images,
+        snapshot: snapshot.as_ref(),
+        observed: observed.as_ref(),
+        specs: &read,
+        identity: request.identity,
+        rules: request.rules,
+        provider_name: request.provider_name,
+        now,
+        options: request.options,
+    };
+    let (plan, planned) = build::build(&inputs, &mut placer);
+    findings.extend(planned);
+    findings.extend(snapshot.as_ref().and_then(interrupted));
+    let fetched = bodies
+        .iter()
+        .filter(|(url, _)| !fetch::is_file(url))
+        .map(|(url, body)| FetchedRow {
+            url: url.to_string(),
+            digest: Sha256::digest(body).iter().map(|byte| format!("{byte:02x}")).collect(),
+            body: body.to_vec(),
+            fetched_at: now.into(),
+        })
+        .collect();
+    Ok(Made { plan, findings, caches: Caches { images: images.answers, fetched } })
+}
+
+/// Resolves the images that anything reads.
+pub fn resolve_images(
+    config: &Config,
+    compiled: &Compiled<'_>,
+    cache: &[ImageRow],
+    cloud: Option<&dyn Cloud>,
+    refresh: bool,
+    now: Timestamp,
+) -> ResolvedImages {
+    let read: BTreeSet<&str> =
+        compiled.groups.iter().flat_map(|group| &group.images).map(|name| &**name).collect();
+    images::resolve(config, |name| read.contains(name), cache, Policy { cloud, refresh, now })
+}
+
+/// Renderers for all groups, in order.
+pub fn renderers<'a>(
+    config: &Config,
+    compiled: &'a Compiled<'a>,
+    ids: &BTreeMap<Arc<str>, Option<Arc<str>>>,
+    rules: Rules,
+) -> Vec<GroupRenderer<'a>> {
+    compiled
+        .groups
+        .iter()
+        .map(|group| {
+            let pinned = group.images.iter().any(|name| {
+                config
+                    .images
+                    .get(name)
+                    .is_some_and(|image| image.value.on_newer == OnNewer::NewOnly)
+            });
+            GroupRenderer::new(group, config, ids, pinned, rules)
+        })
+        .collect()
+}
+
+fn observe(
+    cloud: &dyn Cloud,
+    owner: &Owner,
+    snapshot: Option<&Snapshot>,
+    progress: &mut dyn FnMut(usize),
+) -> Result<Observed, PlanError> {
+    refresh(cloud, owner, snapshot, progress)
+        .map_err(|error| PlanError::Cloud { doing: "the instances can't be listed", error })
+}
+
+fn interrupted(snapshot: &Snapshot) -> Option<Diagnostic> {
+    let count = snapshot.intents.len();
+    (count > 0).then(|| {
+        let first = &snapshot.intents[0];
+        Diagnostic::warning(format!(
+            "an earlier apply ended with {count} {} whose outcome isn't recorded",
+            if count == 1 { "change" } else { "changes" }
+        ))
+        .detail(format!("the first is to {} {}", first.operation.as_str(), first.address))
+        .hint("The next apply settles them before anything else")
+    })
+}
+
+/// Recorded specs, each read once.
+struct SpecCache<'s, 'm> {
+    store: Option<&'m Mutex<&'s mut Store>>,
+    read: Mutex<HashMap<SpecDigest, Option<Arc<SpecBody>>>>,
+}
+
+impl SpecCache<'_, '_> {
+    fn get(&self, digest: SpecDigest) -> Option<Arc<SpecBody>> {
+        let mut read = self.read.lock().ok()?;
+        if let Some(known) = read.get(&digest) {
+            return known.clone();
+        }
+        let body = self.store.and_then(|store| {
+            let store = store.lock().ok()?;
+            let bytes = store.specs([digest].into_iter()).ok()?.remove(&digest)?;
+            serde_json::from_slice(&bytes).ok().map(Arc::new)
+        });
+        read.insert(digest, body.clone());
+        body
+    }
+}
