@@ -95,6 +95,8 @@ pub struct Request<'a> {
     pub store: Option<&'a mut Store>,
     /// The cloud, if it may be asked.
     pub cloud: Option<&'a dyn Cloud>,
+    /// Whether it is asked what there is; if not, the record is taken for true.
+    pub observe: bool,
     /// The cloud's name.
     pub provider_name: &'a str,
     /// Whose state.
@@ -204,7 +206,7 @@ pub fn plan(request: Request<'_>) -> Result<Made, PlanError> {
 
     let owner =
         Owner { cluster: request.identity.cluster.clone(), shard: request.identity.shard.clone() };
-    let observed = match cloud {
+    let observed = match cloud.filter(|_| request.observe) {
         Some(cloud) => Some(observe(cloud, &owner, snapshot.as_ref(), request.progress)?),
         None => None,
     };

@@ -182,6 +182,7 @@ pub fn make(
         directory: &session.loaded.directory,
         store,
         cloud,
+        observe: true,
         provider_name: session.provider_name(),
         identity: &identity,
         rules: session.rules(),

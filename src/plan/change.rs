@@ -535,6 +535,11 @@ impl Plan {
 
     /// One side of a change in the form that design §6 calls an instance.
     pub fn view(&self, address: &Address, side: &Side) -> Value {
+        Self::view_with_tags(side, &self.tags(address, side))
+    }
+
+    /// The same, given all tags.
+    pub fn view_with_tags(side: &Side, tags: &BTreeMap<String, String>) -> Value {
         let files: serde_json::Map<_, _> = side
             .spec
             .files
@@ -557,7 +562,7 @@ impl Plan {
             "vars": side.spec.vars,
             "userdata": side.spec.userdata.as_ref().map(|userdata| userdata.content.display()),
             "files": files,
-            "tags": self.tags(address, side),
+            "tags": tags,
             "load_balancers": side.spec.head.load_balancers,
         })
     }

@@ -1,0 +1,214 @@
+//! `nstance import`: recording an instance that exists.
+
+use std::sync::Arc;
+
+use clap::Args;
+use nstance_state::{ApplyStatus, HistoryIds, HistoryItem, NewApply, Store};
+
+use super::failure::Failure;
+use super::session::{self, Session};
+use super::{Ending, Globals, exit, placed};
+use crate::address::{Address, InstanceId};
+use crate::apply::requests;
+use crate::config::check::Purpose;
+use crate::diagnostic::Diagnostic;
+use crate::pipeline::{self, Request};
+use crate::plan::build::{Options, new_instance_id};
+use crate::plan::change::Side;
+use crate::plan::drift::body_from;
+use crate::provider::Observation;
+use crate::spec::SpecBody;
+
+/// Options of `import`.
+#[derive(Debug, Args)]
+pub struct Import {
+    /// The slot it is to fill
+    #[arg(value_name = "ADDR")]
+    address: Address,
+    /// The cloud's id of the instance
+    #[arg(value_name = "PROVIDER_ID")]
+    provider_id: String,
+}
+
+/// Runs `import`.
+pub fn run(globals: &Globals, command: &Import) -> Ending {
+    let session = Session::load(globals, Purpose::Plan)?;
+    let result = import(&session, command);
+    placed(session, result)
+}
+
+fn import(session: &Session<'_>, command: &Import) -> Result<u8, Failure> {
+    let address = &command.address;
+    let Some(group) = session.config().group(&address.group) else {
+        let known: Vec<String> =
+            session.config().groups.iter().map(|group| group.name.to_string()).collect();
+        let name = address.group.to_string();
+        let finding = Diagnostic::error(format!("group `{name}` isn't configured"));
+        return Err(Failure::new(
+            match crate::diagnostic::nearest(&name, known.iter().map(String::as_str)) {
+                Some(near) => finding.hint(format!("there is a group `{near}`")),
+                None => finding.hint("Configure the group first, then import its instances"),
+            },
+        ));
+    };
+    let group_name = group.name.clone();
+    let cloud = session.cloud()?;
+    let described = cloud
+        .describe(std::slice::from_ref(&command.provider_id))
+        .map_err(|error| Failure::say(format!("the instance can't be looked at: {error}")))?;
+    let Some(observation) =
+        described.into_iter().find(|observation| observation.state.is_live())
+    else {
+        return Err(Failure::new(
+            Diagnostic::error(format!("the cloud has no instance `{}`", command.provider_id))
+                .hint("Check the id and the region"),
+        ));
+    };
+    let _lock = session.lock("import")?;
+    let mut store = session.open_to_write()?;
+    let wanted = wanted(session, store.as_mut(), address)?;
+    let mut store = match store {
+        Some(store) => store,
+        None => {
+            let identity = session.identity();
+            let now = session.clock.now();
+            let lineage = InstanceId::generate("", now.0, lineage_bytes(&identity)).to_string();
+            Store::create(&session.state_path()?, &identity, &lineage, now.into())?
+        }
+    };
+    debug_assert_eq!(group_name, address.group);
+    record(session, &mut store, address, &observation, &wanted)?;
+    if !session.globals.quiet {
+        session::print(&format!(
+            "{address} is recorded as {}\n\nWhat the configuration would change about it: nstance plan\n",
+            observation.provider_id
+        ));
+    }
+    Ok(exit::SUCCESS)
+}
+
+fn lineage_bytes(identity: &nstance_state::Identity) -> [u8; 10] {
+    use sha2::Digest as _;
+    let digest = sha2::Sha256::digest(format!("{identity} {}", std::process::id()));
+    std::array::from_fn(|index| digest[index])
+}
+
+/// What the slot should have, which stands for what the cloud doesn't report.
+fn wanted(
+    session: &Session<'_>,
+    mut store: Option<&mut Store>,
+    address: &Address,
+) -> Result<SpecBody, Failure> {
+    let identity = session.identity();
+    let options = Options {
+        targets: vec![crate::address::Selector::Group(address.group.clone())],
+        keep_unchanged: true,
+        ..Options::default()
+    };
+    let cloud = session.cloud()?;
+    let made = pipeline::plan(Request {
+        config: session.config(),
+        sources: &session.loaded.sources,
+        directory: &session.loaded.directory,
+        store: store.as_deref_mut(),
+        cloud: Some(&*cloud),
+        observe: false,
+        provider_name: session.provider_name(),
+        identity: &identity,
+        rules: session.rules(),
+        clock: &*session.clock,
+        refresh_images: false,
+        options: &options,
+        progress: &mut |_| {},
+    })?;
+    let plan = made.plan;
+    let all = || plan.changes.iter().chain(&plan.unchanged);
+    let side = all()
+        .find(|change| change.address == *address)
+        .or_else(|| all().find(|change| change.address.group == address.group))
+        .and_then(|change| change.after.as_deref());
+    Ok(side.map_or_else(|| SpecBody::empty("ins"), |side| (*side.spec).clone()))
+}
+
+fn record(
+    session: &Session<'_>,
+    store: &mut Store,
+    address: &Address,
+    observation: &Observation,
+    wanted: &SpecBody,
+) -> Result<(), Failure> {
+    let snapshot = store.snapshot()?;
+    let taken = snapshot.records.iter().find(|record| record.provider_id == observation.provider_id);
+    if let Some(taken) = taken {
+        return Err(Failure::new(
+            Diagnostic::error(format!(
+                "`{}` is recorded already, as {}",
+                observation.provider_id,
+                taken.address()
+            ))
+            .hint(format!("Record it under another address: nstance state mv {} {address}", taken.address())),
+        ));
+    }
+    if let Some(holder) = snapshot.live(address.group.as_str(), address.slot) {
+        return Err(Failure::new(
+            Diagnostic::error(format!("{address} is taken by `{}`", holder.provider_id))
+                .hint("Name another slot, or forget that one first: nstance state rm"),
+        ));
+    }
+    let attributes = observation
+        .attributes()
+        .map_err(|error| Failure::say(format!("what the cloud reports can't be read: {error}")))?;
+    let body = body_from(&attributes, wanted, session.rules());
+    let digest = body.clone().into_spec().digest;
+    let generation = snapshot.generation(address.group.as_str(), address.slot) + 1;
+    let now = session.clock.now();
+    let lineage = &snapshot.meta.lineage;
+    let instance_id = match &observation.instance_id {
+        Some(id) => InstanceId::from(id.as_str()),
+        None => new_instance_id(&body.head.kind, now, lineage, address, generation),
+    };
+    let side = Side {
+        instance_id: instance_id.as_str().into(),
+        provider_id: Some(observation.provider_id.clone()),
+        generation,
+        zone: observation.zone.as_str().into(),
+        subnet: observation.subnet.as_deref().map(Arc::from),
+        ip4: observation.ip4.as_deref().map(Arc::from),
+        ip6: observation.ip6.as_deref().map(Arc::from),
+        created_at: Some(observation.created_at),
+        images: std::collections::BTreeMap::new(),
+        version: None,
+        spec: Arc::new(body),
+        digest,
+    };
+    let who = session::who();
+    store.transaction(now.into(), |transaction| {
+        let apply = transaction.start_apply(NewApply {
+            who: who.user,
+            host: who.host,
+            pid: std::process::id(),
+            operation: "import".to_owned(),
+            plan_digest: None,
+        })?;
+        transaction.put_spec(side.digest, &side.spec.to_bytes())?;
+        // Without the digest of the observation, so that the next plan compares all of it.
+        transaction.put_record(requests::record(address, &side, None, now))?;
+        transaction.record_history_item(
+            apply,
+            &HistoryItem {
+                address: address.to_string(),
+                action: "import".to_owned(),
+                before: HistoryIds::default(),
+                after: HistoryIds {
+                    instance_id: Some(side.instance_id.to_string()),
+                    provider_id: side.provider_id.clone(),
+                },
+                result: "done".to_owned(),
+                detail_json: "{}".to_owned(),
+                at: nstance_state::Timestamp(0),
+            },
+        )?;
+        transaction.finish_apply(apply, ApplyStatus::Succeeded, "{\"adopt\":1}")
+    })?;
+    Ok(())
+}

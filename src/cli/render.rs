@@ -1,0 +1,305 @@
+//! `nstance render`: what instances are, fully merged and rendered.
+
+use std::collections::BTreeMap;
+use std::io::IsTerminal as _;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use nstance_gotemplate::{Environment, MissingKey, Template};
+use serde_json::{Value, json};
+
+use super::failure::Failure;
+use super::session::{self, Session};
+use super::{Ending, Globals, exit, placed, unplaced};
+use crate::address::{Address, Selector};
+use crate::config::check::Purpose;
+use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::merge::group::{MergedGroup, merge_group};
+use crate::merge::hashes::hashes;
+use crate::pipeline::{self, Request};
+use crate::plan::build::Options;
+use crate::plan::change::{Action, Plan, Side};
+use crate::render::data::to_value;
+use crate::report::{diagnostic, text};
+
+/// Options of `render`.
+#[derive(Debug, Args)]
+pub struct Render {
+    /// Only this group or slot
+    #[arg(value_name = "ADDR")]
+    address: Option<Selector>,
+    /// Say of each value which layer set it, and where
+    #[arg(long)]
+    explain: bool,
+    /// Write DIR/tenant/group/slot/{spec.json,userdata,files/NAME}
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Render this template instead of the configuration
+    #[arg(long, value_name = "TEMPLATE", conflicts_with_all = ["address", "explain", "out"])]
+    template_string: Option<String>,
+    /// Its data, a JSON file
+    #[arg(long, value_name = "FILE", requires = "template_string")]
+    data: Option<PathBuf>,
+}
+
+/// Runs `render`.
+pub fn run(globals: &Globals, command: &Render) -> Ending {
+    if let Some(template) = &command.template_string {
+        return try_template(template, command.data.as_deref()).map_err(unplaced);
+    }
+    let session = Session::load(globals, Purpose::Render)?;
+    let result = render(&session, command);
+    placed(session, result)
+}
+
+fn try_template(template: &str, data: Option<&Path>) -> Result<u8, Failure> {
+    let value = match data {
+        Some(path) => {
+            let text = std::fs::read_to_string(path)
+                .map_err(|error| Failure::say(format!("{error}: {}", path.display())))?;
+            serde_json::from_str(&text).map_err(|error| {
+                Failure::say(format!("the data isn't JSON: {error}: {}", path.display()))
+            })?
+        }
+        None => json!({}),
+    };
+    let environment = Environment::new().with_missing_key(MissingKey::Zero);
+    let failed = |message: &str, line: usize, column: usize, hint: Option<&String>| {
+        let mut finding = Diagnostic::error(format!("the template can't be rendered: {message}"))
+            .detail(format!("at line {line}, column {column} of it"));
+        finding.hints.extend(hint.cloned());
+        Failure::new(finding)
+    };
+    let parsed = Template::parse("template", template, &environment).map_err(|error| {
+        failed(&error.message, error.line, error.column, error.hint.as_ref())
+    })?;
+    let rendered = parsed.render(&to_value(&value)).map_err(|error| {
+        failed(&error.message, error.line, error.column, error.hint.as_ref())
+    })?;
+    session::print(&String::from_utf8_lossy(&rendered.output));
+    Ok(exit::SUCCESS)
+}
+
+fn render(session: &Session<'_>, command: &Render) -> Result<u8, Failure> {
+    let mut store = session.open_to_read()?;
+    // Images need a cloud; where there is no client for it, earlier answers have to do.
+    let cloud = session.cloud().ok();
+    let identity = session.identity();
+    let options = Options {
+        targets: command.address.clone().into_iter().collect(),
+        keep_unchanged: true,
+        strict: session.config().strict || session.globals.strict,
+        ..Options::default()
+    };
+    let made = pipeline::plan(Request {
+        config: session.config(),
+        sources: &session.loaded.sources,
+        directory: &session.loaded.directory,
+        store: store.as_mut(),
+        cloud: cloud.as_deref(),
+        observe: false,
+        provider_name: session.provider_name(),
+        identity: &identity,
+        rules: session.rules(),
+        clock: &*session.clock,
+        refresh_images: false,
+        options: &options,
+        progress: &mut |_| {},
+    })?;
+    drop(store);
+    let mut findings = session.loaded.findings.clone();
+    findings.extend(made.findings.into_iter().filter(|finding| {
+        // That only a part is rendered is what was asked for.
+        finding.label.is_some() || finding.address.is_some() || finding.severity == crate::diagnostic::Severity::Error
+    }));
+    let plan = made.plan;
+    let sides = sides(&plan);
+    if sides.is_empty()
+        && !findings.has_errors()
+        && let Some(selector) = &command.address
+    {
+        return Err(Failure::new(
+            Diagnostic::error(format!("the configuration has no `{selector}`"))
+                .hint("Groups are listed by: nstance graph"),
+        ));
+    }
+    let config = session.config();
+    let groups: BTreeMap<_, _> = config
+        .groups
+        .iter()
+        .map(|group| (group.name.clone(), merge_group(config, group)))
+        .collect();
+    let documents: Vec<Value> = sides
+        .iter()
+        .map(|(address, side)| {
+            let group = groups.get(&address.group);
+            document(&plan, address, side, group, &findings, session)
+        })
+        .collect();
+    if let Some(folder) = &command.out {
+        for ((_, side), document) in sides.iter().zip(&documents) {
+            write(folder, side, document).map_err(|error| {
+                Failure::say(format!("can't write the rendered specs: {error}: {}", folder.display()))
+            })?;
+        }
+        if !session.globals.quiet {
+            session::error(&format!("Wrote {} to {}\n", counted(sides.len()), folder.display()));
+        }
+    } else if session.globals.json {
+        let findings = diagnostic::to_json(&findings, &session.loaded.sources);
+        session::print_json(&json!({
+            "format_version": "1.0",
+            "instances": documents,
+            "diagnostics": findings,
+        }));
+    } else {
+        for ((address, side), document) in sides.iter().zip(&documents) {
+            session::print(&format!("# {address}\n"));
+            if command.explain {
+                if let Some(group) = groups.get(&address.group) {
+                    session::print(&explain(session, group, address, side));
+                }
+            } else {
+                session::print(&text::instance(document, session.style()));
+            }
+        }
+    }
+    if !session.globals.json {
+        if findings.has_errors() {
+            let color = session.globals.colors(std::io::stderr().is_terminal());
+            session::error(&diagnostic::render(&findings, &session.loaded.sources, color));
+        } else {
+            session.warn(&findings);
+        }
+    }
+    Ok(if findings.has_errors() || plan.errored() { exit::ERROR } else { exit::SUCCESS })
+}
+
+fn counted(count: usize) -> String {
+    format!("{count} {}", if count == 1 { "instance" } else { "instances" })
+}
+
+/// Every configured instance, whatever is planned for it.
+fn sides(plan: &Plan) -> Vec<(&Address, &Side)> {
+    let mut sides: Vec<_> = plan
+        .changes
+        .iter()
+        .chain(&plan.unchanged)
+        .filter(|change| change.deposed.is_none() && change.action != Action::Adopt)
+        .filter_map(|change| Some((&change.address, change.after.as_deref()?)))
+        .collect();
+    sides.sort_by_key(|(address, _)| *address);
+    sides
+}
+
+fn document(
+    plan: &Plan,
+    address: &Address,
+    side: &Side,
+    group: Option<&MergedGroup<'_>>,
+    findings: &Diagnostics,
+    session: &Session<'_>,
+) -> Value {
+    let mut document = json!({ "address": address.to_string() });
+    if let (Value::Object(document), Value::Object(view)) =
+        (&mut document, plan.view(address, side))
+    {
+        document.extend(view);
+        if let Some(group) = group {
+            let hashes = hashes(group, group.overrides.get(&address.slot));
+            document.insert(
+                "hashes".to_owned(),
+                json!({ "infra": hashes.infra, "runtime": hashes.runtime }),
+            );
+        }
+        let mut own = Diagnostics::default();
+        let name = address.to_string();
+        own.extend(findings.iter().filter(|f| f.address.as_deref() == Some(&name)).cloned());
+        document.insert(
+            "warnings".to_owned(),
+            diagnostic::to_json(&own, &session.loaded.sources),
+        );
+    }
+    document
+}
+
+fn write(folder: &Path, side: &Side, document: &Value) -> std::io::Result<()> {
+    let address = document["address"].as_str().unwrap_or_default();
+    let folder = folder.join(address);
+    std::fs::create_dir_all(folder.join("files"))?;
+    let mut json = serde_json::to_string_pretty(document).expect("its keys are strings");
+    json.push('\n');
+    std::fs::write(folder.join("spec.json"), json)?;
+    if let Some(userdata) = &side.spec.userdata {
+        std::fs::write(folder.join("userdata"), userdata.content.to_bytes())?;
+    }
+    for (name, file) in &side.spec.files {
+        if let Some(content) = file.content.as_deref().filter(|_| !file.by_server) {
+            std::fs::write(folder.join("files").join(&**name), content)?;
+        }
+    }
+    Ok(())
+}
+
+/// One line a value: its path, what it is, which layer set it and where.
+fn explain(
+    session: &Session<'_>,
+    group: &MergedGroup<'_>,
+    address: &Address,
+    side: &Side,
+) -> String {
+    let place = |span| session.loaded.sources.place(span);
+    let mut rows: Vec<[String; 4]> = Vec::new();
+    let change = group.overrides.get(&address.slot);
+    let args = change.map_or(group.args.as_ref(), |change| change.args.as_ref());
+    let vars = change.map_or(group.vars.as_ref(), |change| change.vars.as_ref());
+    let rendered = Value::Object(side.spec.args.clone());
+    for (root, merged, rendered) in [("args", args, &rendered), ("vars", vars, &side.spec.vars)] {
+        let Some(merged) = merged else { continue };
+        merged.leaves(&mut String::new(), &mut |path, value| {
+            let shown = at_path(rendered, path).map_or_else(String::new, Value::to_string);
+            rows.push([
+                format!("{root}.{path}"),
+                shortened(&shown),
+                value.layer.to_string(),
+                place(value.span),
+            ]);
+        });
+    }
+    if let Some(span) = group.instance_type_at {
+        let value = side.spec.head.instance_type.to_string();
+        rows.push(["instance_type".into(), value, "-".into(), place(span)]);
+    }
+    if let Some((layer, userdata)) = &group.userdata {
+        let size = side.spec.userdata.as_ref().map_or(0, |u| u.content.to_bytes().len());
+        let place = place(userdata.content.span);
+        rows.push(["userdata".into(), format!("{size} bytes"), layer.to_string(), place]);
+    }
+    for (name, (layer, file)) in &group.files {
+        rows.push([
+            format!("files.{name}"),
+            file.value.content.kind().to_owned(),
+            layer.to_string(),
+            place(file.span),
+        ]);
+    }
+    crate::report::table(&["PATH", "VALUE", "SET BY", "WRITTEN AT"], &rows)
+}
+
+fn at_path<'v>(value: &'v Value, path: &str) -> Option<&'v Value> {
+    path.split(['.', '[']).filter(|step| !step.is_empty()).try_fold(value, |value, step| {
+        match value {
+            Value::Array(items) => items.get(step.trim_end_matches(']').parse::<usize>().ok()?),
+            _ => value.get(step),
+        }
+    })
+}
+
+fn shortened(text: &str) -> String {
+    const LONGEST: usize = 60;
+    if text.chars().count() <= LONGEST {
+        text.to_owned()
+    } else {
+        text.chars().take(LONGEST - 1).chain(['…']).collect()
+    }
+}

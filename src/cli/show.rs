@@ -1,0 +1,166 @@
+//! `nstance show`: a saved plan, or what is recorded.
+
+use std::path::Path;
+
+use clap::Args;
+use nstance_state::{Record, Store};
+use serde_json::{Value, json};
+
+use super::failure::Failure;
+use super::session::{self, Session};
+use super::{Ending, Globals, exit, placed, unplaced};
+use crate::address::{Address, GroupName, Selector};
+use crate::config::check::Purpose;
+use crate::diagnostic::Diagnostic;
+use crate::plan::build::RecordAttributes;
+use crate::plan::change::{Plan, Side};
+use crate::plan::file;
+use crate::report::{json as report, table, text};
+use crate::spec::SpecBody;
+
+/// Options of `show`.
+#[derive(Debug, Args)]
+pub struct Show {
+    /// A saved plan, or a group or slot; without it, everything recorded
+    #[arg(value_name = "PLANFILE|ADDR")]
+    what: Option<String>,
+}
+
+/// Runs `show`.
+pub fn run(globals: &Globals, command: &Show) -> Ending {
+    if let Some(what) = &command.what
+        && (Path::new(what).is_file() || what.parse::<Selector>().is_err())
+    {
+        return saved_plan(globals, Path::new(what)).map_err(unplaced);
+    }
+    let session = Session::load(globals, Purpose::Render)?;
+    let result = recorded(&session, command.what.as_deref());
+    placed(session, result)
+}
+
+fn saved_plan(globals: &Globals, path: &Path) -> Result<u8, Failure> {
+    let (plan, _) = file::read(path).map_err(|error| Failure::plan_file(path, &error))?;
+    if globals.json {
+        session::print_json(&report::plan(&plan, json!([])));
+    } else {
+        session::print(&text::plan(&plan, globals.style()));
+    }
+    Ok(exit::SUCCESS)
+}
+
+fn recorded(session: &Session<'_>, what: Option<&str>) -> Result<u8, Failure> {
+    let selector = what
+        .map(str::parse::<Selector>)
+        .transpose()
+        .map_err(|error| Failure::say(error.to_string()))?;
+    let store = session.need_state()?;
+    let snapshot = store.snapshot()?;
+    let chosen: Vec<&Record> = snapshot
+        .records
+        .iter()
+        .filter(|record| selector.as_ref().is_none_or(|selector| selector.matches(&address(record))))
+        .collect();
+    if let (Some(selector), true) = (&selector, chosen.is_empty()) {
+        let known: Vec<String> = snapshot.records.iter().map(Record::address).collect();
+        let name = selector.to_string();
+        let finding = Diagnostic::error(format!("nothing is recorded for `{selector}`"));
+        let near = crate::diagnostic::nearest(&name, known.iter().map(String::as_str));
+        return Err(Failure::new(match near {
+            Some(near) => finding.hint(format!("there is `{near}`")),
+            None => finding.hint("What is recorded: nstance state list"),
+        }));
+    }
+    if session.globals.json {
+        let instances = chosen
+            .iter()
+            .map(|record| view(session, &store, record))
+            .collect::<Result<Vec<_>, _>>()?;
+        session::print_json(&json!({
+            "format_version": "1.0",
+            "cluster": snapshot.meta.identity.cluster,
+            "shard": snapshot.meta.identity.shard,
+            "lineage": snapshot.meta.lineage,
+            "serial": snapshot.meta.serial,
+            "instances": instances,
+        }));
+        return Ok(exit::SUCCESS);
+    }
+    if matches!(selector, Some(Selector::Slot(_))) {
+        for record in chosen {
+            let instance = view(session, &store, record)?;
+            let suffix = if record.deposed { " (deposed)" } else { "" };
+            session::print(&format!("# {}{suffix}\n", record.address()));
+            session::print(&text::instance(&instance, session.style()));
+        }
+        return Ok(exit::SUCCESS);
+    }
+    let rows: Vec<[String; 6]> = chosen
+        .iter()
+        .map(|record| {
+            [
+                record.address() + if record.deposed { " (deposed)" } else { "" },
+                record.instance_id.clone(),
+                record.provider_id.clone(),
+                record.zone.clone(),
+                record.ip4.clone().unwrap_or_else(|| "-".into()),
+                crate::clock::Timestamp::from(record.created_at).to_string(),
+            ]
+        })
+        .collect();
+    let header = ["ADDRESS", "INSTANCE", "PROVIDER ID", "ZONE", "IP4", "CREATED"];
+    session::print(&table(&header, &rows));
+    Ok(exit::SUCCESS)
+}
+
+/// A record's address.
+pub fn address(record: &Record) -> Address {
+    Address::new(GroupName::from(std::sync::Arc::clone(&record.group)), record.slot)
+}
+
+/// A record in the form of design §6, with its address and its network addresses.
+pub fn view(session: &Session<'_>, store: &Store, record: &Record) -> Result<Value, Failure> {
+    let side = side(store, record)?;
+    let identity = session.identity();
+    let address = address(record);
+    let tags = crate::plan::change::all_tags(
+        session.rules(),
+        &identity.cluster,
+        &identity.shard,
+        &address,
+        &side,
+    );
+    let mut view = Plan::view_with_tags(&side, &tags);
+    if let Value::Object(view) = &mut view {
+        view.insert("address".into(), address.to_string().into());
+        view.insert("ip4".into(), json!(record.ip4));
+        view.insert("ip6".into(), json!(record.ip6));
+        view.insert("generation".into(), record.generation.into());
+        view.insert("deposed".into(), record.deposed.into());
+        let created = crate::clock::Timestamp::from(record.created_at).to_string();
+        view.insert("created_at".into(), created.into());
+    }
+    Ok(view)
+}
+
+/// A record with its spec.
+pub fn side(store: &Store, record: &Record) -> Result<Side, Failure> {
+    let bytes = store.specs([record.spec].into_iter())?.remove(&record.spec);
+    let body: SpecBody = bytes
+        .and_then(|bytes| serde_json::from_slice(&bytes).ok())
+        .ok_or_else(|| Failure::say(format!("the recorded spec of {} can't be read", record.address())))?;
+    let text = |text: &Option<String>| text.as_deref().map(Into::into);
+    Ok(Side {
+        instance_id: record.instance_id.as_str().into(),
+        provider_id: Some(record.provider_id.clone()),
+        generation: record.generation,
+        zone: record.zone.as_str().into(),
+        subnet: text(&record.subnet),
+        ip4: text(&record.ip4),
+        ip6: text(&record.ip6),
+        created_at: Some(record.created_at.into()),
+        images: RecordAttributes::parse(&record.attributes).images,
+        version: Some(record.version),
+        spec: body.into(),
+        digest: record.spec,
+    })
+}

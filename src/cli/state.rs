@@ -1,0 +1,369 @@
+//! `nstance state …`: looking after the record.
+
+use std::path::PathBuf;
+
+use clap::Subcommand;
+use nstance_state::{
+    Apply, ApplyStatus, HistoryIds, HistoryItem, Lock, NewApply, Record, Store,
+};
+use serde_json::{Value, json};
+
+use super::failure::Failure;
+use super::session::{self, Session};
+use super::show::{address, view};
+use super::{Ending, Globals, exit, placed};
+use crate::address::{Address, Selector};
+use crate::clock::Timestamp;
+use crate::config::check::Purpose;
+use crate::diagnostic::Diagnostic;
+use crate::report::table;
+
+/// Subcommands of `state`.
+#[derive(Debug, Subcommand)]
+pub enum StateCommand {
+    /// List what is recorded
+    List {
+        /// Only this group or slot
+        #[arg(value_name = "ADDR")]
+        address: Option<Selector>,
+    },
+    /// Show all that is recorded of a slot
+    Show {
+        /// The slot
+        #[arg(value_name = "ADDR")]
+        address: Address,
+    },
+    /// Record an instance under another address
+    Mv {
+        /// Where it is recorded
+        #[arg(value_name = "FROM")]
+        from: Address,
+        /// Where it will be
+        #[arg(value_name = "TO")]
+        to: Address,
+    },
+    /// Forget instances; they stay in the cloud
+    Rm {
+        /// The slots
+        #[arg(value_name = "ADDR", required = true)]
+        addresses: Vec<Address>,
+    },
+    /// Copy the state to a file
+    Backup {
+        /// The file; by default beside the state, with the time in its name
+        #[arg(value_name = "FILE")]
+        file: Option<PathBuf>,
+    },
+    /// Show what was applied, when, by whom
+    History {
+        /// How many entries
+        #[arg(long, default_value_t = 20)]
+        limit: usize,
+        /// Show the changes of this entry
+        #[arg(value_name = "ID")]
+        id: Option<i64>,
+    },
+    /// Clear what a dead process left of the lock
+    Unlock {
+        /// The lock's id, as messages show it
+        #[arg(value_name = "ID")]
+        id: String,
+    },
+}
+
+/// Runs `state`.
+pub fn run(globals: &Globals, command: &StateCommand) -> Ending {
+    let session = Session::load(globals, Purpose::Render)?;
+    let result = match command {
+        StateCommand::List { address } => list(&session, address.as_ref()),
+        StateCommand::Show { address } => show(&session, address),
+        StateCommand::Mv { from, to } => mv(&session, from, to),
+        StateCommand::Rm { addresses } => rm(&session, addresses),
+        StateCommand::Backup { file } => backup(&session, file.as_deref()),
+        StateCommand::History { limit, id } => history(&session, *limit, *id),
+        StateCommand::Unlock { id } => unlock(&session, id),
+    };
+    placed(session, result)
+}
+
+fn list(session: &Session<'_>, selector: Option<&Selector>) -> Result<u8, Failure> {
+    let store = session.need_state()?;
+    let snapshot = store.snapshot()?;
+    let chosen: Vec<_> = snapshot
+        .records
+        .iter()
+        .filter(|record| selector.is_none_or(|selector| selector.matches(&address(record))))
+        .collect();
+    if session.globals.json {
+        let records: Vec<Value> = chosen
+            .iter()
+            .map(|record| {
+                json!({
+                    "address": record.address(),
+                    "deposed": record.deposed,
+                    "instance_id": record.instance_id,
+                    "provider_id": record.provider_id,
+                    "generation": record.generation,
+                    "zone": record.zone,
+                    "subnet": record.subnet,
+                    "ip4": record.ip4,
+                    "ip6": record.ip6,
+                    "spec": record.spec.to_string(),
+                    "version": record.version,
+                })
+            })
+            .collect();
+        session::print_json(&json!({ "format_version": "1.0", "records": records }));
+    } else {
+        for record in chosen {
+            let suffix = if record.deposed { " (deposed)" } else { "" };
+            session::print(&format!("{}{suffix}\n", record.address()));
+        }
+    }
+    Ok(exit::SUCCESS)
+}
+
+fn find<'s>(
+    snapshot: &'s nstance_state::Snapshot,
+    address: &Address,
+) -> Result<&'s Record, Failure> {
+    snapshot.live(address.group.as_str(), address.slot).ok_or_else(|| {
+        Failure::new(
+            Diagnostic::error(format!("nothing is recorded for `{address}`"))
+                .hint("What is recorded: nstance state list"),
+        )
+    })
+}
+
+fn show(session: &Session<'_>, address: &Address) -> Result<u8, Failure> {
+    let store = session.need_state()?;
+    let snapshot = store.snapshot()?;
+    let record = find(&snapshot, address)?;
+    let mut document = view(session, &store, record)?;
+    if let Value::Object(document) = &mut document {
+        document.insert("spec".into(), record.spec.to_string().into());
+        document.insert("version".into(), record.version.into());
+    }
+    if session.globals.json {
+        session::print_json(&document);
+    } else {
+        session::print(&crate::report::text::instance(&document, session.style()));
+    }
+    Ok(exit::SUCCESS)
+}
+
+/// Starts an entry of the history for a command that changes the record by hand.
+fn by_hand(session: &Session<'_>, operation: &str) -> NewApply {
+    let _ = session;
+    let who = session::who();
+    NewApply {
+        who: who.user,
+        host: who.host,
+        pid: std::process::id(),
+        operation: operation.to_owned(),
+        plan_digest: None,
+    }
+}
+
+fn item(record: &Record, action: &str, to: Option<&Address>) -> HistoryItem {
+    let ids = || HistoryIds {
+        instance_id: Some(record.instance_id.clone()),
+        provider_id: Some(record.provider_id.clone()),
+    };
+    HistoryItem {
+        address: record.address(),
+        action: action.to_owned(),
+        before: ids(),
+        after: if to.is_some() { ids() } else { HistoryIds::default() },
+        result: "done".to_owned(),
+        detail_json: to.map_or_else(|| "{}".to_owned(), |to| json!({"to": to.to_string()}).to_string()),
+        at: nstance_state::Timestamp(0),
+    }
+}
+
+fn open_locked(session: &Session<'_>) -> Result<Store, Failure> {
+    match session.open_to_write()? {
+        Some(store) => Ok(store),
+        // The same words as for commands that only read.
+        None => session.need_state(),
+    }
+}
+
+fn mv(session: &Session<'_>, from: &Address, to: &Address) -> Result<u8, Failure> {
+    session.need_state()?;
+    let _lock = session.lock("state mv")?;
+    let mut store = open_locked(session)?;
+    let snapshot = store.snapshot()?;
+    let record = find(&snapshot, from)?;
+    let now = session.clock.now();
+    store.transaction(now.into(), |transaction| {
+        let apply = transaction.start_apply(by_hand(session, "state mv"))?;
+        transaction.move_record((from.group.as_str(), from.slot), (to.group.as_str(), to.slot))?;
+        transaction.record_history_item(apply, &item(record, "mv", Some(to)))?;
+        transaction.finish_apply(apply, ApplyStatus::Succeeded, "{}")
+    })?;
+    if !session.globals.quiet {
+        session::print(&format!("{from} is recorded as {to} now\n"));
+    }
+    Ok(exit::SUCCESS)
+}
+
+fn rm(session: &Session<'_>, addresses: &[Address]) -> Result<u8, Failure> {
+    session.need_state()?;
+    let _lock = session.lock("state rm")?;
+    let mut store = open_locked(session)?;
+    let snapshot = store.snapshot()?;
+    let records =
+        addresses.iter().map(|address| find(&snapshot, address)).collect::<Result<Vec<_>, _>>()?;
+    store.transaction(session.clock.now().into(), |transaction| {
+        let apply = transaction.start_apply(by_hand(session, "state rm"))?;
+        for record in &records {
+            transaction.remove_record(&record.instance_id)?;
+            transaction.record_history_item(apply, &item(record, "rm", None))?;
+        }
+        transaction.finish_apply(apply, ApplyStatus::Succeeded, "{}")?;
+        transaction.collect_garbage()
+    })?;
+    if !session.globals.quiet {
+        for record in records {
+            session::print(&format!(
+                "{} is forgotten; {} is still in the cloud\n",
+                record.address(),
+                record.provider_id
+            ));
+        }
+    }
+    Ok(exit::SUCCESS)
+}
+
+fn backup(session: &Session<'_>, file: Option<&std::path::Path>) -> Result<u8, Failure> {
+    let store = session.need_state()?;
+    let path = match file {
+        Some(file) => file.to_owned(),
+        None => {
+            let stamp: String = session
+                .clock
+                .now()
+                .to_string()
+                .chars()
+                .filter(char::is_ascii_alphanumeric)
+                .collect();
+            let mut path = session.state_path()?.into_os_string();
+            path.push(format!(".backup-{stamp}"));
+            path.into()
+        }
+    };
+    store.backup(&path)?;
+    session::print(&format!("Backed up to {}\n", path.display()));
+    Ok(exit::SUCCESS)
+}
+
+fn history(session: &Session<'_>, limit: usize, id: Option<i64>) -> Result<u8, Failure> {
+    let store = session.need_state()?;
+    let entries = store.history(if id.is_some() { usize::MAX >> 1 } else { limit })?;
+    if let Some(id) = id {
+        let Some(entry) = entries.iter().find(|entry| entry.id.0 == id) else {
+            return Err(Failure::new(
+                Diagnostic::error(format!("the history has no entry {id}"))
+                    .hint("What there is: nstance state history"),
+            ));
+        };
+        return entry_of(session, &store, entry);
+    }
+    if session.globals.json {
+        let entries: Vec<Value> = entries.iter().map(entry_json).collect();
+        session::print_json(&json!({ "format_version": "1.0", "applies": entries }));
+        return Ok(exit::SUCCESS);
+    }
+    let rows: Vec<[String; 6]> = entries
+        .iter()
+        .map(|entry| {
+            [
+                entry.id.0.to_string(),
+                Timestamp::from(entry.started_at).to_string(),
+                format!("{}@{}", entry.who, entry.host),
+                entry.operation.clone(),
+                entry.status.as_str().to_owned(),
+                summary_text(&entry.summary_json),
+            ]
+        })
+        .collect();
+    let header = ["ID", "STARTED", "WHO", "OPERATION", "STATUS", "CHANGES"];
+    session::print(&table(&header, &rows));
+    Ok(exit::SUCCESS)
+}
+
+fn entry_of(session: &Session<'_>, store: &Store, entry: &Apply) -> Result<u8, Failure> {
+    let items = store.history_items(entry.id)?;
+    if session.globals.json {
+        let mut document = entry_json(entry);
+        let ids = |ids: &HistoryIds| json!({"instance_id": ids.instance_id, "provider_id": ids.provider_id});
+        let items: Vec<Value> = items
+            .iter()
+            .map(|item| {
+                json!({
+                    "address": item.address,
+                    "action": item.action,
+                    "before": ids(&item.before),
+                    "after": ids(&item.after),
+                    "result": item.result,
+                    "at": Timestamp::from(item.at).to_string(),
+                })
+            })
+            .collect();
+        if let Value::Object(document) = &mut document {
+            document.insert("items".into(), items.into());
+        }
+        session::print_json(&document);
+        return Ok(exit::SUCCESS);
+    }
+    let id = |ids: &HistoryIds| ids.provider_id.clone().unwrap_or_else(|| "-".into());
+    let rows: Vec<[String; 5]> = items
+        .iter()
+        .map(|item| {
+            [
+                item.address.clone(),
+                item.action.clone(),
+                id(&item.before),
+                id(&item.after),
+                item.result.clone(),
+            ]
+        })
+        .collect();
+    session::print(&table(&["ADDRESS", "ACTION", "BEFORE", "AFTER", "RESULT"], &rows));
+    Ok(exit::SUCCESS)
+}
+
+fn entry_json(entry: &Apply) -> Value {
+    json!({
+        "id": entry.id.0,
+        "started_at": Timestamp::from(entry.started_at).to_string(),
+        "finished_at": entry.finished_at.map(|at| Timestamp::from(at).to_string()),
+        "who": entry.who,
+        "host": entry.host,
+        "pid": entry.pid,
+        "operation": entry.operation,
+        "status": entry.status.as_str(),
+        "serial_before": entry.serial_before,
+        "serial_after": entry.serial_after,
+        "summary": serde_json::from_str::<Value>(&entry.summary_json).unwrap_or(Value::Null),
+        "plan_digest": entry.plan_digest,
+    })
+}
+
+/// `2 create, 1 delete` of a summary's JSON.
+fn summary_text(json: &str) -> String {
+    let Ok(Value::Object(summary)) = serde_json::from_str(json) else { return String::new() };
+    let counts: Vec<String> = summary
+        .iter()
+        .filter(|(_, count)| count.as_u64().is_some_and(|count| count > 0))
+        .map(|(action, count)| format!("{count} {}", action.replace('_', "-")))
+        .collect();
+    if counts.is_empty() { "-".to_owned() } else { counts.join(", ") }
+}
+
+fn unlock(session: &Session<'_>, id: &str) -> Result<u8, Failure> {
+    let left = Lock::break_stale(&session.state_path()?, id)?;
+    session::print(&format!("Cleared what {left} left\n"));
+    Ok(exit::SUCCESS)
+}
