@@ -3,4 +3,9 @@
 //! In: findings and plans. Out: text and JSON. May not: print, or decide anything.
 
 pub mod diagnostic;
+pub mod events;
 mod excerpt;
+pub mod graph;
+pub mod json;
+mod path;
+pub mod text;

@@ -1,0 +1,382 @@
+//! What happens during an apply, one JSON object each.
+//!
+//! In: facts of the moment. Out: objects with Terraform's message types and keys, to be written one
+//! a line. May not: write them, or look at the clock.
+
+use std::time::Duration;
+
+use serde_json::{Map, Value, json};
+
+use crate::address::Address;
+use crate::clock::Timestamp;
+use crate::plan::change::{Action, Change, Drift, DriftKind, Mode, Plan, Summary};
+
+/// The version of the messages.
+const UI_VERSION: &str = "1.0";
+
+/// Something done to one instance; a replacement is a creation and a deletion.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Operation {
+    /// Made.
+    Create,
+    /// Changed in place.
+    Update,
+    /// Deleted.
+    Delete,
+    /// Recorded.
+    Adopt,
+    /// Dropped from the record.
+    Forget,
+}
+
+impl Operation {
+    /// `hook.action`
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Create => "create",
+            Self::Update => "update",
+            Self::Delete => "delete",
+            Self::Adopt => "import",
+            Self::Forget => "forget",
+        }
+    }
+
+    /// `Creating`
+    fn under_way(self) -> &'static str {
+        match self {
+            Self::Create => "Creating",
+            Self::Update => "Modifying",
+            Self::Delete => "Destroying",
+            Self::Adopt => "Importing",
+            Self::Forget => "Forgetting",
+        }
+    }
+
+    /// `Still creating`
+    fn still(self) -> &'static str {
+        match self {
+            Self::Create => "Still creating",
+            Self::Update => "Still modifying",
+            Self::Delete => "Still destroying",
+            Self::Adopt => "Still importing",
+            Self::Forget => "Still forgetting",
+        }
+    }
+
+    /// `Creation`
+    fn noun(self) -> &'static str {
+        match self {
+            Self::Create => "Creation",
+            Self::Update => "Modifications",
+            Self::Delete => "Destruction",
+            Self::Adopt => "Import",
+            Self::Forget => "Removal",
+        }
+    }
+}
+
+/// What was done in the end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Done {
+    /// Instances that are new.
+    pub added: usize,
+    /// Instances changed in place.
+    pub changed: usize,
+    /// Instances deleted.
+    pub destroyed: usize,
+    /// Instances recorded.
+    pub adopted: usize,
+    /// Records dropped.
+    pub forgotten: usize,
+}
+
+/// Makes the events of one plan.
+#[derive(Debug, Clone)]
+pub struct Events {
+    resource_type: &'static str,
+    provider: String,
+}
+
+impl Events {
+    /// For a plan.
+    pub fn of(plan: &Plan) -> Self {
+        Self {
+            resource_type: plan.rules().resource_type(),
+            provider: plan.provider_name.clone(),
+        }
+    }
+
+    /// A change of the plan, before anything is done; `None` for what stays as it is.
+    pub fn planned_change(&self, now: Timestamp, change: &Change) -> Option<Value> {
+        let action = match change.action {
+            Action::Create => "create",
+            Action::Update => "update",
+            Action::CreateThenDelete | Action::DeleteThenCreate => "replace",
+            Action::Delete => "delete",
+            Action::Adopt => "import",
+            Action::Forget => "forget",
+            Action::NoOp => return None,
+        };
+        let mut body = json!({"resource": self.resource(&change.address), "action": action});
+        if let Some(reason) = change.reasons.first() {
+            body["reason"] = reason.code().into();
+        }
+        if let Some(id) = &change.importing {
+            body["importing"] = json!({"id": id});
+        }
+        let message = format!("{}: Plan to {action}", change.address);
+        Some(event(
+            "info",
+            &message,
+            now,
+            "planned_change",
+            [("change", body)],
+        ))
+    }
+
+    /// What was changed behind our back; `None` for an address that is none.
+    pub fn resource_drift(&self, now: Timestamp, drift: &Drift) -> Option<Value> {
+        let address: Address = drift.address.parse().ok()?;
+        let action = match drift.kind {
+            DriftKind::Changed => "update",
+            DriftKind::Missing => "delete",
+            DriftKind::Unknown | DriftKind::Duplicate => "create",
+        };
+        let body = json!({"resource": self.resource(&address), "action": action});
+        let message = format!("{address}: Drift detected ({action})");
+        Some(event(
+            "info",
+            &message,
+            now,
+            "resource_drift",
+            [("change", body)],
+        ))
+    }
+
+    /// An operation begins; `id` is the cloud's, where there is one.
+    pub fn apply_start(
+        &self,
+        now: Timestamp,
+        address: &Address,
+        operation: Operation,
+        id: Option<&str>,
+    ) -> Value {
+        let message = format!("{address}: {}...{}", operation.under_way(), id_text(id));
+        let hook = self.hook(address, operation, id, None);
+        event("info", &message, now, "apply_start", [("hook", hook)])
+    }
+
+    /// An operation is still under way.
+    pub fn apply_progress(
+        &self,
+        now: Timestamp,
+        address: &Address,
+        operation: Operation,
+        elapsed: Duration,
+    ) -> Value {
+        let message = format!(
+            "{address}: {}... [{}s elapsed]",
+            operation.still(),
+            elapsed.as_secs()
+        );
+        let hook = self.hook(address, operation, None, Some(elapsed));
+        event("info", &message, now, "apply_progress", [("hook", hook)])
+    }
+
+    /// An operation has succeeded.
+    pub fn apply_complete(
+        &self,
+        now: Timestamp,
+        address: &Address,
+        operation: Operation,
+        id: Option<&str>,
+        elapsed: Duration,
+    ) -> Value {
+        let message = format!(
+            "{address}: {} complete after {}s{}",
+            operation.noun(),
+            elapsed.as_secs(),
+            id_text(id)
+        );
+        let hook = self.hook(address, operation, id, Some(elapsed));
+        event("info", &message, now, "apply_complete", [("hook", hook)])
+    }
+
+    /// An operation has failed; a diagnostic says why.
+    pub fn apply_errored(
+        &self,
+        now: Timestamp,
+        address: &Address,
+        operation: Operation,
+        elapsed: Duration,
+    ) -> Value {
+        let message = format!(
+            "{address}: {} errored after {}s",
+            operation.noun(),
+            elapsed.as_secs()
+        );
+        let hook = self.hook(address, operation, None, Some(elapsed));
+        event("info", &message, now, "apply_errored", [("hook", hook)])
+    }
+
+    fn resource(&self, address: &Address) -> Value {
+        json!({
+            "addr": address.to_string(),
+            "module": "",
+            "resource": address.to_string(),
+            "implied_provider": self.provider,
+            "resource_type": self.resource_type,
+            "resource_name": address.group.as_str(),
+            "resource_key": address.slot,
+        })
+    }
+
+    fn hook(
+        &self,
+        address: &Address,
+        operation: Operation,
+        id: Option<&str>,
+        elapsed: Option<Duration>,
+    ) -> Value {
+        let mut hook = json!({"resource": self.resource(address), "action": operation.as_str()});
+        if let Some(id) = id {
+            hook["id_key"] = "provider_id".into();
+            hook["id_value"] = id.into();
+        }
+        if let Some(elapsed) = elapsed {
+            hook["elapsed_seconds"] = elapsed.as_secs().into();
+        }
+        hook
+    }
+}
+
+/// The first event: whose messages they are.
+pub fn version(now: Timestamp) -> Value {
+    let version = env!("CARGO_PKG_VERSION");
+    let message = format!("nstance {version}");
+    event(
+        "info",
+        &message,
+        now,
+        "version",
+        [("nstance", version.into()), ("ui", UI_VERSION.into())],
+    )
+}
+
+/// How much is planned.
+pub fn plan_summary(now: Timestamp, summary: &Summary) -> Value {
+    let planned = Done {
+        added: summary.added(),
+        changed: summary.update,
+        destroyed: summary.destroyed(),
+        adopted: summary.adopt,
+        forgotten: summary.forget,
+    };
+    let adopt = match summary.adopt {
+        0 => String::new(),
+        count => format!(" {count} to adopt,"),
+    };
+    let forget = match summary.forget {
+        0 => String::new(),
+        count => format!(", {count} to forget"),
+    };
+    let message = format!(
+        "Plan:{adopt} {} to add, {} to change, {} to destroy{forget}.",
+        planned.added, planned.changed, planned.destroyed
+    );
+    change_summary(now, &message, planned, "plan")
+}
+
+/// How much was done.
+pub fn apply_summary(now: Timestamp, mode: Mode, done: Done) -> Value {
+    let message = match mode {
+        Mode::Destroy => format!("Destroy complete! Resources: {} destroyed.", done.destroyed),
+        Mode::Normal | Mode::RefreshOnly => done_text(done),
+    };
+    let operation = if mode == Mode::Destroy {
+        "destroy"
+    } else {
+        "apply"
+    };
+    change_summary(now, &message, done, operation)
+}
+
+/// The last line of an apply.
+pub fn done_text(done: Done) -> String {
+    let adopted = match done.adopted {
+        0 => String::new(),
+        count => format!(" {count} adopted,"),
+    };
+    let forgotten = match done.forgotten {
+        0 => String::new(),
+        count => format!(", {count} forgotten"),
+    };
+    format!(
+        "Apply complete! Resources:{adopted} {} added, {} changed, {} destroyed{forgotten}.",
+        done.added, done.changed, done.destroyed
+    )
+}
+
+fn change_summary(now: Timestamp, message: &str, counts: Done, operation: &str) -> Value {
+    let changes = json!({
+        "add": counts.added,
+        "change": counts.changed,
+        "import": counts.adopted,
+        "remove": counts.destroyed,
+        "forget": counts.forgotten,
+        "operation": operation,
+    });
+    event(
+        "info",
+        message,
+        now,
+        "change_summary",
+        [("changes", changes)],
+    )
+}
+
+/// A finding, as `report::diagnostic::to_json` makes it.
+pub fn diagnostic(now: Timestamp, finding: Value) -> Value {
+    let is_warning = finding["severity"] == "warning";
+    let (level, word) = if is_warning {
+        ("warn", "Warning")
+    } else {
+        ("error", "Error")
+    };
+    let message = format!(
+        "{word}: {}",
+        finding["summary"].as_str().unwrap_or_default()
+    );
+    event(
+        level,
+        &message,
+        now,
+        "diagnostic",
+        [("diagnostic", finding)],
+    )
+}
+
+fn id_text(id: Option<&str>) -> String {
+    id.map_or_else(String::new, |id| format!(" [id={id}]"))
+}
+
+fn event<const N: usize>(
+    level: &str,
+    message: &str,
+    now: Timestamp,
+    kind: &str,
+    more: [(&str, Value); N],
+) -> Value {
+    let mut event: Map<String, Value> = [
+        ("@level", Value::from(level)),
+        ("@message", message.into()),
+        ("@module", "nstance.ui".into()),
+        ("@timestamp", now.to_string().into()),
+        ("type", kind.into()),
+    ]
+    .into_iter()
+    .map(|(key, value)| (key.to_owned(), value))
+    .collect();
+    event.extend(more.into_iter().map(|(key, value)| (key.to_owned(), value)));
+    Value::Object(event)
+}

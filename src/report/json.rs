@@ -1,0 +1,248 @@
+//! Plans for programs, in Terraform's keys.
+//!
+//! In: a [`Plan`] and the findings of its making, as JSON. Out: the documents of design §6. May
+//! not: print, or leave anything out.
+
+use serde_json::{Map, Value, json};
+
+use super::path::{Segment, put, segments};
+use crate::address::Address;
+use crate::plan::change::{Action, Change, Drift, DriftKind, DriftedAttribute, Plan, Side};
+use crate::plan::drift::STATE;
+use crate::provider::rules::Effect;
+
+/// The version of every document's format. It grows with a change that could break a reader.
+pub const FORMAT_VERSION: &str = "1.0";
+
+/// The document of `plan --json` and `show --json PLANFILE`.
+pub fn plan(plan: &Plan, diagnostics: Value) -> Value {
+    let failed = diagnostics.as_array().is_some_and(|findings| {
+        findings
+            .iter()
+            .any(|finding| finding["severity"] == "error")
+    });
+    let errored = plan.errored() || failed;
+    let images: Map<String, Value> = plan
+        .images
+        .iter()
+        .map(|(name, image)| {
+            let resolved_at = image.resolved_at.map(|time| time.to_string());
+            let image = json!({"id": image.id, "source": image.source, "resolved_at": resolved_at});
+            (name.clone(), image)
+        })
+        .collect();
+    let mut changes: Vec<&Change> = plan.changes.iter().chain(&plan.unchanged).collect();
+    changes.sort_by(|a, b| (&a.address, &a.deposed).cmp(&(&b.address, &b.deposed)));
+    let resource_changes: Vec<Value> = changes
+        .into_iter()
+        .map(|change| resource_change(plan, change))
+        .collect();
+    let resource_drift: Vec<Value> = plan
+        .drift
+        .iter()
+        .filter_map(|drift| resource_drift(plan, drift))
+        .collect();
+    let left_out: Vec<Value> = plan
+        .left_out
+        .iter()
+        .map(|part| json!({"address": part.address, "count": part.count, "why": part.why}))
+        .collect();
+    let summary = &plan.summary;
+    let mut document = json!({
+        "format_version": FORMAT_VERSION,
+        "tool_version": env!("CARGO_PKG_VERSION"),
+        "cluster": plan.cluster,
+        "shard": plan.shard,
+        "lineage": plan.lineage,
+        "serial": plan.serial,
+        "applyable": summary.has_changes() && !errored,
+        "complete": plan.left_out.is_empty(),
+        "errored": errored,
+        "images": images,
+        "resource_changes": [],
+        "resource_drift": [],
+        "left_out": [],
+        "summary": {
+            "create": summary.create,
+            "update": summary.update,
+            "replace": summary.replace,
+            "delete": summary.delete,
+            "adopt": summary.adopt,
+            "forget": summary.forget,
+            "no_op": summary.no_op,
+        },
+    });
+    // These can be large: moved in, not copied as the macro would.
+    document["resource_changes"] = Value::from(resource_changes);
+    document["resource_drift"] = Value::from(resource_drift);
+    document["left_out"] = Value::from(left_out);
+    document["diagnostics"] = diagnostics;
+    document
+}
+
+/// The document of `drift --json`.
+pub fn drift(plan: &Plan, diagnostics: Value) -> Value {
+    let drifted = plan.drift.iter().any(|drift| !drift.accepted);
+    let found: Vec<Value> = plan
+        .drift
+        .iter()
+        .map(|drift| {
+            let changes: Vec<Value> = drift
+                .changes
+                .iter()
+                .map(|change| {
+                    json!({
+                        "path": change.path,
+                        "recorded": change.recorded,
+                        "observed": change.observed,
+                    })
+                })
+                .collect();
+            json!({
+                "address": drift.address,
+                "kind": drift.kind.as_str(),
+                "provider_id": drift.provider_id,
+                "changes": changes,
+                "accepted": drift.accepted,
+            })
+        })
+        .collect();
+    let mut document = json!({
+        "format_version": FORMAT_VERSION,
+        "drifted": drifted,
+        "resource_drift": found,
+    });
+    document["diagnostics"] = diagnostics;
+    document
+}
+
+/// The document of a command that failed.
+pub fn errors(diagnostics: Value) -> Value {
+    let mut document = json!({"format_version": FORMAT_VERSION});
+    document["diagnostics"] = diagnostics;
+    document
+}
+
+fn resource_change(plan: &Plan, change: &Change) -> Value {
+    let view =
+        |side: &Option<Box<Side>>| side.as_ref().map(|side| plan.view(&change.address, side));
+    let after = view(&change.after);
+    let before = match change.action {
+        // What is gone already is no part of what comes; the drift has it.
+        Action::Create => None,
+        // Adopting changes nothing: as Terraform's imports, it is before what it is after.
+        Action::Adopt if change.before.is_none() => after.clone(),
+        _ => view(&change.before),
+    };
+    let mut body = json!({
+        "actions": change.action.terraform(),
+        "before": before,
+        "after": after,
+        "after_unknown": after_unknown(change),
+        "before_sensitive": {},
+        "after_sensitive": {},
+    });
+    if change.action.is_replace() {
+        let instances: Vec<&Value> = [&before, &after].into_iter().flatten().collect();
+        let paths: Vec<Value> = change
+            .attributes
+            .iter()
+            .filter(|attribute| attribute.effect == Effect::Replace)
+            .map(|attribute| {
+                segments(&attribute.path, &instances)
+                    .iter()
+                    .map(Segment::to_json)
+                    .collect()
+            })
+            .collect();
+        body["replace_paths"] = Value::from(paths);
+    }
+    if let Some(id) = &change.importing {
+        body["importing"] = json!({"id": id});
+    }
+    let mut value = resource(plan, &change.address);
+    if let Some(reason) = change.reasons.first() {
+        value.insert("action_reason".to_owned(), reason.code().into());
+    }
+    if let Some(id) = &change.deposed {
+        value.insert("deposed".to_owned(), id.as_str().into());
+    }
+    value.insert("change".to_owned(), body);
+    Value::Object(value)
+}
+
+/// Which instance it is about.
+fn resource(plan: &Plan, address: &Address) -> Map<String, Value> {
+    [
+        ("address", Value::from(address.to_string())),
+        ("mode", "managed".into()),
+        ("type", plan.rules().resource_type().into()),
+        ("name", address.group.as_str().into()),
+        ("index", address.slot.into()),
+        ("provider_name", plan.provider_name.as_str().into()),
+    ]
+    .into_iter()
+    .map(|(key, value)| (key.to_owned(), value))
+    .collect()
+}
+
+/// What of `after` is known only once it is done.
+fn after_unknown(change: &Change) -> Value {
+    let mut unknown = Map::new();
+    let Some(after) = &change.after else {
+        return Value::Object(unknown);
+    };
+    if after.provider_id.is_none() {
+        unknown.insert("provider_id".to_owned(), true.into());
+    }
+    let files: Map<String, Value> = after
+        .spec
+        .files
+        .iter()
+        .filter(|(_, file)| file.content.is_none())
+        .map(|(name, _)| (name.to_string(), json!({"content": true})))
+        .collect();
+    if !files.is_empty() {
+        unknown.insert("files".to_owned(), files.into());
+    }
+    Value::Object(unknown)
+}
+
+/// Drift in the form of a change; `None` for what isn't recorded and so has no form before.
+fn resource_drift(plan: &Plan, drift: &Drift) -> Option<Value> {
+    let address: Address = drift.address.parse().ok()?;
+    let mut before = plan.view(&address, drift.before.as_deref()?);
+    let (actions, after) = match drift.kind {
+        DriftKind::Missing => (["delete"], Value::Null),
+        DriftKind::Changed => {
+            let mut after = before.clone();
+            for change in &drift.changes {
+                observe(change, &mut before, &mut after);
+            }
+            (["update"], after)
+        }
+        DriftKind::Unknown | DriftKind::Duplicate => return None,
+    };
+    let mut value = resource(plan, &address);
+    value.insert(
+        "change".to_owned(),
+        json!({
+            "actions": actions,
+            "before": before,
+            "after": after,
+            "after_unknown": {},
+            "before_sensitive": {},
+            "after_sensitive": {},
+        }),
+    );
+    Some(Value::Object(value))
+}
+
+fn observe(change: &DriftedAttribute, before: &mut Value, after: &mut Value) {
+    let path = segments(&change.path, &[before]);
+    if change.path == STATE {
+        // An instance's life is no part of its record; both sides are told, so that they differ.
+        put(before, &path, change.recorded.clone());
+    }
+    put(after, &path, change.observed.clone());
+}

@@ -1,0 +1,160 @@
+//! Paths of attributes, such as `args.BlockDeviceMappings[0].Ebs.VolumeSize`.
+//!
+//! In: a path and the instances it points into. Out: its segments, and values put at them. May
+//! not: know what a path means.
+//!
+//! A path doesn't say which of its dots belong to a key (`tags.team.owner`), so that the instance
+//! it points into is asked.
+
+use serde_json::{Map, Value};
+
+/// A step down into a value.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Segment {
+    /// Into an object.
+    Key(String),
+    /// Into a list.
+    Index(usize),
+}
+
+impl Segment {
+    /// As Terraform writes it in `replace_paths`.
+    pub(super) fn to_json(&self) -> Value {
+        match self {
+            Self::Key(key) => Value::from(key.as_str()),
+            Self::Index(index) => Value::from(*index),
+        }
+    }
+}
+
+/// The segments of a path. `instances` are asked in turn which keys there are; the keys of tags
+/// and files are one segment whatever they hold.
+pub(super) fn segments(path: &str, instances: &[&Value]) -> Vec<Segment> {
+    let mut found = Vec::new();
+    let mut places: Vec<&Value> = instances.to_vec();
+    let mut rest = path;
+    while !rest.is_empty() {
+        if let Some((index, after)) = leading_index(rest) {
+            places = places.iter().filter_map(|place| place.get(index)).collect();
+            found.push(Segment::Index(index));
+            rest = after.strip_prefix('.').unwrap_or(after);
+            continue;
+        }
+        let flat =
+            matches!(found[..], [Segment::Key(ref root)] if matches!(&**root, "tags" | "files"));
+        let length = places
+            .iter()
+            .filter_map(|place| place.as_object())
+            .filter_map(|entries| longest_key(entries, rest))
+            .max()
+            .unwrap_or_else(|| {
+                if flat {
+                    rest.len()
+                } else {
+                    rest.find(['.', '[']).unwrap_or(rest.len())
+                }
+            });
+        // A path may begin with a dot only if it was made wrongly; what is left is one key then.
+        let length = if length == 0 { rest.len() } else { length };
+        let (key, after) = rest.split_at(length);
+        places = places.iter().filter_map(|place| place.get(key)).collect();
+        found.push(Segment::Key(key.to_owned()));
+        rest = after.strip_prefix('.').unwrap_or(after);
+    }
+    found
+}
+
+fn leading_index(path: &str) -> Option<(usize, &str)> {
+    let (index, rest) = path.strip_prefix('[')?.split_once(']')?;
+    Some((index.parse().ok()?, rest))
+}
+
+/// The length of the longest key that the path begins with.
+fn longest_key(entries: &Map<String, Value>, path: &str) -> Option<usize> {
+    entries
+        .keys()
+        .filter(|key| {
+            path.strip_prefix(key.as_str()).is_some_and(|rest| {
+                !key.is_empty() && (rest.is_empty() || rest.starts_with(['.', '[']))
+            })
+        })
+        .map(String::len)
+        .max()
+}
+
+/// Puts a value at a path, or takes away what is there. Objects on the way are made; an index that
+/// a list doesn't have is left alone.
+pub(super) fn put(instance: &mut Value, path: &[Segment], value: Option<Value>) {
+    let Some((segment, rest)) = path.split_first() else {
+        *instance = value.unwrap_or(Value::Null);
+        return;
+    };
+    match segment {
+        Segment::Key(key) => {
+            if !instance.is_object() {
+                *instance = Value::Object(Map::new());
+            }
+            let Value::Object(entries) = instance else {
+                return;
+            };
+            if !rest.is_empty() {
+                put(entries.entry(key).or_insert(Value::Null), rest, value);
+            } else if let Some(value) = value {
+                entries.insert(key.clone(), value);
+            } else {
+                entries.shift_remove(key);
+            }
+        }
+        Segment::Index(index) => {
+            if let Some(item) = instance.get_mut(*index) {
+                put(item, rest, value);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn segments_follow_the_keys_there_are() {
+        let instance = json!({
+            "args": {"A.b": {"c": 1}, "L": [{"x": 1}]},
+            "tags": {"team.owner": "a"},
+            "userdata": "u",
+        });
+        for (path, expected) in [
+            ("userdata", json!(["userdata"])),
+            ("args.A.b.c", json!(["args", "A.b", "c"])),
+            ("args.L[0].x", json!(["args", "L", 0, "x"])),
+            ("args.New.Key", json!(["args", "New", "Key"])),
+            ("tags.team.owner", json!(["tags", "team.owner"])),
+            ("tags.new.tag", json!(["tags", "new.tag"])),
+            ("files.etc/a.conf", json!(["files", "etc/a.conf"])),
+            (".odd", json!([".odd"])),
+        ] {
+            let found: Value = segments(path, &[&instance])
+                .iter()
+                .map(Segment::to_json)
+                .collect();
+            assert_eq!(found, expected, "{path}");
+        }
+    }
+
+    #[test]
+    fn values_are_put_where_a_path_points() {
+        let mut instance = json!({"args": {"L": [{"x": 1}]}, "tags": {"a": "b"}});
+        let path = |text| segments(text, &[&json!({"args": {"L": []}})]);
+        put(&mut instance, &path("args.L[0].x"), Some(json!(2)));
+        put(&mut instance, &path("args.L[9].x"), Some(json!(2)));
+        put(&mut instance, &path("args.New.Key"), Some(json!(true)));
+        put(&mut instance, &path("tags.a"), None);
+        assert_eq!(
+            instance,
+            json!({"args": {"L": [{"x": 2}], "New": {"Key": true}}, "tags": {}})
+        );
+    }
+}

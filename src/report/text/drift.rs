@@ -1,0 +1,239 @@
+//! What the cloud has that the record doesn't say.
+//!
+//! In: a [`Plan`]. Out: the text of `nstance drift`, and a plan's note on it. May not: say what is
+//! to be done about it.
+
+use std::mem::discriminant;
+
+use serde_json::Value;
+
+use super::collapse::Slots;
+use super::paint::{Sign, Style};
+use super::value::{self, counted, visible};
+use crate::address::Address;
+use crate::plan::change::{Drift, DriftKind, DriftedAttribute, Plan};
+
+/// The most lines a plan spends on drift.
+const LINES_IN_A_PLAN: usize = 60;
+
+/// The most lines of the report of its own.
+const MOST_LINES: usize = 200;
+
+/// Lines of a text's diff.
+const DIFF_LINES: usize = 20;
+
+/// Drift that says the same of several slots of a group.
+struct Block<'a> {
+    first: &'a Drift,
+    address: Option<Address>,
+    slots: Slots,
+    count: usize,
+}
+
+/// The text of `nstance drift`.
+pub fn drift(plan: &Plan, style: Style) -> String {
+    let mut lines = blocks(&collapse(&plan.drift), MOST_LINES - 4, style);
+    let counted_of = |kind: DriftKind| {
+        plan.drift
+            .iter()
+            .filter(|drift| drift.kind == kind && !drift.accepted)
+            .count()
+    };
+    let accepted = plan.drift.iter().filter(|drift| drift.accepted).count();
+    let accepted = match accepted {
+        0 => String::new(),
+        count => format!(" ({count} accepted by ignore_changes.)"),
+    };
+    let kinds = [
+        DriftKind::Changed,
+        DriftKind::Missing,
+        DriftKind::Unknown,
+        DriftKind::Duplicate,
+    ];
+    let counts: Vec<String> = kinds
+        .iter()
+        .map(|kind| format!("{} {}", counted_of(*kind), kind.as_str()))
+        .collect();
+    if kinds.iter().all(|kind| counted_of(*kind) == 0) {
+        lines.push(format!("{}{accepted}", style.success("No drift.")));
+    } else {
+        lines.push(format!(
+            "{} {}.{accepted}",
+            style.bold("Drift:"),
+            counts.join(", ")
+        ));
+    }
+    let mut text = lines.join("\n");
+    text.push('\n');
+    text
+}
+
+/// A plan's note that the world has moved on.
+pub(super) fn note(plan: &Plan, style: Style) -> Vec<String> {
+    if plan.drift.is_empty() {
+        return Vec::new();
+    }
+    let mut lines = vec![
+        format!(
+            "{} Objects have changed outside of nstance",
+            style.bold("Note:")
+        ),
+        String::new(),
+        "nstance detected the following changes made outside of nstance since the last".to_owned(),
+        "\"nstance apply\":".to_owned(),
+        String::new(),
+    ];
+    lines.extend(blocks(&collapse(&plan.drift), LINES_IN_A_PLAN, style));
+    lines.push("─".repeat(style.columns().min(80)));
+    lines.push(String::new());
+    lines
+}
+
+fn collapse(drift: &[Drift]) -> Vec<Block<'_>> {
+    let mut sorted: Vec<(Option<Address>, &Drift)> = drift
+        .iter()
+        .map(|drift| (drift.address.parse().ok(), drift))
+        .collect();
+    // By number, not by text; a claim that is no address comes first.
+    sorted.sort_by(|(a, x), (b, y)| (a, &x.address).cmp(&(b, &y.address)));
+    let mut blocks: Vec<Block<'_>> = Vec::new();
+    for (address, drift) in sorted {
+        let known = blocks.last_mut().filter(|block| {
+            let group = |address: &Option<Address>| address.as_ref().map(|a| a.group.clone());
+            address.is_some()
+                && group(&block.address) == group(&address)
+                && block.first.kind == drift.kind
+                && block.first.accepted == drift.accepted
+                && alike(&block.first.changes, &drift.changes)
+        });
+        let slot = address.as_ref().map_or(0, |address| address.slot);
+        if let Some(block) = known {
+            block.slots.push(slot);
+            block.count += 1;
+        } else {
+            let mut slots = Slots::default();
+            slots.push(slot);
+            blocks.push(Block {
+                first: drift,
+                address,
+                slots,
+                count: 1,
+            });
+        }
+    }
+    blocks
+}
+
+/// Whether two instances changed in the same way; tags that say who an instance is differ.
+fn alike(a: &[DriftedAttribute], b: &[DriftedAttribute]) -> bool {
+    let same = |a: &Option<Value>, b: &Option<Value>| discriminant(a) == discriminant(b) && a == b;
+    a.len() == b.len()
+        && a.iter().zip(b).all(|(a, b)| {
+            a.path == b.path && same(&a.observed, &b.observed) && same(&a.recorded, &b.recorded)
+        })
+}
+
+fn blocks(blocks: &[Block<'_>], room: usize, style: Style) -> Vec<String> {
+    let mut lines = Vec::new();
+    let mut shown = 0;
+    for block in blocks {
+        let block = block_lines(block, style);
+        if lines.len() + block.len() + 3 > room {
+            break;
+        }
+        lines.extend(block);
+        lines.push(String::new());
+        shown += 1;
+    }
+    let rest: usize = blocks[shown..].iter().map(|block| block.count).sum();
+    if rest > 0 {
+        lines.push(format!("  … and {rest} more; --json has all"));
+        lines.push(String::new());
+    }
+    lines
+}
+
+fn block_lines(block: &Block<'_>, style: Style) -> Vec<String> {
+    let drift = block.first;
+    let address = match &block.address {
+        Some(address) => format!("{}/{}", address.group, block.slots.text()),
+        None => visible(&drift.address),
+    };
+    let which = match block.count {
+        1 => visible(&drift.provider_id),
+        count => counted(count, "instance"),
+    };
+    let address = style.bold(&address);
+    let single = block.count == 1;
+    let what = match (drift.kind, single) {
+        (DriftKind::Changed, true) => format!("{address} has changed ({which})"),
+        (DriftKind::Changed, false) => format!("{address} have changed ({which})"),
+        (DriftKind::Missing, true) => format!("{address} is missing ({which}): it was deleted"),
+        (DriftKind::Missing, false) => {
+            format!("{address} are missing ({which}): they were deleted")
+        }
+        (DriftKind::Unknown, true) => format!(
+            "{address} is unknown ({which}): it carries this shard's tags and isn't recorded"
+        ),
+        (DriftKind::Unknown, false) => format!(
+            "{address} are unknown ({which}): they carry this shard's tags and aren't recorded"
+        ),
+        (DriftKind::Duplicate, _) => {
+            format!("{address} is duplicate ({which}): another instance has the slot")
+        }
+    };
+    let accepted = if drift.accepted {
+        style.faint(" (accepted: ignore_changes)")
+    } else {
+        String::new()
+    };
+    let mut lines = vec![format!("  # {what}{accepted}")];
+    for change in &drift.changes {
+        attribute(change, style, &mut lines);
+    }
+    lines
+}
+
+fn attribute(change: &DriftedAttribute, style: Style, lines: &mut Vec<String>) {
+    let sign = match (&change.recorded, &change.observed) {
+        (None, _) => Sign::Create,
+        (_, None) => Sign::Delete,
+        _ => Sign::Update,
+    };
+    let symbol = style.signed(sign, &sign.symbol().to_string());
+    let path = visible(&change.path);
+    if let (Some(Value::String(old)), Some(Value::String(new))) =
+        (&change.recorded, &change.observed)
+        && (old.contains('\n') || new.contains('\n'))
+    {
+        lines.push(format!("    {symbol} {path}:"));
+        for line in value::line_diff(old, new, DIFF_LINES) {
+            let shown = format!("{} {}", line.sign.symbol(), line.text);
+            let shown = value::cut(&shown, style.columns().saturating_sub(8));
+            lines.push(format!(
+                "        {}",
+                style.signed(line.sign, shown.trim_end())
+            ));
+        }
+        return;
+    }
+    let room = style
+        .columns()
+        .saturating_sub(12 + path.chars().count())
+        .max(40);
+    let (recorded, observed) = match (&change.recorded, &change.observed) {
+        (Some(Value::String(old)), Some(Value::String(new)))
+            if old.chars().count() + new.chars().count() > room =>
+        {
+            value::around_difference(old, new, room / 2)
+        }
+        (recorded, observed) => {
+            let text = |value: &Option<Value>| match value {
+                Some(value) => value::short(value, room / 2),
+                None => "(none)".to_owned(),
+            };
+            (text(recorded), text(observed))
+        }
+    };
+    lines.push(format!("    {symbol} {path}: {recorded} → {observed}"));
+}

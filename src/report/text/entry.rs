@@ -1,0 +1,200 @@
+//! The lines inside a block.
+//!
+//! In: names, signs and values. Out: lines, indented and aligned as Terraform does it. May not:
+//! know what a change is.
+
+use serde_json::Value;
+
+use super::paint::{Sign, Style};
+use super::value::{self, Line};
+
+/// Columns before the sign of an attribute.
+const INDENT: usize = 6;
+
+/// Columns that each level of nesting adds.
+const STEP: usize = 4;
+
+/// An attribute of a block.
+#[derive(Debug)]
+pub(super) struct Entry {
+    sign: Sign,
+    name: String,
+    body: Body,
+    note: Option<Note>,
+}
+
+/// What is said behind a value.
+#[derive(Debug)]
+struct Note {
+    text: String,
+    grave: bool,
+}
+
+#[derive(Debug)]
+enum Body {
+    /// `name = text`
+    Line(String),
+    /// `name = <<-EOT`, lines, `EOT`
+    Text(Vec<Line>),
+    /// `name = {`, entries, `}`
+    Object(Vec<Entry>),
+    /// `name = [`, lines, `]`
+    List(Vec<String>),
+    /// A comment of its own.
+    Comment,
+}
+
+impl Entry {
+    /// `name = text`
+    pub(super) fn line(sign: Sign, name: impl Into<String>, text: impl Into<String>) -> Self {
+        Self::new(sign, name.into(), Body::Line(text.into()))
+    }
+
+    /// A text over several lines.
+    pub(super) fn text(sign: Sign, name: impl Into<String>, lines: Vec<Line>) -> Self {
+        Self::new(sign, name.into(), Body::Text(lines))
+    }
+
+    /// Entries in braces.
+    pub(super) fn object(sign: Sign, name: impl Into<String>, entries: Vec<Self>) -> Self {
+        Self::new(sign, name.into(), Body::Object(entries))
+    }
+
+    /// A comment line.
+    pub(super) fn comment(text: impl Into<String>) -> Self {
+        Self::new(Sign::Note, text.into(), Body::Comment)
+    }
+
+    fn new(sign: Sign, name: String, body: Body) -> Self {
+        Self {
+            sign,
+            name,
+            body,
+            note: None,
+        }
+    }
+
+    /// A JSON value: on one line where it fits, opened up where it doesn't.
+    pub(super) fn value(
+        sign: Sign,
+        name: &str,
+        value: &Value,
+        depth: usize,
+        limit: usize,
+        style: Style,
+    ) -> Self {
+        let room = room(style, depth, name);
+        let inline = value::inline(value);
+        let fits = inline.chars().count() <= room;
+        match value {
+            Value::String(text) if text.contains('\n') => {
+                Self::text(sign, name, value::text_lines(text, limit))
+            }
+            Value::Object(entries) if !fits || depth == 0 && !entries.is_empty() => {
+                let entries = entries.iter().map(|(key, value)| {
+                    Self::value(sign, &value::key_text(key), value, depth + 1, limit, style)
+                });
+                Self::object(sign, name, entries.collect())
+            }
+            Value::Array(items) if !fits && !items.is_empty() => {
+                let room = room.saturating_sub(STEP);
+                let items = items
+                    .iter()
+                    .map(|item| format!("{},", value::short(item, room)));
+                Self::new(sign, name.to_owned(), Body::List(items.collect()))
+            }
+            _ if fits => Self::line(sign, name, inline),
+            _ => Self::line(sign, name, value::short(value, room)),
+        }
+    }
+
+    /// Adds a comment behind the value; a grave one is coloured.
+    #[must_use]
+    pub(super) fn noted(mut self, text: impl Into<String>, grave: bool) -> Self {
+        self.note = Some(Note {
+            text: text.into(),
+            grave,
+        });
+        self
+    }
+
+    fn is_line(&self) -> bool {
+        matches!(self.body, Body::Line(_))
+    }
+}
+
+/// The columns left for a value.
+pub(super) fn room(style: Style, depth: usize, name: &str) -> usize {
+    let taken = INDENT + STEP * depth + 2 + name.chars().count() + 3;
+    style.columns().saturating_sub(taken).max(24)
+}
+
+/// Writes entries at a depth; the equals signs of neighbours that take one line are aligned.
+pub(super) fn write(entries: &[Entry], depth: usize, style: Style, lines: &mut Vec<String>) {
+    let widest = |entries: &[Entry]| {
+        entries
+            .iter()
+            .map(|entry| entry.name.chars().count())
+            .max()
+            .unwrap_or(0)
+    };
+    for run in entries.chunk_by(|a, b| a.is_line() == b.is_line()) {
+        let width = if run.first().is_some_and(Entry::is_line) {
+            widest(run)
+        } else {
+            0
+        };
+        for entry in run {
+            entry.write(width, depth, style, lines);
+        }
+    }
+}
+
+impl Entry {
+    fn write(&self, width: usize, depth: usize, style: Style, lines: &mut Vec<String>) {
+        let indent = " ".repeat(INDENT + STEP * depth);
+        let sign = style.signed(self.sign, &self.sign.symbol().to_string());
+        let note = self.note.as_ref().map_or_else(String::new, |note| {
+            let text = format!("# {}", note.text);
+            format!(
+                " {}",
+                if note.grave {
+                    style.danger(&text)
+                } else {
+                    style.faint(&text)
+                }
+            )
+        });
+        let name = &self.name;
+        match &self.body {
+            Body::Line(text) => lines.push(format!("{indent}{sign} {name:<width$} = {text}{note}")),
+            Body::Text(text) => {
+                lines.push(format!("{indent}{sign} {name} = <<-EOT{note}"));
+                lines.extend(text.iter().map(|line| {
+                    let shown = format!("{} {}", line.sign.symbol(), line.text);
+                    let shown =
+                        value::cut(&shown, style.columns().saturating_sub(indent.len() + 4));
+                    format!("{indent}    {}", style.signed(line.sign, shown.trim_end()))
+                        .trim_end()
+                        .to_owned()
+                }));
+                lines.push(format!("{indent}  EOT"));
+            }
+            Body::Object(entries) => {
+                lines.push(format!("{indent}{sign} {name} = {{{note}"));
+                write(entries, depth + 1, style, lines);
+                lines.push(format!("{indent}  }}"));
+            }
+            Body::List(items) => {
+                lines.push(format!("{indent}{sign} {name} = [{note}"));
+                lines.extend(
+                    items
+                        .iter()
+                        .map(|item| format!("{indent}    {sign} {item}")),
+                );
+                lines.push(format!("{indent}  ]"));
+            }
+            Body::Comment => lines.push(format!("{indent}  {}", style.faint(name))),
+        }
+    }
+}

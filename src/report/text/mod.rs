@@ -1,0 +1,206 @@
+//! Plans and drift for people, in Terraform's words and signs.
+//!
+//! In: a [`Plan`], and how text is to look. Out: text. May not: print, look at a terminal, or read
+//! the environment.
+
+mod alike;
+mod change;
+mod collapse;
+mod drift;
+mod entry;
+mod instance;
+mod notes;
+mod paint;
+mod value;
+
+use std::collections::BTreeSet;
+
+pub use drift::drift;
+pub use instance::instance;
+pub use paint::Style;
+
+use self::change::Detail;
+use self::collapse::Block;
+use crate::plan::change::{Action, Change, Mode, Plan, Summary};
+
+/// The most lines a plan takes.
+const MOST_LINES: usize = 200;
+
+/// The most changes that are all shown in full, whatever lines it takes: few enough to be read one
+/// by one.
+const SHOWN_IN_FULL: usize = 100;
+
+/// The text of `nstance plan`.
+pub fn plan(plan: &Plan, style: Style) -> String {
+    let mut head = notes::images(plan, style);
+    head.extend(drift::note(plan, style));
+    let mut tail = notes::left_out(plan, style);
+    tail.extend(notes::deletions(plan, style));
+    tail.extend(notes::footer(plan, style));
+    if plan.summary.has_changes() {
+        head.extend(legend(plan, style));
+        let room = if plan.changes.len() > SHOWN_IN_FULL {
+            // The line that says what was left out, and the empty one after it.
+            MOST_LINES.saturating_sub(head.len() + tail.len() + 2)
+        } else {
+            usize::MAX
+        };
+        head.extend(blocks(plan, room, style));
+    }
+    head.extend(tail);
+    let mut text = head.join("\n");
+    text.push('\n');
+    text
+}
+
+fn legend(plan: &Plan, style: Style) -> Vec<String> {
+    let words = [
+        (Action::Create, "create"),
+        (Action::Update, "update in-place"),
+        (Action::Delete, "destroy"),
+        (
+            Action::DeleteThenCreate,
+            "destroy and then create replacement",
+        ),
+        (
+            Action::CreateThenDelete,
+            "create replacement and then destroy",
+        ),
+        (Action::Forget, "forget"),
+    ];
+    let used: BTreeSet<Action> = plan.changes.iter().map(|change| change.action).collect();
+    let signs: Vec<String> = words
+        .iter()
+        .filter(|(action, _)| used.contains(action))
+        .map(|(action, words)| format!("{} {words}", style.action_sign(*action)))
+        .collect();
+    let mut lines = Vec::new();
+    if !signs.is_empty() {
+        lines.push(
+            "nstance generated the following execution plan. Resource actions are indicated with"
+                .to_owned(),
+        );
+        lines.push("the following symbols:".to_owned());
+        lines.extend(signs);
+        lines.push(String::new());
+    }
+    lines.push(if plan.errored() {
+        "nstance planned the following actions, but then encountered a problem:".to_owned()
+    } else {
+        "nstance will perform the following actions:".to_owned()
+    });
+    lines.push(String::new());
+    lines
+}
+
+/// The changes, collapsed, in at most `room` lines and the one that says what was left out. Each
+/// block gets as much room as leaves one line for each of those after it.
+fn blocks(plan: &Plan, room: usize, style: Style) -> Vec<String> {
+    let resource_type = plan.rules().resource_type();
+    let blocks = collapse::collapse(&plan.changes);
+    let mut lines: Vec<String> = Vec::new();
+    let mut shown = 0;
+    let mut on_one_line = 0;
+    let mut after_block = true;
+    for (index, block) in blocks.iter().enumerate() {
+        let to_come = blocks.len() - index - 1;
+        let free = room.saturating_sub(lines.len());
+        let fitting = [Detail::FULL, Detail::BRIEF]
+            .into_iter()
+            .find_map(|detail| {
+                // An empty line at least, one line a head and an end: not worth rendering.
+                if free.saturating_sub(to_come) < 5 {
+                    return None;
+                }
+                let lines = change::lines(block, resource_type, detail, style);
+                (lines.len() + 2 <= free.saturating_sub(to_come)).then_some(lines)
+            });
+        match fitting {
+            Some(block) => {
+                if !after_block {
+                    lines.push(String::new());
+                }
+                lines.extend(block);
+                lines.push(String::new());
+                after_block = true;
+            }
+            None if free > 1 => {
+                lines.push(change::headline(block, style));
+                on_one_line += 1;
+                after_block = false;
+            }
+            None => break,
+        }
+        shown = index + 1;
+    }
+    if !after_block {
+        lines.push(String::new());
+    }
+    let rest = &blocks[shown..];
+    if !rest.is_empty() {
+        lines.push(rest_line(rest));
+        lines.push(String::new());
+    } else if on_one_line > 0 {
+        let more = value::counted(on_one_line, "change");
+        lines.push(format!("  … and the details of {more}; --json has all"));
+        lines.push(String::new());
+    }
+    lines
+}
+
+/// What the blocks that aren't shown would do.
+fn rest_line(rest: &[Block<'_>]) -> String {
+    let mut summary = Summary::default();
+    let mut groups: BTreeSet<&str> = BTreeSet::new();
+    let mut count = 0;
+    for block in rest {
+        let Change {
+            address, action, ..
+        } = block.first;
+        groups.insert(address.group.as_str());
+        count += block.count;
+        for _ in 0..block.count {
+            summary.count(*action);
+        }
+    }
+    let words = [
+        (summary.create, "create"),
+        (summary.update, "update"),
+        (summary.replace, "replace"),
+        (summary.delete, "destroy"),
+        (summary.adopt, "adopt"),
+        (summary.forget, "forget"),
+    ];
+    let words: Vec<String> = words
+        .iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, word)| format!("{count} to {word}"))
+        .collect();
+    format!(
+        "  … and {} more in {} ({}); --json has all",
+        value::counted(count, "change"),
+        value::counted(groups.len(), "group"),
+        words.join(", ")
+    )
+}
+
+/// The words of a plan's mode where nothing changes.
+fn nothing_to_do(mode: Mode) -> [&'static str; 2] {
+    match mode {
+        Mode::Normal => [
+            "Your infrastructure matches the configuration.",
+            "nstance has compared your real infrastructure against your configuration and found no\n\
+             differences, so no changes are needed.",
+        ],
+        Mode::Destroy => [
+            "No objects need to be destroyed.",
+            "Either you have not created any objects yet or the existing objects were already\n\
+             deleted outside of nstance.",
+        ],
+        Mode::RefreshOnly => [
+            "Your infrastructure still matches the configuration.",
+            "nstance has checked that the real remote objects still match the result of your most\n\
+             recent changes, and found no differences.",
+        ],
+    }
+}

@@ -1,0 +1,199 @@
+//! What a plan says before and after its changes.
+//!
+//! In: a [`Plan`]. Out: lines. May not: show a change.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use super::nothing_to_do;
+use super::paint::Style;
+use super::value::{age, counted, listed, visible};
+use crate::plan::change::{Mode, Plan};
+
+/// How many images, and how many things left out, are listed.
+const LISTED: usize = 10;
+
+/// Which images the plan was made with.
+pub(super) fn images(plan: &Plan, style: Style) -> Vec<String> {
+    if plan.images.is_empty() || plan.mode != Mode::Normal {
+        return Vec::new();
+    }
+    let name_width = plan
+        .images
+        .keys()
+        .map(|name| name.chars().count())
+        .max()
+        .unwrap_or(0);
+    let mut lines = vec!["Images:".to_owned()];
+    lines.extend(plan.images.iter().take(LISTED).map(|(name, image)| {
+        let since = image.resolved_at.map(|time| plan.created_at.since(time));
+        let source = match (&*image.source, since) {
+            ("lookup", Some(since)) if since < Duration::from_mins(1) => "looked up now".to_owned(),
+            ("lookup", Some(since)) => format!("looked up {} ago", age(since)),
+            ("lookup", None) => "looked up now".to_owned(),
+            ("cache", Some(since)) => format!("from the cache, {} old", age(since)),
+            ("cache", None) => "from the cache".to_owned(),
+            ("fallback", _) => "the configured fallback".to_owned(),
+            (other, _) => visible(other),
+        };
+        let (name, id) = (visible(name), visible(&image.id));
+        format!(
+            "    {name:<name_width$} = {id} {}",
+            style.faint(&format!("({source})"))
+        )
+    }));
+    if plan.images.len() > LISTED {
+        lines.push(format!("    … and {} more", plan.images.len() - LISTED));
+    }
+    lines.push(String::new());
+    lines
+}
+
+/// What could not be planned, and why.
+pub(super) fn left_out(plan: &Plan, style: Style) -> Vec<String> {
+    if plan.left_out.is_empty() {
+        return Vec::new();
+    }
+    let count = plan.left_out.iter().map(|part| part.count).sum();
+    let instances = counted(count, "instance");
+    let mut lines = vec![format!(
+        "{} {instances} could not be planned:",
+        style.danger("Left out:")
+    )];
+    lines.extend(plan.left_out.iter().take(LISTED).map(|part| {
+        let many = if part.count == 1 && part.address.matches('/').count() == 2 {
+            String::new()
+        } else {
+            format!(" ({})", counted(part.count, "instance"))
+        };
+        format!(
+            "    {}{many}: {}",
+            visible(&part.address),
+            visible(&part.why)
+        )
+    }));
+    if plan.left_out.len() > LISTED {
+        lines.push(format!("    … and {} more", plan.left_out.len() - LISTED));
+    }
+    lines.push("Apply refuses this plan unless --continue-on-error is given.".to_owned());
+    lines.push(String::new());
+    lines
+}
+
+/// Deletions that apply refuses without being told to.
+pub(super) fn deletions(plan: &Plan, style: Style) -> Vec<String> {
+    let deletions = &plan.deletions;
+    let total = deletions.total();
+    // A destroy is asked for; only what is protected needs a word more.
+    let beyond = deletions.exceeds_budget() && plan.mode != Mode::Destroy;
+    let mut lines = Vec::new();
+    let word = style.warning("Warning:");
+    if beyond {
+        let percent = total * 100 / deletions.recorded.max(1);
+        lines.push(format!(
+            "{word} This plan destroys {} of {} ({percent}%), which is more than the destroy budget",
+            total,
+            counted(deletions.recorded, "recorded instance"),
+        ));
+        lines.push(format!(
+            "of {} and {}%:",
+            counted(deletions.budget_count as usize, "instance"),
+            deletions.budget_percent
+        ));
+        lines.extend(
+            deletions
+                .by_group
+                .iter()
+                .take(LISTED)
+                .map(|(group, count)| {
+                    format!("    {}: {}", visible(group), counted(*count, "instance"))
+                }),
+        );
+        if deletions.by_group.len() > LISTED {
+            lines.push(format!(
+                "    … and {} more groups",
+                deletions.by_group.len() - LISTED
+            ));
+        }
+    }
+    if !deletions.protected.is_empty() {
+        let groups: Vec<String> = deletions
+            .protected
+            .iter()
+            .map(|name| visible(name))
+            .collect();
+        let (noun, verb) = if groups.len() == 1 {
+            ("Group", "is")
+        } else {
+            ("Groups", "are")
+        };
+        let groups = listed(&groups, LISTED);
+        lines.push(format!(
+            "{word} {noun} {groups} {verb} protected and would lose instances"
+        ));
+    }
+    if lines.is_empty() {
+        return lines;
+    }
+    let mut flags = String::new();
+    let groups: Vec<&String> = if beyond {
+        deletions.by_group.keys().collect()
+    } else {
+        deletions.protected.iter().collect()
+    };
+    if groups.len() <= 3 {
+        for group in groups {
+            let _ = write!(flags, "--allow-delete {} ", visible(group));
+        }
+        flags.push_str("or ");
+    }
+    lines.push(format!(
+        "Apply refuses that without {flags}--allow-delete all"
+    ));
+    lines.push(String::new());
+    lines
+}
+
+/// The last lines: how many of each, or that there are none.
+pub(super) fn footer(plan: &Plan, style: Style) -> Vec<String> {
+    let summary = &plan.summary;
+    if !summary.has_changes() {
+        if plan.errored() {
+            return vec![format!(
+                "{} nstance encountered an error while generating this plan.",
+                style.danger("Planning failed.")
+            )];
+        }
+        let [words, detail] = nothing_to_do(plan.mode);
+        let mut lines = vec![
+            format!("{} {}", style.success("No changes."), style.bold(words)),
+            String::new(),
+        ];
+        lines.extend(detail.lines().map(str::to_owned));
+        return lines;
+    }
+    let mut line = style.bold("Plan:");
+    if summary.adopt > 0 {
+        let _ = write!(line, " {} to adopt,", summary.adopt);
+    }
+    let _ = write!(
+        line,
+        " {} to add, {} to change, {} to destroy",
+        summary.added(),
+        summary.update,
+        summary.destroyed()
+    );
+    if summary.forget > 0 {
+        let _ = write!(line, ", {} to forget", summary.forget);
+    }
+    line.push('.');
+    let mut lines = vec![line];
+    if plan.mode == Mode::RefreshOnly {
+        lines.push(String::new());
+        lines.push(
+            "This is a refresh-only plan, so nstance will not take any actions to undo the".into(),
+        );
+        lines.push("changes above. Applying it records them without changing any instance.".into());
+    }
+    lines
+}

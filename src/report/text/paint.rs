@@ -1,0 +1,114 @@
+//! Signs and colours.
+//!
+//! In: text. Out: the same, coloured if asked. May not: look at a terminal.
+
+use anstyle::{AnsiColor, Style as Ansi};
+
+use crate::plan::change::Action;
+
+/// How text is to look.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Style {
+    /// Whether to colour it with ANSI sequences.
+    pub color: bool,
+    /// The terminal's columns; long values are cut to fit.
+    pub width: usize,
+}
+
+/// The narrowest width that is respected: below it nothing could be read.
+const NARROWEST: usize = 60;
+
+impl Style {
+    /// The columns that a line may take.
+    pub(super) fn columns(self) -> usize {
+        self.width.max(NARROWEST)
+    }
+
+    fn paint(self, ansi: Ansi, text: &str) -> String {
+        if self.color {
+            format!("{}{text}{}", ansi.render(), ansi.render_reset())
+        } else {
+            text.to_owned()
+        }
+    }
+
+    /// Bold.
+    pub(super) fn bold(self, text: &str) -> String {
+        self.paint(Ansi::new().bold(), text)
+    }
+
+    /// Of little weight.
+    pub(super) fn faint(self, text: &str) -> String {
+        self.paint(Ansi::new().dimmed(), text)
+    }
+
+    /// What ends something.
+    pub(super) fn danger(self, text: &str) -> String {
+        self.paint(AnsiColor::Red.on_default().bold(), text)
+    }
+
+    /// What asks for attention.
+    pub(super) fn warning(self, text: &str) -> String {
+        self.paint(AnsiColor::Yellow.on_default().bold(), text)
+    }
+
+    /// What is well.
+    pub(super) fn success(self, text: &str) -> String {
+        self.paint(AnsiColor::Green.on_default().bold(), text)
+    }
+
+    /// Text in the colour of its sign.
+    pub(super) fn signed(self, sign: Sign, text: &str) -> String {
+        match sign {
+            Sign::Create => self.paint(AnsiColor::Green.on_default(), text),
+            Sign::Delete => self.paint(AnsiColor::Red.on_default(), text),
+            Sign::Update => self.paint(AnsiColor::Yellow.on_default(), text),
+            Sign::None => text.to_owned(),
+            Sign::Note => self.faint(text),
+        }
+    }
+
+    /// The sign of an action, right-aligned in the three columns that the widest takes.
+    pub(super) fn action_sign(self, action: Action) -> String {
+        let (create, delete) = (
+            self.signed(Sign::Create, "+"),
+            self.signed(Sign::Delete, "-"),
+        );
+        match action {
+            Action::Create => format!("  {create}"),
+            Action::Update => format!("  {}", self.signed(Sign::Update, "~")),
+            Action::Delete => format!("  {delete}"),
+            Action::DeleteThenCreate => format!("{delete}/{create}"),
+            Action::CreateThenDelete => format!("{create}/{delete}"),
+            Action::Forget => "  .".to_owned(),
+            Action::Adopt | Action::NoOp => "   ".to_owned(),
+        }
+    }
+}
+
+/// What stands before a line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Sign {
+    /// `+`
+    Create,
+    /// `-`
+    Delete,
+    /// `~`
+    Update,
+    /// Nothing: it stays.
+    None,
+    /// Nothing: the line is about other lines.
+    Note,
+}
+
+impl Sign {
+    /// The character.
+    pub(super) fn symbol(self) -> char {
+        match self {
+            Self::Create => '+',
+            Self::Delete => '-',
+            Self::Update => '~',
+            Self::None | Self::Note => ' ',
+        }
+    }
+}

@@ -1,0 +1,329 @@
+//! Values as a plan shows them: on one line, as a text, as a line diff.
+//!
+//! In: JSON values and texts. Out: pieces of lines, without colour or indentation. May not: know
+//! where a value belongs.
+
+use std::time::Duration;
+
+use serde_json::Value;
+use similar::{ChangeTag, TextDiff};
+
+use super::paint::Sign;
+
+/// Lines around a difference.
+const CONTEXT: usize = 3;
+
+/// A line of a text or a diff.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Line {
+    /// Whether it comes or goes.
+    pub(super) sign: Sign,
+    /// What it says.
+    pub(super) text: String,
+}
+
+impl Line {
+    fn note(text: String) -> Self {
+        Self {
+            sign: Sign::Note,
+            text,
+        }
+    }
+}
+
+/// A value on one line, in HCL's manner.
+pub(super) fn inline(value: &Value) -> String {
+    let mut text = String::new();
+    write_inline(value, &mut text);
+    text
+}
+
+fn write_inline(value: &Value, text: &mut String) {
+    match value {
+        Value::Null | Value::Bool(_) | Value::Number(_) => text.push_str(&value.to_string()),
+        Value::String(content) => text.push_str(&quoted(content)),
+        Value::Array(items) => {
+            text.push('[');
+            for (index, item) in items.iter().enumerate() {
+                if index > 0 {
+                    text.push_str(", ");
+                }
+                write_inline(item, text);
+            }
+            text.push(']');
+        }
+        Value::Object(entries) => {
+            text.push('{');
+            for (index, (key, value)) in entries.iter().enumerate() {
+                text.push_str(if index > 0 { ", " } else { " " });
+                text.push_str(&key_text(key));
+                text.push_str(" = ");
+                write_inline(value, text);
+            }
+            text.push_str(if entries.is_empty() { "}" } else { " }" });
+        }
+    }
+}
+
+/// Text in quotes, with everything escaped that could move the cursor.
+pub(super) fn quoted(text: &str) -> String {
+    let mut out = String::with_capacity(text.len() + 2);
+    out.push('"');
+    for c in text.chars() {
+        match c {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            c if c.is_control() => out.extend(c.escape_default()),
+            c => out.push(c),
+        }
+    }
+    out.push('"');
+    out
+}
+
+/// A key of an object: bare where HCL takes it bare.
+pub(super) fn key_text(key: &str) -> String {
+    let plain = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-');
+    if !key.is_empty() && key.chars().all(plain) {
+        key.to_owned()
+    } else {
+        quoted(key)
+    }
+}
+
+/// A line of somebody's text: tabs stay, other control characters are made visible.
+pub(super) fn visible(line: &str) -> String {
+    let mut out = String::with_capacity(line.len());
+    for c in line.chars() {
+        if c.is_control() && c != '\t' {
+            out.extend(c.escape_default());
+        } else {
+            out.push(c);
+        }
+    }
+    out
+}
+
+/// Text cut to `room` characters.
+pub(super) fn cut(text: &str, room: usize) -> String {
+    if text.chars().nth(room).is_none() {
+        return text.to_owned();
+    }
+    let mut kept: String = text.chars().take(room.saturating_sub(1)).collect();
+    kept.push('…');
+    kept
+}
+
+/// A value on one line of at most about `room` characters.
+pub(super) fn short(value: &Value, room: usize) -> String {
+    let whole = inline(value);
+    let length = whole.chars().count();
+    if length <= room {
+        return whole;
+    }
+    match value {
+        Value::String(text) => {
+            let note = format!(" ({} characters)", text.chars().count());
+            let kept = cut(&whole, room.saturating_sub(note.len() + 1).max(8));
+            format!("{kept}\"{note}")
+        }
+        _ => cut(&whole, room),
+    }
+}
+
+/// Two long one-line texts, each cut to `room` characters around the first difference.
+pub(super) fn around_difference(before: &str, after: &str, room: usize) -> (String, String) {
+    let same = before
+        .chars()
+        .zip(after.chars())
+        .take_while(|(a, b)| a == b)
+        .count();
+    let start = same.saturating_sub(room / 3);
+    let part = |text: &str| {
+        let rest: String = text.chars().skip(start).take(room).collect();
+        let tail = text.chars().count() > start + room;
+        let rest = quoted(&rest);
+        let rest = rest.trim_matches('"');
+        format!(
+            "\"{}{rest}{}\"",
+            if start > 0 { "…" } else { "" },
+            if tail { "…" } else { "" }
+        )
+    };
+    (part(before), part(after))
+}
+
+/// A value over several lines, for a line diff of what is too long for one.
+pub(super) fn pretty(value: &Value) -> String {
+    serde_json::to_string_pretty(value).unwrap_or_else(|_| value.to_string())
+}
+
+/// The first `limit` lines of a text, and how many there are more.
+pub(super) fn text_lines(text: &str, limit: usize) -> Vec<Line> {
+    let count = text.lines().count();
+    // A note that one line is left out would take as much room as the line.
+    let shown = if count <= limit + 1 { count } else { limit };
+    let mut lines: Vec<_> = text
+        .lines()
+        .take(shown)
+        .map(|line| Line {
+            sign: Sign::None,
+            text: visible(line),
+        })
+        .collect();
+    if count > shown {
+        lines.push(Line::note(format!("({} more lines)", count - shown)));
+    }
+    lines
+}
+
+/// What differs between two texts, line by line, cut to about `limit` lines.
+pub(super) fn line_diff(before: &str, after: &str, limit: usize) -> Vec<Line> {
+    let diff = TextDiff::from_lines(before, after);
+    let feeds_differ = before.ends_with('\n') != after.ends_with('\n');
+    let mut lines = Vec::new();
+    let mut seen = 0;
+    for group in diff.grouped_ops(CONTEXT) {
+        let start = group.first().map_or(0, |op| op.old_range().start);
+        hidden(start - seen, &mut lines);
+        for op in &group {
+            for change in diff.iter_changes(op) {
+                let mut text = visible(change.value().trim_end_matches(['\n', '\r']));
+                if feeds_differ && change.missing_newline() {
+                    text.push_str(" (no line feed at the end)");
+                }
+                let sign = match change.tag() {
+                    ChangeTag::Equal => Sign::None,
+                    ChangeTag::Delete => Sign::Delete,
+                    ChangeTag::Insert => Sign::Create,
+                };
+                lines.push(Line { sign, text });
+            }
+        }
+        seen = group.last().map_or(seen, |op| op.old_range().end);
+    }
+    hidden(diff.old_len() - seen, &mut lines);
+    if lines.len() > limit + 1 {
+        let more = lines.len() - limit;
+        lines.truncate(limit);
+        lines.push(Line::note(format!("({more} more lines)")));
+    }
+    lines
+}
+
+fn hidden(count: usize, lines: &mut Vec<Line>) {
+    if count > 0 {
+        lines.push(Line::note(format!(
+            "# ({} hidden)",
+            counted(count, "unchanged line")
+        )));
+    }
+}
+
+/// `1 instance`, `2 instances`.
+pub(super) fn counted(count: usize, noun: &str) -> String {
+    if count == 1 {
+        format!("1 {noun}")
+    } else {
+        format!("{count} {noun}s")
+    }
+}
+
+/// A duration in the largest unit that it has one of.
+pub(super) fn age(duration: Duration) -> String {
+    let seconds = duration.as_secs() as usize;
+    match seconds {
+        0..60 => counted(seconds, "second"),
+        60..3_600 => counted(seconds / 60, "minute"),
+        3_600..172_800 => counted(seconds / 3_600, "hour"),
+        _ => counted(seconds / 86_400, "day"),
+    }
+}
+
+/// `a, b and 3 more`
+pub(super) fn listed<T: AsRef<str>>(items: &[T], limit: usize) -> String {
+    let shown: Vec<&str> = items.iter().take(limit).map(AsRef::as_ref).collect();
+    match items.len().saturating_sub(limit) {
+        0 => shown.join(", "),
+        more => format!("{} and {more} more", shown.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn values_read_like_hcl() {
+        for (value, expected) in [
+            (json!(null), "null"),
+            (json!("a\"\u{1b}[2J\n"), r#""a\"\u{1b}[2J\n""#),
+            (json!([1, "b", true]), r#"[1, "b", true]"#),
+            (json!({"a": 1, "b c": {}}), r#"{ a = 1, "b c" = {} }"#),
+        ] {
+            assert_eq!(inline(&value), expected);
+        }
+    }
+
+    #[test]
+    fn long_values_are_cut() {
+        assert_eq!(
+            short(&json!("x".repeat(100)), 30),
+            r#""xxxxxxxxxx…" (100 characters)"#
+        );
+        assert_eq!(short(&json!("short"), 30), r#""short""#);
+        let (before, after) = (
+            format!("{}1", "y".repeat(50)),
+            format!("{}2", "y".repeat(50)),
+        );
+        assert_eq!(
+            around_difference(&before, &after, 9),
+            ("\"…yyy1\"".to_owned(), "\"…yyy2\"".to_owned())
+        );
+    }
+
+    #[test]
+    fn a_diff_shows_three_lines_around() {
+        let before = (0..20).map(|n| n.to_string()).collect::<Vec<_>>().join("\n");
+        let after = before.replace("10\n", "ten\n");
+        let shown: Vec<_> = line_diff(&before, &after, 40)
+            .into_iter()
+            .map(|line| line.text)
+            .collect();
+        assert_eq!(
+            shown,
+            [
+                "# (7 unchanged lines hidden)",
+                "7",
+                "8",
+                "9",
+                "10",
+                "ten",
+                "11",
+                "12",
+                "13",
+                "# (6 unchanged lines hidden)"
+            ]
+        );
+        assert_eq!(line_diff(&before, "", 5).len(), 6);
+        let feed: Vec<_> = line_diff("a\n", "a", 5)
+            .into_iter()
+            .map(|line| line.text)
+            .collect();
+        assert_eq!(feed, ["a", "a (no line feed at the end)"]);
+    }
+
+    #[test]
+    fn ages_have_one_unit() {
+        for (seconds, expected) in [
+            (1, "1 second"),
+            (3_599, "59 minutes"),
+            (90_000, "25 hours"),
+            (200_000, "2 days"),
+        ] {
+            assert_eq!(age(Duration::from_secs(seconds)), expected);
+        }
+    }
+}
