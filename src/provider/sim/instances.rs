@@ -359,7 +359,7 @@ fn change(
         "args" if rest.is_empty() => attributes.args.clone_from(&request.args),
         "args" => {
             let member = rest.split(['.', '[']).next().unwrap_or(rest);
-            if FIXED_ARGS.contains(&member) {
+            if fixed_args(world.provider).contains(&member) {
                 return Err(invalid(
                     "InvalidParameterCombination",
                     format!("'{member}' can't be changed while the instance exists"),
@@ -384,8 +384,16 @@ fn change(
     Ok(())
 }
 
-/// What no cloud changes in an instance that exists.
-const FIXED_ARGS: [&str; 4] = ["ImageId", "SourceImage", "KeyName", "SubnetId"];
+/// What the stood-in cloud can't change in an instance that exists, of what people try most.
+fn fixed_args(provider: ProviderKind) -> &'static [&'static str] {
+    match provider {
+        ProviderKind::Aws => &["ImageId", "KeyName", "SubnetId"],
+        ProviderKind::Gcp => &["SourceImage"],
+        ProviderKind::Sim | ProviderKind::Proxmox | ProviderKind::Yandex => {
+            &["ImageId", "SourceImage"]
+        }
+    }
+}
 
 /// Whether the stood-in cloud changes this only while the instance is stopped.
 fn needs_stop(provider: ProviderKind, before: &Attributes, after: &Attributes) -> bool {

@@ -10,7 +10,8 @@
 //! # Options
 //!
 //! `shard.infra.options`; durations in Go's syntax (`300ms`, `1m30s`). All default to nothing
-//! special: no waiting, no faults, no limits.
+//! special: no waiting, no faults, no limits. Calls are counted in the database, so that the next
+//! process counts on; while there is none yet, by each process for itself.
 //!
 //! | option | means |
 //! | --- | --- |

@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use crate::config::duration::parse_duration;
 use crate::config::node::{Node, NodeValue};
 use crate::diagnostic::{Diagnostic, Diagnostics, nearest};
 use crate::provider::CloudErrorKind;
@@ -307,11 +308,17 @@ impl Reader<'_> {
     }
 
     fn duration(&mut self, key: &str, node: &Node) -> Duration {
-        let duration = node.as_str().and_then(parse_duration);
-        if duration.is_none() {
+        let Some(text) = node.as_str() else {
             self.wrong(key, node, "a duration such as \"300ms\" or \"1m30s\"");
-        }
-        duration.unwrap_or_default()
+            return Duration::ZERO;
+        };
+        parse_duration(text).unwrap_or_else(|error| {
+            self.findings.push(
+                Diagnostic::error(format!("`{key}` isn't a duration"))
+                    .at(node.span, error.to_string()),
+            );
+            Duration::ZERO
+        })
     }
 
     fn list<T>(
@@ -446,36 +453,4 @@ impl Reader<'_> {
         }
         kind
     }
-}
-
-/// Go's syntax of durations: `300ms`, `1.5h`, `1h30m`, `0`. Negative ones mean nothing here.
-fn parse_duration(text: &str) -> Option<Duration> {
-    if text == "0" {
-        return Some(Duration::ZERO);
-    }
-    let mut rest = text;
-    let mut total = 0.0;
-    while !rest.is_empty() {
-        let digits = rest.find(|c: char| !c.is_ascii_digit() && c != '.')?;
-        let (number, tail) = rest.split_at(digits);
-        let unit = tail
-            .find(|c: char| c.is_ascii_digit() || c == '.')
-            .unwrap_or(tail.len());
-        let (unit, tail) = tail.split_at(unit);
-        let seconds = match unit {
-            "ns" => 1e-9,
-            "us" | "µs" => 1e-6,
-            "ms" => 1e-3,
-            "s" => 1.0,
-            "m" => 60.0,
-            "h" => 3600.0,
-            _ => return None,
-        };
-        total += number.parse::<f64>().ok()? * seconds;
-        rest = tail;
-    }
-    if text.is_empty() {
-        return None;
-    }
-    Duration::try_from_secs_f64(total).ok()
 }

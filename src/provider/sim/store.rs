@@ -8,7 +8,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior};
+use rusqlite::{Connection, ErrorCode, OpenFlags, Transaction, TransactionBehavior};
 
 use super::SimError;
 
@@ -181,6 +181,8 @@ impl Store {
         }
         let mut connection = Connection::open(&self.path).map_err(|source| self.refused(source))?;
         connection.busy_timeout(BUSY_TIMEOUT)?;
+        // Userdata of common sizes then wastes little of a page.
+        connection.pragma_update(None, "page_size", 8_192)?;
         let transaction = connection
             .transaction_with_behavior(TransactionBehavior::Immediate)
             .map_err(|source| self.refused(source))?;
@@ -201,13 +203,21 @@ impl Store {
             .map_err(|source| self.refused(source))?;
         connection.busy_timeout(BUSY_TIMEOUT)?;
         let readable = connection.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(()));
-        if readable.is_ok() {
-            let place = if connection.is_readonly("main")? {
-                Place::ReadOnlyFile
-            } else {
-                Place::File
-            };
-            return Ok((connection, place));
+        match readable {
+            Ok(()) => {
+                let place = if connection.is_readonly("main")? {
+                    Place::ReadOnlyFile
+                } else {
+                    Place::File
+                };
+                return Ok((connection, place));
+            }
+            Err(source) => {
+                let code = source.sqlite_error_code();
+                if !matches!(code, Some(ErrorCode::CannotOpen | ErrorCode::ReadOnly)) {
+                    return Err(self.refused(source));
+                }
+            }
         }
         // In a folder that can't be written to, the files beside the database can't be made;
         // what nobody can change can be read without them.
@@ -282,7 +292,6 @@ fn tune(connection: &Connection) -> Result<(), SimError> {
     // checkpoint: a cloud that one can try things on need not promise more.
     connection.pragma_update(None, "synchronous", "NORMAL")?;
     connection.pragma_update(None, "wal_autocheckpoint", 8_000)?;
-    connection.pragma_update(None, "cache_size", -32_000)?;
-    connection.pragma_update(None, "mmap_size", 1_i64 << 30)?;
+    connection.pragma_update(None, "cache_size", -8_000)?;
     Ok(())
 }

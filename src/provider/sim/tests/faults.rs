@@ -37,6 +37,19 @@ fn a_rule_fails_the_calls_it_names() {
 }
 
 #[test]
+fn what_was_counted_before_there_was_a_file_stays_counted() {
+    let lab = Lab::new();
+    let rules = json!({"fail": [{"operation": "list", "error": "throttled"}]});
+    let cloud = lab.aws(rules.clone());
+    assert_eq!(
+        refusal(cloud.list(&owner(), None)).0,
+        CloudErrorKind::Throttled
+    );
+    cloud.create(&request(0)).unwrap();
+    assert_eq!(listed(&lab.aws(rules)).len(), 1);
+}
+
+#[test]
 fn every_kind_of_error_can_be_asked_for_in_every_cloud() {
     for name in [
         "throttled",
