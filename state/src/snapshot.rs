@@ -83,10 +83,7 @@ pub(crate) fn read(connection: &Connection, meta: Meta) -> rusqlite::Result<Snap
 
 fn records(connection: &Connection) -> rusqlite::Result<Vec<Record>> {
     let groups = groups(connection)?;
-    let digests: HashMap<i64, SpecDigest> = connection
-        .prepare_cached("SELECT id, digest FROM specs")?
-        .query_map((), |row| Ok((row.get(0)?, SpecDigest(row.get(1)?))))?
-        .collect::<rusqlite::Result<_>>()?;
+    let digests = Digests::read(connection)?;
     let count: usize =
         connection.query_row("SELECT count(*) FROM instances", (), |row| row.get(0))?;
     let mut records = Vec::with_capacity(count);
@@ -99,14 +96,14 @@ fn records(connection: &Connection) -> rusqlite::Result<Vec<Record>> {
     while let Some(row) = rows.next()? {
         let observed: Option<[u8; 32]> = row.get(8)?;
         records.push(Record {
-            group: Arc::clone(found(&groups, row.get(0)?, 0, "group")?),
+            group: Arc::clone(found(&groups, row.get(0)?)?),
             slot: row.get(1)?,
             deposed: row.get(2)?,
             instance_id: row.get(3)?,
             provider_id: row.get(4)?,
             generation: row.get(5)?,
             kind: row.get(6)?,
-            spec: *found(&digests, row.get(7)?, 7, "spec")?,
+            spec: digests.get(row.get(7)?, 7)?,
             observed: observed.map(SpecDigest),
             zone: row.get(9)?,
             subnet: row.get(10)?,
@@ -161,7 +158,7 @@ fn generations(connection: &Connection) -> rusqlite::Result<HashMap<Arc<str>, Ha
         connection.prepare_cached("SELECT group_id, slot, generation FROM generations")?;
     let mut rows = statement.query(())?;
     while let Some(row) = rows.next()? {
-        let group = found(&groups, row.get(0)?, 0, "group")?;
+        let group = found(&groups, row.get(0)?)?;
         generations
             .entry(Arc::clone(group))
             .or_default()
@@ -207,12 +204,37 @@ pub(crate) fn intents(connection: &Connection) -> rusqlite::Result<Vec<Intent>> 
         .collect()
 }
 
-fn found<'map, V>(
-    map: &'map HashMap<i64, V>,
-    id: i64,
-    column: usize,
-    what: &str,
-) -> rusqlite::Result<&'map V> {
-    map.get(&id)
-        .ok_or_else(|| unknown(column, &format!("{what} {id}")))
+fn found(groups: &HashMap<i64, Arc<str>>, id: i64) -> rusqlite::Result<&Arc<str>> {
+    groups
+        .get(&id)
+        .ok_or_else(|| unknown(0, &format!("group {id}")))
+}
+
+/// The digests of all specs by their numbers. There may be one for each record, so it is an array
+/// rather than a map: numbers have few holes, and mostly an entry is where it would be without.
+struct Digests(Vec<(i64, SpecDigest)>);
+
+impl Digests {
+    fn read(connection: &Connection) -> rusqlite::Result<Self> {
+        let mut digests: Vec<(i64, SpecDigest)> = connection
+            .prepare_cached("SELECT id, digest FROM specs")?
+            .query_map((), |row| Ok((row.get(0)?, SpecDigest(row.get(1)?))))?
+            .collect::<rusqlite::Result<_>>()?;
+        digests.sort_unstable_by_key(|(id, _)| *id);
+        Ok(Self(digests))
+    }
+
+    fn get(&self, id: i64, column: usize) -> rusqlite::Result<SpecDigest> {
+        let first = self.0.first().map_or(0, |(first, _)| *first);
+        let guess = usize::try_from(id.wrapping_sub(first)).ok();
+        if let Some((found, digest)) = guess.and_then(|index| self.0.get(index))
+            && *found == id
+        {
+            return Ok(*digest);
+        }
+        match self.0.binary_search_by_key(&id, |(id, _)| *id) {
+            Ok(index) => Ok(self.0[index].1),
+            Err(_) => Err(unknown(column, &format!("spec {id}"))),
+        }
+    }
 }

@@ -195,6 +195,36 @@ fn specs_are_stored_once_and_come_back_as_they_were() {
 }
 
 #[test]
+fn a_record_keeps_its_spec_when_others_are_dropped() {
+    let (_place, mut store) = Place::new();
+    let of = |slot: u32| Record {
+        spec: digest(100 + u64::from(slot)),
+        ..record("a/b", slot)
+    };
+    run(&mut store, |transaction| {
+        for slot in 0..20 {
+            transaction.put_spec(of(slot).spec, b"spec")?;
+            transaction.put_record(of(slot))?;
+        }
+        Ok(())
+    });
+    // Holes at the beginning, in the middle and at the end of their numbers.
+    let gone = [0, 1, 7, 8, 12, 19];
+    let dropped = run(&mut store, |transaction| {
+        for slot in gone {
+            transaction.remove_record(&of(slot).instance_id)?;
+        }
+        transaction.collect_garbage()
+    });
+    assert_eq!(dropped, gone.len());
+    let records = store.snapshot().unwrap().records;
+    assert_eq!(records.len(), 14);
+    for record in records {
+        assert_eq!(record.spec, of(record.slot).spec);
+    }
+}
+
+#[test]
 fn a_generation_is_never_given_twice() {
     let (_place, mut store) = Place::new();
     let next = |store: &mut Store, slot| {
