@@ -194,7 +194,7 @@ pub(crate) struct Code {
     pub(crate) constants: Vec<Value>,
     /// Names of variables and of templates.
     pub(crate) names: Vec<Arc<str>>,
-    pub(crate) paths: Vec<Box<[Arc<str>]>>,
+    pub(crate) paths: Vec<Arc<[Arc<str>]>>,
     pub(crate) functions: Vec<Callee>,
     pub(crate) messages: Vec<String>,
     pub(crate) ranges: Vec<Range>,

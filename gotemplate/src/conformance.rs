@@ -3,7 +3,11 @@
 //! In: one line of the corpus, a JSON object. Out: an [`Outcome`]. It neither reads files nor
 //! prints.
 
-use serde_json::{Map as Object, Number, Value as Json};
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use serde_json::Value as Json;
+use serde_json::value::RawValue;
 
 use crate::{Environment, List, Map, MissingKey, Struct, StructType, Template, Value};
 
@@ -41,7 +45,7 @@ pub fn run_case(json_line: &str) -> Outcome {
     };
     let text = |name: &str| case[name].as_str().unwrap_or_default();
     let expect = &case["expect"];
-    let answer = answer(&case);
+    let answer = answer(&case, json_line);
     let (failure, same_wording) = compare(expect, &answer);
     Outcome {
         id: text("id").to_owned(),
@@ -134,7 +138,14 @@ fn options(text: &str) -> Options<'_> {
     options
 }
 
-fn answer(case: &Json) -> Answer {
+/// The data of a case, as they are written.
+#[derive(Deserialize)]
+struct Data<'c> {
+    #[serde(borrow)]
+    data: Option<&'c RawValue>,
+}
+
+fn answer(case: &Json, line: &str) -> Answer {
     let options = options(case["options"].as_str().unwrap_or_default());
     let mut environment = Environment::new().with_missing_key(options.missing_key);
     if let Some((left, right)) = options.delimiters {
@@ -157,10 +168,13 @@ fn answer(case: &Json) -> Answer {
             };
         }
     };
-    let data = if options.typed {
-        typed(&case["data"], "")
-    } else {
-        plain(&case["data"], options.numbers)
+    let data = serde_json::from_str::<Data<'_>>(line)
+        .ok()
+        .and_then(|case| case.data);
+    let data = match data {
+        None => Value::Nil,
+        Some(data) if options.typed => typed(data, ""),
+        Some(data) => plain(data, options.numbers),
     };
     let entry = options.entry.unwrap_or("t");
     let Some(template) = template.lookup(entry) else {
@@ -176,70 +190,77 @@ fn answer(case: &Json) -> Answer {
     }
 }
 
+/// A part of a case's data, its numbers as they are written.
+fn raw<'j, T: Deserialize<'j> + Default>(json: &'j RawValue) -> T {
+    serde_json::from_str(json.get()).unwrap_or_default()
+}
+
 /// Data as `encoding/json` decodes them into an `any`.
-fn plain(json: &Json, numbers: Numbers) -> Value {
-    match json {
-        Json::Null => Value::Nil,
-        Json::Bool(value) => Value::Bool(*value),
-        Json::Number(value) => number(value, numbers),
-        Json::String(text) => Value::from(text.as_str()),
-        Json::Array(items) => Value::List(List::as_decoded_from_json(
-            items.iter().map(|item| plain(item, numbers)).collect(),
-        )),
-        Json::Object(entries) => Value::Map(
-            entries
-                .iter()
-                .map(|(key, value)| (key.as_str(), plain(value, numbers)))
-                .collect(),
-        ),
+fn plain(json: &RawValue, numbers: Numbers) -> Value {
+    match json.get().as_bytes().first() {
+        Some(b'{') => {
+            let entries = raw::<Entries<'_>>(json).into_iter();
+            Value::Map(
+                entries
+                    .map(|(key, value)| (key, plain(value, numbers)))
+                    .collect(),
+            )
+        }
+        Some(b'[') => {
+            let items = raw::<Vec<&RawValue>>(json).into_iter();
+            let items = items.map(|item| plain(item, numbers)).collect();
+            Value::List(List::as_decoded_from_json(items))
+        }
+        Some(b'"') => Value::from(raw::<String>(json)),
+        Some(b't' | b'f') => Value::Bool(raw(json)),
+        Some(b'n') | None => Value::Nil,
+        Some(_) => number(json.get(), numbers),
     }
 }
 
-fn number(number: &Number, numbers: Numbers) -> Value {
-    let text = number.to_string();
-    match numbers {
-        Numbers::Json => Value::Number(text.as_str().into()),
-        Numbers::Int if text.parse::<i64>().is_ok() => Value::Int(text.parse().unwrap_or_default()),
+type Entries<'j> = BTreeMap<String, &'j RawValue>;
+
+fn number(text: &str, numbers: Numbers) -> Value {
+    match (numbers, text.parse::<i64>()) {
+        (Numbers::Json, _) => Value::Number(text.into()),
+        (Numbers::Int, Ok(number)) => Value::Int(number),
         _ => Value::Float(text.parse().unwrap_or_default()),
     }
 }
 
 /// Data as nstance's own server passes them: objects as structs, some as `map[string]string`.
-fn typed(json: &Json, name: &str) -> Value {
-    match json {
-        Json::Object(entries) if matches!(name, "Vars" | "Image" | "Labels") => {
-            Value::Map(string_map(entries))
+fn typed(json: &RawValue, name: &str) -> Value {
+    match json.get().as_bytes().first() {
+        Some(b'{') if matches!(name, "Vars" | "Image" | "Labels") => {
+            let entries = raw::<Entries<'_>>(json).into_iter();
+            let strings = entries.map(|(key, value)| match typed(value, "") {
+                Value::Str(text) => (key, Value::Str(text)),
+                _ => (key, Value::from(value.get())),
+            });
+            Value::Map(strings.collect::<Map>().string_typed())
         }
-        Json::Object(entries) => {
-            let mut fields: Vec<_> = entries.iter().collect();
-            fields.sort_unstable_by_key(|(name, _)| name.as_str());
-            let struct_type = StructType::new("", fields.iter().map(|(name, _)| name.as_str()));
+        Some(b'{') => {
+            let fields = raw::<Entries<'_>>(json);
+            let struct_type = StructType::new("", fields.keys());
             let values = fields
                 .iter()
                 .map(|(name, value)| typed(value, name))
                 .collect();
             Value::Struct(Struct::new(struct_type, values))
         }
-        Json::Array(items) if !items.is_empty() && items.iter().all(Json::is_string) => {
-            Value::List(List::of_strings(
-                items.iter().map(|item| typed(item, "")).collect(),
-            ))
+        Some(b'[') => {
+            let items: Vec<Value> = raw::<Vec<&RawValue>>(json)
+                .into_iter()
+                .map(|item| typed(item, ""))
+                .collect();
+            Value::List(if items.is_empty() {
+                List::new(items)
+            } else {
+                List::of_strings(items)
+            })
         }
-        Json::Array(items) => Value::List(List::new(
-            items.iter().map(|item| typed(item, "")).collect(),
-        )),
-        other => plain(other, Numbers::Int),
+        _ => plain(json, Numbers::Int),
     }
-}
-
-fn string_map(entries: &Object<String, Json>) -> Map {
-    let entries = entries.iter().map(|(key, value)| {
-        let text = value
-            .as_str()
-            .map_or_else(|| value.to_string(), str::to_owned);
-        (key.as_str(), text)
-    });
-    entries.collect::<Map>().string_typed()
 }
 
 /// Standard base64, as far as the corpus uses it.

@@ -46,3 +46,8 @@ pub use reads::Reads;
 pub use report::{Access, Rendered, Report};
 pub use template::Template;
 pub use value::{List, Text, Unknown, Value};
+
+/// The README's examples.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -4,10 +4,13 @@
 //! clones only what it must keep, and keeps every stack on the heap: how deep templates call one
 //! another is bounded by a count, not by the thread's stack.
 
+mod calls;
 mod failure;
 mod field;
 mod item;
 mod machine;
+mod range;
+mod unknown;
 
 use crate::error::ExecError;
 use crate::report::Report;

@@ -1,5 +1,6 @@
 //! The code of one template while it is being built: emits operations, keeps its open blocks.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::lex::Token;
@@ -44,7 +45,12 @@ pub(super) struct Builder {
     pub(super) opening: usize,
     /// The names of the variables declared so far, by index into the code's names.
     variables: Vec<u32>,
+    /// How many variables of each name there are.
+    declared: HashMap<u32, u32>,
     blocks: Vec<Block>,
+    /// Where the code's names and paths are in their tables.
+    known_names: HashMap<Arc<str>, u32>,
+    known_paths: HashMap<Arc<[Arc<str>]>, u32>,
 }
 
 impl Builder {
@@ -59,12 +65,16 @@ impl Builder {
         opening: usize,
     ) -> Self {
         let code = Code::new(name, Arc::clone(source));
+        let known_names = code.names.iter().cloned().zip(0..).collect();
         Self {
             code,
             purpose,
             opening,
             variables: vec![0],
+            declared: HashMap::new(),
             blocks: Vec::new(),
+            known_names,
+            known_paths: HashMap::new(),
         }
     }
 
@@ -139,21 +149,25 @@ impl Builder {
 
     /// The index of a name, entered into the table where it isn't there yet.
     pub(super) fn name(&mut self, name: &str) -> u32 {
-        let names = &mut self.code.names;
-        let known = names.iter().position(|known| **known == *name);
-        known.unwrap_or_else(|| {
-            names.push(name.into());
-            names.len() - 1
-        }) as u32
+        if let Some(known) = self.known_names.get(name) {
+            return *known;
+        }
+        let name: Arc<str> = name.into();
+        let index = self.code.names.len() as u32;
+        self.code.names.push(Arc::clone(&name));
+        self.known_names.insert(name, index);
+        index
     }
 
     pub(super) fn path(&mut self, fields: Vec<Arc<str>>) -> u32 {
-        let paths = &mut self.code.paths;
-        let known = paths.iter().position(|known| **known == *fields);
-        known.unwrap_or_else(|| {
-            paths.push(fields.into());
-            paths.len() - 1
-        }) as u32
+        let path: Arc<[Arc<str>]> = fields.into();
+        if let Some(known) = self.known_paths.get(&path) {
+            return *known;
+        }
+        let index = self.code.paths.len() as u32;
+        self.code.paths.push(Arc::clone(&path));
+        self.known_paths.insert(path, index);
+        index
     }
 
     pub(super) fn function(&mut self, callee: Callee) -> u32 {
@@ -171,12 +185,24 @@ impl Builder {
 
     pub(super) fn declare(&mut self, name: u32) {
         self.variables.push(name);
+        *self.declared.entry(name).or_default() += 1;
     }
 
     pub(super) fn is_declared(&self, name: &str) -> bool {
-        self.variables
-            .iter()
-            .any(|known| *self.code.names[*known as usize] == *name)
+        let index = self.known_names.get(name);
+        index.is_some_and(|index| *index == 0 || self.declared.contains_key(index))
+    }
+
+    /// Forgets the variables that were declared since there were `count`.
+    fn undeclare(&mut self, count: usize) {
+        for name in self.variables.split_off(count) {
+            if let Some(times) = self.declared.get_mut(&name) {
+                *times -= 1;
+                if *times == 0 {
+                    self.declared.remove(&name);
+                }
+            }
+        }
     }
 
     /// The declared variables' names, for hints.
@@ -329,7 +355,7 @@ impl Builder {
         let here = self.here() as u32;
         self.emit(Op::Leave, site);
         let block = self.blocks.pop().expect("the caller saw an open block");
-        self.variables.truncate(block.variables);
+        self.undeclare(block.variables);
         if let BlockKind::Range(range) = block.kind {
             self.code.ranges[range as usize].end = here;
         }

@@ -6,6 +6,7 @@
 mod blocks;
 mod builder;
 mod lex;
+mod operand;
 mod pipeline;
 mod show;
 

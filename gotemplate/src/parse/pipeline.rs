@@ -6,13 +6,9 @@ use std::sync::Arc;
 
 use super::lex::{Kind, Token};
 use super::show::show;
-use super::{Parsed, Parser, fail, fail_with_hint};
-use crate::code::{Body, Callee, Flags, Op, ROOT, Site};
-use crate::environment::nearest;
+use super::{Parsed, Parser, fail};
+use crate::code::{Op, Site};
 use crate::functions::Builtin;
-use crate::number;
-use crate::quote::{quoted, unquote};
-use crate::value::Value;
 
 /// What a parsed pipeline was.
 #[derive(Clone, Copy, Debug, Default)]
@@ -29,30 +25,30 @@ pub(super) struct Pipeline {
 }
 
 /// A pipeline that is being read.
-struct Level {
+pub(super) struct Level {
     pipeline: Pipeline,
     context: &'static str,
     end: Kind,
     /// The first later stage that begins with what can't be executed.
     bad_stage: Option<(usize, usize)>,
-    command: Option<Command>,
+    pub(super) command: Option<Command>,
     first_op: usize,
     opening: usize,
 }
 
 /// A command that is being read.
-struct Command {
-    head: Option<Head>,
+pub(super) struct Command {
+    pub(super) head: Option<Head>,
     arguments: u32,
     start: usize,
-    end: usize,
+    pub(super) end: usize,
     first_op: usize,
     /// The operations of `and` and `or` that go to the command's end.
     short_circuits: Vec<usize>,
 }
 
 /// What a command begins with.
-enum Head {
+pub(super) enum Head {
     Function {
         function: u32,
         site: Site,
@@ -81,14 +77,6 @@ impl Level {
             first_op,
             opening,
         }
-    }
-}
-
-fn site_of(token: Token) -> Site {
-    Site {
-        position: token.start as u32,
-        start: token.start as u32,
-        end: token.end as u32,
     }
 }
 
@@ -287,235 +275,6 @@ impl Parser<'_> {
         self.after_operand(level)
     }
 
-    /// The fields right after an operand.
-    fn chain(&mut self) -> Parsed<Vec<Token>> {
-        let mut fields = Vec::new();
-        loop {
-            let token = self.peek()?;
-            if token.kind != Kind::Field {
-                return Ok(fields);
-            }
-            fields.push(self.next()?);
-        }
-    }
-
-    fn path(&mut self, fields: &[Token]) -> u32 {
-        let fields: Vec<Arc<str>> = fields
-            .iter()
-            .map(|field| self.slice(*field)[1..].into())
-            .collect();
-        self.builder().path(fields)
-    }
-
-    fn chain_field(&mut self, base: Site, fields: &[Token]) -> Head {
-        let path = self.path(fields);
-        let last = fields[fields.len() - 1];
-        let site = Site {
-            position: fields[0].start as u32,
-            start: base.start,
-            end: last.end as u32,
-        };
-        let op = self.builder().emit(
-            Op::ChainField {
-                path,
-                flags: Flags::default(),
-            },
-            site,
-        );
-        Head::Field { op }
-    }
-
-    /// Reads a term that isn't a parenthesis, with the fields after it, and emits its code, unless
-    /// it is the function that the command calls.
-    fn term(&mut self, level: &mut Level, token: Token) -> Parsed<Head> {
-        let first = level
-            .command
-            .as_ref()
-            .is_none_or(|command| command.head.is_none());
-        let text = self.slice(token);
-        let callee = if token.kind == Kind::Identifier {
-            Some(self.callee(token)?)
-        } else {
-            None
-        };
-        if token.kind == Kind::Variable {
-            self.check_variable(token)?;
-        }
-        let literal = self.literal(token)?;
-        let fields = self.chain()?;
-        let last = fields.last().copied().unwrap_or(token);
-        if let Some(command) = level.command.as_mut() {
-            command.end = last.end;
-        }
-        let mut site = site_of(token);
-        if let Some(function) = callee {
-            if !fields.is_empty() {
-                self.call_bare(function, site);
-                return Ok(self.chain_field(site, &fields));
-            }
-            if first {
-                let builder = self.builder();
-                let callee = builder.callee(function);
-                let tests = callee.tests_truth();
-                let logic = callee.logic();
-                return Ok(Head::Function {
-                    function,
-                    site,
-                    tests,
-                    logic,
-                });
-            }
-            self.call_bare(function, site);
-            return Ok(Head::Other {
-                site,
-                executable: true,
-                nil: false,
-            });
-        }
-        if matches!(token.kind, Kind::Field | Kind::Variable) {
-            if let Some(second) = fields.first() {
-                site.position = second.start as u32;
-                site.end = last.end as u32;
-            }
-            return Ok(self.field_or_variable(token, &fields, site));
-        }
-        if !fields.is_empty() {
-            let message = format!("unexpected . after term {}", quoted(text));
-            return fail(message, fields[0].start);
-        }
-        let builder = self.builder();
-        match literal {
-            Literal::Dot => {
-                builder.emit(Op::Dot { unwrap: false }, site);
-            }
-            Literal::Nil => {
-                builder.emit(Op::Nil, site);
-            }
-            Literal::Value(value) => builder.constant(value, site),
-            Literal::Overflow => builder.fail(format!("{text} overflows int"), site),
-        }
-        let nil = token.kind == Kind::Nil;
-        Ok(Head::Other {
-            site,
-            executable: false,
-            nil,
-        })
-    }
-
-    fn field_or_variable(&mut self, token: Token, fields: &[Token], site: Site) -> Head {
-        if token.kind == Kind::Field {
-            let mut all = vec![token];
-            all.extend_from_slice(fields);
-            let path = self.path(&all);
-            let op = self.builder().emit(
-                Op::Field {
-                    path,
-                    flags: Flags::default(),
-                },
-                site,
-            );
-            return Head::Field { op };
-        }
-        let text = self.slice(token);
-        let name = self.builder().name(text);
-        if fields.is_empty() {
-            self.builder().emit(
-                Op::Variable {
-                    name,
-                    unwrap: false,
-                },
-                site,
-            );
-            return Head::Other {
-                site,
-                executable: true,
-                nil: false,
-            };
-        }
-        let path = self.path(fields);
-        let op = self.builder().emit(
-            Op::VariableField {
-                name,
-                path,
-                flags: Flags::default(),
-            },
-            site,
-        );
-        Head::Field { op }
-    }
-
-    fn callee(&mut self, token: Token) -> Parsed<u32> {
-        let name = self.slice(token);
-        let body = if let Some(function) = self.environment.function(name) {
-            Body::Other(function.clone())
-        } else if let Some(builtin) = Builtin::named(name) {
-            Body::Builtin(builtin)
-        } else {
-            let known = self.environment.function_names();
-            let hint = nearest(name, known).map(|near| format!("did you mean \"{near}\"?"));
-            let message = format!("function {} not defined", quoted(name));
-            return fail_with_hint(message, token.start, hint);
-        };
-        Ok(self.builder().function(Callee {
-            name: name.into(),
-            body,
-        }))
-    }
-
-    fn check_variable(&mut self, token: Token) -> Parsed<()> {
-        let name = self.slice(token);
-        let builder = self.builder();
-        if builder.is_declared(name) {
-            return Ok(());
-        }
-        let known = builder.variable_names().filter(|known| *known != ROOT);
-        let hint = nearest(name, known).map(|near| format!("did you mean {near}?"));
-        fail_with_hint(
-            format!("undefined variable {}", quoted(name)),
-            token.start,
-            hint,
-        )
-    }
-
-    fn literal(&mut self, token: Token) -> Parsed<Literal> {
-        let text = self.slice(token);
-        let number = match token.kind {
-            Kind::Dot => return Ok(Literal::Dot),
-            Kind::Bool => return Ok(Literal::Value(Value::Bool(text == "true"))),
-            Kind::String | Kind::RawString => {
-                return match unquote(text) {
-                    Some(bytes) => Ok(Literal::Value(Value::Str(bytes.into()))),
-                    None => fail("invalid syntax", token.start),
-                };
-            }
-            Kind::CharConstant => number::parse_char(text),
-            Kind::Complex => number::parse_complex(text),
-            Kind::Number => number::parse(text),
-            _ => return Ok(Literal::Nil),
-        };
-        match number {
-            Ok(number) => Ok(number.value().map_or(Literal::Overflow, Literal::Value)),
-            Err(message) => fail(message, token.start),
-        }
-    }
-
-    /// A function that is an operand: it is called without arguments.
-    fn call_bare(&mut self, function: u32, site: Site) {
-        let builder = self.builder();
-        let callee = builder.callee(function);
-        if let Some(message) = callee.wrong_count(0, 0) {
-            builder.fail(message, site);
-            return;
-        }
-        let call = Op::Call {
-            function,
-            arguments: 0,
-            piped: false,
-            tested: false,
-        };
-        builder.emit(call, site);
-    }
-
     /// Files an operand, whose code is emitted, under the command.
     fn operand_done(&mut self, level: &mut Level, operand: Head) {
         let Some(command) = level.command.as_mut() else {
@@ -673,13 +432,6 @@ impl Parser<'_> {
         }
         Ok(())
     }
-}
-
-enum Literal {
-    Dot,
-    Nil,
-    Value(Value),
-    Overflow,
 }
 
 fn starts_operand(kind: Kind) -> bool {

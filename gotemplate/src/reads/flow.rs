@@ -216,7 +216,7 @@ impl<'f, 's> Walk<'f, 's> {
 
     fn field(&mut self, base: &Paths, path: u32) -> Paths {
         let mut paths = base.clone();
-        for name in &self.code.paths[path as usize] {
+        for name in self.code.paths[path as usize].iter() {
             paths = extend(&paths, name);
         }
         self.name_site(&paths);
