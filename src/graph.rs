@@ -45,22 +45,40 @@ pub fn build(
     let images: HashMap<_, _> = config
         .images
         .keys()
-        .map(|name| (Arc::clone(name), graph.add_node(Node::Image(Arc::clone(name)))))
+        .map(|name| {
+            (
+                Arc::clone(name),
+                graph.add_node(Node::Image(Arc::clone(name))),
+            )
+        })
         .collect();
     let templates: HashMap<_, _> = config
         .templates
         .keys()
-        .map(|name| (Arc::clone(name), graph.add_node(Node::Template(Arc::clone(name)))))
+        .map(|name| {
+            (
+                Arc::clone(name),
+                graph.add_node(Node::Template(Arc::clone(name))),
+            )
+        })
         .collect();
     let groups: HashMap<_, _> = config
         .groups
         .iter()
-        .map(|group| (group.name.clone(), graph.add_node(Node::Group(group.name.clone()))))
+        .map(|group| {
+            (
+                group.name.clone(),
+                graph.add_node(Node::Group(group.name.clone())),
+            )
+        })
         .collect();
     let mut dependencies: HashMap<GroupName, Vec<GroupName>> = HashMap::new();
     for group in &config.groups {
         let index = groups[&group.name];
-        let template = group.template.as_ref().and_then(|name| templates.get(&name.value));
+        let template = group
+            .template
+            .as_ref()
+            .and_then(|name| templates.get(&name.value));
         if let Some(template) = template {
             graph.update_edge(*template, index, ());
         }
@@ -79,7 +97,10 @@ pub fn build(
             match full.and_then(|full| Some((*groups.get(&full)?, full))) {
                 Some((needed, full)) => {
                     graph.update_edge(needed, index, ());
-                    dependencies.entry(group.name.clone()).or_default().push(full);
+                    dependencies
+                        .entry(group.name.clone())
+                        .or_default()
+                        .push(full);
                 }
                 None => findings.push(unknown_group(config, &name.value, name.span)),
             }
@@ -87,11 +108,19 @@ pub fn build(
     }
     report_cycles(config, &graph, findings);
     let order = order(config, &graph, &groups);
-    Graph { graph, order, dependencies }
+    Graph {
+        graph,
+        order,
+        dependencies,
+    }
 }
 
 fn unknown_group(config: &Config, name: &str, span: crate::config::source::Span) -> Diagnostic {
-    let known: Vec<String> = config.groups.iter().map(|group| group.name.to_string()).collect();
+    let known: Vec<String> = config
+        .groups
+        .iter()
+        .map(|group| group.name.to_string())
+        .collect();
     let short = config.groups.iter().map(|group| group.name.name());
     let near = nearest(name, known.iter().map(String::as_str).chain(short));
     Diagnostic::error(format!("group `{name}` isn't defined"))
@@ -105,7 +134,9 @@ fn unknown_group(config: &Config, name: &str, span: crate::config::source::Span)
 fn report_cycles(config: &Config, graph: &DiGraph<Node, ()>, findings: &mut Diagnostics) {
     for members in tarjan_scc(graph) {
         let is_cycle = members.len() > 1
-            || members.first().is_some_and(|only| graph.find_edge(*only, *only).is_some());
+            || members
+                .first()
+                .is_some_and(|only| graph.find_edge(*only, *only).is_some());
         if !is_cycle {
             continue;
         }
@@ -117,12 +148,17 @@ fn report_cycles(config: &Config, graph: &DiGraph<Node, ()>, findings: &mut Diag
             })
             .collect();
         names.sort();
-        let path: Vec<String> =
-            names.iter().chain(names.first()).map(ToString::to_string).collect();
+        let path: Vec<String> = names
+            .iter()
+            .chain(names.first())
+            .map(ToString::to_string)
+            .collect();
         let mut finding =
             Diagnostic::error("groups depend on each other in a circle").detail(path.join(" → "));
         for (index, name) in names.iter().enumerate() {
-            let Some(written) = config.group(name).and_then(|group| group.depends_on.first())
+            let Some(written) = config
+                .group(name)
+                .and_then(|group| group.depends_on.first())
             else {
                 continue;
             };
@@ -141,8 +177,18 @@ fn order(
     graph: &DiGraph<Node, ()>,
     groups: &HashMap<GroupName, NodeIndex>,
 ) -> Vec<GroupName> {
-    let written = || config.groups.iter().map(|group| group.name.clone()).collect::<Vec<_>>();
-    if config.groups.iter().all(|group| group.depends_on.is_empty()) {
+    let written = || {
+        config
+            .groups
+            .iter()
+            .map(|group| group.name.clone())
+            .collect::<Vec<_>>()
+    };
+    if config
+        .groups
+        .iter()
+        .all(|group| group.depends_on.is_empty())
+    {
         return written();
     }
     // As written wherever dependencies leave it open: each group goes as early as it may.

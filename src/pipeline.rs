@@ -50,7 +50,13 @@ pub fn compile_all<'a>(
         .groups
         .iter()
         .map(|group| {
-            compile(merge_group(config, group), config, bodies, &mut cache, findings)
+            compile(
+                merge_group(config, group),
+                config,
+                bodies,
+                &mut cache,
+                findings,
+            )
         })
         .collect();
     check_unused_templates(config, bodies, &mut cache, findings);
@@ -59,8 +65,12 @@ pub fn compile_all<'a>(
         .map(|group| (group.merged.name.clone(), group.images.clone()))
         .collect();
     let graph = graph::build(config, &images_of, findings);
-    let position: HashMap<&GroupName, usize> =
-        graph.order.iter().enumerate().map(|(index, name)| (name, index)).collect();
+    let position: HashMap<&GroupName, usize> = graph
+        .order
+        .iter()
+        .enumerate()
+        .map(|(index, name)| (name, index))
+        .collect();
     groups.sort_by_key(|group| position.get(&group.merged.name).copied());
     Compiled { groups, graph }
 }
@@ -77,7 +87,11 @@ fn check_unused_templates(
         .iter()
         .filter_map(|group| group.template.as_ref().map(|name| &*name.value))
         .collect();
-    for (name, template) in config.templates.iter().filter(|(name, _)| !used.contains(&***name)) {
+    for (name, template) in config
+        .templates
+        .iter()
+        .filter(|(name, _)| !used.contains(&***name))
+    {
         let group = Group::of_template(name, template.span);
         compile(merge_group(config, &group), config, bodies, cache, findings);
     }
@@ -176,7 +190,12 @@ impl Caches {
 
 /// Makes a plan, asking the state and the cloud what it takes.
 pub fn plan(request: Request<'_>) -> Result<Made, PlanError> {
-    let Request { config, sources, clock, .. } = request;
+    let Request {
+        config,
+        sources,
+        clock,
+        ..
+    } = request;
     let mut findings = Diagnostics::default();
     let now = clock.now();
     let reads = request.cloud.map(|cloud| RetryingReads::new(cloud, clock));
@@ -192,29 +211,48 @@ pub fn plan(request: Request<'_>) -> Result<Made, PlanError> {
         let store = store.as_ref()?.lock().ok()?;
         store.fetched(url).ok().flatten().map(|row| row.body)
     };
-    let bodies =
-        fetch::bodies(config, request.directory, cloud.is_some(), kept, &mut findings);
+    let bodies = fetch::bodies(
+        config,
+        request.directory,
+        cloud.is_some(),
+        kept,
+        &mut findings,
+    );
     let compiled = compile_all(config, sources, &bodies, &mut findings);
     if findings.has_errors() {
         return Err(PlanError::Findings(findings));
     }
 
-    let images = resolve_images(config, &compiled, &image_rows, cloud, request.refresh_images, now);
+    let images = resolve_images(
+        config,
+        &compiled,
+        &image_rows,
+        cloud,
+        request.refresh_images,
+        now,
+    );
     findings.extend(images.warnings.iter().cloned());
     let ids = images.ids();
     let renderers = renderers(config, &compiled, &ids, request.rules);
 
-    let owner =
-        Owner { cluster: request.identity.cluster.clone(), shard: request.identity.shard.clone() };
+    let owner = Owner {
+        cluster: request.identity.cluster.clone(),
+        shard: request.identity.shard.clone(),
+    };
     let observed = match cloud.filter(|_| request.observe) {
         Some(cloud) => Some(observe(cloud, &owner, snapshot.as_ref(), request.progress)?),
         None => None,
     };
     let pools: Vec<Arc<str>> = config.shard.subnet_pools.keys().cloned().collect();
-    let mut placer = Placer::new(config, request.rules, cloud, &pools).map_err(|error| {
-        PlanError::Cloud { doing: "the subnets can't be looked up", error }
-    })?;
-    let specs = SpecCache { store: store.as_ref(), read: Mutex::new(HashMap::new()) };
+    let mut placer =
+        Placer::new(config, request.rules, cloud, &pools).map_err(|error| PlanError::Cloud {
+            doing: "the subnets can't be looked up",
+            error,
+        })?;
+    let specs = SpecCache {
+        store: store.as_ref(),
+        read: Mutex::new(HashMap::new()),
+    };
     let read = |digest: SpecDigest| specs.get(digest);
     let inputs = Inputs {
         config,
@@ -239,12 +277,22 @@ pub fn plan(request: Request<'_>) -> Result<Made, PlanError> {
         .filter(|(url, _)| !fetch::is_file(url))
         .map(|(url, body)| FetchedRow {
             url: url.to_string(),
-            digest: Sha256::digest(body).iter().map(|byte| format!("{byte:02x}")).collect(),
+            digest: Sha256::digest(body)
+                .iter()
+                .map(|byte| format!("{byte:02x}"))
+                .collect(),
             body: body.to_vec(),
             fetched_at: now.into(),
         })
         .collect();
-    Ok(Made { plan, findings, caches: Caches { images: images.answers, fetched } })
+    Ok(Made {
+        plan,
+        findings,
+        caches: Caches {
+            images: images.answers,
+            fetched,
+        },
+    })
 }
 
 /// Resolves the images that anything reads.
@@ -256,9 +304,22 @@ pub fn resolve_images(
     refresh: bool,
     now: Timestamp,
 ) -> ResolvedImages {
-    let read: BTreeSet<&str> =
-        compiled.groups.iter().flat_map(|group| &group.images).map(|name| &**name).collect();
-    images::resolve(config, |name| read.contains(name), cache, Policy { cloud, refresh, now })
+    let read: BTreeSet<&str> = compiled
+        .groups
+        .iter()
+        .flat_map(|group| &group.images)
+        .map(|name| &**name)
+        .collect();
+    images::resolve(
+        config,
+        |name| read.contains(name),
+        cache,
+        Policy {
+            cloud,
+            refresh,
+            now,
+        },
+    )
 }
 
 /// Renderers for all groups, in order.
@@ -289,8 +350,10 @@ fn observe(
     snapshot: Option<&Snapshot>,
     progress: &mut dyn FnMut(usize),
 ) -> Result<Observed, PlanError> {
-    refresh(cloud, owner, snapshot, progress)
-        .map_err(|error| PlanError::Cloud { doing: "the instances can't be listed", error })
+    refresh(cloud, owner, snapshot, progress).map_err(|error| PlanError::Cloud {
+        doing: "the instances can't be listed",
+        error,
+    })
 }
 
 fn interrupted(snapshot: &Snapshot) -> Option<Diagnostic> {
@@ -301,7 +364,11 @@ fn interrupted(snapshot: &Snapshot) -> Option<Diagnostic> {
             "an earlier apply ended with {count} {} whose outcome isn't recorded",
             if count == 1 { "change" } else { "changes" }
         ))
-        .detail(format!("the first is to {} {}", first.operation.as_str(), first.address))
+        .detail(format!(
+            "the first is to {} {}",
+            first.operation.as_str(),
+            first.address
+        ))
         .hint("The next apply settles them before anything else")
     })
 }

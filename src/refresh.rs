@@ -99,13 +99,22 @@ impl Observed {
             return;
         };
         let id = observation.provider_id.as_str().into();
-        let in_sync = record.observed.is_some_and(|digest| digest.0 == observation.digest)
-            && matches!(observation.state, LifecycleState::Pending | LifecycleState::Running)
+        let in_sync = record
+            .observed
+            .is_some_and(|digest| digest.0 == observation.digest)
+            && matches!(
+                observation.state,
+                LifecycleState::Pending | LifecycleState::Running
+            )
             && record.zone == observation.zone
             && record.subnet == observation.subnet
             && (record.ip4 == observation.ip4 || observation.ip4.is_none())
             && (record.ip6 == observation.ip6 || observation.ip6.is_none());
-        let seen = if in_sync { Seen::InSync } else { Seen::Differs(Box::new(observation)) };
+        let seen = if in_sync {
+            Seen::InSync
+        } else {
+            Seen::Differs(Box::new(observation))
+        };
         self.by_provider_id.insert(id, seen);
     }
 }

@@ -30,7 +30,10 @@ impl<T: Serialize> Part<T> {
     /// Digests a value.
     pub fn new(value: T) -> Self {
         let json = serde_json::to_vec(&value).expect("a part's keys are strings");
-        Self { digest: Sha256::digest(json).into(), value: Arc::new(value) }
+        Self {
+            digest: Sha256::digest(json).into(),
+            value: Arc::new(value),
+        }
     }
 }
 
@@ -147,14 +150,28 @@ impl InstanceSpec {
     ) -> Self {
         let mut hasher = Sha256::new();
         hasher.update(b"nstance spec 1\0");
-        for digest in [&head.digest, &args.digest, &vars.digest, &files.digest, &tags.digest] {
+        for digest in [
+            &head.digest,
+            &args.digest,
+            &vars.digest,
+            &files.digest,
+            &tags.digest,
+        ] {
             hasher.update(digest);
         }
         if let Some(userdata) = &userdata {
             hasher.update(userdata.digest);
         }
         let digest = SpecDigest(hasher.finalize().into());
-        Self { head, args, vars, userdata, files, tags, digest }
+        Self {
+            head,
+            args,
+            vars,
+            userdata,
+            files,
+            tags,
+            digest,
+        }
     }
 
     /// The form that the state and plan files keep.

@@ -9,7 +9,9 @@ use std::time::Duration;
 
 use nstance_state::{ApplyId, StateError, Store};
 
-use super::engine::{ADDRESS_WAIT, Call, Command, Engine, Event, Limits, Outcome, Progress, TaskId};
+use super::engine::{
+    ADDRESS_WAIT, Call, Command, Engine, Event, Limits, Outcome, Progress, TaskId,
+};
 use super::export::Exporter;
 use super::journal::{self, StoreOperation};
 use crate::clock::Clock;
@@ -55,7 +57,10 @@ pub fn drive(
     tell: &mut dyn FnMut(&Progress),
 ) -> Result<Outcome, DriveError> {
     let mut engine = Engine::new(plan, limits, seed);
-    let owner = Owner { cluster: plan.cluster.clone(), shard: plan.shard.clone() };
+    let owner = Owner {
+        cluster: plan.cluster.clone(),
+        shard: plan.shard.clone(),
+    };
     let (call_sender, call_receiver) = mpsc::channel::<(TaskId, Call)>();
     let (event_sender, event_receiver) = mpsc::channel();
     let call_receiver = Arc::new(Mutex::new(call_receiver));
@@ -103,16 +108,24 @@ fn run(
                     Command::Store(task, operation) => wave.push((task, operation)),
                     Command::Call(task, call) => {
                         under_way += 1;
-                        calls.send((task, call)).expect("workers live as long as this runs");
+                        calls
+                            .send((task, call))
+                            .expect("workers live as long as this runs");
                     }
                     Command::Export(address, spec) => {
                         if let Err(error) = world.exporter.write(&address, &spec.files) {
-                            tell(&Progress::ExportFailed { address, error: error.to_string() });
+                            tell(&Progress::ExportFailed {
+                                address,
+                                error: error.to_string(),
+                            });
                         }
                     }
                     Command::Unexport(address) => {
                         if let Err(error) = world.exporter.remove(&address) {
-                            tell(&Progress::ExportFailed { address, error: error.to_string() });
+                            tell(&Progress::ExportFailed {
+                                address,
+                                error: error.to_string(),
+                            });
                         }
                     }
                     Command::Tell(progress) => tell(&progress),
@@ -122,10 +135,12 @@ fn run(
         if !wave.is_empty() {
             // Answers that are there already join the wave, so that a busy apply commits seldom.
             let (tasks, operations): (Vec<_>, Vec<_>) = wave.into_iter().unzip();
-            let ids =
-                journal::commit(world.store, world.clock.now(), world.apply, operations)?;
+            let ids = journal::commit(world.store, world.clock.now(), world.apply, operations)?;
             events.extend(
-                tasks.into_iter().zip(ids).map(|(task, intent)| Event::Stored { task, intent }),
+                tasks
+                    .into_iter()
+                    .zip(ids)
+                    .map(|(task, intent)| Event::Stored { task, intent }),
             );
             continue;
         }

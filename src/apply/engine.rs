@@ -128,10 +128,12 @@ pub enum Call {
 /// What is told while it happens.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Progress {
-    /// A change begins.
+    /// A step of a change begins.
     Started {
         /// Which.
         task: TaskId,
+        /// What.
+        step: Step,
     },
     /// A call failed and will be tried again.
     Retrying {
@@ -142,14 +144,21 @@ pub enum Progress {
         /// After how long.
         wait: Duration,
     },
-    /// A change is done.
+    /// A step of a change is done and recorded.
     Completed {
         /// Which.
         task: TaskId,
+        /// What.
+        step: Step,
         /// The cloud's id of what it was about.
         provider_id: Option<String>,
         /// How long it took.
         elapsed: Duration,
+    },
+    /// Nothing more is done about a change.
+    Ended {
+        /// Which.
+        task: TaskId,
     },
     /// An instance's exported files could not be written or removed.
     ExportFailed {
@@ -162,6 +171,8 @@ pub enum Progress {
     Failed {
         /// Which.
         task: TaskId,
+        /// In which step.
+        step: Step,
         /// Why.
         error: String,
     },
@@ -200,11 +211,16 @@ impl Outcome {
     }
 }
 
+/// A part of a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Step {
+pub enum Step {
+    /// An instance is made.
     Create,
+    /// One is changed in place.
     Update,
+    /// One is deleted.
     Delete,
+    /// The record alone changes.
     Record,
 }
 
@@ -293,7 +309,11 @@ impl<'p> Engine<'p> {
             })
             .collect();
         for (index, group) in plan.groups.iter().enumerate() {
-            for before in group.after.iter().filter_map(|name| indices.get(name.as_str())) {
+            for before in group
+                .after
+                .iter()
+                .filter_map(|name| indices.get(name.as_str()))
+            {
                 // What is needed goes last when everything goes.
                 if plan.mode == Mode::Destroy {
                     groups[*before].after.push(index);
@@ -304,7 +324,10 @@ impl<'p> Engine<'p> {
         }
         let mut tasks = Vec::with_capacity(plan.changes.len());
         for (id, change) in plan.changes.iter().enumerate() {
-            let group = indices.get(change.address.group.as_str()).copied().unwrap_or_default();
+            let group = indices
+                .get(change.address.group.as_str())
+                .copied()
+                .unwrap_or_default();
             if change.action.is_replace() {
                 groups[group].serial.push_back(id);
             } else {
@@ -334,7 +357,7 @@ impl<'p> Engine<'p> {
             Event::Start | Event::Tick => {}
             Event::Stored { task, intent } => self.stored(task, intent, now, &mut commands),
             Event::Called { task, result } => self.called(task, result, now, &mut commands),
-            Event::Stop => self.stop(now, &mut commands),
+            Event::Stop => self.stop(&mut commands),
         }
         self.wake(now);
         self.start_tasks(now, &mut commands);
@@ -354,7 +377,11 @@ impl<'p> Engine<'p> {
 
     /// Whether nothing is under way and nothing more will be.
     pub fn is_over(&self) -> bool {
-        self.active == 0 && self.groups.iter().all(|group| group.is_over() || self.is_blocked(group))
+        self.active == 0
+            && self
+                .groups
+                .iter()
+                .all(|group| group.is_over() || self.is_blocked(group))
     }
 
     fn is_blocked(&self, group: &Group) -> bool {
@@ -368,7 +395,10 @@ impl<'p> Engine<'p> {
 
     /// How it ended; to be asked once it is over.
     pub fn outcome(&self) -> Outcome {
-        let mut outcome = Outcome { stopped: self.stopping, ..Outcome::default() };
+        let mut outcome = Outcome {
+            stopped: self.stopping,
+            ..Outcome::default()
+        };
         for (id, task) in self.tasks.iter().enumerate() {
             match &task.phase {
                 Phase::Ended(TaskEnd::Done) => outcome.done.count(self.plan.changes[id].action),
@@ -402,8 +432,6 @@ impl<'p> Engine<'p> {
                 };
                 group.active += 1;
                 self.active += 1;
-                self.tasks[next].started_at = now;
-                commands.push(Command::Tell(Progress::Started { task: next }));
                 self.begin_step(next, now, commands);
             }
         }
@@ -413,16 +441,23 @@ impl<'p> Engine<'p> {
     fn begin_step(&mut self, id: TaskId, now: Timestamp, commands: &mut Vec<Command>) {
         let change = &self.plan.changes[id];
         let Some(step) = self.tasks[id].steps.front().copied() else {
-            self.end(id, TaskEnd::Done, now, commands);
+            self.end(id, TaskEnd::Done, commands);
             return;
         };
         self.tasks[id].tries = 0;
         self.tasks[id].ambiguous = false;
+        if self.tasks[id].attempt == 0 {
+            self.tasks[id].started_at = now;
+            commands.push(Command::Tell(Progress::Started { task: id, step }));
+        }
         let operation = match step {
             Step::Record => {
                 self.tasks[id].phase = Phase::Settling;
                 let settlement = self.settle_record(change, now);
-                commands.push(Command::Store(id, StoreOperation::Settle(Box::new(settlement))));
+                commands.push(Command::Store(
+                    id,
+                    StoreOperation::Settle(Box::new(settlement)),
+                ));
                 return;
             }
             Step::Create | Step::Update | Step::Delete => self.intend(id, step),
@@ -439,30 +474,53 @@ impl<'p> Engine<'p> {
             Step::Create => {
                 let side = change.after.as_deref().expect("a create has an after");
                 let request = requests::create(self.plan, address, side, attempt);
-                let replaced = change.before.as_deref().map(|before| before.instance_id.to_string());
+                let replaced = change
+                    .before
+                    .as_deref()
+                    .map(|before| before.instance_id.to_string());
                 let intent = CreateIntent {
                     side: side.clone(),
-                    deposes: replaced.clone().filter(|_| change.action == Action::CreateThenDelete),
+                    deposes: replaced
+                        .clone()
+                        .filter(|_| change.action == Action::CreateThenDelete),
                     forgets: replaced.filter(|_| change.action == Action::Create),
                     deferred: change.deferred.clone(),
                     request,
                 };
                 let token = intent.request.token.clone();
                 let spec = Some((side.digest, side.spec.to_bytes()));
-                (Operation::Create, side, token, serde_json::to_vec(&intent), spec)
+                (
+                    Operation::Create,
+                    side,
+                    token,
+                    serde_json::to_vec(&intent),
+                    spec,
+                )
             }
             Step::Update => {
                 let side = change.after.as_deref().expect("an update has an after");
                 let request = requests::update(self.plan, change, side, attempt);
                 let token = request.token.clone();
                 let spec = Some((side.digest, side.spec.to_bytes()));
-                (Operation::Update, side, token, serde_json::to_vec(&request), spec)
+                (
+                    Operation::Update,
+                    side,
+                    token,
+                    serde_json::to_vec(&request),
+                    spec,
+                )
             }
             Step::Delete | Step::Record => {
                 let side = change.before.as_deref().expect("a deletion has a before");
                 let request = requests::delete(self.plan, change, side);
                 let token = request.token.clone();
-                (Operation::Delete, side, token, serde_json::to_vec(&request), None)
+                (
+                    Operation::Delete,
+                    side,
+                    token,
+                    serde_json::to_vec(&request),
+                    None,
+                )
             }
         };
         StoreOperation::Intend {
@@ -495,7 +553,7 @@ impl<'p> Engine<'p> {
             Phase::Intending => {
                 self.tasks[id].intent = intent;
                 if self.stopping || self.groups[self.tasks[id].group].stopped {
-                    self.abandon(id, now, commands);
+                    self.abandon(id, commands);
                 } else {
                     self.tasks[id].phase = Phase::Ready;
                     self.ready.push_back(id);
@@ -504,7 +562,7 @@ impl<'p> Engine<'p> {
             Phase::Settling => {
                 self.tasks[id].intent = None;
                 if let Some(end) = self.tasks[id].pending_end.take() {
-                    self.end(id, end, now, commands);
+                    self.end(id, end, commands);
                     return;
                 }
                 if std::mem::take(&mut self.tasks[id].again) {
@@ -512,12 +570,20 @@ impl<'p> Engine<'p> {
                     return;
                 }
                 self.tasks[id].touched = true;
-                self.tasks[id].steps.pop_front();
+                if let Some(step) = self.tasks[id].steps.pop_front() {
+                    let task = &self.tasks[id];
+                    commands.push(Command::Tell(Progress::Completed {
+                        task: id,
+                        step,
+                        provider_id: task.provider_id.clone(),
+                        elapsed: now.since(task.started_at),
+                    }));
+                }
                 if self.tasks[id].steps.is_empty() {
-                    self.end(id, TaskEnd::Done, now, commands);
+                    self.end(id, TaskEnd::Done, commands);
                 } else if self.stopping {
                     let why = "stopped before its predecessor was deleted".to_owned();
-                    self.end(id, TaskEnd::Unfinished(why), now, commands);
+                    self.end(id, TaskEnd::Unfinished(why), commands);
                 } else {
                     self.begin_step(id, now, commands);
                 }
@@ -530,7 +596,9 @@ impl<'p> Engine<'p> {
     fn start_calls(&mut self, now: Timestamp, commands: &mut Vec<Command>) {
         let mut later = VecDeque::new();
         while self.calling < self.limits.parallelism {
-            let Some(id) = self.ready.pop_front() else { break };
+            let Some(id) = self.ready.pop_front() else {
+                break;
+            };
             let creates = self.tasks[id].steps.front() == Some(&Step::Create)
                 && self.tasks[id].phase == Phase::Ready;
             if creates && now < self.next_create {
@@ -581,16 +649,16 @@ impl<'p> Engine<'p> {
         self.calling -= 1;
         let step = self.tasks[id].steps.front().copied();
         match (&self.tasks[id].phase, result) {
-            (Phase::Finding, Ok(None)) => self.next_attempt(id, now, commands),
+            (Phase::Finding, Ok(None)) => self.next_attempt(id, commands),
             (Phase::Finding | Phase::Describing, Ok(Some(found))) => {
                 self.created(id, found, now, commands);
             }
             // What was created is known already; only its addresses are missing.
             (Phase::Describing, _) => match self.tasks[id].created.take() {
                 Some(known) => self.created(id, known, now, commands),
-                None => self.leave_open(id, "it could not be read back".to_owned(), now, commands),
+                None => self.leave_open(id, "it could not be read back".to_owned(), commands),
             },
-            (Phase::Finding, Err(error)) => self.leave_open(id, error.to_string(), now, commands),
+            (Phase::Finding, Err(error)) => self.leave_open(id, error.to_string(), commands),
             (_, Ok(observation)) => match (step, observation) {
                 (Some(Step::Create), Some(observation)) => {
                     self.created(id, observation, now, commands);
@@ -599,7 +667,7 @@ impl<'p> Engine<'p> {
                     self.settle_update(id, observation.as_ref(), now, commands);
                 }
                 (Some(Step::Delete), _) => self.settle_delete(id, commands),
-                _ => self.leave_open(id, "the cloud's answer is empty".to_owned(), now, commands),
+                _ => self.leave_open(id, "the cloud's answer is empty".to_owned(), commands),
             },
             (_, Err(error)) => self.call_failed(id, step, &error, now, commands),
         }
@@ -625,15 +693,23 @@ impl<'p> Engine<'p> {
                 let instance_id = side.instance_id.to_string();
                 commands.push(Command::Call(id, Call::Find { instance_id }));
             }
-            (_, kind) if kind.is_retryable() && self.tasks[id].tries < self.limits.tries && !self.stopping => {
+            (_, kind)
+                if kind.is_retryable()
+                    && self.tasks[id].tries < self.limits.tries
+                    && !self.stopping =>
+            {
                 let wait = self.backoff(self.tasks[id].tries);
                 self.tasks[id].phase = Phase::BackingOff;
                 self.timers.push(Reverse((now.after(wait), id)));
                 let error = error.to_string();
-                commands.push(Command::Tell(Progress::Retrying { task: id, error, wait }));
+                commands.push(Command::Tell(Progress::Retrying {
+                    task: id,
+                    error,
+                    wait,
+                }));
             }
             (Some(Step::Create), _) if self.tasks[id].ambiguous => {
-                self.leave_open(id, error.to_string(), now, commands);
+                self.leave_open(id, error.to_string(), commands);
             }
             _ => self.settle_failure(id, error.to_string(), commands),
         }
@@ -694,21 +770,37 @@ impl<'p> Engine<'p> {
         let side = match requests::complete(&change.address, planned, deferred, &observation) {
             Ok(side) => side,
             Err(error) => {
-                let failed = Progress::Failed { task: id, error };
+                let failed = Progress::Failed {
+                    task: id,
+                    step: Step::Create,
+                    error,
+                };
                 commands.push(Command::Tell(failed));
                 planned.clone()
             }
         };
         let mut settlement = Settlement {
             specs: vec![(side.digest, side.spec.to_bytes())],
-            puts: vec![requests::record(&change.address, &side, Some(&observation), now)],
-            history: Some(history(change, Some(&side), Some(&observation.provider_id), "done")),
+            puts: vec![requests::record(
+                &change.address,
+                &side,
+                Some(&observation),
+                now,
+            )],
+            history: Some(history(
+                change,
+                Some(&side),
+                Some(&observation.provider_id),
+                "done",
+            )),
             ..Settlement::default()
         };
         if let Some(before) = change.before.as_deref() {
             match change.action {
                 Action::CreateThenDelete => {
-                    settlement.specs.push((before.digest, before.spec.to_bytes()));
+                    settlement
+                        .specs
+                        .push((before.digest, before.spec.to_bytes()));
                     settlement.deposes = vec![requests::record(&change.address, before, None, now)];
                 }
                 Action::Create => settlement.removes = vec![before.instance_id.to_string()],
@@ -716,7 +808,10 @@ impl<'p> Engine<'p> {
             }
         }
         self.settle(id, Ending::Done, settlement, commands);
-        commands.push(Command::Export(change.address.clone(), Arc::clone(&side.spec)));
+        commands.push(Command::Export(
+            change.address.clone(),
+            Arc::clone(&side.spec),
+        ));
     }
 
     fn settle_update(
@@ -732,23 +827,28 @@ impl<'p> Engine<'p> {
         let settlement = Settlement {
             specs: vec![(side.digest, side.spec.to_bytes())],
             puts: vec![requests::record(&change.address, side, observation, now)],
-            history: Some(history(change, Some(side), side.provider_id.as_deref(), "done")),
+            history: Some(history(
+                change,
+                Some(side),
+                side.provider_id.as_deref(),
+                "done",
+            )),
             ..Settlement::default()
         };
         self.settle(id, Ending::Done, settlement, commands);
-        commands.push(Command::Export(change.address.clone(), Arc::clone(&side.spec)));
+        commands.push(Command::Export(
+            change.address.clone(),
+            Arc::clone(&side.spec),
+        ));
     }
 
     fn settle_delete(&mut self, id: TaskId, commands: &mut Vec<Command>) {
         let change = &self.plan.changes[id];
         let side = change.before.as_deref().expect("a deletion has a before");
-        if change.action == Action::Delete {
-            self.tasks[id].provider_id.clone_from(&side.provider_id);
-        }
+        self.tasks[id].provider_id.clone_from(&side.provider_id);
         let settlement = Settlement {
             removes: vec![side.instance_id.to_string()],
-            history: (change.action == Action::Delete)
-                .then(|| history(change, None, None, "done")),
+            history: (change.action == Action::Delete).then(|| history(change, None, None, "done")),
             ..Settlement::default()
         };
         self.settle(id, Ending::Done, settlement, commands);
@@ -778,7 +878,12 @@ impl<'p> Engine<'p> {
                 None
             }
         };
-        settlement.history = Some(history(change, change.after.as_deref(), provider_id, "done"));
+        settlement.history = Some(history(
+            change,
+            change.after.as_deref(),
+            provider_id,
+            "done",
+        ));
         settlement
     }
 
@@ -791,7 +896,10 @@ impl<'p> Engine<'p> {
     ) {
         settlement.closes = self.tasks[id].intent.map(|intent| (intent, ending));
         self.tasks[id].phase = Phase::Settling;
-        commands.push(Command::Store(id, StoreOperation::Settle(Box::new(settlement))));
+        commands.push(Command::Store(
+            id,
+            StoreOperation::Settle(Box::new(settlement)),
+        ));
     }
 
     fn settle_failure(&mut self, id: TaskId, error: String, commands: &mut Vec<Command>) {
@@ -810,14 +918,14 @@ impl<'p> Engine<'p> {
     }
 
     /// Closes an intent that was stored and not acted on.
-    fn abandon(&mut self, id: TaskId, now: Timestamp, commands: &mut Vec<Command>) {
+    fn abandon(&mut self, id: TaskId, commands: &mut Vec<Command>) {
         let end = if self.tasks[id].touched {
             TaskEnd::Unfinished("stopped half-way".to_owned())
         } else {
             TaskEnd::NotTried
         };
         if self.tasks[id].intent.is_none() {
-            self.end(id, end, now, commands);
+            self.end(id, end, commands);
             return;
         }
         self.tasks[id].pending_end = Some(end);
@@ -825,15 +933,15 @@ impl<'p> Engine<'p> {
     }
 
     /// Ends a task whose effect isn't known; its intent stays open.
-    fn leave_open(&mut self, id: TaskId, error: String, now: Timestamp, commands: &mut Vec<Command>) {
-        self.end(id, TaskEnd::Unsettled(error), now, commands);
+    fn leave_open(&mut self, id: TaskId, error: String, commands: &mut Vec<Command>) {
+        self.end(id, TaskEnd::Unsettled(error), commands);
     }
 
     /// The token was used up: tries with the next one.
-    fn next_attempt(&mut self, id: TaskId, now: Timestamp, commands: &mut Vec<Command>) {
+    fn next_attempt(&mut self, id: TaskId, commands: &mut Vec<Command>) {
         if self.tasks[id].attempt + 1 >= ATTEMPTS {
             let error = "its token is used up and no instance carries its id".to_owned();
-            self.leave_open(id, error, now, commands);
+            self.leave_open(id, error, commands);
             return;
         }
         self.tasks[id].attempt += 1;
@@ -841,29 +949,31 @@ impl<'p> Engine<'p> {
         self.settle(id, Ending::Abandoned, Settlement::default(), commands);
     }
 
-    fn end(&mut self, id: TaskId, end: TaskEnd, now: Timestamp, commands: &mut Vec<Command>) {
+    fn end(&mut self, id: TaskId, end: TaskEnd, commands: &mut Vec<Command>) {
         let task = &mut self.tasks[id];
         let group = &mut self.groups[task.group];
         group.active -= 1;
         self.active -= 1;
         match &end {
-            TaskEnd::Done => commands.push(Command::Tell(Progress::Completed {
-                task: id,
-                provider_id: task.provider_id.clone(),
-                elapsed: now.since(task.started_at),
-            })),
             TaskEnd::Failed(error) | TaskEnd::Unfinished(error) | TaskEnd::Unsettled(error) => {
                 // The first failure stops the group.
                 group.stopped = true;
-                commands.push(Command::Tell(Progress::Failed { task: id, error: error.clone() }));
+                let step = task.steps.front().copied().unwrap_or(Step::Record);
+                let error = error.clone();
+                commands.push(Command::Tell(Progress::Failed {
+                    task: id,
+                    step,
+                    error,
+                }));
             }
-            TaskEnd::NotTried => {}
+            TaskEnd::Done | TaskEnd::NotTried => {}
         }
+        commands.push(Command::Tell(Progress::Ended { task: id }));
         task.phase = Phase::Ended(end);
     }
 
     /// Lets calls under way end, and gives up what only waits.
-    fn stop(&mut self, now: Timestamp, commands: &mut Vec<Command>) {
+    fn stop(&mut self, commands: &mut Vec<Command>) {
         self.stopping = true;
         let waiting: HashSet<TaskId> = self
             .ready
@@ -874,9 +984,13 @@ impl<'p> Engine<'p> {
         waiting.sort_unstable();
         for id in waiting {
             if self.tasks[id].ambiguous && self.tasks[id].steps.front() == Some(&Step::Create) {
-                self.leave_open(id, "stopped before its outcome was known".to_owned(), now, commands);
+                self.leave_open(
+                    id,
+                    "stopped before its outcome was known".to_owned(),
+                    commands,
+                );
             } else {
-                self.abandon(id, now, commands);
+                self.abandon(id, commands);
             }
         }
     }

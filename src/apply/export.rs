@@ -18,7 +18,9 @@ pub struct Exporter {
 impl Exporter {
     /// An exporter below `root`, which is made when first needed.
     pub fn new(root: &Path) -> Self {
-        Self { root: root.to_owned() }
+        Self {
+            root: root.to_owned(),
+        }
     }
 
     fn folder(&self, address: &Address) -> PathBuf {
@@ -50,7 +52,9 @@ impl Exporter {
             // Readers see the old file or the new one: written beside it, then renamed over it.
             let mut temporary = tempfile::NamedTempFile::new_in(&folder)?;
             io::Write::write_all(&mut temporary, content.as_bytes())?;
-            temporary.persist(folder.join(name)).map_err(|error| error.error)?;
+            temporary
+                .persist(folder.join(name))
+                .map_err(|error| error.error)?;
         }
         Ok(())
     }

@@ -60,12 +60,22 @@ pub fn commit(
                     ids.push(opened.first().copied());
                 }
                 StoreOperation::Settle(settlement) => {
-                    let Settlement { closes, specs, deposes, removes, puts, history } = *settlement;
+                    let Settlement {
+                        closes,
+                        specs,
+                        deposes,
+                        removes,
+                        puts,
+                        history,
+                    } = *settlement;
                     for (digest, bytes) in specs {
                         transaction.put_spec(digest, &bytes)?;
                     }
                     for record in deposes {
-                        transaction.put_record(Record { deposed: true, ..record })?;
+                        transaction.put_record(Record {
+                            deposed: true,
+                            ..record
+                        })?;
                     }
                     for id in &removes {
                         transaction.remove_record(id)?;

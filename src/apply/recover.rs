@@ -77,13 +77,19 @@ pub fn recover(
             address: intent.address.clone(),
             why,
         };
-        let address: Address =
-            intent.address.parse().map_err(|error| unreadable(format!("{error}")))?;
+        let address: Address = intent
+            .address
+            .parse()
+            .map_err(|error| unreadable(format!("{error}")))?;
         let (settlement, ending, result) = match intent.operation {
             Operation::Create => {
                 let request: CreateIntent = serde_json::from_slice(&intent.request)
                     .map_err(|error| unreadable(error.to_string()))?;
-                let question = Question { intent, address: &address, request: &request };
+                let question = Question {
+                    intent,
+                    address: &address,
+                    request: &request,
+                };
                 question.settle(&snapshot, cloud, clock, owner, &listed, wanted(&address))?
             }
             // Asked again by the plan that follows, which compares with what is really there.
@@ -94,7 +100,10 @@ pub fn recover(
             ),
             Operation::Delete => settle_delete(intent, cloud)?,
         };
-        let settlement = Settlement { closes: Some((intent.id, ending)), ..settlement };
+        let settlement = Settlement {
+            closes: Some((intent.id, ending)),
+            ..settlement
+        };
         let wave = vec![StoreOperation::Settle(Box::new(settlement))];
         journal::commit(store, clock.now(), apply, wave)?;
         settled.push(Settled {
@@ -133,7 +142,10 @@ fn list_by_instance_id(
     loop {
         let listed = cloud
             .list(owner, page.as_deref())
-            .map_err(|error| RecoverError::Cloud { address: address.to_owned(), error })?;
+            .map_err(|error| RecoverError::Cloud {
+                address: address.to_owned(),
+                error,
+            })?;
         for observation in listed.instances {
             if let Some(id) = observation.instance_id.clone()
                 && observation.state.is_live()
@@ -168,7 +180,11 @@ impl Question<'_> {
     ) -> Result<Answer, RecoverError> {
         if let Some(observation) = listed.get(&self.intent.instance_id) {
             let result = format!("found as {}, recorded", observation.provider_id);
-            return Ok((self.adopt(snapshot, observation, clock), Ending::Adopted, result));
+            return Ok((
+                self.adopt(snapshot, observation, clock),
+                Ending::Adopted,
+                result,
+            ));
         }
         if !wanted {
             let result = "was never made, and isn't wanted any more".to_owned();
@@ -177,7 +193,11 @@ impl Question<'_> {
         match cloud.create(&self.request.request) {
             Ok(observation) => {
                 let result = format!("made as {}, recorded", observation.provider_id);
-                Ok((self.adopt(snapshot, &observation, clock), Ending::Done, result))
+                Ok((
+                    self.adopt(snapshot, &observation, clock),
+                    Ending::Done,
+                    result,
+                ))
             }
             Err(error) if error.kind == CloudErrorKind::TokenMismatch => {
                 // The listing may have been taken too early: once more.
@@ -186,7 +206,11 @@ impl Question<'_> {
                 Ok(match found {
                     Some(observation) => {
                         let result = format!("found as {}, recorded", observation.provider_id);
-                        (self.adopt(snapshot, &observation, clock), Ending::Adopted, result)
+                        (
+                            self.adopt(snapshot, &observation, clock),
+                            Ending::Adopted,
+                            result,
+                        )
                     }
                     None => (
                         Settlement::default(),
@@ -196,35 +220,58 @@ impl Question<'_> {
                 })
             }
             // Whether it happened still isn't known: it stays open.
-            Err(error) if error.kind.is_retryable() || error.kind == CloudErrorKind::Unavailable => {
+            Err(error)
+                if error.kind.is_retryable() || error.kind == CloudErrorKind::Unavailable =>
+            {
                 Err(self.unasked(error))
             }
             Err(error) => Ok((
                 Settlement::default(),
-                Ending::Failed { message: error.to_string() },
+                Ending::Failed {
+                    message: error.to_string(),
+                },
                 format!("was never made; trying again failed: {error}"),
             )),
         }
     }
 
     fn unasked(&self, error: CloudError) -> RecoverError {
-        RecoverError::Cloud { address: self.intent.address.clone(), error }
+        RecoverError::Cloud {
+            address: self.intent.address.clone(),
+            error,
+        }
     }
 
-    fn adopt(&self, snapshot: &Snapshot, observation: &Observation, clock: &dyn Clock) -> Settlement {
+    fn adopt(
+        &self,
+        snapshot: &Snapshot,
+        observation: &Observation,
+        clock: &dyn Clock,
+    ) -> Settlement {
         let deferred = self.request.deferred.as_deref();
         // A file that can't be rendered keeps no content, which the next plan shows and mends.
         let side = requests::complete(self.address, &self.request.side, deferred, observation)
             .unwrap_or_else(|_| self.request.side.clone());
         let recorded = |id: &Option<String>| {
             let id = id.as_deref()?;
-            snapshot.records.iter().find(|record| record.instance_id == id)
+            snapshot
+                .records
+                .iter()
+                .find(|record| record.instance_id == id)
         };
         let mut settlement = Settlement {
             specs: vec![(side.digest, side.spec.to_bytes())],
-            deposes: recorded(&self.request.deposes).cloned().into_iter().collect(),
+            deposes: recorded(&self.request.deposes)
+                .cloned()
+                .into_iter()
+                .collect(),
             removes: self.request.forgets.clone().into_iter().collect(),
-            puts: vec![requests::record(self.address, &side, Some(observation), clock.now())],
+            puts: vec![requests::record(
+                self.address,
+                &side,
+                Some(observation),
+                clock.now(),
+            )],
             ..Settlement::default()
         };
         // Whatever else holds the slot by now gives way: it stays known as deposed.
@@ -242,18 +289,30 @@ impl Question<'_> {
 }
 
 fn settle_delete(intent: &Intent, cloud: &dyn Cloud) -> Result<Answer, RecoverError> {
-    let request: DeleteRequest = serde_json::from_slice(&intent.request).map_err(|error| {
-        RecoverError::Unreadable { address: intent.address.clone(), why: error.to_string() }
-    })?;
+    let request: DeleteRequest =
+        serde_json::from_slice(&intent.request).map_err(|error| RecoverError::Unreadable {
+            address: intent.address.clone(),
+            why: error.to_string(),
+        })?;
     let described = cloud
         .describe(std::slice::from_ref(&request.provider_id))
-        .map_err(|error| RecoverError::Cloud { address: intent.address.clone(), error })?;
-    Ok(if described.iter().any(|observation| observation.state.is_live()) {
-        let result = "is still there; the plan decides anew".to_owned();
-        (Settlement::default(), Ending::Abandoned, result)
-    } else {
-        let settlement =
-            Settlement { removes: vec![intent.instance_id.clone()], ..Settlement::default() };
-        (settlement, Ending::Done, "is deleted".to_owned())
-    })
+        .map_err(|error| RecoverError::Cloud {
+            address: intent.address.clone(),
+            error,
+        })?;
+    Ok(
+        if described
+            .iter()
+            .any(|observation| observation.state.is_live())
+        {
+            let result = "is still there; the plan decides anew".to_owned();
+            (Settlement::default(), Ending::Abandoned, result)
+        } else {
+            let settlement = Settlement {
+                removes: vec![intent.instance_id.clone()],
+                ..Settlement::default()
+            };
+            (settlement, Ending::Done, "is deleted".to_owned())
+        },
+    )
 }

@@ -35,15 +35,30 @@ pub struct CreateIntent {
 }
 
 /// A token: the same for the same attempt at the same thing, at most 64 ASCII characters.
-pub fn token(lineage: &str, address: &Address, generation: u64, attempt: u32, what: &str) -> String {
+pub fn token(
+    lineage: &str,
+    address: &Address,
+    generation: u64,
+    attempt: u32,
+    what: &str,
+) -> String {
     let mut hasher = Sha256::new();
-    for part in [lineage, &address.to_string(), &generation.to_string(), &attempt.to_string(), what]
-    {
+    for part in [
+        lineage,
+        &address.to_string(),
+        &generation.to_string(),
+        &attempt.to_string(),
+        what,
+    ] {
         hasher.update(part.as_bytes());
         hasher.update(b"\0");
     }
     let digest = hasher.finalize();
-    let hex: String = digest.iter().take(20).map(|byte| format!("{byte:02x}")).collect();
+    let hex: String = digest
+        .iter()
+        .take(20)
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
     format!("nstance-{hex}")
 }
 
@@ -77,17 +92,32 @@ pub fn update(plan: &Plan, change: &Change, after: &Side, attempt: u32) -> Updat
                 .iter()
                 .any(|root| crate::plan::diff::covers(root, path))
         })
-        .map(|path| if path.starts_with("tags.") { "tags".to_owned() } else { path.to_owned() })
+        .map(|path| {
+            if path.starts_with("tags.") {
+                "tags".to_owned()
+            } else {
+                path.to_owned()
+            }
+        })
         .collect();
     // The tag that carries the spec's digest changes with every change.
     changed.push("tags".to_owned());
     changed.sort();
     changed.dedup();
     UpdateRequest {
-        token: token(&plan.lineage, &change.address, after.generation, attempt, "update"),
+        token: token(
+            &plan.lineage,
+            &change.address,
+            after.generation,
+            attempt,
+            "update",
+        ),
         provider_id: after.provider_id.clone().unwrap_or_default(),
         changed,
-        restart: change.attributes.iter().any(|attribute| attribute.effect == Effect::Restart),
+        restart: change
+            .attributes
+            .iter()
+            .any(|attribute| attribute.effect == Effect::Restart),
         instance_type: after.spec.head.instance_type.to_string(),
         args: after.spec.args.clone(),
         userdata: after.spec.userdata.as_ref().map(sent_base64),
@@ -106,7 +136,12 @@ pub fn delete(plan: &Plan, change: &Change, side: &Side) -> DeleteRequest {
 }
 
 /// The record of an instance, given what the cloud said of it last.
-pub fn record(address: &Address, side: &Side, observed: Option<&Observation>, now: Timestamp) -> Record {
+pub fn record(
+    address: &Address,
+    side: &Side,
+    observed: Option<&Observation>,
+    now: Timestamp,
+) -> Record {
     let text = |text: &Option<Arc<str>>| text.as_deref().map(str::to_owned);
     Record {
         group: address.group.shared(),
@@ -122,16 +157,25 @@ pub fn record(address: &Address, side: &Side, observed: Option<&Observation>, no
         spec: side.digest,
         observed: observed.map(|observed| SpecDigest(observed.digest)),
         zone: observed.map_or_else(|| side.zone.to_string(), |observed| observed.zone.clone()),
-        subnet: observed.and_then(|observed| observed.subnet.clone()).or_else(|| text(&side.subnet)),
-        ip4: observed.and_then(|observed| observed.ip4.clone()).or_else(|| text(&side.ip4)),
-        ip6: observed.and_then(|observed| observed.ip6.clone()).or_else(|| text(&side.ip6)),
+        subnet: observed
+            .and_then(|observed| observed.subnet.clone())
+            .or_else(|| text(&side.subnet)),
+        ip4: observed
+            .and_then(|observed| observed.ip4.clone())
+            .or_else(|| text(&side.ip4)),
+        ip6: observed
+            .and_then(|observed| observed.ip6.clone())
+            .or_else(|| text(&side.ip6)),
         created_at: side
             .created_at
             .or_else(|| observed.map(|observed| observed.created_at))
             .unwrap_or(now)
             .into(),
         updated_at: now.into(),
-        attributes: RecordAttributes { images: side.images.clone() }.to_text(),
+        attributes: RecordAttributes {
+            images: side.images.clone(),
+        }
+        .to_text(),
         version: 0,
     }
 }
@@ -143,7 +187,9 @@ pub fn complete(
     deferred: Option<&Deferred>,
     observed: &Observation,
 ) -> Result<Side, String> {
-    let Some(deferred) = deferred else { return Ok(side.clone()) };
+    let Some(deferred) = deferred else {
+        return Ok(side.clone());
+    };
     let rendered = deferred.render(address, observed.ip4.as_deref(), observed.ip6.as_deref())?;
     let mut body = (*side.spec).clone();
     for (name, content) in rendered {
@@ -152,5 +198,9 @@ pub fn complete(
         }
     }
     let digest = body.clone().into_spec().digest;
-    Ok(Side { spec: Arc::new(body), digest, ..side.clone() })
+    Ok(Side {
+        spec: Arc::new(body),
+        digest,
+        ..side.clone()
+    })
 }

@@ -21,7 +21,8 @@ use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::plan::change::{Mode, Plan};
 use crate::plan::file;
 use crate::provider::{Cloud, Owner};
-use crate::report::{diagnostic, events, text};
+use crate::report::events::{self, Done, Events};
+use crate::report::{diagnostic, text};
 
 /// Options of `apply`.
 #[derive(Debug, Args)]
@@ -66,8 +67,13 @@ struct Consent {
 /// Runs `apply`.
 pub fn run(globals: &Globals, command: &Apply) -> Ending {
     let session = Session::load(globals, Purpose::Plan)?;
-    let result =
-        apply(&session, command.plan.as_deref(), &command.shape, &command.consent, "apply");
+    let result = apply(
+        &session,
+        command.plan.as_deref(),
+        &command.shape,
+        &command.consent,
+        "apply",
+    );
     placed(session, result)
 }
 
@@ -96,9 +102,11 @@ fn apply(
 ) -> Result<u8, Failure> {
     if !consent.auto_approve && plan_file.is_none() && !std::io::stdin().is_terminal() {
         return Err(Failure::new(
-            Diagnostic::error("nobody can be asked whether to apply this: standard input is no terminal")
-                .hint("Say so on the command line: --auto-approve")
-                .hint("Or save a plan, look at it, and apply that: nstance plan --out FILE"),
+            Diagnostic::error(
+                "nobody can be asked whether to apply this: standard input is no terminal",
+            )
+            .hint("Say so on the command line: --auto-approve")
+            .hint("Or save a plan, look at it, and apply that: nstance plan --out FILE"),
         ));
     }
     let read = plan_file
@@ -119,7 +127,7 @@ fn apply(
         }
         None => (make_plan(session, store.as_mut(), &*cloud, shape)?, None),
     };
-    refuse(session, &plan, consent)?;
+    refuse(&plan, consent)?;
     if !plan.summary.has_changes() {
         return Ok(nothing_to_do(session, &plan));
     }
@@ -147,8 +155,10 @@ fn same_identity(session: &Session<'_>, plan: &Plan) -> Result<(), Failure> {
         return Ok(());
     }
     Err(Failure::new(
-        Diagnostic::error(format!("the plan is for {its}, this configuration is {ours}"))
-            .hint("Apply it with the configuration and the options that it was made with"),
+        Diagnostic::error(format!(
+            "the plan is for {its}, this configuration is {ours}"
+        ))
+        .hint("Apply it with the configuration and the options that it was made with"),
     ))
 }
 
@@ -160,8 +170,13 @@ fn make_plan(
 ) -> Result<Plan, Failure> {
     let options = shape.options(session, false)?;
     let cloud = shape.refresh.then_some(cloud);
-    let made =
-        plan::make(session, store.as_deref_mut(), cloud, shape.refresh_images, &options)?;
+    let made = plan::make(
+        session,
+        store.as_deref_mut(),
+        cloud,
+        shape.refresh_images,
+        &options,
+    )?;
     if let Some(store) = store {
         made.caches.save(store, session.clock.now())?;
     }
@@ -169,21 +184,40 @@ fn make_plan(
     if session.globals.json {
         let now = session.clock.now();
         session::print(&format!("{}\n", events::version(now)));
-        for event in diagnostic::to_json(&findings, &session.loaded.sources).as_array().into_iter().flatten() {
-            session::print(&format!("{}\n", events::diagnostic(now, event)));
+        for event in diagnostic::to_json(&findings, &session.loaded.sources)
+            .as_array()
+            .into_iter()
+            .flatten()
+        {
+            session::print(&format!("{}\n", events::diagnostic(now, event.clone())));
         }
-        for drift in &made.plan.drift {
-            session::print(&format!("{}\n", events::resource_drift(now, &made.plan, drift)));
+        let events = Events::of(&made.plan);
+        let drifts = made
+            .plan
+            .drift
+            .iter()
+            .filter_map(|drift| events.resource_drift(now, drift));
+        let changes = made
+            .plan
+            .changes
+            .iter()
+            .filter_map(|change| events.planned_change(now, change));
+        for event in drifts.chain(changes) {
+            session::print(&format!("{event}\n"));
         }
-        for change in &made.plan.changes {
-            session::print(&format!("{}\n", events::planned_change(now, &made.plan, change)));
-        }
-        session::print(&format!("{}\n", events::change_summary(now, &made.plan.summary, "plan")));
+        session::print(&format!(
+            "{}\n",
+            events::plan_summary(now, &made.plan.summary)
+        ));
     } else {
         session::print(&text::plan(&made.plan, session.style()));
         if findings.has_errors() {
             let color = session.globals.colors(std::io::stderr().is_terminal());
-            session::error(&diagnostic::render(&findings, &session.loaded.sources, color));
+            session::error(&diagnostic::render(
+                &findings,
+                &session.loaded.sources,
+                color,
+            ));
         } else {
             session.warn(&findings);
         }
@@ -203,13 +237,22 @@ fn settle(
         config.group(&address.group).is_some_and(|group| {
             let size = group.common.size.as_ref().or_else(|| {
                 let template = group.template.as_ref()?;
-                config.templates.get(&template.value)?.value.common.size.as_ref()
+                config
+                    .templates
+                    .get(&template.value)?
+                    .value
+                    .common
+                    .size
+                    .as_ref()
             });
             address.slot < size.map_or(1, |size| size.value)
         })
     };
     let identity = session.identity();
-    let owner = Owner { cluster: identity.cluster, shard: identity.shard };
+    let owner = Owner {
+        cluster: identity.cluster,
+        shard: identity.shard,
+    };
     let settled = recover(store, cloud, &*session.clock, &owner, None, &wanted)?;
     for one in settled {
         if !session.globals.quiet {
@@ -243,7 +286,7 @@ fn refuse_stale(plan: &Plan, snapshot: Option<&Snapshot>) -> Result<(), Failure>
 }
 
 /// Refuses what the user didn't allow.
-fn refuse(session: &Session<'_>, plan: &Plan, consent: &Consent) -> Result<(), Failure> {
+fn refuse(plan: &Plan, consent: &Consent) -> Result<(), Failure> {
     if plan.errored() && !consent.continue_on_error {
         let mut findings = Diagnostics::default();
         let names: Vec<_> = plan
@@ -264,15 +307,21 @@ fn refuse(session: &Session<'_>, plan: &Plan, consent: &Consent) -> Result<(), F
         })
     };
     let deletions = &plan.deletions;
-    let protected: Vec<_> =
-        deletions.protected.iter().filter(|group| !allowed(group)).collect();
+    let protected: Vec<_> = deletions
+        .protected
+        .iter()
+        .filter(|group| !allowed(group))
+        .collect();
     // A destroy that asks has its prompt; one that doesn't still spares what is protected.
     let exempt = plan.mode == Mode::Destroy && !consent.auto_approve;
     if !protected.is_empty() && !exempt {
         let names: Vec<_> = protected.iter().map(|group| format!("`{group}`")).collect();
         return Err(Failure::new(
-            Diagnostic::error(format!("instances of a protected group would be deleted: {}", names.join(", ")))
-                .hint(format!("Allow it: --allow-delete {}", protected[0])),
+            Diagnostic::error(format!(
+                "instances of a protected group would be deleted: {}",
+                names.join(", ")
+            ))
+            .hint(format!("Allow it: --allow-delete {}", protected[0])),
         ));
     }
     let budgeted: usize = deletions
@@ -282,7 +331,6 @@ fn refuse(session: &Session<'_>, plan: &Plan, consent: &Consent) -> Result<(), F
         .map(|(_, count)| count)
         .sum();
     if plan.mode != Mode::Destroy && budgeted > 0 && deletions.exceeds(budgeted) {
-        let _ = session;
         return Err(Failure::new(
             Diagnostic::error(format!(
                 "{budgeted} instances would be deleted, which is more than the destroy budget allows"
@@ -304,11 +352,18 @@ fn refuse(session: &Session<'_>, plan: &Plan, consent: &Consent) -> Result<(), F
 fn nothing_to_do(session: &Session<'_>, plan: &Plan) -> u8 {
     if session.globals.json {
         let now = session.clock.now();
-        session::print(&format!("{}\n", events::change_summary(now, &plan.summary, "apply")));
+        session::print(&format!(
+            "{}\n",
+            events::apply_summary(now, plan.mode, Done::default())
+        ));
     } else {
         session::print("\nApply complete! Resources: 0 added, 0 changed, 0 destroyed.\n");
     }
-    if plan.errored() { exit::ERROR } else { exit::SUCCESS }
+    if plan.errored() {
+        exit::ERROR
+    } else {
+        exit::SUCCESS
+    }
 }
 
 /// Only the whole word counts, as people know it.
@@ -328,7 +383,9 @@ fn ask(plan: &Plan) -> Result<bool, Failure> {
         Mode::Normal => "\nDo you want to perform these actions?\n".to_owned(),
         Mode::RefreshOnly => "\nDo you want to record these findings?\n".to_owned(),
     };
-    session::print(&format!("{question}  Only 'yes' will be accepted to approve.\n\n  Enter a value: "));
+    session::print(&format!(
+        "{question}  Only 'yes' will be accepted to approve.\n\n  Enter a value: "
+    ));
     let mut answer = String::new();
     std::io::stdin().lock().read_line(&mut answer)?;
     Ok(answer.trim() == "yes")
@@ -354,7 +411,10 @@ fn carry_out(
         })
     })?;
     let limits = Limits {
-        parallelism: session.globals.parallelism.map_or(cloud.parallelism(), usize::from),
+        parallelism: session
+            .globals
+            .parallelism
+            .map_or(cloud.parallelism(), usize::from),
         create_interval: session.config().shard.create_rate_limit,
         ..Limits::default()
     };
@@ -400,30 +460,35 @@ fn carry_out(
 
 /// Says what was done, what failed, and what was not tried.
 fn conclude(session: &Session<'_>, plan: &Plan, outcome: &Outcome, signal: Option<u8>) -> u8 {
-    let done = &outcome.done;
+    let done = Done {
+        added: outcome.done.added(),
+        changed: outcome.done.update,
+        destroyed: outcome.done.destroyed(),
+        adopted: outcome.done.adopt,
+        forgotten: outcome.done.forget,
+    };
     if session.globals.json {
         let now = session.clock.now();
-        session::print(&format!("{}\n", events::change_summary(now, done, "apply")));
+        session::print(&format!(
+            "{}\n",
+            events::apply_summary(now, plan.mode, done)
+        ));
     } else {
-        let extra = [(done.adopt, "adopted"), (done.forget, "forgotten")]
-            .into_iter()
-            .filter(|(count, _)| *count > 0)
-            .map(|(count, word)| format!(", {count} {word}"))
-            .collect::<String>();
-        let verb = match (outcome.is_complete(), plan.mode) {
-            (false, _) => "Apply incomplete.",
-            (true, Mode::Destroy) => "Destroy complete!",
-            (true, _) => "Apply complete!",
+        let text = match (outcome.is_complete(), plan.mode) {
+            (true, Mode::Destroy) => {
+                format!("Destroy complete! Resources: {} destroyed.", done.destroyed)
+            }
+            (true, _) => events::done_text(done),
+            (false, _) => events::done_text(done).replace("Apply complete!", "Apply incomplete."),
         };
-        let counts = if plan.mode == Mode::Destroy && outcome.is_complete() {
-            format!("{} destroyed", done.destroyed())
-        } else {
-            format!("{} added, {} changed, {} destroyed", done.added(), done.update, done.destroyed())
-        };
-        session::print(&format!("\n{verb} Resources: {counts}{extra}.\n"));
+        session::print(&format!("\n{text}\n"));
     }
     if outcome.is_complete() {
-        return if plan.errored() { exit::ERROR } else { exit::SUCCESS };
+        return if plan.errored() {
+            exit::ERROR
+        } else {
+            exit::SUCCESS
+        };
     }
     let mut lines = Vec::new();
     let mut not_tried = 0;
@@ -463,11 +528,15 @@ fn conclude(session: &Session<'_>, plan: &Plan, outcome: &Outcome, signal: Optio
         let now = session.clock.now();
         let findings = diagnostic::to_json(&finding.into(), &session.loaded.sources);
         for event in findings.as_array().into_iter().flatten() {
-            session::print(&format!("{}\n", events::diagnostic(now, event)));
+            session::print(&format!("{}\n", events::diagnostic(now, event.clone())));
         }
     } else {
         let color = session.globals.colors(std::io::stderr().is_terminal());
-        session::error(&diagnostic::render(&finding.into(), &session.loaded.sources, color));
+        session::error(&diagnostic::render(
+            &finding.into(),
+            &session.loaded.sources,
+            color,
+        ));
     }
     signal.unwrap_or(exit::ERROR)
 }

@@ -77,11 +77,13 @@ fn drift(session: &Session<'_>, command: &DriftCommand) -> Result<u8, Failure> {
         }
         session.warn(&findings);
     }
-    Ok(if against_config && (plan.errored() || findings.has_errors()) {
-        exit::ERROR
-    } else if drifted || planned {
-        exit::CHANGES
-    } else {
-        exit::SUCCESS
-    })
+    Ok(
+        if against_config && (plan.errored() || findings.has_errors()) {
+            exit::ERROR
+        } else if drifted || planned {
+            exit::CHANGES
+        } else {
+            exit::SUCCESS
+        },
+    )
 }

@@ -24,7 +24,10 @@ pub struct Failure {
 impl Failure {
     /// A failure that says one thing.
     pub fn new(diagnostic: Diagnostic) -> Self {
-        Self { findings: diagnostic.into(), code: exit::ERROR }
+        Self {
+            findings: diagnostic.into(),
+            code: exit::ERROR,
+        }
     }
 
     /// A failure in words.
@@ -35,7 +38,10 @@ impl Failure {
 
 impl From<Diagnostics> for Failure {
     fn from(findings: Diagnostics) -> Self {
-        Self { findings, code: exit::ERROR }
+        Self {
+            findings,
+            code: exit::ERROR,
+        }
     }
 }
 

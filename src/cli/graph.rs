@@ -34,8 +34,13 @@ pub fn run(globals: &Globals, command: &GraphCommand) -> Ending {
     let session = Session::load(globals, Purpose::Render)?;
     let mut findings = Diagnostics::default();
     let config = session.config();
-    let bodies =
-        fetch::bodies(config, &session.loaded.directory, false, |_| None, &mut findings);
+    let bodies = fetch::bodies(
+        config,
+        &session.loaded.directory,
+        false,
+        |_| None,
+        &mut findings,
+    );
     let compiled = compile_all(config, &session.loaded.sources, &bodies, &mut findings);
     if findings.has_errors() {
         drop(compiled);
@@ -54,7 +59,11 @@ pub fn run(globals: &Globals, command: &GraphCommand) -> Ending {
             .map(|(from, to)| (identify(from).0, identify(to).0))
             .collect(),
     };
-    let format = if globals.json { Format::Json } else { command.format };
+    let format = if globals.json {
+        Format::Json
+    } else {
+        command.format
+    };
     match format {
         Format::Dot => session::print(&report::dot(&picture)),
         Format::Mermaid => session::print(&report::mermaid(&picture)),

@@ -30,13 +30,20 @@ pub fn run(globals: &Globals, command: &Images) -> Ending {
 
 fn images(session: &Session<'_>, command: &Images) -> Result<u8, Failure> {
     let store = session.open_to_read()?;
-    let rows = store.as_ref().map(nstance_state::Store::images).transpose()?.unwrap_or_default();
+    let rows = store
+        .as_ref()
+        .map(nstance_state::Store::images)
+        .transpose()?
+        .unwrap_or_default();
     drop(store);
     let cloud = session.cloud()?;
     let reads = RetryingReads::new(&*cloud, &*session.clock);
     let now = session.clock.now();
-    let policy =
-        Policy { cloud: Some(&reads as &dyn Cloud), refresh: command.refresh_images, now };
+    let policy = Policy {
+        cloud: Some(&reads as &dyn Cloud),
+        refresh: command.refresh_images,
+        now,
+    };
     let resolved = resolve(session.config(), |_| true, &rows, policy);
     let mut findings = Diagnostics::default();
     findings.extend(resolved.warnings.iter().cloned());
@@ -45,9 +52,10 @@ fn images(session: &Session<'_>, command: &Images) -> Result<u8, Failure> {
     for (name, image) in &resolved.images {
         match image {
             Ok(image) => {
-                let how_old = image
-                    .resolved_at
-                    .map_or_else(|| "-".to_owned(), |at| format!("{} ago", age(now.since(at))));
+                let how_old = image.resolved_at.map_or_else(
+                    || "-".to_owned(),
+                    |at| format!("{} ago", age(now.since(at))),
+                );
                 table.push([
                     name.to_string(),
                     image.id.to_string(),
@@ -76,9 +84,16 @@ fn images(session: &Session<'_>, command: &Images) -> Result<u8, Failure> {
             "images": document,
             "diagnostics": diagnostic::to_json(&findings, &session.loaded.sources),
         }));
-        return Ok(if findings.has_errors() { exit::ERROR } else { exit::SUCCESS });
+        return Ok(if findings.has_errors() {
+            exit::ERROR
+        } else {
+            exit::SUCCESS
+        });
     }
-    session::print(&crate::report::table(&["IMAGE", "ID", "SOURCE", "AGE"], &table));
+    session::print(&crate::report::table(
+        &["IMAGE", "ID", "SOURCE", "AGE"],
+        &table,
+    ));
     if findings.has_errors() {
         return Err(findings.into());
     }

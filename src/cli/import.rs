@@ -40,8 +40,12 @@ pub fn run(globals: &Globals, command: &Import) -> Ending {
 fn import(session: &Session<'_>, command: &Import) -> Result<u8, Failure> {
     let address = &command.address;
     let Some(group) = session.config().group(&address.group) else {
-        let known: Vec<String> =
-            session.config().groups.iter().map(|group| group.name.to_string()).collect();
+        let known: Vec<String> = session
+            .config()
+            .groups
+            .iter()
+            .map(|group| group.name.to_string())
+            .collect();
         let name = address.group.to_string();
         let finding = Diagnostic::error(format!("group `{name}` isn't configured"));
         return Err(Failure::new(
@@ -56,12 +60,16 @@ fn import(session: &Session<'_>, command: &Import) -> Result<u8, Failure> {
     let described = cloud
         .describe(std::slice::from_ref(&command.provider_id))
         .map_err(|error| Failure::say(format!("the instance can't be looked at: {error}")))?;
-    let Some(observation) =
-        described.into_iter().find(|observation| observation.state.is_live())
+    let Some(observation) = described
+        .into_iter()
+        .find(|observation| observation.state.is_live())
     else {
         return Err(Failure::new(
-            Diagnostic::error(format!("the cloud has no instance `{}`", command.provider_id))
-                .hint("Check the id and the region"),
+            Diagnostic::error(format!(
+                "the cloud has no instance `{}`",
+                command.provider_id
+            ))
+            .hint("Check the id and the region"),
         ));
     };
     let _lock = session.lock("import")?;
@@ -138,7 +146,10 @@ fn record(
     wanted: &SpecBody,
 ) -> Result<(), Failure> {
     let snapshot = store.snapshot()?;
-    let taken = snapshot.records.iter().find(|record| record.provider_id == observation.provider_id);
+    let taken = snapshot
+        .records
+        .iter()
+        .find(|record| record.provider_id == observation.provider_id);
     if let Some(taken) = taken {
         return Err(Failure::new(
             Diagnostic::error(format!(
@@ -146,7 +157,10 @@ fn record(
                 observation.provider_id,
                 taken.address()
             ))
-            .hint(format!("Record it under another address: nstance state mv {} {address}", taken.address())),
+            .hint(format!(
+                "Record it under another address: nstance state mv {} {address}",
+                taken.address()
+            )),
         ));
     }
     if let Some(holder) = snapshot.live(address.group.as_str(), address.slot) {

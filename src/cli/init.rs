@@ -38,12 +38,18 @@ fn write(path: &std::path::Path) -> Result<(), Failure> {
         std::fs::create_dir_all(folder)?;
     }
     // Never over something that is there, even if it appears this instant.
-    let file = std::fs::OpenOptions::new().write(true).create_new(true).open(path);
+    let file = std::fs::OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .open(path);
     match file {
         Ok(mut file) => Ok(file.write_all(STARTER.as_bytes())?),
         Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Err(Failure::new(
-            Diagnostic::error(format!("a configuration exists already: {}", path.display()))
-                .hint("Name another folder: nstance init FOLDER"),
+            Diagnostic::error(format!(
+                "a configuration exists already: {}",
+                path.display()
+            ))
+            .hint("Name another folder: nstance init FOLDER"),
         )),
         Err(error) => Err(Failure::say(format!("{error}: {}", path.display()))),
     }

@@ -3,24 +3,24 @@
 //! In: arguments and the environment. Out: text, JSON, an exit code. May not: decide what the
 //! stages decide. Only here, and in `main`, is anything printed or read from the environment.
 
-mod apply;
-mod completions;
-mod drift;
-mod exit;
-mod failure;
-mod graph;
-mod images;
-mod import;
-mod init;
-mod plan;
-mod progress;
-mod render;
-mod session;
-mod show;
-mod signals;
+pub mod apply;
+pub mod completions;
+pub mod drift;
+pub mod exit;
+pub mod failure;
+pub mod graph;
+pub mod images;
+pub mod import;
+pub mod init;
+pub mod plan;
+pub mod progress;
+pub mod render;
+pub mod session;
+pub mod show;
+pub mod signals;
 pub mod sim;
-mod state;
-mod validate;
+pub mod state;
+pub mod validate;
 
 use std::io::IsTerminal as _;
 use std::path::PathBuf;
@@ -51,11 +51,24 @@ pub struct Cli {
 pub struct Globals {
     /// The configuration: a file, or a folder that holds one [default: the nstance.* or
     /// config.jsonc of the working folder]
-    #[arg(short, long, global = true, value_name = "PATH", env = "NSTANCE_CONFIG", hide_env_values = true)]
+    #[arg(
+        short,
+        long,
+        global = true,
+        value_name = "PATH",
+        env = "NSTANCE_CONFIG",
+        hide_env_values = true
+    )]
     config: Option<PathBuf>,
     /// Where the state is: sqlite:PATH, in which {cluster} and {shard} are replaced [default:
     /// .nstance/CLUSTER/SHARD.db beside the configuration]
-    #[arg(long, global = true, value_name = "URL", env = "NSTANCE_STATE", hide_env_values = true)]
+    #[arg(
+        long,
+        global = true,
+        value_name = "URL",
+        env = "NSTANCE_STATE",
+        hide_env_values = true
+    )]
     state: Option<String>,
     /// Use the embedded cloud in place of the configured one, by the configured one's rules
     #[arg(long, global = true, env = "NSTANCE_SIM", hide_env_values = true)]
@@ -79,7 +92,13 @@ pub struct Globals {
     #[arg(long, global = true, value_name = "TIME", env = "NSTANCE_NOW", hide_env_values = true, value_parser = time)]
     now: Option<Timestamp>,
     /// Print results and errors only
-    #[arg(short, long, global = true, env = "NSTANCE_QUIET", hide_env_values = true)]
+    #[arg(
+        short,
+        long,
+        global = true,
+        env = "NSTANCE_QUIET",
+        hide_env_values = true
+    )]
     quiet: bool,
     /// Print more
     #[arg(long, global = true, env = "NSTANCE_VERBOSE", hide_env_values = true)]
@@ -102,8 +121,13 @@ impl Globals {
 
     fn style(&self) -> text::Style {
         let is_terminal = std::io::stdout().is_terminal();
-        let width = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
-        text::Style { color: self.colors(is_terminal), width: width.unwrap_or(100) }
+        let width = std::env::var("COLUMNS")
+            .ok()
+            .and_then(|columns| columns.parse().ok());
+        text::Style {
+            color: self.colors(is_terminal),
+            width: width.unwrap_or(100),
+        }
     }
 
     /// Vars of the environment, then of the command line, which win.
@@ -122,7 +146,9 @@ impl Globals {
 }
 
 fn duration(text: &str) -> Result<Wait, String> {
-    parse_duration(text).map(Wait).map_err(|error| error.to_string())
+    parse_duration(text)
+        .map(Wait)
+        .map_err(|error| error.to_string())
 }
 
 fn time(text: &str) -> Result<Timestamp, String> {
@@ -181,7 +207,12 @@ pub fn main() -> ExitCode {
             // Help and version are no errors; anything else is, and clap's own 2 would read as
             // "changes" in CI.
             let _ = error.print();
-            return if error.use_stderr() { exit::ERROR } else { exit::SUCCESS }.into();
+            return if error.use_stderr() {
+                exit::ERROR
+            } else {
+                exit::SUCCESS
+            }
+            .into();
         }
     };
     let globals = &cli.globals;
@@ -244,17 +275,29 @@ fn run_sim(globals: &Globals, command: &sim::SimArgs) -> Ending {
             let infra = &config.shard.infra;
             let options = match infra.provider.value {
                 crate::config::model::ProviderKind::Sim => {
-                    crate::provider::sim::SimOptions::from_node(infra.options.as_ref(), &mut findings)
+                    crate::provider::sim::SimOptions::from_node(
+                        infra.options.as_ref(),
+                        &mut findings,
+                    )
                 }
                 _ => crate::provider::sim::SimOptions::default(),
             };
-            let path = options.path.as_deref().unwrap_or(crate::provider::sim::DEFAULT_PATH);
+            let path = options
+                .path
+                .as_deref()
+                .unwrap_or(crate::provider::sim::DEFAULT_PATH);
             loaded.directory.join(path)
         }
         None => PathBuf::from(crate::provider::sim::DEFAULT_PATH),
     };
     let clock = session::clock(globals);
-    sim::run(command, &path, clock, globals.json, &mut std::io::stdout().lock())
-        .map_err(unplaced)?;
+    sim::run(
+        command,
+        &path,
+        clock,
+        globals.json,
+        &mut std::io::stdout().lock(),
+    )
+    .map_err(unplaced)?;
     Ok(exit::SUCCESS)
 }

@@ -63,13 +63,17 @@ impl Shape {
     /// As the planner takes it.
     pub fn options(&self, session: &Session<'_>, keep_unchanged: bool) -> Result<Options, Failure> {
         if self.refresh_only && !self.refresh {
-            return Err(Failure::say("`--refresh-only` has nothing to do with `--refresh=false`"));
+            return Err(Failure::say(
+                "`--refresh-only` has nothing to do with `--refresh=false`",
+            ));
         }
         let config = session.config();
         let mut targets = self.target.clone();
         // What a target depends on comes with it.
         for target in &self.target {
-            let Some(group) = config.group(target.group()) else { continue };
+            let Some(group) = config.group(target.group()) else {
+                continue;
+            };
             targets.extend(group.depends_on.iter().filter_map(|name| {
                 let full = if name.value.contains('/') {
                     name.value.to_string()
@@ -105,7 +109,11 @@ fn plan_and_show(session: &Session<'_>, command: &PlanCommand) -> Result<u8, Fai
     let json = session.globals.json;
     let options = command.shape.options(session, json)?;
     let mut store = session.open_to_read()?;
-    let cloud = if command.shape.refresh { Some(session.cloud()?) } else { None };
+    let cloud = if command.shape.refresh {
+        Some(session.cloud()?)
+    } else {
+        None
+    };
     let made = make(
         session,
         store.as_mut(),
@@ -114,7 +122,11 @@ fn plan_and_show(session: &Session<'_>, command: &PlanCommand) -> Result<u8, Fai
         &options,
     )?;
     drop(store);
-    let Made { plan, mut findings, caches } = made;
+    let Made {
+        plan,
+        mut findings,
+        caches,
+    } = made;
     keep(session, caches);
     findings.extend(unmatched(&plan, &options, session));
     let findings = all_findings(session, findings);
@@ -129,7 +141,9 @@ fn plan_and_show(session: &Session<'_>, command: &PlanCommand) -> Result<u8, Fai
         && !json
         && !session.globals.quiet
     {
-        session::error(&format!("\nSaved the plan to: {path}\nTo carry it out: nstance apply {path}\n"));
+        session::error(&format!(
+            "\nSaved the plan to: {path}\nTo carry it out: nstance apply {path}\n"
+        ));
     }
     Ok(if plan.errored() || findings.has_errors() {
         exit::ERROR
@@ -150,11 +164,18 @@ fn unmatched(plan: &Plan, options: &Options, session: &Session<'_>) -> Vec<Diagn
         .filter(|selector| {
             let group = selector.group();
             session.config().group(group).is_none()
-                && !plan.changes.iter().any(|change| change.address.group == *group)
+                && !plan
+                    .changes
+                    .iter()
+                    .any(|change| change.address.group == *group)
         })
         .map(|selector| {
-            let known: Vec<String> =
-                session.config().groups.iter().map(|group| group.name.to_string()).collect();
+            let known: Vec<String> = session
+                .config()
+                .groups
+                .iter()
+                .map(|group| group.name.to_string())
+                .collect();
             let name = selector.group().to_string();
             let near = crate::diagnostic::nearest(&name, known.iter().map(String::as_str));
             let finding = Diagnostic::warning(format!("`{selector}` names nothing"));
@@ -212,7 +233,11 @@ pub fn show(session: &Session<'_>, plan: &Plan, findings: &Diagnostics) {
     session::print(&text::plan(plan, session.style()));
     if findings.has_errors() {
         let color = session.globals.colors(std::io::stderr().is_terminal());
-        session::error(&diagnostic::render(findings, &session.loaded.sources, color));
+        session::error(&diagnostic::render(
+            findings,
+            &session.loaded.sources,
+            color,
+        ));
     } else {
         session.warn(findings);
     }

@@ -10,10 +10,10 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::Globals;
 use super::session;
-use crate::apply::engine::{Progress, action_name};
+use crate::apply::engine::{Progress, Step};
 use crate::clock::Clock;
 use crate::plan::change::{Action, Plan};
-use crate::report::events;
+use crate::report::events::{Events, Operation};
 
 /// How many instances were listed so far.
 pub struct Listing {
@@ -25,7 +25,9 @@ impl Listing {
     pub fn new(globals: &Globals, cloud: Option<&str>) -> Self {
         let shown = std::io::stderr().is_terminal() && !globals.quiet && !globals.json;
         let Some(cloud) = cloud.filter(|_| shown) else {
-            return Self { bar: ProgressBar::hidden() };
+            return Self {
+                bar: ProgressBar::hidden(),
+            };
         };
         let bar = ProgressBar::new_spinner();
         bar.set_style(ProgressStyle::default_spinner());
@@ -53,6 +55,7 @@ pub struct ApplyProgress<'a> {
     quiet: bool,
     verbose: bool,
     bar: ProgressBar,
+    events: Events,
 }
 
 /// Beyond as many changes single lines help nobody; a bar and failures remain.
@@ -70,7 +73,15 @@ impl<'a> ApplyProgress<'a> {
         } else {
             ProgressBar::hidden()
         };
-        Self { plan, clock, json: globals.json, quiet: globals.quiet, verbose: globals.verbose, bar }
+        Self {
+            plan,
+            clock,
+            json: globals.json,
+            quiet: globals.quiet,
+            verbose: globals.verbose,
+            bar,
+            events: Events::of(plan),
+        }
     }
 
     fn line(&self, text: &str) {
@@ -92,41 +103,44 @@ impl<'a> ApplyProgress<'a> {
         }
         let lines = self.verbose || !self.quiet && self.plan.changes.len() <= LINES_UP_TO;
         match progress {
-            Progress::Started { task } => {
+            Progress::Started { task, step } if lines => {
                 let change = &self.plan.changes[*task];
-                if lines {
-                    self.line(&format!("{}: {}...", change.address, doing(change.action)));
-                }
+                self.line(&format!(
+                    "{}: {}...",
+                    change.address,
+                    doing(*step, change.action)
+                ));
             }
-            Progress::Completed { task, provider_id, elapsed } => {
+            Progress::Completed {
+                task,
+                step,
+                provider_id,
+                elapsed,
+            } if lines => {
                 let change = &self.plan.changes[*task];
-                self.bar.inc(1);
-                if lines {
-                    let id = provider_id
-                        .as_deref()
-                        .map(|id| format!(" [id={id}]"))
-                        .unwrap_or_default();
-                    self.line(&format!(
-                        "{}: {} complete after {}s{id}",
-                        change.address,
-                        noun(change.action),
-                        elapsed.as_secs()
-                    ));
-                }
+                let id = provider_id
+                    .as_deref()
+                    .map(|id| format!(" [id={id}]"))
+                    .unwrap_or_default();
+                self.line(&format!(
+                    "{}: {} complete after {}s{id}",
+                    change.address,
+                    noun(*step, change.action),
+                    elapsed.as_secs()
+                ));
             }
-            Progress::Retrying { task, error, wait } => {
-                if lines {
-                    let address = &self.plan.changes[*task].address;
-                    self.line(&format!(
-                        "{address}: trying again in {:.1}s: {error}",
-                        wait.as_secs_f32()
-                    ));
-                }
+            Progress::Retrying { task, error, wait } if lines => {
+                let address = &self.plan.changes[*task].address;
+                let wait = wait.as_secs_f32();
+                self.line(&format!("{address}: trying again in {wait:.1}s: {error}"));
             }
-            Progress::Failed { task, error } => {
+            Progress::Started { .. } | Progress::Completed { .. } | Progress::Retrying { .. } => {}
+            Progress::Failed { task, step, error } => {
                 let change = &self.plan.changes[*task];
-                self.line(&format!("{}: {} failed: {error}", change.address, noun(change.action)));
+                let noun = noun(*step, change.action);
+                self.line(&format!("{}: {noun} failed: {error}", change.address));
             }
+            Progress::Ended { .. } => self.bar.inc(1),
             Progress::ExportFailed { address, error } => {
                 self.line(&format!("{address}: its files can't be exported: {error}"));
             }
@@ -135,23 +149,39 @@ impl<'a> ApplyProgress<'a> {
 
     fn json_event(&self, progress: &Progress) -> Option<serde_json::Value> {
         let now = self.clock.now();
-        let change = |task: &usize| &self.plan.changes[*task];
+        let events = &self.events;
         Some(match progress {
-            Progress::Started { task } => events::apply_start(now, self.plan, change(task)),
-            Progress::Completed { task, provider_id, elapsed } => events::apply_complete(
-                now,
-                self.plan,
-                change(task),
-                provider_id.as_deref(),
-                *elapsed,
-            ),
-            Progress::Failed { task, error } => {
-                events::apply_errored(now, self.plan, change(task), error)
+            Progress::Started { task, step } => {
+                let change = &self.plan.changes[*task];
+                let id = change.before.as_deref().filter(|_| *step != Step::Create);
+                let id = id.and_then(|side| side.provider_id.as_deref());
+                events.apply_start(now, &change.address, operation(*step, change.action), id)
             }
-            Progress::Retrying { task, error, .. } => {
-                events::apply_progress(now, self.plan, change(task), error)
+            Progress::Completed {
+                task,
+                step,
+                provider_id,
+                elapsed,
+            } => {
+                let change = &self.plan.changes[*task];
+                let operation = operation(*step, change.action);
+                let id = provider_id.as_deref();
+                events.apply_complete(now, &change.address, operation, id, *elapsed)
             }
-            Progress::ExportFailed { .. } => return None,
+            Progress::Failed { task, step, error } => {
+                let change = &self.plan.changes[*task];
+                let operation = operation(*step, change.action);
+                let errored = events.apply_errored(now, &change.address, operation, Duration::ZERO);
+                let mut errored = errored;
+                errored["error"] = error.as_str().into();
+                errored
+            }
+            Progress::Retrying { task, .. } => {
+                let change = &self.plan.changes[*task];
+                let operation = operation(Step::Create, change.action);
+                events.apply_progress(now, &change.address, operation, Duration::ZERO)
+            }
+            Progress::Ended { .. } | Progress::ExportFailed { .. } => return None,
         })
     }
 
@@ -161,25 +191,32 @@ impl<'a> ApplyProgress<'a> {
     }
 }
 
-fn doing(action: Action) -> &'static str {
-    match action {
-        Action::Create => "Creating",
-        Action::Update => "Modifying",
-        Action::CreateThenDelete | Action::DeleteThenCreate => "Replacing",
-        Action::Delete => "Destroying",
-        Action::Adopt => "Adopting",
-        Action::Forget => "Forgetting",
-        Action::NoOp => "Leaving",
+fn operation(step: Step, action: Action) -> Operation {
+    match (step, action) {
+        (Step::Record, Action::Forget) => Operation::Forget,
+        (Step::Record, _) => Operation::Adopt,
+        (_, Action::Update) => Operation::Update,
+        (Step::Delete, _) => Operation::Delete,
+        (Step::Create | Step::Update, _) => Operation::Create,
     }
 }
 
-fn noun(action: Action) -> &'static str {
-    match action {
-        Action::Create => "Creation",
-        Action::Update => "Modifications",
-        Action::CreateThenDelete | Action::DeleteThenCreate => "Replacement",
-        Action::Delete => "Destruction",
-        Action::Adopt => "Adoption",
-        Action::Forget | Action::NoOp => action_name(action),
+fn doing(step: Step, action: Action) -> &'static str {
+    match operation(step, action) {
+        Operation::Create => "Creating",
+        Operation::Update => "Modifying",
+        Operation::Delete => "Destroying",
+        Operation::Adopt => "Adopting",
+        Operation::Forget => "Forgetting",
+    }
+}
+
+fn noun(step: Step, action: Action) -> &'static str {
+    match operation(step, action) {
+        Operation::Create => "Creation",
+        Operation::Update => "Modifications",
+        Operation::Delete => "Destruction",
+        Operation::Adopt => "Adoption",
+        Operation::Forget => "Removal",
     }
 }

@@ -71,10 +71,20 @@ fn try_template(template: &str, data: Option<&Path>) -> Result<u8, Failure> {
         Failure::new(finding)
     };
     let parsed = Template::parse("template", template, &environment).map_err(|error| {
-        failed(&error.message, error.line, error.column, error.hint.as_ref())
+        failed(
+            &error.message,
+            error.line,
+            error.column,
+            error.hint.as_ref(),
+        )
     })?;
     let rendered = parsed.render(&to_value(&value)).map_err(|error| {
-        failed(&error.message, error.line, error.column, error.hint.as_ref())
+        failed(
+            &error.message,
+            error.line,
+            error.column,
+            error.hint.as_ref(),
+        )
     })?;
     session::print(&String::from_utf8_lossy(&rendered.output));
     Ok(exit::SUCCESS)
@@ -110,7 +120,9 @@ fn render(session: &Session<'_>, command: &Render) -> Result<u8, Failure> {
     let mut findings = session.loaded.findings.clone();
     findings.extend(made.findings.into_iter().filter(|finding| {
         // That only a part is rendered is what was asked for.
-        finding.label.is_some() || finding.address.is_some() || finding.severity == crate::diagnostic::Severity::Error
+        finding.label.is_some()
+            || finding.address.is_some()
+            || finding.severity == crate::diagnostic::Severity::Error
     }));
     let plan = made.plan;
     let sides = sides(&plan);
@@ -139,11 +151,18 @@ fn render(session: &Session<'_>, command: &Render) -> Result<u8, Failure> {
     if let Some(folder) = &command.out {
         for ((_, side), document) in sides.iter().zip(&documents) {
             write(folder, side, document).map_err(|error| {
-                Failure::say(format!("can't write the rendered specs: {error}: {}", folder.display()))
+                Failure::say(format!(
+                    "can't write the rendered specs: {error}: {}",
+                    folder.display()
+                ))
             })?;
         }
         if !session.globals.quiet {
-            session::error(&format!("Wrote {} to {}\n", counted(sides.len()), folder.display()));
+            session::error(&format!(
+                "Wrote {} to {}\n",
+                counted(sides.len()),
+                folder.display()
+            ));
         }
     } else if session.globals.json {
         let findings = diagnostic::to_json(&findings, &session.loaded.sources);
@@ -167,16 +186,27 @@ fn render(session: &Session<'_>, command: &Render) -> Result<u8, Failure> {
     if !session.globals.json {
         if findings.has_errors() {
             let color = session.globals.colors(std::io::stderr().is_terminal());
-            session::error(&diagnostic::render(&findings, &session.loaded.sources, color));
+            session::error(&diagnostic::render(
+                &findings,
+                &session.loaded.sources,
+                color,
+            ));
         } else {
             session.warn(&findings);
         }
     }
-    Ok(if findings.has_errors() || plan.errored() { exit::ERROR } else { exit::SUCCESS })
+    Ok(if findings.has_errors() || plan.errored() {
+        exit::ERROR
+    } else {
+        exit::SUCCESS
+    })
 }
 
 fn counted(count: usize) -> String {
-    format!("{count} {}", if count == 1 { "instance" } else { "instances" })
+    format!(
+        "{count} {}",
+        if count == 1 { "instance" } else { "instances" }
+    )
 }
 
 /// Every configured instance, whatever is planned for it.
@@ -214,7 +244,12 @@ fn document(
         }
         let mut own = Diagnostics::default();
         let name = address.to_string();
-        own.extend(findings.iter().filter(|f| f.address.as_deref() == Some(&name)).cloned());
+        own.extend(
+            findings
+                .iter()
+                .filter(|f| f.address.as_deref() == Some(&name))
+                .cloned(),
+        );
         document.insert(
             "warnings".to_owned(),
             diagnostic::to_json(&own, &session.loaded.sources),
@@ -271,9 +306,18 @@ fn explain(
         rows.push(["instance_type".into(), value, "-".into(), place(span)]);
     }
     if let Some((layer, userdata)) = &group.userdata {
-        let size = side.spec.userdata.as_ref().map_or(0, |u| u.content.to_bytes().len());
+        let size = side
+            .spec
+            .userdata
+            .as_ref()
+            .map_or(0, |u| u.content.to_bytes().len());
         let place = place(userdata.content.span);
-        rows.push(["userdata".into(), format!("{size} bytes"), layer.to_string(), place]);
+        rows.push([
+            "userdata".into(),
+            format!("{size} bytes"),
+            layer.to_string(),
+            place,
+        ]);
     }
     for (name, (layer, file)) in &group.files {
         rows.push([
@@ -287,12 +331,12 @@ fn explain(
 }
 
 fn at_path<'v>(value: &'v Value, path: &str) -> Option<&'v Value> {
-    path.split(['.', '[']).filter(|step| !step.is_empty()).try_fold(value, |value, step| {
-        match value {
+    path.split(['.', '['])
+        .filter(|step| !step.is_empty())
+        .try_fold(value, |value, step| match value {
             Value::Array(items) => items.get(step.trim_end_matches(']').parse::<usize>().ok()?),
             _ => value.get(step),
-        }
-    })
+        })
 }
 
 fn shortened(text: &str) -> String {

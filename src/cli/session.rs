@@ -39,18 +39,30 @@ impl<'g> Session<'g> {
         if loaded.findings.has_errors() || loaded.config.is_none() {
             return Err((loaded.findings.into(), loaded.sources));
         }
-        Ok(Self { globals, loaded, clock: clock(globals) })
+        Ok(Self {
+            globals,
+            loaded,
+            clock: clock(globals),
+        })
     }
 
     /// Loads the configuration, errors and all.
     pub fn read(globals: &Globals, purpose: Purpose) -> Loaded {
         let directory = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("."));
-        load_for(purpose, globals.config.as_deref(), &directory, &globals.vars())
+        load_for(
+            purpose,
+            globals.config.as_deref(),
+            &directory,
+            &globals.vars(),
+        )
     }
 
     /// The configuration.
     pub fn config(&self) -> &Config {
-        self.loaded.config.as_ref().expect("a session is only made of a configuration")
+        self.loaded
+            .config
+            .as_ref()
+            .expect("a session is only made of a configuration")
     }
 
     /// The provider's rules, which `--sim` keeps.
@@ -80,7 +92,11 @@ impl<'g> Session<'g> {
 
     /// The name of the cloud that is asked.
     pub fn provider_name(&self) -> &'static str {
-        if self.uses_sim() { "sim" } else { self.config().shard.infra.provider.value.as_str() }
+        if self.uses_sim() {
+            "sim"
+        } else {
+            self.config().shard.infra.provider.value.as_str()
+        }
     }
 
     /// Where nstance keeps what is its own.
@@ -92,14 +108,19 @@ impl<'g> Session<'g> {
     pub fn state_path(&self) -> Result<PathBuf, Failure> {
         let identity = self.identity();
         let Some(url) = &self.globals.state else {
-            return Ok(self.home().join(&identity.cluster).join(format!("{}.db", identity.shard)));
+            return Ok(self
+                .home()
+                .join(&identity.cluster)
+                .join(format!("{}.db", identity.shard)));
         };
         let path = match url.split_once(':') {
             Some(("sqlite", path)) => path.strip_prefix("//").unwrap_or(path),
             Some((scheme @ ("postgres" | "postgresql" | "s3" | "gs"), _)) => {
                 return Err(Failure::new(
-                    Diagnostic::error(format!("states on `{scheme}` aren't built into this version"))
-                        .hint("Use a file: --state sqlite:PATH"),
+                    Diagnostic::error(format!(
+                        "states on `{scheme}` aren't built into this version"
+                    ))
+                    .hint("Use a file: --state sqlite:PATH"),
                 ));
             }
             Some((scheme, rest)) if rest.starts_with("//") => {
@@ -194,7 +215,9 @@ impl<'g> Session<'g> {
 
     /// The embedded cloud's database.
     pub fn sim_path(&self, options: &SimOptions) -> PathBuf {
-        self.loaded.directory.join(options.path.as_deref().unwrap_or(DEFAULT_PATH))
+        self.loaded
+            .directory
+            .join(options.path.as_deref().unwrap_or(DEFAULT_PATH))
     }
 
     /// Prints warnings.
@@ -246,7 +269,9 @@ pub fn who() -> Who {
         .or_else(|_| std::fs::read_to_string("/etc/hostname"))
         .map(|name| name.trim().to_owned());
     Who {
-        user: variable("USER").or_else(|| variable("LOGNAME")).unwrap_or_else(|| "unknown".into()),
+        user: variable("USER")
+            .or_else(|| variable("LOGNAME"))
+            .unwrap_or_else(|| "unknown".into()),
         host: variable("HOSTNAME")
             .or_else(|| host.ok().filter(|name| !name.is_empty()))
             .unwrap_or_else(|| "unknown".into()),

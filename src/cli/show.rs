@@ -58,7 +58,11 @@ fn recorded(session: &Session<'_>, what: Option<&str>) -> Result<u8, Failure> {
     let chosen: Vec<&Record> = snapshot
         .records
         .iter()
-        .filter(|record| selector.as_ref().is_none_or(|selector| selector.matches(&address(record))))
+        .filter(|record| {
+            selector
+                .as_ref()
+                .is_none_or(|selector| selector.matches(&address(record)))
+        })
         .collect();
     if let (Some(selector), true) = (&selector, chosen.is_empty()) {
         let known: Vec<String> = snapshot.records.iter().map(Record::address).collect();
@@ -107,14 +111,24 @@ fn recorded(session: &Session<'_>, what: Option<&str>) -> Result<u8, Failure> {
             ]
         })
         .collect();
-    let header = ["ADDRESS", "INSTANCE", "PROVIDER ID", "ZONE", "IP4", "CREATED"];
+    let header = [
+        "ADDRESS",
+        "INSTANCE",
+        "PROVIDER ID",
+        "ZONE",
+        "IP4",
+        "CREATED",
+    ];
     session::print(&table(&header, &rows));
     Ok(exit::SUCCESS)
 }
 
 /// A record's address.
 pub fn address(record: &Record) -> Address {
-    Address::new(GroupName::from(std::sync::Arc::clone(&record.group)), record.slot)
+    Address::new(
+        GroupName::from(std::sync::Arc::clone(&record.group)),
+        record.slot,
+    )
 }
 
 /// A record in the form of design §6, with its address and its network addresses.
@@ -147,7 +161,12 @@ pub fn side(store: &Store, record: &Record) -> Result<Side, Failure> {
     let bytes = store.specs([record.spec].into_iter())?.remove(&record.spec);
     let body: SpecBody = bytes
         .and_then(|bytes| serde_json::from_slice(&bytes).ok())
-        .ok_or_else(|| Failure::say(format!("the recorded spec of {} can't be read", record.address())))?;
+        .ok_or_else(|| {
+            Failure::say(format!(
+                "the recorded spec of {} can't be read",
+                record.address()
+            ))
+        })?;
     let text = |text: &Option<String>| text.as_deref().map(Into::into);
     Ok(Side {
         instance_id: record.instance_id.as_str().into(),

@@ -16,7 +16,9 @@ static GRACEFUL: AtomicBool = AtomicBool::new(false);
 
 /// Starts listening. Where that fails, signals keep their ordinary effect.
 pub fn install() {
-    let Ok(mut signals) = Signals::new([SIGINT, SIGTERM]) else { return };
+    let Ok(mut signals) = Signals::new([SIGINT, SIGTERM]) else {
+        return;
+    };
     std::thread::spawn(move || {
         for signal in signals.forever() {
             LAST.store(signal, Ordering::SeqCst);
@@ -57,5 +59,9 @@ impl Drop for Graceful {
 }
 
 fn code() -> u8 {
-    if LAST.load(Ordering::SeqCst) == SIGTERM { exit::TERMINATED } else { exit::INTERRUPTED }
+    if LAST.load(Ordering::SeqCst) == SIGTERM {
+        exit::TERMINATED
+    } else {
+        exit::INTERRUPTED
+    }
 }

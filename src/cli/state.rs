@@ -3,9 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Subcommand;
-use nstance_state::{
-    Apply, ApplyStatus, HistoryIds, HistoryItem, Lock, NewApply, Record, Store,
-};
+use nstance_state::{Apply, ApplyStatus, HistoryIds, HistoryItem, Lock, NewApply, Record, Store};
 use serde_json::{Value, json};
 
 use super::failure::Failure;
@@ -127,12 +125,14 @@ fn find<'s>(
     snapshot: &'s nstance_state::Snapshot,
     address: &Address,
 ) -> Result<&'s Record, Failure> {
-    snapshot.live(address.group.as_str(), address.slot).ok_or_else(|| {
-        Failure::new(
-            Diagnostic::error(format!("nothing is recorded for `{address}`"))
-                .hint("What is recorded: nstance state list"),
-        )
-    })
+    snapshot
+        .live(address.group.as_str(), address.slot)
+        .ok_or_else(|| {
+            Failure::new(
+                Diagnostic::error(format!("nothing is recorded for `{address}`"))
+                    .hint("What is recorded: nstance state list"),
+            )
+        })
 }
 
 fn show(session: &Session<'_>, address: &Address) -> Result<u8, Failure> {
@@ -174,9 +174,16 @@ fn item(record: &Record, action: &str, to: Option<&Address>) -> HistoryItem {
         address: record.address(),
         action: action.to_owned(),
         before: ids(),
-        after: if to.is_some() { ids() } else { HistoryIds::default() },
+        after: if to.is_some() {
+            ids()
+        } else {
+            HistoryIds::default()
+        },
         result: "done".to_owned(),
-        detail_json: to.map_or_else(|| "{}".to_owned(), |to| json!({"to": to.to_string()}).to_string()),
+        detail_json: to.map_or_else(
+            || "{}".to_owned(),
+            |to| json!({"to": to.to_string()}).to_string(),
+        ),
         at: nstance_state::Timestamp(0),
     }
 }
@@ -198,7 +205,10 @@ fn mv(session: &Session<'_>, from: &Address, to: &Address) -> Result<u8, Failure
     let now = session.clock.now();
     store.transaction(now.into(), |transaction| {
         let apply = transaction.start_apply(by_hand(session, "state mv"))?;
-        transaction.move_record((from.group.as_str(), from.slot), (to.group.as_str(), to.slot))?;
+        transaction.move_record(
+            (from.group.as_str(), from.slot),
+            (to.group.as_str(), to.slot),
+        )?;
         transaction.record_history_item(apply, &item(record, "mv", Some(to)))?;
         transaction.finish_apply(apply, ApplyStatus::Succeeded, "{}")
     })?;
@@ -213,8 +223,10 @@ fn rm(session: &Session<'_>, addresses: &[Address]) -> Result<u8, Failure> {
     let _lock = session.lock("state rm")?;
     let mut store = open_locked(session)?;
     let snapshot = store.snapshot()?;
-    let records =
-        addresses.iter().map(|address| find(&snapshot, address)).collect::<Result<Vec<_>, _>>()?;
+    let records = addresses
+        .iter()
+        .map(|address| find(&snapshot, address))
+        .collect::<Result<Vec<_>, _>>()?;
     store.transaction(session.clock.now().into(), |transaction| {
         let apply = transaction.start_apply(by_hand(session, "state rm"))?;
         for record in &records {
@@ -330,7 +342,10 @@ fn entry_of(session: &Session<'_>, store: &Store, entry: &Apply) -> Result<u8, F
             ]
         })
         .collect();
-    session::print(&table(&["ADDRESS", "ACTION", "BEFORE", "AFTER", "RESULT"], &rows));
+    session::print(&table(
+        &["ADDRESS", "ACTION", "BEFORE", "AFTER", "RESULT"],
+        &rows,
+    ));
     Ok(exit::SUCCESS)
 }
 
@@ -353,13 +368,19 @@ fn entry_json(entry: &Apply) -> Value {
 
 /// `2 create, 1 delete` of a summary's JSON.
 fn summary_text(json: &str) -> String {
-    let Ok(Value::Object(summary)) = serde_json::from_str(json) else { return String::new() };
+    let Ok(Value::Object(summary)) = serde_json::from_str(json) else {
+        return String::new();
+    };
     let counts: Vec<String> = summary
         .iter()
         .filter(|(_, count)| count.as_u64().is_some_and(|count| count > 0))
         .map(|(action, count)| format!("{count} {}", action.replace('_', "-")))
         .collect();
-    if counts.is_empty() { "-".to_owned() } else { counts.join(", ") }
+    if counts.is_empty() {
+        "-".to_owned()
+    } else {
+        counts.join(", ")
+    }
 }
 
 fn unlock(session: &Session<'_>, id: &str) -> Result<u8, Failure> {

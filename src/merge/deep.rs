@@ -49,9 +49,12 @@ impl Merged {
             NodeValue::Bool(value) => MergedValue::Bool(*value),
             NodeValue::Number(value) => MergedValue::Number(value.clone()),
             NodeValue::String(value) => MergedValue::String(Arc::clone(value)),
-            NodeValue::Array(items) => {
-                MergedValue::Array(items.iter().map(|item| Self::from_node(item, layer)).collect())
-            }
+            NodeValue::Array(items) => MergedValue::Array(
+                items
+                    .iter()
+                    .map(|item| Self::from_node(item, layer))
+                    .collect(),
+            ),
             NodeValue::Object(entries) => MergedValue::Object(
                 entries
                     .iter()
@@ -59,11 +62,16 @@ impl Merged {
                     .collect(),
             ),
         };
-        Self { span: node.span, layer, value }
+        Self {
+            span: node.span,
+            layer,
+            value,
+        }
     }
 
     fn absorb(&mut self, node: &Node, layer: Layer) {
-        let (MergedValue::Object(entries), NodeValue::Object(incoming)) = (&mut self.value, &node.value)
+        let (MergedValue::Object(entries), NodeValue::Object(incoming)) =
+            (&mut self.value, &node.value)
         else {
             *self = Self::from_node(node, layer);
             return;
@@ -89,7 +97,10 @@ impl Merged {
             MergedValue::String(value) => Value::String(value.to_string()),
             MergedValue::Array(items) => Value::Array(items.iter().map(Self::to_json).collect()),
             MergedValue::Object(entries) => Value::Object(
-                entries.iter().map(|(key, value)| (key.to_string(), value.to_json())).collect(),
+                entries
+                    .iter()
+                    .map(|(key, value)| (key.to_string(), value.to_json()))
+                    .collect(),
             ),
         }
     }
@@ -101,9 +112,11 @@ impl Merged {
         for step in path.split(['.', '[']).filter(|step| !step.is_empty()) {
             let next = match &here.value {
                 MergedValue::Object(entries) => entries.get(step),
-                MergedValue::Array(items) => {
-                    step.trim_end_matches(']').parse().ok().and_then(|at: usize| items.get(at))
-                }
+                MergedValue::Array(items) => step
+                    .trim_end_matches(']')
+                    .parse()
+                    .ok()
+                    .and_then(|at: usize| items.get(at)),
                 _ => None,
             };
             match next {
@@ -187,7 +200,10 @@ mod tests {
                     .collect(),
             ),
         };
-        Node { span: Span::new(SourceId(0), 0, 0), value }
+        Node {
+            span: Span::new(SourceId(0), 0, 0),
+            value,
+        }
     }
 
     /// Nstance's own function, transcribed: the slow and obvious twin.
@@ -205,15 +221,20 @@ mod tests {
 
     #[test]
     fn the_documented_example() {
-        let defaults = node(&json!({"a": 1, "b": {"hello": "world", "always": "here"}, "c": {"goodbye": "world"}}));
-        let template = node(&json!({"a": "2", "b": {"hello": "there", "location": "world"}, "c": 3}));
+        let defaults = node(
+            &json!({"a": 1, "b": {"hello": "world", "always": "here"}, "c": {"goodbye": "world"}}),
+        );
+        let template =
+            node(&json!({"a": "2", "b": {"hello": "there", "location": "world"}, "c": 3}));
         let merged = merge([(Layer::Defaults, &defaults), (Layer::Template, &template)]).unwrap();
         assert_eq!(
             merged.to_json(),
             json!({"a": "2", "b": {"hello": "there", "always": "here", "location": "world"}, "c": 3})
         );
         let mut layers = Vec::new();
-        merged.leaves(&mut String::new(), &mut |path, value| layers.push((path.to_owned(), value.layer)));
+        merged.leaves(&mut String::new(), &mut |path, value| {
+            layers.push((path.to_owned(), value.layer))
+        });
         assert_eq!(
             layers,
             [
@@ -229,10 +250,22 @@ mod tests {
     #[test]
     fn null_and_arrays_replace() {
         for (low, high, expected) in [
-            (json!({"a": {"b": 1}}), json!({"a": null}), json!({"a": null})),
-            (json!({"a": null}), json!({"a": {"b": 1}}), json!({"a": {"b": 1}})),
+            (
+                json!({"a": {"b": 1}}),
+                json!({"a": null}),
+                json!({"a": null}),
+            ),
+            (
+                json!({"a": null}),
+                json!({"a": {"b": 1}}),
+                json!({"a": {"b": 1}}),
+            ),
             (json!({"a": [1, 2]}), json!({"a": [3]}), json!({"a": [3]})),
-            (json!({"a": {"b": 1}}), json!({"a": {}}), json!({"a": {"b": 1}})),
+            (
+                json!({"a": {"b": 1}}),
+                json!({"a": {}}),
+                json!({"a": {"b": 1}}),
+            ),
         ] {
             let (low, high) = (node(&low), node(&high));
             let merged = merge([(Layer::Defaults, &low), (Layer::Group, &high)]).unwrap();

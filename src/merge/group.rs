@@ -12,9 +12,7 @@ use indexmap::IndexMap;
 use super::Layer;
 use super::deep::{Merged, merge};
 use crate::address::GroupName;
-use crate::config::model::{
-    Arch, Common, Config, File, Group, SlotOverride, Template, Userdata,
-};
+use crate::config::model::{Arch, Common, Config, File, Group, SlotOverride, Template, Userdata};
 use crate::config::source::{Span, Spanned};
 
 /// The kind that is assumed where none is needed.
@@ -100,7 +98,10 @@ impl MergedGroup<'_> {
                 .map_or(self.vars.as_ref(), |change| change.vars.as_ref())
                 .and_then(|vars| vars.find(rest)),
             "files" => self.files.get(rest).map(|(_, file)| file.span),
-            "userdata" => self.userdata.as_ref().map(|(_, userdata)| userdata.content.span),
+            "userdata" => self
+                .userdata
+                .as_ref()
+                .map(|(_, userdata)| userdata.content.span),
             "instance_type" => self.instance_type_at,
             "kind" | "arch" | "template" | "load_balancers" => Some(self.span),
             "subnet" | "subnet_pool" => self.subnet_pool.as_ref().map(|pool| pool.span),
@@ -130,23 +131,36 @@ pub fn merge_group<'a>(config: &'a Config, group: &'a Group) -> MergedGroup<'a> 
         }
     }
     let either = |get: fn(&Common) -> &Option<Spanned<Arc<str>>>| {
-        get(high).clone().or_else(|| low.and_then(|common| get(common).clone()))
+        get(high)
+            .clone()
+            .or_else(|| low.and_then(|common| get(common).clone()))
     };
     let text = |value: Option<Spanned<Arc<str>>>| value.map(|value| value.value);
     let instance_type = either(|common| &common.instance_type);
-    let instance_type_at = instance_type.as_ref().map(|instance_type| instance_type.span);
+    let instance_type_at = instance_type
+        .as_ref()
+        .map(|instance_type| instance_type.span);
     let instance_type = text(instance_type).unwrap_or_else(|| Arc::from(""));
     let subnet_pool = either(|common| &common.subnet_pool);
     let all_lists = |get: fn(&Common) -> &Vec<Spanned<Arc<str>>>| {
-        both(low, high).flat_map(|(_, c)| get(c)).map(|path| Arc::clone(&path.value)).collect()
+        both(low, high)
+            .flat_map(|(_, c)| get(c))
+            .map(|path| Arc::clone(&path.value))
+            .collect()
     };
     let setting = |get: fn(&Common) -> &Option<Spanned<bool>>| {
-        get(high).as_ref().or_else(|| low.and_then(|common| get(common).as_ref()))
+        get(high)
+            .as_ref()
+            .or_else(|| low.and_then(|common| get(common).as_ref()))
     };
     let zones = if group.zones.is_empty() {
         vec![Arc::clone(&config.shard.infra.zone.value)]
     } else {
-        group.zones.iter().map(|zone| Arc::clone(&zone.value)).collect()
+        group
+            .zones
+            .iter()
+            .map(|zone| Arc::clone(&zone.value))
+            .collect()
     };
     MergedGroup {
         name: group.name.clone(),
@@ -170,8 +184,17 @@ pub fn merge_group<'a>(config: &'a Config, group: &'a Group) -> MergedGroup<'a> 
             .userdata
             .as_ref()
             .map(|userdata| (Layer::Group, userdata))
-            .or_else(|| low.and_then(|c| c.userdata.as_ref()).map(|u| (Layer::Template, u)))
-            .or_else(|| config.defaults.userdata.as_ref().map(|u| (Layer::Defaults, u))),
+            .or_else(|| {
+                low.and_then(|c| c.userdata.as_ref())
+                    .map(|u| (Layer::Template, u))
+            })
+            .or_else(|| {
+                config
+                    .defaults
+                    .userdata
+                    .as_ref()
+                    .map(|u| (Layer::Defaults, u))
+            }),
         labels: both(low, high)
             .flat_map(|(_, common)| &common.labels)
             .map(|(name, value)| (Arc::clone(name), Arc::clone(&value.value)))
@@ -181,7 +204,9 @@ pub fn merge_group<'a>(config: &'a Config, group: &'a Group) -> MergedGroup<'a> 
         prevent_destroy: setting(|common| &common.lifecycle.prevent_destroy)
             .and_then(|set| set.value.then_some(set.span)),
         protect: setting(|common| &common.protect).is_some_and(|set| set.value),
-        drain_timeout: group.drain_timeout.unwrap_or(config.shard.default_drain_timeout),
+        drain_timeout: group
+            .drain_timeout
+            .unwrap_or(config.shard.default_drain_timeout),
         zones,
         load_balancers: group.load_balancers.clone(),
         overrides: group
@@ -208,7 +233,9 @@ fn both<'a>(
     low: Option<&'a Common>,
     high: &'a Common,
 ) -> impl Iterator<Item = (Layer, &'a Common)> {
-    low.map(|common| (Layer::Template, common)).into_iter().chain([(Layer::Group, high)])
+    low.map(|common| (Layer::Template, common))
+        .into_iter()
+        .chain([(Layer::Group, high)])
 }
 
 fn merge_args(
@@ -220,7 +247,10 @@ fn merge_args(
     merge(
         [
             (Layer::Defaults, config.defaults.args.as_ref()),
-            (Layer::Template, template.and_then(|template| template.common.args.as_ref())),
+            (
+                Layer::Template,
+                template.and_then(|template| template.common.args.as_ref()),
+            ),
             (Layer::Group, group.common.args.as_ref()),
             (Layer::Slot, slot.and_then(|slot| slot.args.as_ref())),
         ]
@@ -239,7 +269,10 @@ fn merge_vars(
         [
             (Layer::Vars, config.vars.as_ref()),
             (Layer::Defaults, config.defaults.vars.as_ref()),
-            (Layer::Template, template.and_then(|template| template.common.vars.as_ref())),
+            (
+                Layer::Template,
+                template.and_then(|template| template.common.vars.as_ref()),
+            ),
             (Layer::Group, group.common.vars.as_ref()),
             (Layer::Slot, slot.and_then(|slot| slot.vars.as_ref())),
         ]

@@ -35,7 +35,11 @@ pub fn hashes(group: &MergedGroup<'_>, slot: Option<&MergedSlot>) -> Hashes {
     let mut infra = String::from("{\"args\":");
     write_object(&mut infra, args);
     write_field(&mut infra, "instance_type", instance_type);
-    write_field(&mut infra, "subnet_pool", pool.map_or("", |pool| &pool.value));
+    write_field(
+        &mut infra,
+        "subnet_pool",
+        pool.map_or("", |pool| &pool.value),
+    );
     if let Some((_, userdata)) = &group.userdata {
         infra.push_str(",\"userdata\":{");
         let source = userdata.source.map_or("", |source| match source {
@@ -71,7 +75,10 @@ pub fn hashes(group: &MergedGroup<'_>, slot: Option<&MergedSlot>) -> Hashes {
     }
     runtime.push_str("}}");
 
-    Hashes { infra: digest(&infra), runtime: digest(&runtime) }
+    Hashes {
+        infra: digest(&infra),
+        runtime: digest(&runtime),
+    }
 }
 
 fn digest(json: &str) -> String {
@@ -207,8 +214,14 @@ mod tests {
     #[test]
     fn writes_json_as_go_does() {
         for (value, expected) in [
-            (json!({"b": 1, "a": [true, null]}), r#"{"a":[true,null],"b":1}"#),
-            (json!("<a href=\"x\">&</a>"), r#""\u003ca href=\"x\"\u003e\u0026\u003c/a\u003e""#),
+            (
+                json!({"b": 1, "a": [true, null]}),
+                r#"{"a":[true,null],"b":1}"#,
+            ),
+            (
+                json!("<a href=\"x\">&</a>"),
+                r#""\u003ca href=\"x\"\u003e\u0026\u003c/a\u003e""#,
+            ),
             (json!("tab\tline\nnul\u{1}"), "\"tab\\tline\\nnul\\u0001\""),
             (json!(10250), "10250"),
             (json!(1_234_567), "1234567"),

@@ -57,7 +57,9 @@ impl Options {
 
     /// Whether an address is to be replaced.
     pub fn replaces(&self, address: &Address) -> bool {
-        self.replace.iter().any(|selector| selector.matches(address))
+        self.replace
+            .iter()
+            .any(|selector| selector.matches(address))
     }
 }
 
@@ -124,7 +126,11 @@ pub fn new_instance_id(
     address: &Address,
     generation: u64,
 ) -> InstanceId {
-    InstanceId::generate(kind, now.0, entropy(lineage, &address.to_string(), generation))
+    InstanceId::generate(
+        kind,
+        now.0,
+        entropy(lineage, &address.to_string(), generation),
+    )
 }
 
 /// What fills a slot.
@@ -162,8 +168,11 @@ pub struct Occupants<'a> {
 
 impl<'a> Occupants<'a> {
     fn new(snapshot: Option<&'a Snapshot>, observed: Option<&'a Observed>) -> Self {
-        let mut occupants =
-            Self { by_group: HashMap::new(), deposed: HashMap::new(), duplicates: Vec::new() };
+        let mut occupants = Self {
+            by_group: HashMap::new(),
+            deposed: HashMap::new(),
+            duplicates: Vec::new(),
+        };
         for record in snapshot.iter().flat_map(|snapshot| &snapshot.records) {
             let presence = match observed {
                 None => Presence::InSync,
@@ -174,7 +183,11 @@ impl<'a> Occupants<'a> {
                 },
             };
             if record.deposed {
-                occupants.deposed.entry(&record.group).or_default().push((record, presence));
+                occupants
+                    .deposed
+                    .entry(&record.group)
+                    .or_default()
+                    .push((record, presence));
             } else {
                 occupants
                     .by_group
@@ -216,8 +229,11 @@ pub fn build(inputs: &Inputs<'_>, placer: &mut Placer<'_>) -> (Plan, Diagnostics
     let lineage = inputs.lineage();
     let mut occupants = Occupants::new(inputs.snapshot, inputs.observed);
     let mut gathered = Planned::default();
-    let configured: BTreeSet<&str> =
-        inputs.groups.iter().map(|renderer| renderer.group.merged.name.as_str()).collect();
+    let configured: BTreeSet<&str> = inputs
+        .groups
+        .iter()
+        .map(|renderer| renderer.group.merged.name.as_str())
+        .collect();
     let moves: HashMap<&str, &GroupName> = inputs
         .config
         .groups
@@ -235,7 +251,12 @@ pub fn build(inputs: &Inputs<'_>, placer: &mut Placer<'_>) -> (Plan, Diagnostics
             own = occupants.take(former.as_str());
             moved_from = (!own.is_empty()).then(|| (*former).clone());
         }
-        let planner = GroupPlanner { inputs, renderer, lineage: &lineage, moved_from };
+        let planner = GroupPlanner {
+            inputs,
+            renderer,
+            lineage: &lineage,
+            moved_from,
+        };
         planner.plan(&own, placer, &mut gathered, &mut findings);
     }
     plan_leftovers(inputs, &mut occupants, &mut gathered, &mut findings);
@@ -275,7 +296,11 @@ fn plan_leftovers(
             }
         }
     }
-    let mut deposed: Vec<_> = occupants.deposed.drain().flat_map(|(_, records)| records).collect();
+    let mut deposed: Vec<_> = occupants
+        .deposed
+        .drain()
+        .flat_map(|(_, records)| records)
+        .collect();
     deposed.sort_by(|(a, _), (b, _)| a.instance_id.cmp(&b.instance_id));
     for (record, presence) in deposed {
         let address = Address::new(Arc::clone(&record.group).into(), record.slot);
@@ -322,14 +347,23 @@ fn target_warning(options: &Options) -> Option<Diagnostic> {
 }
 
 fn assemble(inputs: &Inputs<'_>, lineage: String, mut gathered: Planned) -> Plan {
-    gathered.changes.sort_by(|a, b| (&a.address, &a.deposed).cmp(&(&b.address, &b.deposed)));
-    gathered.drift.sort_by(|a, b| (&a.address, &a.provider_id).cmp(&(&b.address, &b.provider_id)));
-    let mut summary = Summary { no_op: gathered.no_op, ..Summary::default() };
+    gathered
+        .changes
+        .sort_by(|a, b| (&a.address, &a.deposed).cmp(&(&b.address, &b.deposed)));
+    gathered
+        .drift
+        .sort_by(|a, b| (&a.address, &a.provider_id).cmp(&(&b.address, &b.provider_id)));
+    let mut summary = Summary {
+        no_op: gathered.no_op,
+        ..Summary::default()
+    };
     let mut by_group: BTreeMap<String, usize> = BTreeMap::new();
     for change in &gathered.changes {
         summary.count(change.action);
         if change.action == Action::Delete && change.deposed.is_none() {
-            *by_group.entry(change.address.group.to_string()).or_default() += 1;
+            *by_group
+                .entry(change.address.group.to_string())
+                .or_default() += 1;
         }
     }
     let protected = inputs
@@ -414,14 +448,20 @@ fn planned_groups(inputs: &Inputs<'_>, changes: &[Change]) -> Vec<PlannedGroup> 
             .iter()
             .map(ToString::to_string)
             .filter(|name| !known.contains(name))
-            .map(|name| PlannedGroup { name, after: Vec::new() }),
+            .map(|name| PlannedGroup {
+                name,
+                after: Vec::new(),
+            }),
     );
     groups
 }
 
 impl Planned {
     /// Plans the end of a recorded instance: deleted if it is there, forgotten if it is gone.
-    #[allow(clippy::too_many_arguments, reason = "each is one fact of the decision")]
+    #[allow(
+        clippy::too_many_arguments,
+        reason = "each is one fact of the decision"
+    )]
     pub fn end(
         &mut self,
         inputs: &Inputs<'_>,
@@ -447,7 +487,11 @@ impl Planned {
         self.changes.push(Change {
             address: address.clone(),
             deposed,
-            action: if missing { Action::Forget } else { Action::Delete },
+            action: if missing {
+                Action::Forget
+            } else {
+                Action::Delete
+            },
             reasons: vec![if missing { Reason::Missing } else { reason }],
             importing: None,
             before: Some(Box::new(before)),
@@ -472,7 +516,11 @@ impl Planned {
             self.left_out(address, "what the cloud reports of it can't be read");
             return;
         };
-        let kind = observation.instance_id.as_deref().and_then(|id| id.get(..3)).unwrap_or("ins");
+        let kind = observation
+            .instance_id
+            .as_deref()
+            .and_then(|id| id.get(..3))
+            .unwrap_or("ins");
         let empty = SpecBody::empty(kind);
         let body = drift::body_from(&attributes, wanted.unwrap_or(&empty), inputs.rules);
         let digest = body.clone().into_spec().digest;
@@ -487,9 +535,9 @@ impl Planned {
                 .detail("it isn't what the configuration says; the plan after this one changes it"),
             );
         }
-        let generation = inputs
-            .snapshot
-            .map_or(0, |snapshot| snapshot.generation(address.group.as_str(), address.slot));
+        let generation = inputs.snapshot.map_or(0, |snapshot| {
+            snapshot.generation(address.group.as_str(), address.slot)
+        });
         let lineage = inputs.lineage();
         let instance_id = match &observation.instance_id {
             Some(id) => InstanceId::from(id.as_str()),
@@ -588,7 +636,11 @@ pub struct RecordAttributes {
 impl RecordAttributes {
     /// Reads them; what can't be read is nothing.
     pub fn parse(text: &str) -> Self {
-        if text == "{}" { Self::default() } else { serde_json::from_str(text).unwrap_or_default() }
+        if text == "{}" {
+            Self::default()
+        } else {
+            serde_json::from_str(text).unwrap_or_default()
+        }
     }
 
     /// The text the state keeps.

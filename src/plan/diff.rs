@@ -26,7 +26,9 @@ pub struct Lifecycle {
 impl Lifecycle {
     /// Whether changes at a path are to be lived with.
     pub fn ignores(&self, path: &str) -> bool {
-        self.ignore_changes.iter().any(|pattern| covers(pattern, path))
+        self.ignore_changes
+            .iter()
+            .any(|pattern| covers(pattern, path))
     }
 
     fn forces_replacement(&self, path: &str) -> bool {
@@ -41,15 +43,32 @@ pub fn covers(pattern: &str, path: &str) -> bool {
 }
 
 /// Everything that differs, sorted by path.
-pub fn diff(before: &Side, after: &Side, rules: Rules, lifecycle: &Lifecycle) -> Vec<AttributeChange> {
-    let mut changes = Changes { rules, lifecycle, found: Vec::new() };
+pub fn diff(
+    before: &Side,
+    after: &Side,
+    rules: Rules,
+    lifecycle: &Lifecycle,
+) -> Vec<AttributeChange> {
+    let mut changes = Changes {
+        rules,
+        lifecycle,
+        found: Vec::new(),
+    };
     let (old, new) = (&before.spec, &after.spec);
     let text = |text: &str| (!text.is_empty()).then(|| Value::from(text));
     changes.add("kind", text(&old.head.kind), text(&new.head.kind));
     changes.add("arch", text(&old.head.arch), text(&new.head.arch));
-    changes.add("instance_type", text(&old.head.instance_type), text(&new.head.instance_type));
+    changes.add(
+        "instance_type",
+        text(&old.head.instance_type),
+        text(&new.head.instance_type),
+    );
     changes.add("zone", text(&before.zone), text(&after.zone));
-    changes.add("subnet", before.subnet.as_deref().and_then(text), after.subnet.as_deref().and_then(text));
+    changes.add(
+        "subnet",
+        before.subnet.as_deref().and_then(text),
+        after.subnet.as_deref().and_then(text),
+    );
     let optional = |value: &Option<Arc<str>>| value.as_deref().map(Value::from);
     // Only a subnet that isn't in the new pool has to be left; the name of the pool is a record.
     changes.add_with(
@@ -68,12 +87,17 @@ pub fn diff(before: &Side, after: &Side, rules: Rules, lifecycle: &Lifecycle) ->
     changes.values("vars", Some(&old.vars), Some(&new.vars));
     changes.userdata(old, new);
     changes.files(&old.files, &new.files);
-    for key in old.tags.keys().chain(new.tags.keys().filter(|key| !old.tags.contains_key(*key))) {
+    for key in old
+        .tags
+        .keys()
+        .chain(new.tags.keys().filter(|key| !old.tags.contains_key(*key)))
+    {
         let get = |body: &SpecBody| body.tags.get(key).map(|value| Value::from(value.as_str()));
         changes.add(&format!("tags.{key}"), get(old), get(new));
     }
     let lists = |body: &SpecBody| {
-        (!body.head.load_balancers.is_empty()).then(|| Value::from(body.head.load_balancers.clone()))
+        (!body.head.load_balancers.is_empty())
+            .then(|| Value::from(body.head.load_balancers.clone()))
     };
     changes.add("load_balancers", lists(old), lists(new));
     changes.found.sort_by(|a, b| a.path.cmp(&b.path));
@@ -92,12 +116,21 @@ impl Changes<'_> {
         self.add_with(path, before, after, effect);
     }
 
-    fn add_with(&mut self, path: &str, before: Option<Value>, after: Option<Value>, effect: Effect) {
+    fn add_with(
+        &mut self,
+        path: &str,
+        before: Option<Value>,
+        after: Option<Value>,
+        effect: Effect,
+    ) {
         if before == after || self.lifecycle.ignores(path) {
             return;
         }
-        let effect =
-            if self.lifecycle.forces_replacement(path) { Effect::Replace } else { effect };
+        let effect = if self.lifecycle.forces_replacement(path) {
+            Effect::Replace
+        } else {
+            effect
+        };
         self.found.push(AttributeChange {
             path: path.to_owned(),
             before,
@@ -109,7 +142,10 @@ impl Changes<'_> {
     }
 
     fn objects(&mut self, path: &str, before: &Map<String, Value>, after: &Map<String, Value>) {
-        for key in before.keys().chain(after.keys().filter(|key| !before.contains_key(*key))) {
+        for key in before
+            .keys()
+            .chain(after.keys().filter(|key| !before.contains_key(*key)))
+        {
             self.values(&format!("{path}.{key}"), before.get(key), after.get(key));
         }
     }
@@ -134,7 +170,9 @@ impl Changes<'_> {
 
     fn userdata(&mut self, old: &SpecBody, new: &SpecBody) {
         let text = |body: &SpecBody| {
-            body.userdata.as_ref().map(|userdata| Value::from(userdata.content.display()))
+            body.userdata
+                .as_ref()
+                .map(|userdata| Value::from(userdata.content.display()))
         };
         self.add(USERDATA, text(old), text(new));
         let gzip = |body: &SpecBody| body.userdata.as_ref().is_some_and(|userdata| userdata.gzip);
@@ -150,14 +188,18 @@ impl Changes<'_> {
     }
 
     fn files(&mut self, old: &Files, new: &Files) {
-        for name in old.keys().chain(new.keys().filter(|name| !old.contains_key(*name))) {
+        for name in old
+            .keys()
+            .chain(new.keys().filter(|name| !old.contains_key(*name)))
+        {
             let (before, after) = (old.get(name), new.get(name));
             if before == after {
                 continue;
             }
             // A carried file is part of the userdata, which says what it takes.
             let value = |file: Option<&crate::spec::File>| {
-                file.and_then(|file| file.content.as_deref()).map(Value::from)
+                file.and_then(|file| file.content.as_deref())
+                    .map(Value::from)
             };
             let path = format!("files.{name}");
             if self.lifecycle.ignores(&path) {
@@ -186,10 +228,15 @@ pub fn keep_ignored(before: &SpecBody, after: &mut SpecBody, lifecycle: &Lifecyc
     for pattern in &lifecycle.ignore_changes {
         let (root, rest) = pattern.split_once('.').unwrap_or((pattern, ""));
         match (root, rest) {
-            ("instance_type", "") => after.head.instance_type = Arc::clone(&before.head.instance_type),
+            ("instance_type", "") => {
+                after.head.instance_type = Arc::clone(&before.head.instance_type)
+            }
             ("userdata", "") => after.userdata.clone_from(&before.userdata),
             ("load_balancers", "") => {
-                after.head.load_balancers.clone_from(&before.head.load_balancers);
+                after
+                    .head
+                    .load_balancers
+                    .clone_from(&before.head.load_balancers);
             }
             ("args", "") => after.args.clone_from(&before.args),
             ("args", path) => {
@@ -226,8 +273,12 @@ pub fn keep_ignored(before: &SpecBody, after: &mut SpecBody, lifecycle: &Lifecyc
 }
 
 fn keep_path(before: &mut Value, after: &mut Value, path: &str) {
-    let (key, rest) = path.split_once('.').map_or((path, None), |(key, rest)| (key, Some(rest)));
-    let (Value::Object(old), Value::Object(new)) = (before, after) else { return };
+    let (key, rest) = path
+        .split_once('.')
+        .map_or((path, None), |(key, rest)| (key, Some(rest)));
+    let (Value::Object(old), Value::Object(new)) = (before, after) else {
+        return;
+    };
     match rest {
         Some(rest) => {
             if let (Some(old), Some(new)) = (old.get_mut(key), new.get_mut(key)) {

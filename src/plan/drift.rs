@@ -27,19 +27,38 @@ pub fn compare(
     let mut found = Vec::new();
     let mut add = |path: String, recorded: Option<Value>, observed: Option<Value>| {
         if recorded != observed {
-            found.push(DriftedAttribute { path, recorded, observed });
+            found.push(DriftedAttribute {
+                path,
+                recorded,
+                observed,
+            });
         }
     };
     let text = |text: &str| (!text.is_empty()).then(|| Value::from(text));
-    add("instance_type".into(), text(&side.spec.head.instance_type), text(&attributes.instance_type));
+    add(
+        "instance_type".into(),
+        text(&side.spec.head.instance_type),
+        text(&attributes.instance_type),
+    );
     add("zone".into(), text(&side.zone), text(&observation.zone));
     if side.subnet.is_some() {
         let subnet = |subnet: Option<&str>| subnet.map(Value::from);
-        add("subnet".into(), subnet(side.subnet.as_deref()), subnet(observation.subnet.as_deref()));
+        add(
+            "subnet".into(),
+            subnet(side.subnet.as_deref()),
+            subnet(observation.subnet.as_deref()),
+        );
     }
-    if matches!(observation.state, LifecycleState::Stopped | LifecycleState::Stopping) {
+    if matches!(
+        observation.state,
+        LifecycleState::Stopped | LifecycleState::Stopping
+    ) {
         let running = Value::from(LifecycleState::Running.as_str());
-        add(STATE.into(), Some(running), Some(observation.state.as_str().into()));
+        add(
+            STATE.into(),
+            Some(running),
+            Some(observation.state.as_str().into()),
+        );
     }
     for (key, observed) in &attributes.args {
         let recorded = side.spec.args.get(key);
@@ -47,20 +66,36 @@ pub fn compare(
             compare_values(&format!("args.{key}"), recorded, Some(observed), &mut add);
         }
     }
-    let keys = expected_tags
-        .keys()
-        .chain(attributes.tags.keys().filter(|key| !expected_tags.contains_key(*key)));
+    let keys = expected_tags.keys().chain(
+        attributes
+            .tags
+            .keys()
+            .filter(|key| !expected_tags.contains_key(*key)),
+    );
     for key in keys {
-        let value = |tags: &BTreeMap<String, String>| tags.get(key).map(|v| Value::from(v.as_str()));
-        add(format!("tags.{key}"), value(expected_tags), value(&attributes.tags));
+        let value =
+            |tags: &BTreeMap<String, String>| tags.get(key).map(|v| Value::from(v.as_str()));
+        add(
+            format!("tags.{key}"),
+            value(expected_tags),
+            value(&attributes.tags),
+        );
     }
     if let Some(observed) = &attributes.userdata {
-        let recorded = side.spec.userdata.as_ref().map(|userdata| userdata.content.display());
+        let recorded = side
+            .spec
+            .userdata
+            .as_ref()
+            .map(|userdata| userdata.content.display());
         add("userdata".into(), recorded.map(Value::from), text(observed));
     }
     if let Some(observed) = &attributes.load_balancers {
         let list = |list: &[String]| (!list.is_empty()).then(|| Value::from(list.to_vec()));
-        add("load_balancers".into(), list(&side.spec.head.load_balancers), list(observed));
+        add(
+            "load_balancers".into(),
+            list(&side.spec.head.load_balancers),
+            list(observed),
+        );
     }
     found.sort_by(|a, b| a.path.cmp(&b.path));
     found
@@ -74,10 +109,16 @@ fn compare_values(
 ) {
     match (recorded, observed) {
         (Some(Value::Object(recorded)), Some(Value::Object(observed))) => {
-            let keys =
-                recorded.keys().chain(observed.keys().filter(|key| !recorded.contains_key(*key)));
+            let keys = recorded
+                .keys()
+                .chain(observed.keys().filter(|key| !recorded.contains_key(*key)));
             for key in keys {
-                compare_values(&format!("{path}.{key}"), recorded.get(key), observed.get(key), add);
+                compare_values(
+                    &format!("{path}.{key}"),
+                    recorded.get(key),
+                    observed.get(key),
+                    add,
+                );
             }
         }
         _ => add(path.to_owned(), recorded.cloned(), observed.cloned()),
@@ -86,12 +127,21 @@ fn compare_values(
 
 /// The record as it would be if it said what the cloud says. Managed tags follow from who the
 /// instance is and aren't part of a spec; a change in one of them is seen in the drift alone.
-pub fn overlay(side: &Side, observation: &Observation, attributes: &Attributes, rules: Rules) -> Side {
+pub fn overlay(
+    side: &Side,
+    observation: &Observation,
+    attributes: &Attributes,
+    rules: Rules,
+) -> Side {
     let body = body_from(attributes, &side.spec, rules);
     let digest = body.clone().into_spec().digest;
     Side {
         zone: observation.zone.as_str().into(),
-        subnet: observation.subnet.as_deref().map(Arc::from).or_else(|| side.subnet.clone()),
+        subnet: observation
+            .subnet
+            .as_deref()
+            .map(Arc::from)
+            .or_else(|| side.subnet.clone()),
         ip4: observation.ip4.as_deref().map(Arc::from),
         ip6: observation.ip6.as_deref().map(Arc::from),
         spec: Arc::new(body),
@@ -123,10 +173,15 @@ pub fn body_from(attributes: &Attributes, like: &SpecBody, rules: Rules) -> Spec
         .map(|(key, value)| (key.clone(), value.clone()))
         .collect();
     if let Some(text) = &attributes.userdata {
-        let same = body.userdata.as_ref().is_some_and(|u| u.content.display() == text);
+        let same = body
+            .userdata
+            .as_ref()
+            .is_some_and(|u| u.content.display() == text);
         if !same {
-            body.userdata = (!text.is_empty())
-                .then(|| Userdata { content: Content::Text(text.clone()), gzip: false });
+            body.userdata = (!text.is_empty()).then(|| Userdata {
+                content: Content::Text(text.clone()),
+                gzip: false,
+            });
         }
     }
     if let Some(targets) = &attributes.load_balancers {

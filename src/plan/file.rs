@@ -43,7 +43,9 @@ pub fn write(path: &Path, plan: &Plan) -> Result<String, PlanFileError> {
     serde_json::to_writer(&mut encoder, plan).map_err(io::Error::from)?;
     let body = encoder.finish()?;
     let digest = hex(&body);
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let folder = path
+        .parent()
+        .filter(|folder| !folder.as_os_str().is_empty());
     let mut file = tempfile::NamedTempFile::new_in(folder.unwrap_or(Path::new(".")))?;
     write!(file, "{MAGIC}\n{digest}\n")?;
     file.write_all(&body)?;
@@ -65,19 +67,24 @@ pub fn read(path: &Path) -> Result<(Plan, String), PlanFileError> {
             PlanFileError::NotAPlan
         });
     }
-    let (Some(digest), Some(body)) = (digest, body) else { return Err(PlanFileError::Damaged) };
+    let (Some(digest), Some(body)) = (digest, body) else {
+        return Err(PlanFileError::Damaged);
+    };
     let actual = hex(body);
     if actual.as_bytes() != digest {
         return Err(PlanFileError::Damaged);
     }
     let reader = flate2::read::GzDecoder::new(body).take(LARGEST_PLAN);
-    let plan = serde_json::from_reader(io::BufReader::new(reader))
-        .map_err(|_| PlanFileError::Damaged)?;
+    let plan =
+        serde_json::from_reader(io::BufReader::new(reader)).map_err(|_| PlanFileError::Damaged)?;
     Ok((plan, actual))
 }
 
 fn hex(bytes: &[u8]) -> String {
-    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+    Sha256::digest(bytes)
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
 }
 
 /// What moved on since a plan was made: one line each. Nothing: it may run.
@@ -113,7 +120,10 @@ pub fn stale(plan: &Plan, snapshot: Option<&Snapshot>) -> Vec<String> {
         {
             match records.get(&*before.instance_id) {
                 None => {
-                    moved.push(format!("{address}: {} isn't recorded any more", before.instance_id));
+                    moved.push(format!(
+                        "{address}: {} isn't recorded any more",
+                        before.instance_id
+                    ));
                 }
                 Some(record) if record.version != version => moved.push(format!(
                     "{address}: its record changed, from version {version} to {}",
@@ -124,10 +134,13 @@ pub fn stale(plan: &Plan, snapshot: Option<&Snapshot>) -> Vec<String> {
         }
         let occupies = change.before.is_none() && change.after.is_some();
         if occupies
-            && let Some(record) = snapshot
-                .and_then(|snapshot| snapshot.live(address.group.as_str(), address.slot))
+            && let Some(record) =
+                snapshot.and_then(|snapshot| snapshot.live(address.group.as_str(), address.slot))
         {
-            moved.push(format!("{address}: the slot is taken by {} now", record.instance_id));
+            moved.push(format!(
+                "{address}: the slot is taken by {} now",
+                record.instance_id
+            ));
         }
     }
     moved

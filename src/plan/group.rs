@@ -8,9 +8,7 @@ use std::sync::Arc;
 
 use nstance_state::Record;
 
-use super::build::{
-    Inputs, Occupant, Presence, RecordAttributes, new_instance_id, recorded_side,
-};
+use super::build::{Inputs, Occupant, Presence, RecordAttributes, new_instance_id, recorded_side};
 use super::change::{
     Action, AttributeChange, Change, Drift, DriftKind, LeftOut, Mode, Reason, Side, all_tags,
 };
@@ -120,7 +118,11 @@ impl GroupPlanner<'_> {
         let mut kept = Vec::new();
         for slot in selected(&slots.kept) {
             match occupants[&slot] {
-                Occupant::Recorded { record, presence } => kept.push(Kept { slot, record, presence }),
+                Occupant::Recorded { record, presence } => kept.push(Kept {
+                    slot,
+                    record,
+                    presence,
+                }),
                 Occupant::Unrecorded(observation) => {
                     self.adopt(slot, observation, &mut report, planned, findings);
                 }
@@ -166,7 +168,14 @@ impl GroupPlanner<'_> {
             let address = self.address(slot);
             match occupants[&slot] {
                 Occupant::Recorded { record, presence } => {
-                    self.end(&address, record, presence, Reason::GroupShrank, planned, findings);
+                    self.end(
+                        &address,
+                        record,
+                        presence,
+                        Reason::GroupShrank,
+                        planned,
+                        findings,
+                    );
                 }
                 Occupant::Unrecorded(observation) => {
                     planned.note_stranger(&address, observation, DriftKind::Unknown);
@@ -195,7 +204,10 @@ impl GroupPlanner<'_> {
                 findings.push(
                     Diagnostic::error(format!("image `{image}` can't be resolved"))
                         .at(failure.span, failure.message.clone())
-                        .detail(format!("{count} instances of {} can't be planned without it", group.name))
+                        .detail(format!(
+                            "{count} instances of {} can't be planned without it",
+                            group.name
+                        ))
                         .hint("Correct its filters, or give it a `fallback`"),
                 );
             }
@@ -258,8 +270,10 @@ impl GroupPlanner<'_> {
         let chunk = kept.len().div_ceil(threads).max(SLOTS_A_THREAD);
         let render = |kept: &[Kept<'_>]| {
             let mut report = Report::default();
-            let verdicts: Vec<_> =
-                kept.iter().map(|kept| self.verdict(kept, &mut report)).collect();
+            let verdicts: Vec<_> = kept
+                .iter()
+                .map(|kept| self.verdict(kept, &mut report))
+                .collect();
             (verdicts, report)
         };
         if kept.len() <= chunk {
@@ -268,8 +282,10 @@ impl GroupPlanner<'_> {
         let mut verdicts = Vec::with_capacity(kept.len());
         let mut report = Report::default();
         std::thread::scope(|scope| {
-            let workers: Vec<_> =
-                kept.chunks(chunk).map(|chunk| scope.spawn(move || render(chunk))).collect();
+            let workers: Vec<_> = kept
+                .chunks(chunk)
+                .map(|chunk| scope.spawn(move || render(chunk)))
+                .collect();
             for worker in workers {
                 let (some, its_report) = worker.join().expect("rendering doesn't panic");
                 verdicts.extend(some);
@@ -300,12 +316,20 @@ impl GroupPlanner<'_> {
     }
 
     fn stays_in_zone(&self, zone: &str) -> bool {
-        self.renderer.group.merged.zones.iter().any(|listed| &**listed == zone)
+        self.renderer
+            .group
+            .merged
+            .zones
+            .iter()
+            .any(|listed| &**listed == zone)
     }
 
     fn expired(&self, record: &Record) -> Option<u64> {
         let expiry = self.inputs.config.shard.expiry;
-        let limit = [expiry.eligible_age, expiry.forced_age].into_iter().flatten().min()?;
+        let limit = [expiry.eligible_age, expiry.forced_age]
+            .into_iter()
+            .flatten()
+            .min()?;
         let age = self.inputs.now.since(record.created_at.into());
         (age > limit).then_some(age.as_secs())
     }
@@ -346,8 +370,7 @@ impl GroupPlanner<'_> {
         if matches!(kept.presence, Presence::Missing) {
             planned.note_missing(&address, kept.record, &recorded);
             let zone = self.zone_for(kept);
-            let made =
-                self.new_side(kept.slot, zone, Some(&recorded), placer, report, findings);
+            let made = self.new_side(kept.slot, zone, Some(&recorded), placer, report, findings);
             if let Some((side, deferred)) = made {
                 planned.changes.push(Change {
                     address,
@@ -370,7 +393,10 @@ impl GroupPlanner<'_> {
             ignore_changes: group.ignore_changes.clone(),
             replace_on: group.replace_on.clone(),
         };
-        let former = self.moved_from.as_ref().map(|from| Address::new(from.clone(), kept.slot));
+        let former = self
+            .moved_from
+            .as_ref()
+            .map(|from| Address::new(from.clone(), kept.slot));
         let (before, drifted) = match kept.presence {
             Presence::Differs(observation) => {
                 let recorded_at = former.as_ref().unwrap_or(&address);
@@ -392,7 +418,11 @@ impl GroupPlanner<'_> {
         after.zone = self.zone_for(kept);
         self.leave_foreign_subnet(&before, &mut after, placer);
         let mut attributes = diff::diff(&before, &after, inputs.rules, &lifecycle);
-        attributes.extend(drifted.into_iter().filter(|change| !lifecycle.ignores(&change.path)));
+        attributes.extend(
+            drifted
+                .into_iter()
+                .filter(|change| !lifecycle.ignores(&change.path)),
+        );
         attributes.sort_by(|a, b| a.path.cmp(&b.path));
         attributes.dedup_by(|a, b| a.path == b.path);
         for change in &mut attributes {
@@ -408,7 +438,10 @@ impl GroupPlanner<'_> {
             return;
         }
         let replaced = reasons.iter().any(|reason| {
-            matches!(reason, Reason::CannotUpdate | Reason::Requested | Reason::Expired { .. })
+            matches!(
+                reason,
+                Reason::CannotUpdate | Reason::Requested | Reason::Expired { .. }
+            )
         });
         if !replaced {
             planned.changes.push(Change {
@@ -444,8 +477,8 @@ impl GroupPlanner<'_> {
             new.spec = Arc::new(body);
         }
         // Two instances can't have one address: where it is fixed, the old one goes first.
-        let same_address = fixed_address(&new.spec.args)
-            .is_some_and(|fixed| before.ip4.as_deref() == Some(fixed));
+        let same_address =
+            fixed_address(&new.spec.args).is_some_and(|fixed| before.ip4.as_deref() == Some(fixed));
         planned.changes.push(Change {
             address,
             deposed: None,
@@ -502,7 +535,10 @@ impl GroupPlanner<'_> {
         if let Some(reason) = self.newer_image(attributes, before) {
             reasons.push(reason);
         }
-        if attributes.iter().any(|change| change.effect == Effect::Replace) {
+        if attributes
+            .iter()
+            .any(|change| change.effect == Effect::Replace)
+        {
             reasons.push(Reason::CannotUpdate);
         }
         if self.inputs.options.replaces(address) {
@@ -512,12 +548,21 @@ impl GroupPlanner<'_> {
             reasons.push(Reason::Expired { age_seconds });
         }
         if let Some(from) = former {
-            reasons.push(Reason::Moved { from: from.to_string() });
+            reasons.push(Reason::Moved {
+                from: from.to_string(),
+            });
         }
-        if attributes.iter().any(|change| change.effect != Effect::Replace) {
-            let drifted = matches!(kept.presence, Presence::Differs(_))
-                && before.digest != kept.record.spec;
-            reasons.push(if drifted { Reason::Drifted } else { Reason::Changed });
+        if attributes
+            .iter()
+            .any(|change| change.effect != Effect::Replace)
+        {
+            let drifted =
+                matches!(kept.presence, Presence::Differs(_)) && before.digest != kept.record.spec;
+            reasons.push(if drifted {
+                Reason::Drifted
+            } else {
+                Reason::Changed
+            });
         }
         reasons
     }
@@ -553,8 +598,13 @@ impl GroupPlanner<'_> {
         let inputs = self.inputs;
         let attributes = observation.attributes().ok()?;
         let identity = inputs.identity;
-        let tags =
-            all_tags(inputs.rules, &identity.cluster, &identity.shard, recorded_at, recorded);
+        let tags = all_tags(
+            inputs.rules,
+            &identity.cluster,
+            &identity.shard,
+            recorded_at,
+            recorded,
+        );
         let changes = drift::compare(recorded, &tags, observation, &attributes);
         if changes.is_empty() {
             return None;
@@ -585,7 +635,10 @@ impl GroupPlanner<'_> {
             changes,
             before: Some(Box::new(recorded.clone())),
         });
-        Some((drift::overlay(recorded, observation, &attributes, inputs.rules), undo))
+        Some((
+            drift::overlay(recorded, observation, &attributes, inputs.rules),
+            undo,
+        ))
     }
 
     fn images_of(&self, kept: &BTreeMap<Arc<str>, Arc<str>>) -> BTreeMap<Arc<str>, Arc<str>> {
@@ -615,15 +668,21 @@ impl GroupPlanner<'_> {
     ) -> Option<(Side, Option<Box<crate::render::files::Deferred>>)> {
         let address = self.address(slot);
         let group = &self.renderer.group.merged;
-        let known = self
-            .inputs
-            .snapshot
-            .map_or(0, |snapshot| snapshot.generation(address.group.as_str(), slot));
+        let known = self.inputs.snapshot.map_or(0, |snapshot| {
+            snapshot.generation(address.group.as_str(), slot)
+        });
         let generation = known.max(predecessor.map_or(0, |side| side.generation)) + 1;
-        let id =
-            new_instance_id(&group.kind, self.inputs.now, self.lineage, &address, generation);
+        let id = new_instance_id(
+            &group.kind,
+            self.inputs.now,
+            self.lineage,
+            &address,
+            generation,
+        );
         let facts = self.facts(slot, id.as_str(), &zone);
-        let spec = self.renderer.render(&address, &facts, &BTreeMap::new(), report)?;
+        let spec = self
+            .renderer
+            .render(&address, &facts, &BTreeMap::new(), report)?;
         let change = group.overrides.get(&slot);
         let pool = change.map_or(group.subnet_pool.as_ref(), |c| c.subnet_pool.as_ref());
         let subnet = match pool.map(|pool| placer.place(pool, &zone)).transpose() {
@@ -661,7 +720,10 @@ impl GroupPlanner<'_> {
     ) {
         let address = self.address(slot);
         planned.note_stranger(&address, observation, DriftKind::Unknown);
-        let id = observation.instance_id.as_deref().unwrap_or(&observation.provider_id);
+        let id = observation
+            .instance_id
+            .as_deref()
+            .unwrap_or(&observation.provider_id);
         let zone: Arc<str> = observation.zone.as_str().into();
         let text = |text: &Option<String>| text.as_deref().map(Arc::from);
         let facts = InstanceFacts {
@@ -669,12 +731,25 @@ impl GroupPlanner<'_> {
             ip6: text(&observation.ip6).or_else(|| Some("".into())),
             ..self.facts(slot, id, &zone)
         };
-        let Some(spec) = self.renderer.render(&address, &facts, &BTreeMap::new(), report) else {
+        let Some(spec) = self
+            .renderer
+            .render(&address, &facts, &BTreeMap::new(), report)
+        else {
             planned.left_out(&address, "it can't be rendered");
             return;
         };
-        planned.adopt(self.inputs, &address, observation, Some(&spec.to_body()), findings);
-        if let Some(side) = planned.changes.last_mut().and_then(|change| change.after.as_mut()) {
+        planned.adopt(
+            self.inputs,
+            &address,
+            observation,
+            Some(&spec.to_body()),
+            findings,
+        );
+        if let Some(side) = planned
+            .changes
+            .last_mut()
+            .and_then(|change| change.after.as_mut())
+        {
             side.images = self.images_of(&BTreeMap::new());
         }
     }
@@ -713,7 +788,14 @@ impl GroupPlanner<'_> {
             }
             match occupant {
                 Occupant::Recorded { record, presence } => {
-                    self.end(&address, record, *presence, Reason::Destroy, planned, findings);
+                    self.end(
+                        &address,
+                        record,
+                        *presence,
+                        Reason::Destroy,
+                        planned,
+                        findings,
+                    );
                 }
                 Occupant::Unrecorded(observation) => {
                     planned.note_stranger(&address, observation, DriftKind::Unknown);
@@ -736,15 +818,27 @@ impl GroupPlanner<'_> {
                 continue;
             }
             match occupant {
-                Occupant::Recorded { record, presence: Presence::Missing } => {
+                Occupant::Recorded {
+                    record,
+                    presence: Presence::Missing,
+                } => {
                     let missing = Presence::Missing;
-                    self.end(&address, record, missing, Reason::Missing, planned, findings);
+                    self.end(
+                        &address,
+                        record,
+                        missing,
+                        Reason::Missing,
+                        planned,
+                        findings,
+                    );
                 }
-                Occupant::Recorded { record, presence: Presence::Differs(observation) } => {
+                Occupant::Recorded {
+                    record,
+                    presence: Presence::Differs(observation),
+                } => {
                     let lifecycle = Lifecycle::default();
                     let seen = recorded_side(self.inputs, record).and_then(|side| {
-                        let seen =
-                            self.drift(&address, &side, observation, &lifecycle, planned)?;
+                        let seen = self.drift(&address, &side, observation, &lifecycle, planned)?;
                         Some((side, seen.0))
                     });
                     match seen {
@@ -774,10 +868,12 @@ impl GroupPlanner<'_> {
 }
 
 fn prevented(address: &Address, span: crate::config::source::Span, what: &str) -> Diagnostic {
-    Diagnostic::error(format!("{address} would be {what}, which its group prevents"))
-        .at(span, "set here")
-        .about(address)
-        .hint("Remove `prevent_destroy`, or leave the instance out with `--exclude`")
+    Diagnostic::error(format!(
+        "{address} would be {what}, which its group prevents"
+    ))
+    .at(span, "set here")
+    .about(address)
+    .hint("Remove `prevent_destroy`, or leave the instance out with `--exclude`")
 }
 
 /// A record's identity with a spec rendered for it.

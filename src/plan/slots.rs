@@ -22,8 +22,15 @@ pub fn arrange(filled: &BTreeSet<u32>, size: u32) -> Slots {
     let kept: Vec<u32> = filled.iter().copied().take(size).collect();
     let given_up = filled.iter().copied().skip(size).collect();
     let missing = size - kept.len();
-    let grown = (0..).filter(|slot| !filled.contains(slot)).take(missing).collect();
-    Slots { kept, grown, given_up }
+    let grown = (0..)
+        .filter(|slot| !filled.contains(slot))
+        .take(missing)
+        .collect();
+    Slots {
+        kept,
+        grown,
+        given_up,
+    }
 }
 
 #[cfg(test)]

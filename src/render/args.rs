@@ -44,7 +44,10 @@ impl Tree {
                 Self::template(text, merged.span, cache, findings)
             }
             MergedValue::Array(items) => Self::array(
-                items.iter().map(|item| Self::from_merged(item, cache, findings)).collect(),
+                items
+                    .iter()
+                    .map(|item| Self::from_merged(item, cache, findings))
+                    .collect(),
             ),
             MergedValue::Object(entries) => Self::object(
                 entries
@@ -69,13 +72,19 @@ impl Tree {
                 Self::template(text, node.span, cache, findings)
             }
             NodeValue::Array(items) => Self::array(
-                items.iter().map(|item| Self::from_node(item, cache, findings)).collect(),
+                items
+                    .iter()
+                    .map(|item| Self::from_node(item, cache, findings))
+                    .collect(),
             ),
             NodeValue::Object(entries) => Self::object(
                 entries
                     .iter()
                     .map(|entry| {
-                        (Arc::clone(&entry.key), Self::from_node(&entry.value, cache, findings))
+                        (
+                            Arc::clone(&entry.key),
+                            Self::from_node(&entry.value, cache, findings),
+                        )
                     })
                     .collect(),
             ),
@@ -98,14 +107,19 @@ impl Tree {
 
     fn array(items: Vec<Self>) -> Self {
         if items.iter().all(|item| matches!(item, Self::Constant(_))) {
-            Self::Constant(Value::Array(items.into_iter().filter_map(Self::constant).collect()))
+            Self::Constant(Value::Array(
+                items.into_iter().filter_map(Self::constant).collect(),
+            ))
         } else {
             Self::Array(items)
         }
     }
 
     fn object(entries: Vec<(Arc<str>, Self)>) -> Self {
-        if entries.iter().all(|(_, value)| matches!(value, Self::Constant(_))) {
+        if entries
+            .iter()
+            .all(|(_, value)| matches!(value, Self::Constant(_)))
+        {
             Self::Constant(Value::Object(
                 entries
                     .into_iter()
@@ -142,7 +156,10 @@ impl Tree {
             // All are rendered before one that failed ends it, so that every finding is made.
             Self::Array(items) => {
                 let rendered: Vec<_> = items.iter().map(|item| item.render(execution)).collect();
-                rendered.into_iter().collect::<Option<Vec<_>>>().map(Value::Array)
+                rendered
+                    .into_iter()
+                    .collect::<Option<Vec<_>>>()
+                    .map(Value::Array)
             }
             Self::Object(entries) => {
                 let rendered: Vec<_> = entries

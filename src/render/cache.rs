@@ -62,7 +62,12 @@ impl<'a> TemplateCache<'a> {
     pub fn new(sources: &'a SourceMap, images: impl IntoIterator<Item = &'a str>) -> Self {
         // As the Nstance server parses them; `Vars` and `Image` have rules of their own.
         let environment = Environment::new().with_missing_key(MissingKey::Zero);
-        Self { environment, sources, parsed: HashMap::new(), images: images.into_iter().collect() }
+        Self {
+            environment,
+            sources,
+            parsed: HashMap::new(),
+            images: images.into_iter().collect(),
+        }
     }
 
     /// The sources that places point into.
@@ -84,7 +89,10 @@ impl<'a> TemplateCache<'a> {
             .or_insert_with(|| Template::parse("template", text, &self.environment));
         match parsed {
             Ok(template) => {
-                let compiled = Compiled { template: template.clone(), place };
+                let compiled = Compiled {
+                    template: template.clone(),
+                    place,
+                };
                 let mut sound = true;
                 for access in &compiled.template.reads().paths {
                     if let Some(finding) = self.check_read(access, place) {
@@ -98,8 +106,10 @@ impl<'a> TemplateCache<'a> {
                 let mut finding = Diagnostic::error("a template can't be parsed")
                     .at(place.at(self.sources, error.offset), error.message.clone());
                 if let Place::Behind(_) = place {
-                    finding = finding
-                        .detail(format!("line {}, column {} of it", error.line, error.column));
+                    finding = finding.detail(format!(
+                        "line {}, column {} of it",
+                        error.line, error.column
+                    ));
                 }
                 if let Some(hint) = &error.hint {
                     finding = finding.hint(hint.clone());

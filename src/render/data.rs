@@ -10,8 +10,9 @@ use nstance_gotemplate::{Map, Struct, StructType, Value};
 use serde::{Deserialize, Serialize};
 
 /// The fields of the root, in order.
-pub const ROOT_FIELDS: [&str; 9] =
-    ["Vars", "Var", "Image", "Instance", "Server", "Provider", "Cluster", "Group", "Template"];
+pub const ROOT_FIELDS: [&str; 9] = [
+    "Vars", "Var", "Image", "Instance", "Server", "Provider", "Cluster", "Group", "Template",
+];
 
 const INSTANCE: [&str; 15] = [
     "ID",
@@ -179,11 +180,19 @@ impl GroupData {
             ),
             provider: structure(
                 &TYPES.provider,
-                vec![text(&facts.provider), text(&facts.region), text(&facts.zone)],
+                vec![
+                    text(&facts.provider),
+                    text(&facts.region),
+                    text(&facts.zone),
+                ],
             ),
             cluster: structure(
                 &TYPES.cluster,
-                vec![text(&facts.cluster_id), text(&facts.cluster_slug), text(&facts.cluster_fqdn)],
+                vec![
+                    text(&facts.cluster_id),
+                    text(&facts.cluster_slug),
+                    text(&facts.cluster_fqdn),
+                ],
             ),
             group: structure(
                 &TYPES.group,
@@ -287,7 +296,10 @@ pub fn to_value(json: &serde_json::Value) -> Value {
             Value::from(items.iter().map(to_value).collect::<Vec<_>>())
         }
         serde_json::Value::Object(entries) => Value::Map(
-            entries.iter().map(|(key, value)| (key.clone(), to_value(value))).collect::<Map>(),
+            entries
+                .iter()
+                .map(|(key, value)| (key.clone(), to_value(value)))
+                .collect::<Map>(),
         ),
     }
 }

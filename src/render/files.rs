@@ -87,9 +87,12 @@ impl CompiledFile {
             FileContent::Secret(source) => {
                 Content::Server(vec![Text::Constant(Arc::clone(&source.value))])
             }
-            FileContent::Storage(source) => {
-                Content::Server(vec![Text::compile(&source.value, source.span, cache, findings)])
-            }
+            FileContent::Storage(source) => Content::Server(vec![Text::compile(
+                &source.value,
+                source.span,
+                cache,
+                findings,
+            )]),
             FileContent::Certificate { template, key } => Content::Server(
                 [Some(template), key.as_ref()]
                     .into_iter()
@@ -146,7 +149,10 @@ impl CompiledFile {
             Content::String(text) => text.render(execution),
             Content::Server(texts) => {
                 let rendered: Vec<_> = texts.iter().map(|text| text.render(execution)).collect();
-                rendered.into_iter().collect::<Option<Vec<_>>>().map(|texts| texts.join(" "))
+                rendered
+                    .into_iter()
+                    .collect::<Option<Vec<_>>>()
+                    .map(|texts| texts.join(" "))
             }
         };
         let unknown = std::mem::take(&mut execution.unknown);
@@ -167,21 +173,22 @@ fn env_entries(
     cache: &mut TemplateCache<'_>,
     findings: &mut Diagnostics,
 ) -> Vec<(Arc<str>, Span, Text)> {
-    let NodeValue::Object(entries) = &node.value else { return Vec::new() };
+    let NodeValue::Object(entries) = &node.value else {
+        return Vec::new();
+    };
     entries
         .iter()
         .filter_map(|entry| {
-            let NodeValue::String(text) = &entry.value.value else { return None };
+            let NodeValue::String(text) = &entry.value.value else {
+                return None;
+            };
             let text = Text::compile(text, entry.value.span, cache, findings);
             Some((Arc::clone(&entry.key), entry.value.span, text))
         })
         .collect()
 }
 
-fn render_env(
-    entries: &[(Arc<str>, Span, Text)],
-    execution: &mut Execution<'_>,
-) -> Option<String> {
+fn render_env(entries: &[(Arc<str>, Span, Text)], execution: &mut Execution<'_>) -> Option<String> {
     let mut text = String::new();
     let mut sound = true;
     for (key, span, value) in entries {
@@ -227,9 +234,9 @@ impl FileSource {
             FileContent::Env(node) => Self::Env(node.to_json()),
             FileContent::Json(node) => Self::Json(node.to_json()),
             FileContent::String(text) => Self::String(Arc::clone(&text.value)),
-            FileContent::Secret(_)
-            | FileContent::Storage(_)
-            | FileContent::Certificate { .. } => Self::Server,
+            FileContent::Secret(_) | FileContent::Storage(_) | FileContent::Certificate { .. } => {
+                Self::Server
+            }
         }
     }
 }
@@ -273,7 +280,10 @@ impl Deferred {
                 FileSource::Server => continue,
             };
             let mut findings = Diagnostics::default();
-            let source = Source { content, deliver: Deliver::Export };
+            let source = Source {
+                content,
+                deliver: Deliver::Export,
+            };
             let file = CompiledFile::compile(name, &source, &mut cache, &mut findings);
             let mut report = Report::default();
             let mut execution = Execution {

@@ -98,7 +98,10 @@ pub fn compile<'a>(
         .map(|(slot, change)| {
             let pool = change.subnet_pool.as_ref().map(|pool| &pool.value);
             let args = change.args.as_ref();
-            (*slot, variant(&change.instance_type, pool, args, change.vars.as_ref()))
+            (
+                *slot,
+                variant(&change.instance_type, pool, args, change.vars.as_ref()),
+            )
         })
         .collect();
     let userdata = compile_userdata(&merged, bodies, cache, findings);
@@ -107,8 +110,14 @@ pub fn compile<'a>(
         .iter()
         .map(|(name, (_, file))| CompiledFile::compile(name, &file.value, cache, findings))
         .collect();
-    let mut group =
-        CompiledGroup { merged, base, overrides, userdata, files, images: BTreeSet::new() };
+    let mut group = CompiledGroup {
+        merged,
+        base,
+        overrides,
+        userdata,
+        files,
+        images: BTreeSet::new(),
+    };
     group.images = group.read_images(config);
     group.warn_of_size(cache, findings);
     group
@@ -118,16 +127,20 @@ fn load_balancer_targets(config: &Config, group: &MergedGroup<'_>) -> Vec<String
     let mut targets: Vec<String> = group
         .load_balancers
         .iter()
-        .flat_map(|name| match config.load_balancers.get(&name.value).map(|lb| &lb.value) {
-            Some(LoadBalancer::Aws { target_group_arns }) => {
-                target_group_arns.iter().map(ToString::to_string).collect()
-            }
-            Some(LoadBalancer::Gcp { instance_group_name }) => {
-                vec![instance_group_name.to_string()]
-            }
-            Some(LoadBalancer::Sim) => vec![name.value.to_string()],
-            None => Vec::new(),
-        })
+        .flat_map(
+            |name| match config.load_balancers.get(&name.value).map(|lb| &lb.value) {
+                Some(LoadBalancer::Aws { target_group_arns }) => {
+                    target_group_arns.iter().map(ToString::to_string).collect()
+                }
+                Some(LoadBalancer::Gcp {
+                    instance_group_name,
+                }) => {
+                    vec![instance_group_name.to_string()]
+                }
+                Some(LoadBalancer::Sim) => vec![name.value.to_string()],
+                None => Vec::new(),
+            },
+        )
         .collect();
     targets.sort();
     targets.dedup();
@@ -142,7 +155,13 @@ fn compile_userdata(
 ) -> Option<CompiledUserdata> {
     let (_, source) = merged.userdata.as_ref()?;
     let span = source.content.span;
-    let made = |text| Some(CompiledUserdata { text, span, compress: source.compress });
+    let made = |text| {
+        Some(CompiledUserdata {
+            text,
+            span,
+            compress: source.compress,
+        })
+    };
     let is_url = source.source == Some(UserdataSource::Url);
     let bytes = if is_url {
         match bodies.get(&source.content.value) {
@@ -163,12 +182,21 @@ fn compile_userdata(
             return None;
         }
     };
-    let direct = !is_url && source.encoding.is_none_or(|e| e == crate::config::model::Encoding::Plain);
-    let place = if direct { Place::Literal(span) } else { Place::Behind(span) };
+    let direct = !is_url
+        && source
+            .encoding
+            .is_none_or(|e| e == crate::config::model::Encoding::Plain);
+    let place = if direct {
+        Place::Literal(span)
+    } else {
+        Place::Behind(span)
+    };
     match String::from_utf8(bytes) {
         Ok(text) if is_template(&text) => {
             let text = Arc::from(text);
-            made(UserdataText::Template(cache.compile(&text, place, findings)?))
+            made(UserdataText::Template(
+                cache.compile(&text, place, findings)?,
+            ))
         }
         Ok(text) => made(UserdataText::Constant(text.into_bytes())),
         // Bytes that are no text can't hold a template.
@@ -181,8 +209,10 @@ impl CompiledGroup<'_> {
         for variant in std::iter::once(&self.base).chain(self.overrides.values()) {
             variant.args.templates(visit);
         }
-        if let Some(CompiledUserdata { text: UserdataText::Template(compiled), .. }) =
-            &self.userdata
+        if let Some(CompiledUserdata {
+            text: UserdataText::Template(compiled),
+            ..
+        }) = &self.userdata
         {
             visit(compiled);
         }
@@ -212,7 +242,10 @@ impl CompiledGroup<'_> {
 
     /// Scaling a group whose userdata tells its size would replace every instance of it.
     fn warn_of_size(&self, cache: &TemplateCache<'_>, findings: &mut Diagnostics) {
-        let Some(CompiledUserdata { text: UserdataText::Template(compiled), .. }) = &self.userdata
+        let Some(CompiledUserdata {
+            text: UserdataText::Template(compiled),
+            ..
+        }) = &self.userdata
         else {
             return;
         };
@@ -235,7 +268,13 @@ impl CompiledGroup<'_> {
 
     /// Whether the userdata could not be had (`validate` asks no network).
     pub fn lacks_userdata(&self) -> bool {
-        matches!(&self.userdata, Some(CompiledUserdata { text: UserdataText::Absent, .. }))
+        matches!(
+            &self.userdata,
+            Some(CompiledUserdata {
+                text: UserdataText::Absent,
+                ..
+            })
+        )
     }
 }
 
@@ -281,7 +320,11 @@ impl<'a> GroupRenderer<'a> {
             .collect();
         let own = |compiled: &Compiled| {
             let reads = compiled.template.reads();
-            reads.anything || reads.paths.iter().any(|access| is_per_instance(&access.path))
+            reads.anything
+                || reads
+                    .paths
+                    .iter()
+                    .any(|access| is_per_instance(&access.path))
         };
         let any_own = |visit: &dyn Fn(&mut dyn FnMut(&Compiled))| {
             let mut found = pinned;
@@ -295,16 +338,26 @@ impl<'a> GroupRenderer<'a> {
         });
         let userdata_is_own = pinned
             || match &group.userdata {
-                Some(CompiledUserdata { text: UserdataText::Template(compiled), .. }) => {
-                    own(compiled)
-                }
+                Some(CompiledUserdata {
+                    text: UserdataText::Template(compiled),
+                    ..
+                }) => own(compiled),
                 _ => false,
             }
             || group.files.iter().any(CompiledFile::is_carried) && files_are_own;
-        let variants: Vec<_> = std::iter::once(&group.base).chain(group.overrides.values()).collect();
+        let variants: Vec<_> = std::iter::once(&group.base)
+            .chain(group.overrides.values())
+            .collect();
         let facts: Vec<_> = variants
             .iter()
-            .map(|variant| Arc::new(group_facts(config, &group.merged, &variant.vars.value, &read)))
+            .map(|variant| {
+                Arc::new(group_facts(
+                    config,
+                    &group.merged,
+                    &variant.vars.value,
+                    &read,
+                ))
+            })
             .collect();
         Self {
             rules,
@@ -320,7 +373,12 @@ impl<'a> GroupRenderer<'a> {
                     ..Shared::default()
                 })
                 .collect(),
-            slots: group.overrides.keys().enumerate().map(|(i, slot)| (*slot, i + 1)).collect(),
+            slots: group
+                .overrides
+                .keys()
+                .enumerate()
+                .map(|(i, slot)| (*slot, i + 1))
+                .collect(),
             userdata_is_own,
             pinned,
             group,
@@ -368,7 +426,10 @@ impl<'a> GroupRenderer<'a> {
         let root = match &args {
             Some((args, _)) if instance.ip4.is_none() => match fixed_address(&args.value) {
                 Some(ip4) => {
-                    let facts = InstanceFacts { ip4: Some(ip4.into()), ..instance.clone() };
+                    let facts = InstanceFacts {
+                        ip4: Some(ip4.into()),
+                        ..instance.clone()
+                    };
                     &*addressed.insert(self.data[index].root(&facts, None))
                 }
                 None => &*root,
@@ -416,13 +477,20 @@ impl<'a> GroupRenderer<'a> {
             report,
             unknown: false,
         };
-        let Some(Value::Object(args)) = variant.args.render(&mut execution) else { return None };
+        let Some(Value::Object(args)) = variant.args.render(&mut execution) else {
+            return None;
+        };
         let mut tags: BTreeMap<_, _> = self
             .group
             .merged
             .labels
             .iter()
-            .map(|(name, value)| (self.rules.sanitise_tag(name), self.rules.sanitise_tag(value)))
+            .map(|(name, value)| {
+                (
+                    self.rules.sanitise_tag(name),
+                    self.rules.sanitise_tag(value),
+                )
+            })
             .collect();
         tags.extend(self.rules.user_tags(&args));
         Some((Part::new(args), Part::new(tags)))
@@ -437,9 +505,18 @@ impl<'a> GroupRenderer<'a> {
         let mut files = Files::new();
         let mut sound = true;
         for file in &self.group.files {
-            let timing =
-                if file.is_carried() { Timing::BeforeCreation } else { Timing::AfterCreation };
-            let mut execution = Execution { root, address, timing, report, unknown: false };
+            let timing = if file.is_carried() {
+                Timing::BeforeCreation
+            } else {
+                Timing::AfterCreation
+            };
+            let mut execution = Execution {
+                root,
+                address,
+                timing,
+                report,
+                unknown: false,
+            };
             match file.render(&mut execution) {
                 Some(rendered) => {
                     files.insert(Arc::clone(&file.name), rendered);
@@ -478,7 +555,12 @@ impl<'a> GroupRenderer<'a> {
             .files
             .iter()
             .filter_map(|file| {
-                let Deliver::Userdata { path, permissions, owner } = &file.deliver else {
+                let Deliver::Userdata {
+                    path,
+                    permissions,
+                    owner,
+                } = &file.deliver
+                else {
                     return None;
                 };
                 Some(CarriedFile {
@@ -490,7 +572,9 @@ impl<'a> GroupRenderer<'a> {
                 })
             })
             .collect();
-        let Some(whole) = userdata::compose(own, &carried) else { return Some(None) };
+        let Some(whole) = userdata::compose(own, &carried) else {
+            return Some(None);
+        };
         let compress = source.map_or(Compress::Auto, |userdata| userdata.compress);
         match userdata::pack(whole, compress, self.rules) {
             Ok(userdata) => Some(Some(Part::new(userdata))),
@@ -521,13 +605,21 @@ impl<'a> GroupRenderer<'a> {
     }
 
     /// Which files of a spec are still to be rendered, with all it takes; `None` if none are.
-    pub fn deferred(&self, spec: &InstanceSpec, slot: u32, instance: &InstanceFacts) -> Option<Deferred> {
+    pub fn deferred(
+        &self,
+        spec: &InstanceSpec,
+        slot: u32,
+        instance: &InstanceFacts,
+    ) -> Option<Deferred> {
         let files: Vec<_> = self
             .group
             .files
             .iter()
             .filter(|file| {
-                spec.files.value.get(&file.name).is_some_and(|file| file.content.is_none())
+                spec.files
+                    .value
+                    .get(&file.name)
+                    .is_some_and(|file| file.content.is_none())
             })
             .map(|file| (Arc::clone(&file.name), file.source().clone()))
             .collect();
@@ -546,7 +638,11 @@ fn once<T: Clone>(
     report: &mut Report,
     render: impl FnOnce(&mut Report) -> Option<T>,
 ) -> Option<T> {
-    if own { render(report) } else { cell.get_or_init(|| render(report)).clone() }
+    if own {
+        render(report)
+    } else {
+        cell.get_or_init(|| render(report)).clone()
+    }
 }
 
 /// A private address written in args.

@@ -53,7 +53,8 @@ impl Execution<'_> {
             }
             Ok(report) => {
                 for access in &report.unset {
-                    self.report.unset(compiled.place, access.offset, &access.path);
+                    self.report
+                        .unset(compiled.place, access.offset, &access.path);
                 }
                 let mut known = true;
                 for access in &report.unknown {
@@ -75,7 +76,10 @@ impl Execution<'_> {
                 self.report.error(
                     compiled.place,
                     0,
-                    format!("rendered to bytes that aren't UTF-8: {}", error.utf8_error()),
+                    format!(
+                        "rendered to bytes that aren't UTF-8: {}",
+                        error.utf8_error()
+                    ),
                     None,
                     self.address,
                 );
@@ -133,7 +137,12 @@ impl Report {
         self.errors
             .entry((place.span(), offset, message))
             .and_modify(|failure| failure.count += 1)
-            .or_insert_with(|| Failure { place, hint, first: address.clone(), count: 1 });
+            .or_insert_with(|| Failure {
+                place,
+                hint,
+                first: address.clone(),
+                count: 1,
+            });
     }
 
     fn unset(&mut self, place: Place, offset: usize, path: &str) {
@@ -175,7 +184,9 @@ impl Report {
 
     /// Images whose look-up failed and that something needed, with how many instances.
     pub fn failed_images(&self) -> impl Iterator<Item = (&str, &Address, usize)> {
-        self.failed_images.iter().map(|(name, (first, count))| (&**name, first, *count))
+        self.failed_images
+            .iter()
+            .map(|(name, (first, count))| (&**name, first, *count))
     }
 
     /// The findings, with their places. `vars` are the names that are set.
@@ -204,10 +215,16 @@ impl Report {
         }
         for ((_, offset, path), place) in &self.unset {
             let name = path.split('.').nth(2).unwrap_or(path);
-            let summary = format!("var `{}` isn't set", path.splitn(3, '.').nth(2).unwrap_or(path));
-            let mut finding =
-                if strict { Diagnostic::error(summary) } else { Diagnostic::warning(summary) }
-                    .at(place.at(sources, *offset), "renders as nothing");
+            let summary = format!(
+                "var `{}` isn't set",
+                path.splitn(3, '.').nth(2).unwrap_or(path)
+            );
+            let mut finding = if strict {
+                Diagnostic::error(summary)
+            } else {
+                Diagnostic::warning(summary)
+            }
+            .at(place.at(sources, *offset), "renders as nothing");
             finding = match nearest(name, vars.clone()) {
                 Some(near) if near != name => finding.hint(format!("there is a var `{near}`")),
                 _ => finding.hint(format!(

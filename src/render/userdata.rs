@@ -28,8 +28,14 @@ pub fn decode(bytes: &[u8], encoding: Option<Encoding>) -> Result<Vec<u8>, Strin
 }
 
 fn from_base64(bytes: &[u8]) -> Result<Vec<u8>, String> {
-    let compact: Vec<u8> = bytes.iter().copied().filter(|b| !b.is_ascii_whitespace()).collect();
-    BASE64.decode(compact).map_err(|error| format!("isn't base64: {error}"))
+    let compact: Vec<u8> = bytes
+        .iter()
+        .copied()
+        .filter(|b| !b.is_ascii_whitespace())
+        .collect();
+    BASE64
+        .decode(compact)
+        .map_err(|error| format!("isn't base64: {error}"))
 }
 
 fn gunzip(bytes: &[u8]) -> Result<Vec<u8>, String> {
@@ -76,15 +82,25 @@ pub fn compose(userdata: Option<Vec<u8>>, files: &[CarriedFile<'_>]) -> Option<V
     }
     let alone = userdata.is_none();
     let config = write_files(files, alone);
-    let Some(userdata) = userdata else { return Some(config.into_bytes()) };
-    let parts = [(mime_type(&userdata), userdata), ("text/cloud-config", config.into_bytes())];
+    let Some(userdata) = userdata else {
+        return Some(config.into_bytes());
+    };
+    let parts = [
+        (mime_type(&userdata), userdata),
+        ("text/cloud-config", config.into_bytes()),
+    ];
     let mut hasher = Sha256::new();
     for (_, body) in &parts {
         hasher.update(Sha256::digest(body));
     }
     // Taken from the content, so that the same parts always make the same message; base64 bodies
     // can't contain it.
-    let boundary: String = hasher.finalize().iter().take(12).map(|b| format!("{b:02x}")).collect();
+    let boundary: String = hasher
+        .finalize()
+        .iter()
+        .take(12)
+        .map(|b| format!("{b:02x}"))
+        .collect();
     let mut message = format!(
         "MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=\"=={boundary}==\"\n\n"
     );
@@ -141,7 +157,10 @@ fn mime_type(bytes: &[u8]) -> &'static str {
     ];
     let text = String::from_utf8_lossy(&bytes[..bytes.len().min(256)]).to_lowercase();
     let text = text.trim_start();
-    PREFIXES.iter().find(|(prefix, _)| text.starts_with(prefix)).map_or("text/plain", |(_, m)| m)
+    PREFIXES
+        .iter()
+        .find(|(prefix, _)| text.starts_with(prefix))
+        .map_or("text/plain", |(_, m)| m)
 }
 
 /// Decides whether a document is gzipped when sent, and whether it fits. The error is the size
@@ -157,7 +176,10 @@ pub fn pack(bytes: Vec<u8>, compress: Compress, rules: Rules) -> Result<Userdata
     if sent > limit {
         return Err(sent);
     }
-    Ok(Userdata { content: Content::from_bytes(bytes), gzip: gzipped.is_some() })
+    Ok(Userdata {
+        content: Content::from_bytes(bytes),
+        gzip: gzipped.is_some(),
+    })
 }
 
 /// The bytes to send, in base64, as requests hold them.
@@ -182,12 +204,23 @@ mod tests {
             (b"#!/bin/sh\n".to_vec(), Some(Encoding::Plain)),
             (b"IyEvYmlu\nL3NoCg==".to_vec(), Some(Encoding::Base64)),
             (packed.clone(), Some(Encoding::Gzip)),
-            (BASE64.encode(&packed).into_bytes(), Some(Encoding::Base64Gzip)),
+            (
+                BASE64.encode(&packed).into_bytes(),
+                Some(Encoding::Base64Gzip),
+            ),
         ] {
             assert_eq!(decode(&bytes, encoding).unwrap(), b"#!/bin/sh\n");
         }
-        assert!(decode(b"!", Some(Encoding::Base64)).unwrap_err().starts_with("isn't base64"));
-        assert!(decode(b"!", Some(Encoding::Gzip)).unwrap_err().starts_with("isn't gzip"));
+        assert!(
+            decode(b"!", Some(Encoding::Base64))
+                .unwrap_err()
+                .starts_with("isn't base64")
+        );
+        assert!(
+            decode(b"!", Some(Encoding::Gzip))
+                .unwrap_err()
+                .starts_with("isn't gzip")
+        );
     }
 
     #[test]
@@ -206,7 +239,10 @@ mod tests {
         );
         let both = compose(Some(b"#!/bin/sh\n".to_vec()), &[file]).unwrap();
         let both = String::from_utf8(both).unwrap();
-        assert!(both.starts_with("MIME-Version: 1.0\nContent-Type: multipart/mixed"), "{both}");
+        assert!(
+            both.starts_with("MIME-Version: 1.0\nContent-Type: multipart/mixed"),
+            "{both}"
+        );
         assert!(both.contains("text/x-shellscript") && both.contains("text/cloud-config"));
     }
 
@@ -217,7 +253,10 @@ mod tests {
         assert!(!small.gzip);
         let large = pack(vec![b'a'; 16_385], Compress::Auto, rules).unwrap();
         assert!(large.gzip);
-        assert_eq!(pack(vec![b'a'; 16_385], Compress::Never, rules), Err(16_385));
+        assert_eq!(
+            pack(vec![b'a'; 16_385], Compress::Never, rules),
+            Err(16_385)
+        );
         assert!(pack(b"a".to_vec(), Compress::Always, rules).unwrap().gzip);
     }
 }

@@ -8,4 +8,8 @@ mod excerpt;
 pub mod graph;
 pub mod json;
 mod path;
+mod table;
 pub mod text;
+
+pub use table::table;
+pub use text::age;

@@ -23,8 +23,18 @@ const LONGEST_FETCH: Duration = Duration::from_secs(30);
 pub fn urls(config: &Config) -> Vec<Spanned<Arc<str>>> {
     let mut seen = BTreeSet::new();
     let all = std::iter::once(config.defaults.userdata.as_ref())
-        .chain(config.templates.values().map(|template| template.value.common.userdata.as_ref()))
-        .chain(config.groups.iter().map(|group| group.common.userdata.as_ref()));
+        .chain(
+            config
+                .templates
+                .values()
+                .map(|template| template.value.common.userdata.as_ref()),
+        )
+        .chain(
+            config
+                .groups
+                .iter()
+                .map(|group| group.common.userdata.as_ref()),
+        );
     all.flatten()
         .filter(|userdata: &&Userdata| userdata.source == Some(UserdataSource::Url))
         .map(|userdata| userdata.content.clone())
@@ -86,7 +96,8 @@ fn failure(error: &str, span: Span) -> Diagnostic {
 fn read_file(url: &str, directory: &Path) -> Result<Vec<u8>, String> {
     let path = url.trim_start_matches("file:");
     let path = directory.join(path.strip_prefix("//").unwrap_or(path));
-    let file = std::fs::File::open(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+    let file =
+        std::fs::File::open(&path).map_err(|error| format!("{}: {error}", path.display()))?;
     let is_plain = file.metadata().is_ok_and(|metadata| metadata.is_file());
     if !is_plain {
         return Err(format!("{}: not a plain file", path.display()));

@@ -76,7 +76,10 @@ impl ResolvedImages {
         self.images
             .iter()
             .map(|(name, image)| {
-                (Arc::clone(name), image.as_ref().ok().map(|image| Arc::clone(&image.id)))
+                (
+                    Arc::clone(name),
+                    image.as_ref().ok().map(|image| Arc::clone(&image.id)),
+                )
             })
             .collect()
     }
@@ -104,8 +107,9 @@ pub fn resolve<'n>(
     for (name, image) in config.images.iter().filter(|(name, _)| wanted(name)) {
         let query = query_of(&image.value);
         let digest = digest_of(&query);
-        let cached: Option<&'n ImageRow> =
-            cache.iter().find(|row| row.name == **name && row.query_digest == digest);
+        let cached: Option<&'n ImageRow> = cache
+            .iter()
+            .find(|row| row.name == **name && row.query_digest == digest);
         let outcome = resolve_one(
             name,
             &image.value,
@@ -133,7 +137,10 @@ pub fn resolve<'n>(
     resolved
 }
 
-#[allow(clippy::too_many_arguments, reason = "each is one fact of the decision")]
+#[allow(
+    clippy::too_many_arguments,
+    reason = "each is one fact of the decision"
+)]
 fn resolve_one(
     name: &str,
     image: &Image,
@@ -174,7 +181,10 @@ fn resolve_one(
             Diagnostic::warning(format!(
                 "image `{name}` is from the cache: its look-up failed: {message}"
             ))
-            .at(span, format!("resolved at {}", Timestamp::from(row.resolved_at))),
+            .at(
+                span,
+                format!("resolved at {}", Timestamp::from(row.resolved_at)),
+            ),
         );
         return Ok(from_cache(row));
     }
@@ -213,11 +223,7 @@ fn digest_of(query: &ImageQuery) -> String {
 
 /// The first of all matches by `sort` and `order`; equal ones are told apart by id, so that the
 /// choice is stable.
-pub fn choose(
-    matches: Vec<ImageMatch>,
-    sort: ImageSort,
-    order: ImageOrder,
-) -> Option<ImageMatch> {
+pub fn choose(matches: Vec<ImageMatch>, sort: ImageSort, order: ImageOrder) -> Option<ImageMatch> {
     let key = |image: &ImageMatch| match sort {
         ImageSort::CreationDate => image.created.clone(),
         ImageSort::Name => image.name.clone(),
@@ -236,7 +242,11 @@ mod tests {
     use super::*;
 
     fn image(id: &str, name: &str, created: &str) -> ImageMatch {
-        ImageMatch { id: id.into(), name: name.into(), created: created.into() }
+        ImageMatch {
+            id: id.into(),
+            name: name.into(),
+            created: created.into(),
+        }
     }
 
     #[test]
@@ -256,6 +266,9 @@ mod tests {
         ] {
             assert_eq!(choose(matches(), sort, order).unwrap().id, expected);
         }
-        assert_eq!(choose(Vec::new(), ImageSort::Name, ImageOrder::Ascending), None);
+        assert_eq!(
+            choose(Vec::new(), ImageSort::Name, ImageOrder::Ascending),
+            None
+        );
     }
 }

@@ -44,12 +44,30 @@ impl<'a> Placer<'a> {
                 cloud
                     .subnets(&ids)?
                     .into_iter()
-                    .map(|SubnetInfo { id, zone, available }| (id, Room { zone, free: available }))
+                    .map(
+                        |SubnetInfo {
+                             id,
+                             zone,
+                             available,
+                         }| {
+                            (
+                                id,
+                                Room {
+                                    zone,
+                                    free: available,
+                                },
+                            )
+                        },
+                    )
                     .collect(),
             ),
             _ => None,
         };
-        Ok(Self { config, rules, known })
+        Ok(Self {
+            config,
+            rules,
+            known,
+        })
     }
 
     /// Whether a subnet belongs to a pool.
@@ -66,15 +84,19 @@ impl<'a> Placer<'a> {
     pub fn place(&mut self, pool: &Spanned<Arc<str>>, zone: &str) -> Result<Arc<str>, Diagnostic> {
         let Some(subnets) = self.config.shard.subnet_pools.get(&pool.value) else {
             // Checked when the configuration was read, except for pools that appear at run time.
-            return Err(Diagnostic::error(format!("subnet pool `{}` has no subnets", pool.value))
-                .at(pool.span, "named here"));
+            return Err(
+                Diagnostic::error(format!("subnet pool `{}` has no subnets", pool.value))
+                    .at(pool.span, "named here"),
+            );
         };
         let Some(known) = &mut self.known else {
             return subnets
                 .value
                 .first()
                 .map(|id| Arc::clone(&id.value))
-                .ok_or_else(|| Diagnostic::error(format!("subnet pool `{}` is empty", pool.value)));
+                .ok_or_else(|| {
+                    Diagnostic::error(format!("subnet pool `{}` is empty", pool.value))
+                });
         };
         let reserve = self.rules.reserved_addresses();
         let mut reasons = Vec::new();
@@ -117,7 +139,9 @@ fn no_room(
         finding = finding.related(*span, reason.clone());
     }
     if reserve > 0 {
-        finding = finding.detail(format!("a subnet counts as full at {reserve} free addresses"));
+        finding = finding.detail(format!(
+            "a subnet counts as full at {reserve} free addresses"
+        ));
     }
     finding.hint("Add a subnet to the pool, or make the group smaller")
 }

@@ -18,6 +18,7 @@ use std::collections::BTreeSet;
 pub use drift::drift;
 pub use instance::instance;
 pub use paint::Style;
+pub use value::age;
 
 use self::change::Detail;
 use self::collapse::Block;

@@ -230,7 +230,7 @@ pub(super) fn counted(count: usize, noun: &str) -> String {
 }
 
 /// A duration in the largest unit that it has one of.
-pub(super) fn age(duration: Duration) -> String {
+pub fn age(duration: Duration) -> String {
     let seconds = duration.as_secs() as usize;
     match seconds {
         0..60 => counted(seconds, "second"),
@@ -286,7 +286,10 @@ mod tests {
 
     #[test]
     fn a_diff_shows_three_lines_around() {
-        let before = (0..20).map(|n| n.to_string()).collect::<Vec<_>>().join("\n");
+        let before = (0..20)
+            .map(|n| n.to_string())
+            .collect::<Vec<_>>()
+            .join("\n");
         let after = before.replace("10\n", "ten\n");
         let shown: Vec<_> = line_diff(&before, &after, 40)
             .into_iter()
