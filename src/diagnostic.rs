@@ -101,7 +101,7 @@ impl Diagnostic {
 
     /// What it is about.
     #[must_use]
-    pub fn about(mut self, address: impl ToString) -> Self {
+    pub fn about(mut self, address: &(impl ToString + ?Sized)) -> Self {
         self.address = Some(address.to_string());
         self
     }
@@ -169,6 +169,15 @@ impl<'a> IntoIterator for &'a Diagnostics {
 
     fn into_iter(self) -> Self::IntoIter {
         self.0.iter()
+    }
+}
+
+impl<'a> IntoIterator for &'a mut Diagnostics {
+    type Item = &'a mut Diagnostic;
+    type IntoIter = std::slice::IterMut<'a, Diagnostic>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.0.iter_mut()
     }
 }
 

@@ -27,7 +27,7 @@ pub enum Node {
 /// The dependencies of a configuration; an edge leads from what is needed to what needs it.
 #[derive(Debug)]
 pub struct Graph {
-    graph: DiGraph<Node, ()>,
+    edges: DiGraph<Node, ()>,
     /// Groups, each after those it depends on; otherwise as written.
     pub order: Vec<GroupName>,
     /// The groups that each depends on, as written.
@@ -109,7 +109,7 @@ pub fn build(
     report_cycles(config, &graph, findings);
     let order = order(config, &graph, &groups);
     Graph {
-        graph,
+        edges: graph,
         order,
         dependencies,
     }
@@ -217,14 +217,14 @@ fn order(
 impl Graph {
     /// Every node, in the order added.
     pub fn nodes(&self) -> impl Iterator<Item = &Node> {
-        self.graph.node_weights()
+        self.edges.node_weights()
     }
 
     /// Every edge, from what is needed to what needs it.
     pub fn edges(&self) -> impl Iterator<Item = (&Node, &Node)> {
-        self.graph.edge_indices().filter_map(|edge| {
-            let (from, to) = self.graph.edge_endpoints(edge)?;
-            Some((&self.graph[from], &self.graph[to]))
+        self.edges.edge_indices().filter_map(|edge| {
+            let (from, to) = self.edges.edge_endpoints(edge)?;
+            Some((&self.edges[from], &self.edges[to]))
         })
     }
 }

@@ -6,6 +6,7 @@ pub mod cli;
 pub mod clock;
 pub mod config;
 pub mod diagnostic;
+pub mod digest;
 pub mod graph;
 pub mod merge;
 pub mod pipeline;

@@ -8,13 +8,13 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use nstance_state::{FetchedRow, Identity, ImageRow, Snapshot, SpecDigest, StateError, Store};
-use sha2::{Digest, Sha256};
 
 use crate::address::GroupName;
 use crate::clock::{Clock, Timestamp};
 use crate::config::model::{Config, Group, OnNewer};
 use crate::config::source::SourceMap;
 use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::digest::sha256_hex;
 use crate::graph::{self, Graph};
 use crate::merge::group::merge_group;
 use crate::plan::build::{self, Inputs, Options};
@@ -277,10 +277,7 @@ pub fn plan(request: Request<'_>) -> Result<Made, PlanError> {
         .filter(|(url, _)| !fetch::is_file(url))
         .map(|(url, body)| FetchedRow {
             url: url.to_string(),
-            digest: Sha256::digest(body)
-                .iter()
-                .map(|byte| format!("{byte:02x}"))
-                .collect(),
+            digest: sha256_hex(body),
             body: body.to_vec(),
             fetched_at: now.into(),
         })

@@ -76,7 +76,13 @@ pub fn drive(
                     let taken = calls.lock().map(|calls| calls.recv());
                     let Ok(Ok((task, call))) = taken else { return };
                     let result = make(cloud, clock, owner, call);
-                    if events.send(Event::Called { task, result }).is_err() {
+                    if events
+                        .send(Event::Called {
+                            task,
+                            result: Box::new(result),
+                        })
+                        .is_err()
+                    {
                         return;
                     }
                 }
@@ -148,13 +154,12 @@ fn run(
             return Ok(());
         }
         match world.signals.load(Ordering::SeqCst) {
-            0 => {}
             1 if !stopping => {
                 stopping = true;
                 events.push(Event::Stop);
                 continue;
             }
-            1 => {}
+            0 | 1 => {}
             _ => return Err(DriveError::Killed(under_way)),
         }
         let now = world.clock.now();

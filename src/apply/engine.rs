@@ -81,7 +81,7 @@ pub enum Event {
         /// Whose call.
         task: TaskId,
         /// The answer.
-        result: Result<Option<Observation>, CloudError>,
+        result: Box<Result<Option<Observation>, CloudError>>,
     },
     /// Time went by.
     Tick,
@@ -356,7 +356,7 @@ impl<'p> Engine<'p> {
         match event {
             Event::Start | Event::Tick => {}
             Event::Stored { task, intent } => self.stored(task, intent, now, &mut commands),
-            Event::Called { task, result } => self.called(task, result, now, &mut commands),
+            Event::Called { task, result } => self.called(task, *result, now, &mut commands),
             Event::Stop => self.stop(&mut commands),
         }
         self.wake(now);
@@ -453,7 +453,7 @@ impl<'p> Engine<'p> {
         let operation = match step {
             Step::Record => {
                 self.tasks[id].phase = Phase::Settling;
-                let settlement = self.settle_record(change, now);
+                let settlement = settle_record(change, now);
                 commands.push(Command::Store(
                     id,
                     StoreOperation::Settle(Box::new(settlement)),
@@ -857,36 +857,6 @@ impl<'p> Engine<'p> {
         }
     }
 
-    /// A change of nothing but the record.
-    fn settle_record(&self, change: &Change, now: Timestamp) -> Settlement {
-        let mut settlement = Settlement::default();
-        let provider_id = match (change.action, change.after.as_deref()) {
-            (Action::Adopt, Some(after)) => {
-                settlement.specs = vec![(after.digest, after.spec.to_bytes())];
-                settlement.puts = vec![requests::record(&change.address, after, None, now)];
-                if let Some(before) = change.before.as_deref()
-                    && before.instance_id != after.instance_id
-                {
-                    settlement.removes = vec![before.instance_id.to_string()];
-                }
-                after.provider_id.as_deref()
-            }
-            _ => {
-                if let Some(before) = change.before.as_deref() {
-                    settlement.removes = vec![before.instance_id.to_string()];
-                }
-                None
-            }
-        };
-        settlement.history = Some(history(
-            change,
-            change.after.as_deref(),
-            provider_id,
-            "done",
-        ));
-        settlement
-    }
-
     fn settle(
         &mut self,
         id: TaskId,
@@ -1024,6 +994,32 @@ impl Task {
             group,
         }
     }
+}
+
+/// A change of nothing but the record.
+fn settle_record(change: &Change, now: Timestamp) -> Settlement {
+    let mut settlement = Settlement::default();
+    let mut provider_id = None;
+    let gone = match (change.before.as_deref(), change.after.as_deref()) {
+        (before, Some(after)) if change.action == Action::Adopt => {
+            settlement.specs = vec![(after.digest, after.spec.to_bytes())];
+            settlement.puts = vec![requests::record(&change.address, after, None, now)];
+            provider_id = after.provider_id.as_deref();
+            before.filter(|before| before.instance_id != after.instance_id)
+        }
+        (before, _) => before,
+    };
+    settlement.removes = gone
+        .map(|gone| gone.instance_id.to_string())
+        .into_iter()
+        .collect();
+    settlement.history = Some(history(
+        change,
+        change.after.as_deref(),
+        provider_id,
+        "done",
+    ));
+    settlement
 }
 
 fn history(

@@ -11,6 +11,7 @@ use sha2::{Digest, Sha256};
 
 use crate::address::Address;
 use crate::clock::Timestamp;
+use crate::digest::hex;
 use crate::plan::build::RecordAttributes;
 use crate::plan::change::{Change, Plan, Side};
 use crate::provider::rules::Effect;
@@ -53,13 +54,7 @@ pub fn token(
         hasher.update(part.as_bytes());
         hasher.update(b"\0");
     }
-    let digest = hasher.finalize();
-    let hex: String = digest
-        .iter()
-        .take(20)
-        .map(|byte| format!("{byte:02x}"))
-        .collect();
-    format!("nstance-{hex}")
+    format!("nstance-{}", hex(&hasher.finalize()[..20]))
 }
 
 /// The request that creates a side of a change.

@@ -18,6 +18,7 @@ use crate::apply::export::Exporter;
 use crate::apply::recover::recover;
 use crate::config::check::Purpose;
 use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::pipeline::Caches;
 use crate::plan::change::{Mode, Plan};
 use crate::plan::file;
 use crate::provider::{Cloud, Owner};
@@ -119,16 +120,22 @@ fn apply(
     let lock = session.lock(operation)?;
     let mut store = session.open_to_write()?;
     settle(session, store.as_mut(), &*cloud)?;
-    let (plan, digest) = match read {
+    let (plan, digest, caches) = match read {
         Some((plan, digest)) => {
             let snapshot = store.as_ref().map(Store::snapshot).transpose()?;
             refuse_stale(&plan, snapshot.as_ref())?;
-            (plan, Some(digest))
+            (plan, Some(digest), Caches::default())
         }
-        None => (make_plan(session, store.as_mut(), &*cloud, shape)?, None),
+        None => {
+            let (plan, caches) = make_plan(session, store.as_mut(), &*cloud, shape)?;
+            (plan, None, caches)
+        }
     };
     refuse(&plan, consent)?;
     if !plan.summary.has_changes() {
+        if let Some(store) = &mut store {
+            caches.save(store, session.clock.now())?;
+        }
         return Ok(nothing_to_do(session, &plan));
     }
     if !consent.auto_approve && plan_file.is_none() && !ask(&plan)? {
@@ -144,6 +151,7 @@ fn apply(
             session.clock.now().into(),
         )?,
     };
+    caches.save(&mut store, session.clock.now())?;
     let outcome = carry_out(session, &plan, digest, &mut store, &*cloud, operation);
     lock.release();
     outcome
@@ -164,22 +172,13 @@ fn same_identity(session: &Session<'_>, plan: &Plan) -> Result<(), Failure> {
 
 fn make_plan(
     session: &Session<'_>,
-    mut store: Option<&mut Store>,
+    store: Option<&mut Store>,
     cloud: &dyn Cloud,
     shape: &Shape,
-) -> Result<Plan, Failure> {
+) -> Result<(Plan, Caches), Failure> {
     let options = shape.options(session, false)?;
     let cloud = shape.refresh.then_some(cloud);
-    let made = plan::make(
-        session,
-        store.as_deref_mut(),
-        cloud,
-        shape.refresh_images,
-        &options,
-    )?;
-    if let Some(store) = store {
-        made.caches.save(store, session.clock.now())?;
-    }
+    let made = plan::make(session, store, cloud, shape.refresh_images, &options)?;
     let findings = plan::all_findings(session, made.findings);
     if session.globals.json {
         let now = session.clock.now();
@@ -222,7 +221,7 @@ fn make_plan(
             session.warn(&findings);
         }
     }
-    Ok(made.plan)
+    Ok((made.plan, made.caches))
 }
 
 /// Settles what an earlier run left open, before anything else is looked at.

@@ -75,14 +75,13 @@ fn import(session: &Session<'_>, command: &Import) -> Result<u8, Failure> {
     let _lock = session.lock("import")?;
     let mut store = session.open_to_write()?;
     let wanted = wanted(session, store.as_mut(), address)?;
-    let mut store = match store {
-        Some(store) => store,
-        None => {
-            let identity = session.identity();
-            let now = session.clock.now();
-            let lineage = InstanceId::generate("", now.0, lineage_bytes(&identity)).to_string();
-            Store::create(&session.state_path()?, &identity, &lineage, now.into())?
-        }
+    let mut store = if let Some(store) = store {
+        store
+    } else {
+        let identity = session.identity();
+        let now = session.clock.now();
+        let lineage = InstanceId::generate("", now.0, lineage_bytes(&identity)).to_string();
+        Store::create(&session.state_path()?, &identity, &lineage, now.into())?
     };
     debug_assert_eq!(group_name, address.group);
     record(session, &mut store, address, &observation, &wanted)?;
@@ -104,7 +103,7 @@ fn lineage_bytes(identity: &nstance_state::Identity) -> [u8; 10] {
 /// What the slot should have, which stands for what the cloud doesn't report.
 fn wanted(
     session: &Session<'_>,
-    mut store: Option<&mut Store>,
+    store: Option<&mut Store>,
     address: &Address,
 ) -> Result<SpecBody, Failure> {
     let identity = session.identity();
@@ -118,7 +117,7 @@ fn wanted(
         config: session.config(),
         sources: &session.loaded.sources,
         directory: &session.loaded.directory,
-        store: store.as_deref_mut(),
+        store,
         cloud: Some(&*cloud),
         observe: false,
         provider_name: session.provider_name(),

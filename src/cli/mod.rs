@@ -76,7 +76,7 @@ pub struct Globals {
     /// Print JSON
     #[arg(long, global = true, env = "NSTANCE_JSON", hide_env_values = true)]
     json: bool,
-    /// Print no colours (also NO_COLOR)
+    /// Print no colours (also `NO_COLOR`)
     #[arg(long, global = true, env = "NSTANCE_NO_COLOR", hide_env_values = true)]
     no_color: bool,
     /// Calls to the cloud at once
@@ -103,7 +103,7 @@ pub struct Globals {
     /// Print more
     #[arg(long, global = true, env = "NSTANCE_VERBOSE", hide_env_values = true)]
     verbose: bool,
-    /// Set a top-level var; may repeat (also NSTANCE_VAR_name)
+    /// Set a top-level var; may repeat (also `NSTANCE_VAR_name`)
     #[arg(long = "var", global = true, value_name = "KEY=VALUE", value_parser = key_value)]
     var: Vec<(String, String)>,
 }

@@ -250,20 +250,19 @@ fn rm(session: &Session<'_>, addresses: &[Address]) -> Result<u8, Failure> {
 
 fn backup(session: &Session<'_>, file: Option<&std::path::Path>) -> Result<u8, Failure> {
     let store = session.need_state()?;
-    let path = match file {
-        Some(file) => file.to_owned(),
-        None => {
-            let stamp: String = session
-                .clock
-                .now()
-                .to_string()
-                .chars()
-                .filter(char::is_ascii_alphanumeric)
-                .collect();
-            let mut path = session.state_path()?.into_os_string();
-            path.push(format!(".backup-{stamp}"));
-            path.into()
-        }
+    let path = if let Some(file) = file {
+        file.to_owned()
+    } else {
+        let stamp: String = session
+            .clock
+            .now()
+            .to_string()
+            .chars()
+            .filter(char::is_ascii_alphanumeric)
+            .collect();
+        let mut path = session.state_path()?.into_os_string();
+        path.push(format!(".backup-{stamp}"));
+        path.into()
     };
     store.backup(&path)?;
     session::print(&format!("Backed up to {}\n", path.display()));

@@ -233,7 +233,7 @@ mod tests {
         );
         let mut layers = Vec::new();
         merged.leaves(&mut String::new(), &mut |path, value| {
-            layers.push((path.to_owned(), value.layer))
+            layers.push((path.to_owned(), value.layer));
         });
         assert_eq!(
             layers,

@@ -9,12 +9,12 @@
 use std::fmt::Write as _;
 
 use serde_json::Value;
-use sha2::{Digest, Sha256};
 
 use super::deep::Merged;
 use super::group::{MergedGroup, MergedSlot};
 use crate::config::model::{Encoding, File, FileContent, UserdataSource};
 use crate::config::node::Node;
+use crate::digest::sha256_hex;
 
 /// The two hashes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -82,11 +82,7 @@ pub fn hashes(group: &MergedGroup<'_>, slot: Option<&MergedSlot>) -> Hashes {
 }
 
 fn digest(json: &str) -> String {
-    let mut text = String::from("sha256:");
-    for byte in Sha256::digest(json) {
-        let _ = write!(text, "{byte:02x}");
-    }
-    text
+    format!("sha256:{}", sha256_hex(json.as_bytes()))
 }
 
 fn write_file(out: &mut String, file: &File) {

@@ -5,6 +5,7 @@
 //! Groups come in dependency order; each is planned by `group`. What belongs to no configured
 //! group, and the sums over all of them, are made here.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
@@ -208,10 +209,11 @@ impl<'a> Occupants<'a> {
                 continue;
             }
             let slots = occupants.by_group.entry(group).or_default();
-            if slots.contains_key(&slot) {
-                occupants.duplicates.push(stranger);
-            } else {
-                slots.insert(slot, Occupant::Unrecorded(stranger));
+            match slots.entry(slot) {
+                Entry::Vacant(free) => {
+                    free.insert(Occupant::Unrecorded(stranger));
+                }
+                Entry::Occupied(_) => occupants.duplicates.push(stranger),
             }
         }
         occupants

@@ -229,7 +229,7 @@ pub fn keep_ignored(before: &SpecBody, after: &mut SpecBody, lifecycle: &Lifecyc
         let (root, rest) = pattern.split_once('.').unwrap_or((pattern, ""));
         match (root, rest) {
             ("instance_type", "") => {
-                after.head.instance_type = Arc::clone(&before.head.instance_type)
+                after.head.instance_type = Arc::clone(&before.head.instance_type);
             }
             ("userdata", "") => after.userdata.clone_from(&before.userdata),
             ("load_balancers", "") => {

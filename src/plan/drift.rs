@@ -154,7 +154,7 @@ pub fn overlay(
 pub fn body_from(attributes: &Attributes, like: &SpecBody, rules: Rules) -> SpecBody {
     let mut body = like.clone();
     body.head.instance_type = attributes.instance_type.as_str().into();
-    body.args = attributes.args.clone();
+    body.args.clone_from(&attributes.args);
     // What the cloud doesn't report is taken to be as configured.
     let unreported: Map<String, Value> = like
         .args

@@ -10,10 +10,9 @@ use std::collections::HashMap;
 use std::io::{self, Read as _, Write as _};
 use std::path::Path;
 
-use nstance_state::{Record, Snapshot};
-use sha2::{Digest, Sha256};
-
 use super::change::Plan;
+use crate::digest::sha256_hex;
+use nstance_state::{Record, Snapshot};
 
 /// The first line.
 const MAGIC: &str = "nstance plan 1";
@@ -42,7 +41,7 @@ pub fn write(path: &Path, plan: &Plan) -> Result<String, PlanFileError> {
     let mut encoder = flate2::GzBuilder::new().write(Vec::new(), flate2::Compression::fast());
     serde_json::to_writer(&mut encoder, plan).map_err(io::Error::from)?;
     let body = encoder.finish()?;
-    let digest = hex(&body);
+    let digest = sha256_hex(&body);
     let folder = path
         .parent()
         .filter(|folder| !folder.as_os_str().is_empty());
@@ -70,7 +69,7 @@ pub fn read(path: &Path) -> Result<(Plan, String), PlanFileError> {
     let (Some(digest), Some(body)) = (digest, body) else {
         return Err(PlanFileError::Damaged);
     };
-    let actual = hex(body);
+    let actual = sha256_hex(body);
     if actual.as_bytes() != digest {
         return Err(PlanFileError::Damaged);
     }
@@ -78,13 +77,6 @@ pub fn read(path: &Path) -> Result<(Plan, String), PlanFileError> {
     let plan =
         serde_json::from_reader(io::BufReader::new(reader)).map_err(|_| PlanFileError::Damaged)?;
     Ok((plan, actual))
-}
-
-fn hex(bytes: &[u8]) -> String {
-    Sha256::digest(bytes)
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect()
 }
 
 /// What moved on since a plan was made: one line each. Nothing: it may run.

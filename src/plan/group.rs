@@ -140,7 +140,7 @@ impl GroupPlanner<'_> {
                     }
                 }
                 Verdict::Candidate(spec) => {
-                    self.compare(kept, *spec, placer, &mut report, planned, findings);
+                    self.compare(kept, &spec, placer, &mut report, planned, findings);
                 }
                 Verdict::Failed => failed += 1,
             }
@@ -197,7 +197,7 @@ impl GroupPlanner<'_> {
         let group = &self.renderer.group.merged;
         let names = group.vars.as_ref().and_then(|vars| vars.entries());
         let names = names.into_iter().flatten().map(|(name, _)| &**name);
-        findings.extend(report.findings(self.inputs.sources, names, self.inputs.options.strict));
+        findings.extend(report.findings(self.inputs.sources, &names, self.inputs.options.strict));
         let mut why = Vec::new();
         for (image, _, count) in report.failed_images() {
             if let Some(Err(failure)) = self.inputs.images.images.get(image) {
@@ -354,7 +354,7 @@ impl GroupPlanner<'_> {
     fn compare(
         &self,
         kept: &Kept<'_>,
-        spec: InstanceSpec,
+        spec: &InstanceSpec,
         placer: &mut Placer<'_>,
         report: &mut Report,
         planned: &mut Planned,
@@ -407,7 +407,7 @@ impl GroupPlanner<'_> {
             }
             _ => (recorded.clone(), Vec::new()),
         };
-        let mut after = side_of(kept.record, &spec);
+        let mut after = side_of(kept.record, spec);
         after.images = self.images_of(&self.kept_images(kept.record));
         if !lifecycle.ignore_changes.is_empty() {
             let mut body = (*after.spec).clone();
@@ -416,7 +416,7 @@ impl GroupPlanner<'_> {
             after.spec = Arc::new(body);
         }
         after.zone = self.zone_for(kept);
-        self.leave_foreign_subnet(&before, &mut after, placer);
+        leave_foreign_subnet(&before, &mut after, placer);
         let mut attributes = diff::diff(&before, &after, inputs.rules, &lifecycle);
         attributes.extend(
             drifted
@@ -433,7 +433,7 @@ impl GroupPlanner<'_> {
         if reasons.is_empty() {
             planned.no_op += 1;
             if inputs.options.keep_unchanged {
-                self.keep_unchanged(kept, &spec, planned);
+                self.keep_unchanged(kept, spec, planned);
             }
             return;
         }
@@ -503,22 +503,6 @@ impl GroupPlanner<'_> {
             kept.record.zone.as_str().into()
         } else {
             Arc::clone(self.renderer.group.merged.zone_of(kept.slot))
-        }
-    }
-
-    /// A subnet that is in none of the new pool's has to be left; `after` says so.
-    fn leave_foreign_subnet(&self, before: &Side, after: &mut Side, placer: &Placer<'_>) {
-        let pool = after.spec.head.subnet_pool.as_deref();
-        if pool == before.spec.head.subnet_pool.as_deref() {
-            return;
-        }
-        let stays = match (pool, before.subnet.as_deref()) {
-            (Some(pool), Some(subnet)) => placer.pool_has(pool, subnet),
-            (None, None) => true,
-            _ => false,
-        };
-        if !stays {
-            after.subnet = None;
         }
     }
 
@@ -892,5 +876,21 @@ fn side_of(record: &Record, spec: &InstanceSpec) -> Side {
         version: Some(record.version),
         spec: Arc::new(spec.to_body()),
         digest: spec.digest,
+    }
+}
+
+/// A subnet that is in none of the new pool's has to be left; `after` says so.
+fn leave_foreign_subnet(before: &Side, after: &mut Side, placer: &Placer<'_>) {
+    let pool = after.spec.head.subnet_pool.as_deref();
+    if pool == before.spec.head.subnet_pool.as_deref() {
+        return;
+    }
+    let stays = match (pool, before.subnet.as_deref()) {
+        (Some(pool), Some(subnet)) => placer.pool_has(pool, subnet),
+        (None, None) => true,
+        _ => false,
+    };
+    if !stays {
+        after.subnet = None;
     }
 }

@@ -244,7 +244,8 @@ pub struct UpdateRequest {
     pub token: String,
     /// The instance.
     pub provider_id: String,
-    /// Paths that change: `instance_type`, `args.NAME…`, `tags`, `userdata`, `load_balancers`.
+    /// Paths that change: `instance_type`, `args.NAME…`, `tags`, `userdata`, `load_balancers`; and
+    /// `state`: it is stopped and should run.
     pub changed: Vec<String>,
     /// Whether the instance has to be stopped for it, and is started again.
     pub restart: bool,

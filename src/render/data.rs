@@ -166,7 +166,7 @@ impl GroupData {
         Self {
             vars: match to_value(&facts.vars) {
                 Value::Map(map) => Value::Map(map.lenient()),
-                _ => Value::Map(Map::from_iter(std::iter::empty::<(String, Value)>()).lenient()),
+                _ => Value::Map(Map::new(Vec::new()).lenient()),
             },
             images: images_value(&facts.images),
             server: structure(
@@ -270,7 +270,7 @@ pub fn images_value(images: &BTreeMap<Arc<str>, Option<Arc<str>>>) -> Value {
         .map(|(name, id)| {
             let value = match id {
                 Some(id) => Value::from(&**id),
-                None => Value::unknown(&format!(".Image.{name}")),
+                None => Value::unknown(format!(".Image.{name}")),
             };
             (name.to_string(), value)
         })

@@ -278,6 +278,9 @@ impl CompiledGroup<'_> {
     }
 }
 
+/// Something that calls its argument with templates.
+type Visitor<'v> = dyn Fn(&mut dyn FnMut(&Compiled)) + 'v;
+
 /// Renders instances of one group.
 pub struct GroupRenderer<'a> {
     /// The group.
@@ -297,9 +300,13 @@ struct Shared {
     args_are_own: bool,
     files_are_own: bool,
     args: OnceLock<Option<RenderedArgs>>,
-    userdata: OnceLock<Option<Option<Part<Userdata>>>>,
+    userdata: OnceLock<Option<RenderedUserdata>>,
     files: OnceLock<Option<Part<Files>>>,
 }
+
+/// Rendered userdata, if there is any.
+#[derive(Clone)]
+struct RenderedUserdata(Option<Part<Userdata>>);
 
 type RenderedArgs = (Part<Map<String, Value>>, Part<BTreeMap<String, String>>);
 
@@ -326,7 +333,7 @@ impl<'a> GroupRenderer<'a> {
                     .iter()
                     .any(|access| is_per_instance(&access.path))
         };
-        let any_own = |visit: &dyn Fn(&mut dyn FnMut(&Compiled))| {
+        let any_own = |visit: &Visitor<'_>| {
             let mut found = pinned;
             visit(&mut |compiled| found |= own(compiled));
             found
@@ -447,7 +454,7 @@ impl<'a> GroupRenderer<'a> {
             variant.head.clone(),
             args,
             variant.vars.clone(),
-            userdata?,
+            userdata?.0,
             files?,
             tags,
         ))
@@ -533,7 +540,7 @@ impl<'a> GroupRenderer<'a> {
         root: &TemplateValue,
         address: &Address,
         report: &mut Report,
-    ) -> Option<Option<Part<Userdata>>> {
+    ) -> Option<RenderedUserdata> {
         let source = self.group.userdata.as_ref();
         let own = match source.map(|userdata| &userdata.text) {
             Some(UserdataText::Template(compiled)) => {
@@ -573,11 +580,11 @@ impl<'a> GroupRenderer<'a> {
             })
             .collect();
         let Some(whole) = userdata::compose(own, &carried) else {
-            return Some(None);
+            return Some(RenderedUserdata(None));
         };
         let compress = source.map_or(Compress::Auto, |userdata| userdata.compress);
         match userdata::pack(whole, compress, self.rules) {
-            Ok(userdata) => Some(Some(Part::new(userdata))),
+            Ok(userdata) => Some(RenderedUserdata(Some(Part::new(userdata)))),
             Err(sent) => {
                 let largest = carried
                     .iter()

@@ -193,7 +193,7 @@ impl Report {
     pub fn findings<'v>(
         &self,
         sources: &SourceMap,
-        vars: impl Iterator<Item = &'v str> + Clone,
+        vars: &(impl Iterator<Item = &'v str> + Clone),
         strict: bool,
     ) -> Diagnostics {
         let mut findings = Diagnostics::default();

@@ -11,6 +11,7 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use sha2::{Digest, Sha256};
 
 use crate::config::model::{Compress, Encoding};
+use crate::digest::hex;
 use crate::provider::rules::Rules;
 use crate::spec::{Content, Userdata};
 
@@ -95,12 +96,7 @@ pub fn compose(userdata: Option<Vec<u8>>, files: &[CarriedFile<'_>]) -> Option<V
     }
     // Taken from the content, so that the same parts always make the same message; base64 bodies
     // can't contain it.
-    let boundary: String = hasher
-        .finalize()
-        .iter()
-        .take(12)
-        .map(|b| format!("{b:02x}"))
-        .collect();
+    let boundary = hex(&hasher.finalize()[..12]);
     let mut message = format!(
         "MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=\"=={boundary}==\"\n\n"
     );

@@ -9,12 +9,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use nstance_state::ImageRow;
-use sha2::{Digest, Sha256};
 
 use crate::clock::Timestamp;
 use crate::config::model::{Config, Image, ImageOrder, ImageSort};
 use crate::config::source::Span;
 use crate::diagnostic::Diagnostic;
+use crate::digest::sha256_hex;
 use crate::provider::{Cloud, CloudError, ImageMatch, ImageQuery};
 
 /// Where an image's id came from.
@@ -217,8 +217,7 @@ fn query_of(image: &Image) -> ImageQuery {
 
 /// Identifies a question, so that an answer to another one isn't taken for it.
 fn digest_of(query: &ImageQuery) -> String {
-    let digest = Sha256::digest(format!("{query:?}"));
-    digest.iter().map(|byte| format!("{byte:02x}")).collect()
+    sha256_hex(format!("{query:?}").as_bytes())
 }
 
 /// The first of all matches by `sort` and `order`; equal ones are told apart by id, so that the

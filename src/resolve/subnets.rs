@@ -81,12 +81,17 @@ impl<'a> Placer<'a> {
 
     /// Takes the first subnet of a pool, in order of preference, that lies in the zone and has
     /// room.
-    pub fn place(&mut self, pool: &Spanned<Arc<str>>, zone: &str) -> Result<Arc<str>, Diagnostic> {
+    pub fn place(
+        &mut self,
+        pool: &Spanned<Arc<str>>,
+        zone: &str,
+    ) -> Result<Arc<str>, Box<Diagnostic>> {
         let Some(subnets) = self.config.shard.subnet_pools.get(&pool.value) else {
             // Checked when the configuration was read, except for pools that appear at run time.
             return Err(
                 Diagnostic::error(format!("subnet pool `{}` has no subnets", pool.value))
-                    .at(pool.span, "named here"),
+                    .at(pool.span, "named here")
+                    .into(),
             );
         };
         let Some(known) = &mut self.known else {
@@ -95,7 +100,7 @@ impl<'a> Placer<'a> {
                 .first()
                 .map(|id| Arc::clone(&id.value))
                 .ok_or_else(|| {
-                    Diagnostic::error(format!("subnet pool `{}` is empty", pool.value))
+                    Diagnostic::error(format!("subnet pool `{}` is empty", pool.value)).into()
                 });
         };
         let reserve = self.rules.reserved_addresses();
@@ -120,7 +125,7 @@ impl<'a> Placer<'a> {
                 None => return Ok(Arc::clone(&id.value)),
             }
         }
-        Err(no_room(pool, zone, reserve, &reasons))
+        Err(no_room(pool, zone, reserve, &reasons).into())
     }
 }
 

@@ -13,7 +13,8 @@ use crate::config::model::ProviderKind;
 use crate::provider::{CloudError, CloudErrorKind, ImageMatch, ImageQuery};
 
 use super::catalogue::catalogue;
-use super::{SimError, World, hash, hex};
+use super::{SimError, World, hash};
+use crate::digest::hex;
 
 /// Who owns what was published by hand and takes after nothing in the catalogue: "self".
 pub const OWN_ACCOUNT: &str = "123456789012";

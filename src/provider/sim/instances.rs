@@ -315,10 +315,11 @@ pub(super) fn update(
     for path in &request.changed {
         change(world, &mut live.attributes, request, path)?;
     }
-    if live.attributes == before {
+    let stopped = live.timeline.at(now) == LifecycleState::Stopped;
+    let starts = stopped && request.changed.iter().any(|path| path == "state");
+    if live.attributes == before && !starts {
         return observe(transaction, live.row, now);
     }
-    let stopped = live.timeline.at(now) == LifecycleState::Stopped;
     if !request.restart && !stopped && needs_stop(world.provider, &before, &live.attributes) {
         return Err(invalid(
             "IncorrectInstanceState",
@@ -329,7 +330,7 @@ pub(super) fn update(
         check_room(transaction, world, &live.attributes.instance_type, false)?;
     }
     live.write_attributes(transaction, &before.instance_type)?;
-    if request.restart {
+    if request.restart || starts {
         let takes = world.options.boot_time;
         let timeline = if stopped {
             Timeline::booting(now, takes)
@@ -350,6 +351,8 @@ fn change(
 ) -> Result<(), SimError> {
     let (head, rest) = path.split_once('.').unwrap_or((path, ""));
     match head {
+        // What should be running and isn't is started.
+        "state" => {}
         "instance_type" => attributes.instance_type.clone_from(&request.instance_type),
         "tags" => attributes.tags.clone_from(&request.tags),
         "userdata" => {

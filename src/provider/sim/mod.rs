@@ -44,7 +44,6 @@ pub mod rules;
 mod store;
 mod timeline;
 
-use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -352,14 +351,6 @@ fn hash(pieces: &[&[u8]]) -> [u8; 32] {
         hasher.update(piece);
     }
     hasher.finalize().into()
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().fold(String::new(), |mut text, byte| {
-        // Writing to a string can't fail.
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
 }
 
 #[cfg(test)]

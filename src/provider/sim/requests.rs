@@ -16,7 +16,8 @@ use crate::config::model::ProviderKind;
 use crate::provider::rules::Rules;
 use crate::provider::{CloudError, CloudErrorKind, CreateRequest};
 
-use super::{SimError, World, faults, hash, hex, images};
+use super::{SimError, World, faults, hash, images};
+use crate::digest::hex;
 
 /// The most that gzipped userdata may unpack to.
 const UNPACKED_LIMIT: u64 = 64 << 20;
