@@ -1,13 +1,19 @@
 //! What Go's `unicode`, `unicode/utf8` and `strconv` say of characters.
 
-use unicode_properties::{GeneralCategory, GeneralCategoryGroup, UnicodeGeneralCategory as _};
+mod tables;
+
+/// Whether a character from U+0080 on is in a set of [`tables`].
+fn contains(set: &[u32], character: char) -> bool {
+    let changes = set.partition_point(|change| *change <= u32::from(character));
+    changes % 2 == 1
+}
 
 /// Go's `unicode.IsLetter`.
 pub(crate) fn is_letter(character: char) -> bool {
     if character.is_ascii() {
         return character.is_ascii_alphabetic();
     }
-    character.general_category_group() == GeneralCategoryGroup::Letter
+    contains(&tables::LETTERS, character)
 }
 
 /// Go's `unicode.IsDigit`.
@@ -15,7 +21,7 @@ fn is_digit(character: char) -> bool {
     if character.is_ascii() {
         return character.is_ascii_digit();
     }
-    character.general_category() == GeneralCategory::DecimalNumber
+    contains(&tables::DECIMAL_DIGITS, character)
 }
 
 /// The lexer's "alphanumeric": letter, digit or underscore.
@@ -28,10 +34,7 @@ pub(crate) fn is_print(character: char) -> bool {
     if character.is_ascii() {
         return (' '..='~').contains(&character);
     }
-    !matches!(
-        character.general_category_group(),
-        GeneralCategoryGroup::Separator | GeneralCategoryGroup::Other
-    )
+    contains(&tables::PRINTABLE, character)
 }
 
 /// Go's `utf8.DecodeRune` on bytes that aren't empty: the character, or none where the first byte
@@ -81,5 +84,43 @@ pub(crate) fn describe(character: char) -> String {
         format!("U+{code:04X} '{character}'")
     } else {
         format!("U+{code:04X}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn characters_are_what_unicode_says() {
+        for (character, alphanumeric, print) in [
+            ('a', true, true),
+            ('_', true, true),
+            (' ', false, true),
+            ('\u{7f}', false, false),
+            ('\u{a0}', false, false),
+            ('\u{ad}', false, false),
+            ('é', true, true),
+            ('٣', true, true),
+            ('Ⅷ', false, true),
+            ('\u{301}', false, true),
+            ('日', true, true),
+            ('😀', false, true),
+            ('\u{200b}', false, false),
+            ('\u{fffd}', false, true),
+            ('\u{10ffff}', false, false),
+        ] {
+            let found = (is_alphanumeric(character), is_print(character));
+            assert_eq!(found, (alphanumeric, print), "{character:?}");
+        }
+    }
+
+    #[test]
+    fn bytes_that_are_no_characters_count_one_each() {
+        assert_eq!(count(b"a\xff\xc3\xa9\xe2\x82"), 5);
+        assert_eq!(truncate("héllo".as_bytes(), 2), "hé".as_bytes());
+        assert_eq!(truncate(b"\xff\xffa", 2), b"\xff\xff");
+        assert_eq!(describe('{'), "U+007B '{'");
+        assert_eq!(describe('\u{a0}'), "U+00A0");
     }
 }

@@ -302,6 +302,7 @@ impl<'t> Lexer<'t> {
                 }
                 Kind::RawString
             }
+            '$' if self.at_terminator() => Kind::Variable,
             '$' => self.word(Kind::Variable)?,
             '.' if self.peek().is_some_and(|after| !after.is_ascii_digit()) => {
                 if self.at_terminator() {
