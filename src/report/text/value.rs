@@ -138,7 +138,10 @@ pub(super) fn around_difference(before: &str, after: &str, room: usize) -> (Stri
         .zip(after.chars())
         .take_while(|(a, b)| a == b)
         .count();
-    let start = same.saturating_sub(room / 3);
+    let longest = before.chars().count().max(after.chars().count());
+    let start = same
+        .saturating_sub(room / 3)
+        .min(longest.saturating_sub(room));
     let part = |text: &str| {
         let rest: String = text.chars().skip(start).take(room).collect();
         let tail = text.chars().count() > start + room;
@@ -153,9 +156,28 @@ pub(super) fn around_difference(before: &str, after: &str, room: usize) -> (Stri
     (part(before), part(after))
 }
 
-/// A value over several lines, for a line diff of what is too long for one.
-pub(super) fn pretty(value: &Value) -> String {
-    serde_json::to_string_pretty(value).unwrap_or_else(|_| value.to_string())
+/// The parts of a list or an object, one a line, and its brackets; `None` for anything else.
+pub(super) fn parts(value: &Value) -> Option<(String, [&'static str; 2])> {
+    let mut text = String::new();
+    match value {
+        Value::Array(items) => {
+            for item in items {
+                write_inline(item, &mut text);
+                text.push_str(",\n");
+            }
+            Some((text, ["[", "]"]))
+        }
+        Value::Object(entries) => {
+            for (key, value) in entries {
+                text.push_str(&key_text(key));
+                text.push_str(" = ");
+                write_inline(value, &mut text);
+                text.push('\n');
+            }
+            Some((text, ["{", "}"]))
+        }
+        _ => None,
+    }
 }
 
 /// The first `limit` lines of a text, and how many there are more.
@@ -280,7 +302,10 @@ mod tests {
         );
         assert_eq!(
             around_difference(&before, &after, 9),
-            ("\"…yyy1\"".to_owned(), "\"…yyy2\"".to_owned())
+            (
+                format!("\"…{}1\"", "y".repeat(8)),
+                format!("\"…{}2\"", "y".repeat(8))
+            )
         );
     }
 
