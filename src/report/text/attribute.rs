@@ -84,7 +84,7 @@ fn readable(
             }
             match (value::parts(old), value::parts(new)) {
                 (Some((old, brackets)), Some((new, same))) if brackets == same => {
-                    Entry::parts(sign, path, value::line_diff(&old, &new, limit), brackets)
+                    Entry::parts(sign, path, value::parts_diff(&old, &new, limit), brackets)
                 }
                 _ => {
                     let (old, new) = (summary(old, room / 2), summary(new, room / 2));

@@ -171,7 +171,7 @@ fn rest_line(rest: &[Block<'_>]) -> String {
     }
     let words = [
         (summary.create, "create"),
-        (summary.update, "update"),
+        (summary.update, "change"),
         (summary.replace, "replace"),
         (summary.delete, "destroy"),
         (summary.adopt, "adopt"),

@@ -141,10 +141,11 @@ pub(super) fn deletions(plan: &Plan, style: Style) -> Vec<String> {
         deletions.protected.iter().collect()
     };
     if groups.len() <= 3 {
-        for group in groups {
-            let _ = write!(flags, "`--allow-delete {}` ", visible(group));
-        }
-        flags.push_str("or ");
+        let each: Vec<String> = groups
+            .iter()
+            .map(|group| format!("--allow-delete {}", visible(group)))
+            .collect();
+        let _ = write!(flags, "`{}` or ", each.join(" "));
     }
     lines.push(format!(
         "Apply refuses it without {flags}`--allow-delete all`"
