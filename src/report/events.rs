@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
+use super::json::reason_code;
 use crate::address::Address;
 use crate::clock::Timestamp;
 use crate::plan::change::{Action, Change, Drift, DriftKind, Mode, Plan, Summary};
@@ -118,8 +119,8 @@ impl Events {
             Action::NoOp => return None,
         };
         let mut body = json!({"resource": self.resource(&change.address), "action": action});
-        if let Some(reason) = change.reasons.first() {
-            body["reason"] = reason.code().into();
+        if let Some(code) = reason_code(change) {
+            body["reason"] = code.into();
         }
         if let Some(id) = &change.importing {
             body["importing"] = json!({"id": id});

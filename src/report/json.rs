@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::path::{Segment, put, segments};
 use crate::address::Address;
-use crate::plan::change::{Action, Change, Drift, DriftKind, DriftedAttribute, Plan, Side};
+use crate::plan::change::{Action, Change, Drift, DriftKind, DriftedAttribute, Plan, Reason, Side};
 use crate::plan::drift::STATE;
 use crate::provider::rules::Effect;
 
@@ -161,14 +161,24 @@ fn resource_change(plan: &Plan, change: &Change) -> Value {
         body["importing"] = json!({"id": id});
     }
     let mut value = resource(plan, &change.address);
-    if let Some(reason) = change.reasons.first() {
-        value.insert("action_reason".to_owned(), reason.code().into());
+    if let Some(code) = reason_code(change) {
+        value.insert("action_reason".to_owned(), code.into());
     }
     if let Some(id) = &change.deposed {
         value.insert("deposed".to_owned(), id.as_str().into());
     }
     value.insert("change".to_owned(), body);
     Value::Object(value)
+}
+
+/// The `action_reason` of a change: its first reason's.
+pub(super) fn reason_code(change: &Change) -> Option<&'static str> {
+    let reason = change.reasons.first()?;
+    // The same fact leads to a creation where the slot is still wanted.
+    if *reason == Reason::Missing && change.action == Action::Forget {
+        return Some("forget_because_missing");
+    }
+    Some(reason.code())
 }
 
 /// Which instance it is about.

@@ -9,6 +9,10 @@ pub mod graph;
 pub mod json;
 mod path;
 mod table;
+#[cfg(test)]
+mod testing;
+#[cfg(test)]
+mod tests;
 pub mod text;
 
 pub use table::table;

@@ -22,16 +22,19 @@ pub(super) struct Own<'a> {
 impl<'a> Own<'a> {
     /// What the sides of a change call their own, in a group spread over `zones` zones.
     pub(super) fn of(change: &'a Change, zones: usize) -> Self {
+        let sides = [change.before.as_deref(), change.after.as_deref()];
+        Self::of_sides(sides, change.address.slot, zones)
+    }
+
+    /// What the sides of one slot's instance call their own.
+    pub(super) fn of_sides(sides: [Option<&'a Side>; 2], slot: u32, zones: usize) -> Self {
         let mut words = [None; 14];
-        for (side, words) in [&change.before, &change.after]
-            .into_iter()
-            .zip(words.chunks_mut(7))
-        {
+        for (side, words) in sides.into_iter().zip(words.chunks_mut(7)) {
             if let Some(side) = side {
                 words.copy_from_slice(&side_words(side));
             }
         }
-        let slot = u64::from(change.address.slot);
+        let slot = u64::from(slot);
         Self {
             words,
             numbers: [slot, slot + 1, slot / zones.max(1) as u64],

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 
+use super::attribute::{self, BY_SERVER, UNKNOWN, binary, lines_of};
 use super::collapse::{Block, group_part};
 use super::entry::{self, Entry};
 use super::paint::{Sign, Style};
@@ -14,9 +15,6 @@ use super::value::{self, age, counted, listed, quoted};
 use crate::plan::change::{Action, AttributeChange, Change, Reason, Side};
 use crate::provider::rules::Effect;
 use crate::spec::{Content, SpecBody};
-
-const UNKNOWN: &str = "(known after apply)";
-const BY_SERVER: &str = "(delivered by the server)";
 
 /// How much of a block is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -186,67 +184,57 @@ impl View<'_> {
         self.block.count == 1
     }
 
-    /// An instance that comes: what it will be.
+    /// An instance that comes: what it will be. What takes one line stands first.
     fn whole(&self, sign: Sign, side: &Side) -> Vec<Entry> {
         let spec = &side.spec;
-        let mut entries = Vec::new();
-        let args = shown_args(spec);
-        if !args.is_empty() {
-            entries.push(self.value(sign, "args", &Value::Object(args)));
-        }
-        let mut line = |name: &str, text: String| entries.push(Entry::line(sign, name, text));
-        line("arch", quoted(&spec.head.arch));
-        if self.single() {
-            line("instance_id", quoted(&side.instance_id));
-        }
-        if !spec.head.instance_type.is_empty() {
-            line("instance_type", quoted(&spec.head.instance_type));
-        }
-        let known = |text: Option<&str>| match text {
-            Some(text) if self.single() => Some(quoted(text)),
+        let text = |text: &str| (!text.is_empty()).then(|| quoted(text));
+        let own = |value: Option<&str>| match value {
+            Some(value) if self.single() => Some(quoted(value)),
             Some(_) => None,
             None => Some(UNKNOWN.to_owned()),
         };
-        for (name, text) in [
-            ("ip4", side.ip4.as_deref()),
-            ("provider_id", side.provider_id.as_deref()),
-        ] {
-            if let Some(text) = known(text) {
-                line(name, text);
-            }
-        }
-        if !spec.head.load_balancers.is_empty() {
-            let targets = Value::from(spec.head.load_balancers.clone());
-            entries.push(self.value(sign, "load_balancers", &targets));
-        }
-        let mut line = |name: &str, text: String| entries.push(Entry::line(sign, name, text));
-        if !self.block.subnets.is_empty() {
-            line("subnet", several(&self.block.subnets));
-        }
-        if let Some(pool) = &spec.head.subnet_pool {
-            line("subnet_pool", quoted(pool));
-        }
-        if let Some(template) = &spec.head.template {
-            line("template", quoted(template));
-        }
-        line("zone", several(&self.block.zones));
-        if !spec.tags.is_empty() {
-            let tags = spec
-                .tags
-                .iter()
-                .map(|(key, tag)| (key.clone(), Value::from(tag.as_str())));
-            entries.push(self.value(sign, "tags", &Value::Object(tags.collect())));
+        let subnets = &self.block.subnets;
+        let targets = &spec.head.load_balancers;
+        let mut entries: Vec<Entry> = [
+            ("arch", text(&spec.head.arch)),
+            ("instance_id", own(Some(&side.instance_id))),
+            ("instance_type", text(&spec.head.instance_type)),
+            ("ip4", own(side.ip4.as_deref())),
+            (
+                "load_balancers",
+                (!targets.is_empty()).then(|| value::inline(&targets.clone().into())),
+            ),
+            ("provider_id", own(side.provider_id.as_deref())),
+            ("subnet", (!subnets.is_empty()).then(|| several(subnets))),
+            ("subnet_pool", spec.head.subnet_pool.as_deref().map(quoted)),
+            ("template", spec.head.template.as_deref().map(quoted)),
+            ("zone", Some(several(&self.block.zones))),
+        ]
+        .into_iter()
+        .filter_map(|(name, text)| Some(Entry::line(sign, name, text?)))
+        .collect();
+        let args = shown_args(spec);
+        if !args.is_empty() {
+            entries.push(self.value(sign, "args", &Value::Object(args)));
         }
         if !spec.files.is_empty() {
             let files = spec.files.iter().map(|(name, file)| {
                 let text = match &file.content {
                     _ if file.by_server => BY_SERVER.to_owned(),
                     None => UNKNOWN.to_owned(),
-                    Some(content) => format!("({})", counted(content.lines().count(), "line")),
+                    Some(content) => lines_of(content),
                 };
                 Entry::line(sign, value::key_text(name), text)
             });
             entries.push(Entry::object(sign, "files", files.collect()));
+        }
+        if !spec.tags.is_empty() {
+            let tags = spec
+                .tags
+                .iter()
+                .map(|(key, value)| (key.clone(), value.as_str().into()))
+                .collect();
+            entries.push(self.value(sign, "tags", &Value::Object(tags)));
         }
         entries.extend(self.userdata(sign, spec));
         entries
@@ -255,8 +243,7 @@ impl View<'_> {
     fn userdata(&self, sign: Sign, spec: &SpecBody) -> Option<Entry> {
         Some(match &spec.userdata.as_ref()?.content {
             Content::Text(text) if self.detail.text == 0 => {
-                let count = counted(text.lines().count(), "line");
-                Entry::line(sign, "userdata", format!("({count})"))
+                Entry::line(sign, "userdata", lines_of(text))
             }
             Content::Text(text) => {
                 Entry::text(sign, "userdata", value::text_lines(text, self.detail.text))
@@ -308,7 +295,11 @@ impl View<'_> {
         let mut named: Vec<(&str, Entry)> = change
             .attributes
             .iter()
-            .map(|attribute| (&*attribute.path, self.difference(attribute, before, after)))
+            .map(|attribute| {
+                let limit = self.detail.diff;
+                let entry = attribute::entry(attribute, change, before, after, limit, self.style);
+                (&*attribute.path, entry)
+            })
             .collect();
         if change.action.is_replace() {
             named.extend(self.new_identity(before, after));
@@ -365,153 +356,8 @@ impl View<'_> {
         entries
     }
 
-    fn difference(&self, attribute: &AttributeChange, before: &Side, after: &Side) -> Entry {
-        let sign = match (&attribute.before, &attribute.after) {
-            (None, _) => Sign::Create,
-            (Some(_), None) if !attribute.unknown => Sign::Delete,
-            _ => Sign::Update,
-        };
-        let path = value::visible(&attribute.path);
-        let entry = self.difference_body(sign, &path, attribute, before, after);
-        let mut notes = Vec::new();
-        match attribute.effect {
-            Effect::Replace => notes.push("forces replacement".to_owned()),
-            // A replacement starts anew whatever else changes.
-            Effect::Restart if !self.block.first.action.is_replace() => {
-                notes.push("stops and starts".to_owned());
-            }
-            Effect::Restart | Effect::InPlace => {}
-        }
-        notes.extend(attribute.written_at.as_deref().map(value::visible));
-        if notes.is_empty() {
-            entry
-        } else {
-            entry.noted(notes.join(", "), attribute.effect == Effect::Replace)
-        }
-    }
-
-    fn difference_body(
-        &self,
-        sign: Sign,
-        path: &str,
-        attribute: &AttributeChange,
-        before: &Side,
-        after: &Side,
-    ) -> Entry {
-        if let Some(text) = unreadable(path, attribute, before, after) {
-            return Entry::line(sign, path, text);
-        }
-        let room = entry::room(self.style, 0, path).saturating_sub(4);
-        let short = |value: &Value| value::short(value, room / 2);
-        match (&attribute.before, &attribute.after) {
-            (None, None) => Entry::line(sign, path, UNKNOWN),
-            (Some(old), None) if attribute.unknown => Entry::line(
-                sign,
-                path,
-                format!("{} -> {UNKNOWN}", short(&first_line(old))),
-            ),
-            (Some(old), None) => match old {
-                Value::String(text) if text.contains('\n') => Entry::line(
-                    sign,
-                    path,
-                    format!("({}) -> null", counted(text.lines().count(), "line")),
-                ),
-                _ => Entry::line(sign, path, format!("{} -> null", short(old))),
-            },
-            (None, Some(new)) => Entry::value(
-                sign,
-                path,
-                new,
-                0,
-                self.detail.text.max(self.detail.diff),
-                self.style,
-            ),
-            (Some(Value::String(old)), Some(Value::String(new)))
-                if old.contains('\n') || new.contains('\n') =>
-            {
-                let lines = value::line_diff(old, new, self.detail.diff);
-                Entry::text(sign, path, lines)
-            }
-            (Some(old), Some(new)) => {
-                let (one, other) = (value::inline(old), value::inline(new));
-                let length = one.chars().count() + other.chars().count();
-                if length <= room {
-                    return Entry::line(sign, path, format!("{one} -> {other}"));
-                }
-                match (old, new) {
-                    (Value::String(old), Value::String(new)) => {
-                        let (old, new) = value::around_difference(old, new, room / 2 - 4);
-                        Entry::line(sign, path, format!("{old} -> {new}"))
-                    }
-                    (Value::Object(_), Value::Object(_)) | (Value::Array(_), Value::Array(_)) => {
-                        let (old, new) = (value::pretty(old), value::pretty(new));
-                        Entry::text(sign, path, value::line_diff(&old, &new, self.detail.diff))
-                    }
-                    _ => Entry::line(sign, path, format!("{} -> {}", short(old), short(new))),
-                }
-            }
-        }
-    }
-
     fn value(&self, sign: Sign, name: &str, value: &Value) -> Entry {
         Entry::value(sign, name, value, 0, self.detail.text, self.style)
-    }
-}
-
-/// What stands for a value that isn't to be read: bytes, and what the server delivers.
-fn unreadable(
-    path: &str,
-    attribute: &AttributeChange,
-    before: &Side,
-    after: &Side,
-) -> Option<String> {
-    if path == "userdata" {
-        let is_binary = |side: &Side| {
-            side.spec
-                .userdata
-                .as_ref()
-                .is_some_and(|userdata| matches!(userdata.content, Content::Base64(_)))
-        };
-        if !is_binary(before) && !is_binary(after) {
-            return None;
-        }
-        let part = |side: &Side, value: &Option<Value>| match value {
-            None => "null".to_owned(),
-            Some(_) if is_binary(side) => binary(&side.spec),
-            Some(value) => {
-                let lines = value.as_str().unwrap_or_default().lines().count();
-                format!("({})", counted(lines, "line"))
-            }
-        };
-        let (old, new) = (
-            part(before, &attribute.before),
-            part(after, &attribute.after),
-        );
-        return Some(format!("{old} -> {new}"));
-    }
-    let name = path.strip_prefix("files.")?;
-    let by_server = |side: &Side| side.spec.files.get(name).is_some_and(|file| file.by_server);
-    match (&attribute.before, &attribute.after) {
-        (Some(_), None) if by_server(before) => Some(format!("{BY_SERVER} -> null")),
-        _ if by_server(before) || by_server(after) => Some(BY_SERVER.to_owned()),
-        _ => None,
-    }
-}
-
-fn binary(spec: &SpecBody) -> String {
-    let length = spec
-        .userdata
-        .as_ref()
-        .map_or(0, |userdata| userdata.content.to_bytes().len());
-    format!("(binary, {})", counted(length, "byte"))
-}
-
-/// A text's first line, marked if there are more.
-fn first_line(value: &Value) -> Value {
-    match value.as_str().and_then(|text| text.split_once('\n')) {
-        Some((line, rest)) if !rest.is_empty() => Value::from(format!("{line}…")),
-        Some((line, _)) => Value::from(line),
-        None => value.clone(),
     }
 }
 

@@ -12,7 +12,7 @@ use crate::plan::change::{Action, AttributeChange, Change, Reason, Side};
 use crate::spec::SpecBody;
 
 /// How many different changes of a group are kept in mind to find one that a further one equals.
-const REMEMBERED: usize = 8;
+pub(super) const REMEMBERED: usize = 8;
 
 /// How many ranges of slots are written out.
 const RANGES: usize = 6;

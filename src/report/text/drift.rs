@@ -3,11 +3,10 @@
 //! In: a [`Plan`]. Out: the text of `nstance drift`, and a plan's note on it. May not: say what is
 //! to be done about it.
 
-use std::mem::discriminant;
-
 use serde_json::Value;
 
-use super::collapse::Slots;
+use super::alike::{self, Own};
+use super::collapse::{REMEMBERED, Slots};
 use super::paint::{Sign, Style};
 use super::value::{self, counted, visible};
 use crate::address::Address;
@@ -98,13 +97,10 @@ fn collapse(drift: &[Drift]) -> Vec<Block<'_>> {
     sorted.sort_by(|(a, x), (b, y)| (a, &x.address).cmp(&(b, &y.address)));
     let mut blocks: Vec<Block<'_>> = Vec::new();
     for (address, drift) in sorted {
-        let known = blocks.last_mut().filter(|block| {
-            let group = |address: &Option<Address>| address.as_ref().map(|a| a.group.clone());
-            address.is_some()
-                && group(&block.address) == group(&address)
-                && block.first.kind == drift.kind
-                && block.first.accepted == drift.accepted
-                && alike(&block.first.changes, &drift.changes)
+        let mut recent = blocks.iter_mut().rev().take(REMEMBERED);
+        let known = recent.find(|block| match (&block.address, &address) {
+            (Some(a), Some(b)) => a.group == b.group && alike(block.first, a.slot, drift, b.slot),
+            _ => false,
         });
         let slot = address.as_ref().map_or(0, |address| address.slot);
         if let Some(block) = known {
@@ -124,11 +120,17 @@ fn collapse(drift: &[Drift]) -> Vec<Block<'_>> {
     blocks
 }
 
-/// Whether two instances changed in the same way; tags that say who an instance is differ.
-fn alike(a: &[DriftedAttribute], b: &[DriftedAttribute]) -> bool {
-    let same = |a: &Option<Value>, b: &Option<Value>| discriminant(a) == discriminant(b) && a == b;
-    a.len() == b.len()
-        && a.iter().zip(b).all(|(a, b)| {
+/// Whether two instances changed in the same way, apart from who they are.
+fn alike(a: &Drift, slot_a: u32, b: &Drift, slot_b: u32) -> bool {
+    let own_a = &Own::of_sides([a.before.as_deref(), None], slot_a, 1);
+    let own_b = &Own::of_sides([b.before.as_deref(), None], slot_b, 1);
+    let same = |a: &Option<Value>, b: &Option<Value>| {
+        alike::optional(a.as_ref(), own_a, b.as_ref(), own_b)
+    };
+    a.kind == b.kind
+        && a.accepted == b.accepted
+        && a.changes.len() == b.changes.len()
+        && a.changes.iter().zip(&b.changes).all(|(a, b)| {
             a.path == b.path && same(&a.observed, &b.observed) && same(&a.recorded, &b.recorded)
         })
 }

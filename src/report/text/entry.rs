@@ -21,6 +21,8 @@ pub(super) struct Entry {
     name: String,
     body: Body,
     note: Option<Note>,
+    /// Whether it is an item of a list: without a name, and with a comma behind.
+    item: bool,
 }
 
 /// What is said behind a value.
@@ -34,12 +36,12 @@ struct Note {
 enum Body {
     /// `name = text`
     Line(String),
-    /// `name = <<-EOT`, lines, `EOT`
-    Text(Vec<Line>),
+    /// `name = <<-EOT`, lines, `EOT`; or brackets around the lines
+    Text(Vec<Line>, &'static str, &'static str),
     /// `name = {`, entries, `}`
     Object(Vec<Entry>),
-    /// `name = [`, lines, `]`
-    List(Vec<String>),
+    /// `name = [`, items, `]`
+    List(Vec<Entry>),
     /// A comment of its own.
     Comment,
 }
@@ -52,7 +54,17 @@ impl Entry {
 
     /// A text over several lines.
     pub(super) fn text(sign: Sign, name: impl Into<String>, lines: Vec<Line>) -> Self {
-        Self::new(sign, name.into(), Body::Text(lines))
+        Self::new(sign, name.into(), Body::Text(lines, "<<-EOT", "EOT"))
+    }
+
+    /// The parts of a list or an object, between its brackets.
+    pub(super) fn parts(
+        sign: Sign,
+        name: impl Into<String>,
+        lines: Vec<Line>,
+        [open, close]: [&'static str; 2],
+    ) -> Self {
+        Self::new(sign, name.into(), Body::Text(lines, open, close))
     }
 
     /// Entries in braces.
@@ -71,6 +83,7 @@ impl Entry {
             name,
             body,
             note: None,
+            item: false,
         }
     }
 
@@ -97,10 +110,10 @@ impl Entry {
                 Self::object(sign, name, entries.collect())
             }
             Value::Array(items) if !fits && !items.is_empty() => {
-                let room = room.saturating_sub(STEP);
-                let items = items
-                    .iter()
-                    .map(|item| format!("{},", value::short(item, room)));
+                let items = items.iter().map(|item| Self {
+                    item: true,
+                    ..Self::value(sign, "", item, depth + 1, limit, style)
+                });
                 Self::new(sign, name.to_owned(), Body::List(items.collect()))
             }
             _ if fits => Self::line(sign, name, inline),
@@ -165,36 +178,36 @@ impl Entry {
                 }
             )
         });
-        let name = &self.name;
+        let lead = if self.item {
+            String::new()
+        } else {
+            format!("{:<width$} = ", self.name)
+        };
+        let comma = if self.item { "," } else { "" };
         match &self.body {
-            Body::Line(text) => lines.push(format!("{indent}{sign} {name:<width$} = {text}{note}")),
-            Body::Text(text) => {
-                lines.push(format!("{indent}{sign} {name} = <<-EOT{note}"));
+            Body::Line(text) => lines.push(format!("{indent}{sign} {lead}{text}{comma}{note}")),
+            Body::Text(text, open, close) => {
+                lines.push(format!("{indent}{sign} {lead}{open}{note}"));
+                let room = style.columns().saturating_sub(indent.len() + STEP);
                 lines.extend(text.iter().map(|line| {
                     let shown = format!("{} {}", line.sign.symbol(), line.text);
-                    let shown =
-                        value::cut(&shown, style.columns().saturating_sub(indent.len() + 4));
-                    format!("{indent}    {}", style.signed(line.sign, shown.trim_end()))
-                        .trim_end()
-                        .to_owned()
+                    let shown = value::cut(shown.trim_end(), room);
+                    let shown = style.signed(line.sign, &shown);
+                    format!("{indent}    {shown}").trim_end().to_owned()
                 }));
-                lines.push(format!("{indent}  EOT"));
+                lines.push(format!("{indent}  {close}{comma}"));
             }
             Body::Object(entries) => {
-                lines.push(format!("{indent}{sign} {name} = {{{note}"));
+                lines.push(format!("{indent}{sign} {lead}{{{note}"));
                 write(entries, depth + 1, style, lines);
-                lines.push(format!("{indent}  }}"));
+                lines.push(format!("{indent}  }}{comma}"));
             }
             Body::List(items) => {
-                lines.push(format!("{indent}{sign} {name} = [{note}"));
-                lines.extend(
-                    items
-                        .iter()
-                        .map(|item| format!("{indent}    {sign} {item}")),
-                );
-                lines.push(format!("{indent}  ]"));
+                lines.push(format!("{indent}{sign} {lead}[{note}"));
+                write(items, depth + 1, style, lines);
+                lines.push(format!("{indent}  ]{comma}"));
             }
-            Body::Comment => lines.push(format!("{indent}  {}", style.faint(name))),
+            Body::Comment => lines.push(format!("{indent}  {}", style.faint(&self.name))),
         }
     }
 }

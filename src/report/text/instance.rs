@@ -5,6 +5,7 @@
 
 use serde_json::{Map, Value};
 
+use super::attribute::BY_SERVER;
 use super::paint::Style;
 use super::value::{inline, key_text, quoted, visible};
 
@@ -19,11 +20,22 @@ pub fn instance(value: &Value, style: Style) -> String {
         lines.push(style.bold(&format!("# {}:", visible(address))));
     }
     lines.push("instance {".to_owned());
+    let shown: Vec<(&str, Value)> = entries
+        .iter()
+        .filter(|(key, _)| *key != "address")
+        .map(|(key, value)| {
+            (
+                &**key,
+                if key == "files" {
+                    described(value)
+                } else {
+                    value.clone()
+                },
+            )
+        })
+        .collect();
     write_entries(
-        entries
-            .iter()
-            .filter(|(key, _)| *key != "address")
-            .map(|(key, value)| (&**key, value)),
+        shown.iter().map(|(key, value)| (*key, value)),
         STEP,
         style,
         &mut lines,
@@ -32,6 +44,18 @@ pub fn instance(value: &Value, style: Style) -> String {
     let mut text = lines.join("\n");
     text.push('\n');
     text
+}
+
+/// Files, those that the server delivers without the sources that stand for their content.
+fn described(files: &Value) -> Value {
+    let mut files = files.clone();
+    for file in files.as_object_mut().into_iter().flat_map(Map::values_mut) {
+        let kind = file.get("kind").and_then(Value::as_str).unwrap_or_default();
+        if matches!(kind, "secret" | "storage" | "certificate") {
+            file["content"] = Value::from(BY_SERVER.trim_matches(['(', ')']));
+        }
+    }
+    files
 }
 
 /// Whether there is nothing to show.

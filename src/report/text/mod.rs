@@ -4,6 +4,7 @@
 //! the environment.
 
 mod alike;
+mod attribute;
 mod change;
 mod collapse;
 mod drift;
@@ -11,6 +12,8 @@ mod entry;
 mod instance;
 mod notes;
 mod paint;
+#[cfg(test)]
+mod tests;
 mod value;
 
 use std::collections::BTreeSet;
@@ -94,58 +97,60 @@ fn legend(plan: &Plan, style: Style) -> Vec<String> {
     lines
 }
 
-/// The changes, collapsed, in at most `room` lines and the one that says what was left out. Each
-/// block gets as much room as leaves one line for each of those after it.
+/// The changes, collapsed, in at most `room` lines and the one that says what was left out.
 fn blocks(plan: &Plan, room: usize, style: Style) -> Vec<String> {
-    let resource_type = plan.rules().resource_type();
     let blocks = collapse::collapse(&plan.changes);
+    let resource_type = plan.rules().resource_type();
+    let whole = |block| change::lines(block, resource_type, Detail::FULL, style);
+    let mut lines = Vec::new();
+    for block in &blocks {
+        lines.extend(whole(block));
+        lines.push(String::new());
+        if lines.len() > room {
+            return squeezed(&blocks, resource_type, room, style);
+        }
+    }
+    lines
+}
+
+/// The changes where not all fit: each block gets as many lines as leave one for each after it.
+fn squeezed(blocks: &[Block<'_>], resource_type: &str, room: usize, style: Style) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     let mut shown = 0;
-    let mut on_one_line = 0;
-    let mut after_block = true;
+    let mut without_details = 0;
     for (index, block) in blocks.iter().enumerate() {
-        let to_come = blocks.len() - index - 1;
-        let free = room.saturating_sub(lines.len());
-        let fitting = [Detail::FULL, Detail::BRIEF]
-            .into_iter()
-            .find_map(|detail| {
-                // An empty line at least, one line a head and an end: not worth rendering.
-                if free.saturating_sub(to_come) < 5 {
-                    return None;
-                }
-                let lines = change::lines(block, resource_type, detail, style);
-                (lines.len() + 2 <= free.saturating_sub(to_come)).then_some(lines)
-            });
-        match fitting {
-            Some(block) => {
-                if !after_block {
-                    lines.push(String::new());
-                }
-                lines.extend(block);
+        let free = room.saturating_sub(lines.len() + 1);
+        let spare = free.saturating_sub(blocks.len() - index - 1);
+        let space = !lines.last().is_none_or(String::is_empty);
+        // No block takes less than its head, its braces and an empty line on each side.
+        let fitting = (spare >= 6)
+            .then(|| change::lines(block, resource_type, Detail::BRIEF, style))
+            .filter(|lines| lines.len() + 2 <= spare);
+        if let Some(block) = fitting {
+            if space {
                 lines.push(String::new());
-                after_block = true;
             }
-            None if free > 1 => {
-                lines.push(change::headline(block, style));
-                on_one_line += 1;
-                after_block = false;
-            }
-            None => break,
+            lines.extend(block);
+            lines.push(String::new());
+        } else if free > 0 {
+            lines.push(change::headline(block, style));
+            without_details += block.count;
+        } else {
+            break;
         }
         shown = index + 1;
     }
-    if !after_block {
+    if !lines.last().is_none_or(String::is_empty) {
         lines.push(String::new());
     }
     let rest = &blocks[shown..];
-    if !rest.is_empty() {
-        lines.push(rest_line(rest));
-        lines.push(String::new());
-    } else if on_one_line > 0 {
-        let more = value::counted(on_one_line, "change");
-        lines.push(format!("  … and the details of {more}; --json has all"));
-        lines.push(String::new());
-    }
+    lines.push(if rest.is_empty() {
+        let changes = value::counted(without_details, "change");
+        format!("  … and the details of {changes}; --json has all")
+    } else {
+        rest_line(rest)
+    });
+    lines.push(String::new());
     lines
 }
 
@@ -166,7 +171,7 @@ fn rest_line(rest: &[Block<'_>]) -> String {
     }
     let words = [
         (summary.create, "create"),
-        (summary.update, "update"),
+        (summary.update, "change"),
         (summary.replace, "replace"),
         (summary.delete, "destroy"),
         (summary.adopt, "adopt"),
@@ -178,8 +183,8 @@ fn rest_line(rest: &[Block<'_>]) -> String {
         .map(|(count, word)| format!("{count} to {word}"))
         .collect();
     format!(
-        "  … and {} more in {} ({}); --json has all",
-        value::counted(count, "change"),
+        "  … and {} in {} ({}); --json has all",
+        value::counted(count, "more change"),
         value::counted(groups.len(), "group"),
         words.join(", ")
     )

@@ -91,12 +91,11 @@ pub(super) fn deletions(plan: &Plan, style: Style) -> Vec<String> {
     if beyond {
         let percent = total * 100 / deletions.recorded.max(1);
         lines.push(format!(
-            "{word} This plan destroys {} of {} ({percent}%), which is more than the destroy budget",
-            total,
+            "{word} This plan destroys {total} of {} ({percent}%)",
             counted(deletions.recorded, "recorded instance"),
         ));
         lines.push(format!(
-            "of {} and {}%:",
+            "That is more than the destroy budget of {} and {}%:",
             counted(deletions.budget_count as usize, "instance"),
             deletions.budget_percent
         ));
@@ -142,13 +141,14 @@ pub(super) fn deletions(plan: &Plan, style: Style) -> Vec<String> {
         deletions.protected.iter().collect()
     };
     if groups.len() <= 3 {
-        for group in groups {
-            let _ = write!(flags, "--allow-delete {} ", visible(group));
-        }
-        flags.push_str("or ");
+        let each: Vec<String> = groups
+            .iter()
+            .map(|group| format!("--allow-delete {}", visible(group)))
+            .collect();
+        let _ = write!(flags, "`{}` or ", each.join(" "));
     }
     lines.push(format!(
-        "Apply refuses that without {flags}--allow-delete all"
+        "Apply refuses it without {flags}`--allow-delete all`"
     ));
     lines.push(String::new());
     lines

@@ -73,12 +73,19 @@ pub(super) fn quoted(text: &str) -> String {
         match c {
             '"' => out.push_str("\\\""),
             '\\' => out.push_str("\\\\"),
-            c if c.is_control() => out.extend(c.escape_default()),
+            c if misleads(c) => out.extend(c.escape_default()),
             c => out.push(c),
         }
     }
     out.push('"');
     out
+}
+
+/// Whether a character moves the cursor or turns the direction of text: shown as it is, it could
+/// make a reader see another plan than there is.
+fn misleads(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 /// A key of an object: bare where HCL takes it bare.
@@ -95,7 +102,7 @@ pub(super) fn key_text(key: &str) -> String {
 pub(super) fn visible(line: &str) -> String {
     let mut out = String::with_capacity(line.len());
     for c in line.chars() {
-        if c.is_control() && c != '\t' {
+        if misleads(c) && c != '\t' {
             out.extend(c.escape_default());
         } else {
             out.push(c);
@@ -138,7 +145,10 @@ pub(super) fn around_difference(before: &str, after: &str, room: usize) -> (Stri
         .zip(after.chars())
         .take_while(|(a, b)| a == b)
         .count();
-    let start = same.saturating_sub(room / 3);
+    let longest = before.chars().count().max(after.chars().count());
+    let start = same
+        .saturating_sub(room / 3)
+        .min(longest.saturating_sub(room));
     let part = |text: &str| {
         let rest: String = text.chars().skip(start).take(room).collect();
         let tail = text.chars().count() > start + room;
@@ -153,9 +163,28 @@ pub(super) fn around_difference(before: &str, after: &str, room: usize) -> (Stri
     (part(before), part(after))
 }
 
-/// A value over several lines, for a line diff of what is too long for one.
-pub(super) fn pretty(value: &Value) -> String {
-    serde_json::to_string_pretty(value).unwrap_or_else(|_| value.to_string())
+/// The parts of a list or an object, one a line, and its brackets; `None` for anything else.
+pub(super) fn parts(value: &Value) -> Option<(String, [&'static str; 2])> {
+    let mut text = String::new();
+    match value {
+        Value::Array(items) => {
+            for item in items {
+                write_inline(item, &mut text);
+                text.push_str(",\n");
+            }
+            Some((text, ["[", "]"]))
+        }
+        Value::Object(entries) => {
+            for (key, value) in entries {
+                text.push_str(&key_text(key));
+                text.push_str(" = ");
+                write_inline(value, &mut text);
+                text.push('\n');
+            }
+            Some((text, ["{", "}"]))
+        }
+        _ => None,
+    }
 }
 
 /// The first `limit` lines of a text, and how many there are more.
@@ -179,13 +208,22 @@ pub(super) fn text_lines(text: &str, limit: usize) -> Vec<Line> {
 
 /// What differs between two texts, line by line, cut to about `limit` lines.
 pub(super) fn line_diff(before: &str, after: &str, limit: usize) -> Vec<Line> {
+    diff_of("line", before, after, limit)
+}
+
+/// What differs between the [`parts`] of two values.
+pub(super) fn parts_diff(before: &str, after: &str, limit: usize) -> Vec<Line> {
+    diff_of("element", before, after, limit)
+}
+
+fn diff_of(unit: &str, before: &str, after: &str, limit: usize) -> Vec<Line> {
     let diff = TextDiff::from_lines(before, after);
     let feeds_differ = before.ends_with('\n') != after.ends_with('\n');
     let mut lines = Vec::new();
     let mut seen = 0;
     for group in diff.grouped_ops(CONTEXT) {
         let start = group.first().map_or(0, |op| op.old_range().start);
-        hidden(start - seen, &mut lines);
+        hidden(start - seen, unit, &mut lines);
         for op in &group {
             for change in diff.iter_changes(op) {
                 let mut text = visible(change.value().trim_end_matches(['\n', '\r']));
@@ -202,7 +240,7 @@ pub(super) fn line_diff(before: &str, after: &str, limit: usize) -> Vec<Line> {
         }
         seen = group.last().map_or(seen, |op| op.old_range().end);
     }
-    hidden(diff.old_len() - seen, &mut lines);
+    hidden(diff.old_len() - seen, unit, &mut lines);
     if lines.len() > limit + 1 {
         let more = lines.len() - limit;
         lines.truncate(limit);
@@ -211,11 +249,11 @@ pub(super) fn line_diff(before: &str, after: &str, limit: usize) -> Vec<Line> {
     lines
 }
 
-fn hidden(count: usize, lines: &mut Vec<Line>) {
+fn hidden(count: usize, unit: &str, lines: &mut Vec<Line>) {
     if count > 0 {
         lines.push(Line::note(format!(
             "# ({} hidden)",
-            counted(count, "unchanged line")
+            counted(count, &format!("unchanged {unit}"))
         )));
     }
 }
@@ -260,6 +298,7 @@ mod tests {
         for (value, expected) in [
             (json!(null), "null"),
             (json!("a\"\u{1b}[2J\n"), r#""a\"\u{1b}[2J\n""#),
+            (json!("\u{202e}tac"), r#""\u{202e}tac""#),
             (json!([1, "b", true]), r#"[1, "b", true]"#),
             (json!({"a": 1, "b c": {}}), r#"{ a = 1, "b c" = {} }"#),
         ] {
@@ -280,7 +319,10 @@ mod tests {
         );
         assert_eq!(
             around_difference(&before, &after, 9),
-            ("\"…yyy1\"".to_owned(), "\"…yyy2\"".to_owned())
+            (
+                format!("\"…{}1\"", "y".repeat(8)),
+                format!("\"…{}2\"", "y".repeat(8))
+            )
         );
     }
 

@@ -1,0 +1,325 @@
+//! Plans made by hand.
+//!
+//! In: what a test wants to see. Out: [`Plan`]s and their parts. May not: be used outside tests.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use crate::address::{Address, GroupName};
+use crate::clock::Timestamp;
+use crate::plan::change::{
+    Action, AttributeChange, Change, Deletions, Drift, DriftKind, DriftedAttribute, Mode, Plan,
+    PlannedImage, Reason, RulesName, Side, Summary,
+};
+use crate::provider::rules::Effect;
+use crate::spec::{Content, File, SpecBody, Userdata};
+
+/// When every plan here was made.
+pub(super) fn now() -> Timestamp {
+    Timestamp::parse("2026-11-21T09:30:00Z").unwrap()
+}
+
+/// A plan that changes nothing.
+pub(super) fn empty() -> Plan {
+    Plan {
+        mode: Mode::Normal,
+        cluster: "prod".to_owned(),
+        shard: "us-west-2a".to_owned(),
+        provider: "aws".to_owned(),
+        rules: RulesName::Aws,
+        provider_name: "aws".to_owned(),
+        lineage: "06bgm7733st2576nx5jht4ecjw".to_owned(),
+        serial: 7,
+        new_state: false,
+        created_at: now(),
+        images: BTreeMap::new(),
+        changes: Vec::new(),
+        unchanged: Vec::new(),
+        drift: Vec::new(),
+        summary: Summary::default(),
+        left_out: Vec::new(),
+        deletions: Deletions {
+            budget_count: 10,
+            budget_percent: 10,
+            ..Deletions::default()
+        },
+        groups: Vec::new(),
+    }
+}
+
+/// A plan of these changes, its sums made.
+pub(super) fn plan_of(changes: Vec<Change>) -> Plan {
+    let mut plan = empty();
+    for change in &changes {
+        plan.summary.count(change.action);
+        if change.action == Action::Delete && change.deposed.is_none() {
+            let group = change.address.group.to_string();
+            *plan.deletions.by_group.entry(group).or_default() += 1;
+        }
+    }
+    plan.deletions.recorded = changes.iter().filter(|c| c.before.is_some()).count();
+    plan.changes = changes;
+    plan
+}
+
+/// An image that was resolved some time before the plan was made.
+pub(super) fn image(id: &str, source: &str, seconds_ago: i64) -> PlannedImage {
+    PlannedImage {
+        id: id.to_owned(),
+        source: source.to_owned(),
+        resolved_at: Some(Timestamp(now().0 - seconds_ago * 1_000)),
+    }
+}
+
+pub(super) fn address(group: &str, slot: u32) -> Address {
+    let group: GroupName = group.parse().unwrap();
+    Address::new(group, slot)
+}
+
+/// The id of an instance of a slot and generation.
+pub(super) fn instance_id(slot: u32, generation: u64) -> String {
+    format!("knd06bgm7733st2576n{generation:02}{slot:08}")
+}
+
+/// What the instances of these tests are made of.
+pub(super) fn body(slot: u32, generation: u64) -> SpecBody {
+    let mut body = SpecBody::empty("knd");
+    body.head.arch = "arm64".into();
+    body.head.instance_type = "t4g.medium".into();
+    body.head.subnet_pool = Some("workers".into());
+    body.head.template = Some("knd".into());
+    body.args = object(json!({
+        "BlockDeviceMappings": [{
+            "DeviceName": "/dev/xvda",
+            "Ebs": {"VolumeSize": 40, "VolumeType": "gp3", "Encrypted": true},
+        }],
+        "ImageId": "ami-0a1",
+        "MetadataOptions": {"HttpTokens": "required"},
+        "SecurityGroupIds": ["sg-1", "sg-2"],
+    }));
+    body.vars = json!({"environment": "prod"});
+    body.userdata = Some(Userdata {
+        content: Content::Text(userdata(&instance_id(slot, generation), "1.31.2")),
+        gzip: false,
+    });
+    body.files.insert(
+        "instance.env".into(),
+        File {
+            kind: "env".into(),
+            content: Some(format!("INSTANCE_ID={}\n", instance_id(slot, generation))),
+            by_server: false,
+            in_userdata: false,
+        },
+    );
+    body.tags.insert("Owner".to_owned(), "platform".to_owned());
+    body
+}
+
+/// Userdata of some lines that names its instance.
+pub(super) fn userdata(id: &str, version: &str) -> String {
+    let files: String = (0..20).fold(String::new(), |text, number| {
+        text + &format!("  - path: /etc/file-{number}\n")
+    });
+    format!(
+        "#cloud-config\nhostname: {id}\npackages:\n  - curl\n  - kubelet={version}\nwrite_files:\n{files}"
+    )
+}
+
+pub(super) fn object(value: Value) -> serde_json::Map<String, Value> {
+    match value {
+        Value::Object(entries) => entries,
+        other => panic!("not an object: {other}"),
+    }
+}
+
+/// An instance that exists.
+pub(super) fn recorded(slot: u32) -> Side {
+    Side {
+        provider_id: Some(format!("i-{slot:017x}")),
+        ip4: Some(format!("10.0.0.{}", slot % 200 + 4).into()),
+        created_at: Some(Timestamp(now().0 - 86_400_000)),
+        version: Some(3),
+        ..new(slot, 1)
+    }
+}
+
+/// An instance to be.
+pub(super) fn new(slot: u32, generation: u64) -> Side {
+    side(slot, generation, body(slot, generation))
+}
+
+/// An instance to be, of a spec.
+pub(super) fn side(slot: u32, generation: u64, body: SpecBody) -> Side {
+    let digest = body.clone().into_spec().digest;
+    Side {
+        instance_id: instance_id(slot, generation).into(),
+        provider_id: None,
+        generation,
+        zone: "us-west-2a".into(),
+        subnet: Some("subnet-0a".into()),
+        ip4: None,
+        ip6: None,
+        created_at: None,
+        images: BTreeMap::from([("debian".into(), "ami-0a1".into())]),
+        version: None,
+        spec: Arc::new(body),
+        digest,
+    }
+}
+
+/// A change that says nothing yet.
+pub(super) fn change(group: &str, slot: u32, action: Action, reason: Reason) -> Change {
+    Change {
+        address: address(group, slot),
+        deposed: None,
+        action,
+        reasons: vec![reason],
+        importing: None,
+        before: None,
+        after: None,
+        attributes: Vec::new(),
+        deferred: None,
+        drain_timeout_ms: 0,
+    }
+}
+
+pub(super) fn create(group: &str, slot: u32) -> Change {
+    Change {
+        after: Some(Box::new(new(slot, 1))),
+        ..change(group, slot, Action::Create, Reason::GroupGrew)
+    }
+}
+
+pub(super) fn delete(group: &str, slot: u32, reason: Reason) -> Change {
+    Change {
+        before: Some(Box::new(recorded(slot))),
+        ..change(group, slot, Action::Delete, reason)
+    }
+}
+
+/// An attribute that differs.
+pub(super) fn attribute(
+    path: &str,
+    before: Option<Value>,
+    after: Option<Value>,
+    effect: Effect,
+) -> AttributeChange {
+    AttributeChange {
+        path: path.to_owned(),
+        before,
+        after,
+        unknown: false,
+        effect,
+        written_at: None,
+    }
+}
+
+/// A change in place.
+pub(super) fn update(group: &str, slot: u32) -> Change {
+    let mut body = body(slot, 1);
+    body.head.instance_type = "t4g.large".into();
+    body.tags.insert("Team".to_owned(), "core".to_owned());
+    let after = Side {
+        provider_id: recorded(slot).provider_id,
+        ..side(slot, 1, body)
+    };
+    Change {
+        before: Some(Box::new(recorded(slot))),
+        after: Some(Box::new(after)),
+        attributes: vec![
+            AttributeChange {
+                written_at: Some("config.jsonc:12:24".to_owned()),
+                ..attribute(
+                    "instance_type",
+                    Some(json!("t4g.medium")),
+                    Some(json!("t4g.large")),
+                    Effect::Restart,
+                )
+            },
+            attribute("tags.Team", None, Some(json!("core")), Effect::InPlace),
+        ],
+        ..change(group, slot, Action::Update, Reason::Changed)
+    }
+}
+
+/// A replacement because of a newer image, with newer userdata as well.
+pub(super) fn replace(group: &str, slot: u32) -> Change {
+    let id = instance_id(slot, 1);
+    let mut body = body(slot, 2);
+    body.args.insert("ImageId".to_owned(), json!("ami-0b2"));
+    body.userdata = Some(Userdata {
+        content: Content::Text(userdata(&instance_id(slot, 2), "1.32.0")),
+        gzip: false,
+    });
+    let mut change = change(
+        group,
+        slot,
+        Action::CreateThenDelete,
+        Reason::NewerImage {
+            name: "debian".into(),
+            from: "ami-0a1".to_owned(),
+            to: "ami-0b2".to_owned(),
+        },
+    );
+    change.reasons.push(Reason::CannotUpdate);
+    Change {
+        before: Some(Box::new(recorded(slot))),
+        after: Some(Box::new(side(slot, 2, body))),
+        attributes: vec![
+            AttributeChange {
+                written_at: Some("config.jsonc:41:19".to_owned()),
+                ..attribute(
+                    "args.ImageId",
+                    Some(json!("ami-0a1")),
+                    Some(json!("ami-0b2")),
+                    Effect::Replace,
+                )
+            },
+            AttributeChange {
+                written_at: Some("config.jsonc:44:9".to_owned()),
+                ..attribute(
+                    "userdata",
+                    Some(json!(userdata(&id, "1.31.2"))),
+                    Some(json!(userdata(&id, "1.32.0"))),
+                    Effect::Replace,
+                )
+            },
+        ],
+        ..change
+    }
+}
+
+/// Drift of a recorded instance.
+pub(super) fn drift(group: &str, slot: u32, kind: DriftKind) -> Drift {
+    let known = matches!(kind, DriftKind::Changed | DriftKind::Missing);
+    let changes = match kind {
+        DriftKind::Changed => vec![
+            DriftedAttribute {
+                path: "state".to_owned(),
+                recorded: Some(json!("running")),
+                observed: Some(json!("stopped")),
+            },
+            DriftedAttribute {
+                path: "tags.Owner".to_owned(),
+                recorded: Some(json!("platform")),
+                observed: None,
+            },
+            DriftedAttribute {
+                path: "tags.cost.centre".to_owned(),
+                recorded: None,
+                observed: Some(json!("42")),
+            },
+        ],
+        _ => Vec::new(),
+    };
+    Drift {
+        address: address(group, slot).to_string(),
+        kind,
+        provider_id: format!("i-{slot:017x}"),
+        changes,
+        accepted: false,
+        before: known.then(|| Box::new(recorded(slot))),
+    }
+}

@@ -1,0 +1,159 @@
+//! What programs get.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::events::{self, Done, Events, Operation};
+use super::json;
+use super::testing::*;
+use crate::plan::change::{Action, DriftKind, LeftOut, Mode, Reason};
+
+fn pretty(value: &Value) -> String {
+    serde_json::to_string_pretty(value)
+        .unwrap()
+        .replace(env!("CARGO_PKG_VERSION"), "[version]")
+}
+
+#[test]
+fn a_plan_has_terraforms_keys() {
+    let mut plan = plan_of(vec![replace("default/web", 3)]);
+    plan.images
+        .insert("debian".to_owned(), image("ami-0b2", "lookup", 0));
+    plan.drift = vec![drift("default/web", 3, DriftKind::Changed)];
+    insta::assert_snapshot!(pretty(&json::plan(&plan, json!([]))));
+}
+
+/// The changes without the instances in them.
+fn outline(changes: &Value) -> Vec<Value> {
+    let name = |value: &Value| match value {
+        Value::Null => json!(null),
+        instance => instance["instance_id"].clone(),
+    };
+    let mut changes = changes.as_array().unwrap().clone();
+    for change in &mut changes {
+        let change = &mut change["change"];
+        let (before, after) = (name(&change["before"]), name(&change["after"]));
+        change["before"] = before;
+        change["after"] = after;
+    }
+    changes
+}
+
+#[test]
+fn every_action_has_its_form() {
+    let mut forgotten = delete("default/web", 3, Reason::Missing);
+    forgotten.action = Action::Forget;
+    let mut adopted = change("default/web", 4, Action::Adopt, Reason::Unrecorded);
+    adopted.importing = recorded(4).provider_id;
+    adopted.after = Some(Box::new(recorded(4)));
+    let mut deposed = delete("default/web", 2, Reason::Deposed);
+    deposed.deposed = Some("i-0dead".to_owned());
+    let mut missing = create("default/web", 0);
+    missing.before = Some(Box::new(recorded(0)));
+    missing.reasons = vec![Reason::Missing];
+    let mut kept = update("default/web", 1);
+    kept.action = Action::NoOp;
+    kept.reasons.clear();
+    kept.attributes.clear();
+    let mut turned = replace("default/web", 5);
+    turned.action = Action::DeleteThenCreate;
+    let mut plan = plan_of(vec![
+        missing,
+        delete("default/web", 2, Reason::GroupShrank),
+        deposed,
+        forgotten,
+        adopted,
+        turned,
+        update("default/web", 6),
+    ]);
+    plan.summary.no_op = 1;
+    plan.unchanged = vec![kept];
+    plan.drift = vec![
+        drift("default/web", 0, DriftKind::Missing),
+        drift("default/web", 2, DriftKind::Duplicate),
+        drift("default/web", 4, DriftKind::Unknown),
+    ];
+    let value = json::plan(&plan, json!([]));
+    let changes = outline(&value["resource_changes"]);
+    let drift = outline(&value["resource_drift"]);
+    insta::assert_snapshot!(pretty(&json!([changes, drift, value["summary"]])));
+}
+
+#[test]
+fn only_a_whole_plan_with_changes_is_applyable() {
+    let facts = |plan: &_, diagnostics| {
+        let value = json::plan(plan, diagnostics);
+        ["applyable", "complete", "errored"].map(|key| value[key].as_bool().unwrap())
+    };
+    assert_eq!(facts(&empty(), json!([])), [false, true, false]);
+    let mut plan = plan_of(vec![create("default/web", 0)]);
+    assert_eq!(
+        facts(&plan, json!([{"severity": "warning"}])),
+        [true, true, false]
+    );
+    assert_eq!(
+        facts(&plan, json!([{"severity": "error"}])),
+        [false, true, true]
+    );
+    plan.left_out.push(LeftOut {
+        address: "default/db".to_owned(),
+        count: 2,
+        why: "image `debian` can't be resolved".to_owned(),
+    });
+    assert_eq!(facts(&plan, json!([])), [false, false, true]);
+}
+
+#[test]
+fn drift_names_what_is_recorded_and_observed() {
+    let mut plan = empty();
+    assert_eq!(json::drift(&plan, json!([]))["drifted"], json!(false));
+    let mut accepted = drift("default/web", 0, DriftKind::Changed);
+    accepted.accepted = true;
+    plan.drift.push(accepted);
+    assert_eq!(json::drift(&plan, json!([]))["drifted"], json!(false));
+    plan.drift.push(drift("default/web", 1, DriftKind::Unknown));
+    insta::assert_snapshot!(pretty(&json::drift(&plan, json!([]))));
+    assert_eq!(
+        json::errors(json!([{"severity": "error"}])),
+        json!({"format_version": "1.0", "diagnostics": [{"severity": "error"}]})
+    );
+}
+
+#[test]
+fn events_are_terraforms() {
+    let mut plan = plan_of(vec![replace("default/web", 3)]);
+    plan.drift = vec![drift("default/web", 3, DriftKind::Changed)];
+    let events = Events::of(&plan);
+    let address = address("default/web", 3);
+    let second = Duration::from_secs(12);
+    let done = Done {
+        added: 1,
+        destroyed: 1,
+        ..Done::default()
+    };
+    let finding = json!({"severity": "warning", "summary": "Nearly full", "detail": ""});
+    let lines: Vec<String> = [
+        Some(events::version(now())),
+        events.resource_drift(now(), &plan.drift[0]),
+        events.planned_change(now(), &plan.changes[0]),
+        Some(events::plan_summary(now(), &plan.summary)),
+        Some(events.apply_start(now(), &address, Operation::Create, None)),
+        Some(events.apply_progress(now(), &address, Operation::Create, second)),
+        Some(events.apply_complete(now(), &address, Operation::Create, Some("i-1"), second)),
+        Some(events.apply_start(now(), &address, Operation::Delete, Some("i-0"))),
+        Some(events.apply_errored(now(), &address, Operation::Delete, second)),
+        Some(events::diagnostic(now(), finding)),
+        Some(events::apply_summary(now(), Mode::Normal, done)),
+        Some(events::apply_summary(now(), Mode::Destroy, done)),
+    ]
+    .into_iter()
+    .map(|event| {
+        event
+            .unwrap()
+            .to_string()
+            .replace(env!("CARGO_PKG_VERSION"), "[version]")
+    })
+    .collect();
+    insta::assert_snapshot!(lines.join("\n"));
+}

@@ -1,0 +1,147 @@
+//! One attribute's difference.
+//!
+//! In: an [`AttributeChange`]. Out: an [`Entry`]. May not: show more of a text than it is told to.
+
+use serde_json::Value;
+
+use super::entry::{self, Entry};
+use super::paint::{Sign, Style};
+use super::value::{self, counted};
+use crate::plan::change::{Action, AttributeChange, Change, Side};
+use crate::provider::rules::Effect;
+use crate::spec::{Content, SpecBody};
+
+/// What isn't known before it is done.
+pub(super) const UNKNOWN: &str = "(known after apply)";
+
+/// What isn't delivered by us.
+pub(super) const BY_SERVER: &str = "(delivered by the server)";
+
+/// Shows an attribute of a change; of a text's diff at most about `limit` lines.
+pub(super) fn entry(
+    attribute: &AttributeChange,
+    change: &Change,
+    before: &Side,
+    after: &Side,
+    limit: usize,
+    style: Style,
+) -> Entry {
+    let sign = match (&attribute.before, &attribute.after) {
+        (None, _) => Sign::Create,
+        (Some(_), None) if !attribute.unknown => Sign::Delete,
+        _ => Sign::Update,
+    };
+    let path = value::visible(&attribute.path);
+    let entry = match unreadable(attribute, before, after) {
+        Some(text) => Entry::line(sign, path, text),
+        None => readable(sign, &path, attribute, limit, style),
+    };
+    let mut notes = Vec::new();
+    match (attribute.effect, change.action) {
+        // Adopting changes the record alone.
+        (_, Action::Adopt) | (Effect::InPlace, _) => {}
+        (Effect::Replace, _) => notes.push("forces replacement".to_owned()),
+        // A new instance is started anyway.
+        (Effect::Restart, action) if action.is_replace() => {}
+        (Effect::Restart, _) => notes.push("stops and starts".to_owned()),
+    }
+    notes.extend(attribute.written_at.as_deref().map(value::visible));
+    if notes.is_empty() {
+        entry
+    } else {
+        entry.noted(notes.join(", "), attribute.effect == Effect::Replace)
+    }
+}
+
+fn readable(
+    sign: Sign,
+    path: &str,
+    attribute: &AttributeChange,
+    limit: usize,
+    style: Style,
+) -> Entry {
+    let room = entry::room(style, 0, path).saturating_sub(" -> ".len());
+    match (&attribute.before, &attribute.after) {
+        (None, None) => Entry::line(sign, path, UNKNOWN),
+        (Some(old), None) => {
+            let then = if attribute.unknown { UNKNOWN } else { "null" };
+            Entry::line(sign, path, format!("{} -> {then}", summary(old, room / 2)))
+        }
+        (None, Some(new)) => Entry::value(sign, path, new, 0, limit, style),
+        (Some(Value::String(old)), Some(Value::String(new)))
+            if old.contains('\n') || new.contains('\n') =>
+        {
+            Entry::text(sign, path, value::line_diff(old, new, limit))
+        }
+        (Some(old), Some(new)) => {
+            let (one, other) = (value::inline(old), value::inline(new));
+            if one.chars().count() + other.chars().count() <= room {
+                return Entry::line(sign, path, format!("{one} -> {other}"));
+            }
+            if let (Value::String(old), Value::String(new)) = (old, new) {
+                let (old, new) = value::around_difference(old, new, room / 2 - 4);
+                return Entry::line(sign, path, format!("{old} -> {new}"));
+            }
+            match (value::parts(old), value::parts(new)) {
+                (Some((old, brackets)), Some((new, same))) if brackets == same => {
+                    Entry::parts(sign, path, value::parts_diff(&old, &new, limit), brackets)
+                }
+                _ => {
+                    let (old, new) = (summary(old, room / 2), summary(new, room / 2));
+                    Entry::line(sign, path, format!("{old} -> {new}"))
+                }
+            }
+        }
+    }
+}
+
+/// A value on one line, a long text as the number of its lines.
+fn summary(value: &Value, room: usize) -> String {
+    match value {
+        Value::String(text) if text.contains('\n') => lines_of(text),
+        _ => value::short(value, room),
+    }
+}
+
+/// `(3 lines)`
+pub(super) fn lines_of(text: &str) -> String {
+    format!("({})", counted(text.lines().count(), "line"))
+}
+
+/// What stands for a value that isn't to be read: bytes, and what the server delivers.
+fn unreadable(attribute: &AttributeChange, before: &Side, after: &Side) -> Option<String> {
+    if attribute.path == "userdata" {
+        if !is_binary(&before.spec) && !is_binary(&after.spec) {
+            return None;
+        }
+        let part = |side: &Side, value: &Option<Value>| match value {
+            None => "null".to_owned(),
+            Some(_) if is_binary(&side.spec) => binary(&side.spec),
+            Some(value) => lines_of(value.as_str().unwrap_or_default()),
+        };
+        let old = part(before, &attribute.before);
+        let new = part(after, &attribute.after);
+        return Some(format!("{old} -> {new}"));
+    }
+    let name = attribute.path.strip_prefix("files.")?;
+    let by_server = |side: &Side| side.spec.files.get(name).is_some_and(|file| file.by_server);
+    match (&attribute.before, &attribute.after) {
+        (Some(_), None) if by_server(before) => Some(format!("{BY_SERVER} -> null")),
+        _ if by_server(before) || by_server(after) => Some(BY_SERVER.to_owned()),
+        _ => None,
+    }
+}
+
+fn is_binary(spec: &SpecBody) -> bool {
+    let content = spec.userdata.as_ref().map(|userdata| &userdata.content);
+    matches!(content, Some(Content::Base64(_)))
+}
+
+/// What stands for userdata that is no text.
+pub(super) fn binary(spec: &SpecBody) -> String {
+    let length = spec
+        .userdata
+        .as_ref()
+        .map_or(0, |userdata| userdata.content.to_bytes().len());
+    format!("(binary, {})", counted(length, "byte"))
+}
