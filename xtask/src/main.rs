@@ -1,1 +1,69 @@
-fn main() {}
+//! Chores of this repository: `cargo xtask test`, `conformance`, `bench`.
+//!
+//! In: arguments. Out: what the chore prints, and whether it went well. May not: be needed to build
+//! or to use nstance.
+
+#![allow(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "these are programs for a terminal, and nothing uses them as a library"
+)]
+
+mod bench;
+mod conformance;
+mod measure;
+mod process;
+mod test;
+
+use std::process::ExitCode;
+
+const HELP: &str = "\
+cargo xtask test [ARGS]…                    run all tests; ARGS go to `cargo test`
+cargo xtask conformance gotemplate FILE…    run the cases of a corpus
+cargo xtask bench [--up-to N] [--quick]     measure, and write the table of docs/performance.md
+                                            --up-to: no fleet larger than N (100000)
+                                            --quick: the planner only, no `cargo bench`";
+
+/// Why a chore ended badly, in words for a terminal; empty where it was said already.
+struct Failure(String);
+
+impl<E: std::error::Error> From<E> for Failure {
+    fn from(error: E) -> Self {
+        Self(error.to_string())
+    }
+}
+
+impl Failure {
+    fn say(text: impl Into<String>) -> Self {
+        Self(text.into())
+    }
+}
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let result = match words[..] {
+        ["test", ref rest @ ..] => test::run(rest),
+        ["conformance", "gotemplate", ref files @ ..] if !files.is_empty() => {
+            conformance::run(files)
+        }
+        ["conformance", ..] => Err(Failure::say(
+            "usage: cargo xtask conformance gotemplate FILE…",
+        )),
+        ["bench", ref rest @ ..] => bench::run(rest),
+        ["help" | "--help" | "-h"] => {
+            println!("{HELP}");
+            Ok(())
+        }
+        _ => Err(Failure::say(HELP)),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(Failure(text)) => {
+            if !text.is_empty() {
+                eprintln!("{text}");
+            }
+            ExitCode::FAILURE
+        }
+    }
+}

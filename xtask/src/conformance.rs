@@ -1,0 +1,114 @@
+//! `cargo xtask conformance KIND FILE…`: the cases of a corpus, each by itself.
+//!
+//! In: files of one JSON object a line. Out: a line `FAIL id` for each that failed (why is on
+//! standard error), and last `N passed, N failed`. May not: let one case end or hold up the rest.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+use nstance_gotemplate::conformance::run_case;
+
+use crate::Failure;
+
+/// How long a case may take.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// What came of a case: nothing, or why it failed.
+type Verdict = Result<(), String>;
+
+pub(crate) fn run(files: &[&str]) -> Result<(), Failure> {
+    let (mut passed, mut failed) = (0, 0);
+    for file in files {
+        let text = std::fs::read_to_string(Path::new(file))
+            .map_err(|error| Failure::say(format!("{file}: {error}")))?;
+        for (number, line) in text.lines().enumerate() {
+            if line.trim().is_empty() {
+                continue;
+            }
+            match judge(line, PATIENCE, go_template) {
+                Ok(()) => passed += 1,
+                Err(why) => {
+                    failed += 1;
+                    println!("FAIL {}", name(line, file, number + 1));
+                    eprintln!("  {why}");
+                }
+            }
+        }
+    }
+    println!("{passed} passed, {failed} failed");
+    if failed == 0 {
+        return Ok(());
+    }
+    Err(Failure(String::new()))
+}
+
+fn go_template(line: &str) -> Verdict {
+    match run_case(line).failure {
+        None => Ok(()),
+        Some(why) => Err(why),
+    }
+}
+
+/// A case's id; where it has none, its place.
+fn name(line: &str, file: &str, number: usize) -> String {
+    let id = serde_json::from_str::<serde_json::Value>(line)
+        .ok()
+        .and_then(|case| Some(case.get("id")?.as_str()?.to_owned()));
+    id.unwrap_or_else(|| format!("{file}:{number}"))
+}
+
+/// Runs a case on a thread of its own, which is left behind where it doesn't come back.
+fn judge(line: &str, patience: Duration, case: fn(&str) -> Verdict) -> Verdict {
+    let (sender, receiver) = mpsc::channel();
+    let line = line.to_owned();
+    let spawned = thread::Builder::new().spawn(move || {
+        let verdict = catch_unwind(AssertUnwindSafe(|| case(&line)))
+            .unwrap_or_else(|_| Err("it panicked".to_owned()));
+        // Nobody listens any more where this took too long.
+        let _ = sender.send(verdict);
+    });
+    if let Err(error) = spawned {
+        return Err(format!("no thread could be had: {error}"));
+    }
+    receiver
+        .recv_timeout(patience)
+        .unwrap_or_else(|_| Err(format!("no answer within {} s", patience.as_secs())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_case_that_panics_or_never_answers_fails_alone() {
+        let patience = Duration::from_mins(10);
+        assert_eq!(judge("a", patience, |_| Ok(())), Ok(()));
+        assert_eq!(
+            judge("a", patience, |line| Err(line.to_owned())),
+            Err("a".to_owned())
+        );
+        assert_eq!(
+            judge("a", patience, |_| panic!("on purpose")),
+            Err("it panicked".to_owned())
+        );
+        let never = judge("a", Duration::ZERO, |_| {
+            thread::park();
+            Ok(())
+        });
+        assert_eq!(never, Err("no answer within 0 s".to_owned()));
+    }
+
+    #[test]
+    fn a_case_is_judged_by_its_answer() {
+        let case = r#"{"id": "x", "area": "y", "template": "{{.}}", "data": 1, "options": "",
+            "expect": {"ok": true, "output": "1", "stage": "", "error": ""}}"#;
+        assert_eq!(go_template(case), Ok(()));
+        assert!(go_template(&case.replace("\"1\"", "\"2\"")).is_err());
+        assert!(go_template("no case").is_err());
+        assert_eq!(name(case, "f", 3), "x");
+        assert_eq!(name("no case", "f", 3), "f:3");
+    }
+}
