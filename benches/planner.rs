@@ -36,7 +36,9 @@ const NOW: &str = "2026-11-21T12:00:00Z";
 /// A fleet in one group: userdata of about 1 KB that names its instance, args and a file.
 fn configuration(size: usize) -> Loaded {
     let lines: String = (0..20)
-        .map(|line| format!("echo 'line {line} of {{{{ .Vars.role }}}} in {{{{ .Cluster.ID }}}}'\\n"))
+        .map(|line| {
+            format!("echo 'line {line} of {{{{ .Vars.role }}}} in {{{{ .Cluster.ID }}}}'\\n")
+        })
         .collect();
     let text = format!(
         r##"{{
@@ -60,17 +62,29 @@ fn configuration(size: usize) -> Loaded {
 }
 
 fn clock() -> Arc<dyn Clock> {
-    Arc::new(FixedClock::new(Timestamp::parse(NOW).expect("a constant that is a time")))
+    Arc::new(FixedClock::new(
+        Timestamp::parse(NOW).expect("a constant that is a time"),
+    ))
 }
 
 fn identity() -> Identity {
-    Identity { cluster: "bench".into(), shard: "one".into(), provider: "sim".into() }
+    Identity {
+        cluster: "bench".into(),
+        shard: "one".into(),
+        provider: "sim".into(),
+    }
 }
 
 fn cloud(folder: &Path) -> SimCloud {
     let options = SimOptions::default();
-    SimCloud::open(&folder.join("sim.db"), &options, ProviderKind::Sim, "r", clock())
-        .expect("the folder can be written")
+    SimCloud::open(
+        &folder.join("sim.db"),
+        &options,
+        ProviderKind::Sim,
+        "r",
+        clock(),
+    )
+    .expect("the folder can be written")
 }
 
 /// Plans as `nstance plan` does, state and cloud opened anew.
@@ -127,7 +141,10 @@ fn apply(loaded: &Loaded, folder: &Path) {
         .expect("the folder can be written");
     let outcome = drive(
         &plan,
-        Limits { parallelism: 32, ..Limits::default() },
+        Limits {
+            parallelism: 32,
+            ..Limits::default()
+        },
         1,
         &mut World {
             store: &mut store,
@@ -176,11 +193,11 @@ fn render_one_instance(bencher: Bencher) {
     let loaded = configuration(1);
     let config = loaded.config.as_ref().expect("it loaded");
     let mut findings = nstance::diagnostic::Diagnostics::default();
-    let compiled =
-        pipeline::compile_all(config, &loaded.sources, &Bodies::new(), &mut findings);
-    let ids = [(Arc::from("debian"), Some(Arc::from("ami-1")))].into_iter().collect();
-    let renderers =
-        pipeline::renderers(config, &compiled, &ids, Rules::of(ProviderKind::Sim));
+    let compiled = pipeline::compile_all(config, &loaded.sources, &Bodies::new(), &mut findings);
+    let ids = [(Arc::from("debian"), Some(Arc::from("ami-1")))]
+        .into_iter()
+        .collect();
+    let renderers = pipeline::renderers(config, &compiled, &ids, Rules::of(ProviderKind::Sim));
     let address = Address::new(GroupName::new("default", "web"), 0);
     let facts = InstanceFacts {
         id: "web06gzvnezg9x31e2xz7tp45h1v4".into(),

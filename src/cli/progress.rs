@@ -15,6 +15,14 @@ use crate::clock::Clock;
 use crate::plan::change::{Action, Plan};
 use crate::report::events::{Events, Operation};
 
+/// Whether bars help: on a terminal that nobody records (`CI`).
+fn is_interactive(globals: &Globals) -> bool {
+    std::io::stderr().is_terminal()
+        && std::env::var_os("CI").is_none_or(|value| value.is_empty())
+        && !globals.quiet
+        && !globals.json
+}
+
 /// How many instances were listed so far.
 pub struct Listing {
     bar: ProgressBar,
@@ -23,7 +31,7 @@ pub struct Listing {
 impl Listing {
     /// Shows itself on a terminal only: elsewhere it would be noise.
     pub fn new(globals: &Globals, cloud: Option<&str>) -> Self {
-        let shown = std::io::stderr().is_terminal() && !globals.quiet && !globals.json;
+        let shown = is_interactive(globals);
         let Some(cloud) = cloud.filter(|_| shown) else {
             return Self {
                 bar: ProgressBar::hidden(),
@@ -65,7 +73,7 @@ impl<'a> ApplyProgress<'a> {
     /// Progress of one plan.
     pub fn new(globals: &Globals, plan: &'a Plan, clock: &'a dyn Clock) -> Self {
         let total = plan.changes.len() as u64;
-        let bar = if std::io::stderr().is_terminal() && !globals.json && !globals.quiet {
+        let bar = if is_interactive(globals) {
             let bar = ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::stderr());
             let style = ProgressStyle::with_template("{bar:40} {pos}/{len} {elapsed} {msg}");
             bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));

@@ -295,3 +295,156 @@ fn keep_path(before: &mut Value, after: &mut Value, path: &str) {
         },
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use serde_json::json;
+
+    use super::*;
+    use crate::config::model::ProviderKind;
+
+    fn side(change: impl FnOnce(&mut SpecBody)) -> Side {
+        let mut body = SpecBody::empty("web");
+        body.head.instance_type = "small".into();
+        body.args = json!({
+            "ImageId": "ami-1",
+            "Monitoring": {"Enabled": false},
+            "Disks": [{"Size": 1, "Type": "a"}],
+            "SecurityGroupIds": ["sg-1"],
+        })
+        .as_object()
+        .cloned()
+        .unwrap();
+        body.tags.insert("team".into(), "a".into());
+        change(&mut body);
+        let digest = body.clone().into_spec().digest;
+        Side {
+            instance_id: "web1".into(),
+            provider_id: Some("i-1".into()),
+            generation: 1,
+            zone: "z".into(),
+            subnet: None,
+            ip4: None,
+            ip6: None,
+            created_at: None,
+            images: BTreeMap::new(),
+            version: Some(1),
+            spec: body.into(),
+            digest,
+        }
+    }
+
+    fn paths(change: impl FnOnce(&mut SpecBody), lifecycle: &Lifecycle) -> Vec<(String, Effect)> {
+        diff(
+            &side(|_| {}),
+            &side(change),
+            Rules::of(ProviderKind::Aws),
+            lifecycle,
+        )
+        .into_iter()
+        .map(|change| (change.path, change.effect))
+        .collect()
+    }
+
+    #[test]
+    fn changes_are_named_where_they_are() {
+        let none = Lifecycle::default();
+        type Edit = fn(&mut SpecBody);
+        let cases: [(Edit, &[(&str, Effect)]); 8] = [
+            (|_| {}, &[]),
+            (
+                |b| b.head.instance_type = "large".into(),
+                &[("instance_type", Effect::Restart)],
+            ),
+            (
+                |b| b.args["Monitoring"]["Enabled"] = true.into(),
+                &[("args.Monitoring.Enabled", Effect::InPlace)],
+            ),
+            (
+                |b| b.args["ImageId"] = "ami-2".into(),
+                &[("args.ImageId", Effect::Replace)],
+            ),
+            (
+                |b| b.args["Disks"][0]["Size"] = 2.into(),
+                &[("args.Disks[0].Size", Effect::Replace)],
+            ),
+            (
+                |b| b.args["SecurityGroupIds"] = json!(["sg-1", "sg-2"]),
+                &[("args.SecurityGroupIds", Effect::InPlace)],
+            ),
+            (
+                |b| {
+                    b.tags.remove("team");
+                },
+                &[("tags.team", Effect::InPlace)],
+            ),
+            (
+                |b| b.vars = json!({"x": {"y": 1}}),
+                &[("vars.x", Effect::InPlace)],
+            ),
+        ];
+        for (index, (edit, expected)) in cases.into_iter().enumerate() {
+            let expected: Vec<_> = expected
+                .iter()
+                .map(|(path, effect)| ((*path).to_owned(), *effect))
+                .collect();
+            assert_eq!(paths(edit, &none), expected, "case {index}");
+        }
+    }
+
+    #[test]
+    fn groups_bend_the_rules() {
+        let lifecycle = Lifecycle {
+            ignore_changes: vec!["args.Monitoring".into()],
+            replace_on: vec!["tags.team".into()],
+        };
+        let found = paths(
+            |body| {
+                body.args["Monitoring"]["Enabled"] = true.into();
+                body.tags.insert("team".into(), "b".into());
+            },
+            &lifecycle,
+        );
+        assert_eq!(found, [("tags.team".to_owned(), Effect::Replace)]);
+    }
+
+    #[test]
+    fn what_is_ignored_keeps_its_value() {
+        let lifecycle = Lifecycle {
+            ignore_changes: vec![
+                "args.Monitoring".into(),
+                "tags.team".into(),
+                "userdata".into(),
+            ],
+            ..Lifecycle::default()
+        };
+        let before = side(|_| {});
+        let mut after = (*side(|body| {
+            body.args["Monitoring"]["Enabled"] = true.into();
+            body.args["ImageId"] = "ami-2".into();
+            body.tags.remove("team");
+        })
+        .spec)
+            .clone();
+        keep_ignored(&before.spec, &mut after, &lifecycle);
+        assert_eq!(after.args["Monitoring"]["Enabled"], json!(false));
+        assert_eq!(after.args["ImageId"], json!("ami-2"));
+        assert_eq!(after.tags["team"], "a");
+    }
+
+    #[test]
+    fn a_pattern_covers_what_lies_below_it() {
+        for (pattern, path, covered) in [
+            ("args", "args.A", true),
+            ("args.A", "args.A", true),
+            ("args.A", "args.A.B", true),
+            ("args.A", "args.A[0]", true),
+            ("args.A", "args.AB", false),
+            ("args.A.B", "args.A", false),
+        ] {
+            assert_eq!(covers(pattern, path), covered, "{pattern} over {path}");
+        }
+    }
+}

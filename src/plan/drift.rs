@@ -17,13 +17,16 @@ use crate::spec::{Content, SpecBody, Userdata};
 pub const STATE: &str = "state";
 
 /// What differs, sorted by path. `expected_tags` are all tags it should have. Attributes that the
-/// cloud doesn't report aren't compared.
+/// cloud doesn't report aren't compared; nor is the tag that carries the spec's digest, which is for
+/// people: files that were rendered after the creation are not in it.
 pub fn compare(
     side: &Side,
     expected_tags: &BTreeMap<String, String>,
     observation: &Observation,
     attributes: &Attributes,
+    rules: Rules,
 ) -> Vec<DriftedAttribute> {
+    let spec_tag = rules.tag_key("spec");
     let mut found = Vec::new();
     let mut add = |path: String, recorded: Option<Value>, observed: Option<Value>| {
         if recorded != observed {
@@ -72,7 +75,7 @@ pub fn compare(
             .keys()
             .filter(|key| !expected_tags.contains_key(*key)),
     );
-    for key in keys {
+    for key in keys.filter(|key| **key != spec_tag) {
         let value =
             |tags: &BTreeMap<String, String>| tags.get(key).map(|v| Value::from(v.as_str()));
         add(

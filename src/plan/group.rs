@@ -589,7 +589,7 @@ impl GroupPlanner<'_> {
             recorded_at,
             recorded,
         );
-        let changes = drift::compare(recorded, &tags, observation, &attributes);
+        let changes = drift::compare(recorded, &tags, observation, &attributes, inputs.rules);
         if changes.is_empty() {
             return None;
         }
