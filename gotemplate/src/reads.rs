@@ -17,7 +17,8 @@ use flow::Flow;
 /// What a template can read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Reads {
-    /// All the paths that it reads, such as `.Vars.A`. A path stands for all that is under it.
+    /// All the paths that it reads, such as `.Vars.A`. A path stands for all that is under it. A
+    /// field of the root that the template only passes on, or looks into, isn't read by that.
     pub paths: Vec<Access>,
     /// Those of the paths that it only tests for their truth there, as in `{{with .Vars}}`: of what
     /// is under them this tells no more than whether there is something.

@@ -181,7 +181,13 @@ fn what_depends_on_an_unknown_value_is_unknown() {
 
 #[test]
 fn reads_are_what_an_execution_may_read() {
-    let cases: [(&str, &[&str], bool); 25] = [
+    let cases: [(&str, &[&str], bool); 27] = [
+        ("{{$x := .A.B}}", &[".A.B"], false),
+        (
+            "{{print .N (and 0 ((and 2 .M) \"\" | print)) .O}}{{ .A.X | .Y.Z }}",
+            &[".A.X", ".N", ".O", ".Y.Z"],
+            false,
+        ),
         ("{{.A.B}} {{.A.C}}", &[".A.B", ".A.C"], false),
         ("plain {{print 1}}", &[], false),
         ("{{.}}", &[], true),

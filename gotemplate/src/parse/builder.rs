@@ -141,6 +141,16 @@ impl Builder {
         self.emit(Op::Fail { message }, site);
     }
 
+    /// Fails in place of the operations from `first` on, which would never be executed. The
+    /// preceding command's value, where there is one, goes as an argument would.
+    pub(super) fn fail_instead(&mut self, first: usize, piped: bool, message: String, site: Site) {
+        self.truncate(first);
+        if piped {
+            self.emit(Op::Pop, site);
+        }
+        self.fail(message, site);
+    }
+
     pub(super) fn constant(&mut self, value: Value, site: Site) {
         self.code.constants.push(value);
         let constant = self.code.constants.len() as u32 - 1;

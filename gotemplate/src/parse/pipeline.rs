@@ -374,7 +374,7 @@ impl Parser<'_> {
                 }
                 let callee = builder.callee(function);
                 if let Some(message) = callee.wrong_count(arguments, u32::from(piped)) {
-                    builder.fail(message, site);
+                    builder.fail_instead(command.first_op, piped, message, site);
                 } else if logic.is_some() {
                     if !piped {
                         // The last argument decides nothing: it is the result.
@@ -421,12 +421,18 @@ impl Parser<'_> {
                     .strip_prefix('(')
                     .and_then(|rest| rest.strip_suffix(')'))
                     .unwrap_or(&shown);
-                builder.fail(format!("can't give argument to non-function {shown}"), site);
+                let message = format!("can't give argument to non-function {shown}");
+                builder.fail_instead(command.first_op, piped, message, site);
             }
             Head::Other {
                 site, nil: true, ..
             } => {
-                builder.fail("nil is not a command".to_owned(), site);
+                builder.fail_instead(
+                    command.first_op,
+                    piped,
+                    "nil is not a command".to_owned(),
+                    site,
+                );
             }
             Head::Other { .. } => builder.mark_command(builder.here() - 1),
         }

@@ -14,7 +14,10 @@ use crate::value::{ReadSite, Value};
 const LONGEST_PATH: usize = 24;
 
 /// More possible paths than this are taken for all paths.
-const MOST_PATHS: usize = 64;
+const MOST_PATHS: usize = 32;
+
+/// More reads than this are taken for reading everything: no person writes so many.
+const MOST_READS: usize = 200_000;
 
 /// Rounds after which the analysis gives up, and takes everything for read.
 const ROUNDS: usize = 40;
@@ -26,8 +29,32 @@ struct Path {
     exact: bool,
 }
 
-/// What a value may be: any of these paths, or none of the data at all.
-type Paths = BTreeSet<Path>;
+/// What a value may be: any of these paths, or none of the data at all; and where the template has
+/// each path, or the first place of several.
+type Paths = BTreeMap<Path, ReadSite>;
+
+/// Adds paths; those that are there already keep their places.
+fn add(into: &mut Paths, from: &Paths) {
+    for (path, site) in from {
+        if !into.contains_key(path) {
+            into.insert(path.clone(), *site);
+        }
+    }
+}
+
+fn root(exact: bool) -> Paths {
+    let path = Path {
+        text: String::new(),
+        exact,
+    };
+    Paths::from([(
+        path,
+        ReadSite {
+            code: 0,
+            operation: 0,
+        },
+    )])
+}
 
 /// An entry of the stack: what it may be, and the string that it is, if it is a constant.
 #[derive(Clone, Debug, Default)]
@@ -74,10 +101,7 @@ impl<'s> Flow<'s> {
     }
 
     pub(super) fn analyse(mut self, main: u32) -> Analysis {
-        let root = Paths::from([Path {
-            text: String::new(),
-            exact: true,
-        }]);
+        let root = root(true);
         self.dots.insert(main, root.clone());
         self.variables.insert((main, 0), root);
         let mut rounds = 0;
@@ -91,7 +115,7 @@ impl<'s> Flow<'s> {
             if !self.changed {
                 break;
             }
-            if rounds == ROUNDS {
+            if rounds == ROUNDS || self.used.len() + self.tested.len() > MOST_READS {
                 self.anything = true;
                 break;
             }
@@ -124,29 +148,29 @@ impl<'s> Flow<'s> {
     /// Adds what a place may hold; notes whether that is news.
     fn join(into: &mut Paths, from: &Paths, changed: &mut bool) {
         let before = into.len();
-        into.extend(from.iter().cloned());
+        add(into, from);
         if into.len() > MOST_PATHS {
             // Everything, and it stays so.
-            let everything = Paths::from([Path {
-                text: String::new(),
-                exact: false,
-            }]);
-            *changed |= *into != everything && before <= MOST_PATHS;
-            *into = everything;
+            *changed |= before <= MOST_PATHS && *into != root(false);
+            *into = root(false);
         } else {
             *changed |= into.len() != before;
         }
     }
 
-    fn note(&mut self, paths: &Paths, site: ReadSite, tested: bool) {
-        for path in paths {
+    fn note(&mut self, paths: &Paths, tested: bool) {
+        if self.used.len() + self.tested.len() > MOST_READS {
+            self.anything = true;
+            return;
+        }
+        for (path, site) in paths {
             if path.text.is_empty() {
                 // Testing the root says nothing of what is in it.
                 self.anything |= !tested || !path.exact;
             } else if tested {
-                self.tested.insert((path.text.clone(), site));
+                self.tested.insert((path.text.clone(), *site));
             } else {
-                self.used.insert((path.text.clone(), site));
+                self.used.insert((path.text.clone(), *site));
             }
         }
     }
@@ -191,7 +215,7 @@ impl<'f, 's> Walk<'f, 's> {
             if let Some(paths) = self.arrivals.remove(&self.site.operation)
                 && let Some(top) = self.stack.last_mut()
             {
-                top.paths.extend(paths);
+                add(&mut top.paths, &paths);
                 top.constant = None;
             }
             if let Some(block) = self.blocks.last()
@@ -217,15 +241,25 @@ impl<'f, 's> Walk<'f, 's> {
     fn field(&mut self, base: &Paths, path: u32) -> Paths {
         let mut paths = base.clone();
         for name in self.code.paths[path as usize].iter() {
-            paths = extend(&paths, name);
+            paths = extend(&paths, name, self.site);
         }
+        // Whether its value is used or not: that it is there is looked at. Not so of the root's own
+        // fields, which are looked at only to get at what is in them: `index .Image "a"` reads one
+        // image, not all.
+        let deep = |path: &Path| !path.exact || path.text.matches('.').count() > 1;
+        let looked_at: Paths = paths
+            .iter()
+            .filter(|(path, _)| deep(path))
+            .map(|(path, site)| (path.clone(), *site))
+            .collect();
+        self.flow.note(&looked_at, true);
         self.name_site(&paths);
         paths
     }
 
     /// Notes what an operation reads, for reports: that is, if it is one path.
     fn name_site(&mut self, paths: &Paths) {
-        let single = match paths.iter().next() {
+        let single = match paths.keys().next() {
             Some(only) if paths.len() == 1 && only.exact && !only.text.is_empty() => {
                 Some(only.text.clone())
             }
@@ -252,7 +286,7 @@ impl<'f, 's> Walk<'f, 's> {
     }
 
     fn used(&mut self, entry: &Entry) {
-        self.flow.note(&entry.paths, self.site, false);
+        self.flow.note(&entry.paths, false);
     }
 
     fn step(&mut self, op: Op) {
@@ -270,20 +304,29 @@ impl<'f, 's> Walk<'f, 's> {
             Op::Nil | Op::Fail { .. } => self.push(Paths::new()),
             Op::Dot { .. } => self.push(self.dot.clone()),
             Op::Variable { name, .. } => self.push(self.variable(name)),
-            Op::Field { path, .. } => {
+            Op::Field { path, flags } => {
+                if flags.piped {
+                    self.pop();
+                }
                 let paths = self.field(&self.dot.clone(), path);
                 self.push(paths);
             }
             Op::PrintField { path } => {
                 let paths = self.field(&self.dot.clone(), path);
-                self.flow.note(&paths, self.site, false);
+                self.flow.note(&paths, false);
             }
-            Op::VariableField { name, path, .. } => {
+            Op::VariableField { name, path, flags } => {
+                if flags.piped {
+                    self.pop();
+                }
                 let paths = self.field(&self.variable(name), path);
                 self.push(paths);
             }
-            Op::ChainField { path, .. } => {
+            Op::ChainField { path, flags } => {
                 let base = self.pop();
+                if flags.piped {
+                    self.pop();
+                }
                 let paths = self.field(&base.paths, path);
                 self.push(paths);
             }
@@ -297,8 +340,8 @@ impl<'f, 's> Walk<'f, 's> {
             }
             Op::ShortCircuit { target, .. } => {
                 let entry = self.pop();
-                self.flow.note(&entry.paths, self.site, true);
-                self.arrivals.entry(target).or_default().extend(entry.paths);
+                self.flow.note(&entry.paths, true);
+                add(self.arrivals.entry(target).or_default(), &entry.paths);
             }
             Op::Declare { name } | Op::Assign { name } => {
                 let paths = self.stack.last().cloned().unwrap_or_default().paths;
@@ -323,17 +366,17 @@ impl<'f, 's> Walk<'f, 's> {
             }
             Op::If { .. } => {
                 let entry = self.pop();
-                self.flow.note(&entry.paths, self.site, true);
+                self.flow.note(&entry.paths, true);
             }
             Op::With { target, .. } => {
                 let entry = self.pop();
-                self.flow.note(&entry.paths, self.site, true);
+                self.flow.note(&entry.paths, true);
                 self.inside(entry.paths, target);
             }
             Op::Range { range } => {
                 let entry = self.pop();
                 self.used(&entry);
-                let within: Paths = entry.paths.into_iter().map(inexact).collect();
+                let within: Paths = inexact(entry.paths);
                 let info = self.code.ranges[range as usize];
                 for name in &info.variables[..usize::from(info.variable_count)] {
                     self.set_variable(self.index, *name, &within);
@@ -375,8 +418,8 @@ impl<'f, 's> Walk<'f, 's> {
         let tests = callee.tests_truth() && callee.is(Builtin::Not);
         let mut all = Paths::new();
         for argument in arguments {
-            self.flow.note(&argument.paths, self.site, tests);
-            all.extend(argument.paths);
+            self.flow.note(&argument.paths, tests);
+            add(&mut all, &argument.paths);
         }
         self.name_site(&all);
         // A function's result isn't followed: all of its arguments count as read.
@@ -387,11 +430,11 @@ impl<'f, 's> Walk<'f, 's> {
         let mut paths = arguments.remove(0).paths;
         for argument in arguments {
             match argument.constant {
-                Some(key) if !key.contains('.') => paths = extend(&paths, &key),
+                Some(key) if !key.contains('.') => paths = extend(&paths, &key, self.site),
                 _ => {
-                    self.flow.note(&paths, self.site, false);
-                    self.flow.note(&argument.paths, self.site, false);
-                    paths = paths.into_iter().map(inexact).collect();
+                    self.flow.note(&paths, false);
+                    self.flow.note(&argument.paths, false);
+                    paths = inexact(paths);
                 }
             }
         }
@@ -417,23 +460,28 @@ impl<'f, 's> Walk<'f, 's> {
     }
 }
 
-fn inexact(path: Path) -> Path {
-    Path {
-        exact: false,
-        ..path
-    }
+/// Something within what the paths lead to.
+fn inexact(paths: Paths) -> Paths {
+    let within = |(path, site)| {
+        (
+            Path {
+                exact: false,
+                ..path
+            },
+            site,
+        )
+    };
+    paths.into_iter().map(within).collect()
 }
 
-fn extend(paths: &Paths, name: &str) -> Paths {
-    paths
-        .iter()
-        .map(|path| {
-            if !path.exact {
-                return path.clone();
-            }
-            let text = format!("{}.{name}", path.text);
-            let exact = text.matches('.').count() < LONGEST_PATH;
-            Path { text, exact }
-        })
-        .collect()
+fn extend(paths: &Paths, name: &str, site: ReadSite) -> Paths {
+    let longer = paths.iter().map(|(path, from)| {
+        if !path.exact {
+            return (path.clone(), *from);
+        }
+        let text = format!("{}.{name}", path.text);
+        let exact = text.matches('.').count() < LONGEST_PATH;
+        (Path { text, exact }, site)
+    });
+    longer.collect()
 }
