@@ -4,8 +4,10 @@ use std::io::{BufRead as _, IsTerminal as _};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use nstance_state::{ApplyStatus, NewApply, Snapshot, Store};
+use nstance_state::{ApplyStatus, NewApply, Store};
 
+use super::conclusion::conclude;
+use super::consent::{Consent, refuse, refuse_stale};
 use super::failure::Failure;
 use super::plan::{self, Shape};
 use super::progress::ApplyProgress;
@@ -13,11 +15,11 @@ use super::session::{self, Session};
 use super::{Ending, Globals, exit, placed, signals};
 use crate::address::Address;
 use crate::apply::driver::{World, drive};
-use crate::apply::engine::{Limits, Outcome, TaskEnd, action_name};
+use crate::apply::engine::Limits;
 use crate::apply::export::Exporter;
 use crate::apply::recover::recover;
 use crate::config::check::Purpose;
-use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::diagnostic::Diagnostic;
 use crate::pipeline::Caches;
 use crate::plan::change::{Mode, Plan};
 use crate::plan::file;
@@ -48,21 +50,6 @@ pub struct Destroy {
     exclude: Vec<crate::address::Selector>,
     #[command(flatten)]
     consent: Consent,
-}
-
-/// What apply may do without asking.
-#[derive(Debug, Args)]
-struct Consent {
-    /// Don't ask before applying
-    #[arg(long)]
-    auto_approve: bool,
-    /// Allow deletions beyond the destroy budget and in protected groups: a group, or `all`; may
-    /// repeat
-    #[arg(long, value_name = "GROUP|all")]
-    allow_delete: Vec<String>,
-    /// Apply the rest of a plan that had to leave something out
-    #[arg(long)]
-    continue_on_error: bool,
 }
 
 /// Runs `apply`.
@@ -266,88 +253,6 @@ fn settle(
     Ok(())
 }
 
-fn refuse_stale(plan: &Plan, snapshot: Option<&Snapshot>) -> Result<(), Failure> {
-    let moved = file::stale(plan, snapshot);
-    if moved.is_empty() {
-        return Ok(());
-    }
-    let shown: Vec<_> = moved.iter().take(10).cloned().collect();
-    let more = moved.len().saturating_sub(shown.len());
-    let mut detail = shown.join("\n");
-    if more > 0 {
-        detail.push_str(&format!("\nand {more} more"));
-    }
-    Err(Failure::new(
-        Diagnostic::error("the saved plan is stale: the state has moved on since it was made")
-            .detail(detail)
-            .hint("Make a new plan and look at it: nstance plan --out FILE"),
-    ))
-}
-
-/// Refuses what the user didn't allow.
-fn refuse(plan: &Plan, consent: &Consent) -> Result<(), Failure> {
-    if plan.errored() && !consent.continue_on_error {
-        let mut findings = Diagnostics::default();
-        let names: Vec<_> = plan
-            .left_out
-            .iter()
-            .map(|left| format!("{} ({}): {}", left.address, left.count, left.why))
-            .collect();
-        findings.push(
-            Diagnostic::error("the plan leaves something out, so it isn't applied")
-                .detail(names.join("\n"))
-                .hint("Mend that, or apply the rest with --continue-on-error"),
-        );
-        return Err(findings.into());
-    }
-    let allowed = |group: &str| {
-        consent.allow_delete.iter().any(|allowed| {
-            allowed == "all" || allowed == group || format!("default/{allowed}") == group
-        })
-    };
-    let deletions = &plan.deletions;
-    let protected: Vec<_> = deletions
-        .protected
-        .iter()
-        .filter(|group| !allowed(group))
-        .collect();
-    // A destroy that asks has its prompt; one that doesn't still spares what is protected.
-    let exempt = plan.mode == Mode::Destroy && !consent.auto_approve;
-    if !protected.is_empty() && !exempt {
-        let names: Vec<_> = protected.iter().map(|group| format!("`{group}`")).collect();
-        return Err(Failure::new(
-            Diagnostic::error(format!(
-                "instances of a protected group would be deleted: {}",
-                names.join(", ")
-            ))
-            .hint(format!("Allow it: --allow-delete {}", protected[0])),
-        ));
-    }
-    let budgeted: usize = deletions
-        .by_group
-        .iter()
-        .filter(|(group, _)| !allowed(group))
-        .map(|(_, count)| count)
-        .sum();
-    if plan.mode != Mode::Destroy && budgeted > 0 && deletions.exceeds(budgeted) {
-        return Err(Failure::new(
-            Diagnostic::error(format!(
-                "{budgeted} instances would be deleted, which is more than the destroy budget allows"
-            ))
-            .detail(format!(
-                "the budget is {} instances or {} percent of the {} recorded, whichever is more",
-                deletions.budget_count, deletions.budget_percent, deletions.recorded
-            ))
-            .hint(format!(
-                "Allow it: --allow-delete {}",
-                deletions.by_group.keys().next().map_or("all", |group| group.as_str())
-            ))
-            .hint("Or raise `destroy_budget` in the configuration"),
-        ));
-    }
-    Ok(())
-}
-
 fn nothing_to_do(session: &Session<'_>, plan: &Plan) -> u8 {
     if session.globals.json {
         let now = session.clock.now();
@@ -455,87 +360,4 @@ fn carry_out(
         transaction.collect_garbage()
     })?;
     Ok(conclude(session, plan, &outcome, signals.code()))
-}
-
-/// Says what was done, what failed, and what was not tried.
-fn conclude(session: &Session<'_>, plan: &Plan, outcome: &Outcome, signal: Option<u8>) -> u8 {
-    let done = Done {
-        added: outcome.done.added(),
-        changed: outcome.done.update,
-        destroyed: outcome.done.destroyed(),
-        adopted: outcome.done.adopt,
-        forgotten: outcome.done.forget,
-    };
-    if session.globals.json {
-        let now = session.clock.now();
-        session::print(&format!(
-            "{}\n",
-            events::apply_summary(now, plan.mode, done)
-        ));
-    } else {
-        let text = match (outcome.is_complete(), plan.mode) {
-            (true, Mode::Destroy) => {
-                format!("Destroy complete! Resources: {} destroyed.", done.destroyed)
-            }
-            (true, _) => events::done_text(done),
-            (false, _) => events::done_text(done).replace("Apply complete!", "Apply incomplete."),
-        };
-        session::print(&format!("\n{text}\n"));
-    }
-    if outcome.is_complete() {
-        return if plan.errored() {
-            exit::ERROR
-        } else {
-            exit::SUCCESS
-        };
-    }
-    let mut lines = Vec::new();
-    let mut not_tried = 0;
-    for (task, end) in &outcome.undone {
-        let change = &plan.changes[*task];
-        let what = format!("{} of {}", action_name(change.action), change.address);
-        match end {
-            TaskEnd::Failed(error) => lines.push(format!("{what} failed: {error}")),
-            TaskEnd::Unfinished(error) => lines.push(format!("{what} is half done: {error}")),
-            TaskEnd::Unsettled(error) => {
-                lines.push(format!("{what}: whether it happened isn't known: {error}"));
-            }
-            TaskEnd::NotTried => not_tried += 1,
-            TaskEnd::Done => {}
-        }
-    }
-    let shown = lines.len().min(20);
-    let mut detail = lines[..shown].join("\n");
-    if lines.len() > shown {
-        detail.push_str(&format!("\nand {} more", lines.len() - shown));
-    }
-    if not_tried > 0 {
-        if !detail.is_empty() {
-            detail.push('\n');
-        }
-        detail.push_str(&format!("{not_tried} changes were not tried"));
-    }
-    let summary = if outcome.stopped && lines.is_empty() {
-        "stopped before everything was done"
-    } else {
-        "not everything could be done"
-    };
-    let finding = Diagnostic::error(summary)
-        .detail(detail)
-        .hint("Run apply again: it goes on from here");
-    if session.globals.json {
-        let now = session.clock.now();
-        let findings = diagnostic::to_json(&finding.into(), &session.loaded.sources);
-        for event in findings.as_array().into_iter().flatten() {
-            session::print(&format!("{}\n", events::diagnostic(now, event.clone())));
-        }
-    } else {
-        let color = session.globals.colors(std::io::stderr().is_terminal());
-        session::error(&diagnostic::render(
-            &finding.into(),
-            &session.loaded.sources,
-            color,
-        ));
-    }
-    signal.unwrap_or(exit::ERROR)
 }

@@ -5,6 +5,8 @@
 
 pub mod apply;
 pub mod completions;
+pub mod conclusion;
+pub mod consent;
 pub mod drift;
 pub mod exit;
 pub mod failure;

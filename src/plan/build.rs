@@ -27,7 +27,7 @@ use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::provider::Observation;
 use crate::provider::rules::Rules;
 use crate::refresh::{Observed, Seen};
-use crate::render::group::GroupRenderer;
+use crate::render::renderer::GroupRenderer;
 use crate::resolve::images::ResolvedImages;
 use crate::resolve::subnets::Placer;
 use crate::spec::SpecBody;

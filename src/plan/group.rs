@@ -21,8 +21,8 @@ use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::provider::Observation;
 use crate::provider::rules::Effect;
 use crate::render::data::InstanceFacts;
-use crate::render::group::{GroupRenderer, fixed_address};
 use crate::render::instance::Report;
+use crate::render::renderer::{GroupRenderer, fixed_address};
 use crate::resolve::subnets::Placer;
 use crate::spec::InstanceSpec;
 

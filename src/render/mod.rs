@@ -10,4 +10,5 @@ pub mod data;
 pub mod files;
 pub mod group;
 pub mod instance;
+pub mod renderer;
 pub mod userdata;

@@ -1,0 +1,109 @@
+//! What an apply may do: what the user allowed, and what a plan asks for.
+//!
+//! In: a plan and the options. Out: a failure that says what to allow. May not: ask.
+
+use clap::Args;
+use nstance_state::Snapshot;
+
+use super::failure::Failure;
+use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::plan::change::{Mode, Plan};
+use crate::plan::file;
+
+/// What apply may do without asking.
+#[derive(Debug, Args)]
+pub struct Consent {
+    /// Don't ask before applying
+    #[arg(long)]
+    pub auto_approve: bool,
+    /// Allow deletions beyond the destroy budget and in protected groups: a group, or `all`; may
+    /// repeat
+    #[arg(long, value_name = "GROUP|all")]
+    pub allow_delete: Vec<String>,
+    /// Apply the rest of a plan that had to leave something out
+    #[arg(long)]
+    pub continue_on_error: bool,
+}
+
+/// Refuses a saved plan whose rows have moved on, and names them.
+pub fn refuse_stale(plan: &Plan, snapshot: Option<&Snapshot>) -> Result<(), Failure> {
+    let moved = file::stale(plan, snapshot);
+    if moved.is_empty() {
+        return Ok(());
+    }
+    let shown: Vec<_> = moved.iter().take(10).cloned().collect();
+    let more = moved.len().saturating_sub(shown.len());
+    let mut detail = shown.join("\n");
+    if more > 0 {
+        detail.push_str(&format!("\nand {more} more"));
+    }
+    Err(Failure::new(
+        Diagnostic::error("the saved plan is stale: the state has moved on since it was made")
+            .detail(detail)
+            .hint("Make a new plan and look at it: nstance plan --out FILE"),
+    ))
+}
+
+/// Refuses what the user didn't allow.
+pub fn refuse(plan: &Plan, consent: &Consent) -> Result<(), Failure> {
+    if plan.errored() && !consent.continue_on_error {
+        let mut findings = Diagnostics::default();
+        let names: Vec<_> = plan
+            .left_out
+            .iter()
+            .map(|left| format!("{} ({}): {}", left.address, left.count, left.why))
+            .collect();
+        findings.push(
+            Diagnostic::error("the plan leaves something out, so it isn't applied")
+                .detail(names.join("\n"))
+                .hint("Mend that, or apply the rest with --continue-on-error"),
+        );
+        return Err(findings.into());
+    }
+    let allowed = |group: &str| {
+        consent.allow_delete.iter().any(|allowed| {
+            allowed == "all" || allowed == group || format!("default/{allowed}") == group
+        })
+    };
+    let deletions = &plan.deletions;
+    let protected: Vec<_> = deletions
+        .protected
+        .iter()
+        .filter(|group| !allowed(group))
+        .collect();
+    // A destroy that asks has its prompt; one that doesn't still spares what is protected.
+    let exempt = plan.mode == Mode::Destroy && !consent.auto_approve;
+    if !protected.is_empty() && !exempt {
+        let names: Vec<_> = protected.iter().map(|group| format!("`{group}`")).collect();
+        return Err(Failure::new(
+            Diagnostic::error(format!(
+                "instances of a protected group would be deleted: {}",
+                names.join(", ")
+            ))
+            .hint(format!("Allow it: --allow-delete {}", protected[0])),
+        ));
+    }
+    let budgeted: usize = deletions
+        .by_group
+        .iter()
+        .filter(|(group, _)| !allowed(group))
+        .map(|(_, count)| count)
+        .sum();
+    if plan.mode != Mode::Destroy && budgeted > 0 && deletions.exceeds(budgeted) {
+        return Err(Failure::new(
+            Diagnostic::error(format!(
+                "{budgeted} instances would be deleted, which is more than the destroy budget allows"
+            ))
+            .detail(format!(
+                "the budget is {} instances or {} percent of the {} recorded, whichever is more",
+                deletions.budget_count, deletions.budget_percent, deletions.recorded
+            ))
+            .hint(format!(
+                "Allow it: --allow-delete {}",
+                deletions.by_group.keys().next().map_or("all", |group| group.as_str())
+            ))
+            .hint("Or raise `destroy_budget` in the configuration"),
+        ));
+    }
+    Ok(())
+}

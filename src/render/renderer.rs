@@ -1,0 +1,435 @@
+//! A group's instances, rendered.
+//!
+//! In: a [`CompiledGroup`], resolved images, and who each instance is. Out: [`InstanceSpec`]s. May
+//! not: parse, or decide which instances there are.
+//!
+//! What reads nothing of an instance's own is rendered once and shared.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, OnceLock};
+
+use nstance_gotemplate::Value as TemplateValue;
+use serde_json::{Map, Value};
+
+use super::cache::{Compiled, Place};
+use super::data::{GroupData, GroupFacts, InstanceFacts, images_value, is_per_instance};
+use super::files::{CompiledFile, Deferred};
+use super::group::{CompiledGroup, CompiledUserdata, UserdataText, Variant};
+use super::instance::{Execution, Report, Timing};
+use super::userdata::{self, CarriedFile};
+use crate::address::Address;
+use crate::config::model::{Compress, Config, Deliver};
+use crate::merge::group::MergedGroup;
+use crate::provider::rules::Rules;
+use crate::spec::{Files, Head, InstanceSpec, Part, Userdata};
+
+/// Something that calls its argument with templates.
+type Visitor<'v> = dyn Fn(&mut dyn FnMut(&Compiled)) + 'v;
+
+/// Renders instances of one group.
+pub struct GroupRenderer<'a> {
+    /// The group.
+    pub group: &'a CompiledGroup<'a>,
+    rules: Rules,
+    facts: Vec<Arc<GroupFacts>>,
+    data: Vec<GroupData>,
+    shared: Vec<Shared>,
+    slots: BTreeMap<u32, usize>,
+    userdata_is_own: bool,
+    pinned: bool,
+}
+
+/// What a variant's instances share, rendered when the first of them is.
+#[derive(Default)]
+struct Shared {
+    args_are_own: bool,
+    files_are_own: bool,
+    args: OnceLock<Option<RenderedArgs>>,
+    userdata: OnceLock<Option<RenderedUserdata>>,
+    files: OnceLock<Option<Part<Files>>>,
+}
+
+/// Rendered userdata, if there is any.
+#[derive(Clone)]
+struct RenderedUserdata(Option<Part<Userdata>>);
+
+type RenderedArgs = (Part<Map<String, Value>>, Part<BTreeMap<String, String>>);
+
+impl<'a> GroupRenderer<'a> {
+    /// A renderer for a group. `images`: ids by name, `None` where the look-up failed; `pinned`
+    /// says that some instances keep images of their own.
+    pub fn new(
+        group: &'a CompiledGroup<'a>,
+        config: &Config,
+        images: &BTreeMap<Arc<str>, Option<Arc<str>>>,
+        pinned: bool,
+        rules: Rules,
+    ) -> Self {
+        let read: BTreeMap<_, _> = images
+            .iter()
+            .filter(|(name, _)| group.images.contains(*name))
+            .map(|(name, id)| (Arc::clone(name), id.clone()))
+            .collect();
+        let own = |compiled: &Compiled| {
+            let reads = compiled.template.reads();
+            reads.anything
+                || reads
+                    .paths
+                    .iter()
+                    .any(|access| is_per_instance(&access.path))
+        };
+        let any_own = |visit: &Visitor<'_>| {
+            let mut found = pinned;
+            visit(&mut |compiled| found |= own(compiled));
+            found
+        };
+        let files_are_own = any_own(&|visit| {
+            for file in &group.files {
+                file.templates(&mut |compiled| visit(compiled));
+            }
+        });
+        let userdata_is_own = pinned
+            || match &group.userdata {
+                Some(CompiledUserdata {
+                    text: UserdataText::Template(compiled),
+                    ..
+                }) => own(compiled),
+                _ => false,
+            }
+            || group.files.iter().any(CompiledFile::is_carried) && files_are_own;
+        let variants: Vec<_> = std::iter::once(&group.base)
+            .chain(group.overrides.values())
+            .collect();
+        let facts: Vec<_> = variants
+            .iter()
+            .map(|variant| {
+                Arc::new(group_facts(
+                    config,
+                    &group.merged,
+                    &variant.vars.value,
+                    &read,
+                ))
+            })
+            .collect();
+        Self {
+            rules,
+            data: facts.iter().map(|facts| GroupData::new(facts)).collect(),
+            facts,
+            shared: variants
+                .iter()
+                .map(|variant| Shared {
+                    args_are_own: any_own(&|visit| {
+                        variant.args.templates(&mut |compiled| visit(compiled));
+                    }),
+                    files_are_own,
+                    ..Shared::default()
+                })
+                .collect(),
+            slots: group
+                .overrides
+                .keys()
+                .enumerate()
+                .map(|(i, slot)| (*slot, i + 1))
+                .collect(),
+            userdata_is_own,
+            pinned,
+            group,
+        }
+    }
+
+    /// Whether some instances keep images of their own.
+    pub fn pinned(&self) -> bool {
+        self.pinned
+    }
+
+    fn variant(&self, slot: u32) -> (usize, &Variant) {
+        match self.slots.get(&slot) {
+            Some(index) => (*index, &self.group.overrides[&slot]),
+            None => (0, &self.group.base),
+        }
+    }
+
+    /// The instance type and pool of a slot.
+    pub fn head(&self, slot: u32) -> &Head {
+        &self.variant(slot).1.head.value
+    }
+
+    /// Renders one instance; `None` if something failed, which the report says. Images that the
+    /// instance keeps are given in `kept`.
+    pub fn render(
+        &self,
+        address: &Address,
+        instance: &InstanceFacts,
+        kept: &BTreeMap<Arc<str>, Arc<str>>,
+        report: &mut Report,
+    ) -> Option<InstanceSpec> {
+        let (index, variant) = self.variant(address.slot);
+        let shared = &self.shared[index];
+        let images = (self.pinned && !kept.is_empty()).then(|| self.kept_images(index, kept));
+        let mut addressed = None;
+        let build = || self.data[index].root(instance, images);
+        let mut root = None;
+        let root = root.insert(build());
+
+        let args = once(&shared.args, shared.args_are_own, report, |report| {
+            self.render_args(variant, root, address, report)
+        });
+        // An address that is fixed in args is known when planning.
+        let root = match &args {
+            Some((args, _)) if instance.ip4.is_none() => match fixed_address(&args.value) {
+                Some(ip4) => {
+                    let facts = InstanceFacts {
+                        ip4: Some(ip4.into()),
+                        ..instance.clone()
+                    };
+                    &*addressed.insert(self.data[index].root(&facts, None))
+                }
+                None => &*root,
+            },
+            _ => &*root,
+        };
+        let files = once(&shared.files, shared.files_are_own, report, |report| {
+            self.render_files(root, address, report)
+        });
+        let userdata = once(&shared.userdata, self.userdata_is_own, report, |report| {
+            self.render_userdata(files.as_ref()?, root, address, report)
+        });
+        let (args, tags) = args?;
+        Some(InstanceSpec::new(
+            variant.head.clone(),
+            args,
+            variant.vars.clone(),
+            userdata?.0,
+            files?,
+            tags,
+        ))
+    }
+
+    fn kept_images(&self, index: usize, kept: &BTreeMap<Arc<str>, Arc<str>>) -> TemplateValue {
+        let mut images = self.facts[index].images.clone();
+        for (name, id) in kept {
+            if let Some(entry) = images.get_mut(name) {
+                *entry = Some(Arc::clone(id));
+            }
+        }
+        images_value(&images)
+    }
+
+    fn render_args(
+        &self,
+        variant: &Variant,
+        root: &TemplateValue,
+        address: &Address,
+        report: &mut Report,
+    ) -> Option<RenderedArgs> {
+        let mut execution = Execution {
+            root,
+            address,
+            timing: Timing::BeforeCreation,
+            report,
+            unknown: false,
+        };
+        let Some(Value::Object(args)) = variant.args.render(&mut execution) else {
+            return None;
+        };
+        let mut tags: BTreeMap<_, _> = self
+            .group
+            .merged
+            .labels
+            .iter()
+            .map(|(name, value)| {
+                (
+                    self.rules.sanitise_tag(name),
+                    self.rules.sanitise_tag(value),
+                )
+            })
+            .collect();
+        tags.extend(self.rules.user_tags(&args));
+        Some((Part::new(args), Part::new(tags)))
+    }
+
+    fn render_files(
+        &self,
+        root: &TemplateValue,
+        address: &Address,
+        report: &mut Report,
+    ) -> Option<Part<Files>> {
+        let mut files = Files::new();
+        let mut sound = true;
+        for file in &self.group.files {
+            let timing = if file.is_carried() {
+                Timing::BeforeCreation
+            } else {
+                Timing::AfterCreation
+            };
+            let mut execution = Execution {
+                root,
+                address,
+                timing,
+                report,
+                unknown: false,
+            };
+            match file.render(&mut execution) {
+                Some(rendered) => {
+                    files.insert(Arc::clone(&file.name), rendered);
+                }
+                None => sound = false,
+            }
+        }
+        sound.then(|| Part::new(files))
+    }
+
+    fn render_userdata(
+        &self,
+        files: &Part<Files>,
+        root: &TemplateValue,
+        address: &Address,
+        report: &mut Report,
+    ) -> Option<RenderedUserdata> {
+        let source = self.group.userdata.as_ref();
+        let own = match source.map(|userdata| &userdata.text) {
+            Some(UserdataText::Template(compiled)) => {
+                let mut execution = Execution {
+                    root,
+                    address,
+                    timing: Timing::BeforeCreation,
+                    report,
+                    unknown: false,
+                };
+                Some(execution.bytes(compiled)?)
+            }
+            Some(UserdataText::Constant(bytes)) => Some(bytes.clone()),
+            Some(UserdataText::Absent) | None => None,
+        };
+        let own_size = own.as_ref().map_or(0, Vec::len);
+        let carried: Vec<_> = self
+            .group
+            .files
+            .iter()
+            .filter_map(|file| {
+                let Deliver::Userdata {
+                    path,
+                    permissions,
+                    owner,
+                } = &file.deliver
+                else {
+                    return None;
+                };
+                Some(CarriedFile {
+                    name: &file.name,
+                    path,
+                    permissions: permissions.as_deref(),
+                    owner: owner.as_deref(),
+                    content: files.value.get(&file.name)?.content.as_deref()?,
+                })
+            })
+            .collect();
+        let Some(whole) = userdata::compose(own, &carried) else {
+            return Some(RenderedUserdata(None));
+        };
+        let compress = source.map_or(Compress::Auto, |userdata| userdata.compress);
+        match userdata::pack(whole, compress, self.rules) {
+            Ok(userdata) => Some(RenderedUserdata(Some(Part::new(userdata)))),
+            Err(sent) => {
+                let largest = carried
+                    .iter()
+                    .map(|file| (format!("the file `{}`", file.name), file.content.len()))
+                    .chain([("the userdata itself".to_owned(), own_size)])
+                    .max_by_key(|(_, size)| *size);
+                let (what, size) = largest.unwrap_or_default();
+                let span = source.map_or(self.group.merged.span, |userdata| userdata.span);
+                report.error(
+                    Place::Behind(span),
+                    0,
+                    format!(
+                        "userdata of {sent} bytes is more than the {} that {} takes; {what} is {size} of them",
+                        self.rules.userdata_limit().unwrap_or(0),
+                        self.rules.kind().as_str(),
+                    ),
+                    (compress == Compress::Never).then(|| {
+                        "Let it be gzipped with `compress: auto`, or fetch the bulk at boot".to_owned()
+                    }),
+                    address,
+                );
+                None
+            }
+        }
+    }
+
+    /// Which files of a spec are still to be rendered, with all it takes; `None` if none are.
+    pub fn deferred(
+        &self,
+        spec: &InstanceSpec,
+        slot: u32,
+        instance: &InstanceFacts,
+    ) -> Option<Deferred> {
+        let files: Vec<_> = self
+            .group
+            .files
+            .iter()
+            .filter(|file| {
+                spec.files
+                    .value
+                    .get(&file.name)
+                    .is_some_and(|file| file.content.is_none())
+            })
+            .map(|file| (Arc::clone(&file.name), file.source().clone()))
+            .collect();
+        (!files.is_empty()).then(|| Deferred {
+            group: Arc::clone(&self.facts[self.variant(slot).0]),
+            instance: instance.clone(),
+            files,
+        })
+    }
+}
+
+/// Renders once what is shared, and each time what is an instance's own.
+fn once<T: Clone>(
+    cell: &OnceLock<Option<T>>,
+    own: bool,
+    report: &mut Report,
+    render: impl FnOnce(&mut Report) -> Option<T>,
+) -> Option<T> {
+    if own {
+        render(report)
+    } else {
+        cell.get_or_init(|| render(report)).clone()
+    }
+}
+
+/// A private address written in args.
+pub fn fixed_address(args: &Map<String, Value>) -> Option<&str> {
+    let first = |list: &str, field: &str| args.get(list)?.get(0)?.get(field)?.as_str();
+    args.get("PrivateIpAddress")
+        .and_then(Value::as_str)
+        .or_else(|| first("NetworkInterfaces", "PrivateIpAddress"))
+        .or_else(|| first("networkInterfaces", "networkIP"))
+}
+
+fn group_facts(
+    config: &Config,
+    group: &MergedGroup<'_>,
+    vars: &Value,
+    images: &BTreeMap<Arc<str>, Option<Arc<str>>>,
+) -> GroupFacts {
+    let advertise = &config.shard.advertise;
+    GroupFacts {
+        cluster_id: Arc::clone(&config.cluster.id.value),
+        cluster_slug: Arc::clone(&config.cluster.slug),
+        cluster_fqdn: Arc::clone(&config.cluster.fqdn),
+        shard: Arc::clone(&config.shard.id.value),
+        registration_addr: Arc::clone(&advertise.registration_addr),
+        agent_addr: Arc::clone(&advertise.agent_addr),
+        operator_addr: Arc::clone(&advertise.operator_addr),
+        provider: config.shard.infra.provider.value.as_str().into(),
+        region: Arc::clone(&config.shard.infra.region.value),
+        zone: Arc::clone(&config.shard.infra.zone.value),
+        tenant: group.name.tenant().into(),
+        group: group.name.name().into(),
+        size: group.size,
+        labels: group.labels.clone(),
+        template: group.template.clone().unwrap_or_else(|| "".into()),
+        vars: vars.clone(),
+        images: images.clone(),
+    }
+}
