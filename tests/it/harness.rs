@@ -16,6 +16,12 @@ use tempfile::TempDir;
 /// The example that `nstance init` writes.
 pub(crate) const STARTER: &str = include_str!("../../src/cli/starter.jsonc");
 
+/// Two groups without anything else to them.
+pub(crate) const TWO: &str = include_str!("data/two.jsonc");
+
+/// Where the state of [`TWO`] lies.
+pub(crate) const TWO_STATE: &str = ".nstance/test/one.db";
+
 /// Where the starter's state lies.
 pub(crate) const STARTER_STATE: &str = ".nstance/example/local.db";
 
@@ -53,9 +59,9 @@ impl Harness {
         Self::with(STARTER)
     }
 
-    /// The starter, applied.
-    pub(crate) fn applied() -> Self {
-        let harness = Self::starter();
+    /// A configuration, applied.
+    pub(crate) fn applied(config: &str) -> Self {
+        let harness = Self::with(config);
         harness.ok("apply --auto-approve");
         harness
     }
@@ -123,7 +129,7 @@ impl Harness {
         if !self.real_time {
             let minutes = self.commands.replace(self.commands.get() + 1) * 10;
             let now = BEGINNING + jiff::SignedDuration::from_mins(minutes);
-            // One call after the other, so that what is told comes in one order.
+            // One call after the other, so that instances are made in one order.
             command
                 .env("NSTANCE_NOW", now.to_string())
                 .env("NSTANCE_PARALLELISM", "1");
@@ -159,7 +165,7 @@ impl Harness {
             words: words.to_owned(),
             code: output.status.code(),
             stdout: text(&output.stdout),
-            stderr: text(&output.stderr),
+            stderr: by_instance(&text(&output.stderr)),
         }
     }
 
@@ -222,6 +228,22 @@ fn after(text: &str, mark: &str, put: &str, is_part: fn(char) -> bool) -> String
         out.push_str(rest);
     }
     out
+}
+
+/// Sorts lines of progress by instance: what happens to one instance has an order, what happens to
+/// two has none.
+fn by_instance(text: &str) -> String {
+    let instance = |line: &str| {
+        let (address, _) = line.split_once(": ")?;
+        (address.matches('/').count() == 2 && !address.contains(' ')).then(|| address.to_owned())
+    };
+    let mut lines: Vec<&str> = text.split_inclusive('\n').collect();
+    for part in lines.chunk_by_mut(|a, b| instance(a).is_some() == instance(b).is_some()) {
+        if instance(part[0]).is_some() {
+            part.sort_by_key(|line| instance(line));
+        }
+    }
+    lines.concat()
 }
 
 fn list(root: &Path, folder: &Path, files: &mut Vec<String>) {

@@ -51,7 +51,10 @@ const CLUSTER: Fleet = Fleet {
     size: 7,
     grow: ["\"size\": 4", "\"size\": 6"],
     shrink: ["\"size\": 6", "\"size\": 5"],
-    vary: ["\"ENVIRONMENT\": \"production\"", "\"ENVIRONMENT\": \"staging\""],
+    vary: [
+        "\"ENVIRONMENT\": \"production\"",
+        "\"ENVIRONMENT\": \"staging\"",
+    ],
     tag: [
         "\"Value\": \"{{ .Vars.ENVIRONMENT }}\" }",
         "\"Value\": \"{{ .Vars.ENVIRONMENT }}\" }, { \"Key\": \"Team\", \"Value\": \"core\" }",
@@ -71,7 +74,9 @@ impl Fleet {
         let address = format!("{}/{slot}", self.group);
         let live = harness.live();
         let found = live.iter().find(|[at, ..]| *at == address);
-        found.map(|[_, _, id]| id.clone()).expect("the slot is filled")
+        found
+            .map(|[_, _, id]| id.clone())
+            .expect("the slot is filled")
     }
 
     /// Applies, checks that all is well, and that the next plan is empty.
@@ -90,15 +95,22 @@ impl Fleet {
         assert!(plan.stdout.contains("No changes."), "{plan}");
         let again = harness.ok(&self.words("apply --auto-approve"));
         assert!(again.stdout.contains("No changes."), "{again}");
-        assert!(again.stdout.contains("0 added, 0 changed, 0 destroyed"), "{again}");
+        assert!(
+            again.stdout.contains("0 added, 0 changed, 0 destroyed"),
+            "{again}"
+        );
         let drift = harness.ok(&self.words("drift"));
         assert!(drift.stdout.contains("No drift"), "{drift}");
     }
 
     fn live(&self) {
         let harness = Harness::with(self.config);
-        let snapshot = |step: &str, text: String| assert_snapshot!(format!("{}_{step}", self.name), text);
-        snapshot("01_validate", harness.ok(&self.words("validate")).to_string());
+        let snapshot =
+            |step: &str, text: String| assert_snapshot!(format!("{}_{step}", self.name), text);
+        snapshot(
+            "01_validate",
+            harness.ok(&self.words("validate")).to_string(),
+        );
         let files = harness.files();
         let planned = harness.run(&self.words("plan --detailed-exitcode"));
         assert_eq!(planned.code, Some(2));
@@ -107,7 +119,10 @@ impl Fleet {
         snapshot("03_apply", self.apply(&harness, ""));
         assert_eq!(harness.agrees(self.options), self.size);
         snapshot("04_plan_again", harness.ok(&self.words("plan")).to_string());
-        snapshot("05_apply_again", harness.ok(&self.words("apply --auto-approve")).to_string());
+        snapshot(
+            "05_apply_again",
+            harness.ok(&self.words("apply --auto-approve")).to_string(),
+        );
 
         harness.edit(self.grow[0], self.grow[1]);
         let before = harness.live();
@@ -118,7 +133,10 @@ impl Fleet {
 
         harness.edit(self.shrink[0], self.shrink[1]);
         snapshot("07_scale_down", self.apply(&harness, ""));
-        assert!(harness.live().is_subset(&after), "shrinking leaves the others alone");
+        assert!(
+            harness.live().is_subset(&after),
+            "shrinking leaves the others alone"
+        );
         assert_eq!(harness.live().len(), self.size + 1);
 
         harness.edit(self.vary[0], self.vary[1]);
@@ -134,7 +152,10 @@ impl Fleet {
             self.image
         )));
         let unasked = harness.ok(&self.words("plan --detailed-exitcode"));
-        assert!(unasked.stdout.contains("No changes."), "a young answer is kept");
+        assert!(
+            unasked.stdout.contains("No changes."),
+            "a young answer is kept"
+        );
         snapshot("10_newer_image", self.apply(&harness, "--refresh-images"));
         let after = harness.live();
         assert!(before.is_disjoint(&after), "every instance is another");
@@ -145,7 +166,10 @@ impl Fleet {
         let destroyed = harness.ok(&self.words(self.destroy));
         snapshot("15_destroy", destroyed.to_string());
         assert_eq!(harness.agrees(self.options), 0);
-        snapshot("16_history", harness.ok(&self.words("state history")).to_string());
+        snapshot(
+            "16_history",
+            harness.ok(&self.words("state history")).to_string(),
+        );
     }
 
     fn by_hand(&self, harness: &Harness, snapshot: &dyn Fn(&str, String)) {
@@ -165,13 +189,24 @@ impl Fleet {
             .iter()
             .map(|one| {
                 let paths: Vec<_> = one["changes"].as_array().into_iter().flatten().collect();
-                let paths: Vec<_> = paths.iter().map(|change| change["path"].as_str().unwrap()).collect();
-                format!("{} {} {}", one["address"].as_str().unwrap(), one["kind"].as_str().unwrap(), paths.join(","))
+                let paths: Vec<_> = paths
+                    .iter()
+                    .map(|change| change["path"].as_str().unwrap())
+                    .collect();
+                format!(
+                    "{} {} {}",
+                    one["address"].as_str().unwrap(),
+                    one["kind"].as_str().unwrap(),
+                    paths.join(",")
+                )
             })
             .collect();
         found.sort();
         snapshot("12_drift_paths", found.join("\n"));
-        snapshot("13_plan_repair", harness.ok(&self.words("plan")).to_string());
+        snapshot(
+            "13_plan_repair",
+            harness.ok(&self.words("plan")).to_string(),
+        );
         snapshot("14_apply_repair", self.apply(harness, ""));
     }
 }
