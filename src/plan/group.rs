@@ -199,13 +199,13 @@ impl GroupPlanner<'_> {
         let names = names.into_iter().flatten().map(|(name, _)| &**name);
         findings.extend(report.findings(self.inputs.sources, &names, self.inputs.options.strict));
         let mut why = Vec::new();
-        for (image, _, count) in report.failed_images() {
+        for (image, _, _) in report.failed_images() {
             if let Some(Err(failure)) = self.inputs.images.images.get(image) {
                 findings.push(
                     Diagnostic::error(format!("image `{image}` can't be resolved"))
                         .at(failure.span, failure.message.clone())
                         .detail(format!(
-                            "{count} instances of {} can't be planned without it",
+                            "instances of {} can't be planned without it",
                             group.name
                         ))
                         .hint("Correct its filters, or give it a `fallback`"),

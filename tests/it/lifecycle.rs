@@ -1,0 +1,222 @@
+//! Whole lifetimes of two fleets: each step is a snapshot, and after each the record and the cloud
+//! agree.
+
+use insta::assert_snapshot;
+
+use crate::harness::{Harness, STARTER};
+
+/// A Kubernetes cluster on AWS.
+pub(crate) const KUBERNETES: &str = include_str!("data/kubernetes.jsonc");
+
+/// A fleet, and how its configuration is edited on the way.
+struct Fleet {
+    name: &'static str,
+    config: &'static str,
+    /// Of every command.
+    options: &'static str,
+    /// What is live at first.
+    size: usize,
+    grow: [&'static str; 2],
+    shrink: [&'static str; 2],
+    vary: [&'static str; 2],
+    tag: [&'static str; 2],
+    image: &'static str,
+    /// The group that is looked after by hand.
+    group: &'static str,
+    /// Everything but the protected.
+    destroy: &'static str,
+}
+
+const QUICKSTART: Fleet = Fleet {
+    name: "quickstart",
+    config: STARTER,
+    options: "",
+    size: 3,
+    grow: ["\"size\": 3", "\"size\": 5"],
+    shrink: ["\"size\": 5", "\"size\": 4"],
+    vary: ["\"greeting\": \"Hello\"", "\"greeting\": \"Good morning\""],
+    tag: [
+        "\"args\": { \"ImageId\": \"{{ .Image.debian }}\" }",
+        "\"args\": { \"ImageId\": \"{{ .Image.debian }}\", \"SecurityGroupIds\": [\"sg-1\"] }",
+    ],
+    image: "debian-13-amd64-20261120-2700",
+    group: "default/web",
+    destroy: "destroy --auto-approve",
+};
+
+const CLUSTER: Fleet = Fleet {
+    name: "kubernetes",
+    config: KUBERNETES,
+    options: "--sim",
+    size: 7,
+    grow: ["\"size\": 4", "\"size\": 6"],
+    shrink: ["\"size\": 6", "\"size\": 5"],
+    vary: [
+        "\"ENVIRONMENT\": \"production\"",
+        "\"ENVIRONMENT\": \"staging\"",
+    ],
+    tag: [
+        "\"Value\": \"{{ .Vars.ENVIRONMENT }}\" }",
+        "\"Value\": \"{{ .Vars.ENVIRONMENT }}\" }, { \"Key\": \"Team\", \"Value\": \"core\" }",
+    ],
+    image: "debian-13-arm64-20261120-2700",
+    group: "default/workers",
+    destroy: "destroy --auto-approve --allow-delete default/control",
+};
+
+impl Fleet {
+    /// A command with the fleet's options.
+    fn words(&self, words: &str) -> String {
+        format!("{words} {}", self.options).trim_end().to_owned()
+    }
+
+    fn id(&self, harness: &Harness, slot: u32) -> String {
+        let address = format!("{}/{slot}", self.group);
+        let live = harness.live();
+        let found = live.iter().find(|[at, ..]| *at == address);
+        found
+            .map(|[_, _, id]| id.clone())
+            .expect("the slot is filled")
+    }
+
+    /// Applies, checks that all is well, and that the next plan is empty.
+    #[track_caller]
+    fn apply(&self, harness: &Harness, options: &str) -> String {
+        let words = format!("apply --auto-approve {options}");
+        let applied = harness.ok(&self.words(words.trim()));
+        harness.agrees(self.options);
+        self.settled(harness);
+        applied.to_string()
+    }
+
+    #[track_caller]
+    fn settled(&self, harness: &Harness) {
+        let plan = harness.ok(&self.words("plan --detailed-exitcode"));
+        assert!(plan.stdout.contains("No changes."), "{plan}");
+        let again = harness.ok(&self.words("apply --auto-approve"));
+        assert!(again.stdout.contains("No changes."), "{again}");
+        assert!(
+            again.stdout.contains("0 added, 0 changed, 0 destroyed"),
+            "{again}"
+        );
+        let drift = harness.ok(&self.words("drift"));
+        assert!(drift.stdout.contains("No drift"), "{drift}");
+    }
+
+    fn live(&self) {
+        let harness = Harness::with(self.config);
+        let snapshot =
+            |step: &str, text: String| assert_snapshot!(format!("{}_{step}", self.name), text);
+        snapshot(
+            "01_validate",
+            harness.ok(&self.words("validate")).to_string(),
+        );
+        let files = harness.files();
+        let planned = harness.run(&self.words("plan --detailed-exitcode"));
+        assert_eq!(planned.code, Some(2));
+        assert_eq!(harness.files(), files, "a plan makes no file");
+        snapshot("02_plan", planned.to_string());
+        snapshot("03_apply", self.apply(&harness, ""));
+        assert_eq!(harness.agrees(self.options), self.size);
+        snapshot("04_plan_again", harness.ok(&self.words("plan")).to_string());
+        snapshot(
+            "05_apply_again",
+            harness.ok(&self.words("apply --auto-approve")).to_string(),
+        );
+
+        harness.edit(self.grow[0], self.grow[1]);
+        let before = harness.live();
+        snapshot("06_scale_up", self.apply(&harness, ""));
+        let after = harness.live();
+        assert!(before.is_subset(&after), "growing leaves the others alone");
+        assert_eq!(after.len(), self.size + 2);
+
+        harness.edit(self.shrink[0], self.shrink[1]);
+        snapshot("07_scale_down", self.apply(&harness, ""));
+        assert!(
+            harness.live().is_subset(&after),
+            "shrinking leaves the others alone"
+        );
+        assert_eq!(harness.live().len(), self.size + 1);
+
+        harness.edit(self.vary[0], self.vary[1]);
+        snapshot("08_var", self.apply(&harness, ""));
+
+        let before = harness.live();
+        harness.edit(self.tag[0], self.tag[1]);
+        snapshot("09_args_in_place", self.apply(&harness, ""));
+        assert_eq!(harness.live(), before, "in place is in place");
+
+        harness.ok(&self.words(&format!(
+            "sim image publish {} --created 2026-11-20T00:00:00Z",
+            self.image
+        )));
+        let unasked = harness.ok(&self.words("plan --detailed-exitcode"));
+        assert!(
+            unasked.stdout.contains("No changes."),
+            "a young answer is kept"
+        );
+        snapshot("10_newer_image", self.apply(&harness, "--refresh-images"));
+        let after = harness.live();
+        assert!(before.is_disjoint(&after), "every instance is another");
+        assert_eq!(before.len(), after.len());
+
+        self.by_hand(&harness, &snapshot);
+
+        let destroyed = harness.ok(&self.words(self.destroy));
+        snapshot("15_destroy", destroyed.to_string());
+        assert_eq!(harness.agrees(self.options), 0);
+        snapshot(
+            "16_history",
+            harness.ok(&self.words("state history")).to_string(),
+        );
+    }
+
+    fn by_hand(&self, harness: &Harness, snapshot: &dyn Fn(&str, String)) {
+        let id = |slot| self.id(harness, slot);
+        harness.ok(&self.words(&format!("sim set-tag {} Owner=someone", id(0))));
+        harness.ok(&self.words(&format!("sim set-type {} c9.metal", id(1))));
+        harness.ok(&self.words(&format!("sim stop {}", id(2))));
+        harness.ok(&self.words(&format!("sim delete {}", id(3))));
+        let drift = harness.run(&self.words("drift"));
+        assert_eq!(drift.code, Some(2), "{drift}");
+        snapshot("11_drift", drift.to_string());
+        let document = harness.run(&self.words("drift --json")).json();
+        assert_eq!(document["drifted"], true);
+        let mut found: Vec<_> = document["resource_drift"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|one| {
+                let paths: Vec<_> = one["changes"].as_array().into_iter().flatten().collect();
+                let paths: Vec<_> = paths
+                    .iter()
+                    .map(|change| change["path"].as_str().unwrap())
+                    .collect();
+                format!(
+                    "{} {} {}",
+                    one["address"].as_str().unwrap(),
+                    one["kind"].as_str().unwrap(),
+                    paths.join(",")
+                )
+            })
+            .collect();
+        found.sort();
+        snapshot("12_drift_paths", found.join("\n"));
+        snapshot(
+            "13_plan_repair",
+            harness.ok(&self.words("plan")).to_string(),
+        );
+        snapshot("14_apply_repair", self.apply(harness, ""));
+    }
+}
+
+#[test]
+fn the_starter_from_first_plan_to_destroy() {
+    QUICKSTART.live();
+}
+
+#[test]
+fn a_kubernetes_cluster_from_first_plan_to_destroy() {
+    CLUSTER.live();
+}

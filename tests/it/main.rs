@@ -1,0 +1,25 @@
+//! The real binary, driven as people drive it: a module a subcommand, then whole lifetimes and bad
+//! moments.
+#![expect(clippy::unwrap_used, reason = "tests may panic: that is how they fail")]
+
+mod harness;
+
+mod apply;
+mod bad_moments;
+mod bad_templates;
+mod completions;
+mod destroy;
+mod drift;
+mod graph;
+mod images;
+mod import;
+mod init;
+mod interrupted;
+mod lifecycle;
+mod plan;
+mod plan_files;
+mod render;
+mod show;
+mod sim;
+mod state;
+mod validate;
