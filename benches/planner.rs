@@ -35,11 +35,12 @@ const NOW: &str = "2026-11-21T12:00:00Z";
 
 /// A fleet in one group: userdata of about 1 KB that names its instance, args and a file.
 fn configuration(size: usize) -> Loaded {
-    let lines: String = (0..20)
-        .map(|line| {
-            format!("echo 'line {line} of {{{{ .Vars.role }}}} in {{{{ .Cluster.ID }}}}'\\n")
-        })
-        .collect();
+    let mut lines = String::new();
+    for line in 0..20 {
+        lines.push_str(&format!(
+            "echo 'line {line} of {{{{ .Vars.role }}}} in {{{{ .Cluster.ID }}}}'\\n"
+        ));
+    }
     let text = format!(
         r##"{{
   "cluster": {{"id": "bench"}},

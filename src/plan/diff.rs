@@ -350,8 +350,8 @@ mod tests {
 
     #[test]
     fn changes_are_named_where_they_are() {
-        let none = Lifecycle::default();
         type Edit = fn(&mut SpecBody);
+        let none = Lifecycle::default();
         let cases: [(Edit, &[(&str, Effect)]); 8] = [
             (|_| {}, &[]),
             (
