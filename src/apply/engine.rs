@@ -5,227 +5,35 @@
 //! May not: store, ask, wait or print.
 //!
 //! For each call: its intent is stored first ([`Command::Store`]); only when that was answered is
-//! the cloud asked; what came of it is stored before the next step. Whatever isn't known to have
-//! ended stays open in the journal, for the next run to settle.
+//! the cloud asked; what came of it is stored before the next step (`settling`). Whatever isn't
+//! known to have ended stays open in the journal, for the next run to settle.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, HashSet, VecDeque};
-use std::sync::Arc;
 use std::time::Duration;
 
-use nstance_state::{HistoryIds, HistoryItem, IntentId, NewIntent, Operation, Outcome as Ending};
+use nstance_state::{IntentId, Outcome as Ending};
 
 use super::journal::{Settlement, StoreOperation};
-use super::requests::{self, CreateIntent};
-use crate::address::Address;
-use crate::clock::Timestamp;
-use crate::plan::change::{Action, Change, Mode, Plan, Side, Summary};
-use crate::provider::{
-    CloudError, CloudErrorKind, CreateRequest, DeleteRequest, Observation, UpdateRequest,
+pub use super::protocol::{
+    ADDRESS_WAIT, Call, Command, Event, Limits, Outcome, Progress, Step, TaskEnd, TaskId,
+    action_name,
 };
-use crate::spec::SpecBody;
-
-/// How much may go on at once, and how often a call is tried.
-#[derive(Debug, Clone, Copy)]
-pub struct Limits {
-    /// Calls under way at once.
-    pub parallelism: usize,
-    /// The least time between two creates.
-    pub create_interval: Duration,
-    /// Tries of one call.
-    pub tries: u32,
-    /// The first wait before another try; it doubles each time.
-    pub first_wait: Duration,
-    /// The longest wait before another try.
-    pub longest_wait: Duration,
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self {
-            parallelism: 10,
-            create_interval: Duration::ZERO,
-            tries: 8,
-            first_wait: Duration::from_millis(200),
-            longest_wait: Duration::from_secs(20),
-        }
-    }
-}
+use super::requests;
+use super::settling::settle_record;
+use crate::clock::Timestamp;
+use crate::plan::change::{Action, Change, Mode, Plan};
+use crate::provider::{CloudError, CloudErrorKind, Observation};
 
 /// How often an instance is asked for addresses that its files wait for.
-const ADDRESS_POLLS: u32 = 60;
-/// The wait before each of these.
-pub const ADDRESS_WAIT: Duration = Duration::from_secs(2);
+pub(super) const ADDRESS_POLLS: u32 = 60;
 /// How many tokens are tried for one instance.
 const ATTEMPTS: u32 = 3;
 /// Intents stored ahead of their calls, so that one commit serves many of them.
 const AHEAD: usize = 64;
 
-/// Which change of the plan; its index.
-pub type TaskId = usize;
-
-/// What happened.
-#[derive(Debug)]
-pub enum Event {
-    /// The beginning.
-    Start,
-    /// A store operation is on disk.
-    Stored {
-        /// Whose.
-        task: TaskId,
-        /// The intent's id, if it was one.
-        intent: Option<IntentId>,
-    },
-    /// The cloud answered.
-    Called {
-        /// Whose call.
-        task: TaskId,
-        /// The answer.
-        result: Box<Result<Option<Observation>, CloudError>>,
-    },
-    /// Time went by.
-    Tick,
-    /// Finish what is under way and start nothing more.
-    Stop,
-}
-
-/// What to do.
-#[derive(Debug)]
-pub enum Command {
-    /// Store this; all of one wave in one transaction. Answered by [`Event::Stored`].
-    Store(TaskId, StoreOperation),
-    /// Ask the cloud. Answered by [`Event::Called`].
-    Call(TaskId, Call),
-    /// Write an instance's exported files.
-    Export(Address, Arc<SpecBody>),
-    /// Remove an instance's exported files.
-    Unexport(Address),
-    /// Tell whoever watches.
-    Tell(Progress),
-}
-
-/// A question to the cloud.
-#[derive(Debug, Clone)]
-pub enum Call {
-    /// Create.
-    Create(Box<CreateRequest>),
-    /// Change in place.
-    Update(Box<UpdateRequest>),
-    /// Delete.
-    Delete(DeleteRequest),
-    /// Look for an instance of ours by our id.
-    Find {
-        /// Our id.
-        instance_id: String,
-    },
-    /// Look at an instance by the cloud's id, a moment later ([`ADDRESS_WAIT`]).
-    Describe {
-        /// The cloud's id.
-        provider_id: String,
-    },
-}
-
-/// What is told while it happens.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Progress {
-    /// A step of a change begins.
-    Started {
-        /// Which.
-        task: TaskId,
-        /// What.
-        step: Step,
-    },
-    /// A call failed and will be tried again.
-    Retrying {
-        /// Which.
-        task: TaskId,
-        /// Why.
-        error: String,
-        /// After how long.
-        wait: Duration,
-    },
-    /// A step of a change is done and recorded.
-    Completed {
-        /// Which.
-        task: TaskId,
-        /// What.
-        step: Step,
-        /// The cloud's id of what it was about.
-        provider_id: Option<String>,
-        /// How long it took.
-        elapsed: Duration,
-    },
-    /// Nothing more is done about a change.
-    Ended {
-        /// Which.
-        task: TaskId,
-    },
-    /// An instance's exported files could not be written or removed.
-    ExportFailed {
-        /// Whose.
-        address: Address,
-        /// Why.
-        error: String,
-    },
-    /// A change failed.
-    Failed {
-        /// Which.
-        task: TaskId,
-        /// In which step.
-        step: Step,
-        /// Why.
-        error: String,
-    },
-}
-
-/// How a change ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum TaskEnd {
-    /// Done and recorded.
-    Done,
-    /// It failed; nothing of it is left over.
-    Failed(String),
-    /// Nothing of it was tried.
-    NotTried,
-    /// A part of it is done and recorded; running again continues.
-    Unfinished(String),
-    /// Whether it happened isn't known; the journal holds it open, and the next run settles it.
-    Unsettled(String),
-}
-
-/// How an apply ended.
-#[derive(Debug, Clone, Default)]
-pub struct Outcome {
-    /// What was done.
-    pub done: Summary,
-    /// What wasn't, by index of the plan's changes.
-    pub undone: Vec<(TaskId, TaskEnd)>,
-    /// Whether it was stopped.
-    pub stopped: bool,
-}
-
-impl Outcome {
-    /// Whether everything was done.
-    pub fn is_complete(&self) -> bool {
-        self.undone.is_empty()
-    }
-}
-
-/// A part of a change.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Step {
-    /// An instance is made.
-    Create,
-    /// One is changed in place.
-    Update,
-    /// One is deleted.
-    Delete,
-    /// The record alone changes.
-    Record,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum Phase {
+pub(super) enum Phase {
     Waiting,
     Intending,
     /// The intent is stored; waits for its turn.
@@ -239,25 +47,25 @@ enum Phase {
     Ended(TaskEnd),
 }
 
-struct Task {
-    steps: VecDeque<Step>,
-    phase: Phase,
-    intent: Option<IntentId>,
-    attempt: u32,
-    tries: u32,
-    polls: u32,
+pub(super) struct Task {
+    pub(super) steps: VecDeque<Step>,
+    pub(super) phase: Phase,
+    pub(super) intent: Option<IntentId>,
+    pub(super) attempt: u32,
+    pub(super) tries: u32,
+    pub(super) polls: u32,
     /// A try's answer was lost: the call may have had its effect.
-    ambiguous: bool,
+    pub(super) ambiguous: bool,
     /// Something of it is done and recorded.
-    touched: bool,
+    pub(super) touched: bool,
     /// Where it ends once what is being stored is stored.
-    pending_end: Option<TaskEnd>,
+    pub(super) pending_end: Option<TaskEnd>,
     /// The step is begun once more when what is being stored is stored: with the next token.
-    again: bool,
-    created: Option<Observation>,
-    started_at: Timestamp,
-    provider_id: Option<String>,
-    group: usize,
+    pub(super) again: bool,
+    pub(super) created: Option<Observation>,
+    pub(super) started_at: Timestamp,
+    pub(super) provider_id: Option<String>,
+    pub(super) group: usize,
 }
 
 struct Group {
@@ -276,17 +84,17 @@ impl Group {
 
 /// An apply under way.
 pub struct Engine<'p> {
-    plan: &'p Plan,
-    limits: Limits,
-    tasks: Vec<Task>,
+    pub(super) plan: &'p Plan,
+    pub(super) limits: Limits,
+    pub(super) tasks: Vec<Task>,
     groups: Vec<Group>,
     ready: VecDeque<TaskId>,
     timers: BinaryHeap<Reverse<(Timestamp, TaskId)>>,
-    calling: usize,
+    pub(super) calling: usize,
     active: usize,
     next_create: Timestamp,
     entropy: u64,
-    stopping: bool,
+    pub(super) stopping: bool,
 }
 
 impl<'p> Engine<'p> {
@@ -438,7 +246,7 @@ impl<'p> Engine<'p> {
     }
 
     /// Begins the first of a task's steps: stores its intent, or the change of the record.
-    fn begin_step(&mut self, id: TaskId, now: Timestamp, commands: &mut Vec<Command>) {
+    pub(super) fn begin_step(&mut self, id: TaskId, now: Timestamp, commands: &mut Vec<Command>) {
         let change = &self.plan.changes[id];
         let Some(step) = self.tasks[id].steps.front().copied() else {
             self.end(id, TaskEnd::Done, commands);
@@ -460,86 +268,12 @@ impl<'p> Engine<'p> {
                 ));
                 return;
             }
-            Step::Create | Step::Update | Step::Delete => self.intend(id, step),
+            Step::Create | Step::Update | Step::Delete => {
+                requests::intent(self.plan, change, step, self.tasks[id].attempt)
+            }
         };
         self.tasks[id].phase = Phase::Intending;
         commands.push(Command::Store(id, operation));
-    }
-
-    fn intend(&self, id: TaskId, step: Step) -> StoreOperation {
-        let change = &self.plan.changes[id];
-        let attempt = self.tasks[id].attempt;
-        let address = &change.address;
-        let (operation, side, token, request, spec) = match step {
-            Step::Create => {
-                let side = change.after.as_deref().expect("a create has an after");
-                let request = requests::create(self.plan, address, side, attempt);
-                let replaced = change
-                    .before
-                    .as_deref()
-                    .map(|before| before.instance_id.to_string());
-                let intent = CreateIntent {
-                    side: side.clone(),
-                    deposes: replaced
-                        .clone()
-                        .filter(|_| change.action == Action::CreateThenDelete),
-                    forgets: replaced.filter(|_| change.action == Action::Create),
-                    deferred: change.deferred.clone(),
-                    request,
-                };
-                let token = intent.request.token.clone();
-                let spec = Some((side.digest, side.spec.to_bytes()));
-                (
-                    Operation::Create,
-                    side,
-                    token,
-                    serde_json::to_vec(&intent),
-                    spec,
-                )
-            }
-            Step::Update => {
-                let side = change.after.as_deref().expect("an update has an after");
-                let request = requests::update(self.plan, change, side, attempt);
-                let token = request.token.clone();
-                let spec = Some((side.digest, side.spec.to_bytes()));
-                (
-                    Operation::Update,
-                    side,
-                    token,
-                    serde_json::to_vec(&request),
-                    spec,
-                )
-            }
-            Step::Delete | Step::Record => {
-                let side = change.before.as_deref().expect("a deletion has a before");
-                let request = requests::delete(self.plan, change, side);
-                let token = request.token.clone();
-                (
-                    Operation::Delete,
-                    side,
-                    token,
-                    serde_json::to_vec(&request),
-                    None,
-                )
-            }
-        };
-        StoreOperation::Intend {
-            intent: Box::new(NewIntent {
-                address: address.to_string(),
-                group: address.group.shared(),
-                slot: address.slot,
-                operation,
-                instance_id: side.instance_id.to_string(),
-                provider_id: side.provider_id.clone(),
-                generation: side.generation,
-                attempt,
-                token,
-                spec: spec.as_ref().map(|(digest, _)| *digest),
-                request: request.expect("a request's keys are strings"),
-                apply_id: None,
-            }),
-            spec,
-        }
     }
 
     fn stored(
@@ -744,166 +478,8 @@ impl<'p> Engine<'p> {
         }
     }
 
-    /// An instance was created (or found to have been). Waits for addresses that files need, then
-    /// records it.
-    fn created(
-        &mut self,
-        id: TaskId,
-        observation: Observation,
-        now: Timestamp,
-        commands: &mut Vec<Command>,
-    ) {
-        let change = &self.plan.changes[id];
-        self.tasks[id].provider_id = Some(observation.provider_id.clone());
-        let waits = change.deferred.is_some() && observation.ip4.is_none();
-        if waits && self.tasks[id].polls < ADDRESS_POLLS && !self.stopping {
-            self.tasks[id].polls += 1;
-            self.tasks[id].phase = Phase::Describing;
-            self.calling += 1;
-            let provider_id = observation.provider_id.clone();
-            self.tasks[id].created = Some(observation);
-            commands.push(Command::Call(id, Call::Describe { provider_id }));
-            return;
-        }
-        let planned = change.after.as_deref().expect("a create has an after");
-        let deferred = change.deferred.as_deref();
-        let side = match requests::complete(&change.address, planned, deferred, &observation) {
-            Ok(side) => side,
-            Err(error) => {
-                let failed = Progress::Failed {
-                    task: id,
-                    step: Step::Create,
-                    error,
-                };
-                commands.push(Command::Tell(failed));
-                planned.clone()
-            }
-        };
-        let mut settlement = Settlement {
-            specs: vec![(side.digest, side.spec.to_bytes())],
-            puts: vec![requests::record(
-                &change.address,
-                &side,
-                Some(&observation),
-                now,
-            )],
-            history: Some(history(
-                change,
-                Some(&side),
-                Some(&observation.provider_id),
-                "done",
-            )),
-            ..Settlement::default()
-        };
-        if let Some(before) = change.before.as_deref() {
-            match change.action {
-                Action::CreateThenDelete => {
-                    settlement
-                        .specs
-                        .push((before.digest, before.spec.to_bytes()));
-                    settlement.deposes = vec![requests::record(&change.address, before, None, now)];
-                }
-                Action::Create => settlement.removes = vec![before.instance_id.to_string()],
-                _ => {}
-            }
-        }
-        self.settle(id, Ending::Done, settlement, commands);
-        commands.push(Command::Export(
-            change.address.clone(),
-            Arc::clone(&side.spec),
-        ));
-    }
-
-    fn settle_update(
-        &mut self,
-        id: TaskId,
-        observation: Option<&Observation>,
-        now: Timestamp,
-        commands: &mut Vec<Command>,
-    ) {
-        let change = &self.plan.changes[id];
-        let side = change.after.as_deref().expect("an update has an after");
-        self.tasks[id].provider_id.clone_from(&side.provider_id);
-        let settlement = Settlement {
-            specs: vec![(side.digest, side.spec.to_bytes())],
-            puts: vec![requests::record(&change.address, side, observation, now)],
-            history: Some(history(
-                change,
-                Some(side),
-                side.provider_id.as_deref(),
-                "done",
-            )),
-            ..Settlement::default()
-        };
-        self.settle(id, Ending::Done, settlement, commands);
-        commands.push(Command::Export(
-            change.address.clone(),
-            Arc::clone(&side.spec),
-        ));
-    }
-
-    fn settle_delete(&mut self, id: TaskId, commands: &mut Vec<Command>) {
-        let change = &self.plan.changes[id];
-        let side = change.before.as_deref().expect("a deletion has a before");
-        self.tasks[id].provider_id.clone_from(&side.provider_id);
-        let settlement = Settlement {
-            removes: vec![side.instance_id.to_string()],
-            history: (change.action == Action::Delete).then(|| history(change, None, None, "done")),
-            ..Settlement::default()
-        };
-        self.settle(id, Ending::Done, settlement, commands);
-        if change.action == Action::Delete && change.deposed.is_none() {
-            commands.push(Command::Unexport(change.address.clone()));
-        }
-    }
-
-    fn settle(
-        &mut self,
-        id: TaskId,
-        ending: Ending,
-        mut settlement: Settlement,
-        commands: &mut Vec<Command>,
-    ) {
-        settlement.closes = self.tasks[id].intent.map(|intent| (intent, ending));
-        self.tasks[id].phase = Phase::Settling;
-        commands.push(Command::Store(
-            id,
-            StoreOperation::Settle(Box::new(settlement)),
-        ));
-    }
-
-    fn settle_failure(&mut self, id: TaskId, error: String, commands: &mut Vec<Command>) {
-        let change = &self.plan.changes[id];
-        let settlement = Settlement {
-            history: Some(history(change, None, None, &error)),
-            ..Settlement::default()
-        };
-        let end = if self.tasks[id].touched {
-            TaskEnd::Unfinished(error.clone())
-        } else {
-            TaskEnd::Failed(error.clone())
-        };
-        self.tasks[id].pending_end = Some(end);
-        self.settle(id, Ending::Failed { message: error }, settlement, commands);
-    }
-
-    /// Closes an intent that was stored and not acted on.
-    fn abandon(&mut self, id: TaskId, commands: &mut Vec<Command>) {
-        let end = if self.tasks[id].touched {
-            TaskEnd::Unfinished("stopped half-way".to_owned())
-        } else {
-            TaskEnd::NotTried
-        };
-        if self.tasks[id].intent.is_none() {
-            self.end(id, end, commands);
-            return;
-        }
-        self.tasks[id].pending_end = Some(end);
-        self.settle(id, Ending::Abandoned, Settlement::default(), commands);
-    }
-
     /// Ends a task whose effect isn't known; its intent stays open.
-    fn leave_open(&mut self, id: TaskId, error: String, commands: &mut Vec<Command>) {
+    pub(super) fn leave_open(&mut self, id: TaskId, error: String, commands: &mut Vec<Command>) {
         self.end(id, TaskEnd::Unsettled(error), commands);
     }
 
@@ -919,7 +495,7 @@ impl<'p> Engine<'p> {
         self.settle(id, Ending::Abandoned, Settlement::default(), commands);
     }
 
-    fn end(&mut self, id: TaskId, end: TaskEnd, commands: &mut Vec<Command>) {
+    pub(super) fn end(&mut self, id: TaskId, end: TaskEnd, commands: &mut Vec<Command>) {
         let task = &mut self.tasks[id];
         let group = &mut self.groups[task.group];
         group.active -= 1;
@@ -993,66 +569,5 @@ impl Task {
             provider_id: None,
             group,
         }
-    }
-}
-
-/// A change of nothing but the record.
-fn settle_record(change: &Change, now: Timestamp) -> Settlement {
-    let mut settlement = Settlement::default();
-    let mut provider_id = None;
-    let gone = match (change.before.as_deref(), change.after.as_deref()) {
-        (before, Some(after)) if change.action == Action::Adopt => {
-            settlement.specs = vec![(after.digest, after.spec.to_bytes())];
-            settlement.puts = vec![requests::record(&change.address, after, None, now)];
-            provider_id = after.provider_id.as_deref();
-            before.filter(|before| before.instance_id != after.instance_id)
-        }
-        (before, _) => before,
-    };
-    settlement.removes = gone
-        .map(|gone| gone.instance_id.to_string())
-        .into_iter()
-        .collect();
-    settlement.history = Some(history(
-        change,
-        change.after.as_deref(),
-        provider_id,
-        "done",
-    ));
-    settlement
-}
-
-fn history(
-    change: &Change,
-    after: Option<&Side>,
-    provider_id: Option<&str>,
-    result: &str,
-) -> HistoryItem {
-    let ids = |side: Option<&Side>, provider_id: Option<String>| HistoryIds {
-        instance_id: side.map(|side| side.instance_id.to_string()),
-        provider_id,
-    };
-    let before = change.before.as_deref();
-    HistoryItem {
-        address: change.address.to_string(),
-        action: action_name(change.action).to_owned(),
-        before: ids(before, before.and_then(|before| before.provider_id.clone())),
-        after: ids(after, provider_id.map(str::to_owned)),
-        result: result.to_owned(),
-        detail_json: "{}".to_owned(),
-        at: nstance_state::Timestamp(0),
-    }
-}
-
-/// An action's name in history and messages.
-pub fn action_name(action: Action) -> &'static str {
-    match action {
-        Action::Create => "create",
-        Action::Update => "update",
-        Action::CreateThenDelete | Action::DeleteThenCreate => "replace",
-        Action::Delete => "delete",
-        Action::Adopt => "adopt",
-        Action::Forget => "forget",
-        Action::NoOp => "no-op",
     }
 }

@@ -5,15 +5,17 @@
 
 use std::sync::Arc;
 
-use nstance_state::{Record, SpecDigest};
+use nstance_state::{NewIntent, Operation, Record, SpecDigest};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
+use super::journal::StoreOperation;
+use super::protocol::Step;
 use crate::address::Address;
 use crate::clock::Timestamp;
 use crate::digest::hex;
-use crate::plan::build::RecordAttributes;
-use crate::plan::change::{Change, Plan, Side};
+use crate::plan::change::{Action, Change, Plan, Side};
+use crate::plan::planned::RecordAttributes;
 use crate::provider::rules::Effect;
 use crate::provider::{CreateRequest, DeleteRequest, Observation, UpdateRequest};
 use crate::render::files::Deferred;
@@ -127,6 +129,81 @@ pub fn delete(plan: &Plan, change: &Change, side: &Side) -> DeleteRequest {
         token: token(&plan.lineage, &change.address, side.generation, 0, "delete"),
         provider_id: side.provider_id.clone().unwrap_or_default(),
         drain_timeout_ms: change.drain_timeout_ms,
+    }
+}
+
+/// What the journal keeps of a step before it is tried.
+pub fn intent(plan: &Plan, change: &Change, step: Step, attempt: u32) -> StoreOperation {
+    let address = &change.address;
+    let (operation, side, token, request, spec) = match step {
+        Step::Create => {
+            let side = change.after.as_deref().expect("a create has an after");
+            let request = create(plan, address, side, attempt);
+            let replaced = change
+                .before
+                .as_deref()
+                .map(|before| before.instance_id.to_string());
+            let intent = CreateIntent {
+                side: side.clone(),
+                deposes: replaced
+                    .clone()
+                    .filter(|_| change.action == Action::CreateThenDelete),
+                forgets: replaced.filter(|_| change.action == Action::Create),
+                deferred: change.deferred.clone(),
+                request,
+            };
+            let token = intent.request.token.clone();
+            let spec = Some((side.digest, side.spec.to_bytes()));
+            (
+                Operation::Create,
+                side,
+                token,
+                serde_json::to_vec(&intent),
+                spec,
+            )
+        }
+        Step::Update => {
+            let side = change.after.as_deref().expect("an update has an after");
+            let request = update(plan, change, side, attempt);
+            let token = request.token.clone();
+            let spec = Some((side.digest, side.spec.to_bytes()));
+            (
+                Operation::Update,
+                side,
+                token,
+                serde_json::to_vec(&request),
+                spec,
+            )
+        }
+        Step::Delete | Step::Record => {
+            let side = change.before.as_deref().expect("a deletion has a before");
+            let request = delete(plan, change, side);
+            let token = request.token.clone();
+            (
+                Operation::Delete,
+                side,
+                token,
+                serde_json::to_vec(&request),
+                None,
+            )
+        }
+    };
+    StoreOperation::Intend {
+        intent: Box::new(NewIntent {
+            address: address.to_string(),
+            group: address.group.shared(),
+            slot: address.slot,
+            operation,
+            instance_id: side.instance_id.to_string(),
+            provider_id: side.provider_id.clone(),
+            generation: side.generation,
+            attempt,
+            token,
+            spec: spec.as_ref().map(|(digest, _)| *digest),
+            request: request.expect("a request's keys are strings"),
+            apply_id: None,
+        }),
+        spec,
     }
 }
 

@@ -12,9 +12,9 @@ use super::{Ending, Globals, exit, placed, unplaced};
 use crate::address::{Address, GroupName, Selector};
 use crate::config::check::Purpose;
 use crate::diagnostic::Diagnostic;
-use crate::plan::build::RecordAttributes;
 use crate::plan::change::{Plan, Side};
 use crate::plan::file;
+use crate::plan::planned::RecordAttributes;
 use crate::report::{json as report, table, text};
 use crate::spec::SpecBody;
 

@@ -5,28 +5,27 @@
 //! Groups come in dependency order; each is planned by `group`. What belongs to no configured
 //! group, and the sums over all of them, are made here.
 
-use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use hmac::{Hmac, KeyInit as _, Mac as _};
-use nstance_state::{Identity, Record, Snapshot, SpecDigest};
+use nstance_state::{Identity, Snapshot, SpecDigest};
 use sha2::Sha256;
 
 use super::change::{
-    Action, Change, Deletions, Drift, DriftKind, LeftOut, Mode, Plan, PlannedGroup, PlannedImage,
-    Reason, RulesName, Side, Summary,
+    Action, Change, Deletions, DriftKind, Mode, Plan, PlannedGroup, PlannedImage, Reason,
+    RulesName, Summary,
 };
-use super::drift;
-use super::group::{GroupPlanner, Planned};
+use super::group::GroupPlanner;
+use super::occupants::{Occupant, Occupants};
+use super::planned::Planned;
 use crate::address::{Address, GroupName, InstanceId, Selector};
 use crate::clock::Timestamp;
 use crate::config::model::{Config, ProviderKind};
 use crate::config::source::SourceMap;
 use crate::diagnostic::{Diagnostic, Diagnostics};
-use crate::provider::Observation;
 use crate::provider::rules::Rules;
-use crate::refresh::{Observed, Seen};
+use crate::refresh::Observed;
 use crate::render::renderer::GroupRenderer;
 use crate::resolve::images::ResolvedImages;
 use crate::resolve::subnets::Placer;
@@ -132,97 +131,6 @@ pub fn new_instance_id(
         now.0,
         entropy(lineage, &address.to_string(), generation),
     )
-}
-
-/// What fills a slot.
-#[derive(Debug, Clone, Copy)]
-pub enum Occupant<'a> {
-    /// Recorded, and whatever was seen of it.
-    Recorded {
-        /// The record.
-        record: &'a Record,
-        /// Its state in the cloud.
-        presence: Presence<'a>,
-    },
-    /// Not recorded, but it carries our tags.
-    Unrecorded(&'a Observation),
-}
-
-/// What is known of a recorded instance.
-#[derive(Debug, Clone, Copy)]
-pub enum Presence<'a> {
-    /// As recorded, as far as is known.
-    InSync,
-    /// There, and maybe different.
-    Differs(&'a Observation),
-    /// Gone.
-    Missing,
-}
-
-/// All occupants, by group and slot.
-pub struct Occupants<'a> {
-    by_group: HashMap<&'a str, BTreeMap<u32, Occupant<'a>>>,
-    deposed: HashMap<&'a str, Vec<(&'a Record, Presence<'a>)>>,
-    /// Unrecorded instances whose slot another one fills, or that say no slot.
-    duplicates: Vec<&'a Observation>,
-}
-
-impl<'a> Occupants<'a> {
-    fn new(snapshot: Option<&'a Snapshot>, observed: Option<&'a Observed>) -> Self {
-        let mut occupants = Self {
-            by_group: HashMap::new(),
-            deposed: HashMap::new(),
-            duplicates: Vec::new(),
-        };
-        for record in snapshot.iter().flat_map(|snapshot| &snapshot.records) {
-            let presence = match observed {
-                None => Presence::InSync,
-                Some(observed) => match observed.get(&record.provider_id) {
-                    None => Presence::Missing,
-                    Some(Seen::InSync) => Presence::InSync,
-                    Some(Seen::Differs(observation)) => Presence::Differs(observation),
-                },
-            };
-            if record.deposed {
-                occupants
-                    .deposed
-                    .entry(&record.group)
-                    .or_default()
-                    .push((record, presence));
-            } else {
-                occupants
-                    .by_group
-                    .entry(&record.group)
-                    .or_default()
-                    .insert(record.slot, Occupant::Recorded { record, presence });
-            }
-        }
-        let mut strangers: Vec<_> = observed.iter().flat_map(|o| &o.strangers).collect();
-        strangers.sort_by_key(|o| (o.created_at, &o.provider_id));
-        for stranger in strangers {
-            let (Some(group), Some(slot)) = (stranger.group.as_deref(), stranger.slot) else {
-                occupants.duplicates.push(stranger);
-                continue;
-            };
-            if group.parse::<GroupName>().is_err() {
-                occupants.duplicates.push(stranger);
-                continue;
-            }
-            let slots = occupants.by_group.entry(group).or_default();
-            match slots.entry(slot) {
-                Entry::Vacant(free) => {
-                    free.insert(Occupant::Unrecorded(stranger));
-                }
-                Entry::Occupied(_) => occupants.duplicates.push(stranger),
-            }
-        }
-        occupants
-    }
-
-    /// The occupants of a group; taken, so that what is left belongs to no group.
-    fn take(&mut self, group: &str) -> BTreeMap<u32, Occupant<'a>> {
-        self.by_group.remove(group).unwrap_or_default()
-    }
 }
 
 /// Makes the plan.
@@ -456,197 +364,4 @@ fn planned_groups(inputs: &Inputs<'_>, changes: &[Change]) -> Vec<PlannedGroup> 
             }),
     );
     groups
-}
-
-impl Planned {
-    /// Plans the end of a recorded instance: deleted if it is there, forgotten if it is gone.
-    #[allow(
-        clippy::too_many_arguments,
-        reason = "each is one fact of the decision"
-    )]
-    pub fn end(
-        &mut self,
-        inputs: &Inputs<'_>,
-        address: &Address,
-        record: &Record,
-        presence: Presence<'_>,
-        deposed: Option<String>,
-        reason: Reason,
-        drain_timeout_ms: u64,
-    ) {
-        let Some(before) = recorded_side(inputs, record) else {
-            self.left_out(address, "its recorded spec can't be read");
-            return;
-        };
-        let missing = matches!(presence, Presence::Missing);
-        if missing {
-            self.note_missing(address, record, &before);
-        }
-        if inputs.options.mode == Mode::RefreshOnly && !missing {
-            self.no_op += 1;
-            return;
-        }
-        self.changes.push(Change {
-            address: address.clone(),
-            deposed,
-            action: if missing {
-                Action::Forget
-            } else {
-                Action::Delete
-            },
-            reasons: vec![if missing { Reason::Missing } else { reason }],
-            importing: None,
-            before: Some(Box::new(before)),
-            after: None,
-            attributes: Vec::new(),
-            deferred: None,
-            drain_timeout_ms,
-        });
-    }
-
-    /// Plans to record an instance that carries our tags. `wanted` is what its slot should have,
-    /// and stands for what the cloud doesn't report.
-    pub fn adopt(
-        &mut self,
-        inputs: &Inputs<'_>,
-        address: &Address,
-        observation: &Observation,
-        wanted: Option<&SpecBody>,
-        findings: &mut Diagnostics,
-    ) {
-        let Ok(attributes) = observation.attributes() else {
-            self.left_out(address, "what the cloud reports of it can't be read");
-            return;
-        };
-        let kind = observation
-            .instance_id
-            .as_deref()
-            .and_then(|id| id.get(..3))
-            .unwrap_or("ins");
-        let empty = SpecBody::empty(kind);
-        let body = drift::body_from(&attributes, wanted.unwrap_or(&empty), inputs.rules);
-        let digest = body.clone().into_spec().digest;
-        let as_wanted = wanted.is_some_and(|wanted| *wanted == body);
-        if !as_wanted {
-            findings.push(
-                Diagnostic::warning(format!(
-                    "`{}` will be recorded as the cloud reports it",
-                    observation.provider_id
-                ))
-                .about(address)
-                .detail("it isn't what the configuration says; the plan after this one changes it"),
-            );
-        }
-        let generation = inputs.snapshot.map_or(0, |snapshot| {
-            snapshot.generation(address.group.as_str(), address.slot)
-        });
-        let lineage = inputs.lineage();
-        let instance_id = match &observation.instance_id {
-            Some(id) => InstanceId::from(id.as_str()),
-            None => new_instance_id(kind, inputs.now, &lineage, address, generation + 1),
-        };
-        let after = Side {
-            instance_id: instance_id.as_str().into(),
-            provider_id: Some(observation.provider_id.clone()),
-            generation: generation + 1,
-            zone: observation.zone.as_str().into(),
-            subnet: observation.subnet.as_deref().map(Arc::from),
-            ip4: observation.ip4.as_deref().map(Arc::from),
-            ip6: observation.ip6.as_deref().map(Arc::from),
-            created_at: Some(observation.created_at),
-            images: BTreeMap::new(),
-            version: None,
-            spec: Arc::new(body),
-            digest,
-        };
-        self.changes.push(Change {
-            address: address.clone(),
-            deposed: None,
-            action: Action::Adopt,
-            reasons: vec![Reason::Unrecorded],
-            importing: Some(observation.provider_id.clone()),
-            before: None,
-            after: Some(Box::new(after)),
-            attributes: Vec::new(),
-            deferred: None,
-            drain_timeout_ms: 0,
-        });
-    }
-
-    /// Notes that a recorded instance is gone.
-    pub fn note_missing(&mut self, address: &Address, record: &Record, before: &Side) {
-        self.drift.push(Drift {
-            address: address.to_string(),
-            kind: DriftKind::Missing,
-            provider_id: record.provider_id.clone(),
-            changes: Vec::new(),
-            accepted: false,
-            before: Some(Box::new(before.clone())),
-        });
-    }
-
-    /// Notes an instance that isn't recorded.
-    pub fn note_stranger(&mut self, address: &Address, observation: &Observation, kind: DriftKind) {
-        self.drift.push(Drift {
-            address: address.to_string(),
-            kind,
-            provider_id: observation.provider_id.clone(),
-            changes: Vec::new(),
-            accepted: false,
-            before: None,
-        });
-    }
-
-    /// Notes that one address could not be planned.
-    pub fn left_out(&mut self, address: &Address, why: &str) {
-        self.left_out.push(LeftOut {
-            address: address.to_string(),
-            count: 1,
-            why: why.to_owned(),
-        });
-    }
-}
-
-/// A record and its spec; `None` if the spec can't be read.
-pub fn recorded_side(inputs: &Inputs<'_>, record: &Record) -> Option<Side> {
-    let spec = (inputs.specs)(record.spec)?;
-    let attributes = RecordAttributes::parse(&record.attributes);
-    Some(Side {
-        instance_id: record.instance_id.as_str().into(),
-        provider_id: Some(record.provider_id.clone()),
-        generation: record.generation,
-        zone: record.zone.as_str().into(),
-        subnet: record.subnet.as_deref().map(Arc::from),
-        ip4: record.ip4.as_deref().map(Arc::from),
-        ip6: record.ip6.as_deref().map(Arc::from),
-        created_at: Some(record.created_at.into()),
-        images: attributes.images,
-        version: Some(record.version),
-        spec,
-        digest: record.spec,
-    })
-}
-
-/// What a record's `attributes` hold.
-#[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-#[serde(default)]
-pub struct RecordAttributes {
-    /// The images it was rendered with.
-    pub images: BTreeMap<Arc<str>, Arc<str>>,
-}
-
-impl RecordAttributes {
-    /// Reads them; what can't be read is nothing.
-    pub fn parse(text: &str) -> Self {
-        if text == "{}" {
-            Self::default()
-        } else {
-            serde_json::from_str(text).unwrap_or_default()
-        }
-    }
-
-    /// The text the state keeps.
-    pub fn to_text(&self) -> String {
-        serde_json::to_string(self).expect("its keys are strings")
-    }
 }

@@ -8,41 +8,24 @@ use std::sync::Arc;
 
 use nstance_state::Record;
 
-use super::build::{Inputs, Occupant, Presence, RecordAttributes, new_instance_id, recorded_side};
-use super::change::{
-    Action, AttributeChange, Change, Drift, DriftKind, LeftOut, Mode, Reason, Side, all_tags,
-};
+use super::build::{Inputs, new_instance_id};
+use super::change::{Action, Change, DriftKind, LeftOut, Mode, Reason, Side};
 use super::diff::{self, Lifecycle};
-use super::drift;
+use super::occupants::{Occupant, Presence};
+use super::planned::{Planned, RecordAttributes, recorded_side};
 use super::slots;
 use crate::address::{Address, GroupName, InstanceId};
 use crate::config::model::OnNewer;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::provider::Observation;
-use crate::provider::rules::Effect;
 use crate::render::data::InstanceFacts;
 use crate::render::instance::Report;
-use crate::render::renderer::{GroupRenderer, fixed_address};
+use crate::render::renderer::GroupRenderer;
 use crate::resolve::subnets::Placer;
 use crate::spec::InstanceSpec;
 
 /// Slots rendered by one thread at least: below it a thread costs more than it gives.
 const SLOTS_A_THREAD: usize = 2_000;
-
-/// What all groups' plans add up to.
-#[derive(Debug, Default)]
-pub struct Planned {
-    /// Everything but what stays as it is.
-    pub changes: Vec<Change>,
-    /// What stays as it is, where the caller asked to keep it.
-    pub unchanged: Vec<Change>,
-    /// How many stay as they are.
-    pub no_op: usize,
-    /// What differs between record and cloud.
-    pub drift: Vec<Drift>,
-    /// What could not be planned.
-    pub left_out: Vec<LeftOut>,
-}
 
 /// Plans one group.
 pub struct GroupPlanner<'a> {
@@ -58,10 +41,10 @@ pub struct GroupPlanner<'a> {
 
 /// A slot that is filled, recorded and wanted.
 #[derive(Clone, Copy)]
-struct Kept<'a> {
-    slot: u32,
-    record: &'a Record,
-    presence: Presence<'a>,
+pub(super) struct Kept<'a> {
+    pub(super) slot: u32,
+    pub(super) record: &'a Record,
+    pub(super) presence: Presence<'a>,
 }
 
 /// What rendering said of a kept slot.
@@ -90,7 +73,7 @@ impl GroupPlanner<'_> {
         }
     }
 
-    fn address(&self, slot: u32) -> Address {
+    pub(super) fn address(&self, slot: u32) -> Address {
         Address::new(self.renderer.group.merged.name.clone(), slot)
     }
 
@@ -226,7 +209,7 @@ impl GroupPlanner<'_> {
         }
     }
 
-    fn facts(&self, slot: u32, id: &str, zone: &Arc<str>) -> InstanceFacts {
+    pub(super) fn facts(&self, slot: u32, id: &str, zone: &Arc<str>) -> InstanceFacts {
         let group = &self.renderer.group.merged;
         InstanceFacts {
             id: id.into(),
@@ -252,7 +235,7 @@ impl GroupPlanner<'_> {
     }
 
     /// The images that an instance keeps, whatever they resolve to now (`on_newer: new_only`).
-    fn kept_images(&self, record: &Record) -> BTreeMap<Arc<str>, Arc<str>> {
+    pub(super) fn kept_images(&self, record: &Record) -> BTreeMap<Arc<str>, Arc<str>> {
         if !self.renderer.pinned() {
             return BTreeMap::new();
         }
@@ -315,7 +298,7 @@ impl GroupPlanner<'_> {
         }
     }
 
-    fn stays_in_zone(&self, zone: &str) -> bool {
+    pub(super) fn stays_in_zone(&self, zone: &str) -> bool {
         self.renderer
             .group
             .merged
@@ -324,7 +307,7 @@ impl GroupPlanner<'_> {
             .any(|listed| &**listed == zone)
     }
 
-    fn expired(&self, record: &Record) -> Option<u64> {
+    pub(super) fn expired(&self, record: &Record) -> Option<u64> {
         let expiry = self.inputs.config.shard.expiry;
         let limit = [expiry.eligible_age, expiry.forced_age]
             .into_iter()
@@ -334,7 +317,12 @@ impl GroupPlanner<'_> {
         (age > limit).then_some(age.as_secs())
     }
 
-    fn keep_unchanged(&self, kept: &Kept<'_>, spec: &InstanceSpec, planned: &mut Planned) {
+    pub(super) fn keep_unchanged(
+        &self,
+        kept: &Kept<'_>,
+        spec: &InstanceSpec,
+        planned: &mut Planned,
+    ) {
         let side = side_of(kept.record, spec);
         planned.unchanged.push(Change {
             address: self.address(kept.slot),
@@ -350,298 +338,8 @@ impl GroupPlanner<'_> {
         });
     }
 
-    /// Compares a slot attribute by attribute and plans what follows.
-    fn compare(
-        &self,
-        kept: &Kept<'_>,
-        spec: &InstanceSpec,
-        placer: &mut Placer<'_>,
-        report: &mut Report,
-        planned: &mut Planned,
-        findings: &mut Diagnostics,
-    ) {
-        let inputs = self.inputs;
-        let group = &self.renderer.group.merged;
-        let address = self.address(kept.slot);
-        let Some(recorded) = recorded_side(inputs, kept.record) else {
-            planned.left_out(&address, "its recorded spec can't be read");
-            return;
-        };
-        if matches!(kept.presence, Presence::Missing) {
-            planned.note_missing(&address, kept.record, &recorded);
-            let zone = self.zone_for(kept);
-            let made = self.new_side(kept.slot, zone, Some(&recorded), placer, report, findings);
-            if let Some((side, deferred)) = made {
-                planned.changes.push(Change {
-                    address,
-                    deposed: None,
-                    action: Action::Create,
-                    reasons: vec![Reason::Missing],
-                    importing: None,
-                    before: Some(Box::new(recorded)),
-                    after: Some(Box::new(side)),
-                    attributes: Vec::new(),
-                    deferred,
-                    drain_timeout_ms: 0,
-                });
-            } else {
-                planned.left_out(&address, "it can't be rendered or placed");
-            }
-            return;
-        }
-        let lifecycle = Lifecycle {
-            ignore_changes: group.ignore_changes.clone(),
-            replace_on: group.replace_on.clone(),
-        };
-        let former = self
-            .moved_from
-            .as_ref()
-            .map(|from| Address::new(from.clone(), kept.slot));
-        let (before, drifted) = match kept.presence {
-            Presence::Differs(observation) => {
-                let recorded_at = former.as_ref().unwrap_or(&address);
-                match self.drift(recorded_at, &recorded, observation, &lifecycle, planned) {
-                    Some(seen) => seen,
-                    None => (recorded.clone(), Vec::new()),
-                }
-            }
-            _ => (recorded.clone(), Vec::new()),
-        };
-        let mut after = side_of(kept.record, spec);
-        after.images = self.images_of(&self.kept_images(kept.record));
-        if !lifecycle.ignore_changes.is_empty() {
-            let mut body = (*after.spec).clone();
-            diff::keep_ignored(&before.spec, &mut body, &lifecycle);
-            after.digest = body.clone().into_spec().digest;
-            after.spec = Arc::new(body);
-        }
-        after.zone = self.zone_for(kept);
-        leave_foreign_subnet(&before, &mut after, placer);
-        let mut attributes = diff::diff(&before, &after, inputs.rules, &lifecycle);
-        attributes.extend(
-            drifted
-                .into_iter()
-                .filter(|change| !lifecycle.ignores(&change.path)),
-        );
-        attributes.sort_by(|a, b| a.path.cmp(&b.path));
-        attributes.dedup_by(|a, b| a.path == b.path);
-        for change in &mut attributes {
-            let place = group.place_of(kept.slot, &change.path);
-            change.written_at = place.map(|span| inputs.sources.place(span));
-        }
-        let reasons = self.reasons(kept, &address, &attributes, &before, former.as_ref());
-        if reasons.is_empty() {
-            planned.no_op += 1;
-            if inputs.options.keep_unchanged {
-                self.keep_unchanged(kept, spec, planned);
-            }
-            return;
-        }
-        let replaced = reasons.iter().any(|reason| {
-            matches!(
-                reason,
-                Reason::CannotUpdate | Reason::Requested | Reason::Expired { .. }
-            )
-        });
-        if !replaced {
-            planned.changes.push(Change {
-                address,
-                deposed: None,
-                action: Action::Update,
-                reasons,
-                importing: None,
-                before: Some(Box::new(before)),
-                after: Some(Box::new(after)),
-                attributes,
-                deferred: None,
-                drain_timeout_ms: 0,
-            });
-            return;
-        }
-        if let Some(span) = group.prevent_destroy {
-            findings.push(prevented(&address, span, "replaced"));
-            planned.left_out(&address, "`lifecycle.prevent_destroy` is set");
-            return;
-        }
-        let zone = Arc::clone(&after.zone);
-        let Some((mut new, deferred)) =
-            self.new_side(kept.slot, zone, Some(&recorded), placer, report, findings)
-        else {
-            planned.left_out(&address, "its successor can't be rendered or placed");
-            return;
-        };
-        if !lifecycle.ignore_changes.is_empty() {
-            let mut body = (*new.spec).clone();
-            diff::keep_ignored(&before.spec, &mut body, &lifecycle);
-            new.digest = body.clone().into_spec().digest;
-            new.spec = Arc::new(body);
-        }
-        // Two instances can't have one address: where it is fixed, the old one goes first.
-        let same_address =
-            fixed_address(&new.spec.args).is_some_and(|fixed| before.ip4.as_deref() == Some(fixed));
-        planned.changes.push(Change {
-            address,
-            deposed: None,
-            action: if same_address {
-                Action::DeleteThenCreate
-            } else {
-                Action::CreateThenDelete
-            },
-            reasons,
-            importing: None,
-            before: Some(Box::new(before)),
-            after: Some(Box::new(new)),
-            attributes,
-            deferred,
-            drain_timeout_ms: group.drain_timeout.as_millis() as u64,
-        });
-    }
-
-    /// The zone a slot's instance should be in: its own, as long as the group lists it.
-    fn zone_for(&self, kept: &Kept<'_>) -> Arc<str> {
-        if self.stays_in_zone(&kept.record.zone) {
-            kept.record.zone.as_str().into()
-        } else {
-            Arc::clone(self.renderer.group.merged.zone_of(kept.slot))
-        }
-    }
-
-    /// Why anything is done; the cause first. Nothing: nothing is.
-    fn reasons(
-        &self,
-        kept: &Kept<'_>,
-        address: &Address,
-        attributes: &[AttributeChange],
-        before: &Side,
-        former: Option<&Address>,
-    ) -> Vec<Reason> {
-        let mut reasons = Vec::new();
-        if let Some(reason) = self.newer_image(attributes, before) {
-            reasons.push(reason);
-        }
-        if attributes
-            .iter()
-            .any(|change| change.effect == Effect::Replace)
-        {
-            reasons.push(Reason::CannotUpdate);
-        }
-        if self.inputs.options.replaces(address) {
-            reasons.push(Reason::Requested);
-        }
-        if let Some(age_seconds) = self.expired(kept.record) {
-            reasons.push(Reason::Expired { age_seconds });
-        }
-        if let Some(from) = former {
-            reasons.push(Reason::Moved {
-                from: from.to_string(),
-            });
-        }
-        if attributes
-            .iter()
-            .any(|change| change.effect != Effect::Replace)
-        {
-            let drifted =
-                matches!(kept.presence, Presence::Differs(_)) && before.digest != kept.record.spec;
-            reasons.push(if drifted {
-                Reason::Drifted
-            } else {
-                Reason::Changed
-            });
-        }
-        reasons
-    }
-
-    fn newer_image(&self, attributes: &[AttributeChange], before: &Side) -> Option<Reason> {
-        before.images.iter().find_map(|(name, from)| {
-            let to = self.inputs.images.images.get(name)?.as_ref().ok()?;
-            let changed = *from != to.id
-                && attributes.iter().any(|change| {
-                    let text = |value: &Option<serde_json::Value>, id: &str| {
-                        value.as_ref().and_then(|value| value.as_str()) == Some(id)
-                    };
-                    text(&change.before, from) && text(&change.after, &to.id)
-                });
-            changed.then(|| Reason::NewerImage {
-                name: Arc::clone(name),
-                from: from.to_string(),
-                to: to.id.to_string(),
-            })
-        })
-    }
-
-    /// What the cloud reports of a kept instance against its record: the record as the cloud has
-    /// it, and the changes it takes to undo what no spec shows (managed tags, its state).
-    fn drift(
-        &self,
-        recorded_at: &Address,
-        recorded: &Side,
-        observation: &Observation,
-        lifecycle: &Lifecycle,
-        planned: &mut Planned,
-    ) -> Option<(Side, Vec<AttributeChange>)> {
-        let inputs = self.inputs;
-        let attributes = observation.attributes().ok()?;
-        let identity = inputs.identity;
-        let tags = all_tags(
-            inputs.rules,
-            &identity.cluster,
-            &identity.shard,
-            recorded_at,
-            recorded,
-        );
-        let changes = drift::compare(recorded, &tags, observation, &attributes, inputs.rules);
-        if changes.is_empty() {
-            return None;
-        }
-        let undo: Vec<_> = changes
-            .iter()
-            .filter(|change| {
-                change.path == drift::STATE
-                    || change.path.strip_prefix("tags.").is_some_and(|key| {
-                        inputs.rules.is_managed_tag(key)
-                            || key == "Name" && !recorded.spec.tags.contains_key("Name")
-                    })
-            })
-            .map(|change| AttributeChange {
-                path: change.path.clone(),
-                before: change.observed.clone(),
-                after: change.recorded.clone(),
-                unknown: false,
-                effect: Effect::InPlace,
-                written_at: None,
-            })
-            .collect();
-        planned.drift.push(Drift {
-            address: recorded_at.to_string(),
-            kind: DriftKind::Changed,
-            provider_id: observation.provider_id.clone(),
-            accepted: changes.iter().all(|change| lifecycle.ignores(&change.path)),
-            changes,
-            before: Some(Box::new(recorded.clone())),
-        });
-        Some((
-            drift::overlay(recorded, observation, &attributes, inputs.rules),
-            undo,
-        ))
-    }
-
-    fn images_of(&self, kept: &BTreeMap<Arc<str>, Arc<str>>) -> BTreeMap<Arc<str>, Arc<str>> {
-        self.renderer
-            .group
-            .images
-            .iter()
-            .filter_map(|name| {
-                let id = kept.get(name).cloned().or_else(|| {
-                    let image = self.inputs.images.images.get(name)?.as_ref().ok()?;
-                    Some(Arc::clone(&image.id))
-                })?;
-                Some((Arc::clone(name), id))
-            })
-            .collect()
-    }
-
     /// A new instance for a slot: its identity, its place, its spec.
-    fn new_side(
+    pub(super) fn new_side(
         &self,
         slot: u32,
         zone: Arc<str>,
@@ -851,7 +549,11 @@ impl GroupPlanner<'_> {
     }
 }
 
-fn prevented(address: &Address, span: crate::config::source::Span, what: &str) -> Diagnostic {
+pub(super) fn prevented(
+    address: &Address,
+    span: crate::config::source::Span,
+    what: &str,
+) -> Diagnostic {
     Diagnostic::error(format!(
         "{address} would be {what}, which its group prevents"
     ))
@@ -861,7 +563,7 @@ fn prevented(address: &Address, span: crate::config::source::Span, what: &str) -
 }
 
 /// A record's identity with a spec rendered for it.
-fn side_of(record: &Record, spec: &InstanceSpec) -> Side {
+pub(super) fn side_of(record: &Record, spec: &InstanceSpec) -> Side {
     let text = |text: &Option<String>| text.as_deref().map(Arc::from);
     Side {
         instance_id: record.instance_id.as_str().into(),
@@ -876,21 +578,5 @@ fn side_of(record: &Record, spec: &InstanceSpec) -> Side {
         version: Some(record.version),
         spec: Arc::new(spec.to_body()),
         digest: spec.digest,
-    }
-}
-
-/// A subnet that is in none of the new pool's has to be left; `after` says so.
-fn leave_foreign_subnet(before: &Side, after: &mut Side, placer: &Placer<'_>) {
-    let pool = after.spec.head.subnet_pool.as_deref();
-    if pool == before.spec.head.subnet_pool.as_deref() {
-        return;
-    }
-    let stays = match (pool, before.subnet.as_deref()) {
-        (Some(pool), Some(subnet)) => placer.pool_has(pool, subnet),
-        (None, None) => true,
-        _ => false,
-    };
-    if !stays {
-        after.subnet = None;
     }
 }

@@ -5,8 +5,11 @@
 
 pub mod build;
 pub mod change;
+mod compare;
 pub mod diff;
 pub mod drift;
 pub mod file;
 pub mod group;
+pub mod occupants;
+pub mod planned;
 pub mod slots;

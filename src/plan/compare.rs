@@ -1,0 +1,337 @@
+//! A slot that is filled, recorded and wanted, compared attribute by attribute.
+//!
+//! In: its record, what was seen of it, its rendered spec. Out: the change that follows, if any.
+//! May not: look at other slots.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::change::{Action, AttributeChange, Change, Drift, DriftKind, Reason, Side, all_tags};
+use super::diff::{self, Lifecycle};
+use super::drift;
+use super::group::{GroupPlanner, Kept, prevented, side_of};
+use super::occupants::Presence;
+use super::planned::{Planned, recorded_side};
+use crate::address::Address;
+use crate::diagnostic::Diagnostics;
+use crate::provider::Observation;
+use crate::provider::rules::Effect;
+use crate::render::instance::Report;
+use crate::render::renderer::fixed_address;
+use crate::resolve::subnets::Placer;
+use crate::spec::InstanceSpec;
+
+impl GroupPlanner<'_> {
+    /// Compares a slot attribute by attribute and plans what follows.
+    pub(super) fn compare(
+        &self,
+        kept: &Kept<'_>,
+        spec: &InstanceSpec,
+        placer: &mut Placer<'_>,
+        report: &mut Report,
+        planned: &mut Planned,
+        findings: &mut Diagnostics,
+    ) {
+        let inputs = self.inputs;
+        let group = &self.renderer.group.merged;
+        let address = self.address(kept.slot);
+        let Some(recorded) = recorded_side(inputs, kept.record) else {
+            planned.left_out(&address, "its recorded spec can't be read");
+            return;
+        };
+        if matches!(kept.presence, Presence::Missing) {
+            planned.note_missing(&address, kept.record, &recorded);
+            let zone = self.zone_for(kept);
+            let made = self.new_side(kept.slot, zone, Some(&recorded), placer, report, findings);
+            if let Some((side, deferred)) = made {
+                planned.changes.push(Change {
+                    address,
+                    deposed: None,
+                    action: Action::Create,
+                    reasons: vec![Reason::Missing],
+                    importing: None,
+                    before: Some(Box::new(recorded)),
+                    after: Some(Box::new(side)),
+                    attributes: Vec::new(),
+                    deferred,
+                    drain_timeout_ms: 0,
+                });
+            } else {
+                planned.left_out(&address, "it can't be rendered or placed");
+            }
+            return;
+        }
+        let lifecycle = Lifecycle {
+            ignore_changes: group.ignore_changes.clone(),
+            replace_on: group.replace_on.clone(),
+        };
+        let former = self
+            .moved_from
+            .as_ref()
+            .map(|from| Address::new(from.clone(), kept.slot));
+        let (before, drifted) = match kept.presence {
+            Presence::Differs(observation) => {
+                let recorded_at = former.as_ref().unwrap_or(&address);
+                match self.drift(recorded_at, &recorded, observation, &lifecycle, planned) {
+                    Some(seen) => seen,
+                    None => (recorded.clone(), Vec::new()),
+                }
+            }
+            _ => (recorded.clone(), Vec::new()),
+        };
+        let mut after = side_of(kept.record, spec);
+        after.images = self.images_of(&self.kept_images(kept.record));
+        if !lifecycle.ignore_changes.is_empty() {
+            let mut body = (*after.spec).clone();
+            diff::keep_ignored(&before.spec, &mut body, &lifecycle);
+            after.digest = body.clone().into_spec().digest;
+            after.spec = Arc::new(body);
+        }
+        after.zone = self.zone_for(kept);
+        leave_foreign_subnet(&before, &mut after, placer);
+        let mut attributes = diff::diff(&before, &after, inputs.rules, &lifecycle);
+        attributes.extend(
+            drifted
+                .into_iter()
+                .filter(|change| !lifecycle.ignores(&change.path)),
+        );
+        attributes.sort_by(|a, b| a.path.cmp(&b.path));
+        attributes.dedup_by(|a, b| a.path == b.path);
+        for change in &mut attributes {
+            let place = group.place_of(kept.slot, &change.path);
+            change.written_at = place.map(|span| inputs.sources.place(span));
+        }
+        let reasons = self.reasons(kept, &address, &attributes, &before, former.as_ref());
+        if reasons.is_empty() {
+            planned.no_op += 1;
+            if inputs.options.keep_unchanged {
+                self.keep_unchanged(kept, spec, planned);
+            }
+            return;
+        }
+        let replaced = reasons.iter().any(|reason| {
+            matches!(
+                reason,
+                Reason::CannotUpdate | Reason::Requested | Reason::Expired { .. }
+            )
+        });
+        if !replaced {
+            planned.changes.push(Change {
+                address,
+                deposed: None,
+                action: Action::Update,
+                reasons,
+                importing: None,
+                before: Some(Box::new(before)),
+                after: Some(Box::new(after)),
+                attributes,
+                deferred: None,
+                drain_timeout_ms: 0,
+            });
+            return;
+        }
+        if let Some(span) = group.prevent_destroy {
+            findings.push(prevented(&address, span, "replaced"));
+            planned.left_out(&address, "`lifecycle.prevent_destroy` is set");
+            return;
+        }
+        let zone = Arc::clone(&after.zone);
+        let Some((mut new, deferred)) =
+            self.new_side(kept.slot, zone, Some(&recorded), placer, report, findings)
+        else {
+            planned.left_out(&address, "its successor can't be rendered or placed");
+            return;
+        };
+        if !lifecycle.ignore_changes.is_empty() {
+            let mut body = (*new.spec).clone();
+            diff::keep_ignored(&before.spec, &mut body, &lifecycle);
+            new.digest = body.clone().into_spec().digest;
+            new.spec = Arc::new(body);
+        }
+        // Two instances can't have one address: where it is fixed, the old one goes first.
+        let same_address =
+            fixed_address(&new.spec.args).is_some_and(|fixed| before.ip4.as_deref() == Some(fixed));
+        planned.changes.push(Change {
+            address,
+            deposed: None,
+            action: if same_address {
+                Action::DeleteThenCreate
+            } else {
+                Action::CreateThenDelete
+            },
+            reasons,
+            importing: None,
+            before: Some(Box::new(before)),
+            after: Some(Box::new(new)),
+            attributes,
+            deferred,
+            drain_timeout_ms: group.drain_timeout.as_millis() as u64,
+        });
+    }
+
+    /// The zone a slot's instance should be in: its own, as long as the group lists it.
+    pub(super) fn zone_for(&self, kept: &Kept<'_>) -> Arc<str> {
+        if self.stays_in_zone(&kept.record.zone) {
+            kept.record.zone.as_str().into()
+        } else {
+            Arc::clone(self.renderer.group.merged.zone_of(kept.slot))
+        }
+    }
+
+    /// Why anything is done; the cause first. Nothing: nothing is.
+    pub(super) fn reasons(
+        &self,
+        kept: &Kept<'_>,
+        address: &Address,
+        attributes: &[AttributeChange],
+        before: &Side,
+        former: Option<&Address>,
+    ) -> Vec<Reason> {
+        let mut reasons = Vec::new();
+        if let Some(reason) = self.newer_image(attributes, before) {
+            reasons.push(reason);
+        }
+        if attributes
+            .iter()
+            .any(|change| change.effect == Effect::Replace)
+        {
+            reasons.push(Reason::CannotUpdate);
+        }
+        if self.inputs.options.replaces(address) {
+            reasons.push(Reason::Requested);
+        }
+        if let Some(age_seconds) = self.expired(kept.record) {
+            reasons.push(Reason::Expired { age_seconds });
+        }
+        if let Some(from) = former {
+            reasons.push(Reason::Moved {
+                from: from.to_string(),
+            });
+        }
+        if attributes
+            .iter()
+            .any(|change| change.effect != Effect::Replace)
+        {
+            let drifted =
+                matches!(kept.presence, Presence::Differs(_)) && before.digest != kept.record.spec;
+            reasons.push(if drifted {
+                Reason::Drifted
+            } else {
+                Reason::Changed
+            });
+        }
+        reasons
+    }
+
+    pub(super) fn newer_image(
+        &self,
+        attributes: &[AttributeChange],
+        before: &Side,
+    ) -> Option<Reason> {
+        before.images.iter().find_map(|(name, from)| {
+            let to = self.inputs.images.images.get(name)?.as_ref().ok()?;
+            let changed = *from != to.id
+                && attributes.iter().any(|change| {
+                    let text = |value: &Option<serde_json::Value>, id: &str| {
+                        value.as_ref().and_then(|value| value.as_str()) == Some(id)
+                    };
+                    text(&change.before, from) && text(&change.after, &to.id)
+                });
+            changed.then(|| Reason::NewerImage {
+                name: Arc::clone(name),
+                from: from.to_string(),
+                to: to.id.to_string(),
+            })
+        })
+    }
+
+    /// What the cloud reports of a kept instance against its record: the record as the cloud has
+    /// it, and the changes it takes to undo what no spec shows (managed tags, its state).
+    pub(super) fn drift(
+        &self,
+        recorded_at: &Address,
+        recorded: &Side,
+        observation: &Observation,
+        lifecycle: &Lifecycle,
+        planned: &mut Planned,
+    ) -> Option<(Side, Vec<AttributeChange>)> {
+        let inputs = self.inputs;
+        let attributes = observation.attributes().ok()?;
+        let identity = inputs.identity;
+        let tags = all_tags(
+            inputs.rules,
+            &identity.cluster,
+            &identity.shard,
+            recorded_at,
+            recorded,
+        );
+        let changes = drift::compare(recorded, &tags, observation, &attributes, inputs.rules);
+        if changes.is_empty() {
+            return None;
+        }
+        let undo: Vec<_> = changes
+            .iter()
+            .filter(|change| {
+                change.path == drift::STATE
+                    || change.path.strip_prefix("tags.").is_some_and(|key| {
+                        inputs.rules.is_managed_tag(key)
+                            || key == "Name" && !recorded.spec.tags.contains_key("Name")
+                    })
+            })
+            .map(|change| AttributeChange {
+                path: change.path.clone(),
+                before: change.observed.clone(),
+                after: change.recorded.clone(),
+                unknown: false,
+                effect: Effect::InPlace,
+                written_at: None,
+            })
+            .collect();
+        planned.drift.push(Drift {
+            address: recorded_at.to_string(),
+            kind: DriftKind::Changed,
+            provider_id: observation.provider_id.clone(),
+            accepted: changes.iter().all(|change| lifecycle.ignores(&change.path)),
+            changes,
+            before: Some(Box::new(recorded.clone())),
+        });
+        Some((
+            drift::overlay(recorded, observation, &attributes, inputs.rules),
+            undo,
+        ))
+    }
+
+    pub(super) fn images_of(
+        &self,
+        kept: &BTreeMap<Arc<str>, Arc<str>>,
+    ) -> BTreeMap<Arc<str>, Arc<str>> {
+        self.renderer
+            .group
+            .images
+            .iter()
+            .filter_map(|name| {
+                let id = kept.get(name).cloned().or_else(|| {
+                    let image = self.inputs.images.images.get(name)?.as_ref().ok()?;
+                    Some(Arc::clone(&image.id))
+                })?;
+                Some((Arc::clone(name), id))
+            })
+            .collect()
+    }
+}
+
+/// A subnet that is in none of the new pool's has to be left; `after` says so.
+fn leave_foreign_subnet(before: &Side, after: &mut Side, placer: &Placer<'_>) {
+    let pool = after.spec.head.subnet_pool.as_deref();
+    if pool == before.spec.head.subnet_pool.as_deref() {
+        return;
+    }
+    let stays = match (pool, before.subnet.as_deref()) {
+        (Some(pool), Some(subnet)) => placer.pool_has(pool, subnet),
+        (None, None) => true,
+        _ => false,
+    };
+    if !stays {
+        after.subnet = None;
+    }
+}

@@ -1,0 +1,104 @@
+//! What fills the slots.
+//!
+//! In: the record and the observations. Out: occupants by group and slot. May not: judge them.
+
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, HashMap};
+
+use nstance_state::{Record, Snapshot};
+
+use crate::address::GroupName;
+use crate::provider::Observation;
+use crate::refresh::{Observed, Seen};
+
+/// What fills a slot.
+#[derive(Debug, Clone, Copy)]
+pub enum Occupant<'a> {
+    /// Recorded, and whatever was seen of it.
+    Recorded {
+        /// The record.
+        record: &'a Record,
+        /// Its state in the cloud.
+        presence: Presence<'a>,
+    },
+    /// Not recorded, but it carries our tags.
+    Unrecorded(&'a Observation),
+}
+
+/// What is known of a recorded instance.
+#[derive(Debug, Clone, Copy)]
+pub enum Presence<'a> {
+    /// As recorded, as far as is known.
+    InSync,
+    /// There, and maybe different.
+    Differs(&'a Observation),
+    /// Gone.
+    Missing,
+}
+
+/// All occupants, by group and slot.
+pub struct Occupants<'a> {
+    pub(super) by_group: HashMap<&'a str, BTreeMap<u32, Occupant<'a>>>,
+    pub(super) deposed: HashMap<&'a str, Vec<(&'a Record, Presence<'a>)>>,
+    /// Unrecorded instances whose slot another one fills, or that say no slot.
+    pub(super) duplicates: Vec<&'a Observation>,
+}
+
+impl<'a> Occupants<'a> {
+    /// Gathers them.
+    pub fn new(snapshot: Option<&'a Snapshot>, observed: Option<&'a Observed>) -> Self {
+        let mut occupants = Self {
+            by_group: HashMap::new(),
+            deposed: HashMap::new(),
+            duplicates: Vec::new(),
+        };
+        for record in snapshot.iter().flat_map(|snapshot| &snapshot.records) {
+            let presence = match observed {
+                None => Presence::InSync,
+                Some(observed) => match observed.get(&record.provider_id) {
+                    None => Presence::Missing,
+                    Some(Seen::InSync) => Presence::InSync,
+                    Some(Seen::Differs(observation)) => Presence::Differs(observation),
+                },
+            };
+            if record.deposed {
+                occupants
+                    .deposed
+                    .entry(&record.group)
+                    .or_default()
+                    .push((record, presence));
+            } else {
+                occupants
+                    .by_group
+                    .entry(&record.group)
+                    .or_default()
+                    .insert(record.slot, Occupant::Recorded { record, presence });
+            }
+        }
+        let mut strangers: Vec<_> = observed.iter().flat_map(|o| &o.strangers).collect();
+        strangers.sort_by_key(|o| (o.created_at, &o.provider_id));
+        for stranger in strangers {
+            let (Some(group), Some(slot)) = (stranger.group.as_deref(), stranger.slot) else {
+                occupants.duplicates.push(stranger);
+                continue;
+            };
+            if group.parse::<GroupName>().is_err() {
+                occupants.duplicates.push(stranger);
+                continue;
+            }
+            let slots = occupants.by_group.entry(group).or_default();
+            match slots.entry(slot) {
+                Entry::Vacant(free) => {
+                    free.insert(Occupant::Unrecorded(stranger));
+                }
+                Entry::Occupied(_) => occupants.duplicates.push(stranger),
+            }
+        }
+        occupants
+    }
+
+    /// The occupants of a group; taken, so that what is left belongs to no group.
+    pub fn take(&mut self, group: &str) -> BTreeMap<u32, Occupant<'a>> {
+        self.by_group.remove(group).unwrap_or_default()
+    }
+}

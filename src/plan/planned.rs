@@ -1,0 +1,225 @@
+//! What all groups' plans add up to, and the changes that are alike wherever they come from.
+//!
+//! In: records and observations. Out: changes. May not: look at the configuration.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use nstance_state::Record;
+
+use super::build::{Inputs, new_instance_id};
+use super::change::{Action, Change, Drift, DriftKind, LeftOut, Mode, Reason, Side};
+use super::drift;
+use super::occupants::Presence;
+use crate::address::{Address, InstanceId};
+use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::provider::Observation;
+use crate::spec::SpecBody;
+
+/// What all groups' plans add up to.
+#[derive(Debug, Default)]
+pub struct Planned {
+    /// Everything but what stays as it is.
+    pub changes: Vec<Change>,
+    /// What stays as it is, where the caller asked to keep it.
+    pub unchanged: Vec<Change>,
+    /// How many stay as they are.
+    pub no_op: usize,
+    /// What differs between record and cloud.
+    pub drift: Vec<Drift>,
+    /// What could not be planned.
+    pub left_out: Vec<LeftOut>,
+}
+
+impl Planned {
+    /// Plans the end of a recorded instance: deleted if it is there, forgotten if it is gone.
+    #[allow(
+        clippy::too_many_arguments,
+        reason = "each is one fact of the decision"
+    )]
+    pub fn end(
+        &mut self,
+        inputs: &Inputs<'_>,
+        address: &Address,
+        record: &Record,
+        presence: Presence<'_>,
+        deposed: Option<String>,
+        reason: Reason,
+        drain_timeout_ms: u64,
+    ) {
+        let Some(before) = recorded_side(inputs, record) else {
+            self.left_out(address, "its recorded spec can't be read");
+            return;
+        };
+        let missing = matches!(presence, Presence::Missing);
+        if missing {
+            self.note_missing(address, record, &before);
+        }
+        if inputs.options.mode == Mode::RefreshOnly && !missing {
+            self.no_op += 1;
+            return;
+        }
+        self.changes.push(Change {
+            address: address.clone(),
+            deposed,
+            action: if missing {
+                Action::Forget
+            } else {
+                Action::Delete
+            },
+            reasons: vec![if missing { Reason::Missing } else { reason }],
+            importing: None,
+            before: Some(Box::new(before)),
+            after: None,
+            attributes: Vec::new(),
+            deferred: None,
+            drain_timeout_ms,
+        });
+    }
+
+    /// Plans to record an instance that carries our tags. `wanted` is what its slot should have,
+    /// and stands for what the cloud doesn't report.
+    pub fn adopt(
+        &mut self,
+        inputs: &Inputs<'_>,
+        address: &Address,
+        observation: &Observation,
+        wanted: Option<&SpecBody>,
+        findings: &mut Diagnostics,
+    ) {
+        let Ok(attributes) = observation.attributes() else {
+            self.left_out(address, "what the cloud reports of it can't be read");
+            return;
+        };
+        let kind = observation
+            .instance_id
+            .as_deref()
+            .and_then(|id| id.get(..3))
+            .unwrap_or("ins");
+        let empty = SpecBody::empty(kind);
+        let body = drift::body_from(&attributes, wanted.unwrap_or(&empty), inputs.rules);
+        let digest = body.clone().into_spec().digest;
+        let as_wanted = wanted.is_some_and(|wanted| *wanted == body);
+        if !as_wanted {
+            findings.push(
+                Diagnostic::warning(format!(
+                    "`{}` will be recorded as the cloud reports it",
+                    observation.provider_id
+                ))
+                .about(address)
+                .detail("it isn't what the configuration says; the plan after this one changes it"),
+            );
+        }
+        let generation = inputs.snapshot.map_or(0, |snapshot| {
+            snapshot.generation(address.group.as_str(), address.slot)
+        });
+        let lineage = inputs.lineage();
+        let instance_id = match &observation.instance_id {
+            Some(id) => InstanceId::from(id.as_str()),
+            None => new_instance_id(kind, inputs.now, &lineage, address, generation + 1),
+        };
+        let after = Side {
+            instance_id: instance_id.as_str().into(),
+            provider_id: Some(observation.provider_id.clone()),
+            generation: generation + 1,
+            zone: observation.zone.as_str().into(),
+            subnet: observation.subnet.as_deref().map(Arc::from),
+            ip4: observation.ip4.as_deref().map(Arc::from),
+            ip6: observation.ip6.as_deref().map(Arc::from),
+            created_at: Some(observation.created_at),
+            images: BTreeMap::new(),
+            version: None,
+            spec: Arc::new(body),
+            digest,
+        };
+        self.changes.push(Change {
+            address: address.clone(),
+            deposed: None,
+            action: Action::Adopt,
+            reasons: vec![Reason::Unrecorded],
+            importing: Some(observation.provider_id.clone()),
+            before: None,
+            after: Some(Box::new(after)),
+            attributes: Vec::new(),
+            deferred: None,
+            drain_timeout_ms: 0,
+        });
+    }
+
+    /// Notes that a recorded instance is gone.
+    pub fn note_missing(&mut self, address: &Address, record: &Record, before: &Side) {
+        self.drift.push(Drift {
+            address: address.to_string(),
+            kind: DriftKind::Missing,
+            provider_id: record.provider_id.clone(),
+            changes: Vec::new(),
+            accepted: false,
+            before: Some(Box::new(before.clone())),
+        });
+    }
+
+    /// Notes an instance that isn't recorded.
+    pub fn note_stranger(&mut self, address: &Address, observation: &Observation, kind: DriftKind) {
+        self.drift.push(Drift {
+            address: address.to_string(),
+            kind,
+            provider_id: observation.provider_id.clone(),
+            changes: Vec::new(),
+            accepted: false,
+            before: None,
+        });
+    }
+
+    /// Notes that one address could not be planned.
+    pub fn left_out(&mut self, address: &Address, why: &str) {
+        self.left_out.push(LeftOut {
+            address: address.to_string(),
+            count: 1,
+            why: why.to_owned(),
+        });
+    }
+}
+
+/// A record and its spec; `None` if the spec can't be read.
+pub fn recorded_side(inputs: &Inputs<'_>, record: &Record) -> Option<Side> {
+    let spec = (inputs.specs)(record.spec)?;
+    let attributes = RecordAttributes::parse(&record.attributes);
+    Some(Side {
+        instance_id: record.instance_id.as_str().into(),
+        provider_id: Some(record.provider_id.clone()),
+        generation: record.generation,
+        zone: record.zone.as_str().into(),
+        subnet: record.subnet.as_deref().map(Arc::from),
+        ip4: record.ip4.as_deref().map(Arc::from),
+        ip6: record.ip6.as_deref().map(Arc::from),
+        created_at: Some(record.created_at.into()),
+        images: attributes.images,
+        version: Some(record.version),
+        spec,
+        digest: record.spec,
+    })
+}
+
+/// What a record's `attributes` hold.
+#[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(default)]
+pub struct RecordAttributes {
+    /// The images it was rendered with.
+    pub images: BTreeMap<Arc<str>, Arc<str>>,
+}
+
+impl RecordAttributes {
+    /// Reads them; what can't be read is nothing.
+    pub fn parse(text: &str) -> Self {
+        if text == "{}" {
+            Self::default()
+        } else {
+            serde_json::from_str(text).unwrap_or_default()
+        }
+    }
+
+    /// The text the state keeps.
+    pub fn to_text(&self) -> String {
+        serde_json::to_string(self).expect("its keys are strings")
+    }
+}
