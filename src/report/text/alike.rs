@@ -6,6 +6,10 @@
 //! are walked side by side; where they part, both must be at their own id, address, zone or number,
 //! which is then skipped. Nothing is copied, so that 100,000 texts take no longer than reading them.
 
+use std::cell::OnceCell;
+use std::collections::BTreeSet;
+use std::sync::OnceLock;
+
 use serde_json::Value;
 
 use crate::plan::change::{Change, Side};
@@ -13,32 +17,81 @@ use crate::plan::change::{Change, Side};
 /// The characters of an instance id that templates know as its short id.
 const SHORT_ID: usize = 8;
 
-/// What is an instance's own.
-pub(super) struct Own<'a> {
-    words: [Option<&'a str>; 14],
-    numbers: [u64; 3],
+/// In how many zones a group's changes are; counted when it is first asked for.
+#[derive(Debug)]
+pub(super) struct Zones<'a> {
+    changes: &'a [Change],
+    count: OnceLock<u64>,
 }
 
+impl<'a> Zones<'a> {
+    /// The zones of one group's changes.
+    pub(super) fn of(changes: &'a [Change]) -> Self {
+        Self {
+            changes,
+            count: OnceLock::new(),
+        }
+    }
+
+    fn count(&self) -> u64 {
+        *self.count.get_or_init(|| {
+            let zones = self
+                .changes
+                .iter()
+                .filter_map(place)
+                .map(|side| &*side.zone);
+            zones.collect::<BTreeSet<_>>().len().max(1) as u64
+        })
+    }
+}
+
+/// The side that says where the instance is or will be.
+pub(super) fn place(change: &Change) -> Option<&Side> {
+    change.after.as_deref().or(change.before.as_deref())
+}
+
+/// What is an instance's own. Most comparisons never come to ask for it.
+pub(super) struct Own<'a> {
+    sides: [Option<&'a Side>; 2],
+    slot: u64,
+    zones: &'a Zones<'a>,
+    words: OnceCell<Words<'a>>,
+}
+
+type Words<'a> = [Option<&'a str>; 14];
+
 impl<'a> Own<'a> {
-    /// What the sides of a change call their own, in a group spread over `zones` zones.
-    pub(super) fn of(change: &'a Change, zones: usize) -> Self {
+    /// What the sides of a change call their own.
+    pub(super) fn of(change: &'a Change, zones: &'a Zones<'a>) -> Self {
         let sides = [change.before.as_deref(), change.after.as_deref()];
         Self::of_sides(sides, change.address.slot, zones)
     }
 
     /// What the sides of one slot's instance call their own.
-    pub(super) fn of_sides(sides: [Option<&'a Side>; 2], slot: u32, zones: usize) -> Self {
-        let mut words = [None; 14];
-        for (side, words) in sides.into_iter().zip(words.chunks_mut(7)) {
-            if let Some(side) = side {
-                words.copy_from_slice(&side_words(side));
-            }
-        }
-        let slot = u64::from(slot);
+    pub(super) fn of_sides(sides: [Option<&'a Side>; 2], slot: u32, zones: &'a Zones<'a>) -> Self {
         Self {
-            words,
-            numbers: [slot, slot + 1, slot / zones.max(1) as u64],
+            sides,
+            slot: slot.into(),
+            zones,
+            words: OnceCell::new(),
         }
+    }
+
+    fn words(&self) -> &Words<'a> {
+        self.words.get_or_init(|| {
+            let mut words = [None; 14];
+            for (side, words) in self.sides.iter().zip(words.chunks_mut(7)) {
+                if let Some(side) = side {
+                    words.copy_from_slice(&side_words(side));
+                }
+            }
+            words
+        })
+    }
+
+    /// The slot's index, its number, and its index in its zone.
+    fn numbers(&self) -> [u64; 3] {
+        [self.slot, self.slot + 1, self.slot / self.zones.count()]
     }
 }
 
@@ -135,18 +188,19 @@ fn skip_word(
     own_b: &Own<'_>,
 ) -> Option<(usize, usize)> {
     own_a
-        .words
+        .words()
         .iter()
-        .zip(&own_b.words)
+        .zip(own_b.words())
         .find_map(|(word_a, word_b)| {
             let (word_a, word_b) = (word_a.as_ref()?.as_bytes(), word_b.as_ref()?.as_bytes());
+            // A word that both share would be skipped without getting on.
+            if word_a == word_b {
+                return None;
+            }
             let shared = common_prefix(word_a, word_b);
             let (start_a, start_b) = (at_a.checked_sub(shared)?, at_b.checked_sub(shared)?);
             let past = (start_a + word_a.len(), start_b + word_b.len());
-            // A word that both share would be skipped without getting on.
-            let parts = word_a != word_b;
-            (parts && a[start_a..].starts_with(word_a) && b[start_b..].starts_with(word_b))
-                .then_some(past)
+            (a[start_a..].starts_with(word_a) && b[start_b..].starts_with(word_b)).then_some(past)
         })
 }
 
@@ -162,11 +216,8 @@ fn skip_number(
 ) -> Option<(usize, usize)> {
     let (number_a, end_a) = number_at(a, at_a)?;
     let (number_b, end_b) = number_at(b, at_b)?;
-    let own = own_a
-        .numbers
-        .iter()
-        .zip(&own_b.numbers)
-        .any(|(own_a, own_b)| number_a == *own_a && number_b == *own_b);
+    let mut numbers = own_a.numbers().into_iter().zip(own_b.numbers());
+    let own = numbers.any(|own| own == (number_a, number_b));
     // Behind an equal number nothing would be skipped.
     (own && (end_a > at_a || end_b > at_b)).then_some((end_a, end_b))
 }
@@ -184,21 +235,27 @@ fn number_at(text: &[u8], at: usize) -> Option<(u64, usize)> {
 mod tests {
     use super::*;
 
-    fn own<'a>(id: &'a str, zone: &'a str, slot: u64) -> Own<'a> {
+    fn own<'a>(id: &'a str, zone: &'a str, slot: u64, zones: &'a Zones<'a>) -> Own<'a> {
         let mut words = [None; 14];
         words[7] = Some(id);
         words[8] = id.get(id.len() - SHORT_ID..);
         words[10] = Some(zone);
         Own {
-            words,
-            numbers: [slot, slot + 1, slot / 3],
+            sides: [None, None],
+            slot,
+            zones,
+            words: OnceCell::from(words),
         }
     }
 
     #[test]
     fn texts_may_differ_in_what_is_their_own() {
-        let a = own("knd0aaaaaaaaaaaaaaaaaaaaaa1234", "us-1a", 9);
-        let b = own("knd0aaaaaaaaaaaaaaaaaaaaaa5678", "us-1b", 10);
+        let zones = &Zones {
+            changes: &[],
+            count: OnceLock::from(3),
+        };
+        let a = own("knd0aaaaaaaaaaaaaaaaaaaaaa1234", "us-1a", 9, zones);
+        let b = own("knd0aaaaaaaaaaaaaaaaaaaaaa5678", "us-1b", 12, zones);
         for (text_a, text_b, expected) in [
             ("same", "same", true),
             ("same", "some", false),
@@ -209,14 +266,15 @@ mod tests {
             ),
             ("aaaa1234", "aaaa5678", true),
             ("aaaa1234", "aaaa5679", false),
-            ("web-9 in us-1a", "web-10 in us-1b", true),
-            ("web-009", "web-010", true),
-            ("n 10", "n 11", true),
+            ("web-9 in us-1a", "web-12 in us-1b", true),
+            ("web-009", "web-012", true),
+            ("n 10", "n 13", true),
+            ("n 3", "n 4", true),
             ("3", "3", true),
             ("n 10", "n 12", false),
             ("3x", "3y", false),
-            ("9", "10 ", false),
-            ("web-9", "web-10 and more", false),
+            ("9", "12 ", false),
+            ("web-9", "web-12 and more", false),
         ] {
             assert_eq!(
                 texts(text_a, &a, text_b, &b),
@@ -228,9 +286,10 @@ mod tests {
 
     #[test]
     fn long_texts_are_compared_to_their_end() {
+        let zones = &Zones::of(&[]);
         let (a, b) = (
-            own("knd0aaaaaaaa1234", "z", 0),
-            own("knd0aaaaaaaa5678", "z", 1),
+            own("knd0aaaaaaaa1234", "z", 0, zones),
+            own("knd0aaaaaaaa5678", "z", 1, zones),
         );
         let filler = "x".repeat(1_000);
         let text = |id: &str, end: &str| format!("{filler}{id}{filler}{id}{filler}{end}");

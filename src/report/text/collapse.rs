@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::mem::discriminant;
 
-use super::alike::{self, Own};
+use super::alike::{self, Own, Zones, place};
 use crate::plan::change::{Action, AttributeChange, Change, Reason, Side};
 use crate::spec::SpecBody;
 
@@ -74,32 +74,32 @@ impl Slots {
     }
 }
 
-/// Collapses changes; the blocks are in the order of their first ones.
-pub(super) fn collapse(changes: &[Change]) -> Vec<Block<'_>> {
+/// Collapses changes; the blocks are in the order of their first ones. With `most` blocks or a few
+/// more no further change is looked at: the second part is those.
+pub(super) fn collapse(changes: &[Change], most: usize) -> (Vec<Block<'_>>, &[Change]) {
     let mut blocks: Vec<Block<'_>> = Vec::new();
+    let mut done = 0;
     for group in changes.chunk_by(|a, b| a.address.group == b.address.group) {
-        let zones = group.iter().filter_map(place).map(|side| &*side.zone);
-        let zones = zones.collect::<BTreeSet<_>>().len();
+        let zones = Zones::of(group);
         let start = blocks.len();
         for change in group {
-            let own = Own::of(change, zones);
             let from = start.max(blocks.len().saturating_sub(REMEMBERED));
+            // None of those that are shown can get one more.
+            if from > most {
+                return (blocks, &changes[done..]);
+            }
             let known = blocks[from..]
                 .iter_mut()
                 .rev()
-                .find(|block| alike_changes(block.first, change, &own, zones));
+                .find(|block| alike_changes(block.first, change, &zones));
             match known {
                 Some(block) => block.add(change),
                 None => blocks.push(Block::new(change)),
             }
+            done += 1;
         }
     }
-    blocks
-}
-
-/// The side that says where the instance is or will be.
-fn place(change: &Change) -> Option<&Side> {
-    change.after.as_deref().or(change.before.as_deref())
+    (blocks, &[])
 }
 
 impl<'a> Block<'a> {
@@ -145,7 +145,7 @@ fn same_specs(a: &Change, b: &Change) -> bool {
 }
 
 /// Whether a reader would see the same in two changes of a group.
-fn alike_changes(a: &Change, b: &Change, own_b: &Own<'_>, zones: usize) -> bool {
+fn alike_changes(a: &Change, b: &Change, zones: &Zones<'_>) -> bool {
     if a.action != b.action
         || a.deposed.is_some() != b.deposed.is_some()
         || !alike_reasons(&a.reasons, &b.reasons)
@@ -153,7 +153,7 @@ fn alike_changes(a: &Change, b: &Change, own_b: &Own<'_>, zones: usize) -> bool 
     {
         return false;
     }
-    let own_a = &Own::of(a, zones);
+    let (own_a, own_b) = (&Own::of(a, zones), &Own::of(b, zones));
     let same_specs = same_specs(a, b);
     let attributes = a
         .attributes
@@ -167,11 +167,7 @@ fn alike_changes(a: &Change, b: &Change, own_b: &Own<'_>, zones: usize) -> bool 
     let sides = match a.action {
         Action::Create | Action::Adopt => (&a.after, &b.after),
         Action::Delete | Action::Forget => {
-            let head = |side: &Option<Box<Side>>| {
-                side.as_ref()
-                    .map(|side| side.spec.head.instance_type.clone())
-            };
-            return head(&a.before) == head(&b.before);
+            return same_specs || instance_type(a) == instance_type(b);
         }
         Action::Update | Action::CreateThenDelete | Action::DeleteThenCreate | Action::NoOp => {
             return true;
@@ -182,6 +178,10 @@ fn alike_changes(a: &Change, b: &Change, own_b: &Own<'_>, zones: usize) -> bool 
         (None, None) => true,
         _ => false,
     }
+}
+
+fn instance_type(change: &Change) -> Option<&str> {
+    place(change).map(|side| &*side.spec.head.instance_type)
 }
 
 fn alike_reasons(a: &[Reason], b: &[Reason]) -> bool {

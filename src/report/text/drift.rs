@@ -5,7 +5,7 @@
 
 use serde_json::Value;
 
-use super::alike::{self, Own};
+use super::alike::{self, Own, Zones};
 use super::collapse::{REMEMBERED, Slots};
 use super::paint::{Sign, Style};
 use super::value::{self, counted, visible};
@@ -122,8 +122,9 @@ fn collapse(drift: &[Drift]) -> Vec<Block<'_>> {
 
 /// Whether two instances changed in the same way, apart from who they are.
 fn alike(a: &Drift, slot_a: u32, b: &Drift, slot_b: u32) -> bool {
-    let own_a = &Own::of_sides([a.before.as_deref(), None], slot_a, 1);
-    let own_b = &Own::of_sides([b.before.as_deref(), None], slot_b, 1);
+    let zones = &Zones::of(&[]);
+    let own_a = &Own::of_sides([a.before.as_deref(), None], slot_a, zones);
+    let own_b = &Own::of_sides([b.before.as_deref(), None], slot_b, zones);
     let same = |a: &Option<Value>, b: &Option<Value>| {
         alike::optional(a.as_ref(), own_a, b.as_ref(), own_b)
     };

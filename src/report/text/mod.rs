@@ -99,7 +99,7 @@ fn legend(plan: &Plan, style: Style) -> Vec<String> {
 
 /// The changes, collapsed, in at most `room` lines and the one that says what was left out.
 fn blocks(plan: &Plan, room: usize, style: Style) -> Vec<String> {
-    let blocks = collapse::collapse(&plan.changes);
+    let (blocks, rest) = collapse::collapse(&plan.changes, MOST_LINES);
     let resource_type = plan.rules().resource_type();
     let whole = |block| change::lines(block, resource_type, Detail::FULL, style);
     let mut lines = Vec::new();
@@ -107,14 +107,22 @@ fn blocks(plan: &Plan, room: usize, style: Style) -> Vec<String> {
         lines.extend(whole(block));
         lines.push(String::new());
         if lines.len() > room {
-            return squeezed(&blocks, resource_type, room, style);
+            return squeezed(&blocks, rest, resource_type, room, style);
         }
     }
     lines
 }
 
 /// The changes where not all fit: each block gets as many lines as leave one for each after it.
-fn squeezed(blocks: &[Block<'_>], resource_type: &str, room: usize, style: Style) -> Vec<String> {
+///
+/// `rest` are further changes.
+fn squeezed(
+    blocks: &[Block<'_>],
+    rest: &[Change],
+    resource_type: &str,
+    room: usize,
+    style: Style,
+) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     let mut shown = 0;
     let mut without_details = 0;
@@ -143,30 +151,28 @@ fn squeezed(blocks: &[Block<'_>], resource_type: &str, room: usize, style: Style
     if !lines.last().is_none_or(String::is_empty) {
         lines.push(String::new());
     }
-    let rest = &blocks[shown..];
-    lines.push(if rest.is_empty() {
+    let hidden = &blocks[shown..];
+    lines.push(if hidden.is_empty() && rest.is_empty() {
         let changes = value::counted(without_details, "change");
         format!("  … and the details of {changes}; --json has all")
     } else {
-        rest_line(rest)
+        rest_line(hidden, rest)
     });
     lines.push(String::new());
     lines
 }
 
-/// What the blocks that aren't shown would do.
-fn rest_line(rest: &[Block<'_>]) -> String {
+/// What the blocks that aren't shown, and the changes after them, would do.
+fn rest_line(blocks: &[Block<'_>], changes: &[Change]) -> String {
     let mut summary = Summary::default();
     let mut groups: BTreeSet<&str> = BTreeSet::new();
     let mut count = 0;
-    for block in rest {
-        let Change {
-            address, action, ..
-        } = block.first;
-        groups.insert(address.group.as_str());
-        count += block.count;
-        for _ in 0..block.count {
-            summary.count(*action);
+    let blocks = blocks.iter().map(|block| (block.first, block.count));
+    for (change, times) in blocks.chain(changes.iter().map(|change| (change, 1))) {
+        groups.insert(change.address.group.as_str());
+        count += times;
+        for _ in 0..times {
+            summary.count(change.action);
         }
     }
     let words = [
