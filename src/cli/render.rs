@@ -14,6 +14,7 @@ use super::{Ending, Globals, exit, placed, unplaced};
 use crate::address::{Address, Selector};
 use crate::config::check::Purpose;
 use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::merge::deep::{first_index, first_key};
 use crate::merge::group::{MergedGroup, merge_group};
 use crate::merge::hashes::hashes;
 use crate::pipeline::{self, Request};
@@ -173,8 +174,8 @@ fn render(session: &Session<'_>, command: &Render) -> Result<u8, Failure> {
         }));
     } else {
         for ((address, side), document) in sides.iter().zip(&documents) {
-            session::print(&format!("# {address}\n"));
             if command.explain {
+                session::print(&format!("# {address}\n"));
                 if let Some(group) = groups.get(&address.group) {
                     session::print(&explain(session, group, address, side));
                 }
@@ -331,12 +332,20 @@ fn explain(
 }
 
 fn at_path<'v>(value: &'v Value, path: &str) -> Option<&'v Value> {
-    path.split(['.', '['])
-        .filter(|step| !step.is_empty())
-        .try_fold(value, |value, step| match value {
-            Value::Array(items) => items.get(step.trim_end_matches(']').parse::<usize>().ok()?),
-            _ => value.get(step),
-        })
+    if path.is_empty() {
+        return Some(value);
+    }
+    match value {
+        Value::Object(entries) => {
+            let (key, rest) = first_key(path, entries.keys().map(String::as_str))?;
+            at_path(entries.get(key)?, rest)
+        }
+        Value::Array(items) => {
+            let (index, rest) = first_index(path)?;
+            at_path(items.get(index)?, rest)
+        }
+        _ => None,
+    }
 }
 
 fn shortened(text: &str) -> String {

@@ -92,8 +92,6 @@ fn recorded(session: &Session<'_>, what: Option<&str>) -> Result<u8, Failure> {
     if matches!(selector, Some(Selector::Slot(_))) {
         for record in chosen {
             let instance = view(session, &store, record)?;
-            let suffix = if record.deposed { " (deposed)" } else { "" };
-            session::print(&format!("# {}{suffix}\n", record.address()));
             session::print(&text::instance(&instance, session.style()));
         }
         return Ok(exit::SUCCESS);

@@ -109,20 +109,19 @@ impl Merged {
     /// the path leads nowhere.
     pub fn find(&self, path: &str) -> Option<Span> {
         let mut here = self;
-        for step in path.split(['.', '[']).filter(|step| !step.is_empty()) {
+        let mut rest = path;
+        while !rest.is_empty() {
             let next = match &here.value {
-                MergedValue::Object(entries) => entries.get(step),
-                MergedValue::Array(items) => step
-                    .trim_end_matches(']')
-                    .parse()
-                    .ok()
-                    .and_then(|at: usize| items.get(at)),
+                MergedValue::Object(entries) => first_key(rest, entries.keys().map(|key| &**key))
+                    .map(|(key, rest)| (&entries[key], rest)),
+                MergedValue::Array(items) => {
+                    first_index(rest).and_then(|(index, rest)| Some((items.get(index)?, rest)))
+                }
                 _ => None,
             };
-            match next {
-                Some(next) => here = next,
-                None => break,
-            }
+            let Some((next, after)) = next else { break };
+            here = next;
+            rest = after;
         }
         Some(here.span)
     }
@@ -160,6 +159,26 @@ impl Merged {
             _ => visit(path, self),
         }
     }
+}
+
+/// Which of an object's keys a path begins with, and what is left of the path. Keys may have dots in
+/// them: the longest that fits is meant.
+pub fn first_key<'k, 'p>(
+    path: &'p str,
+    keys: impl Iterator<Item = &'k str>,
+) -> Option<(&'k str, &'p str)> {
+    keys.filter_map(|key| {
+        let rest = path.strip_prefix(key)?;
+        let ends = rest.is_empty() || rest.starts_with(['.', '[']);
+        ends.then(|| (key, rest.strip_prefix('.').unwrap_or(rest)))
+    })
+    .max_by_key(|(key, _)| key.len())
+}
+
+/// The index that a path begins with, and what is left of the path.
+pub fn first_index(path: &str) -> Option<(usize, &str)> {
+    let (index, rest) = path.strip_prefix('[')?.split_once(']')?;
+    Some((index.parse().ok()?, rest.strip_prefix('.').unwrap_or(rest)))
 }
 
 /// Merges objects, lowest layer first; `None` if there are none.
@@ -245,6 +264,31 @@ mod tests {
                 ("c".to_owned(), Layer::Template),
             ]
         );
+    }
+
+    #[test]
+    fn paths_lead_to_what_they_name() {
+        let mut node = node(&json!({"a": {"x.y": [{"b": 1}], "x": 2}}));
+        let NodeValue::Object(top) = &mut node.value else {
+            unreachable!()
+        };
+        let NodeValue::Object(inner) = &mut top[0].value.value else {
+            unreachable!()
+        };
+        inner[0].value.span = Span::new(SourceId(0), 1, 2);
+        inner[1].value.span = Span::new(SourceId(0), 3, 4);
+        let merged = merge([(Layer::Group, &node)]).unwrap();
+        for (path, start) in [
+            ("a.x.y", 1),
+            ("a.x", 3),
+            ("a.x.z", 3),
+            ("a.nope", 0),
+            ("", 0),
+        ] {
+            assert_eq!(merged.find(path).unwrap().start, start, "{path}");
+        }
+        assert_eq!(first_index("[12].b"), Some((12, "b")));
+        assert_eq!(first_index("a"), None);
     }
 
     #[test]

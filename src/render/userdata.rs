@@ -94,24 +94,45 @@ pub fn compose(userdata: Option<Vec<u8>>, files: &[CarriedFile<'_>]) -> Option<V
     for (_, body) in &parts {
         hasher.update(Sha256::digest(body));
     }
-    // Taken from the content, so that the same parts always make the same message; base64 bodies
-    // can't contain it.
+    // Taken from the content, so that the same parts always make the same message.
     let boundary = hex(&hasher.finalize()[..12]);
     let mut message = format!(
         "MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=\"=={boundary}==\"\n\n"
     );
     for (mime, body) in &parts {
         message.push_str(&format!(
-            "--=={boundary}==\nMIME-Version: 1.0\nContent-Type: {mime}; charset=\"utf-8\"\nContent-Transfer-Encoding: base64\n\n"
+            "--=={boundary}==\nMIME-Version: 1.0\nContent-Type: {mime}; charset=\"utf-8\"\n"
         ));
-        let encoded = BASE64.encode(body);
-        for line in encoded.as_bytes().chunks(76) {
-            message.push_str(std::str::from_utf8(line).expect("base64 is ASCII"));
-            message.push('\n');
+        // Plain where it can be, so that a plan shows what is sent; anything else would be mangled.
+        if is_plain(body, &boundary) {
+            message.push_str("Content-Transfer-Encoding: 7bit\n\n");
+            message.push_str(&String::from_utf8_lossy(body));
+            if !body.ends_with(b"\n") {
+                message.push('\n');
+            }
+        } else {
+            message.push_str("Content-Transfer-Encoding: base64\n\n");
+            for line in BASE64.encode(body).as_bytes().chunks(76) {
+                message.push_str(std::str::from_utf8(line).expect("base64 is ASCII"));
+                message.push('\n');
+            }
         }
     }
     message.push_str(&format!("--=={boundary}==--\n"));
     Some(message.into_bytes())
+}
+
+/// Whether a body survives as it is: ASCII lines of a length that mail allows, without our boundary.
+fn is_plain(body: &[u8], boundary: &str) -> bool {
+    const LONGEST_LINE: usize = 998;
+    let text = |byte: &u8| matches!(byte, b' '..=b'~' | b'\n' | b'\t');
+    body.iter().all(text)
+        && body
+            .split(|byte| *byte == b'\n')
+            .all(|line| line.len() <= LONGEST_LINE)
+        && !body
+            .windows(boundary.len())
+            .any(|window| window == boundary.as_bytes())
 }
 
 fn write_files(files: &[CarriedFile<'_>], alone: bool) -> String {
@@ -123,11 +144,18 @@ fn write_files(files: &[CarriedFile<'_>], alone: bool) -> String {
     }
     config.push_str("write_files:\n");
     for file in files {
-        config.push_str(&format!(
-            "- path: {}\n  encoding: b64\n  content: \"{}\"\n",
-            quote(file.path),
-            BASE64.encode(file.content)
-        ));
+        config.push_str(&format!("- path: {}\n", quote(file.path)));
+        // What JSON and YAML quote alike stays readable.
+        if file
+            .content
+            .chars()
+            .all(|c| matches!(c, ' '..='~' | '\n' | '\t'))
+        {
+            config.push_str(&format!("  content: {}\n", quote(file.content)));
+        } else {
+            let content = BASE64.encode(file.content);
+            config.push_str(&format!("  encoding: b64\n  content: \"{content}\"\n"));
+        }
         if let Some(permissions) = file.permissions {
             config.push_str(&format!("  permissions: {}\n", quote(permissions)));
         }
@@ -231,15 +259,26 @@ mod tests {
         let text = String::from_utf8(compose(None, std::slice::from_ref(&file)).unwrap()).unwrap();
         assert_eq!(
             text,
-            "#cloud-config\nwrite_files:\n- path: \"/opt/a \\\"b\\\"\"\n  encoding: b64\n  content: \"eD0xCg==\"\n  permissions: \"0600\"\n"
+            "#cloud-config\nwrite_files:\n- path: \"/opt/a \\\"b\\\"\"\n  content: \"x=1\\n\"\n  permissions: \"0600\"\n"
         );
-        let both = compose(Some(b"#!/bin/sh\n".to_vec()), &[file]).unwrap();
+        let both = compose(Some(b"#!/bin/sh\n".to_vec()), &[file.clone()]).unwrap();
         let both = String::from_utf8(both).unwrap();
         assert!(
             both.starts_with("MIME-Version: 1.0\nContent-Type: multipart/mixed"),
             "{both}"
         );
         assert!(both.contains("text/x-shellscript") && both.contains("text/cloud-config"));
+        assert!(both.contains("7bit\n\n#!/bin/sh\n--=="), "{both}");
+        let other = CarriedFile {
+            content: "é",
+            ..file
+        };
+        let both = compose(Some("#!/bin/sh\n# é\n".into()), &[other]).unwrap();
+        let both = String::from_utf8(both).unwrap();
+        assert!(
+            both.is_ascii() && both.contains("base64\n\nIyEvYmluL3NoCiMgw6kK\n"),
+            "{both}"
+        );
     }
 
     #[test]
