@@ -1,14 +1,15 @@
 //! SIGINT and SIGTERM.
 //!
-//! In: signals. Out: a count for an apply that wants to end in its own way; for every other
-//! command the end at once, with the exit code that names the signal. May not: do work.
+//! In: signals. Out: a count for an apply that wants to end in its own way, once; for a second
+//! signal, and for every other command, the end at once, with the exit code that names the signal.
+//! May not: do work.
 
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicUsize, Ordering};
 
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
-use super::exit;
+use super::{exit, session};
 
 static COUNT: AtomicUsize = AtomicUsize::new(0);
 static LAST: AtomicI32 = AtomicI32::new(0);
@@ -22,9 +23,20 @@ pub fn install() {
     std::thread::spawn(move || {
         for signal in signals.forever() {
             LAST.store(signal, Ordering::SeqCst);
-            COUNT.fetch_add(1, Ordering::SeqCst);
-            if !GRACEFUL.load(Ordering::SeqCst) {
-                std::process::exit(i32::from(code()));
+            let count = COUNT.fetch_add(1, Ordering::SeqCst) + 1;
+            let graceful = GRACEFUL.load(Ordering::SeqCst);
+            match (graceful, count) {
+                (true, 1) => {
+                    session::error("\nStopping after what is under way. Once more stops at once.\n")
+                }
+                // Calls may be under way and can't be waited for; what they were to do is on disk.
+                (true, _) => {
+                    session::error(
+                        "\nStopped at once. The next apply settles what was under way.\n",
+                    );
+                    std::process::exit(i32::from(code()));
+                }
+                (false, _) => std::process::exit(i32::from(code())),
             }
         }
     });
