@@ -197,16 +197,7 @@ fn make_plan(
         ));
     } else {
         session::print(&text::plan(&made.plan, session.style()));
-        if findings.has_errors() {
-            let color = session.globals.colors(std::io::stderr().is_terminal());
-            session::error(&diagnostic::render(
-                &findings,
-                &session.loaded.sources,
-                color,
-            ));
-        } else {
-            session.warn(&findings);
-        }
+        session.tell(&findings);
     }
     Ok((made.plan, made.caches))
 }

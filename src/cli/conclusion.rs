@@ -2,8 +2,6 @@
 //!
 //! In: an outcome. Out: what was done, what failed, what was not tried. May not: do anything more.
 
-use std::io::IsTerminal as _;
-
 use super::exit;
 use super::session::{self, Session};
 use crate::apply::engine::{Outcome, TaskEnd, action_name};
@@ -85,12 +83,7 @@ pub fn conclude(session: &Session<'_>, plan: &Plan, outcome: &Outcome, signal: O
             session::print(&format!("{}\n", events::diagnostic(now, event.clone())));
         }
     } else {
-        let color = session.globals.colors(std::io::stderr().is_terminal());
-        session::error(&diagnostic::render(
-            &finding.into(),
-            &session.loaded.sources,
-            color,
-        ));
+        session.tell(&finding.into());
     }
     signal.unwrap_or(exit::ERROR)
 }

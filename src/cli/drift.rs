@@ -75,7 +75,7 @@ fn drift(session: &Session<'_>, command: &DriftCommand) -> Result<u8, Failure> {
         if planned {
             session::print(&text::plan(&plan, session.style()));
         }
-        session.warn(&findings);
+        session.tell(&findings);
     }
     Ok(
         if against_config && (plan.errored() || findings.has_errors()) {

@@ -97,6 +97,6 @@ fn images(session: &Session<'_>, command: &Images) -> Result<u8, Failure> {
     if findings.has_errors() {
         return Err(findings.into());
     }
-    session.warn(&findings);
+    session.tell(&findings);
     Ok(exit::SUCCESS)
 }

@@ -1,6 +1,5 @@
 //! `nstance plan`: what apply would do.
 
-use std::io::IsTerminal as _;
 use std::path::PathBuf;
 
 use clap::Args;
@@ -231,16 +230,7 @@ pub fn show(session: &Session<'_>, plan: &Plan, findings: &Diagnostics) {
         return;
     }
     session::print(&text::plan(plan, session.style()));
-    if findings.has_errors() {
-        let color = session.globals.colors(std::io::stderr().is_terminal());
-        session::error(&diagnostic::render(
-            findings,
-            &session.loaded.sources,
-            color,
-        ));
-    } else {
-        session.warn(findings);
-    }
+    session.tell(findings);
 }
 
 /// Keeps answers in a state that exists and can be written; a plan needs neither.

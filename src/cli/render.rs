@@ -1,7 +1,6 @@
 //! `nstance render`: what instances are, fully merged and rendered.
 
 use std::collections::BTreeMap;
-use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -185,16 +184,7 @@ fn render(session: &Session<'_>, command: &Render) -> Result<u8, Failure> {
         }
     }
     if !session.globals.json {
-        if findings.has_errors() {
-            let color = session.globals.colors(std::io::stderr().is_terminal());
-            session::error(&diagnostic::render(
-                &findings,
-                &session.loaded.sources,
-                color,
-            ));
-        } else {
-            session.warn(&findings);
-        }
+        session.tell(&findings);
     }
     Ok(if findings.has_errors() || plan.errored() {
         exit::ERROR

@@ -220,9 +220,9 @@ impl<'g> Session<'g> {
             .join(options.path.as_deref().unwrap_or(DEFAULT_PATH))
     }
 
-    /// Prints warnings.
-    pub fn warn(&self, findings: &Diagnostics) {
-        if !findings.is_empty() && !self.globals.quiet {
+    /// Prints findings on standard error; with `--quiet` only where an error is among them.
+    pub fn tell(&self, findings: &Diagnostics) {
+        if findings.has_errors() || !findings.is_empty() && !self.globals.quiet {
             let color = self.globals.colors(std::io::stderr().is_terminal());
             error(&diagnostic::render(findings, &self.loaded.sources, color));
         }

@@ -14,7 +14,7 @@ use crate::config::check::Purpose;
 use crate::diagnostic::Diagnostic;
 use crate::plan::change::{Plan, Side};
 use crate::plan::file;
-use crate::plan::planned::RecordAttributes;
+use crate::plan::planned::side_of;
 use crate::report::{json as report, table, text};
 use crate::spec::SpecBody;
 
@@ -165,19 +165,5 @@ pub fn side(store: &Store, record: &Record) -> Result<Side, Failure> {
                 record.address()
             ))
         })?;
-    let text = |text: &Option<String>| text.as_deref().map(Into::into);
-    Ok(Side {
-        instance_id: record.instance_id.as_str().into(),
-        provider_id: Some(record.provider_id.clone()),
-        generation: record.generation,
-        zone: record.zone.as_str().into(),
-        subnet: text(&record.subnet),
-        ip4: text(&record.ip4),
-        ip6: text(&record.ip6),
-        created_at: Some(record.created_at.into()),
-        images: RecordAttributes::parse(&record.attributes).images,
-        version: Some(record.version),
-        spec: body.into(),
-        digest: record.spec,
-    })
+    Ok(side_of(record, body.into(), record.spec))
 }

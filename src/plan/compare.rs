@@ -9,9 +9,9 @@ use std::sync::Arc;
 use super::change::{Action, AttributeChange, Change, Drift, DriftKind, Reason, Side, all_tags};
 use super::diff::{self, Lifecycle};
 use super::drift;
-use super::group::{GroupPlanner, Kept, prevented, side_of};
+use super::group::{GroupPlanner, Kept, prevented};
 use super::occupants::Presence;
-use super::planned::{Planned, recorded_side};
+use super::planned::{Planned, recorded_side, side_of};
 use crate::address::Address;
 use crate::diagnostic::Diagnostics;
 use crate::provider::Observation;
@@ -79,7 +79,7 @@ impl GroupPlanner<'_> {
             }
             _ => (recorded.clone(), Vec::new()),
         };
-        let mut after = side_of(kept.record, spec);
+        let mut after = side_of(kept.record, Arc::new(spec.to_body()), spec.digest);
         after.images = self.images_of(&self.kept_images(kept.record));
         if !lifecycle.ignore_changes.is_empty() {
             let mut body = (*after.spec).clone();

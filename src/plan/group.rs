@@ -12,7 +12,7 @@ use super::build::{Inputs, new_instance_id};
 use super::change::{Action, Change, DriftKind, LeftOut, Mode, Reason, Side};
 use super::diff::{self, Lifecycle};
 use super::occupants::{Occupant, Presence};
-use super::planned::{Planned, RecordAttributes, recorded_side};
+use super::planned::{Planned, RecordAttributes, recorded_side, side_of};
 use super::slots;
 use crate::address::{Address, GroupName, InstanceId};
 use crate::config::model::OnNewer;
@@ -323,7 +323,7 @@ impl GroupPlanner<'_> {
         spec: &InstanceSpec,
         planned: &mut Planned,
     ) {
-        let side = side_of(kept.record, spec);
+        let side = side_of(kept.record, Arc::new(spec.to_body()), spec.digest);
         planned.unchanged.push(Change {
             address: self.address(kept.slot),
             deposed: None,
@@ -560,23 +560,4 @@ pub(super) fn prevented(
     .at(span, "set here")
     .about(address)
     .hint("Remove `prevent_destroy`, or leave the instance out with `--exclude`")
-}
-
-/// A record's identity with a spec rendered for it.
-pub(super) fn side_of(record: &Record, spec: &InstanceSpec) -> Side {
-    let text = |text: &Option<String>| text.as_deref().map(Arc::from);
-    Side {
-        instance_id: record.instance_id.as_str().into(),
-        provider_id: Some(record.provider_id.clone()),
-        generation: record.generation,
-        zone: record.zone.as_str().into(),
-        subnet: text(&record.subnet),
-        ip4: text(&record.ip4),
-        ip6: text(&record.ip6),
-        created_at: Some(record.created_at.into()),
-        images: RecordAttributes::parse(&record.attributes).images,
-        version: Some(record.version),
-        spec: Arc::new(spec.to_body()),
-        digest: spec.digest,
-    }
 }

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use nstance_state::Record;
+use nstance_state::{Record, SpecDigest};
 
 use super::build::{Inputs, new_instance_id};
 use super::change::{Action, Change, Drift, DriftKind, LeftOut, Mode, Reason, Side};
@@ -182,22 +182,26 @@ impl Planned {
 
 /// A record and its spec; `None` if the spec can't be read.
 pub fn recorded_side(inputs: &Inputs<'_>, record: &Record) -> Option<Side> {
-    let spec = (inputs.specs)(record.spec)?;
-    let attributes = RecordAttributes::parse(&record.attributes);
-    Some(Side {
+    Some(side_of(record, (inputs.specs)(record.spec)?, record.spec))
+}
+
+/// A record's identity with a spec: the recorded one, or one rendered for it.
+pub fn side_of(record: &Record, spec: Arc<SpecBody>, digest: SpecDigest) -> Side {
+    let text = |text: &Option<String>| text.as_deref().map(Arc::from);
+    Side {
         instance_id: record.instance_id.as_str().into(),
         provider_id: Some(record.provider_id.clone()),
         generation: record.generation,
         zone: record.zone.as_str().into(),
-        subnet: record.subnet.as_deref().map(Arc::from),
-        ip4: record.ip4.as_deref().map(Arc::from),
-        ip6: record.ip6.as_deref().map(Arc::from),
+        subnet: text(&record.subnet),
+        ip4: text(&record.ip4),
+        ip6: text(&record.ip6),
         created_at: Some(record.created_at.into()),
-        images: attributes.images,
+        images: RecordAttributes::parse(&record.attributes).images,
         version: Some(record.version),
         spec,
-        digest: record.spec,
-    })
+        digest,
+    }
 }
 
 /// What a record's `attributes` hold.
