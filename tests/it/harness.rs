@@ -101,6 +101,24 @@ impl Harness {
         self.configure(&config.replacen(from, to, 1));
     }
 
+    /// The bytes of a state, its log included.
+    pub(crate) fn bytes(&self, state: &str) -> [Option<Vec<u8>>; 2] {
+        [state.to_owned(), format!("{state}-wal")].map(|name| std::fs::read(self.path(&name)).ok())
+    }
+
+    /// Runs a command that must be refused: exit code 1, not a byte of the state changed.
+    #[track_caller]
+    pub(crate) fn refused(&self, state: &str, words: &str) -> Ended {
+        let before = self.bytes(state);
+        let ended = self.run(words);
+        assert_eq!(ended.code, Some(1), "{ended}");
+        assert!(
+            self.bytes(state) == before,
+            "the state is as it was: {ended}"
+        );
+        ended
+    }
+
     /// Every file below the folder, in order.
     pub(crate) fn files(&self) -> Vec<String> {
         let mut files = Vec::new();
