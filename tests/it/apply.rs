@@ -4,8 +4,7 @@ use std::collections::BTreeMap;
 
 use insta::assert_snapshot;
 
-use crate::harness::{Harness, STARTER, TWO, TWO_STATE};
-use crate::lifecycle::KUBERNETES;
+use crate::harness::{AWS, Harness, STARTER, TWO, TWO_STATE};
 
 /// A refusal that leaves the state's bytes and the cloud alone.
 #[track_caller]
@@ -150,7 +149,7 @@ fn replacements_are_no_deletions() {
 
 #[test]
 fn a_protected_group_loses_nothing_unless_allowed() {
-    let harness = Harness::with(KUBERNETES);
+    let harness = Harness::with(AWS);
     harness.ok("apply --auto-approve --sim");
     harness.edit("\"size\": 3", "\"size\": 2");
     let state = ".nstance/prod/us-west-2a.db";

@@ -7,8 +7,7 @@ use std::process::Command;
 
 use insta::assert_snapshot;
 
-use crate::harness::{Harness, TWO, TWO_STATE};
-use crate::lifecycle::KUBERNETES;
+use crate::harness::{AWS, Harness, TWO, TWO_STATE};
 
 /// Who may do nothing that isn't allowed to everyone.
 const NOBODY: u32 = 65_534;
@@ -98,7 +97,7 @@ fn a_state_of_another_cluster() {
 
 #[test]
 fn a_state_of_the_stand_in_without_sim() {
-    let harness = Harness::with(KUBERNETES);
+    let harness = Harness::with(AWS);
     harness.ok("apply --auto-approve --sim");
     let state = ".nstance/prod/us-west-2a.db";
     assert_snapshot!(harness.refused(state, "plan --refresh=false"));
@@ -380,7 +379,7 @@ fn a_state_elsewhere() {
 
 #[test]
 fn a_cloud_that_this_build_cannot_ask() {
-    let harness = Harness::with(KUBERNETES);
+    let harness = Harness::with(AWS);
     for words in [
         "plan",
         "apply --auto-approve",

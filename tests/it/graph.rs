@@ -2,12 +2,11 @@
 
 use insta::assert_snapshot;
 
-use crate::harness::{Harness, TWO};
-use crate::lifecycle::KUBERNETES;
+use crate::harness::{AWS, Harness, TWO};
 
 #[test]
 fn images_templates_and_groups_in_three_languages() {
-    let harness = Harness::with(KUBERNETES);
+    let harness = Harness::with(AWS);
     assert_snapshot!(harness.ok("graph"));
     assert_snapshot!(harness.ok("graph --format mermaid"));
     let json = harness.ok("graph --format json");

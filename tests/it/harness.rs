@@ -19,6 +19,9 @@ pub(crate) const STARTER: &str = include_str!("../../src/cli/starter.jsonc");
 /// Two groups without anything else to them.
 pub(crate) const TWO: &str = include_str!("data/two.jsonc");
 
+/// A small cluster on AWS, with images, files, tags and a load balancer.
+pub(crate) const AWS: &str = include_str!("data/aws.jsonc");
+
 /// Where the state of [`TWO`] lies.
 pub(crate) const TWO_STATE: &str = ".nstance/test/one.db";
 
@@ -51,6 +54,21 @@ impl Harness {
     pub(crate) fn with(config: &str) -> Self {
         let harness = Self::empty();
         harness.configure(config);
+        harness
+    }
+
+    /// A copy of one of the project's examples.
+    pub(crate) fn example(name: &str) -> Self {
+        let harness = Self::empty();
+        let root = Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("examples")
+            .join(name);
+        let mut files = Vec::new();
+        list(&root, &root, &mut files);
+        // Who tries an example may leave a state in it.
+        for file in files.iter().filter(|file| !file.starts_with(".nstance")) {
+            harness.write(file, std::fs::read(root.join(file)).unwrap());
+        }
         harness
     }
 

@@ -3,8 +3,7 @@
 use insta::assert_snapshot;
 use serde_json::{Value, json};
 
-use crate::harness::{Harness, STARTER};
-use crate::lifecycle::KUBERNETES;
+use crate::harness::{AWS, Harness, STARTER};
 
 /// A configuration that says only what it needs to, with more of it.
 fn with(more: &str) -> Harness {
@@ -66,7 +65,7 @@ fn vars_come_from_the_highest_layer_that_sets_them() {
 
 #[test]
 fn an_image_is_the_newest_match_of_the_catalogue() {
-    let harness = Harness::with(KUBERNETES);
+    let harness = Harness::with(AWS);
     let catalogue = harness.json("sim image list --json");
     let newest = catalogue["images"]
         .as_array()
@@ -86,7 +85,7 @@ fn an_image_is_the_newest_match_of_the_catalogue() {
 
 #[test]
 fn files_are_rendered_as_their_kinds_say() {
-    let harness = Harness::with(KUBERNETES);
+    let harness = Harness::with(AWS);
     let rendered = instances(&harness, "render --json --sim default/workers/0");
     let id = rendered[0]["instance_id"].as_str().unwrap();
     let files = &rendered[0]["files"];
@@ -106,7 +105,7 @@ fn files_are_rendered_as_their_kinds_say() {
 
 #[test]
 fn both_hashes_are_there_and_cover_what_they_should() {
-    let harness = Harness::with(KUBERNETES);
+    let harness = Harness::with(AWS);
     let hashes = |harness: &Harness| {
         let rendered = instances(harness, "render --json --sim default/workers/0");
         ["infra", "runtime"].map(|name| {
@@ -132,7 +131,7 @@ fn both_hashes_are_there_and_cover_what_they_should() {
 
 #[test]
 fn the_document_has_the_keys_of_the_contract() {
-    let harness = Harness::with(KUBERNETES);
+    let harness = Harness::with(AWS);
     let document = harness.json("render --json --sim");
     assert_eq!(document["format_version"], "1.0");
     let rendered = document["instances"].as_array().unwrap();
@@ -172,7 +171,7 @@ fn the_document_has_the_keys_of_the_contract() {
 
 #[test]
 fn text_explanation_and_files() {
-    let harness = Harness::with(KUBERNETES);
+    let harness = Harness::with(AWS);
     assert_snapshot!(harness.ok("render --sim default/workers/1"));
     assert_snapshot!(harness.ok("render --sim --explain default/workers/1"));
     assert_snapshot!(harness.ok("render --sim --out rendered default/workers"));

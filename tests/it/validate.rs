@@ -2,12 +2,11 @@
 
 use insta::assert_snapshot;
 
-use crate::harness::{Harness, STARTER, TWO};
-use crate::lifecycle::KUBERNETES;
+use crate::harness::{AWS, Harness, STARTER, TWO};
 
 #[test]
 fn a_good_configuration_is_valid_whatever_its_cloud() {
-    for config in [STARTER, TWO, KUBERNETES] {
+    for config in [STARTER, TWO, AWS] {
         let harness = Harness::with(config);
         let ended = harness.ok("validate");
         assert_eq!(ended.stderr, "");
