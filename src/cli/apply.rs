@@ -252,7 +252,11 @@ fn nothing_to_do(session: &Session<'_>, plan: &Plan) -> u8 {
             events::apply_summary(now, plan.mode, Done::default())
         ));
     } else {
-        session::print("\nApply complete! Resources: 0 added, 0 changed, 0 destroyed.\n");
+        let text = match plan.mode {
+            Mode::Destroy => "Destroy complete! Resources: 0 destroyed.".to_owned(),
+            Mode::Normal | Mode::RefreshOnly => events::done_text(Done::default()),
+        };
+        session::print(&format!("\n{text}\n"));
     }
     if plan.errored() {
         exit::ERROR

@@ -111,6 +111,22 @@ impl Failure {
         };
         Self::new(diagnostic)
     }
+
+    /// A plan that can't be saved.
+    pub fn unsaved_plan(path: &std::path::Path, error: &PlanFileError) -> Self {
+        let why = match error {
+            // Its own words name a temporary file, which is nobody's business.
+            PlanFileError::Io(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                "there is no such folder".to_owned()
+            }
+            PlanFileError::Io(error) => error.kind().to_string(),
+            other => other.to_string(),
+        };
+        Self::say(format!(
+            "the plan can't be saved: {why}: {}",
+            path.display()
+        ))
+    }
 }
 
 impl From<std::io::Error> for Failure {

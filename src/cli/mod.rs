@@ -208,7 +208,11 @@ pub fn main() -> ExitCode {
         Err(error) => {
             // Help and version are no errors; anything else is, and clap's own 2 would read as
             // "changes" in CI.
-            let _ = error.print();
+            if error.use_stderr() && asks_for_json() {
+                report_wrong_flag(&error);
+            } else {
+                let _ = error.print();
+            }
             return if error.use_stderr() {
                 exit::ERROR
             } else {
@@ -242,6 +246,22 @@ pub fn main() -> ExitCode {
         }
     };
     code.into()
+}
+
+/// Whether a command line that can't be read asks for JSON.
+fn asks_for_json() -> bool {
+    std::env::args_os().any(|argument| argument == "--json")
+        || std::env::var_os("NSTANCE_JSON").is_some_and(|value| !value.is_empty())
+}
+
+/// What is wrong with a command line, as a document.
+fn report_wrong_flag(error: &clap::Error) {
+    let text = error.render().to_string();
+    let (summary, rest) = text.split_once("\n\n").unwrap_or((&text, ""));
+    let summary = summary.strip_prefix("error: ").unwrap_or(summary).trim();
+    let finding = crate::diagnostic::Diagnostic::error(summary).detail(rest.trim());
+    let findings = diagnostic::to_json(&finding.into(), &SourceMap::default());
+    session::print_json(&json::errors(findings));
 }
 
 /// Prints a failure: as one document on standard output with `--json`, else on standard error.

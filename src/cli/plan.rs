@@ -132,7 +132,7 @@ fn plan_and_show(session: &Session<'_>, command: &PlanCommand) -> Result<u8, Fai
     let mut saved = None;
     if let Some(path) = &command.out {
         // A plan that leaves something out is still worth looking at, and apply refuses it.
-        file::write(path, &plan).map_err(|error| Failure::plan_file(path, &error))?;
+        file::write(path, &plan).map_err(|error| Failure::unsaved_plan(path, &error))?;
         saved = Some(session::shown(path));
     }
     show(session, &plan, &findings);

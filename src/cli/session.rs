@@ -181,10 +181,13 @@ impl<'g> Session<'g> {
         Lock::acquire(&path, info, self.globals.lock_timeout.0).map_err(|error| {
             if let StateError::Locked { holder } = &error {
                 let age = now.since(holder.since.into());
+                let mut diagnostic = Diagnostic::error(error.to_string());
+                // A holder that didn't sign has no beginning.
+                if holder.since.0 > 0 {
+                    diagnostic = diagnostic.detail(format!("held for {}", crate::report::age(age)));
+                }
                 return Failure::new(
-                    Diagnostic::error(error.to_string())
-                        .detail(format!("held for {}", crate::report::age(age)))
-                        .hint("Wait for it, with --lock-timeout 5m if it may take a while; the lock ends with its process"),
+                    diagnostic.hint("Wait for it, with --lock-timeout 5m if it may take a while; the lock ends with its process"),
                 );
             }
             error.into()

@@ -65,7 +65,11 @@ fn recorded(session: &Session<'_>, what: Option<&str>) -> Result<u8, Failure> {
         })
         .collect();
     if let (Some(selector), true) = (&selector, chosen.is_empty()) {
-        let known: Vec<String> = snapshot.records.iter().map(Record::address).collect();
+        let known: Vec<String> = snapshot
+            .records
+            .iter()
+            .flat_map(|record| [record.group.to_string(), record.address()])
+            .collect();
         let name = selector.to_string();
         let finding = Diagnostic::error(format!("nothing is recorded for `{selector}`"));
         let near = crate::diagnostic::nearest(&name, known.iter().map(String::as_str));

@@ -19,6 +19,9 @@ pub(crate) const STARTER: &str = include_str!("../../src/cli/starter.jsonc");
 /// Two groups without anything else to them.
 pub(crate) const TWO: &str = include_str!("data/two.jsonc");
 
+/// A small cluster on AWS, with images, files, tags and a load balancer.
+pub(crate) const AWS: &str = include_str!("data/aws.jsonc");
+
 /// Where the state of [`TWO`] lies.
 pub(crate) const TWO_STATE: &str = ".nstance/test/one.db";
 
@@ -51,6 +54,21 @@ impl Harness {
     pub(crate) fn with(config: &str) -> Self {
         let harness = Self::empty();
         harness.configure(config);
+        harness
+    }
+
+    /// A copy of one of the project's examples.
+    pub(crate) fn example(name: &str) -> Self {
+        let harness = Self::empty();
+        let root = Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("examples")
+            .join(name);
+        let mut files = Vec::new();
+        list(&root, &root, &mut files);
+        // Who tries an example may leave a state in it.
+        for file in files.iter().filter(|file| !file.starts_with(".nstance")) {
+            harness.write(file, std::fs::read(root.join(file)).unwrap());
+        }
         harness
     }
 
@@ -99,6 +117,40 @@ impl Harness {
         let config = String::from_utf8(self.read("nstance.jsonc")).unwrap();
         assert_eq!(config.matches(from).count(), 1, "`{from}` stands once");
         self.configure(&config.replacen(from, to, 1));
+    }
+
+    /// The bytes of a state, its log included.
+    pub(crate) fn bytes(&self, state: &str) -> [Option<Vec<u8>>; 2] {
+        [state.to_owned(), format!("{state}-wal")].map(|name| {
+            let bytes = std::fs::read(self.path(&name)).ok();
+            // An empty log is as good as none.
+            bytes.filter(|bytes| !bytes.is_empty())
+        })
+    }
+
+    /// Runs a command that must be refused: exit code 1, not a byte of the state changed.
+    #[track_caller]
+    pub(crate) fn refused(&self, state: &str, words: &str) -> Ended {
+        let before = self.bytes(state);
+        let ended = self.run(words);
+        assert_eq!(ended.code, Some(1), "{ended}");
+        assert!(
+            self.bytes(state) == before,
+            "the state is as it was: {ended}"
+        );
+        ended
+    }
+
+    /// Looks for something until it comes; a process of its own between two looks keeps this from
+    /// being over in no time. Whether it came in far more time than it should take.
+    pub(crate) fn comes(&self, mut look: impl FnMut() -> bool) -> bool {
+        const LOOKS: usize = 3_000;
+        (0..LOOKS).any(|_| {
+            look() || {
+                self.run("--version");
+                false
+            }
+        })
     }
 
     /// Every file below the folder, in order.
@@ -211,7 +263,7 @@ impl Harness {
         }
         let text = after(&text, "process ", "[PID]", |c| c.is_ascii_digit());
         let text = after(&text, "(id ", "[ID]", |c| c.is_ascii_hexdigit() || c == '-');
-        after(&text, "\"pid\": ", "[PID]", |c| c.is_ascii_digit())
+        after(&text, "\"pid\": ", "0", |c| c.is_ascii_digit())
     }
 }
 

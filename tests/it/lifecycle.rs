@@ -3,80 +3,84 @@
 
 use insta::assert_snapshot;
 
-use crate::harness::{Harness, STARTER};
+use crate::harness::Harness;
 
-/// A Kubernetes cluster on AWS.
-pub(crate) const KUBERNETES: &str = include_str!("data/kubernetes.jsonc");
-
-/// A fleet, and how its configuration is edited on the way.
+/// An example, and how its configuration is edited on the way.
 struct Fleet {
     name: &'static str,
-    config: &'static str,
     /// Of every command.
     options: &'static str,
     /// What is live at first.
     size: usize,
+    /// From one size to two more.
     grow: [&'static str; 2],
+    /// To one less.
     shrink: [&'static str; 2],
     vary: [&'static str; 2],
-    tag: [&'static str; 2],
+    in_place: [&'static str; 2],
     image: &'static str,
-    /// The group that is looked after by hand.
-    group: &'static str,
-    /// Everything but the protected.
+    /// How many keep their image when there is a newer one.
+    keep_image: usize,
+    /// Slots that are tagged, given another type, stopped, deleted by hand.
+    by_hand: [&'static str; 4],
+    /// What keeps the cloud from deleting an instance, and nothing in its place.
+    release: Option<[&'static str; 2]>,
     destroy: &'static str,
 }
 
 const QUICKSTART: Fleet = Fleet {
     name: "quickstart",
-    config: STARTER,
     options: "",
-    size: 3,
-    grow: ["\"size\": 3", "\"size\": 5"],
-    shrink: ["\"size\": 5", "\"size\": 4"],
-    vary: ["\"greeting\": \"Hello\"", "\"greeting\": \"Good morning\""],
-    tag: [
-        "\"args\": { \"ImageId\": \"{{ .Image.debian }}\" }",
-        "\"args\": { \"ImageId\": \"{{ .Image.debian }}\", \"SecurityGroupIds\": [\"sg-1\"] }",
-    ],
+    size: 6,
+    grow: ["\"size\": 2,", "\"size\": 4,"],
+    shrink: ["\"size\": 4,", "\"size\": 3,"],
+    vary: ["\"GREETING\": \"Hello\"", "\"GREETING\": \"Good morning\""],
+    in_place: ["\"Enabled\": true", "\"Enabled\": false"],
     image: "debian-13-amd64-20261120-2700",
-    group: "default/web",
-    destroy: "destroy --auto-approve",
+    keep_image: 0,
+    by_hand: [
+        "default/web/0",
+        "default/web/1",
+        "default/web/2",
+        "default/workers/0",
+    ],
+    release: None,
+    destroy: "destroy --auto-approve --allow-delete database",
 };
 
-const CLUSTER: Fleet = Fleet {
+const KUBERNETES: Fleet = Fleet {
     name: "kubernetes",
-    config: KUBERNETES,
     options: "--sim",
-    size: 7,
-    grow: ["\"size\": 4", "\"size\": 6"],
-    shrink: ["\"size\": 6", "\"size\": 5"],
+    size: 19,
+    grow: ["\"size\": 6,", "\"size\": 8,"],
+    shrink: ["\"size\": 8,", "\"size\": 7,"],
     vary: [
         "\"ENVIRONMENT\": \"production\"",
         "\"ENVIRONMENT\": \"staging\"",
     ],
-    tag: [
-        "\"Value\": \"{{ .Vars.ENVIRONMENT }}\" }",
-        "\"Value\": \"{{ .Vars.ENVIRONMENT }}\" }, { \"Key\": \"Team\", \"Value\": \"core\" }",
+    in_place: [
+        "{ \"Key\": \"environment\",",
+        "{ \"Key\": \"team\", \"Value\": \"core\" }, { \"Key\": \"environment\",",
     ],
     image: "debian-13-arm64-20261120-2700",
-    group: "default/workers",
-    destroy: "destroy --auto-approve --allow-delete default/control",
+    keep_image: 3,
+    by_hand: [
+        "default/workers/0",
+        "default/workers/1",
+        "default/ingress/2",
+        "default/nat/0",
+    ],
+    release: Some([
+        "\"DisableApiTermination\": true",
+        "\"DisableApiTermination\": false",
+    ]),
+    destroy: "destroy --auto-approve --allow-delete default/control-plane",
 };
 
 impl Fleet {
     /// A command with the fleet's options.
     fn words(&self, words: &str) -> String {
         format!("{words} {}", self.options).trim_end().to_owned()
-    }
-
-    fn id(&self, harness: &Harness, slot: u32) -> String {
-        let address = format!("{}/{slot}", self.group);
-        let live = harness.live();
-        let found = live.iter().find(|[at, ..]| *at == address);
-        found
-            .map(|[_, _, id]| id.clone())
-            .expect("the slot is filled")
     }
 
     /// Applies, checks that all is well, and that the next plan is empty.
@@ -104,7 +108,7 @@ impl Fleet {
     }
 
     fn live(&self) {
-        let harness = Harness::with(self.config);
+        let harness = Harness::example(self.name);
         let snapshot =
             |step: &str, text: String| assert_snapshot!(format!("{}_{step}", self.name), text);
         snapshot(
@@ -143,7 +147,7 @@ impl Fleet {
         snapshot("08_var", self.apply(&harness, ""));
 
         let before = harness.live();
-        harness.edit(self.tag[0], self.tag[1]);
+        harness.edit(self.in_place[0], self.in_place[1]);
         snapshot("09_args_in_place", self.apply(&harness, ""));
         assert_eq!(harness.live(), before, "in place is in place");
 
@@ -158,26 +162,30 @@ impl Fleet {
         );
         snapshot("10_newer_image", self.apply(&harness, "--refresh-images"));
         let after = harness.live();
-        assert!(before.is_disjoint(&after), "every instance is another");
+        assert_eq!(before.intersection(&after).count(), self.keep_image);
         assert_eq!(before.len(), after.len());
 
         self.by_hand(&harness, &snapshot);
 
+        if let Some([from, to]) = self.release {
+            harness.edit(from, to);
+            snapshot("15_release", self.apply(&harness, ""));
+        }
         let destroyed = harness.ok(&self.words(self.destroy));
-        snapshot("15_destroy", destroyed.to_string());
+        snapshot("16_destroy", destroyed.to_string());
         assert_eq!(harness.agrees(self.options), 0);
         snapshot(
-            "16_history",
+            "17_history",
             harness.ok(&self.words("state history")).to_string(),
         );
     }
 
     fn by_hand(&self, harness: &Harness, snapshot: &dyn Fn(&str, String)) {
-        let id = |slot| self.id(harness, slot);
-        harness.ok(&self.words(&format!("sim set-tag {} Owner=someone", id(0))));
-        harness.ok(&self.words(&format!("sim set-type {} c9.metal", id(1))));
-        harness.ok(&self.words(&format!("sim stop {}", id(2))));
-        harness.ok(&self.words(&format!("sim delete {}", id(3))));
+        let [tagged, retyped, stopped, deleted] = self.by_hand;
+        harness.ok(&self.words(&format!("sim set-tag {tagged} Owner=someone")));
+        harness.ok(&self.words(&format!("sim set-type {retyped} c9.metal")));
+        harness.ok(&self.words(&format!("sim stop {stopped}")));
+        harness.ok(&self.words(&format!("sim delete {deleted}")));
         let drift = harness.run(&self.words("drift"));
         assert_eq!(drift.code, Some(2), "{drift}");
         snapshot("11_drift", drift.to_string());
@@ -212,11 +220,11 @@ impl Fleet {
 }
 
 #[test]
-fn the_starter_from_first_plan_to_destroy() {
+fn the_quickstart_from_first_plan_to_destroy() {
     QUICKSTART.live();
 }
 
 #[test]
 fn a_kubernetes_cluster_from_first_plan_to_destroy() {
-    CLUSTER.live();
+    KUBERNETES.live();
 }

@@ -5,8 +5,7 @@ use std::collections::BTreeSet;
 use insta::assert_snapshot;
 use serde_json::Value;
 
-use crate::harness::{Ended, Harness, STARTER, TWO, TWO_STATE};
-use crate::lifecycle::KUBERNETES;
+use crate::harness::{AWS, Ended, Harness, STARTER, TWO, TWO_STATE};
 
 /// Addresses and actions of a plan's document.
 fn changes(plan: &Value) -> Vec<String> {
@@ -188,7 +187,7 @@ fn the_detailed_exit_code_is_two_with_changes_only() {
 
 #[test]
 fn the_document_has_the_keys_of_the_contract() {
-    let harness = Harness::with(KUBERNETES);
+    let harness = Harness::with(AWS);
     harness.ok("apply --auto-approve --sim");
     harness.edit("\"production\"", "\"staging\"");
     harness.ok("sim set-tag default/workers/3 Owner=someone --sim");
@@ -316,7 +315,7 @@ fn one_document_in_full() {
 fn an_empty_state_before_living_instances_adopts_them() {
     for (config, options, state) in [
         (TWO, "", TWO_STATE),
-        (KUBERNETES, "--sim", ".nstance/prod/us-west-2a.db"),
+        (AWS, "--sim", ".nstance/prod/us-west-2a.db"),
     ] {
         let harness = Harness::with(config);
         harness.ok(&format!("apply --auto-approve {options}"));
@@ -418,7 +417,7 @@ fn json_of_a_configuration_that_cannot_be_read_is_still_one_document() {
 
 #[test]
 fn a_plan_without_a_cloud_that_can_be_asked_needs_none() {
-    let harness = Harness::with(KUBERNETES);
+    let harness = Harness::with(AWS);
     let ended = harness.run("plan");
     assert_eq!(ended.code, Some(1));
     assert_snapshot!("no_client", ended);

@@ -189,6 +189,10 @@ struct World {
 impl World {
     /// An instance created up to then is seen in listings now.
     fn seen_if_created_by(&self, now: Timestamp) -> i64 {
+        // Without staleness everything is seen, also what was made by a clock that was ahead.
+        if self.options.stale_listing.is_zero() {
+            return i64::MAX;
+        }
         let stale = i64::try_from(self.options.stale_listing.as_millis()).unwrap_or(i64::MAX);
         now.0.saturating_sub(stale)
     }
