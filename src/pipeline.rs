@@ -241,7 +241,13 @@ pub fn plan(request: Request<'_>) -> Result<Made, PlanError> {
         shard: request.identity.shard.clone(),
     };
     let observed = match cloud.filter(|_| request.observe) {
-        Some(cloud) => Some(observe(cloud, &owner, snapshot.as_ref(), request.progress)?),
+        Some(cloud) => Some(observe(
+            cloud,
+            &owner,
+            snapshot.as_ref(),
+            now,
+            request.progress,
+        )?),
         None => None,
     };
     let pools: Vec<Arc<str>> = config.shard.subnet_pools.keys().cloned().collect();
@@ -346,9 +352,10 @@ fn observe(
     cloud: &dyn Cloud,
     owner: &Owner,
     snapshot: Option<&Snapshot>,
+    now: Timestamp,
     progress: &mut dyn FnMut(usize),
 ) -> Result<Observed, PlanError> {
-    refresh(cloud, owner, snapshot, progress).map_err(|error| PlanError::Cloud {
+    refresh(cloud, owner, snapshot, now, progress).map_err(|error| PlanError::Cloud {
         doing: "the instances can't be listed",
         error,
     })

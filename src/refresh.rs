@@ -4,10 +4,11 @@
 //! instance whether it is as recorded, and every instance of ours that isn't recorded. May not:
 //! keep what is in sync (a fleet of 100,000 must fit in memory), or decide what to do.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use nstance_state::{Record, Snapshot};
 
+use crate::clock::Timestamp;
 use crate::provider::{Cloud, CloudError, LifecycleState, Observation, Owner};
 
 /// What a listing said.
@@ -47,11 +48,14 @@ impl Observed {
 }
 
 /// Lists all of `owner`'s instances, page by page, calling `progress` with the count so far.
-/// Recorded instances that the listing lacks are asked for by id, since a listing may be stale.
+/// Recorded instances that the listing lacks are asked for by id, since a listing may be stale;
+/// one that is younger than the visibility window is taken to be there, since its absence says
+/// nothing yet, and to believe it would lose the instance.
 pub fn refresh(
     cloud: &dyn Cloud,
     owner: &Owner,
     snapshot: Option<&Snapshot>,
+    now: Timestamp,
     mut progress: impl FnMut(usize),
 ) -> Result<Observed, CloudError> {
     let records: HashMap<&str, &Record> = snapshot
@@ -61,11 +65,17 @@ pub fn refresh(
         .collect();
     let mut observed = Observed::default();
     let mut page: Option<String> = None;
+    // Shown on their way out: their absence is certain.
+    let mut gone: HashSet<String> = HashSet::new();
     loop {
         let listed = cloud.list(owner, page.as_deref())?;
         observed.calls += 1;
         for observation in listed.instances {
-            observed.add(observation, &records);
+            if observation.state.is_live() {
+                observed.add(observation, &records);
+            } else {
+                gone.insert(observation.provider_id);
+            }
         }
         progress(observed.len());
         page = listed.next;
@@ -75,14 +85,26 @@ pub fn refresh(
     }
     let absent: Vec<String> = records
         .keys()
-        .filter(|id| !observed.by_provider_id.contains_key(**id))
+        .filter(|id| !observed.by_provider_id.contains_key(**id) && !gone.contains(**id))
         .map(|id| (*id).to_owned())
         .collect();
     for some in absent.chunks(200) {
         let described = cloud.describe(some)?;
         observed.calls += 1;
         for observation in described {
-            observed.add(observation, &records);
+            if observation.state.is_live() {
+                observed.add(observation, &records);
+            } else {
+                gone.insert(observation.provider_id);
+            }
+        }
+    }
+    let window = cloud.visibility_window();
+    for id in absent {
+        let created_at = Timestamp::from(records[id.as_str()].created_at);
+        if created_at.after(window) > now && !gone.contains(&id) {
+            let id = id.into_boxed_str();
+            observed.by_provider_id.entry(id).or_insert(Seen::InSync);
         }
     }
     Ok(observed)

@@ -75,7 +75,7 @@ pub fn drive(
                     // The lock is held only while a call is taken.
                     let taken = calls.lock().map(|calls| calls.recv());
                     let Ok(Ok((task, call))) = taken else { return };
-                    let result = make(cloud, clock, owner, call);
+                    let result = ask(cloud, clock, owner, call);
                     if events
                         .send(Event::Called {
                             task,
@@ -186,7 +186,8 @@ fn run(
     }
 }
 
-fn make(
+/// Asks the cloud what a command says, and waits where it says so.
+pub fn ask(
     cloud: &dyn Cloud,
     clock: &dyn Clock,
     owner: &Owner,

@@ -19,6 +19,7 @@ use super::journal::{self, Settlement, StoreOperation};
 use super::requests::{self, CreateIntent};
 use crate::address::Address;
 use crate::clock::{Clock, Timestamp};
+use crate::provider::retry::RetryingReads;
 use crate::provider::{Cloud, CloudError, CloudErrorKind, DeleteRequest, Observation, Owner};
 
 /// What was settled, for messages and the history.
@@ -69,8 +70,8 @@ pub fn recover(
     if snapshot.intents.is_empty() {
         return Ok(Vec::new());
     }
-    wait_out_the_window(&snapshot.intents, cloud, clock);
-    let listed = list_by_instance_id(cloud, owner, &snapshot.intents[0].address)?;
+    let cloud = &RetryingReads::new(cloud, clock);
+    let listed = list_created(&snapshot.intents, cloud, clock, owner)?;
     let mut settled = Vec::new();
     for intent in &snapshot.intents {
         let unreadable = |why: String| RecoverError::Unreadable {
@@ -98,7 +99,7 @@ pub fn recover(
                 Ending::Abandoned,
                 "will be compared anew".to_owned(),
             ),
-            Operation::Delete => settle_delete(intent, cloud)?,
+            Operation::Delete => settle_delete(intent, &snapshot, cloud, clock)?,
         };
         let settlement = Settlement {
             closes: Some((intent.id, ending)),
@@ -115,21 +116,28 @@ pub fn recover(
     Ok(settled)
 }
 
-/// A new instance may be missing from a listing for a while; its absence counts only after that.
-fn wait_out_the_window(intents: &[Intent], cloud: &dyn Cloud, clock: &dyn Clock) {
-    let window = cloud.visibility_window();
-    let newest = intents
+/// The live instances by our id, where an intent to create is open. A new instance may be missing
+/// from a listing for a while, so that its absence counts only after the visibility window. When
+/// its request went out (the last time) only the process knew that died: the window begins now.
+fn list_created(
+    intents: &[Intent],
+    cloud: &dyn Cloud,
+    clock: &dyn Clock,
+    owner: &Owner,
+) -> Result<HashMap<String, Observation>, RecoverError> {
+    let mut creates = intents
         .iter()
-        .filter(|intent| intent.operation == Operation::Create)
-        .map(|intent| Timestamp::from(intent.opened_at))
-        .max();
-    if let Some(newest) = newest {
-        let now = clock.now();
-        let until = newest.after(window);
-        if until > now {
-            clock.sleep(until.since(now));
-        }
+        .filter(|intent| intent.operation == Operation::Create);
+    let Some(first) = creates.clone().next() else {
+        return Ok(HashMap::new());
+    };
+    let listed = list_by_instance_id(cloud, owner, &first.address)?;
+    let window = cloud.visibility_window();
+    if window.is_zero() || creates.all(|intent| listed.contains_key(&intent.instance_id)) {
+        return Ok(listed);
     }
+    clock.sleep(window);
+    list_by_instance_id(cloud, owner, &first.address)
 }
 
 fn list_by_instance_id(
@@ -269,7 +277,7 @@ impl Question<'_> {
             puts: vec![requests::record(
                 self.address,
                 &side,
-                Some(observation),
+                Some((observation, &self.request.request.tags)),
                 clock.now(),
             )],
             ..Settlement::default()
@@ -288,12 +296,26 @@ impl Question<'_> {
     }
 }
 
-fn settle_delete(intent: &Intent, cloud: &dyn Cloud) -> Result<Answer, RecoverError> {
+fn settle_delete(
+    intent: &Intent,
+    snapshot: &Snapshot,
+    cloud: &dyn Cloud,
+    clock: &dyn Clock,
+) -> Result<Answer, RecoverError> {
     let request: DeleteRequest =
         serde_json::from_slice(&intent.request).map_err(|error| RecoverError::Unreadable {
             address: intent.address.clone(),
             why: error.to_string(),
         })?;
+    // One that was made a moment ago may not be seen yet: to take it for deleted would lose it.
+    let record = snapshot
+        .records
+        .iter()
+        .find(|record| record.instance_id == intent.instance_id);
+    if let Some(record) = record {
+        let seen_from = Timestamp::from(record.created_at).after(cloud.visibility_window());
+        clock.sleep(seen_from.since(clock.now()));
+    }
     let described = cloud
         .describe(std::slice::from_ref(&request.provider_id))
         .map_err(|error| RecoverError::Cloud {

@@ -3,6 +3,7 @@
 //! In: a change and its sides. Out: the exact requests, and the records they lead to. May not:
 //! decide what is requested.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use nstance_state::{NewIntent, Operation, Record, SpecDigest};
@@ -15,6 +16,7 @@ use crate::address::Address;
 use crate::clock::Timestamp;
 use crate::digest::hex;
 use crate::plan::change::{Action, Change, Plan, Side};
+use crate::plan::drift;
 use crate::plan::planned::RecordAttributes;
 use crate::provider::rules::Effect;
 use crate::provider::{CreateRequest, DeleteRequest, Observation, UpdateRequest};
@@ -211,9 +213,16 @@ pub fn intent(plan: &Plan, change: &Change, step: Step, attempt: u32) -> StoreOp
 pub fn record(
     address: &Address,
     side: &Side,
-    observed: Option<&Observation>,
+    observed: Option<(&Observation, &BTreeMap<String, String>)>,
     now: Timestamp,
 ) -> Record {
+    let in_sync = observed.and_then(|(observed, tags)| {
+        let attributes = observed.attributes().ok()?;
+        drift::compare(side, tags, observed, &attributes)
+            .is_empty()
+            .then_some(SpecDigest(observed.digest))
+    });
+    let observed = observed.map(|(observed, _)| observed);
     let text = |text: &Option<Arc<str>>| text.as_deref().map(str::to_owned);
     Record {
         group: address.group.shared(),
@@ -227,7 +236,7 @@ pub fn record(
         generation: side.generation,
         kind: side.spec.head.kind.to_string(),
         spec: side.digest,
-        observed: observed.map(|observed| SpecDigest(observed.digest)),
+        observed: in_sync,
         zone: observed.map_or_else(|| side.zone.to_string(), |observed| observed.zone.clone()),
         subnet: observed
             .and_then(|observed| observed.subnet.clone())

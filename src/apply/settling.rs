@@ -55,7 +55,7 @@ impl Engine<'_> {
             puts: vec![requests::record(
                 &change.address,
                 &side,
-                Some(&observation),
+                Some((&observation, &self.plan.tags(&change.address, planned))),
                 now,
             )],
             history: Some(history(
@@ -95,9 +95,15 @@ impl Engine<'_> {
         let change = &self.plan.changes[id];
         let side = change.after.as_deref().expect("an update has an after");
         self.tasks[id].provider_id.clone_from(&side.provider_id);
+        let tags = self.plan.tags(&change.address, side);
         let settlement = Settlement {
             specs: vec![(side.digest, side.spec.to_bytes())],
-            puts: vec![requests::record(&change.address, side, observation, now)],
+            puts: vec![requests::record(
+                &change.address,
+                side,
+                observation.zip(Some(&tags)),
+                now,
+            )],
             history: Some(history(
                 change,
                 Some(side),

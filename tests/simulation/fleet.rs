@@ -1,0 +1,119 @@
+//! What is declared: a few groups, and the configuration that says so.
+
+use std::fmt::Write as _;
+
+use nstance::address::Address;
+use nstance::config::check::Purpose;
+use nstance::config::load::{Loaded, load_text};
+
+/// One group of a fleet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Group {
+    pub(crate) name: &'static str,
+    pub(crate) size: u32,
+    /// Changes in place, with a restart.
+    pub(crate) instance_type: &'static str,
+    /// Changes by replacement.
+    pub(crate) image: &'static str,
+    /// Changes in place.
+    pub(crate) colour: &'static str,
+    /// Only one instance can have it: the old one goes before the new one comes.
+    pub(crate) fixed_address: Option<&'static str>,
+    /// Whether a file waits for the instance's address.
+    pub(crate) file: bool,
+    pub(crate) depends_on: Vec<&'static str>,
+}
+
+impl Group {
+    pub(crate) fn new(name: &'static str, size: u32) -> Self {
+        Self {
+            name,
+            size,
+            instance_type: "small",
+            image: "img-a",
+            colour: "blue",
+            fixed_address: None,
+            file: false,
+            depends_on: Vec::new(),
+        }
+    }
+}
+
+/// Everything that is declared.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Fleet {
+    pub(crate) groups: Vec<Group>,
+}
+
+impl Fleet {
+    pub(crate) fn of(groups: impl Into<Vec<Group>>) -> Self {
+        Self {
+            groups: groups.into(),
+        }
+    }
+
+    pub(crate) fn nothing() -> Self {
+        Self::default()
+    }
+
+    pub(crate) fn group(&self, name: &str) -> Option<&Group> {
+        let short = name.strip_prefix("default/").unwrap_or(name);
+        self.groups.iter().find(|group| group.name == short)
+    }
+
+    /// Whether an address is declared, as `apply` asks it of recovery.
+    pub(crate) fn wants(&self, address: &Address) -> bool {
+        self.group(address.group.as_str())
+            .is_some_and(|group| address.slot < group.size)
+    }
+
+    pub(crate) fn load(&self) -> Loaded {
+        let mut text = String::from(
+            r#"{"cluster": {"id": "sea"},
+"shard": {"id": "reef", "infra": {"provider": "sim", "region": "r", "zone": "za"}}"#,
+        );
+        if !self.groups.is_empty() {
+            text.push_str(r#", "groups": {"default": {"#);
+        }
+        for group in &self.groups {
+            let Group {
+                name,
+                size,
+                instance_type,
+                image,
+                colour,
+                ..
+            } = group;
+            let address = group
+                .fixed_address
+                .map(|address| format!(r#""PrivateIpAddress": "{address}","#))
+                .unwrap_or_default();
+            let file = if group.file {
+                r#""files": {"peer": {"kind": "string", "template": "{{ .Instance.IP4 }}"}},"#
+            } else {
+                ""
+            };
+            let depends_on: Vec<_> = group
+                .depends_on
+                .iter()
+                .map(|name| format!("\"{name}\""))
+                .collect();
+            let depends_on = depends_on.join(", ");
+            write!(
+                text,
+                r#"
+"{name}": {{"kind": "web", "arch": "amd64", "instance_type": "{instance_type}", "size": {size},
+  "depends_on": [{depends_on}], {file}
+  "args": {{"ImageId": "{image}", {address}
+    "TagSpecifications": [{{"ResourceType": "instance",
+      "Tags": [{{"Key": "colour", "Value": "{colour}"}}]}}]}}}},"#
+            )
+            .unwrap();
+        }
+        text.push_str(if self.groups.is_empty() { "}" } else { "}}}" });
+        let loaded = load_text(Purpose::Plan, "simulation.jsonc", &text, &[]);
+        let errors: Vec<_> = loaded.findings.iter().collect();
+        assert!(!loaded.findings.has_errors(), "{errors:#?}\n{text}");
+        loaded
+    }
+}

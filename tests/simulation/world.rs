@@ -1,0 +1,306 @@
+//! What outlives a process: the folder with the state, the cloud, the time; and what must be true
+//! of them between runs.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use nstance::apply::requests::CreateIntent;
+use nstance::clock::{Clock as _, FixedClock, Timestamp};
+use nstance::config::model::ProviderKind;
+use nstance::provider::sim::admin::{Admin, InstanceRow};
+use nstance::provider::sim::{SimCloud, SimOptions};
+use nstance_state::{Identity, Operation, Snapshot, Store};
+
+use crate::fleet::Fleet;
+
+const START: Timestamp = Timestamp(1_800_000_000_000);
+
+/// A state and a cloud at a time.
+pub(crate) struct World {
+    folder: tempfile::TempDir,
+    pub(crate) clock: Arc<FixedClock>,
+    /// How the cloud behaves from the next run on.
+    pub(crate) weather: SimOptions,
+    /// Instances whose record was lost with the state: nobody's until they are adopted.
+    pub(crate) lost: BTreeSet<String>,
+    last_serial: u64,
+    last_records: String,
+}
+
+/// What is broken.
+pub(crate) type Broken = String;
+
+impl World {
+    pub(crate) fn new(weather: SimOptions) -> Self {
+        // In memory where that is possible: each commit waits for its disk.
+        let memory = Path::new("/dev/shm");
+        let folder = if memory.is_dir() {
+            tempfile::tempdir_in(memory)
+        } else {
+            tempfile::tempdir()
+        };
+        Self {
+            folder: folder.unwrap(),
+            clock: Arc::new(FixedClock::new(START)),
+            weather,
+            lost: BTreeSet::new(),
+            last_serial: 0,
+            last_records: String::new(),
+        }
+    }
+
+    /// Another world that is the same so far.
+    pub(crate) fn copy(&self) -> Self {
+        let copy = Self::new(self.weather.clone());
+        for file in std::fs::read_dir(self.folder.path()).unwrap() {
+            let file = file.unwrap();
+            std::fs::copy(file.path(), copy.folder.path().join(file.file_name())).unwrap();
+        }
+        copy.pass(self.clock.now().since(START));
+        Self {
+            lost: self.lost.clone(),
+            last_serial: self.last_serial,
+            last_records: self.last_records.clone(),
+            ..copy
+        }
+    }
+
+    pub(crate) fn identity() -> Identity {
+        Identity {
+            cluster: "sea".to_owned(),
+            shard: "reef".to_owned(),
+            provider: "sim".to_owned(),
+        }
+    }
+
+    pub(crate) fn state_path(&self) -> PathBuf {
+        self.folder.path().join("state.db")
+    }
+
+    pub(crate) fn pass(&self, time: Duration) {
+        self.clock.sleep(time);
+    }
+
+    pub(crate) fn cloud(&self) -> SimCloud {
+        let path = self.folder.path().join("cloud.db");
+        let clock = self.clock.clone();
+        SimCloud::open(&path, &self.weather, ProviderKind::Sim, "r", clock).unwrap()
+    }
+
+    pub(crate) fn admin(&self) -> Admin {
+        let path = self.folder.path().join("cloud.db");
+        Admin::open(&path, self.clock.clone()).unwrap()
+    }
+
+    /// All instances that are there, whatever their tags say.
+    pub(crate) fn live(&self) -> Vec<InstanceRow> {
+        let mut rows = self.admin().list(false).unwrap();
+        rows.retain(|row| row.state.is_live());
+        rows
+    }
+
+    pub(crate) fn snapshot(&self) -> Option<Snapshot> {
+        let path = self.state_path();
+        path.exists()
+            .then(|| Store::open(&path, None).unwrap().snapshot().unwrap())
+    }
+
+    /// The state's file is deleted; what it knew of is nobody's.
+    pub(crate) fn lose_state(&mut self) {
+        let Some(snapshot) = self.snapshot() else {
+            return;
+        };
+        drop(snapshot);
+        let ids = self.live().into_iter().map(|row| row.provider_id);
+        self.lost.extend(ids.collect::<Vec<_>>());
+        for suffix in ["", "-wal", "-shm"] {
+            let path = format!("{}{suffix}", self.state_path().display());
+            let _ = std::fs::remove_file(path);
+        }
+        self.last_serial = 0;
+        self.last_records.clear();
+    }
+
+    /// What must be true after every run, however it ended.
+    pub(crate) fn check(&mut self) -> Result<(), Broken> {
+        let Some(snapshot) = self.snapshot() else {
+            let nobodys: Vec<_> = self
+                .live()
+                .into_iter()
+                .filter(|row| !self.lost.contains(&row.provider_id))
+                .collect();
+            return if nobodys.is_empty() {
+                Ok(())
+            } else {
+                Err(format!("instances without a state: {nobodys:?}"))
+            };
+        };
+        self.check_serial(&snapshot)?;
+        self.check_orphans(&snapshot)
+    }
+
+    /// The serial grows with every change of a record, and never shrinks.
+    fn check_serial(&mut self, snapshot: &Snapshot) -> Result<(), Broken> {
+        let records = format!("{:?}", snapshot.records);
+        let serial = snapshot.meta.serial;
+        let (before, changed) = (self.last_serial, records != self.last_records);
+        self.last_serial = serial;
+        self.last_records = records;
+        if serial < before || changed && serial == before && before > 0 {
+            return Err(format!("the serial went from {before} to {serial}"));
+        }
+        Ok(())
+    }
+
+    /// Every live instance is recorded or about to be, and no slot has more than one, but for the
+    /// predecessor in a replacement.
+    fn check_orphans(&self, snapshot: &Snapshot) -> Result<(), Broken> {
+        let intents: BTreeMap<&str, CreateIntent> = snapshot
+            .intents
+            .iter()
+            .filter(|intent| intent.operation == Operation::Create)
+            .map(|intent| {
+                let request = serde_json::from_slice(&intent.request).unwrap();
+                (intent.instance_id.as_str(), request)
+            })
+            .collect();
+        // By slot: instances that fill it, and predecessors on their way out.
+        let mut slots: BTreeMap<String, (Vec<String>, Vec<String>)> = BTreeMap::new();
+        for row in self.live() {
+            let id = row.provider_id;
+            let record = snapshot
+                .records
+                .iter()
+                .find(|record| record.provider_id == id);
+            if let Some(record) = record {
+                let slot = slots.entry(record.address()).or_default();
+                let succeeded = intents
+                    .values()
+                    .any(|intent| intent.deposes.as_deref() == Some(&record.instance_id));
+                if record.deposed || succeeded {
+                    slot.1.push(id);
+                } else {
+                    slot.0.push(id);
+                }
+                continue;
+            }
+            let own = row.instance_id.as_deref();
+            match own.and_then(|own| intents.get(own)) {
+                Some(_) => {
+                    let address = row.address.clone().unwrap_or_default();
+                    slots.entry(address).or_default().0.push(id);
+                }
+                None if self.lost.contains(&id) => {}
+                None => {
+                    let address = row.address.unwrap_or_default();
+                    return Err(format!("orphan {id} of {address}"));
+                }
+            }
+        }
+        for (slot, (filling, leaving)) in slots {
+            if filling.len() > 1 || filling.len() + leaving.len() > 2 {
+                return Err(format!(
+                    "{slot} is filled by {filling:?}, and left by {leaving:?}"
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// Everything is exactly as declared, in the cloud and in the state. Instances that nobody
+    /// recorded because another one has their slot are left alone, and excepted.
+    pub(crate) fn check_arrived(&self, fleet: &Fleet) -> Result<(), Broken> {
+        let Some(snapshot) = self.snapshot() else {
+            let live = self.live();
+            let arrived = live.is_empty() && fleet.groups.iter().all(|group| group.size == 0);
+            return if arrived {
+                Ok(())
+            } else {
+                Err(format!("no state, and {live:?}"))
+            };
+        };
+        let store = Store::open(&self.state_path(), None).unwrap();
+        let problems = store.check().unwrap();
+        if !problems.is_empty() {
+            return Err(format!("the state is unsound: {problems:?}"));
+        }
+        if !snapshot.intents.is_empty() {
+            return Err(format!("intents are still open: {:?}", snapshot.intents));
+        }
+        if let Some(deposed) = snapshot.deposed().next() {
+            return Err(format!("still deposed: {deposed:?}"));
+        }
+        let mut admin = self.admin();
+        let mut counts: BTreeMap<&str, u32> = BTreeMap::new();
+        for row in self.live() {
+            let id = &row.provider_id;
+            let record = snapshot
+                .records
+                .iter()
+                .find(|record| record.provider_id == *id);
+            let Some(record) = record else {
+                if self.lost.contains(id) {
+                    continue;
+                }
+                return Err(format!("{id} isn't recorded"));
+            };
+            let Some(group) = fleet.group(&record.group) else {
+                return Err(format!("{id} of {} isn't declared", record.address()));
+            };
+            *counts.entry(group.name).or_default() += 1;
+            let seen = admin.show(id).unwrap().attributes;
+            let tag = |key: &str| seen.tags.get(key).map(String::as_str);
+            let facts = [
+                ("type", seen.instance_type.as_str(), group.instance_type),
+                (
+                    "image",
+                    seen.args["ImageId"].as_str().unwrap_or_default(),
+                    group.image,
+                ),
+                ("colour", tag("colour").unwrap_or_default(), group.colour),
+                ("stray tag", tag("stray").unwrap_or_default(), ""),
+                (
+                    "managed",
+                    tag("nstance:managed").unwrap_or_default(),
+                    "true",
+                ),
+                (
+                    "instance id",
+                    tag("nstance:instance-id").unwrap_or_default(),
+                    record.instance_id.as_str(),
+                ),
+                (
+                    "slot",
+                    tag("nstance:slot").unwrap_or_default(),
+                    &record.slot.to_string(),
+                ),
+                ("state", row.state.as_str(), "running"),
+            ];
+            for (what, is, should) in facts {
+                if is != should {
+                    return Err(format!(
+                        "{id} of {}: {what} is `{is}`, should be `{should}`",
+                        record.address()
+                    ));
+                }
+            }
+        }
+        for group in &fleet.groups {
+            let count = counts.get(group.name).copied().unwrap_or(0);
+            if count != group.size {
+                return Err(format!(
+                    "{} has {count} instances, should have {}",
+                    group.name, group.size
+                ));
+            }
+        }
+        let recorded = snapshot.records.len() as u32;
+        let counted: u32 = counts.values().sum();
+        if recorded != counted {
+            return Err(format!("{recorded} are recorded, {counted} exist"));
+        }
+        Ok(())
+    }
+}
