@@ -5,6 +5,7 @@
 //! else some top-level keys of one. Every line of an `sh` block that starts with `nstance` is a
 //! command line. The lines of an `sh run` block are run one after the other, in a folder with a
 //! copy of `examples/`; a line that ends with `# exit N` ends with N, every other one with 0.
+#![expect(clippy::unwrap_used, reason = "tests may panic: that is how they fail")]
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -27,7 +27,9 @@ pub fn install() {
             let graceful = GRACEFUL.load(Ordering::SeqCst);
             match (graceful, count) {
                 (true, 1) => {
-                    session::error("\nStopping after what is under way. Once more stops at once.\n")
+                    session::error(
+                        "\nStopping after what is under way. Once more stops at once.\n",
+                    );
                 }
                 // Calls may be under way and can't be waited for; what they were to do is on disk.
                 (true, _) => {

@@ -265,7 +265,7 @@ impl GroupPlanner<'_> {
             recorded_at,
             recorded,
         );
-        let changes = drift::compare(recorded, &tags, observation, &attributes, inputs.rules);
+        let changes = drift::compare(recorded, &tags, observation, &attributes);
         if changes.is_empty() {
             return None;
         }

@@ -16,6 +16,9 @@ use crate::spec::{Content, SpecBody, Userdata};
 /// The path of an instance's life.
 pub const STATE: &str = "state";
 
+/// The tag and the label that carry the digest of a spec.
+const SPEC_TAGS: [&str; 2] = ["nstance:spec", "nstance-spec"];
+
 /// What differs, sorted by path. `expected_tags` are all tags it should have. Attributes that the
 /// cloud doesn't report aren't compared; nor is the tag that carries the spec's digest, which is for
 /// people: files that were rendered after the creation are not in it.
@@ -24,9 +27,7 @@ pub fn compare(
     expected_tags: &BTreeMap<String, String>,
     observation: &Observation,
     attributes: &Attributes,
-    rules: Rules,
 ) -> Vec<DriftedAttribute> {
-    let spec_tag = rules.tag_key("spec");
     let mut found = Vec::new();
     let mut add = |path: String, recorded: Option<Value>, observed: Option<Value>| {
         if recorded != observed {
@@ -75,7 +76,7 @@ pub fn compare(
             .keys()
             .filter(|key| !expected_tags.contains_key(*key)),
     );
-    for key in keys.filter(|key| **key != spec_tag) {
+    for key in keys.filter(|key| !SPEC_TAGS.contains(&key.as_str())) {
         let value =
             |tags: &BTreeMap<String, String>| tags.get(key).map(|v| Value::from(v.as_str()));
         add(

@@ -261,7 +261,7 @@ mod tests {
             text,
             "#cloud-config\nwrite_files:\n- path: \"/opt/a \\\"b\\\"\"\n  content: \"x=1\\n\"\n  permissions: \"0600\"\n"
         );
-        let both = compose(Some(b"#!/bin/sh\n".to_vec()), &[file.clone()]).unwrap();
+        let both = compose(Some(b"#!/bin/sh\n".to_vec()), std::slice::from_ref(&file)).unwrap();
         let both = String::from_utf8(both).unwrap();
         assert!(
             both.starts_with("MIME-Version: 1.0\nContent-Type: multipart/mixed"),
