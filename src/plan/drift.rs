@@ -26,7 +26,19 @@ pub fn compare(
     attributes: &Attributes,
     rules: Rules,
 ) -> Vec<DriftedAttribute> {
-    let spec_tag = rules.tag_key("spec");
+    let spec_tag = format!("tags.{}", rules.tag_key("spec"));
+    let mut found = compare_all(side, expected_tags, observation, attributes);
+    found.retain(|change| change.path != spec_tag);
+    found
+}
+
+/// The same, with every tag.
+pub fn compare_all(
+    side: &Side,
+    expected_tags: &BTreeMap<String, String>,
+    observation: &Observation,
+    attributes: &Attributes,
+) -> Vec<DriftedAttribute> {
     let mut found = Vec::new();
     let mut add = |path: String, recorded: Option<Value>, observed: Option<Value>| {
         if recorded != observed {
@@ -75,7 +87,7 @@ pub fn compare(
             .keys()
             .filter(|key| !expected_tags.contains_key(*key)),
     );
-    for key in keys.filter(|key| **key != spec_tag) {
+    for key in keys {
         let value =
             |tags: &BTreeMap<String, String>| tags.get(key).map(|v| Value::from(v.as_str()));
         add(
