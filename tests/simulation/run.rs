@@ -371,6 +371,7 @@ impl<'a> Execution<'a> {
                 _ => {
                     let chosen = self.chance.below(self.answers.len());
                     let (task, result) = self.answers.swap_remove(chosen);
+                    let result = Box::new(result);
                     event = Some(Event::Called { task, result });
                 }
             }
