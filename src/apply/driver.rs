@@ -197,7 +197,10 @@ pub fn ask(
         Call::Create(request) => cloud.create(&request).map(Some),
         Call::Update(request) => cloud.update(&request).map(Some),
         Call::Delete(request) => cloud.delete(&request).map(|()| None),
-        Call::Find { instance_id } => find(cloud, owner, &instance_id),
+        Call::Find { instance_id } => {
+            clock.sleep(cloud.visibility_window());
+            find(cloud, owner, &instance_id)
+        }
         Call::Describe { provider_id } => {
             clock.sleep(ADDRESS_WAIT);
             Ok(cloud.describe(&[provider_id])?.into_iter().next())

@@ -185,20 +185,17 @@ impl<'p> Engine<'p> {
 
     /// Whether nothing is under way and nothing more will be.
     pub fn is_over(&self) -> bool {
+        // Whatever isn't over has something that can still begin: itself, or what it waits for.
         self.active == 0
-            && self
-                .groups
-                .iter()
-                .all(|group| group.is_over() || self.is_blocked(group))
+            && (self.stopping || !self.groups.iter().any(|group| self.can_begin(group)))
     }
 
-    fn is_blocked(&self, group: &Group) -> bool {
-        group.active == 0
-            && (self.stopping
-                || group.after.iter().any(|before| {
-                    let before = &self.groups[*before];
-                    before.stopped || self.is_blocked(before)
-                }))
+    fn can_begin(&self, group: &Group) -> bool {
+        let is_open = |before: &usize| {
+            let before = &self.groups[*before];
+            before.is_over() && !before.stopped
+        };
+        !group.is_over() && group.after.iter().all(is_open)
     }
 
     /// How it ended; to be asked once it is over.
@@ -223,10 +220,7 @@ impl<'p> Engine<'p> {
         }
         let window = self.limits.parallelism.max(AHEAD);
         for index in 0..self.groups.len() {
-            let open = self.groups[index].after.iter().all(|before| {
-                let before = &self.groups[*before];
-                before.is_over() && !before.stopped
-            });
+            let open = self.can_begin(&self.groups[index]);
             while open && self.active < window && !self.groups[index].stopped {
                 let group = &mut self.groups[index];
                 let next = match group.parallel.pop_front() {
@@ -305,7 +299,8 @@ impl<'p> Engine<'p> {
                 }
                 self.tasks[id].touched = true;
                 if let Some(step) = self.tasks[id].steps.pop_front() {
-                    let task = &self.tasks[id];
+                    let task = &mut self.tasks[id];
+                    task.attempt = 0;
                     commands.push(Command::Tell(Progress::Completed {
                         task: id,
                         step,
@@ -316,8 +311,11 @@ impl<'p> Engine<'p> {
                 if self.tasks[id].steps.is_empty() {
                     self.end(id, TaskEnd::Done, commands);
                 } else if self.stopping {
-                    let why = "stopped before its predecessor was deleted".to_owned();
-                    self.end(id, TaskEnd::Unfinished(why), commands);
+                    let why = match self.tasks[id].steps.front() {
+                        Some(Step::Delete) => "stopped before its predecessor was deleted",
+                        _ => "stopped before its successor was made",
+                    };
+                    self.end(id, TaskEnd::Unfinished(why.to_owned()), commands);
                 } else {
                     self.begin_step(id, now, commands);
                 }
@@ -387,7 +385,8 @@ impl<'p> Engine<'p> {
             (Phase::Finding | Phase::Describing, Ok(Some(found))) => {
                 self.created(id, found, now, commands);
             }
-            // What was created is known already; only its addresses are missing.
+            // What was created is known already, and may not be seen yet; only its addresses are
+            // missing, and are waited for.
             (Phase::Describing, _) => match self.tasks[id].created.take() {
                 Some(known) => self.created(id, known, now, commands),
                 None => self.leave_open(id, "it could not be read back".to_owned(), commands),
@@ -442,9 +441,7 @@ impl<'p> Engine<'p> {
                     wait,
                 }));
             }
-            (Some(Step::Create), _) if self.tasks[id].ambiguous => {
-                self.leave_open(id, error.to_string(), commands);
-            }
+            _ if self.tasks[id].ambiguous => self.leave_open(id, error.to_string(), commands),
             _ => self.settle_failure(id, error.to_string(), commands),
         }
     }
@@ -516,6 +513,23 @@ impl<'p> Engine<'p> {
         }
         commands.push(Command::Tell(Progress::Ended { task: id }));
         task.phase = Phase::Ended(end);
+        let group = task.group;
+        if self.groups[group].stopped {
+            self.give_up_waiting(group, commands);
+        }
+    }
+
+    /// Gives up what a stopped group has ready and never tried; what was tried goes on to its end.
+    fn give_up_waiting(&mut self, group: usize, commands: &mut Vec<Command>) {
+        let (given_up, ready) = std::mem::take(&mut self.ready).into_iter().partition(|id| {
+            let task = &self.tasks[*id];
+            task.group == group && task.phase == Phase::Ready
+        });
+        self.ready = ready;
+        let given_up: VecDeque<TaskId> = given_up;
+        for id in given_up {
+            self.abandon(id, commands);
+        }
     }
 
     /// Lets calls under way end, and gives up what only waits.
@@ -529,12 +543,9 @@ impl<'p> Engine<'p> {
         let mut waiting: Vec<_> = waiting.into_iter().collect();
         waiting.sort_unstable();
         for id in waiting {
-            if self.tasks[id].ambiguous && self.tasks[id].steps.front() == Some(&Step::Create) {
-                self.leave_open(
-                    id,
-                    "stopped before its outcome was known".to_owned(),
-                    commands,
-                );
+            if self.tasks[id].ambiguous {
+                let why = "stopped before its outcome was known".to_owned();
+                self.leave_open(id, why, commands);
             } else {
                 self.abandon(id, commands);
             }

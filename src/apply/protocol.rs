@@ -96,7 +96,8 @@ pub enum Call {
     Update(Box<UpdateRequest>),
     /// Delete.
     Delete(DeleteRequest),
-    /// Look for an instance of ours by our id.
+    /// Look for an instance of ours by our id, when the visibility window has passed: only then
+    /// its absence counts.
     Find {
         /// Our id.
         instance_id: String,

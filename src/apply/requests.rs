@@ -218,7 +218,7 @@ pub fn record(
 ) -> Record {
     let in_sync = observed.and_then(|(observed, tags)| {
         let attributes = observed.attributes().ok()?;
-        drift::compare(side, tags, observed, &attributes)
+        drift::compare_all(side, tags, observed, &attributes)
             .is_empty()
             .then_some(SpecDigest(observed.digest))
     });

@@ -5,7 +5,7 @@
 //! Groups come in dependency order; each is planned by `group`. What belongs to no configured
 //! group, and the sums over all of them, are made here.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 
 use hmac::{Hmac, KeyInit as _, Mac as _};
@@ -330,6 +330,28 @@ fn assemble(inputs: &Inputs<'_>, lineage: String, mut gathered: Planned) -> Plan
     }
 }
 
+/// The changed groups that a group depends on, be it through groups that stay as they are.
+fn changed_before(
+    name: &GroupName,
+    dependencies: &HashMap<GroupName, Vec<GroupName>>,
+    changed: &BTreeSet<&GroupName>,
+) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut seen: BTreeSet<&GroupName> = BTreeSet::new();
+    let mut ahead: VecDeque<&GroupName> = dependencies.get(name).into_iter().flatten().collect();
+    while let Some(before) = ahead.pop_front() {
+        if !seen.insert(before) {
+            continue;
+        }
+        if changed.contains(before) {
+            found.push(before.to_string());
+        } else {
+            ahead.extend(dependencies.get(before).into_iter().flatten());
+        }
+    }
+    found
+}
+
 /// The groups with changes in the order apply walks them; groups that aren't configured any more
 /// come last, as nothing can depend on them.
 fn planned_groups(inputs: &Inputs<'_>, changes: &[Change]) -> Vec<PlannedGroup> {
@@ -342,14 +364,7 @@ fn planned_groups(inputs: &Inputs<'_>, changes: &[Change]) -> Vec<PlannedGroup> 
         .filter(|name| changed.contains(name))
         .map(|name| PlannedGroup {
             name: name.to_string(),
-            after: inputs
-                .dependencies
-                .get(name)
-                .iter()
-                .flat_map(|names| names.iter())
-                .filter(|name| changed.contains(name))
-                .map(ToString::to_string)
-                .collect(),
+            after: changed_before(name, inputs.dependencies, &changed),
         })
         .collect();
     let known: BTreeSet<String> = groups.iter().map(|group| group.name.clone()).collect();

@@ -102,6 +102,24 @@ impl GroupPlanner<'_> {
             change.written_at = place.map(|span| inputs.sources.place(span));
         }
         let reasons = self.reasons(kept, &address, &attributes, &before, former.as_ref());
+        // The cloud has it as wanted already, and only the record doesn't say so: an update whose
+        // end wasn't recorded, or a change by hand that was configured afterwards.
+        let outdated = after.digest != recorded.digest && spec.digest != recorded.digest;
+        if reasons.is_empty() && outdated {
+            planned.changes.push(Change {
+                address,
+                deposed: None,
+                action: Action::Adopt,
+                reasons: vec![Reason::Drifted],
+                importing: Some(kept.record.provider_id.clone()),
+                attributes: diff::diff(&recorded, &after, inputs.rules, &lifecycle),
+                before: Some(Box::new(recorded)),
+                after: Some(Box::new(after)),
+                deferred: None,
+                drain_timeout_ms: 0,
+            });
+            return;
+        }
         if reasons.is_empty() {
             planned.no_op += 1;
             if inputs.options.keep_unchanged {
@@ -265,7 +283,7 @@ impl GroupPlanner<'_> {
             recorded_at,
             recorded,
         );
-        let changes = drift::compare(recorded, &tags, observation, &attributes);
+        let changes = drift::compare(recorded, &tags, observation, &attributes, inputs.rules);
         if changes.is_empty() {
             return None;
         }

@@ -16,13 +16,24 @@ use crate::spec::{Content, SpecBody, Userdata};
 /// The path of an instance's life.
 pub const STATE: &str = "state";
 
-/// The tag and the label that carry the digest of a spec.
-const SPEC_TAGS: [&str; 2] = ["nstance:spec", "nstance-spec"];
-
 /// What differs, sorted by path. `expected_tags` are all tags it should have. Attributes that the
 /// cloud doesn't report aren't compared; nor is the tag that carries the spec's digest, which is for
 /// people: files that were rendered after the creation are not in it.
 pub fn compare(
+    side: &Side,
+    expected_tags: &BTreeMap<String, String>,
+    observation: &Observation,
+    attributes: &Attributes,
+    rules: Rules,
+) -> Vec<DriftedAttribute> {
+    let spec_tag = format!("tags.{}", rules.tag_key("spec"));
+    let mut found = compare_all(side, expected_tags, observation, attributes);
+    found.retain(|change| change.path != spec_tag);
+    found
+}
+
+/// The same, with every tag.
+pub fn compare_all(
     side: &Side,
     expected_tags: &BTreeMap<String, String>,
     observation: &Observation,
@@ -76,7 +87,7 @@ pub fn compare(
             .keys()
             .filter(|key| !expected_tags.contains_key(*key)),
     );
-    for key in keys.filter(|key| !SPEC_TAGS.contains(&key.as_str())) {
+    for key in keys {
         let value =
             |tags: &BTreeMap<String, String>| tags.get(key).map(|v| Value::from(v.as_str()));
         add(
