@@ -187,7 +187,7 @@ impl Question<'_> {
         wanted: bool,
     ) -> Result<Answer, RecoverError> {
         if let Some(observation) = listed.get(&self.intent.instance_id) {
-            let result = format!("found as {}, recorded", observation.provider_id);
+            let result = format!("was found as {} and recorded", observation.provider_id);
             return Ok((
                 self.adopt(snapshot, observation, clock),
                 Ending::Adopted,
@@ -200,7 +200,7 @@ impl Question<'_> {
         }
         match cloud.create(&self.request.request) {
             Ok(observation) => {
-                let result = format!("made as {}, recorded", observation.provider_id);
+                let result = format!("was made as {} and recorded", observation.provider_id);
                 Ok((
                     self.adopt(snapshot, &observation, clock),
                     Ending::Done,
@@ -213,7 +213,8 @@ impl Question<'_> {
                     .map_err(|error| self.unasked(error))?;
                 Ok(match found {
                     Some(observation) => {
-                        let result = format!("found as {}, recorded", observation.provider_id);
+                        let result =
+                            format!("was found as {} and recorded", observation.provider_id);
                         (
                             self.adopt(snapshot, &observation, clock),
                             Ending::Adopted,

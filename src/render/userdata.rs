@@ -8,10 +8,8 @@ use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
-use sha2::{Digest, Sha256};
 
 use crate::config::model::{Compress, Encoding};
-use crate::digest::hex;
 use crate::provider::rules::Rules;
 use crate::spec::{Content, Userdata};
 
@@ -75,6 +73,10 @@ pub struct CarriedFile<'a> {
     pub content: &'a str,
 }
 
+/// What parts the parts. Always the same, so that instances whose parts differ by their ids alone
+/// are shown as one; a part that holds it is sent as base64, which can't.
+const BOUNDARY: &str = "==nstance-3f9c1b7ae2d04856==";
+
 /// Joins rendered userdata and the files that travel with it: files alone are a cloud-config,
 /// beside other userdata a further MIME part that appends to its `write_files`.
 pub fn compose(userdata: Option<Vec<u8>>, files: &[CarriedFile<'_>]) -> Option<Vec<u8>> {
@@ -90,21 +92,14 @@ pub fn compose(userdata: Option<Vec<u8>>, files: &[CarriedFile<'_>]) -> Option<V
         (mime_type(&userdata), userdata),
         ("text/cloud-config", config.into_bytes()),
     ];
-    let mut hasher = Sha256::new();
-    for (_, body) in &parts {
-        hasher.update(Sha256::digest(body));
-    }
-    // Taken from the content, so that the same parts always make the same message.
-    let boundary = hex(&hasher.finalize()[..12]);
-    let mut message = format!(
-        "MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=\"=={boundary}==\"\n\n"
-    );
+    let mut message =
+        format!("MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=\"{BOUNDARY}\"\n\n");
     for (mime, body) in &parts {
         message.push_str(&format!(
-            "--=={boundary}==\nMIME-Version: 1.0\nContent-Type: {mime}; charset=\"utf-8\"\n"
+            "--{BOUNDARY}\nMIME-Version: 1.0\nContent-Type: {mime}; charset=\"utf-8\"\n"
         ));
         // Plain where it can be, so that a plan shows what is sent; anything else would be mangled.
-        if is_plain(body, &boundary) {
+        if is_plain(body) {
             message.push_str("Content-Transfer-Encoding: 7bit\n\n");
             message.push_str(&String::from_utf8_lossy(body));
             if !body.ends_with(b"\n") {
@@ -118,12 +113,12 @@ pub fn compose(userdata: Option<Vec<u8>>, files: &[CarriedFile<'_>]) -> Option<V
             }
         }
     }
-    message.push_str(&format!("--=={boundary}==--\n"));
+    message.push_str(&format!("--{BOUNDARY}--\n"));
     Some(message.into_bytes())
 }
 
 /// Whether a body survives as it is: ASCII lines of a length that mail allows, without our boundary.
-fn is_plain(body: &[u8], boundary: &str) -> bool {
+fn is_plain(body: &[u8]) -> bool {
     const LONGEST_LINE: usize = 998;
     let text = |byte: &u8| matches!(byte, b' '..=b'~' | b'\n' | b'\t');
     body.iter().all(text)
@@ -131,8 +126,8 @@ fn is_plain(body: &[u8], boundary: &str) -> bool {
             .split(|byte| *byte == b'\n')
             .all(|line| line.len() <= LONGEST_LINE)
         && !body
-            .windows(boundary.len())
-            .any(|window| window == boundary.as_bytes())
+            .windows(BOUNDARY.len())
+            .any(|window| window == BOUNDARY.as_bytes())
 }
 
 fn write_files(files: &[CarriedFile<'_>], alone: bool) -> String {

@@ -438,3 +438,43 @@ fn not_a_state_at_all() {
     assert_snapshot!(harness.run("state list"));
     assert_eq!(harness.files(), ["nstance.jsonc"]);
 }
+
+#[test]
+fn a_lock_is_waited_for_as_long_as_was_asked() {
+    let harness = Harness::applied(TWO);
+    harness.edit("\"size\": 3", "\"size\": 4");
+    let lock = File::options()
+        .write(true)
+        .open(harness.path(&format!("{TWO_STATE}.lock")))
+        .unwrap();
+    lock.lock().unwrap();
+    let words = "apply --auto-approve --lock-timeout 10m";
+    let mut child = harness.command(words).spawn().unwrap();
+    for _ in 0..20 {
+        harness.ok("state list");
+        assert!(child.try_wait().unwrap().is_none(), "it waits");
+    }
+    lock.unlock().unwrap();
+    assert_eq!(harness.wait(words, child).code, Some(0));
+    assert_eq!(harness.agrees(""), 6);
+}
+
+#[test]
+fn global_options_come_from_the_environment_too() {
+    let harness = Harness::empty();
+    harness.write("fleet/config.jsonc", AWS);
+    let run = |name: &str, value: &str| {
+        let mut command = harness.command("plan");
+        command
+            .env("NSTANCE_CONFIG", "fleet")
+            .env("NSTANCE_SIM", "true")
+            .env(name, value);
+        harness.end("plan", command)
+    };
+    assert_eq!(run("NSTANCE_JSON", "true").json()["summary"]["create"], 7);
+    let ended = run("NSTANCE_NOW", "nonsense");
+    assert_eq!(ended.code, Some(1));
+    assert!(ended.stderr.contains("--now"), "{ended}");
+    let ended = run("NSTANCE_STATE", "postgres://db/nstance");
+    assert_eq!(ended.code, Some(1), "{ended}");
+}
