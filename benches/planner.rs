@@ -105,6 +105,7 @@ fn make(loaded: &Loaded, folder: &Path, store: Option<&mut Store>, cloud: &SimCl
         store,
         cloud: Some(cloud),
         observe: true,
+        network: false,
         provider_name: "sim",
         identity: &identity,
         rules: Rules::of(ProviderKind::Sim),

@@ -200,7 +200,9 @@ pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Opti
             )
         })
         .filter(|(distance, candidate)| {
-            *distance <= allowed && *distance < candidate.chars().count().max(2)
+            *distance <= allowed
+                && *distance < candidate.chars().count().max(2)
+                && *distance < name.chars().count().max(1)
         })
         .min()
         .map(|(_, candidate)| candidate)

@@ -110,6 +110,8 @@ pub struct Request<'a> {
     pub store: Option<&'a mut Store>,
     /// The cloud, if it may be asked.
     pub cloud: Option<&'a dyn Cloud>,
+    /// Whether userdata may be fetched from URLs.
+    pub network: bool,
     /// Whether it is asked what there is; if not, the record is taken for true.
     pub observe: bool,
     /// The cloud's name.
@@ -215,7 +217,7 @@ pub fn plan(request: Request<'_>) -> Result<Made, PlanError> {
     let bodies = fetch::bodies(
         config,
         request.directory,
-        cloud.is_some(),
+        request.network,
         kept,
         &mut findings,
     );

@@ -255,6 +255,7 @@ pub fn record(
         updated_at: now.into(),
         attributes: RecordAttributes {
             images: side.images.clone(),
+            protected: side.protected,
         }
         .to_text(),
         version: 0,

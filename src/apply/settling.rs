@@ -11,7 +11,7 @@ use super::journal::{Settlement, StoreOperation};
 use super::protocol::{Call, Command, Progress, Step, TaskEnd, TaskId, action_name};
 use super::requests;
 use crate::clock::Timestamp;
-use crate::plan::change::{Action, Change, Side};
+use crate::plan::change::{Action, Change, Reason, Side};
 use crate::provider::Observation;
 
 impl Engine<'_> {
@@ -117,6 +117,13 @@ impl Engine<'_> {
             change.address.clone(),
             Arc::clone(&side.spec),
         ));
+        for reason in &change.reasons {
+            if let Reason::Moved { from } = reason
+                && let Ok(former) = from.parse()
+            {
+                commands.push(Command::Unexport(former));
+            }
+        }
     }
 
     pub(super) fn settle_delete(&mut self, id: TaskId, commands: &mut Vec<Command>) {

@@ -66,21 +66,32 @@ impl Shape {
                 "`--refresh-only` has nothing to do with `--refresh=false`",
             ));
         }
+        if self.refresh_images && !self.refresh {
+            return Err(Failure::say(
+                "`--refresh-images` asks the cloud, which `--refresh=false` forbids",
+            ));
+        }
         let config = session.config();
         let mut targets = self.target.clone();
-        // What a target depends on comes with it.
-        for target in &self.target {
-            let Some(group) = config.group(target.group()) else {
+        // What a target depends on comes with it, and what that depends on.
+        let mut next = 0;
+        while let Some(group) = targets.get(next).map(|target| target.group().clone()) {
+            next += 1;
+            let Some(group) = config.group(&group) else {
                 continue;
             };
-            targets.extend(group.depends_on.iter().filter_map(|name| {
+            for name in &group.depends_on {
                 let full = if name.value.contains('/') {
                     name.value.to_string()
                 } else {
                     format!("{}/{}", group.name.tenant(), name.value)
                 };
-                full.parse().ok()
-            }));
+                if let Ok(needed) = full.parse::<Selector>()
+                    && !targets.contains(&needed)
+                {
+                    targets.push(needed);
+                }
+            }
         }
         Ok(Options {
             mode: match (self.destroy, self.refresh_only) {
@@ -141,7 +152,8 @@ fn plan_and_show(session: &Session<'_>, command: &PlanCommand) -> Result<u8, Fai
         && !session.globals.quiet
     {
         session::error(&format!(
-            "\nSaved the plan to: {path}\nTo carry it out: nstance apply {path}\n"
+            "\nSaved the plan to: {path}\nTo carry it out: nstance{} apply {path}\n",
+            given(session.globals)
         ));
     }
     Ok(if plan.errored() || findings.has_errors() {
@@ -151,6 +163,21 @@ fn plan_and_show(session: &Session<'_>, command: &PlanCommand) -> Result<u8, Fai
     } else {
         exit::SUCCESS
     })
+}
+
+/// The global options that say which configuration, state and cloud, as they were given.
+fn given(globals: &Globals) -> String {
+    let mut text = String::new();
+    if let Some(config) = &globals.config {
+        text.push_str(&format!(" -c {}", config.display()));
+    }
+    if let Some(state) = &globals.state {
+        text.push_str(&format!(" --state {state}"));
+    }
+    if globals.sim {
+        text.push_str(" --sim");
+    }
+    text
 }
 
 /// Selectors that name nothing are worth a word: they are mostly slips.
@@ -203,6 +230,7 @@ pub fn make(
         store,
         cloud,
         observe: true,
+        network: true,
         provider_name: session.provider_name(),
         identity: &identity,
         rules: session.rules(),

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use nstance_gotemplate::{Environment, MissingKey, Template};
+use nstance_gotemplate::Template;
 use serde_json::{Value, json};
 
 use super::failure::Failure;
@@ -19,6 +19,7 @@ use crate::merge::hashes::hashes;
 use crate::pipeline::{self, Request};
 use crate::plan::build::Options;
 use crate::plan::change::{Action, Plan, Side};
+use crate::render::cache::environment;
 use crate::render::data::to_value;
 use crate::report::{diagnostic, text};
 
@@ -63,7 +64,7 @@ fn try_template(template: &str, data: Option<&Path>) -> Result<u8, Failure> {
         }
         None => json!({}),
     };
-    let environment = Environment::new().with_missing_key(MissingKey::Zero);
+    let environment = environment();
     let failed = |message: &str, line: usize, column: usize, hint: Option<&String>| {
         let mut finding = Diagnostic::error(format!("the template can't be rendered: {message}"))
             .detail(format!("at line {line}, column {column} of it"));
@@ -108,6 +109,7 @@ fn render(session: &Session<'_>, command: &Render) -> Result<u8, Failure> {
         store: store.as_mut(),
         cloud: cloud.as_deref(),
         observe: false,
+        network: true,
         provider_name: session.provider_name(),
         identity: &identity,
         rules: session.rules(),

@@ -1,6 +1,8 @@
 //! `nstance validate`: everything short of asking a cloud.
 
+use std::collections::BTreeMap;
 use std::io::IsTerminal as _;
+use std::sync::Arc;
 
 use clap::Args;
 use serde_json::json;
@@ -8,10 +10,58 @@ use serde_json::json;
 use super::failure::Failure;
 use super::session::{self, Session};
 use super::{Ending, Globals, exit};
+use crate::address::Address;
 use crate::config::check::Purpose;
-use crate::pipeline::compile_all;
+use crate::config::model::Config;
+use crate::config::source::SourceMap;
+use crate::diagnostic::Diagnostics;
+use crate::merge::deep::Merged;
+use crate::pipeline::{Compiled, compile_all, renderers};
+use crate::provider::rules::Rules;
+use crate::render::data::InstanceFacts;
+use crate::render::instance::Report;
 use crate::report::diagnostic;
 use crate::resolve::fetch;
+
+/// Instances of a group that are tried: what fails for one mostly fails for all.
+const TRIED: u32 = 3;
+
+/// Renders some instances of every group with an image id that stands for any.
+fn trial(
+    config: &Config,
+    sources: &SourceMap,
+    compiled: &Compiled<'_>,
+    strict: bool,
+) -> Diagnostics {
+    let rules = Rules::of(config.shard.infra.provider.value);
+    let ids = config
+        .images
+        .keys()
+        .map(|name| (Arc::clone(name), Some(Arc::from("image"))))
+        .collect();
+    let mut findings = Diagnostics::default();
+    for renderer in renderers(config, compiled, &ids, rules) {
+        if renderer.group.lacks_userdata() {
+            continue;
+        }
+        let group = &renderer.group.merged;
+        let mut report = Report::default();
+        let overridden = group
+            .overrides
+            .keys()
+            .copied()
+            .filter(|slot| *slot < group.size);
+        for slot in (0..group.size.min(TRIED)).chain(overridden) {
+            let facts = InstanceFacts::example(group, slot, &renderer.head(slot).instance_type);
+            let address = Address::new(group.name.clone(), slot);
+            renderer.render(&address, &facts, &BTreeMap::new(), &mut report);
+        }
+        let names = group.vars.as_ref().and_then(Merged::entries);
+        let names = names.into_iter().flatten().map(|(name, _)| &**name);
+        findings.extend(report.findings(sources, &names, strict));
+    }
+    findings
+}
 
 /// Options of `validate`.
 #[derive(Debug, Args)]
@@ -25,12 +75,16 @@ pub fn run(globals: &Globals, _command: &Validate) -> Ending {
     if let Some(config) = &loaded.config {
         groups = config.groups.len();
         let bodies = fetch::bodies(config, &loaded.directory, false, |_| None, &mut findings);
-        compile_all(config, &loaded.sources, &bodies, &mut findings);
+        let compiled = compile_all(config, &loaded.sources, &bodies, &mut findings);
+        if !findings.has_errors() {
+            let strict = config.strict || globals.strict;
+            findings.extend(trial(config, &loaded.sources, &compiled, strict));
+        }
     }
     // Found by different stages; people read from the top.
     let mut sorted: Vec<_> = findings.into_iter().collect();
     sorted.sort_by_key(|finding| finding.label.as_ref().map(|label| label.span));
-    let mut findings = crate::diagnostic::Diagnostics::default();
+    let mut findings = Diagnostics::default();
     findings.extend(sorted);
     if findings.has_errors() {
         return Err((Failure::from(findings), loaded.sources));

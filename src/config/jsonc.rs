@@ -360,8 +360,8 @@ fn word(text: &str) -> &str {
     &text[..end]
 }
 
-/// A number as the model keeps it: an integer if written without point and exponent and if it
-/// fits, else a double; `None` if even that is too small for it.
+/// A number as the model keeps it: an integer if it is whole and fits (`1e3` and `2.0` too, as
+/// templates and json files print them so), else a double; `None` if even that is too small for it.
 fn number(literal: &str) -> Option<Number> {
     if !literal.contains(['.', 'e', 'E']) {
         if let Ok(whole) = literal.parse::<i64>() {
@@ -371,7 +371,13 @@ fn number(literal: &str) -> Option<Number> {
             return Some(whole.into());
         }
     }
-    literal.parse::<f64>().ok().and_then(Number::from_f64)
+    /// Up to here every whole number is a double.
+    const LARGEST_EXACT: f64 = 9_007_199_254_740_992.0;
+    let value = literal.parse::<f64>().ok()?;
+    if value.fract() == 0.0 && value.abs() <= LARGEST_EXACT && !literal.starts_with("-0") {
+        return Some((value as i64).into());
+    }
+    Number::from_f64(value)
 }
 
 /// Where the byte `decoded_offset` of a decoded JSON string stands in its quoted literal: the

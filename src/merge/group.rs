@@ -145,7 +145,7 @@ pub fn merge_group<'a>(config: &'a Config, group: &'a Group) -> MergedGroup<'a> 
     let all_lists = |get: fn(&Common) -> &Vec<Spanned<Arc<str>>>| {
         both(low, high)
             .flat_map(|(_, c)| get(c))
-            .map(|path| Arc::clone(&path.value))
+            .map(|path| tag_path(&path.value))
             .collect()
     };
     let setting = |get: fn(&Common) -> &Option<Spanned<bool>>| {
@@ -226,6 +226,14 @@ pub fn merge_group<'a>(config: &'a Config, group: &'a Group) -> MergedGroup<'a> 
         instance_type,
         instance_type_at,
         subnet_pool,
+    }
+}
+
+/// Labels become tags, and that is what they are called in an instance.
+fn tag_path(path: &Arc<str>) -> Arc<str> {
+    match path.strip_prefix("labels") {
+        Some(rest) if rest.is_empty() || rest.starts_with('.') => format!("tags{rest}").into(),
+        _ => Arc::clone(path),
     }
 }
 

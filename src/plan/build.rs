@@ -5,6 +5,7 @@
 //! Groups come in dependency order; each is planned by `group`. What belongs to no configured
 //! group, and the sums over all of them, are made here.
 
+use std::collections::HashSet;
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 
@@ -197,7 +198,15 @@ fn plan_leftovers(
                         Mode::Normal => Reason::GroupRemoved,
                         Mode::RefreshOnly => Reason::RefreshOnly,
                     };
-                    gathered.end(inputs, &address, record, presence, None, reason, 0);
+                    gathered.end(
+                        inputs,
+                        &address,
+                        record,
+                        presence,
+                        None,
+                        reason,
+                        drain(inputs, &address),
+                    );
                 }
                 Occupant::Unrecorded(observation) => {
                     gathered.note_stranger(&address, observation, DriftKind::Unknown);
@@ -216,7 +225,16 @@ fn plan_leftovers(
         let address = Address::new(Arc::clone(&record.group).into(), record.slot);
         if inputs.options.selects(&address) {
             let id = Some(record.provider_id.clone());
-            gathered.end(inputs, &address, record, presence, id, Reason::Deposed, 0);
+            let drain = drain(inputs, &address);
+            gathered.end(
+                inputs,
+                &address,
+                record,
+                presence,
+                id,
+                Reason::Deposed,
+                drain,
+            );
         }
     }
     for observation in &occupants.duplicates {
@@ -249,6 +267,18 @@ fn plan_leftovers(
     }
 }
 
+/// How long connections of an instance may drain, in milliseconds: as its group says, if it is
+/// still configured.
+fn drain(inputs: &Inputs<'_>, address: &Address) -> u64 {
+    let group = inputs
+        .config
+        .group(&address.group)
+        .and_then(|group| group.drain_timeout);
+    group
+        .unwrap_or(inputs.config.shard.default_drain_timeout)
+        .as_millis() as u64
+}
+
 fn target_warning(options: &Options) -> Option<Diagnostic> {
     (!options.targets.is_empty() || !options.excludes.is_empty()).then(|| {
         Diagnostic::warning("only a part of the configuration is planned")
@@ -276,19 +306,34 @@ fn assemble(inputs: &Inputs<'_>, lineage: String, mut gathered: Planned) -> Plan
                 .or_default() += 1;
         }
     }
-    let protected = inputs
+    let protecting: HashSet<&GroupName> = inputs
         .groups
         .iter()
-        .filter(|renderer| renderer.group.merged.protect)
-        .map(|renderer| renderer.group.merged.name.to_string())
-        .filter(|name| by_group.contains_key(name))
+        .map(|renderer| &renderer.group.merged)
+        .filter(|group| group.protect)
+        .map(|group| &group.name)
+        .collect();
+    // What the record says holds where the group isn't configured any more.
+    let protected: BTreeSet<String> = gathered
+        .changes
+        .iter()
+        .filter(|change| change.action == Action::Delete && change.deposed.is_none())
+        .filter(|change| {
+            protecting.contains(&change.address.group)
+                || change
+                    .before
+                    .as_deref()
+                    .is_some_and(|before| before.protected)
+                    && inputs.config.group(&change.address.group).is_none()
+        })
+        .map(|change| change.address.group.to_string())
         .collect();
     let deletions = Deletions {
         by_group,
         recorded: inputs.snapshot.map_or(0, |snapshot| snapshot.records.len()),
         budget_count: inputs.config.destroy_budget.count,
         budget_percent: inputs.config.destroy_budget.percent,
-        protected,
+        protected: protected.into_iter().collect(),
     };
     let images = inputs
         .images

@@ -174,6 +174,9 @@ pub struct Side {
     pub created_at: Option<Timestamp>,
     /// The ids of the images it was rendered with.
     pub images: BTreeMap<Arc<str>, Arc<str>>,
+    /// Whether its group is protected; kept in the record, so that it holds when the group is gone.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub protected: bool,
     /// The version of its row when the plan was made; `None` where there is none.
     pub version: Option<u64>,
     /// What it is or must be.

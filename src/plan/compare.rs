@@ -87,6 +87,7 @@ impl GroupPlanner<'_> {
             after.digest = body.clone().into_spec().digest;
             after.spec = Arc::new(body);
         }
+        after.protected = group.protect;
         after.zone = self.zone_for(kept);
         leave_foreign_subnet(&before, &mut after, placer);
         let mut attributes = diff::diff(&before, &after, inputs.rules, &lifecycle);
@@ -152,6 +153,22 @@ impl GroupPlanner<'_> {
             findings.push(prevented(&address, span, "replaced"));
             planned.left_out(&address, "`lifecycle.prevent_destroy` is set");
             return;
+        }
+        // A successor is made with today's images; what its predecessor kept shows as a change.
+        if self.renderer.pinned() {
+            let facts = self.recorded_facts(kept.slot, kept.record);
+            let fresh = self
+                .renderer
+                .render(&address, &facts, &BTreeMap::new(), report);
+            if let Some(fresh) = fresh {
+                let fresh = Side {
+                    spec: Arc::new(fresh.to_body()),
+                    ..after.clone()
+                };
+                attributes.extend(diff::diff(&before, &fresh, inputs.rules, &lifecycle));
+                attributes.sort_by(|a, b| a.path.cmp(&b.path));
+                attributes.dedup_by(|a, b| a.path == b.path);
+            }
         }
         let zone = Arc::clone(&after.zone);
         let Some((mut new, deferred)) =

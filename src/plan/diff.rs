@@ -8,6 +8,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 
 use super::change::{AttributeChange, Side};
+use crate::merge::deep::{first_index, first_key};
 use crate::provider::rules::{Effect, Rules};
 use crate::spec::{Files, SpecBody};
 
@@ -83,6 +84,15 @@ pub fn diff(
         optional(&new.head.template),
         Effect::InPlace,
     );
+    if before.protected != after.protected {
+        let protected = |side: &Side| Some(Value::from(side.protected));
+        changes.add_with(
+            "protect",
+            protected(before),
+            protected(after),
+            Effect::InPlace,
+        );
+    }
     changes.objects("args", &old.args, &new.args);
     changes.values("vars", Some(&old.vars), Some(&new.vars));
     changes.userdata(old, new);
@@ -273,26 +283,36 @@ pub fn keep_ignored(before: &SpecBody, after: &mut SpecBody, lifecycle: &Lifecyc
 }
 
 fn keep_path(before: &mut Value, after: &mut Value, path: &str) {
-    let (key, rest) = path
-        .split_once('.')
-        .map_or((path, None), |(key, rest)| (key, Some(rest)));
-    let (Value::Object(old), Value::Object(new)) = (before, after) else {
-        return;
-    };
-    match rest {
-        Some(rest) => {
-            if let (Some(old), Some(new)) = (old.get_mut(key), new.get_mut(key)) {
-                keep_path(old, new, rest);
+    match (before, after) {
+        (Value::Object(old), Value::Object(new)) => {
+            let keys = old.keys().chain(new.keys()).map(String::as_str);
+            let Some((key, rest)) = first_key(path, keys) else {
+                return;
+            };
+            let key = key.to_owned();
+            if !rest.is_empty() {
+                if let (Some(old), Some(new)) = (old.get_mut(&key), new.get_mut(&key)) {
+                    keep_path(old, new, rest);
+                }
+            } else if let Some(value) = old.get(&key) {
+                new.insert(key, value.clone());
+            } else {
+                new.remove(&key);
             }
         }
-        None => match old.remove(key) {
-            Some(value) => {
-                new.insert(key.to_owned(), value);
+        (Value::Array(old), Value::Array(new)) => {
+            let Some((index, rest)) = first_index(path) else {
+                return;
+            };
+            if let (Some(old), Some(new)) = (old.get_mut(index), new.get_mut(index)) {
+                if rest.is_empty() {
+                    *new = old.clone();
+                } else {
+                    keep_path(old, new, rest);
+                }
             }
-            None => {
-                new.remove(key);
-            }
-        },
+        }
+        _ => {}
     }
 }
 
@@ -330,6 +350,7 @@ mod tests {
             ip6: None,
             created_at: None,
             images: BTreeMap::new(),
+            protected: false,
             version: Some(1),
             spec: body.into(),
             digest,
@@ -432,6 +453,14 @@ mod tests {
         assert_eq!(after.args["Monitoring"]["Enabled"], json!(false));
         assert_eq!(after.args["ImageId"], json!("ami-2"));
         assert_eq!(after.tags["team"], "a");
+
+        let lifecycle = Lifecycle {
+            ignore_changes: vec!["args.Disks[0].Size".into()],
+            ..Lifecycle::default()
+        };
+        after.args["Disks"][0] = json!({"Size": 9, "Type": "b"});
+        keep_ignored(&before.spec, &mut after, &lifecycle);
+        assert_eq!(after.args["Disks"][0], json!({"Size": 1, "Type": "b"}));
     }
 
     #[test]

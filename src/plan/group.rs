@@ -3,7 +3,7 @@
 //! In: a group ready to render, and its occupants. Out: changes, added to [`Planned`]. May not:
 //! look at other groups.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use nstance_state::Record;
@@ -14,7 +14,7 @@ use super::diff::{self, Lifecycle};
 use super::occupants::{Occupant, Presence};
 use super::planned::{Planned, RecordAttributes, recorded_side, side_of};
 use super::slots;
-use crate::address::{Address, GroupName, InstanceId};
+use crate::address::{Address, GroupName};
 use crate::config::model::OnNewer;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::provider::Observation;
@@ -77,6 +77,18 @@ impl GroupPlanner<'_> {
         Address::new(self.renderer.group.merged.name.clone(), slot)
     }
 
+    /// Whether whoever owns the size took the instance away.
+    fn gave_up(&self, occupant: &Occupant<'_>) -> bool {
+        let missing = matches!(
+            occupant,
+            Occupant::Recorded {
+                presence: Presence::Missing,
+                ..
+            }
+        );
+        missing && self.renderer.group.merged.ignores_size()
+    }
+
     fn converge(
         &self,
         occupants: &BTreeMap<u32, Occupant<'_>>,
@@ -85,9 +97,13 @@ impl GroupPlanner<'_> {
         findings: &mut Diagnostics,
     ) {
         let group = &self.renderer.group.merged;
-        let filled = occupants.keys().copied().collect();
+        let filled: BTreeSet<u32> = occupants
+            .iter()
+            .filter(|(_, occupant)| !self.gave_up(occupant))
+            .map(|(slot, _)| *slot)
+            .collect();
         let size = if group.ignores_size() && !occupants.is_empty() {
-            occupants.len() as u32
+            filled.len() as u32
         } else {
             group.size
         };
@@ -147,7 +163,14 @@ impl GroupPlanner<'_> {
                 None => failed += 1,
             }
         }
-        for slot in selected(&slots.given_up) {
+        let gone: Vec<u32> = occupants
+            .keys()
+            .copied()
+            .filter(|slot| !filled.contains(slot))
+            .collect();
+        let mut given_up = selected(&slots.given_up);
+        given_up.extend(selected(&gone));
+        for slot in given_up {
             let address = self.address(slot);
             match occupants[&slot] {
                 Occupant::Recorded { record, presence } => {
@@ -211,21 +234,11 @@ impl GroupPlanner<'_> {
 
     pub(super) fn facts(&self, slot: u32, id: &str, zone: &Arc<str>) -> InstanceFacts {
         let group = &self.renderer.group.merged;
-        InstanceFacts {
-            id: id.into(),
-            kind: Arc::clone(&group.kind),
-            arch: group.arch.as_str().into(),
-            instance_type: Arc::clone(&self.renderer.head(slot).instance_type),
-            slot,
-            index_in_zone: slot / group.zones.len() as u32,
-            zone: Arc::clone(zone),
-            short_id: InstanceId::from(id).short().into(),
-            ip4: None,
-            ip6: None,
-        }
+        let instance_type = &self.renderer.head(slot).instance_type;
+        InstanceFacts::of_slot(group, slot, instance_type, id, zone)
     }
 
-    fn recorded_facts(&self, slot: u32, record: &Record) -> InstanceFacts {
+    pub(super) fn recorded_facts(&self, slot: u32, record: &Record) -> InstanceFacts {
         let text = |text: &Option<String>| text.as_deref().map(Arc::from);
         InstanceFacts {
             ip4: text(&record.ip4),
@@ -290,7 +303,9 @@ impl GroupPlanner<'_> {
             && self.moved_from.is_none()
             && !self.inputs.options.replaces(&address)
             && self.expired(kept.record).is_none()
-            && self.stays_in_zone(&kept.record.zone);
+            && self.stays_in_zone(&kept.record.zone)
+            && RecordAttributes::parse(&kept.record.attributes).protected
+                == self.renderer.group.merged.protect;
         if unchanged {
             Verdict::Unchanged(self.inputs.options.keep_unchanged.then(|| Box::new(spec)))
         } else {
@@ -309,7 +324,7 @@ impl GroupPlanner<'_> {
 
     pub(super) fn expired(&self, record: &Record) -> Option<u64> {
         let expiry = self.inputs.config.shard.expiry;
-        let limit = [expiry.eligible_age, expiry.forced_age]
+        let limit = [expiry.eligible_age, expiry.forced_age, expiry.ondemand_age]
             .into_iter()
             .flatten()
             .min()?;
@@ -385,6 +400,7 @@ impl GroupPlanner<'_> {
             ip6: None,
             created_at: None,
             images: self.images_of(&BTreeMap::new()),
+            protected: group.protect,
             version: None,
             digest: spec.digest,
             spec: Arc::new(spec.to_body()),
@@ -433,6 +449,7 @@ impl GroupPlanner<'_> {
             .and_then(|change| change.after.as_mut())
         {
             side.images = self.images_of(&BTreeMap::new());
+            side.protected = self.renderer.group.merged.protect;
         }
     }
 

@@ -107,7 +107,12 @@ impl Planned {
                     observation.provider_id
                 ))
                 .about(address)
-                .detail("it isn't what the configuration says; the plan after this one changes it"),
+                .detail(match inputs.options.mode {
+                    Mode::Destroy => "destroying again after that deletes it",
+                    Mode::Normal | Mode::RefreshOnly => {
+                        "it isn't what the configuration says; the plan after this one changes it"
+                    }
+                }),
             );
         }
         let generation = inputs.snapshot.map_or(0, |snapshot| {
@@ -128,6 +133,7 @@ impl Planned {
             ip6: observation.ip6.as_deref().map(Arc::from),
             created_at: Some(observation.created_at),
             images: BTreeMap::new(),
+            protected: false,
             version: None,
             spec: Arc::new(body),
             digest,
@@ -188,6 +194,7 @@ pub fn recorded_side(inputs: &Inputs<'_>, record: &Record) -> Option<Side> {
 /// A record's identity with a spec: the recorded one, or one rendered for it.
 pub fn side_of(record: &Record, spec: Arc<SpecBody>, digest: SpecDigest) -> Side {
     let text = |text: &Option<String>| text.as_deref().map(Arc::from);
+    let attributes = RecordAttributes::parse(&record.attributes);
     Side {
         instance_id: record.instance_id.as_str().into(),
         provider_id: Some(record.provider_id.clone()),
@@ -197,7 +204,8 @@ pub fn side_of(record: &Record, spec: Arc<SpecBody>, digest: SpecDigest) -> Side
         ip4: text(&record.ip4),
         ip6: text(&record.ip6),
         created_at: Some(record.created_at.into()),
-        images: RecordAttributes::parse(&record.attributes).images,
+        images: attributes.images,
+        protected: attributes.protected,
         version: Some(record.version),
         spec,
         digest,
@@ -210,6 +218,9 @@ pub fn side_of(record: &Record, spec: Arc<SpecBody>, digest: SpecDigest) -> Side
 pub struct RecordAttributes {
     /// The images it was rendered with.
     pub images: BTreeMap<Arc<str>, Arc<str>>,
+    /// Whether its group is protected.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub protected: bool,
 }
 
 impl RecordAttributes {

@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use nstance_gotemplate::{Access, Environment, MissingKey, ParseError, Template};
+use nstance_gotemplate::{Access, Environment, Function, MissingKey, ParseError, Template, Value};
 
 use super::data;
 use crate::config::jsonc::template_span;
@@ -61,7 +61,7 @@ impl<'a> TemplateCache<'a> {
     /// An empty cache; `images` are the configured names that `.Image` may be asked for.
     pub fn new(sources: &'a SourceMap, images: impl IntoIterator<Item = &'a str>) -> Self {
         // As the Nstance server parses them; `Vars` and `Image` have rules of their own.
-        let environment = Environment::new().with_missing_key(MissingKey::Zero);
+        let environment = environment();
         Self {
             environment,
             sources,
@@ -162,6 +162,24 @@ impl<'a> TemplateCache<'a> {
             format!("its fields are: {}", fields.join(", ")),
         ))
     }
+}
+
+/// The environment that all templates are parsed in: the Nstance server's, and `default`.
+pub fn environment() -> Environment {
+    let default = Function::new(
+        2,
+        Some(2),
+        Arc::new(|arguments: &[Value]| {
+            Ok(if arguments[1].truth() {
+                arguments[1].clone()
+            } else {
+                arguments[0].clone()
+            })
+        }),
+    );
+    Environment::new()
+        .with_missing_key(MissingKey::Zero)
+        .with_function("default", default)
 }
 
 fn unknown_field(

@@ -9,6 +9,9 @@ use std::sync::{Arc, LazyLock};
 use nstance_gotemplate::{Map, Struct, StructType, Value};
 use serde::{Deserialize, Serialize};
 
+use crate::address::InstanceId;
+use crate::merge::group::MergedGroup;
+
 /// The fields of the root, in order.
 pub const ROOT_FIELDS: [&str; 9] = [
     "Vars", "Var", "Image", "Instance", "Server", "Provider", "Cluster", "Group", "Template",
@@ -123,6 +126,36 @@ pub struct InstanceFacts {
     pub ip4: Option<Arc<str>>,
     /// The IPv6 address, once it is known.
     pub ip6: Option<Arc<str>>,
+}
+
+impl InstanceFacts {
+    /// An instance that could be: a new one of a group's slot, with an id nobody has.
+    pub fn example(group: &MergedGroup<'_>, slot: u32, instance_type: &Arc<str>) -> Self {
+        let id = InstanceId::new(&group.kind, uuid::Uuid::nil());
+        Self::of_slot(group, slot, instance_type, id.as_str(), group.zone_of(slot))
+    }
+
+    /// An instance of a group's slot, its addresses not known yet.
+    pub fn of_slot(
+        group: &MergedGroup<'_>,
+        slot: u32,
+        instance_type: &Arc<str>,
+        id: &str,
+        zone: &Arc<str>,
+    ) -> Self {
+        Self {
+            id: id.into(),
+            kind: Arc::clone(&group.kind),
+            arch: group.arch.as_str().into(),
+            instance_type: Arc::clone(instance_type),
+            slot,
+            index_in_zone: slot / group.zones.len() as u32,
+            zone: Arc::clone(zone),
+            short_id: InstanceId::from(id).short().into(),
+            ip4: None,
+            ip6: None,
+        }
+    }
 }
 
 struct Types {

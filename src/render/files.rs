@@ -197,11 +197,11 @@ fn render_env(entries: &[(Arc<str>, Span, Text)], execution: &mut Execution<'_>)
             continue;
         };
         if value.contains(['\n', '\r']) {
-            execution.report.error(
+            execution.report.failure(
+                "an env file can't be written",
                 Place::Behind(*span),
-                0,
-                format!("the value of `{key}` has a line break, which an env file can't hold"),
-                Some("Use a file of kind `string`".to_owned()),
+                format!("the value of `{key}` has a line break"),
+                Some("An env file can't hold it: use a file of kind `string`".to_owned()),
                 execution.address,
             );
             sound = false;

@@ -171,6 +171,8 @@ fn compile_userdata(
     };
     let bytes = match userdata::decode(&bytes, source.encoding) {
         Ok(bytes) => bytes,
+        // What is written in the configuration was judged when that was read.
+        Err(_) if !is_url => return None,
         Err(error) => {
             findings.push(
                 Diagnostic::error("userdata can't be decoded")

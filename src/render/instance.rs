@@ -118,6 +118,7 @@ pub struct Report {
 
 #[derive(Debug)]
 struct Failure {
+    summary: &'static str,
     place: Place,
     hint: Option<String>,
     first: Address,
@@ -125,6 +126,25 @@ struct Failure {
 }
 
 impl Report {
+    /// Notes that something can't be rendered, and what is the matter with it.
+    pub fn failure(
+        &mut self,
+        summary: &'static str,
+        place: Place,
+        message: String,
+        hint: Option<String>,
+        address: &Address,
+    ) {
+        self.error(place, 0, message, hint, address);
+        for failure in self
+            .errors
+            .values_mut()
+            .filter(|failure| failure.place == place)
+        {
+            failure.summary = summary;
+        }
+    }
+
     /// Notes an error at a place in a template.
     pub fn error(
         &mut self,
@@ -138,6 +158,7 @@ impl Report {
             .entry((place.span(), offset, message))
             .and_modify(|failure| failure.count += 1)
             .or_insert_with(|| Failure {
+                summary: "a template can't be rendered",
                 place,
                 hint,
                 first: address.clone(),
@@ -198,7 +219,7 @@ impl Report {
     ) -> Diagnostics {
         let mut findings = Diagnostics::default();
         for ((_, offset, message), failure) in &self.errors {
-            let mut finding = Diagnostic::error("a template can't be rendered")
+            let mut finding = Diagnostic::error(failure.summary)
                 .at(failure.place.at(sources, *offset), message.clone())
                 .about(&failure.first);
             if failure.count > 1 {

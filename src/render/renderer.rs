@@ -299,7 +299,18 @@ impl<'a> GroupRenderer<'a> {
                 Some(execution.bytes(compiled)?)
             }
             Some(UserdataText::Constant(bytes)) => Some(bytes.clone()),
-            Some(UserdataText::Absent) | None => None,
+            Some(UserdataText::Absent) => {
+                let span = source.map_or(self.group.merged.span, |userdata| userdata.span);
+                report.failure(
+                    "userdata is missing",
+                    Place::Behind(span),
+                    "it was never fetched from here".to_owned(),
+                    Some("Let it be fetched: run without `--refresh=false`".to_owned()),
+                    address,
+                );
+                return None;
+            }
+            None => None,
         };
         let own_size = own.as_ref().map_or(0, Vec::len);
         let carried: Vec<_> = self
@@ -338,11 +349,11 @@ impl<'a> GroupRenderer<'a> {
                     .max_by_key(|(_, size)| *size);
                 let (what, size) = largest.unwrap_or_default();
                 let span = source.map_or(self.group.merged.span, |userdata| userdata.span);
-                report.error(
+                report.failure(
+                    "userdata is too large",
                     Place::Behind(span),
-                    0,
                     format!(
-                        "userdata of {sent} bytes is more than the {} that {} takes; {what} is {size} of them",
+                        "{sent} bytes are more than the {} that {} takes; {size} of them are {what}",
                         self.rules.userdata_limit().unwrap_or(0),
                         self.rules.kind().as_str(),
                     ),

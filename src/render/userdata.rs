@@ -9,7 +9,7 @@ use std::sync::Arc;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 
-use crate::config::model::{Compress, Encoding};
+use crate::config::model::{Compress, Encoding, ProviderKind};
 use crate::provider::rules::Rules;
 use crate::spec::{Content, Userdata};
 
@@ -191,7 +191,12 @@ pub fn pack(bytes: Vec<u8>, compress: Compress, rules: Rules) -> Result<Userdata
         Compress::Auto if bytes.len() > limit => Some(gzip(&bytes)),
         Compress::Auto | Compress::Never => None,
     };
-    let sent = gzipped.as_ref().map_or(bytes.len(), Vec::len);
+    let mut sent = gzipped.as_ref().map_or(bytes.len(), Vec::len);
+    // A metadata value is text: what isn't travels as base64.
+    let is_text = gzipped.is_none() && std::str::from_utf8(&bytes).is_ok();
+    if rules.kind() == ProviderKind::Gcp && !is_text {
+        sent = sent.div_ceil(3) * 4;
+    }
     if sent > limit {
         return Err(sent);
     }
@@ -213,7 +218,6 @@ pub type Body = Arc<[u8]>;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::model::ProviderKind;
 
     #[test]
     fn sources_decode() {

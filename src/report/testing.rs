@@ -35,6 +35,7 @@ pub(super) fn empty() -> Plan {
         new_state: false,
         created_at: now(),
         images: BTreeMap::new(),
+        protected: false,
         changes: Vec::new(),
         unchanged: Vec::new(),
         drift: Vec::new(),

@@ -48,7 +48,7 @@ pub fn is_file(url: &str) -> bool {
 }
 
 /// Reads the files, and with `network` fetches the rest. What can't be had becomes a finding;
-/// `kept` is asked for an earlier body first where the network fails.
+/// `kept` is asked for an earlier body where the network fails, or may not be used.
 pub fn bodies(
     config: &Config,
     directory: &Path,
@@ -77,7 +77,11 @@ pub fn bodies(
                 },
             }
         } else {
-            continue;
+            match kept(&url.value) {
+                Some(body) => Ok(body),
+                // What needs it fails when it is rendered.
+                None => continue,
+            }
         };
         match fetched {
             Ok(body) => {

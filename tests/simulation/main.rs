@@ -6,6 +6,11 @@
 //!
 //! `NSTANCE_SIM_SEEDS=N` runs N random lifetimes instead of a few hundred, `NSTANCE_SIM_FIRST=S`
 //! starts at seed S.
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "tests may panic and say what they did"
+)]
 
 mod chance;
 mod crash_points;

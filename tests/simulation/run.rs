@@ -60,7 +60,8 @@ pub(crate) enum End {
     GaveUp,
     /// Nothing was planned.
     Empty,
-    Applied(Outcome),
+    /// Something was done, completely or not.
+    Applied,
 }
 
 /// A run that ended.
@@ -173,6 +174,7 @@ fn plan(
         store,
         cloud: Some(cloud),
         observe: true,
+        network: false,
         provider_name: "sim",
         identity: &World::identity(),
         rules: Rules::of(ProviderKind::Sim),
@@ -251,9 +253,9 @@ impl Life<'_> {
             })
             .unwrap();
         let outcome = Execution::new(self, &plan, &mut store, apply).run();
-        let Some(outcome) = outcome else {
+        if outcome.is_none() {
             return End::GaveUp;
-        };
+        }
         self.fuse.point();
         store
             .transaction(clock.now().into(), |transaction| {
@@ -262,7 +264,7 @@ impl Life<'_> {
             })
             .unwrap();
         self.fuse.point();
-        End::Applied(outcome)
+        End::Applied
     }
 
     /// Notes what the plan says may be deleted.
