@@ -571,10 +571,13 @@ pub(super) fn prevented(
     span: crate::config::source::Span,
     what: &str,
 ) -> Diagnostic {
+    // One for all slots of the group: the same finding is kept once, and what is left out names
+    // each of them.
+    let group = &address.group;
     Diagnostic::error(format!(
-        "{address} would be {what}, which its group prevents"
+        "instances of {group} would be {what}, which the group prevents"
     ))
     .at(span, "set here")
-    .about(address)
-    .hint("Remove `prevent_destroy`, or leave the instance out with `--exclude`")
+    .about(group)
+    .hint("Remove `prevent_destroy`, or leave the instances out with `--exclude`")
 }

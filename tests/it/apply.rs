@@ -273,3 +273,19 @@ fn a_group_that_moves_keeps_its_instances() {
             .contains("No changes.")
     );
 }
+
+#[test]
+fn a_thousand_that_must_not_be_destroyed_are_told_in_a_few_lines() {
+    let harness = Harness::with(TWO);
+    harness.edit(
+        "\"instance_type\": \"small\",",
+        "\"instance_type\": \"small\", \"lifecycle\": { \"prevent_destroy\": true },",
+    );
+    harness.edit("\"size\": 3", "\"size\": 1000");
+    harness.ok("apply --auto-approve --quiet");
+    harness.edit("\"debian-13\"", "\"debian-12\"");
+    let ended = harness.run("plan");
+    assert_eq!(ended.code, Some(1));
+    assert!(ended.stderr.lines().count() < 30, "{ended}");
+    assert!(ended.stdout.lines().count() < 200, "{ended}");
+}
