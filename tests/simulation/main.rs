@@ -7,6 +7,12 @@
 //! `NSTANCE_SIM_SEEDS=N` runs N random lifetimes instead of a few hundred, `NSTANCE_SIM_FIRST=S`
 //! starts at seed S.
 
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a test may panic: that is how it fails; and it tells how much it did"
+)]
+
 mod chance;
 mod crash_points;
 mod engine;
