@@ -2,7 +2,7 @@
 //!
 //! In: records and observations. Out: changes. May not: look at the configuration.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use nstance_state::{Record, SpecDigest};
@@ -29,6 +29,8 @@ pub struct Planned {
     pub drift: Vec<Drift>,
     /// What could not be planned.
     pub left_out: Vec<LeftOut>,
+    /// The ids of instances that are recorded or about to be; made when first needed.
+    instance_ids: Option<HashSet<Arc<str>>>,
 }
 
 impl Planned {
@@ -119,10 +121,21 @@ impl Planned {
             snapshot.generation(address.group.as_str(), address.slot)
         });
         let lineage = inputs.lineage();
-        let instance_id = match &observation.instance_id {
-            Some(id) => InstanceId::from(id.as_str()),
-            None => new_instance_id(kind, inputs.now, &lineage, address, generation + 1),
+        // A copy made by hand carries its original's tags: it mustn't take its original's record.
+        let known = self.instance_ids.get_or_insert_with(|| {
+            let records = inputs
+                .snapshot
+                .iter()
+                .flat_map(|snapshot| &snapshot.records);
+            records
+                .map(|record| record.instance_id.as_str().into())
+                .collect()
+        });
+        let instance_id = match observation.instance_id.as_deref() {
+            Some(id) if !known.contains(id) => InstanceId::from(id),
+            _ => new_instance_id(kind, inputs.now, &lineage, address, generation + 1),
         };
+        known.insert(instance_id.as_str().into());
         let after = Side {
             instance_id: instance_id.as_str().into(),
             provider_id: Some(observation.provider_id.clone()),

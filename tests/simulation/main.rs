@@ -12,6 +12,12 @@
     reason = "tests may panic and say what they did"
 )]
 
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a test may panic: that is how it fails; and it tells how much it did"
+)]
+
 mod chance;
 mod crash_points;
 mod engine;

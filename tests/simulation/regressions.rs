@@ -1,1 +1,208 @@
-//! regressions
+//! What broke once, by the way it broke.
+
+use std::time::Duration;
+
+use nstance::clock::Clock as _;
+use nstance::plan::change::{Action, Mode};
+use nstance::provider::sim::SimOptions;
+use nstance::provider::sim::options::{FailRule, Operation};
+use nstance::provider::{Cloud as _, CloudErrorKind, CreateRequest, DeleteRequest};
+use nstance::refresh::refresh;
+
+use crate::crash_points::arrive;
+use crate::fleet::{Fleet, Group};
+use crate::run::{Course, End, apply, owner, plan_of};
+use crate::watch::WatchedCloud;
+use crate::world::World;
+
+fn late() -> SimOptions {
+    SimOptions {
+        stale_listing: Duration::from_secs(5),
+        ..SimOptions::default()
+    }
+}
+
+fn web(size: u32) -> Fleet {
+    Fleet::of([Group::new("web", size)])
+}
+
+/// The plan after an apply forgot the instance that it had made, since no listing had it yet.
+#[test]
+fn an_instance_made_a_moment_ago_is_not_taken_for_gone() {
+    let mut world = World::new(late());
+    apply(&world, &web(2), &Course::default()).unwrap();
+    let plan = plan_of(&world, &web(2), Mode::Normal).unwrap();
+    assert!(!plan.summary.has_changes(), "{:#?}", plan.changes);
+    world.check().unwrap();
+
+    // Nor while it is deleted: an interrupted deletion isn't done because nothing is seen.
+    for dies_at in 0.. {
+        let course = Course {
+            dies_at: Some(dies_at),
+            ..Course::default()
+        };
+        let ran = apply(&world, &web(0), &course).unwrap();
+        world.check().unwrap();
+        if !matches!(ran.end, End::Died) {
+            break;
+        }
+    }
+    world.pass(Duration::from_secs(10));
+    arrive(&mut world, &web(0), Mode::Normal, 1).unwrap();
+}
+
+/// One that is shown on its way out is missed at once, however young.
+#[test]
+fn an_instance_seen_on_its_way_out_is_gone_however_young() {
+    let world = World::new(SimOptions {
+        boot_time: Duration::from_mins(1),
+        ..SimOptions::default()
+    });
+    apply(&world, &web(2), &Course::default()).unwrap();
+    let ids: Vec<_> = world
+        .live()
+        .into_iter()
+        .map(|row| row.provider_id)
+        .collect();
+    let cloud = world.cloud();
+    let deletion = DeleteRequest {
+        token: "by hand".to_owned(),
+        provider_id: ids[0].clone(),
+        drain_timeout_ms: 0,
+    };
+    cloud.delete(&deletion).unwrap();
+    let (fuse, doomed, unplanned) = Default::default();
+    let slow = WatchedCloud {
+        cloud: &cloud,
+        fuse: &fuse,
+        doomed: &doomed,
+        unplanned: &unplanned,
+        window: Some(Duration::from_mins(5)),
+    };
+    let snapshot = world.snapshot();
+    let now = world.clock.now();
+    let observed = refresh(&slow, &owner(), snapshot.as_ref(), now, |_| {}).unwrap();
+    assert!(observed.get(&ids[0]).is_none());
+    assert!(observed.get(&ids[1]).is_some());
+}
+
+/// The call went out long after its intent was stored; recovery counted from the intent.
+#[test]
+fn a_call_much_later_than_its_intent_is_found_again() {
+    for seed in 0..5 {
+        for dies_at in 4..24 {
+            let mut world = World::new(SimOptions {
+                // Each call takes longer than the listing is late.
+                latency: Duration::from_secs(9),
+                ..late()
+            });
+            let course = Course {
+                seed,
+                dies_at: Some(dies_at),
+                ..Course::default()
+            };
+            apply(&world, &web(3), &course).unwrap();
+            world.check().unwrap();
+            world.weather = late();
+            // Nobody wants them any more, so nothing is asked for again.
+            let case = format!("seed {seed}, death at {dies_at}");
+            apply(&world, &web(0), &Course::default()).unwrap();
+            world.check().expect(&case);
+        }
+    }
+}
+
+/// A token that the cloud calls used up, while its instance is not to be seen yet.
+#[test]
+fn a_used_token_whose_instance_is_not_seen_yet_makes_no_second_one() {
+    let fail = |error| FailRule {
+        operation: Operation::Create,
+        after: 0,
+        count: 1,
+        error,
+    };
+    let mut world = World::new(SimOptions {
+        fail: vec![
+            fail(CloudErrorKind::Ambiguous),
+            fail(CloudErrorKind::TokenMismatch),
+        ],
+        ..late()
+    });
+    let ran = apply(&world, &web(1), &Course::default()).unwrap();
+    assert!(matches!(ran.end, End::Applied(ref outcome) if outcome.is_complete()));
+    world.check().unwrap();
+    assert_eq!(world.live().len(), 1);
+    world.weather = late();
+    arrive(&mut world, &web(1), Mode::Normal, 1).unwrap();
+}
+
+/// Somebody changed it by hand, and later configured the same.
+#[test]
+fn a_change_by_hand_that_is_configured_later_is_recorded() {
+    let mut world = World::new(SimOptions::default());
+    arrive(&mut world, &web(1), Mode::Normal, 1).unwrap();
+    let id = world.live().remove(0).provider_id;
+    world.admin().set_type(&id, "big").unwrap();
+    let mut fleet = web(1);
+    fleet.groups[0].instance_type = "big";
+    let plan = plan_of(&world, &fleet, Mode::Normal).unwrap();
+    let actions: Vec<_> = plan.changes.iter().map(|change| change.action).collect();
+    assert_eq!(actions, [Action::Adopt]);
+    arrive(&mut world, &fleet, Mode::Normal, 1).unwrap();
+}
+
+/// Somebody changed it by hand between its creation and the answer's arrival: what came was taken
+/// for what was asked.
+#[test]
+fn a_change_before_the_answer_came_is_not_taken_for_wanted() {
+    let mut world = World::new(SimOptions {
+        lost_answer_rate: 1.0,
+        ..SimOptions::default()
+    });
+    apply(&world, &web(1), &Course::default()).unwrap();
+    let id = world.live().remove(0).provider_id;
+    world.admin().set_tag(&id, "colour", Some("white")).unwrap();
+    world.weather = SimOptions::default();
+    arrive(&mut world, &web(1), Mode::Normal, 1).unwrap();
+}
+
+/// A copy of an instance, tags and all, took the record of its original.
+#[test]
+fn a_copy_in_another_slot_leaves_its_original_recorded() {
+    let mut world = World::new(SimOptions::default());
+    arrive(&mut world, &web(1), Mode::Normal, 1).unwrap();
+    let original = world.live().remove(0);
+    let attributes = world
+        .admin()
+        .show(&original.provider_id)
+        .unwrap()
+        .attributes;
+    let mut tags = attributes.tags;
+    tags.insert("nstance:slot".to_owned(), "1".to_owned());
+    world
+        .cloud()
+        .create(&CreateRequest {
+            token: "by hand".to_owned(),
+            instance_id: String::new(),
+            name: String::new(),
+            arch: "amd64".to_owned(),
+            instance_type: attributes.instance_type,
+            zone: "za".to_owned(),
+            subnet: None,
+            args: attributes.args,
+            userdata: None,
+            tags,
+            load_balancers: Vec::new(),
+        })
+        .unwrap();
+    world.lost = world
+        .live()
+        .into_iter()
+        .map(|row| row.provider_id)
+        .filter(|id| *id != original.provider_id)
+        .collect();
+    arrive(&mut world, &web(2), Mode::Normal, 1).unwrap();
+    assert_eq!(world.live().len(), 2);
+    let snapshot = world.snapshot().unwrap();
+    assert_eq!(snapshot.records.len(), 2);
+}

@@ -95,7 +95,7 @@ pub(crate) fn apply(world: &World, fleet: &Fleet, course: &Course) -> Result<Ran
         fuse: &fuse,
         doomed: &after.doomed,
         unplanned: &after.unplanned,
-        hides_window: course.mutation == Some(Mutation::NoWindow),
+        window: (course.mutation == Some(Mutation::NoWindow)).then_some(Duration::ZERO),
     };
     let life = Life {
         world,
@@ -151,7 +151,7 @@ fn options(mode: Mode, replace: &[String]) -> Options {
     }
 }
 
-fn owner() -> Owner {
+pub(crate) fn owner() -> Owner {
     let identity = World::identity();
     Owner {
         cluster: identity.cluster,

@@ -84,8 +84,8 @@ pub(crate) struct WatchedCloud<'a> {
     pub(crate) doomed: &'a Mutex<BTreeSet<String>>,
     /// What was deleted without being in there.
     pub(crate) unplanned: &'a Mutex<Vec<String>>,
-    /// A broken client that knows no visibility window.
-    pub(crate) hides_window: bool,
+    /// What the client says of the visibility window, where it isn't the truth.
+    pub(crate) window: Option<Duration>,
 }
 
 impl WatchedCloud<'_> {
@@ -135,10 +135,7 @@ impl Cloud for WatchedCloud<'_> {
     }
 
     fn visibility_window(&self) -> Duration {
-        if self.hides_window {
-            Duration::ZERO
-        } else {
-            self.cloud.visibility_window()
-        }
+        let truth = self.cloud.visibility_window();
+        self.window.unwrap_or(truth)
     }
 }
