@@ -35,7 +35,6 @@ pub(super) fn empty() -> Plan {
         new_state: false,
         created_at: now(),
         images: BTreeMap::new(),
-        protected: false,
         changes: Vec::new(),
         unchanged: Vec::new(),
         drift: Vec::new(),
@@ -138,6 +137,7 @@ pub(super) fn object(value: Value) -> serde_json::Map<String, Value> {
 /// An instance that exists.
 pub(super) fn recorded(slot: u32) -> Side {
     Side {
+        protected: false,
         provider_id: Some(format!("i-{slot:017x}")),
         ip4: Some(format!("10.0.0.{}", slot % 200 + 4).into()),
         created_at: Some(Timestamp(now().0 - 86_400_000)),
@@ -163,6 +163,7 @@ pub(super) fn side(slot: u32, generation: u64, body: SpecBody) -> Side {
         ip4: None,
         ip6: None,
         created_at: None,
+        protected: false,
         images: BTreeMap::from([("debian".into(), "ami-0a1".into())]),
         version: None,
         spec: Arc::new(body),

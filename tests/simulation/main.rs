@@ -11,7 +11,6 @@
     clippy::print_stdout,
     reason = "tests may panic and say what they did"
 )]
-
 #![expect(
     clippy::unwrap_used,
     clippy::print_stdout,

@@ -60,8 +60,7 @@ pub(crate) enum End {
     GaveUp,
     /// Nothing was planned.
     Empty,
-    /// Something was done, completely or not.
-    Applied,
+    Applied(Outcome),
 }
 
 /// A run that ended.
@@ -253,9 +252,9 @@ impl Life<'_> {
             })
             .unwrap();
         let outcome = Execution::new(self, &plan, &mut store, apply).run();
-        if outcome.is_none() {
+        let Some(outcome) = outcome else {
             return End::GaveUp;
-        }
+        };
         self.fuse.point();
         store
             .transaction(clock.now().into(), |transaction| {
@@ -264,7 +263,7 @@ impl Life<'_> {
             })
             .unwrap();
         self.fuse.point();
-        End::Applied
+        End::Applied(outcome)
     }
 
     /// Notes what the plan says may be deleted.
