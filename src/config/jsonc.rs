@@ -360,6 +360,9 @@ fn word(text: &str) -> &str {
     &text[..end]
 }
 
+/// Up to here every whole number is a double.
+const LARGEST_EXACT: f64 = 9_007_199_254_740_992.0;
+
 /// A number as the model keeps it: an integer if it is whole and fits (`1e3` and `2.0` too, as
 /// templates and json files print them so), else a double; `None` if even that is too small for it.
 fn number(literal: &str) -> Option<Number> {
@@ -371,8 +374,6 @@ fn number(literal: &str) -> Option<Number> {
             return Some(whole.into());
         }
     }
-    /// Up to here every whole number is a double.
-    const LARGEST_EXACT: f64 = 9_007_199_254_740_992.0;
     let value = literal.parse::<f64>().ok()?;
     if value.fract() == 0.0 && value.abs() <= LARGEST_EXACT && !literal.starts_with("-0") {
         return Some((value as i64).into());

@@ -9,11 +9,6 @@
 #![expect(
     clippy::unwrap_used,
     clippy::print_stdout,
-    reason = "tests may panic and say what they did"
-)]
-#![expect(
-    clippy::unwrap_used,
-    clippy::print_stdout,
     reason = "a test may panic: that is how it fails; and it tells how much it did"
 )]
 
