@@ -110,9 +110,7 @@ fn weather(chance: &mut Chance) -> SimOptions {
         weather.capacity = [("small".to_owned(), chance.below(3) as u32)].into();
     }
     if chance.happens(40) {
-        weather.fail = (0..1 + chance.below(3))
-            .map(|_| fail_rule(chance))
-            .collect();
+        weather.fail = (0..=chance.below(3)).map(|_| fail_rule(chance)).collect();
     }
     weather
 }
