@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use nstance::plan::change::Mode;
+use nstance::provider::CloudErrorKind;
 use nstance::provider::sim::SimOptions;
+use nstance::provider::sim::options::{FailRule, Operation};
 
 use crate::chance::Chance;
 use crate::crash_points::arrive;
@@ -107,7 +109,38 @@ fn weather(chance: &mut Chance) -> SimOptions {
     if chance.happens(20) {
         weather.capacity = [("small".to_owned(), chance.below(3) as u32)].into();
     }
+    if chance.happens(40) {
+        weather.fail = (0..=chance.below(3)).map(|_| fail_rule(chance)).collect();
+    }
     weather
+}
+
+/// Any call may fail in any way, but for a cloud that denies an instance which it has.
+fn fail_rule(chance: &mut Chance) -> FailRule {
+    FailRule {
+        operation: chance.one_of(&[
+            Operation::Create,
+            Operation::Create,
+            Operation::Update,
+            Operation::Delete,
+            Operation::List,
+            Operation::Describe,
+        ]),
+        after: chance.below(3) as u64,
+        count: 1 + chance.below(3) as u64,
+        error: chance.one_of(&[
+            CloudErrorKind::Throttled,
+            CloudErrorKind::Transient,
+            CloudErrorKind::Ambiguous,
+            CloudErrorKind::Ambiguous,
+            CloudErrorKind::Capacity,
+            CloudErrorKind::Quota,
+            CloudErrorKind::Invalid,
+            CloudErrorKind::Denied,
+            CloudErrorKind::TokenMismatch,
+            CloudErrorKind::Unavailable,
+        ]),
+    }
 }
 
 fn change(fleet: &mut Fleet, chance: &mut Chance) {

@@ -19,6 +19,7 @@ mod fleet;
 mod lifetimes;
 mod mutations;
 mod regressions;
+mod rehearsal;
 mod run;
 mod watch;
 mod world;
