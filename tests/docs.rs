@@ -6,7 +6,6 @@
 //! command line. The lines of an `sh run` block are run one after the other, in a folder with a
 //! copy of `examples/`; a line that ends with `# exit N` ends with N, every other one with 0.
 #![expect(clippy::unwrap_used, reason = "tests may panic: that is how they fail")]
-#![allow(clippy::unwrap_used, reason = "a test that panics has failed")]
 
 use std::fs;
 use std::path::{Path, PathBuf};
