@@ -1,6 +1,6 @@
 //! `nstance validate`: everything short of asking a cloud.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::IsTerminal as _;
 use std::sync::Arc;
 
@@ -20,13 +20,15 @@ use crate::pipeline::{Compiled, compile_all, renderers};
 use crate::provider::rules::Rules;
 use crate::render::data::InstanceFacts;
 use crate::render::instance::Report;
+use crate::render::renderer::GroupRenderer;
 use crate::report::diagnostic;
 use crate::resolve::fetch;
 
-/// Instances of a group that are tried: what fails for one mostly fails for all.
-const TRIED: u32 = 3;
+/// Groups tried by one thread at least: below it a thread costs more than it gives.
+const GROUPS_A_THREAD: usize = 500;
 
-/// Renders some instances of every group with an image id that stands for any.
+/// Renders some instances of every group, with an image id that stands for any: the first and the
+/// last, which fail where slots are counted wrong, and those with overrides.
 fn trial(
     config: &Config,
     sources: &SourceMap,
@@ -39,28 +41,54 @@ fn trial(
         .keys()
         .map(|name| (Arc::clone(name), Some(Arc::from("image"))))
         .collect();
+    let renderers = renderers(config, compiled, &ids, rules);
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let chunk = renderers.len().div_ceil(threads).max(GROUPS_A_THREAD);
     let mut findings = Diagnostics::default();
-    for renderer in renderers(config, compiled, &ids, rules) {
-        if renderer.group.lacks_userdata() {
-            continue;
+    std::thread::scope(|scope| {
+        let workers: Vec<_> = renderers
+            .chunks(chunk)
+            .map(|some| {
+                scope.spawn(move || {
+                    let found = some
+                        .iter()
+                        .map(|renderer| try_group(renderer, sources, strict));
+                    found.collect::<Vec<_>>()
+                })
+            })
+            .collect();
+        for worker in workers {
+            for found in worker.join().expect("rendering doesn't panic") {
+                findings.extend(found);
+            }
         }
-        let group = &renderer.group.merged;
-        let mut report = Report::default();
-        let overridden = group
-            .overrides
-            .keys()
-            .copied()
-            .filter(|slot| *slot < group.size);
-        for slot in (0..group.size.min(TRIED)).chain(overridden) {
-            let facts = InstanceFacts::example(group, slot, &renderer.head(slot).instance_type);
-            let address = Address::new(group.name.clone(), slot);
-            renderer.render(&address, &facts, &BTreeMap::new(), &mut report);
-        }
-        let names = group.vars.as_ref().and_then(Merged::entries);
-        let names = names.into_iter().flatten().map(|(name, _)| &**name);
-        findings.extend(report.findings(sources, &names, strict));
-    }
+    });
     findings
+}
+
+fn try_group(renderer: &GroupRenderer<'_>, sources: &SourceMap, strict: bool) -> Diagnostics {
+    if renderer.group.lacks_userdata() {
+        return Diagnostics::default();
+    }
+    let group = &renderer.group.merged;
+    let mut report = Report::default();
+    let overridden = group
+        .overrides
+        .keys()
+        .copied()
+        .filter(|slot| *slot < group.size);
+    let ends = [0, group.size.saturating_sub(1)]
+        .into_iter()
+        .take(group.size as usize);
+    let slots: BTreeSet<u32> = ends.chain(overridden).collect();
+    for slot in slots {
+        let facts = InstanceFacts::example(group, slot, &renderer.head(slot).instance_type);
+        let address = Address::new(group.name.clone(), slot);
+        renderer.render(&address, &facts, &BTreeMap::new(), &mut report);
+    }
+    let names = group.vars.as_ref().and_then(Merged::entries);
+    let names = names.into_iter().flatten().map(|(name, _)| &**name);
+    report.findings(sources, &names, strict)
 }
 
 /// Options of `validate`.
