@@ -11,30 +11,12 @@ pub(crate) fn run(arguments: &[&str]) -> Result<(), Failure> {
     check_compiler()?;
     let mut tests = process::cargo();
     tests.arg("test").arg("--locked");
-    // A package or a kind of target that was asked for is asked for in place of all.
+    // A package that was asked for is asked for in place of all. Benchmarks are not run: clippy
+    // compiles them, and what they measure is a matter of `cargo xtask bench`.
     if !names_any(arguments, &["-p", "--package", "--workspace"]) {
         tests.arg("--workspace");
     }
-    if !names_any(
-        arguments,
-        &[
-            "--lib",
-            "--bin",
-            "--bins",
-            "--test",
-            "--tests",
-            "--doc",
-            "--bench",
-            "--benches",
-        ],
-    ) {
-        tests.arg("--all-targets");
-    }
     process::run(tests.args(arguments))?;
-    if arguments.is_empty() {
-        // `--all-targets` is all but these.
-        process::run(process::cargo().args(["test", "--locked", "--workspace", "--doc"]))?;
-    }
     Ok(())
 }
 
