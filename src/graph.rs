@@ -3,7 +3,7 @@
 //! In: a configuration, and the images that templates and groups read. Out: the order in which
 //! groups are planned and applied, and the picture of it all. May not: resolve anything.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use petgraph::algo::{tarjan_scc, toposort};
@@ -73,6 +73,14 @@ pub fn build(
         })
         .collect();
     let mut dependencies: HashMap<GroupName, Vec<GroupName>> = HashMap::new();
+    // Asking the graph whether it has an edge walks all edges of a node, and a template may have
+    // thousands.
+    let mut drawn: HashSet<(NodeIndex, NodeIndex)> = HashSet::new();
+    let mut draw = |from: NodeIndex, to: NodeIndex, graph: &mut DiGraph<Node, ()>| {
+        if drawn.insert((from, to)) {
+            graph.add_edge(from, to, ());
+        }
+    };
     for group in &config.groups {
         let index = groups[&group.name];
         let template = group
@@ -80,12 +88,12 @@ pub fn build(
             .as_ref()
             .and_then(|name| templates.get(&name.value));
         if let Some(template) = template {
-            graph.update_edge(*template, index, ());
+            draw(*template, index, &mut graph);
         }
         for image in images_of.get(&group.name).into_iter().flatten() {
             if let Some(image) = images.get(image) {
                 // What a group reads it reads through its template, where it has one.
-                graph.update_edge(*image, *template.unwrap_or(&index), ());
+                draw(*image, *template.unwrap_or(&index), &mut graph);
             }
         }
         for name in &group.depends_on {
@@ -96,7 +104,7 @@ pub fn build(
             };
             match full.and_then(|full| Some((*groups.get(&full)?, full))) {
                 Some((needed, full)) => {
-                    graph.update_edge(needed, index, ());
+                    draw(needed, index, &mut graph);
                     dependencies
                         .entry(group.name.clone())
                         .or_default()
