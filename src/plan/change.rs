@@ -10,7 +10,7 @@ use nstance_state::{Identity, SpecDigest};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Value, json};
 
-use crate::address::{Address, GroupName};
+use crate::address::Address;
 use crate::clock::Timestamp;
 use crate::provider::rules::{Effect, Ownership, Rules};
 use crate::render::files::Deferred;
@@ -597,11 +597,4 @@ pub fn all_tags(
         }
     }
     tags
-}
-
-/// Groups that a plan touches, for callers that show them.
-pub fn groups_of(changes: &[Change]) -> Vec<&GroupName> {
-    let mut groups: Vec<_> = changes.iter().map(|change| &change.address.group).collect();
-    groups.dedup();
-    groups
 }

@@ -198,11 +198,6 @@ impl Report {
         }
     }
 
-    /// Whether nothing is wrong (warnings aside).
-    pub fn is_sound(&self) -> bool {
-        self.errors.is_empty() && self.failed_images.is_empty()
-    }
-
     /// Images whose look-up failed and that something needed, with how many instances.
     pub fn failed_images(&self) -> impl Iterator<Item = (&str, &Address, usize)> {
         self.failed_images
