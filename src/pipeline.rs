@@ -338,16 +338,24 @@ pub fn renderers<'a>(
     compiled
         .groups
         .iter()
-        .map(|group| {
-            let pinned = group.images.iter().any(|name| {
-                config
-                    .images
-                    .get(name)
-                    .is_some_and(|image| image.value.on_newer == OnNewer::NewOnly)
-            });
-            GroupRenderer::new(group, config, ids, pinned, rules)
-        })
+        .map(|group| renderer(config, group, ids, rules))
         .collect()
+}
+
+/// A renderer for one group.
+pub fn renderer<'a>(
+    config: &Config,
+    group: &'a CompiledGroup<'a>,
+    ids: &BTreeMap<Arc<str>, Option<Arc<str>>>,
+    rules: Rules,
+) -> GroupRenderer<'a> {
+    let pinned = group.images.iter().any(|name| {
+        config
+            .images
+            .get(name)
+            .is_some_and(|image| image.value.on_newer == OnNewer::NewOnly)
+    });
+    GroupRenderer::new(group, config, ids, pinned, rules)
 }
 
 fn observe(

@@ -16,7 +16,7 @@ use crate::config::model::Config;
 use crate::config::source::SourceMap;
 use crate::diagnostic::Diagnostics;
 use crate::merge::deep::Merged;
-use crate::pipeline::{Compiled, compile_all, renderers};
+use crate::pipeline::{Compiled, compile_all, renderer};
 use crate::provider::rules::Rules;
 use crate::render::data::InstanceFacts;
 use crate::render::instance::Report;
@@ -36,24 +36,27 @@ fn trial(
     strict: bool,
 ) -> Diagnostics {
     let rules = Rules::of(config.shard.infra.provider.value);
-    let ids = config
+    let ids: BTreeMap<_, _> = config
         .images
         .keys()
         .map(|name| (Arc::clone(name), Some(Arc::from("image"))))
         .collect();
-    let renderers = renderers(config, compiled, &ids, rules);
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    let chunk = renderers.len().div_ceil(threads).max(GROUPS_A_THREAD);
+    let chunk = compiled.groups.len().div_ceil(threads).max(GROUPS_A_THREAD);
     let mut findings = Diagnostics::default();
     std::thread::scope(|scope| {
-        let workers: Vec<_> = renderers
+        let ids = &ids;
+        let workers: Vec<_> = compiled
+            .groups
             .chunks(chunk)
             .map(|some| {
                 scope.spawn(move || {
-                    let found = some
-                        .iter()
-                        .map(|renderer| try_group(renderer, sources, strict));
-                    found.collect::<Vec<_>>()
+                    some.iter()
+                        .map(|group| {
+                            let renderer = renderer(config, group, ids, rules);
+                            try_group(&renderer, sources, strict)
+                        })
+                        .collect::<Vec<_>>()
                 })
             })
             .collect();
