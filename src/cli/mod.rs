@@ -313,13 +313,8 @@ fn run_sim(globals: &Globals, command: &sim::SimArgs) -> Ending {
         None => PathBuf::from(crate::provider::sim::DEFAULT_PATH),
     };
     let clock = session::clock(globals);
-    sim::run(
-        command,
-        &path,
-        clock,
-        globals.json,
-        &mut std::io::stdout().lock(),
-    )
-    .map_err(unplaced)?;
+    let mut answer = Vec::new();
+    sim::run(command, &path, clock, globals.json, &mut answer).map_err(unplaced)?;
+    session::print(&String::from_utf8_lossy(&answer));
     Ok(exit::SUCCESS)
 }
