@@ -47,6 +47,51 @@ pub struct Ownership<'a> {
     pub spec: &'a str,
 }
 
+impl Ownership<'_> {
+    /// What the managed tags say, by their short names.
+    pub fn facts(&self) -> [(&'static str, String); 10] {
+        [
+            ("managed", "true".to_owned()),
+            ("instance-id", self.instance_id.to_owned()),
+            ("cluster-id", self.cluster.to_owned()),
+            ("shard", self.shard.to_owned()),
+            ("tenant", self.tenant.to_owned()),
+            ("group", self.group.to_owned()),
+            ("template", self.template.to_owned()),
+            ("instance-kind", self.kind.to_owned()),
+            ("slot", self.slot.to_string()),
+            ("spec", self.spec.to_owned()),
+        ]
+    }
+
+    /// The name people see.
+    pub fn name(&self) -> String {
+        format!("{}-{}-{}", self.cluster, self.group, self.instance_id)
+    }
+}
+
+/// What a change takes on a cloud of instances with args, given the args that change while an
+/// instance runs and those that change while it is stopped.
+pub fn effect_of(path: &str, in_place: &[&str], restart: &[&str]) -> Effect {
+    let (root, rest) = path.split_once('.').unwrap_or((path, ""));
+    match root {
+        "tags" | "labels" | "load_balancers" | "files" | "vars" => Effect::InPlace,
+        "instance_type" => Effect::Restart,
+        "args" => {
+            let member = rest.split(['.', '[']).next().unwrap_or(rest);
+            if in_place.contains(&member) {
+                Effect::InPlace
+            } else if restart.contains(&member) {
+                Effect::Restart
+            } else {
+                Effect::Replace
+            }
+        }
+        // Userdata could be changed in some places, but cloud-init has run by then.
+        _ => Effect::Replace,
+    }
+}
+
 /// The rules of one provider.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rules {

@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 
 use crate::config::node::{Entry, Node, NodeValue};
 use crate::diagnostic::{Diagnostic, Diagnostics};
-use crate::provider::rules::{Effect, Ownership};
+use crate::provider::rules::{Effect, Ownership, effect_of};
 use crate::provider::shape;
 
 use members::RUN_INSTANCES;
@@ -184,43 +184,16 @@ const IN_PLACE: &[&str] = &[
 
 /// What it takes to change the attribute at `path`.
 pub fn effect(path: &str) -> Effect {
-    let (root, rest) = path.split_once('.').unwrap_or((path, ""));
-    match root {
-        "tags" | "labels" | "load_balancers" | "files" | "vars" => Effect::InPlace,
-        "instance_type" => Effect::Restart,
-        "args" => {
-            let member = rest.split(['.', '[']).next().unwrap_or(rest);
-            if IN_PLACE.contains(&member) {
-                Effect::InPlace
-            } else if member == "EbsOptimized" {
-                Effect::Restart
-            } else {
-                Effect::Replace
-            }
-        }
-        _ => Effect::Replace,
-    }
+    effect_of(path, IN_PLACE, &["EbsOptimized"])
 }
 
 /// The tags that mark an instance as ours, and its `Name`.
 pub fn managed_tags(who: &Ownership<'_>) -> BTreeMap<String, String> {
-    let name = format!("{}-{}-{}", who.cluster, who.group, who.instance_id);
-    [
-        ("managed", "true"),
-        ("instance-id", who.instance_id),
-        ("cluster-id", who.cluster),
-        ("shard", who.shard),
-        ("tenant", who.tenant),
-        ("group", who.group),
-        ("template", who.template),
-        ("instance-kind", who.kind),
-        ("slot", &who.slot.to_string()),
-        ("spec", who.spec),
-    ]
-    .into_iter()
-    .map(|(short, value)| (format!("{OUR_TAGS}{short}"), value.to_owned()))
-    .chain([("Name".to_owned(), name)])
-    .collect()
+    who.facts()
+        .into_iter()
+        .map(|(short, value)| (format!("{OUR_TAGS}{short}"), value))
+        .chain([("Name".to_owned(), who.name())])
+        .collect()
 }
 
 /// The tags that rendered args give to instances: of equal keys, the last. Ours can't be given,

@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 
 use crate::config::node::{Entry, Node, NodeValue};
 use crate::diagnostic::{Diagnostic, Diagnostics};
-use crate::provider::rules::{Effect, Ownership};
+use crate::provider::rules::{Effect, Ownership, effect_of};
 use crate::provider::shape::{self, Members, Shape};
 
 use members::INSTANCE;
@@ -164,44 +164,16 @@ const RESTART: &[&str] = &[
 
 /// What it takes to change the attribute at `path`.
 pub fn effect(path: &str) -> Effect {
-    let (root, rest) = path.split_once('.').unwrap_or((path, ""));
-    match root {
-        "tags" | "labels" | "load_balancers" | "files" | "vars" => Effect::InPlace,
-        "instance_type" => Effect::Restart,
-        "args" => {
-            let member = rest.split(['.', '[']).next().unwrap_or(rest);
-            if IN_PLACE.contains(&member) {
-                Effect::InPlace
-            } else if RESTART.contains(&member) {
-                Effect::Restart
-            } else {
-                Effect::Replace
-            }
-        }
-        // The metadata key could change, but cloud-init has run by then.
-        _ => Effect::Replace,
-    }
+    effect_of(path, IN_PLACE, RESTART)
 }
 
 /// The labels that mark an instance as ours, and its `name`.
 pub fn managed_labels(who: &Ownership<'_>) -> BTreeMap<String, String> {
-    let name = format!("{}-{}-{}", who.cluster, who.group, who.instance_id);
-    [
-        ("managed", "true"),
-        ("instance-id", who.instance_id),
-        ("cluster-id", who.cluster),
-        ("shard", who.shard),
-        ("tenant", who.tenant),
-        ("group", who.group),
-        ("template", who.template),
-        ("instance-kind", who.kind),
-        ("slot", &who.slot.to_string()),
-        ("spec", who.spec),
-    ]
-    .into_iter()
-    .map(|(short, value)| (format!("{OUR_LABELS}{short}"), sanitise_label(value)))
-    .chain([("name".to_owned(), cut(&sanitise_label(&name)))])
-    .collect()
+    who.facts()
+        .into_iter()
+        .map(|(short, value)| (format!("{OUR_LABELS}{short}"), sanitise_label(&value)))
+        .chain([("name".to_owned(), cut(&sanitise_label(&who.name())))])
+        .collect()
 }
 
 /// The labels that rendered args give, sanitised; ours can't be given.
