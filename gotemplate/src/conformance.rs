@@ -9,7 +9,9 @@ use serde::Deserialize;
 use serde_json::Value as Json;
 use serde_json::value::RawValue;
 
-use crate::{Environment, List, Map, MissingKey, Struct, StructType, Template, Value};
+use crate::{
+    Environment, ExecErrorKind, List, Map, MissingKey, Struct, StructType, Template, Value,
+};
 
 /// How a case went.
 #[derive(Clone, Debug)]
@@ -22,12 +24,18 @@ pub struct Outcome {
     pub failure: Option<String>,
     /// Whether an expected error is worded as Go words it; true where none is expected.
     pub same_wording: bool,
+    /// The limit of ours that ended the execution.
+    pub limit: Option<&'static str>,
 }
 
 /// What came of a template.
 enum Answer {
     Output(Vec<u8>),
-    Error { stage: &'static str, go: String },
+    Error {
+        stage: &'static str,
+        go: String,
+        limit: Option<&'static str>,
+    },
 }
 
 /// Runs the case on one line of the corpus. A line that isn't a case is a failure.
@@ -40,6 +48,7 @@ pub fn run_case(json_line: &str) -> Outcome {
                 area: "?".to_owned(),
                 failure: Some(format!("not a case: {error}")),
                 same_wording: false,
+                limit: None,
             };
         }
     };
@@ -47,11 +56,16 @@ pub fn run_case(json_line: &str) -> Outcome {
     let expect = &case["expect"];
     let answer = answer(&case, json_line);
     let (failure, same_wording) = compare(expect, &answer);
+    let limit = match answer {
+        Answer::Error { limit, .. } => limit,
+        Answer::Output(_) => None,
+    };
     Outcome {
         id: text("id").to_owned(),
         area: text("area").to_owned(),
         failure,
         same_wording,
+        limit,
     }
 }
 
@@ -87,10 +101,10 @@ fn compare(expect: &Json, answer: &Answer) -> (Option<String>, bool) {
             )),
             false,
         ),
-        (false, Answer::Error { stage, go }) if *stage == expected_stage => {
+        (false, Answer::Error { stage, go, .. }) if *stage == expected_stage => {
             (None, go == expected_error)
         }
-        (false, Answer::Error { stage, go }) => (
+        (false, Answer::Error { stage, go, .. }) => (
             Some(format!(
                 "expected {expected_stage} error {expected_error}, got {stage} error {go}"
             )),
@@ -165,6 +179,7 @@ fn answer(case: &Json, line: &str) -> Answer {
             return Answer::Error {
                 stage: "parse",
                 go: error.go_message(),
+                limit: None,
             };
         }
     };
@@ -179,13 +194,21 @@ fn answer(case: &Json, line: &str) -> Answer {
     let entry = options.entry.unwrap_or("t");
     let Some(template) = template.lookup(entry) else {
         let go = format!("template: no template \"{entry}\" associated with template \"t\"");
-        return Answer::Error { stage: "exec", go };
+        return Answer::Error {
+            stage: "exec",
+            go,
+            limit: None,
+        };
     };
     match template.render(&data) {
         Ok(rendered) => Answer::Output(rendered.output),
         Err(error) => Answer::Error {
             stage: "exec",
             go: error.go_message(),
+            limit: match error.kind() {
+                ExecErrorKind::Limit(name) => Some(name),
+                _ => None,
+            },
         },
     }
 }
