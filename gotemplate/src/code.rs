@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use crate::environment::Function;
+use crate::function::Function;
 use crate::functions::Builtin;
 use crate::value::Value;
 
@@ -60,6 +60,11 @@ pub(crate) enum Op {
     /// Fails unless the top is a string: `printf`'s format.
     CheckFormat {
         literal: bool,
+    },
+    /// Fails unless the top is of the kind that the function takes as that argument.
+    CheckArgument {
+        function: u32,
+        argument: u32,
     },
     /// An interface's value in place of the interface, on the top.
     Unwrap,

@@ -8,7 +8,7 @@ mod flow;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::code::Op;
+use crate::code::{Code, Op};
 use crate::report::Access;
 use crate::template::Set;
 use crate::value::ReadSite;
@@ -81,8 +81,7 @@ impl Analysis {
     }
 
     /// The read at an operation, with its path from the root or, failing that, as it is written.
-    pub(crate) fn access(&self, set: &Set, site: ReadSite) -> Access {
-        let code = &set.codes[site.code as usize];
+    pub(crate) fn access(&self, code: &Code, site: ReadSite) -> Access {
         let place = code.sites[site.operation as usize];
         let path = match self.sites.get(&site) {
             Some(Some(path)) => path.clone(),

@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::{Arc, OnceLock};
 
 use crate::code::Code;
-use crate::environment::{Environment, Limits, MissingKey};
+use crate::environment::Environment;
 use crate::error::{ExecError, ParseError};
 use crate::exec;
 use crate::parse;
@@ -24,9 +24,11 @@ pub struct Template {
 /// Templates that can call one another.
 pub(crate) struct Set {
     pub(crate) codes: Vec<Code>,
+    /// The number of the first code: not 0 in what `tpl` adds to an execution.
+    pub(crate) base: u32,
+    /// The numbers of the templates that can be called.
     by_name: BTreeMap<Arc<str>, u32>,
-    pub(crate) missing_key: MissingKey,
-    pub(crate) limits: Limits,
+    pub(crate) environment: Environment,
     /// One for each code, made when it is first asked for.
     analyses: Vec<OnceLock<Analysis>>,
 }
@@ -102,7 +104,22 @@ impl fmt::Debug for Template {
 
 impl Set {
     fn new(definitions: parse::Definitions, environment: &Environment) -> Self {
-        let by_name: BTreeMap<Arc<str>, u32> = definitions.keys().cloned().zip(0..).collect();
+        Self::based(BTreeMap::new(), 0, definitions, environment)
+    }
+
+    /// Templates that come with those of another set, and before them. Their numbers begin at
+    /// `base`.
+    pub(crate) fn within(outer: &Self, base: u32, definitions: parse::Definitions) -> Self {
+        Self::based(outer.by_name.clone(), base, definitions, &outer.environment)
+    }
+
+    fn based(
+        mut by_name: BTreeMap<Arc<str>, u32>,
+        base: u32,
+        definitions: parse::Definitions,
+        environment: &Environment,
+    ) -> Self {
+        by_name.extend(definitions.keys().cloned().zip(base..));
         let mut codes: Vec<Code> = definitions.into_values().collect();
         for code in &mut codes {
             code.templates = code
@@ -114,18 +131,28 @@ impl Set {
         let analyses = codes.iter().map(|_| OnceLock::new()).collect();
         Self {
             codes,
+            base,
             by_name,
-            missing_key: environment.missing_key(),
-            limits: environment.limits().clone(),
+            environment: environment.clone(),
             analyses,
         }
+    }
+
+    /// The number after that of the last code.
+    pub(crate) fn end(&self) -> u32 {
+        self.base + self.codes.len() as u32
+    }
+
+    /// The number of the template of that name.
+    pub(crate) fn lookup(&self, name: &str) -> Option<u32> {
+        self.by_name.get(name).copied()
     }
 
     pub(crate) fn analysis(&self, main: u32) -> &Analysis {
         self.analyses[main as usize].get_or_init(|| Analysis::of(self, main))
     }
 
-    pub(crate) fn template_names(&self) -> impl Iterator<Item = &str> {
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
         self.by_name.keys().map(AsRef::as_ref)
     }
 }

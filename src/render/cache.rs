@@ -176,7 +176,8 @@ pub fn environment() -> Environment {
                 arguments[0].clone()
             })
         }),
-    );
+    )
+    .testing();
     Environment::new()
         .with_missing_key(MissingKey::Zero)
         .with_function("default", default)

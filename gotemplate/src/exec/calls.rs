@@ -1,21 +1,21 @@
 //! Calls: of functions, built in or not, and of templates.
 
 use super::failure::{Failure, Step};
+use super::include::Capture;
 use super::item::Item;
 use super::machine::{Call, ITEMS_A_STEP, Machine};
 use super::unknown::Search;
 use crate::code::{Body, Code};
-use crate::environment::nearest;
 use crate::format;
+use crate::function::{Action, Budget, FunctionError, Reason};
 use crate::functions::{Argument, Builtin, Failure as CallFailure};
 use crate::parse::show;
-use crate::quote::quoted;
 use crate::value::Value;
 
 /// What a function takes and makes counts one step for so many bytes.
 const BYTES_A_STEP: usize = 8;
 
-impl Machine<'_, '_> {
+impl<'d> Machine<'d, '_> {
     pub(super) fn check_format(&mut self, literal: bool) -> Step<()> {
         let code = self.code;
         let site = code.sites[self.next - 1];
@@ -61,7 +61,10 @@ impl Machine<'_, '_> {
         if piped {
             self.stack[first..].rotate_left(1);
         }
-        let mut search = Search::default();
+        if piped && let Body::Other(callee) = &callee.body {
+            self.check_argument(callee.kind(total - 1))?;
+        }
+        let mut search = Search::new(self.steps.saturating_mul(ITEMS_A_STEP));
         let unknown = search.among(&callee.body, &self.stack[first..]);
         let taken: usize = self.stack[first..]
             .iter()
@@ -77,7 +80,7 @@ impl Machine<'_, '_> {
             self.stack.push(Item::owned(Value::Unknown(unknown)));
             return Ok(());
         }
-        let limits = &self.set.limits;
+        let limits = self.set.environment.limits();
         let result = match &callee.body {
             Body::Builtin(builtin) => {
                 let arguments: Vec<Argument<'_>> = self.stack[first..]
@@ -91,6 +94,11 @@ impl Machine<'_, '_> {
                 builtin.call(&arguments, limits.output_bytes, limits.printf_width, shown)
             }
             Body::Other(function) => {
+                let action = function.action();
+                if matches!(action, Action::Include | Action::Tpl) {
+                    return self.call_captured(action, first);
+                }
+                let mut budget = Budget::new(self.steps, limits.output_bytes);
                 let arguments: Vec<Value> = self
                     .stack
                     .drain(first..)
@@ -99,9 +107,18 @@ impl Machine<'_, '_> {
                         value => value,
                     })
                     .collect();
-                function
-                    .call(&arguments)
-                    .map_err(|error| CallFailure::Error(error.to_string()))
+                let result = match action {
+                    Action::Budgeted(body) => body(&mut budget, &arguments),
+                    Action::Plain(body) => body(&arguments),
+                    Action::Include | Action::Tpl => Ok(Value::Nil),
+                };
+                self.steps = budget.steps();
+                match result.map_err(FunctionError::into_reason) {
+                    Ok(value) => Ok(value),
+                    Err(Reason::Message(message)) => Err(CallFailure::Error(message)),
+                    Err(Reason::Output) => Err(CallFailure::TooBig),
+                    Err(Reason::Steps) => return Err(self.step_limit()),
+                }
             }
         };
         self.stack.truncate(first);
@@ -137,13 +154,19 @@ impl Machine<'_, '_> {
             Item::owned(Value::Missing)
         };
         let Some(code_index) = self.code.templates[name as usize] else {
-            let name = &self.code.names[name as usize];
-            let hint = nearest(name, self.set.template_names());
-            let hint = hint.map(|near| format!("did you mean {}?", quoted(&near)));
-            let go = format!("template {} not defined", quoted(name));
-            return Err(Failure::new(go).with_hint(hint));
+            return Err(self.undefined_template(&self.code.names[name as usize], false));
         };
-        let limit = self.set.limits.template_depth;
+        self.enter(code_index, dot, None)
+    }
+
+    /// Goes on with a template's code, and comes back when that ends.
+    pub(super) fn enter(
+        &mut self,
+        code_index: u32,
+        dot: Item<'d>,
+        capture: Option<Box<Capture>>,
+    ) -> Step<()> {
+        let limit = self.set.environment.limits().template_depth;
         if self.calls.len() >= limit as usize {
             let message = format!("exceeded maximum template depth ({limit})");
             return Err(Failure::limit("template_depth", message));
@@ -154,11 +177,12 @@ impl Machine<'_, '_> {
             next: self.next,
             dot: outer,
             first_variable: self.first_variable,
+            capture,
         });
         self.first_variable = self.variables.len();
         self.variables.push((0, dot));
         self.code_index = code_index;
-        self.code = &self.set.codes[code_index as usize];
+        self.code = self.code_at(code_index);
         self.next = 0;
         Ok(())
     }

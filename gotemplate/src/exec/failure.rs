@@ -1,11 +1,9 @@
 //! From what went wrong at an operation to an error that points into the template.
 
-use crate::code::{Op, Site};
+use crate::code::{Code, Op, Site};
 use crate::error::{ExecError, ExecErrorKind, Problem};
 use crate::parse::{line_of, show};
 use crate::quote::quoted;
-use crate::template::Set;
-use crate::value::ReadSite;
 
 /// What went wrong, before it is located. Boxed, because every step may return one.
 #[derive(Debug)]
@@ -55,13 +53,26 @@ impl Failure {
         self
     }
 
+    /// The same, saying where in a text given to `tpl` it is.
+    pub(super) fn within_text(mut self, code: &Code, operation: u32) -> Self {
+        let at = code.sites[operation as usize].start as usize;
+        let text = &code.source.text;
+        let detail = &mut *self.0;
+        let problem = Problem::new(String::new(), "", text, at, None, String::new());
+        let message = detail.message.take().unwrap_or_else(|| detail.go.clone());
+        let (line, column) = (problem.line, problem.column);
+        detail.message = Some(format!(
+            "{message} at line {line}, column {column} of the text given to tpl"
+        ));
+        self
+    }
+
     /// The error, located at an operation.
-    pub(super) fn locate(self, set: &Set, at: ReadSite) -> ExecError {
+    pub(super) fn locate(self, code: &Code, operation: u32) -> ExecError {
         let detail = *self.0;
-        let code = &set.codes[at.code as usize];
-        let site = code.sites[at.operation as usize];
+        let site = code.sites[operation as usize];
         let source = &code.source;
-        let node = match code.ops[at.operation as usize] {
+        let node = match code.ops[operation as usize] {
             // Go shows a template's name quoted its own way.
             Op::Template {
                 name,

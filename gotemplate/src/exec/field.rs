@@ -70,9 +70,9 @@ impl Lookup<'_> {
                 Some(value) => Ok(Found::Part(value, matches!(value, Value::Nil))),
                 None => Err(self.no_field(receiver)),
             },
-            Value::Map(_) | Value::Unset if self.arguments => Err(Failure::new(format!(
-                "{name} is not a method but has arguments"
-            ))),
+            Value::Map(_) | Value::Dict(_) | Value::Unset if self.arguments => Err(Failure::new(
+                format!("{name} is not a method but has arguments"),
+            )),
             Value::Map(map) => match map.get(name) {
                 Some(value) => Ok(Found::Part(value, map.kind() != MapKind::String)),
                 None if map.kind() == MapKind::Lenient => Ok(Found::Made(Value::Unset, false)),
@@ -91,6 +91,10 @@ impl Lookup<'_> {
                         Err(Failure::new(go).with_hint(hint))
                     }
                 },
+            },
+            Value::Dict(dict) => match self.of(&Value::Map(dict.map()))? {
+                Found::Part(value, interface) => Ok(Found::Made(value.clone(), interface)),
+                Found::Made(value, interface) => Ok(Found::Made(value, interface)),
             },
             Value::Missing if self.missing_key == MissingKey::Error => Err(Failure::new(format!(
                 "nil data; no entry for key {}",
@@ -174,13 +178,14 @@ fn describe(value: &Value) -> &'static str {
         Value::Nil | Value::Missing => "nothing",
         Value::Bool(_) => "a boolean",
         Value::Int(_)
+        | Value::Int64(_)
         | Value::Uint8(_)
         | Value::Float(_)
         | Value::Complex(..)
         | Value::Number(_) => "a number",
         Value::Str(_) | Value::Unset => "a string",
         Value::List(_) => "a list",
-        Value::Map(_) => "a map",
+        Value::Map(_) | Value::Dict(_) => "a map",
         Value::Struct(_) => "a struct",
         Value::Unknown(_) => "an unknown value",
     }

@@ -7,9 +7,11 @@
 mod calls;
 mod failure;
 mod field;
+mod include;
 mod item;
 mod machine;
 mod range;
+mod texts;
 mod unknown;
 
 use crate::error::ExecError;
@@ -24,5 +26,6 @@ pub(crate) fn execute(
     data: &Value,
     out: &mut Vec<u8>,
 ) -> Result<Report, ExecError> {
-    machine::Machine::new(set, main, data, out).run()
+    let texts = texts::Texts::default();
+    machine::Machine::new(set, main, data, &texts, out).run()
 }

@@ -157,6 +157,10 @@ impl Builder {
         self.emit(Op::Constant { constant }, site);
     }
 
+    pub(super) fn constant_at(&self, constant: u32) -> &Value {
+        &self.code.constants[constant as usize]
+    }
+
     /// The index of a name, entered into the table where it isn't there yet.
     pub(super) fn name(&mut self, name: &str) -> u32 {
         if let Some(known) = self.known_names.get(name) {

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Analysis, Reads};
 use crate::code::{Code, Op};
+use crate::function::Action;
 use crate::functions::Builtin;
 use crate::report::Access;
 use crate::template::Set;
@@ -386,6 +387,7 @@ impl<'f, 's> Walk<'f, 's> {
             Op::Template { name, argument } => self.template(name, argument),
             Op::Text { .. }
             | Op::CheckFormat { .. }
+            | Op::CheckArgument { .. }
             | Op::Unwrap
             | Op::Next { .. }
             | Op::Unwind { .. }
@@ -415,6 +417,19 @@ impl<'f, 's> Walk<'f, 's> {
             self.push(paths);
             return;
         }
+        match callee.action() {
+            // What the text reads can't be told, unless it is executed.
+            Some(Action::Tpl) => self.flow.anything = true,
+            Some(Action::Include) => self.include(&arguments),
+            _ => {}
+        }
+        let included = matches!(callee.action(), Some(Action::Include));
+        if included && let [name, _] = &arguments[..] {
+            // What the template reads of its dot was looked at there.
+            self.flow.note(&name.paths, false);
+            self.push(Paths::new());
+            return;
+        }
         let tests = callee.tests_truth() && callee.is(Builtin::Not);
         let mut all = Paths::new();
         for argument in arguments {
@@ -441,6 +456,28 @@ impl<'f, 's> Walk<'f, 's> {
         paths
     }
 
+    fn include(&mut self, arguments: &[Entry]) {
+        let [name, data] = arguments else {
+            return;
+        };
+        let Some(name) = &name.constant else {
+            self.flow.anything = true;
+            return;
+        };
+        self.flow.templates.insert(name.clone());
+        if let Some(called) = self.flow.set.lookup(name) {
+            self.pass(called, &data.paths);
+        }
+    }
+
+    /// Passes a dot to a template.
+    fn pass(&mut self, called: u32, dot: &Paths) {
+        let changed = &mut self.flow.changed;
+        *changed |= !self.flow.dots.contains_key(&called);
+        Flow::join(self.flow.dots.entry(called).or_default(), dot, changed);
+        self.set_variable(called, 0, dot);
+    }
+
     fn template(&mut self, name: u32, argument: bool) {
         let dot = if argument {
             self.pop().paths
@@ -453,10 +490,7 @@ impl<'f, 's> Walk<'f, 's> {
         let Some(called) = self.code.templates[name as usize] else {
             return;
         };
-        let changed = &mut self.flow.changed;
-        *changed |= !self.flow.dots.contains_key(&called);
-        Flow::join(self.flow.dots.entry(called).or_default(), &dot, changed);
-        self.set_variable(called, 0, &dot);
+        self.pass(called, &dot);
     }
 }
 
