@@ -29,6 +29,7 @@ mod format;
 mod functions;
 #[cfg(feature = "gtmpl")]
 mod gtmpl;
+mod library;
 mod map;
 mod number;
 mod parse;
@@ -40,10 +41,11 @@ mod unicode;
 mod value;
 
 pub use environment::{Environment, Function, FunctionBody, FunctionError, Limits, MissingKey};
-pub use error::{ExecError, ExecErrorKind, ParseError, Problem};
+pub use error::{Caller, Earlier, ExecError, ExecErrorKind, Found, ParseError, Problem};
+pub use library::{Library, LibraryError};
 pub use map::{Map, Struct, StructType};
 pub use reads::Reads;
-pub use report::{Access, Rendered, Report};
+pub use report::{Access, Call, Rendered, Report};
 pub use template::Template;
 pub use value::{List, Text, Unknown, Value};
 

@@ -1,6 +1,7 @@
 //! Calls: of functions, built in or not, and of templates.
 
 use super::failure::{Failure, Step};
+use super::found::At;
 use super::item::Item;
 use super::machine::{Call, ITEMS_A_STEP, Machine};
 use super::unknown::Search;
@@ -78,6 +79,7 @@ impl Machine<'_, '_> {
             return Ok(());
         }
         let limits = &self.set.limits;
+        let mut given = Vec::new();
         let result = match &callee.body {
             Body::Builtin(builtin) => {
                 let arguments: Vec<Argument<'_>> = self.stack[first..]
@@ -91,7 +93,7 @@ impl Machine<'_, '_> {
                 builtin.call(&arguments, limits.output_bytes, limits.printf_width, shown)
             }
             Body::Other(function) => {
-                let arguments: Vec<Value> = self
+                given = self
                     .stack
                     .drain(first..)
                     .map(|item| match item.into_value() {
@@ -100,18 +102,27 @@ impl Machine<'_, '_> {
                     })
                     .collect();
                 function
-                    .call(&arguments)
+                    .call(&given)
                     .map_err(|error| CallFailure::Error(error.to_string()))
             }
         };
-        self.stack.truncate(first);
         let value = result.map_err(|failure| match failure {
             CallFailure::Error(message) => {
                 let name = &callee.name;
-                Failure::of_function(format!("error calling {name}: {message}"))
+                let go = format!("error calling {name}: {message}");
+                let failure = Failure::of_function(go);
+                let left = self.stack[first..].iter().map(Item::value);
+                arguments_found(failure, left.chain(&given), count)
             }
             CallFailure::TooBig => self.output_limit(),
+            CallFailure::TooWide(width) => {
+                let limit = limits.printf_width;
+                let message =
+                    format!("a width or precision of {width} is above the limit of {limit}");
+                Failure::limit("printf_width", message)
+            }
         })?;
+        self.stack.truncate(first);
         match &value {
             Value::Str(text) => self.charge((text.as_bytes().len() / BYTES_A_STEP) as u64)?,
             Value::Unset if !tested && callee.is(Builtin::Index) => {
@@ -136,7 +147,7 @@ impl Machine<'_, '_> {
         } else {
             Item::owned(Value::Missing)
         };
-        let Some(code_index) = self.code.templates[name as usize] else {
+        let Some(code_index) = self.set.callee(self.code_index, name) else {
             let name = &self.code.names[name as usize];
             let hint = nearest(name, self.set.template_names());
             let hint = hint.map(|near| format!("did you mean {}?", quoted(&near)));
@@ -145,8 +156,9 @@ impl Machine<'_, '_> {
         };
         let limit = self.set.limits.template_depth;
         if self.calls.len() >= limit as usize {
-            let message = format!("exceeded maximum template depth ({limit})");
-            return Err(Failure::limit("template_depth", message));
+            let go = format!("exceeded maximum template depth ({limit})");
+            let message = format!("templates call one another deeper than the limit of {limit}");
+            return Err(Failure::limit("template_depth", go).with_message(message));
         }
         let outer = std::mem::replace(&mut self.dot, dot.clone());
         self.calls.push(Call {
@@ -158,10 +170,26 @@ impl Machine<'_, '_> {
         self.first_variable = self.variables.len();
         self.variables.push((0, dot));
         self.code_index = code_index;
-        self.code = &self.set.codes[code_index as usize];
+        self.code = self.set.code(code_index);
         self.next = 0;
         Ok(())
     }
+}
+
+/// Says what a function was given: `count` arguments as written, then what was piped.
+fn arguments_found<'v>(
+    failure: Failure,
+    values: impl Iterator<Item = &'v Value>,
+    count: usize,
+) -> Failure {
+    values.enumerate().fold(failure, |failure, (index, value)| {
+        let at = if index < count {
+            At::Argument(index)
+        } else {
+            At::Piped
+        };
+        failure.having_found(at, value)
+    })
 }
 
 /// A value as Go's `%v` shows it, for messages.

@@ -69,7 +69,7 @@ impl<'d, 'o> Machine<'d, 'o> {
         let out_limit = out.len().saturating_add(set.limits.output_bytes);
         Self {
             set,
-            code: &set.codes[main as usize],
+            code: set.code(main),
             code_index: main,
             next: 0,
             out,
@@ -97,7 +97,7 @@ impl<'d, 'o> Machine<'d, 'o> {
         if let Err(failure) = self.execute()
             && !self.diverged
         {
-            return Err(failure.locate(self.set, self.here()));
+            return Err(failure.locate(self.set, main, self.here(), &self.calls));
         }
         Ok(Report {
             unknown: self.accesses(&self.unknown, main),
@@ -245,7 +245,7 @@ impl<'d, 'o> Machine<'d, 'o> {
                         self.first_variable = call.first_variable;
                         self.dot = call.dot;
                         self.code_index = call.code_index;
-                        self.code = &self.set.codes[call.code_index as usize];
+                        self.code = self.set.code(call.code_index);
                         self.next = call.next;
                     }
                     None => return Ok(()),
