@@ -203,8 +203,8 @@ pub(crate) struct Code {
     pub(crate) functions: Vec<Callee>,
     pub(crate) messages: Vec<String>,
     pub(crate) ranges: Vec<Range>,
-    /// The templates that `names` stand for, by the same index, once all are known.
-    pub(crate) templates: Vec<Option<u32>>,
+    /// Where its definition begins.
+    pub(crate) opening: u32,
     /// Nothing but white space and comments: such a definition replaces none.
     pub(crate) empty: bool,
 }
@@ -225,9 +225,17 @@ impl Code {
             functions: Vec::new(),
             messages: Vec::new(),
             ranges: Vec::new(),
-            templates: Vec::new(),
+            opening: 0,
             empty: true,
         }
+    }
+
+    /// The names of the templates that it calls.
+    pub(crate) fn called(&self) -> impl Iterator<Item = &Arc<str>> {
+        self.ops.iter().filter_map(|op| match op {
+            Op::Template { name, .. } => Some(&self.names[*name as usize]),
+            _ => None,
+        })
     }
 
     pub(crate) fn path_text(&self, path: u32) -> String {

@@ -33,7 +33,9 @@ pub struct Limits {
     /// Parentheses within parentheses, and blocks within blocks. Go's limit of parentheses by
     /// default.
     pub nesting: u32,
-    /// The widest field and the highest precision of `printf`. Go's limit by default.
+    /// The widest field and the highest precision of `printf`. By default Go's limit, above which
+    /// a format prints Go's `%!(BADWIDTH)` and the like, and which can't be raised; above a lower
+    /// one, `printf` is an error.
     pub printf_width: usize,
 }
 

@@ -32,6 +32,7 @@ mod function;
 mod functions;
 #[cfg(feature = "gtmpl")]
 mod gtmpl;
+mod library;
 mod map;
 mod number;
 mod parse;
@@ -46,11 +47,12 @@ mod value;
 
 pub use dict::Dict;
 pub use environment::{Environment, Limits, MissingKey};
-pub use error::{ExecError, ExecErrorKind, ParseError, Problem};
+pub use error::{Caller, Earlier, ExecError, ExecErrorKind, Found, ParseError, Problem};
 pub use function::{Budget, BudgetedBody, Function, FunctionBody, FunctionError, Kind};
+pub use library::{Library, LibraryError};
 pub use map::{Map, Struct, StructType};
 pub use reads::Reads;
-pub use report::{Access, Rendered, Report};
+pub use report::{Access, Call, Rendered, Report};
 pub use template::Template;
 pub use value::{ItemType, List, Text, Unknown, Value};
 

@@ -1,6 +1,7 @@
 //! Calls: of functions, built in or not, and of templates.
 
 use super::failure::{Failure, Step};
+use super::found::At;
 use super::include::Capture;
 use super::item::Item;
 use super::machine::{Call, ITEMS_A_STEP, Machine};
@@ -81,6 +82,7 @@ impl<'d> Machine<'d, '_> {
             return Ok(());
         }
         let limits = self.set.environment.limits();
+        let mut given = Vec::new();
         let result = match &callee.body {
             Body::Builtin(builtin) => {
                 let arguments: Vec<Argument<'_>> = self.stack[first..]
@@ -99,7 +101,7 @@ impl<'d> Machine<'d, '_> {
                     return self.call_captured(action, first);
                 }
                 let mut budget = Budget::new(self.steps, limits.output_bytes);
-                let arguments: Vec<Value> = self
+                given = self
                     .stack
                     .drain(first..)
                     .map(|item| match item.into_value() {
@@ -108,8 +110,8 @@ impl<'d> Machine<'d, '_> {
                     })
                     .collect();
                 let result = match action {
-                    Action::Budgeted(body) => body(&mut budget, &arguments),
-                    Action::Plain(body) => body(&arguments),
+                    Action::Budgeted(body) => body(&mut budget, &given),
+                    Action::Plain(body) => body(&given),
                     Action::Include | Action::Tpl => Ok(Value::Nil),
                 };
                 self.steps = budget.steps();
@@ -121,14 +123,23 @@ impl<'d> Machine<'d, '_> {
                 }
             }
         };
-        self.stack.truncate(first);
         let value = result.map_err(|failure| match failure {
             CallFailure::Error(message) => {
                 let name = &callee.name;
-                Failure::of_function(format!("error calling {name}: {message}"))
+                let go = format!("error calling {name}: {message}");
+                let failure = Failure::of_function(go);
+                let left = self.stack[first..].iter().map(Item::value);
+                arguments_found(failure, left.chain(&given), count)
             }
             CallFailure::TooBig => self.output_limit(),
+            CallFailure::TooWide(width) => {
+                let limit = limits.printf_width;
+                let message =
+                    format!("a width or precision of {width} is above the limit of {limit}");
+                Failure::limit("printf_width", message)
+            }
         })?;
+        self.stack.truncate(first);
         match &value {
             Value::Str(text) => self.charge((text.as_bytes().len() / BYTES_A_STEP) as u64)?,
             Value::Unset if !tested && callee.is(Builtin::Index) => {
@@ -153,7 +164,7 @@ impl<'d> Machine<'d, '_> {
         } else {
             Item::owned(Value::Missing)
         };
-        let Some(code_index) = self.code.templates[name as usize] else {
+        let Some(code_index) = self.scope().callee(self.code_index, name) else {
             return Err(self.undefined_template(&self.code.names[name as usize], false));
         };
         self.enter(code_index, dot, None)
@@ -168,8 +179,9 @@ impl<'d> Machine<'d, '_> {
     ) -> Step<()> {
         let limit = self.set.environment.limits().template_depth;
         if self.calls.len() >= limit as usize {
-            let message = format!("exceeded maximum template depth ({limit})");
-            return Err(Failure::limit("template_depth", message));
+            let go = format!("exceeded maximum template depth ({limit})");
+            let message = format!("templates call one another deeper than the limit of {limit}");
+            return Err(Failure::limit("template_depth", go).with_message(message));
         }
         let outer = std::mem::replace(&mut self.dot, dot.clone());
         self.calls.push(Call {
@@ -186,6 +198,22 @@ impl<'d> Machine<'d, '_> {
         self.next = 0;
         Ok(())
     }
+}
+
+/// Says what a function was given: `count` arguments as written, then what was piped.
+fn arguments_found<'v>(
+    failure: Failure,
+    values: impl Iterator<Item = &'v Value>,
+    count: usize,
+) -> Failure {
+    values.enumerate().fold(failure, |failure, (index, value)| {
+        let at = if index < count {
+            At::Argument(index)
+        } else {
+            At::Piped
+        };
+        failure.having_found(at, value)
+    })
 }
 
 /// A value as Go's `%v` shows it, for messages.

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::failure::{Failure, Step};
+use super::found::At;
 use super::item::{Held, Item};
 use crate::environment::{MissingKey, nearest};
 use crate::map::MapKind;
@@ -32,16 +33,24 @@ pub(super) fn follow<'d>(
             missing_key,
             interface,
         };
+        let told = |failure: Failure, value: &Value| failure.having_found(At::Fields(index), value);
         receiver = match receiver.held {
-            Held::Borrowed(value) => match step.of(value)? {
-                Found::Part(value, interface) => Item::borrowed(value).through_interface(interface),
-                Found::Made(value, interface) => Item::owned(value).through_interface(interface),
-            },
+            Held::Borrowed(value) => {
+                match step.of(value).map_err(|failure| told(failure, value))? {
+                    Found::Part(value, interface) => {
+                        Item::borrowed(value).through_interface(interface)
+                    }
+                    Found::Made(value, interface) => {
+                        Item::owned(value).through_interface(interface)
+                    }
+                }
+            }
             Held::Owned(value) => {
-                let (value, interface) = match step.of(&value)? {
-                    Found::Part(value, interface) => (value.clone(), interface),
-                    Found::Made(value, interface) => (value, interface),
-                };
+                let (value, interface) =
+                    match step.of(&value).map_err(|failure| told(failure, &value))? {
+                        Found::Part(value, interface) => (value.clone(), interface),
+                        Found::Made(value, interface) => (value, interface),
+                    };
                 Item::owned(value).through_interface(interface)
             }
         };

@@ -85,7 +85,7 @@ impl<'d, 'o> Machine<'d, 'o> {
         let out_limit = out.len().saturating_add(limits.output_bytes);
         Self {
             set,
-            code: &set.codes[main as usize],
+            code: set.code(main),
             code_index: main,
             next: 0,
             out,
@@ -116,7 +116,7 @@ impl<'d, 'o> Machine<'d, 'o> {
         if let Err(failure) = self.execute() {
             self.drop_captures();
             if !self.diverged {
-                return Err(self.located(failure));
+                return Err(self.located(failure, main));
             }
         }
         Ok(Report {
@@ -134,16 +134,14 @@ impl<'d, 'o> Machine<'d, 'o> {
     }
 
     /// The error, located where it happened or, within a text given to `tpl`, at the call of that.
-    fn located(&self, failure: Failure) -> ExecError {
+    fn located(&self, failure: Failure, main: u32) -> ExecError {
         let (inner, outer) = (self.here(), self.here_in_template());
-        let code = self.code_at(outer.code);
-        if inner == outer {
-            return failure.locate(code, outer.operation);
-        }
-        let within = self.code_at(inner.code);
-        failure
-            .within_text(within, inner.operation)
-            .locate(code, outer.operation)
+        let failure = if inner == outer {
+            failure
+        } else {
+            failure.within_text(self.code_at(inner.code), inner.operation)
+        };
+        failure.locate(self.set, main, outer, &self.calls)
     }
 
     fn accesses(&self, sites: &BTreeSet<ReadSite>, main: u32) -> Vec<Access> {
@@ -186,8 +184,7 @@ impl<'d, 'o> Machine<'d, 'o> {
     }
 
     pub(super) fn code_at(&self, code: u32) -> &'d Code {
-        let set = self.set_of(code);
-        &set.codes[(code - set.base) as usize]
+        self.set_of(code).code(code)
     }
 
     fn execute(&mut self) -> Step<()> {

@@ -7,6 +7,7 @@
 mod calls;
 mod failure;
 mod field;
+mod found;
 mod include;
 mod item;
 mod machine;

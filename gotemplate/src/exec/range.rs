@@ -2,6 +2,7 @@
 
 use super::calls::shown;
 use super::failure::{Failure, Step};
+use super::found::At;
 use super::item::{Held, Item};
 use super::machine::{Iteration, Machine};
 use crate::value::Value;
@@ -23,7 +24,8 @@ impl Machine<'_, '_> {
                 let shown = shown(item.value());
                 return Err(Failure::new(format!(
                     "can't use {shown} to iterate over more than one variable"
-                )));
+                ))
+                .having_found(At::Whole, item.value()));
             }
             Value::Int(count) | Value::Int64(count) => usize::try_from(*count).unwrap_or(0),
             Value::Uint8(count) => (*count).into(),
@@ -32,7 +34,8 @@ impl Machine<'_, '_> {
             Value::Nil | Value::Missing | Value::Unset => 0,
             other => {
                 let shown = shown(other);
-                return Err(Failure::new(format!("range can't iterate over {shown}")));
+                let go = format!("range can't iterate over {shown}");
+                return Err(Failure::new(go).having_found(At::Whole, other));
             }
         };
         if length == 0 {

@@ -8,7 +8,7 @@ mod formatter;
 mod printf;
 mod verbs;
 
-pub(crate) use printf::printf;
+pub(crate) use printf::{TooWide, printf};
 
 use crate::value::Value;
 use formatter::Formatter;

@@ -82,6 +82,7 @@ impl Builder {
         let empty = self.code.empty;
         self.emit(Op::Return, Site::default());
         self.code.empty = empty;
+        self.code.opening = self.opening as u32;
         self.code.ops.shrink_to_fit();
         self.code.sites.shrink_to_fit();
         self.code

@@ -19,7 +19,7 @@ use crate::error::{ParseError, Problem};
 use builder::Builder;
 use lex::{Keyword, Kind, LexError, Lexer, Token};
 
-pub(crate) use show::show;
+pub(crate) use show::{operands, show};
 
 /// The templates that one text defines, by name; the text's own among them.
 pub(crate) type Definitions = BTreeMap<Arc<str>, Code>;
@@ -53,6 +53,8 @@ struct Detail {
     message: String,
     offset: usize,
     hint: Option<String>,
+    /// Our words, where they say more than Go's.
+    words: Option<String>,
 }
 
 impl Failure {
@@ -61,6 +63,7 @@ impl Failure {
             message,
             offset,
             hint,
+            words: None,
         }))
     }
 }
@@ -73,6 +76,12 @@ fn fail<T>(message: impl Into<String>, offset: usize) -> Parsed<T> {
 
 fn fail_with_hint<T>(message: String, offset: usize, hint: Option<String>) -> Parsed<T> {
     Err(Failure::new(message, offset, hint))
+}
+
+fn fail_in_words<T>(go: &str, words: String, offset: usize) -> Parsed<T> {
+    let mut failure = Failure::new(go.to_owned(), offset, None);
+    failure.0.words = Some(words);
+    Err(failure)
 }
 
 struct Parser<'t> {
@@ -201,11 +210,12 @@ impl<'t> Parser<'t> {
             message,
             offset,
             hint,
+            words,
         } = *failure.0;
         let line = line_of(self.text, self.latest);
         let go = format!("template: {}:{line}: {message}", self.source.name);
         ParseError::new(Problem::new(
-            message,
+            words.unwrap_or(message),
             &self.source.name,
             self.text,
             offset,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::lex::{Kind, Token};
 use super::show::show;
-use super::{Parsed, Parser, fail};
+use super::{Parsed, Parser, fail, fail_in_words};
 use crate::code::{Body, Op, Site};
 use crate::functions::Builtin;
 use crate::value::Value;
@@ -225,7 +225,8 @@ impl Parser<'_> {
             let depth = levels.len();
             let limit = self.environment.limits().nesting;
             if depth > limit as usize {
-                return fail("max expression depth exceeded", token.start);
+                let message = format!("parentheses are nested deeper than the limit of {limit}");
+                return fail_in_words("max expression depth exceeded", message, token.start);
             }
             return self.open_level(levels, "parenthesized pipeline", Kind::RightParenthesis);
         }
