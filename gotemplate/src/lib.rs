@@ -27,6 +27,9 @@ mod error;
 mod exec;
 mod format;
 mod functions;
+#[cfg(feature = "fuzzing")]
+#[doc(hidden)]
+pub mod fuzzing;
 #[cfg(feature = "gtmpl")]
 mod gtmpl;
 mod map;
