@@ -30,6 +30,9 @@ mod exec;
 mod format;
 mod function;
 mod functions;
+#[cfg(feature = "fuzzing")]
+#[doc(hidden)]
+pub mod fuzzing;
 #[cfg(feature = "gtmpl")]
 mod gtmpl;
 mod library;

@@ -1,4 +1,5 @@
-//! The corpus of Go's own answers, whole, and cases made by a grammar and answered by Go, too.
+//! The corpus of Go's own answers, whole; cases in which a fuzzer found this crate to differ; and
+//! cases made by a grammar and answered by Go, too.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -8,7 +9,7 @@ use nstance_gotemplate::conformance::run_case;
 /// Cases that may fail, and why.
 const WAIVED: [(&str, &str); 0] = [];
 
-fn corpus() -> String {
+fn corpus(name: &str) -> String {
     let manifest = Path::new(env!("CARGO_MANIFEST_DIR"));
     let places = [
         "../../shared/corpora",
@@ -16,9 +17,9 @@ fn corpus() -> String {
         "../tests/corpora",
         "tests/corpora",
     ];
-    let found = places.iter().find_map(|place| {
-        std::fs::read_to_string(manifest.join(place).join("gotemplate.jsonl")).ok()
-    });
+    let found = places
+        .iter()
+        .find_map(|place| std::fs::read_to_string(manifest.join(place).join(name)).ok());
     found.expect("the corpus is in one of the known places")
 }
 
@@ -60,7 +61,12 @@ fn run(cases: &str, at_least: u32) {
 
 #[test]
 fn answers_as_go_does() {
-    run(&corpus(), 2_128);
+    run(&corpus("gotemplate.jsonl"), 2_128);
+}
+
+#[test]
+fn answers_found_cases_as_go_does() {
+    run(&corpus("gotemplate-found.jsonl"), 1);
 }
 
 #[test]

@@ -23,6 +23,7 @@ const HELP: &str = "\
 cargo xtask test [ARGS]…                    run all tests; ARGS go to `cargo test`
 cargo xtask conformance gotemplate FILE…    run the cases of a corpus
 cargo xtask fuzz-gotemplate --minutes N     look for differences from Go (see CONTRIBUTING.md)
+cargo xtask fuzz-seeds                      the corpora, as cargo-fuzz's targets take them
 cargo xtask bench [--up-to N] [--quick]     measure, and write the table of docs/performance.md
                                             --up-to: no fleet larger than N (100000)
                                             --quick: the planner only, no `cargo bench`";
@@ -54,6 +55,7 @@ fn main() -> ExitCode {
             "usage: cargo xtask conformance gotemplate FILE…",
         )),
         ["fuzz-gotemplate", ref rest @ ..] => fuzz::run(rest),
+        ["fuzz-seeds"] => fuzz::seeds::run(),
         ["bench", ref rest @ ..] => bench::run(rest),
         ["help" | "--help" | "-h"] => {
             println!("{HELP}");

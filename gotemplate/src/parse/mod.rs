@@ -283,6 +283,25 @@ impl<'t> Parser<'t> {
     }
 }
 
+/// The bytes that each token covers, up to the end of the text or the first error.
+#[cfg(feature = "fuzzing")]
+pub(crate) fn lex<'t>(
+    text: &'t str,
+    left: &'t str,
+    right: &'t str,
+) -> impl Iterator<Item = std::ops::Range<usize>> + 't {
+    let mut lexer = Lexer::new(text, left, right);
+    let mut ended = false;
+    std::iter::from_fn(move || {
+        if ended {
+            return None;
+        }
+        let token = lexer.next_token().ok()?;
+        ended = token.kind == Kind::End;
+        Some(token.start..token.end)
+    })
+}
+
 /// The line, from 1, that a byte is on.
 pub(crate) fn line_of(text: &str, offset: usize) -> usize {
     let before = text.as_bytes().get(..offset).unwrap_or(text.as_bytes());

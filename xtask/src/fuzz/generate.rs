@@ -21,6 +21,21 @@ const MARKS: [&str; 14] = [
     "(", ")", "|", ",", ":=", "=", " ", "\n", "\t", ".", "$", "}}", "{{", "-",
 ];
 
+const DELIMITERS: [(&str, &str); 12] = [
+    ("<<", ">>"),
+    ("[", "]"),
+    ("$(", ")"),
+    ("<%", "%>"),
+    ("((", "))"),
+    ("@@", "@@"),
+    ("{", "}"),
+    ("{{", ">>"),
+    ("/*", "*/"),
+    ("-", "-"),
+    ("é", "日本"),
+    ("|", "\""),
+];
+
 pub(super) struct Generator {
     random: Random,
     seeds: Vec<Case>,
@@ -65,10 +80,31 @@ impl Generator {
                 self.change_data(&mut case);
             }
         }
+        if self.random.one_in(12) {
+            self.change_definitions(&mut case);
+        }
         if self.random.one_in(5) {
             self.change_options(&mut case);
         }
         case
+    }
+
+    /// Another template associated with it, which may be the one to execute.
+    fn change_definitions(&mut self, case: &mut Case) {
+        let name = self.random.pick(&["a", "b", "t", "c d", ""]).to_owned();
+        let text = match self.random.below(4) {
+            0 => self
+                .random
+                .pick(&["", " \n", "{{/* c */}}", "x"])
+                .to_owned(),
+            1 => self.seed().template,
+            _ => Grammar::new(&mut self.random, &case.data).template(),
+        };
+        if !name.is_empty() && self.random.one_in(4) && case.option("entry").is_none() {
+            let options = format!("{};entry={name}", case.options);
+            case.options = String::from(options.trim_matches(';'));
+        }
+        case.defines.insert(name, text);
     }
 
     /// A few actions, each a pipeline: functions and formats on what the data have.
@@ -246,6 +282,7 @@ impl Generator {
             0 => Data::Null,
             1 => Data::Bool(self.random.one_in(2)),
             2..5 => Data::Number(self.json_number()),
+            5 if self.random.one_in(3) => Data::Text(literals::format(&mut self.random)),
             5..8 => Data::Text(literals::text(&mut self.random)),
             8 => {
                 let count = self.random.below(5);
@@ -312,14 +349,7 @@ impl Generator {
         );
         let mut all = options.join(";");
         if case.option("delims").is_none() && self.random.one_in(6) {
-            let (left, right) = [
-                ("<<", ">>"),
-                ("[", "]"),
-                ("$(", ")"),
-                ("<%", "%>"),
-                ("((", "))"),
-                ("@@", "@@"),
-            ][self.random.below(6)];
+            let (left, right) = DELIMITERS[self.random.below(DELIMITERS.len())];
             for text in case.defines.values_mut().chain([&mut case.template]) {
                 *text = text.replace("{{", left).replace("}}", right);
             }

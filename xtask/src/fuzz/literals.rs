@@ -179,6 +179,7 @@ fn verb(random: &mut Random) -> String {
     };
     let amount = |random: &mut Random| match random.below(10) {
         0 => "*".to_owned(),
+        1 if random.one_in(30) => random.pick(&["1000000", "1000001", "999"]).to_owned(),
         1 => random.between(20, 120).to_string(),
         2 => "0".to_owned(),
         3 => String::new(),

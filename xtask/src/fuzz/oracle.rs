@@ -51,6 +51,14 @@ impl Oracle {
         })
     }
 
+    /// Another one, with a program of its own.
+    pub(super) fn twin(&self) -> Self {
+        Self {
+            program: self.program.clone(),
+            running: None,
+        }
+    }
+
     /// The answers to questions; none where there is nothing to compare with.
     pub(super) fn ask(&mut self, questions: &[String]) -> Result<Vec<Answer>, Failure> {
         let mut answers = Vec::with_capacity(questions.len());
