@@ -32,6 +32,12 @@ impl FunctionError {
         Self(Reason::Message(message.into()))
     }
 
+    /// Whether it is an error of the function's own, not of a limit.
+    #[cfg(feature = "sprig")]
+    pub(crate) fn is_message(&self) -> bool {
+        matches!(self.0, Reason::Message(_))
+    }
+
     pub(crate) fn into_reason(self) -> Reason {
         self.0
     }

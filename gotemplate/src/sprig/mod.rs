@@ -6,6 +6,17 @@
 
 mod arguments;
 mod case;
+mod decimal;
+mod defaults;
+mod dicts;
+mod durations;
+mod encoding;
+mod equal;
+mod json;
+mod left_out;
+mod lists;
+mod numbers;
+mod paths;
 mod strings;
 mod wrap;
 
@@ -129,7 +140,19 @@ impl Entry {
     }
 }
 
-const GROUPS: [(&str, &[Entry]); 1] = [("strings", strings::FUNCTIONS)];
+const GROUPS: [(&str, &[Entry]); 11] = [
+    ("choices and templates", defaults::FUNCTIONS),
+    ("strings", strings::FUNCTIONS),
+    ("lists", lists::FUNCTIONS),
+    ("sequences", defaults::SEQUENCES),
+    ("dicts", dicts::FUNCTIONS),
+    ("types", defaults::TYPES),
+    ("numbers", numbers::FUNCTIONS),
+    ("JSON", json::FUNCTIONS),
+    ("encodings and digests", encoding::FUNCTIONS),
+    ("paths", paths::FUNCTIONS),
+    ("spans of time", durations::FUNCTIONS),
+];
 
 /// All functions that [`Environment::with_sprig`] adds, by groups.
 pub fn functions() -> impl Iterator<Item = Listed> {
@@ -143,9 +166,17 @@ pub fn functions() -> impl Iterator<Item = Listed> {
     })
 }
 
+/// The names that [`Environment::with_sprig`] refuses, each with the reason.
+pub fn left_out() -> impl Iterator<Item = (&'static str, &'static str)> {
+    left_out::LEFT_OUT.into_iter()
+}
+
 pub(crate) fn add_to(environment: Environment) -> Environment {
     let entries = GROUPS.iter().flat_map(|(_, entries)| entries.iter());
-    entries.fold(environment, |environment, entry| {
+    let environment = entries.fold(environment, |environment, entry| {
         environment.with_function(entry.name, entry.function())
+    });
+    left_out().fold(environment, |environment, (name, reason)| {
+        environment.without_function(name, reason)
     })
 }
