@@ -1,7 +1,5 @@
 //! Fields: what `.Name` means on each kind of value.
 
-use std::sync::Arc;
-
 use super::failure::{Failure, Step};
 use super::found::At;
 use super::item::{Held, Item};
@@ -20,12 +18,13 @@ enum Found<'v> {
 /// Follows a path of fields. `arguments` says whether the last one was given arguments.
 pub(super) fn follow<'d>(
     mut receiver: Item<'d>,
-    path: &[Arc<str>],
+    path: impl Iterator<Item = &'d str>,
     arguments: bool,
     missing_key: MissingKey,
 ) -> Step<Item<'d>> {
-    for (index, name) in path.iter().enumerate() {
-        let arguments = arguments && index + 1 == path.len();
+    let mut path = path.enumerate().peekable();
+    while let Some((index, name)) = path.next() {
+        let arguments = arguments && path.peek().is_none();
         let interface = receiver.interface;
         let step = Lookup {
             name,

@@ -140,10 +140,10 @@ fn leading(code: &Code, operation: usize, path: &str, count: usize) -> String {
         Op::Field { path, .. }
         | Op::PrintField { path }
         | Op::ChainField { path, .. }
-        | Op::VariableField { path, .. } => &code.paths[path as usize],
+        | Op::VariableField { path, .. } => code.path(path),
         _ => return path.to_owned(),
     };
-    let beyond: usize = fields[count..].iter().map(|field| 1 + field.len()).sum();
+    let beyond: usize = fields.skip(count).map(|field| 1 + field.len()).sum();
     match path.len().checked_sub(beyond).map(|length| &path[..length]) {
         // The root itself, or a dot that has no path.
         None | Some("") => ".".to_owned(),

@@ -394,13 +394,9 @@ impl<'d, 'o> Machine<'d, 'o> {
     }
 
     fn push_field(&mut self, receiver: Item<'d>, path: u32, flags: Flags) -> Step<()> {
-        let path = &self.code.paths[path as usize];
-        let mut item = follow(
-            receiver,
-            path,
-            flags.arguments,
-            self.set.environment.missing_key(),
-        )?;
+        let path = self.code.path(path);
+        let missing_key = self.set.environment.missing_key();
+        let mut item = follow(receiver, path, flags.arguments, missing_key)?;
         match item.value() {
             Value::Unset if !flags.tested => {
                 self.unset.insert(self.here());
@@ -418,10 +414,10 @@ impl<'d, 'o> Machine<'d, 'o> {
     /// Writes a field of dot, without a detour where it is a string.
     fn print_field(&mut self, path: u32) -> Step<()> {
         let mut value = self.dot.value();
-        for name in self.code.paths[path as usize].iter() {
+        for name in self.code.path(path) {
             let part = match value {
                 Value::Struct(fields) => fields.get(name),
-                Value::Map(map) => map.get(&**name),
+                Value::Map(map) => map.get(name),
                 _ => None,
             };
             match part {

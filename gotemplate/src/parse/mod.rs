@@ -18,6 +18,7 @@ use crate::environment::Environment;
 use crate::error::{ParseError, Problem};
 use builder::Builder;
 use lex::{Keyword, Kind, LexError, Lexer, Token};
+use pipeline::Level;
 
 pub(crate) use show::{operands, show};
 
@@ -91,6 +92,9 @@ struct Parser<'t> {
     lexer: Lexer<'t>,
     /// Tokens put back, the next one last.
     pending: Vec<Token>,
+    /// The open parentheses of the pipeline that is being read; kept between pipelines for its
+    /// memory.
+    levels: Vec<Level>,
     /// Where the last token that was read begins.
     latest: usize,
     /// Where the action that is being read begins.
@@ -111,6 +115,7 @@ impl<'t> Parser<'t> {
             environment,
             lexer,
             pending: Vec::new(),
+            levels: Vec::new(),
             latest: 0,
             action: None,
             builders: vec![Builder::new(Arc::clone(&source.name), source)],
@@ -140,12 +145,6 @@ impl<'t> Parser<'t> {
 
     fn put_back(&mut self, token: Token) {
         self.pending.push(token);
-    }
-
-    fn peek(&mut self) -> Parsed<Token> {
-        let token = self.next()?;
-        self.put_back(token);
-        Ok(token)
     }
 
     fn next_non_space(&mut self) -> Parsed<Token> {

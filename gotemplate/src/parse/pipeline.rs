@@ -84,14 +84,25 @@ impl Level {
 impl Parser<'_> {
     /// Reads a pipeline up to and with `end`.
     pub(super) fn pipeline(&mut self, context: &'static str, end: Kind) -> Parsed<Pipeline> {
-        let mut levels = Vec::new();
-        self.open_level(&mut levels, context, end)?;
+        let mut levels = std::mem::take(&mut self.levels);
+        let pipeline = self.outermost_level(&mut levels, context, end)?;
+        self.levels = levels;
+        Ok(pipeline)
+    }
+
+    fn outermost_level(
+        &mut self,
+        levels: &mut Vec<Level>,
+        context: &'static str,
+        end: Kind,
+    ) -> Parsed<Pipeline> {
+        self.open_level(levels, context, end)?;
         loop {
             let level = levels
                 .last_mut()
                 .expect("the outermost level ends the loop");
             if level.command.is_some() {
-                self.operand(&mut levels)?;
+                self.operand(levels)?;
                 continue;
             }
             let token = self.next_non_space()?;
@@ -256,23 +267,17 @@ impl Parser<'_> {
             start: start as u32,
             end: pipeline.end as u32,
         };
-        let fields = self.chain()?;
-        let head = if fields.is_empty() {
-            Head::Other {
+        let head = match self.chain()? {
+            None => Head::Other {
                 site,
                 executable: true,
                 nil: false,
+            },
+            Some(chain) => {
+                command.end = chain.end;
+                self.chain_field(site, chain)
             }
-        } else {
-            self.chain_field(site, &fields)
         };
-        if let Some(last) = fields.last() {
-            let command = level
-                .command
-                .as_mut()
-                .expect("a parenthesis is part of a command");
-            command.end = last.end;
-        }
         self.operand_done(level, head, false);
         self.after_operand(level)
     }

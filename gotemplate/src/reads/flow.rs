@@ -227,7 +227,7 @@ impl<'f, 's> Walk<'f, 's> {
 
     fn field(&mut self, base: &Paths, path: u32) -> Paths {
         let mut paths = base.clone();
-        for name in self.code.paths[path as usize].iter() {
+        for name in self.code.path(path) {
             paths = extend(&paths, name, self.site);
         }
         // Whether its value is used or not: that it is there is looked at. Not so of the root's own
