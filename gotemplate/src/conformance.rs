@@ -24,6 +24,8 @@ pub struct Outcome {
     pub failure: Option<String>,
     /// Whether an expected error is worded as Go words it; true where none is expected.
     pub same_wording: bool,
+    /// Our error, in Go's words.
+    pub wording: Option<String>,
     /// The limit of ours that ended the execution.
     pub limit: Option<&'static str>,
 }
@@ -48,6 +50,7 @@ pub fn run_case(json_line: &str) -> Outcome {
                 area: "?".to_owned(),
                 failure: Some(format!("not a case: {error}")),
                 same_wording: false,
+                wording: None,
                 limit: None,
             };
         }
@@ -56,15 +59,16 @@ pub fn run_case(json_line: &str) -> Outcome {
     let expect = &case["expect"];
     let answer = answer(&case, json_line);
     let (failure, same_wording) = compare(expect, &answer);
-    let limit = match answer {
-        Answer::Error { limit, .. } => limit,
-        Answer::Output(_) => None,
+    let (wording, limit) = match answer {
+        Answer::Error { go, limit, .. } => (Some(go), limit),
+        Answer::Output(_) => (None, None),
     };
     Outcome {
         id: text("id").to_owned(),
         area: text("area").to_owned(),
         failure,
         same_wording,
+        wording,
         limit,
     }
 }

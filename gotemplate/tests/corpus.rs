@@ -73,3 +73,17 @@ fn answers_found_cases_as_go_does() {
 fn answers_generated_cases_as_go_does() {
     run(include_str!("corpora/generated.jsonl"), 300);
 }
+
+#[test]
+fn words_errors_as_go_does() {
+    let cases = [
+        r#"{"template": "{{eq .L .}}", "data": {"L": [], "N": [0]}, "options": "", "expect": {"ok": false, "stage": "exec", "error": "template: t:1:2: executing \"t\" at <eq .L .>: error calling eq: non-comparable types []: []interface {}, map[string]interface {}: map[L:[] N:[0]]"}}"#,
+        r#"{"template": "{{.|call}}", "data": {}, "options": "", "expect": {"ok": false, "stage": "exec", "error": "template: t:1:4: executing \"t\" at <call>: error calling call: non-function <map[string]interface {} Value> of type map[string]interface {}"}}"#,
+        r#"{"template": "{{call .L}}", "data": {"L": 1}, "options": "", "expect": {"ok": false, "stage": "exec", "error": "template: t:1:2: executing \"t\" at <call .L>: error calling call: non-function .L of type float64"}}"#,
+    ];
+    for case in cases {
+        let outcome = run_case(case);
+        assert_eq!(outcome.failure, None, "{case}");
+        assert!(outcome.same_wording, "{:?}", outcome.wording);
+    }
+}

@@ -92,7 +92,10 @@ impl<'d> Machine<'d, '_> {
                         interface: item.interface,
                     })
                     .collect();
-                let shown = || first_argument(self.code, self.next - 1);
+                let shown = || match self.stack.last() {
+                    Some(final_value) if count == 0 => described(final_value.value()),
+                    _ => first_argument(self.code, self.next - 1),
+                };
                 builtin.call(&arguments, limits.output_bytes, limits.printf_width, shown)
             }
             Body::Other(function) => {
@@ -219,6 +222,16 @@ fn arguments_found<'v>(
 /// A value as Go's `%v` shows it, for messages.
 pub(super) fn shown(value: &Value) -> String {
     String::from_utf8_lossy(&format::with_verb(value, b'v')).into_owned()
+}
+
+/// Go's `reflect.Value.String`: what a value that was piped is called.
+fn described(value: &Value) -> String {
+    match value {
+        Value::Str(text) | Value::Number(text) => {
+            String::from_utf8_lossy(text.as_bytes()).into_owned()
+        }
+        other => format!("<{} Value>", other.go_type()),
+    }
 }
 
 /// What a call's first argument looks like in the source.

@@ -103,7 +103,7 @@ fn equal_composites(left: &Value, right: &Value) -> Result<bool, Failure> {
             verb(left),
             left.go_type(),
             right.go_type(),
-            verb(right)
+            String::from_utf8_lossy(&format::with_verb(right, b'v'))
         )),
     }
 }

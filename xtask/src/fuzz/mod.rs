@@ -23,14 +23,14 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use nstance_gotemplate::conformance::run_case;
 use serde_json::Value as Json;
 
-use crate::conformance::judge;
+use crate::conformance::{Verdict, judge};
 use crate::{Failure, process};
 use case::Case;
 use generate::Generator;
 use oracle::{Answer, Oracle};
 
 const USAGE: &str = "\
-usage: cargo xtask fuzz-gotemplate --minutes N [--seed S] [--keep-going] [--record]
+usage: cargo xtask fuzz-gotemplate --minutes N [--seed S] [--keep-going] [--record] [--wording]
        cargo xtask fuzz-gotemplate --check-corpus";
 
 /// How long our engine may take for a case, unoptimised and on a busy machine.
@@ -51,6 +51,8 @@ struct Arguments {
     keep_going: bool,
     record: bool,
     check_corpus: bool,
+    /// Whether an error in other words than Go's is a difference, too.
+    wording: bool,
 }
 
 impl Arguments {
@@ -65,6 +67,7 @@ impl Arguments {
                 "--seed" => arguments.seed = Some(number().ok_or_else(usage)?),
                 "--keep-going" => arguments.keep_going = true,
                 "--record" => arguments.record = true,
+                "--wording" => arguments.wording = true,
                 "--check-corpus" => arguments.check_corpus = true,
                 _ => return Err(usage()),
             }
@@ -176,7 +179,7 @@ fn fuzz(
             counts.answered += 1;
             counts.parsed += u64::from(!answer.contains("\"stage\":\"parse\""));
             counts.executed += u64::from(answer.starts_with("{\"ok\":true"));
-            if difference(&case, &answer).is_some() && finds.take(&case)? {
+            if difference(&case, &answer, arguments.wording).is_some() && finds.take(&case)? {
                 counts.different += 1;
                 if !arguments.keep_going || finds.count() >= ENOUGH {
                     return Ok(counts);
@@ -195,18 +198,29 @@ fn fuzz(
 }
 
 /// What our engine does instead of Go's answer. Limits that only ours has make no difference.
-fn difference(case: &Case, answer: &str) -> Option<String> {
+fn difference(case: &Case, answer: &str, wording: bool) -> Option<String> {
     if names_an_address(case, answer) {
         return None;
     }
-    judge(&case.answered("", answer), PATIENCE, |line| {
-        let outcome = run_case(line);
-        match (outcome.failure, outcome.limit) {
-            (Some(_), Some("steps" | "output_bytes")) | (None, _) => Ok(()),
-            (Some(why), _) => Err(why),
-        }
-    })
-    .err()
+    let judged = if wording { same_words } else { same_kind };
+    judge(&case.answered("", answer), PATIENCE, judged).err()
+}
+
+fn same_kind(line: &str) -> Verdict {
+    let outcome = run_case(line);
+    match (outcome.failure, outcome.limit) {
+        (Some(_), Some("steps" | "output_bytes")) | (None, _) => Ok(()),
+        (Some(why), _) => Err(why),
+    }
+}
+
+fn same_words(line: &str) -> Verdict {
+    same_kind(line)?;
+    let outcome = run_case(line);
+    if outcome.same_wording || outcome.limit.is_some() {
+        return Ok(());
+    }
+    Err(format!("worded as {}", outcome.wording.unwrap_or_default()))
 }
 
 /// Whether Go printed where something lies in memory (`%p`), which is never the same.
@@ -231,6 +245,7 @@ struct Finds {
     known: BTreeSet<String>,
     record: Option<PathBuf>,
     recorded: usize,
+    wording: bool,
 }
 
 impl Finds {
@@ -242,6 +257,7 @@ impl Finds {
             known: BTreeSet::new(),
             record: arguments.record.then_some(path),
             recorded,
+            wording: arguments.wording,
         }
     }
 
@@ -251,13 +267,13 @@ impl Finds {
 
     /// Reports a case that differs; false where one like it was.
     fn take(&mut self, case: &Case) -> Result<bool, Failure> {
-        let oracle = &mut self.oracle;
+        let (oracle, wording) = (&mut self.oracle, self.wording);
         let mut answer = |case: &Case| oracle.ask(&[case.question()]).ok()?.pop()?;
         let small = shrink::shrink(case, &mut |case| {
-            answer(case).is_some_and(|answer| difference(case, &answer).is_some())
+            answer(case).is_some_and(|answer| difference(case, &answer, wording).is_some())
         });
         let again = answer(&small).and_then(|expect| {
-            let why = difference(&small, &expect)?;
+            let why = difference(&small, &expect, wording)?;
             Some((expect, why))
         });
         let Some((expect, why)) = again else {
@@ -333,22 +349,25 @@ mod tests {
         let output = |text: &str| {
             format!("{{\"ok\":true,\"output\":\"{text}\",\"stage\":\"\",\"error\":\"\"}}")
         };
-        assert_eq!(difference(&case, &output("<no value>")), None);
-        assert!(difference(&case, &output("x")).is_some());
-        assert!(difference(&case, &output("0x3345294c59b0")).is_some());
+        assert_eq!(difference(&case, &output("<no value>"), false), None);
+        assert!(difference(&case, &output("x"), false).is_some());
+        assert!(difference(&case, &output("0x3345294c59b0"), false).is_some());
         let address = Case {
             template: "{{printf \"%-20p\" .}}".to_owned(),
             data: case::Data::List(Vec::new()),
             ..Case::default()
         };
-        assert_eq!(difference(&address, &output("0x3345294c59b0      ")), None);
-        assert!(difference(&address, &output("%!p(int=1)")).is_some());
+        assert_eq!(
+            difference(&address, &output("0x3345294c59b0      "), false),
+            None
+        );
+        assert!(difference(&address, &output("%!p(int=1)"), false).is_some());
         // Only ours has a limit of steps.
         let long = Case {
             template: "{{range 100000000}}{{end}}".to_owned(),
             ..Case::default()
         };
-        assert_eq!(difference(&long, &output("")), None);
+        assert_eq!(difference(&long, &output(""), false), None);
     }
 
     #[test]
