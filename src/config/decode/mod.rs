@@ -23,6 +23,7 @@ use super::source::{SourceMap, Span, Spanned};
 use crate::address::GroupName;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 
+pub(super) use form::reads_as_group;
 use reader::Object;
 
 /// The keys of a configuration.
