@@ -18,6 +18,7 @@ const SECTIONS: &[&str] = &[
     "vars",
     "defaults",
     "templates",
+    "templates_lib",
     "groups",
 ];
 
