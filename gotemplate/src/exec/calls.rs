@@ -103,7 +103,8 @@ impl<'d> Machine<'d, '_> {
                 if matches!(action, Action::Include | Action::Tpl) {
                     return self.call_captured(action, first);
                 }
-                let mut budget = Budget::new(self.steps, limits.output_bytes);
+                let kept = std::mem::take(&mut self.kept);
+                let mut budget = Budget::new(self.steps, limits.output_bytes, kept);
                 given = self
                     .stack
                     .drain(first..)
@@ -117,7 +118,7 @@ impl<'d> Machine<'d, '_> {
                     Action::Plain(body) => body(&given),
                     Action::Include | Action::Tpl => Ok(Value::Nil),
                 };
-                self.steps = budget.steps();
+                (self.steps, self.kept) = budget.end();
                 match result.map_err(FunctionError::into_reason) {
                     Ok(value) => Ok(value),
                     Err(Reason::Message(message)) => Err(CallFailure::Error(message)),
