@@ -17,6 +17,7 @@
 //! a template may cost, [unset](Value::Unset) and [unknown](Value::Unknown) values, and what a
 //! template [reads](Template::reads).
 
+#![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
 mod code;
@@ -29,6 +30,8 @@ mod format;
 mod functions;
 #[cfg(feature = "gtmpl")]
 mod gtmpl;
+#[cfg(feature = "serde_json")]
+mod json;
 mod map;
 mod number;
 mod parse;

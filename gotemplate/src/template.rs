@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use crate::code::Code;
@@ -29,6 +30,8 @@ pub(crate) struct Set {
     pub(crate) limits: Limits,
     /// One for each code, made when it is first asked for.
     analyses: Vec<OnceLock<Analysis>>,
+    /// For each code, the length of its latest output: the next one will be about as long.
+    lengths: Vec<AtomicUsize>,
 }
 
 impl Template {
@@ -80,8 +83,10 @@ impl Template {
 
     /// Executes the template.
     pub fn render(&self, data: &Value) -> Result<Rendered, ExecError> {
-        let mut output = Vec::new();
+        let length = &self.set.lengths[self.main as usize];
+        let mut output = Vec::with_capacity(with_slack(length.load(Ordering::Relaxed)));
         let report = self.render_into(data, &mut output)?;
+        length.store(output.len(), Ordering::Relaxed);
         Ok(Rendered { output, report })
     }
 
@@ -89,6 +94,11 @@ impl Template {
     pub fn render_into(&self, data: &Value, out: &mut Vec<u8>) -> Result<Report, ExecError> {
         exec::execute(&self.set, self.main, data, out)
     }
+}
+
+/// Room for an output that is a little longer than the last one.
+fn with_slack(length: usize) -> usize {
+    length.saturating_add(length / 16)
 }
 
 impl fmt::Debug for Template {
@@ -111,6 +121,7 @@ impl Set {
                 .map(|name| by_name.get(name).copied())
                 .collect();
         }
+        let lengths = codes.iter().map(|_| AtomicUsize::new(0)).collect();
         let analyses = codes.iter().map(|_| OnceLock::new()).collect();
         Self {
             codes,
@@ -118,6 +129,7 @@ impl Set {
             missing_key: environment.missing_key(),
             limits: environment.limits().clone(),
             analyses,
+            lengths,
         }
     }
 

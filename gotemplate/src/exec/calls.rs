@@ -80,15 +80,16 @@ impl Machine<'_, '_> {
         let limits = &self.set.limits;
         let result = match &callee.body {
             Body::Builtin(builtin) => {
-                let arguments: Vec<Argument<'_>> = self.stack[first..]
-                    .iter()
-                    .map(|item| Argument {
-                        value: item.value(),
-                        interface: item.interface,
-                    })
-                    .collect();
                 let shown = || first_argument(self.code, self.next - 1);
-                builtin.call(&arguments, limits.output_bytes, limits.printf_width, shown)
+                let call = |arguments: &[Argument<'_>]| {
+                    builtin.call(arguments, limits.output_bytes, limits.printf_width, shown)
+                };
+                match &self.stack[first..] {
+                    // Two at most is what calls nearly always have: no allocation for those.
+                    [one] => call(&[argument(one)]),
+                    [one, two] => call(&[argument(one), argument(two)]),
+                    items => call(&items.iter().map(argument).collect::<Vec<_>>()),
+                }
             }
             Body::Other(function) => {
                 let arguments: Vec<Value> = self
@@ -161,6 +162,13 @@ impl Machine<'_, '_> {
         self.code = &self.set.codes[code_index as usize];
         self.next = 0;
         Ok(())
+    }
+}
+
+fn argument<'i>(item: &'i Item<'_>) -> Argument<'i> {
+    Argument {
+        value: item.value(),
+        interface: item.interface,
     }
 }
 

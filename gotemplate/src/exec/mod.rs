@@ -10,6 +10,7 @@ mod field;
 mod item;
 mod machine;
 mod range;
+mod stacks;
 mod unknown;
 
 use crate::error::ExecError;
