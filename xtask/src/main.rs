@@ -13,16 +13,19 @@ mod bench;
 mod conformance;
 mod measure;
 mod process;
+mod templates;
 mod test;
+mod venv;
 
 use std::process::ExitCode;
 
 const HELP: &str = "\
 cargo xtask test [ARGS]…                    run all tests; ARGS go to `cargo test`
 cargo xtask conformance gotemplate FILE…    run the cases of a corpus
-cargo xtask bench [--up-to N] [--quick]     measure, and write the table of docs/performance.md
+cargo xtask bench [--up-to N] [--quick]     measure, and write the tables of docs/performance.md
                                             --up-to: no fleet larger than N (100000)
-                                            --quick: the planner only, no `cargo bench`";
+                                            --quick: the planner only, no `cargo bench`
+cargo xtask bench --templates               the template engine only, against Go and other crates";
 
 /// Why a chore ended badly, in words for a terminal; empty where it was said already.
 struct Failure(String);
