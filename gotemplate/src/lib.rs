@@ -17,6 +17,7 @@
 //! a template may cost, [unset](Value::Unset) and [unknown](Value::Unknown) values, and what a
 //! template [reads](Template::reads).
 
+#![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
 mod code;
@@ -35,6 +36,8 @@ mod functions;
 pub mod fuzzing;
 #[cfg(feature = "gtmpl")]
 mod gtmpl;
+#[cfg(feature = "serde_json")]
+mod json;
 mod library;
 mod map;
 mod number;

@@ -9,6 +9,9 @@ use std::sync::Arc;
 use crate::dispose::dispose;
 use crate::value::{List, Text, Value};
 
+/// So many entries are looked through one by one.
+const FEW: usize = 8;
+
 /// A map with string keys, in key order.
 #[derive(Clone)]
 pub struct Map(Arc<Entries>);
@@ -160,6 +163,11 @@ impl Map {
     pub fn get(&self, key: impl AsRef<[u8]>) -> Option<&Value> {
         let key = key.as_ref();
         let entries = &self.0.entries;
+        if entries.len() <= FEW {
+            // Most keys differ in length already.
+            let found = entries.iter().find(|entry| entry.0.as_bytes() == key)?;
+            return Some(&found.1);
+        }
         let found = entries
             .binary_search_by(|entry| entry.0.as_bytes().cmp(key))
             .ok()?;

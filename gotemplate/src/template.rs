@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use crate::code::Code;
@@ -39,6 +40,9 @@ pub(crate) struct Set {
     analyses: Vec<OnceLock<Analysis>>,
     /// The same for the library's, if any of them is asked for.
     library_analyses: OnceLock<Vec<OnceLock<Analysis>>>,
+    /// For each of the text's codes, the length of its latest output: the next one will be about as
+    /// long.
+    lengths: Vec<AtomicUsize>,
 }
 
 impl Template {
@@ -112,8 +116,14 @@ impl Template {
 
     /// Executes the template.
     pub fn render(&self, data: &Value) -> Result<Rendered, ExecError> {
-        let mut output = Vec::new();
+        // None of a library's template: it is called by others, not executed by itself.
+        let latest = self.set.lengths.get(self.main as usize);
+        let length = latest.map_or(0, |length| length.load(Ordering::Relaxed));
+        let mut output = Vec::with_capacity(with_slack(length));
         let report = self.render_into(data, &mut output)?;
+        if let Some(latest) = latest {
+            latest.store(output.len(), Ordering::Relaxed);
+        }
         Ok(Rendered { output, report })
     }
 
@@ -121,6 +131,11 @@ impl Template {
     pub fn render_into(&self, data: &Value, out: &mut Vec<u8>) -> Result<Report, ExecError> {
         exec::execute(&self.set, self.main, data, out)
     }
+}
+
+/// Room for an output that is a little longer than the last one.
+fn with_slack(length: usize) -> usize {
+    length.saturating_add(length / 16)
 }
 
 impl fmt::Debug for Template {
@@ -147,6 +162,7 @@ impl Set {
         });
         Self {
             base: 0,
+            lengths: own.iter().map(|_| AtomicUsize::new(0)).collect(),
             analyses: own.iter().map(|_| OnceLock::new()).collect(),
             own,
             own_links,
@@ -171,6 +187,7 @@ impl Set {
         let find = |name: &str| own_names.get(name).copied();
         Self {
             base,
+            lengths: Vec::new(),
             analyses: own.iter().map(|_| OnceLock::new()).collect(),
             own_links: own.iter().map(|code| links(code, find)).collect(),
             own,

@@ -85,18 +85,19 @@ impl<'d> Machine<'d, '_> {
         let mut given = Vec::new();
         let result = match &callee.body {
             Body::Builtin(builtin) => {
-                let arguments: Vec<Argument<'_>> = self.stack[first..]
-                    .iter()
-                    .map(|item| Argument {
-                        value: item.value(),
-                        interface: item.interface,
-                    })
-                    .collect();
                 let shown = || match self.stack.last() {
                     Some(final_value) if count == 0 => described(final_value.value()),
                     _ => first_argument(self.code, self.next - 1),
                 };
-                builtin.call(&arguments, limits.output_bytes, limits.printf_width, shown)
+                let call = |arguments: &[Argument<'_>]| {
+                    builtin.call(arguments, limits.output_bytes, limits.printf_width, shown)
+                };
+                match &self.stack[first..] {
+                    // Two at most is what calls nearly always have: no allocation for those.
+                    [one] => call(&[argument(one)]),
+                    [one, two] => call(&[argument(one), argument(two)]),
+                    items => call(&items.iter().map(argument).collect::<Vec<_>>()),
+                }
             }
             Body::Other(function) => {
                 let action = function.action();
@@ -218,6 +219,13 @@ fn arguments_found<'v>(
         };
         failure.having_found(at, value)
     })
+}
+
+fn argument<'i>(item: &'i Item<'_>) -> Argument<'i> {
+    Argument {
+        value: item.value(),
+        interface: item.interface,
+    }
 }
 
 /// A value as Go's `%v` shows it, for messages.

@@ -6,6 +6,7 @@ use super::failure::{Failure, Step};
 use super::field::follow;
 use super::include::{Capture, Parsed};
 use super::item::{Held, Item};
+use super::stacks::Stacks;
 use super::texts::{End, Texts};
 use super::unknown::Search;
 use crate::code::{Body, Code, Flags, Op};
@@ -86,6 +87,8 @@ impl<'d, 'o> Machine<'d, 'o> {
     ) -> Self {
         let limits = set.environment.limits();
         let out_limit = out.len().saturating_add(limits.output_bytes);
+        let mut stacks = Stacks::take();
+        stacks.variables.push((0, Item::borrowed(data)));
         Self {
             set,
             code: set.code(main),
@@ -94,12 +97,12 @@ impl<'d, 'o> Machine<'d, 'o> {
             out,
             out_limit,
             steps: limits.steps,
-            stack: Vec::new(),
+            stack: stacks.values,
             dot: Item::borrowed(data),
-            variables: vec![(0, Item::borrowed(data))],
+            variables: stacks.variables,
             first_variable: 0,
-            blocks: Vec::new(),
-            calls: Vec::new(),
+            blocks: stacks.blocks,
+            calls: stacks.calls,
             unset: BTreeSet::new(),
             unknown: BTreeSet::new(),
             parsed: Vec::new(),
@@ -123,10 +126,18 @@ impl<'d, 'o> Machine<'d, 'o> {
                 return Err(self.located(failure, main));
             }
         }
-        Ok(Report {
+        let report = Report {
             unknown: self.accesses(&self.unknown, main),
             unset: self.accesses(&self.unset, main),
-        })
+        };
+        let stacks = Stacks {
+            values: self.stack,
+            variables: self.variables,
+            blocks: self.blocks,
+            calls: self.calls,
+        };
+        stacks.give_back();
+        Ok(report)
     }
 
     /// The operation that is being executed.
@@ -198,11 +209,8 @@ impl<'d, 'o> Machine<'d, 'o> {
             self.charge(1)?;
             match op {
                 Op::Text { start, end } => {
-                    let text = &self.code.source.text.as_bytes()[start as usize..end as usize];
-                    if text.len() > self.out_limit - self.out.len() {
-                        return Err(self.output_limit());
-                    }
-                    self.out.extend_from_slice(text);
+                    let code = self.code;
+                    self.write(&code.source.text.as_bytes()[start as usize..end as usize])?;
                 }
                 Op::PrintField { path } => self.print_field(path)?,
                 Op::Constant { constant } => {
@@ -432,11 +440,18 @@ impl<'d, 'o> Machine<'d, 'o> {
         let Value::Str(text) = value else {
             return self.print_field_slowly(path);
         };
-        let text = text.as_bytes();
-        if text.len() > self.out_limit - self.out.len() {
+        if text.as_bytes().len() > self.out_limit - self.out.len() {
             return Err(self.output_limit());
         }
-        self.out.extend_from_slice(text);
+        self.out.extend_from_slice(text.as_bytes());
+        Ok(())
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> Step<()> {
+        if bytes.len() > self.out_limit - self.out.len() {
+            return Err(self.output_limit());
+        }
+        self.out.extend_from_slice(bytes);
         Ok(())
     }
 
@@ -452,6 +467,9 @@ impl<'d, 'o> Machine<'d, 'o> {
     }
 
     fn print(&mut self, value: &Value) -> Step<()> {
+        if let Value::Str(text) = value {
+            return self.write(text.as_bytes());
+        }
         let mut search = Search::new(self.steps.saturating_mul(ITEMS_A_STEP));
         if let Some(unknown) = search.within(value) {
             self.taint(&unknown);

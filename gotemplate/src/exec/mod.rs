@@ -12,6 +12,7 @@ mod include;
 mod item;
 mod machine;
 mod range;
+mod stacks;
 mod texts;
 mod unknown;
 
