@@ -17,6 +17,7 @@ const FEW: usize = 8;
 pub struct Map(Arc<Entries>);
 
 #[derive(Clone)]
+#[expect(clippy::struct_field_names, reason = "a map has entries")]
 struct Entries {
     entries: Vec<(Text, Value)>,
     kind: MapKind,

@@ -290,3 +290,23 @@ fn unknown_field(
         .at(place.at(sources, access.offset), "not there")
         .hint(near.unwrap_or(otherwise))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn functions_are_those_that_the_configuration_asks_for() {
+        let parse = |text: &str, functions| Template::parse("t", text, &environment(functions));
+        let hint = parse("{{ quote 1 }}", Functions::Go)
+            .unwrap_err()
+            .hint
+            .clone();
+        assert!(hint.is_some_and(|hint| hint.contains("`\"functions\": \"sprig\"`")));
+        let template = parse("{{ list \"a\" 1 | toJson }}", Functions::Sprig).unwrap();
+        let rendered = template.render(&Value::Nil).unwrap();
+        assert_eq!(rendered.output, b"[\"a\",1]");
+        let refused = parse("{{ now }}", Functions::Sprig).unwrap_err();
+        assert!(refused.message.contains("it reads the clock"), "{refused}");
+    }
+}

@@ -55,9 +55,10 @@ impl Machine<'_, '_> {
             }
         };
         let data = data.unwrap_or_else(|| Item::owned(Value::Missing));
-        let dot = match is_absent(data.value()) {
-            true => Item::owned(Value::Missing),
-            false => data.unwrapped(),
+        let dot = if is_absent(data.value()) {
+            Item::owned(Value::Missing)
+        } else {
+            data.unwrapped()
         };
         let capture = Capture {
             start: self.out.len(),

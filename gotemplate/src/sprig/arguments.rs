@@ -38,6 +38,7 @@ pub(super) fn int(value: &Value) -> i64 {
     }
 }
 
+#[expect(clippy::unnecessary_wraps, reason = "it is what most bodies end with")]
 pub(super) fn string(bytes: impl Into<Vec<u8>>) -> Outcome {
     Ok(Value::Str(bytes.into().into()))
 }

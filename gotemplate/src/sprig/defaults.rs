@@ -197,7 +197,7 @@ pub(super) const SEQUENCES: &[Entry] = &[
         "FROM STEP TO",
         "the whole numbers from FROM to TO, TO among them, as a string",
         &[],
-        |budget, a| seq(budget, a),
+        seq,
     )
     .and_any(Int),
 ];

@@ -50,7 +50,7 @@ pub(super) const FUNCTIONS: &[Entry] = &[
         "KEY X…",
         "a dict of these keys and values",
         &[],
-        |budget, a| dict(budget, a),
+        dict,
     )
     .and_any(Any)
     .passing(),

@@ -67,9 +67,7 @@ fn shown(nanoseconds: i64) -> String {
     let (seconds, fraction) = (all % MINUTE / SECOND, all % SECOND);
     let mut seconds = seconds.to_string();
     if fraction > 0 {
-        seconds = format!("{seconds}.{fraction:09}")
-            .trim_end_matches('0')
-            .to_owned();
+        seconds = String::from(format!("{seconds}.{fraction:09}").trim_end_matches('0'));
     }
     match (hours, minutes) {
         (0, 0) => format!("{sign}{seconds}s"),

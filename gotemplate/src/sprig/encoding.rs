@@ -1,5 +1,7 @@
 //! Encodings and digests.
 
+use std::fmt::Write as _;
+
 use sha1::Digest;
 
 use super::arguments::{bytes, string};
@@ -59,7 +61,11 @@ pub(super) const FUNCTIONS: &[Entry] = &[
 ];
 
 fn hexadecimal(digest: &[u8]) -> String {
-    digest.iter().map(|byte| format!("{byte:02x}")).collect()
+    digest.iter().fold(String::new(), |mut text, byte| {
+        // Writing to a string can't fail.
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
 }
 
 fn adler32(bytes: &[u8]) -> u32 {
@@ -154,9 +160,10 @@ impl Base {
             }
             match data {
                 None if group.len() < self.group => {
-                    return Err(match counts {
-                        true => text.len() - group.len(),
-                        false => start,
+                    return Err(if counts {
+                        text.len() - group.len()
+                    } else {
+                        start
                     });
                 }
                 None => {}

@@ -41,9 +41,8 @@ pub(super) const FUNCTIONS: &[Entry] = &[
         &[Str],
         |budget, a| {
             match read(budget, bytes(&a[0]))? {
-                Ok(value) => Ok(value),
                 // A number that is too large is 0, and the rest is there.
-                Err(Flaw::TooLarge(value, _)) => Ok(value),
+                Ok(value) | Err(Flaw::TooLarge(value, _)) => Ok(value),
                 Err(Flaw::Syntax(_)) => Ok(Value::Nil),
             }
         },
@@ -157,7 +156,7 @@ impl Writer<'_> {
             Value::Nil | Value::Missing => self.out.extend(b"null"),
             Value::Bool(truth) => self.out.extend(truth.to_string().bytes()),
             Value::Int(number) | Value::Int64(number) => {
-                self.out.extend(number.to_string().bytes())
+                self.out.extend(number.to_string().bytes());
             }
             Value::Uint8(number) => self.out.extend(number.to_string().bytes()),
             Value::Float(number) => {

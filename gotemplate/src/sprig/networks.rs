@@ -133,9 +133,10 @@ impl Prefix {
     fn host(self, wanted: i64) -> Result<IpAddr, FunctionError> {
         let last = self.host_bits();
         let counted: u128 = wanted.unsigned_abs().into();
-        let host = match wanted < 0 {
-            true => (counted - 1 <= last).then(|| last - (counted - 1)),
-            false => (counted <= last).then_some(counted),
+        let host = if wanted < 0 {
+            (counted - 1 <= last).then(|| last - (counted - 1))
+        } else {
+            (counted <= last).then_some(counted)
         };
         match host {
             Some(host) => Ok(self.with(self.first | host).address()),
@@ -201,8 +202,8 @@ fn subnets(prefix: &Prefix, bits: &[Value]) -> Result<Vec<String>, FunctionError
             return fail(format!("{prefix} has no room for all of the subnets"));
         };
         let subnet = Prefix {
-            length,
             first,
+            length,
             ..*prefix
         };
         made.push(subnet.to_string());

@@ -257,8 +257,7 @@ pub(super) fn to_int(value: &Value) -> i64 {
         Value::Uint8(number) => (*number).into(),
         Value::Bool(truth) => (*truth).into(),
         Value::Float(number) => truncated(*number),
-        Value::Str(text) => parse_int(text.as_bytes()),
-        Value::Number(text) => parse_int(text.as_bytes()),
+        Value::Str(text) | Value::Number(text) => parse_int(text.as_bytes()),
         _ => 0,
     }
 }

@@ -394,7 +394,7 @@ fn indent(budget: &mut Budget, arguments: &[Value]) -> Result<Vec<u8>, FunctionE
         return fail("strings: negative Repeat count");
     };
     let text = bytes(&arguments[1]);
-    let lines = 1 + text.iter().filter(|byte| **byte == b'\n').count();
+    let lines = text.split(|byte| *byte == b'\n').count();
     budget.check_size(lines.saturating_mul(spaces).saturating_add(text.len()))?;
     Ok(wrap::indent(text, spaces))
 }

@@ -44,7 +44,7 @@ struct Translator<'s> {
     repeats: u32,
 }
 
-impl<'s> Translator<'s> {
+impl Translator<'_> {
     fn at(&self) -> usize {
         self.source.len() - self.rest.len()
     }
@@ -171,12 +171,12 @@ impl<'s> Translator<'s> {
                 return Err(format!("invalid named capture: `{shown}`"));
             };
             let prefix = self.rest.len() - inner.len() + (inner.len() - named.len());
-            if !begins {
+            if begins {
+                self.keep(prefix + end);
+            } else {
                 // The crate takes no name that begins with a digit: no group has it, then.
                 self.made.push('(');
                 self.rest = &self.rest[prefix + end..];
-            } else {
-                self.keep(prefix + end);
             }
             self.open.push(1);
             self.last = Last::None;
@@ -324,7 +324,6 @@ impl<'s> Translator<'s> {
             punctuation if punctuation.is_ascii_punctuation() && punctuation != '_' => {
                 (punctuation, 2)
             }
-            '_' => return wrong(2),
             _ => return wrong(2),
         })
     }

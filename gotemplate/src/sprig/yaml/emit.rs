@@ -116,9 +116,7 @@ impl Writer<'_, '_> {
         }
         let style = if text.contains('\n') {
             ScalarStyle::Literal
-        } else if resolve(&text) == Scalar::Text && !is_base60(&text) {
-            ScalarStyle::Plain
-        } else if text == "<<" {
+        } else if text == "<<" || resolve(&text) == Scalar::Text && !is_base60(&text) {
             ScalarStyle::Plain
         } else {
             ScalarStyle::DoubleQuoted

@@ -278,7 +278,7 @@ fn scalar(text: &str, tag: Option<&str>, plain: bool) -> Result<Scalar, Stop> {
     let short = tag.and_then(|tag| tag.strip_prefix(PREFIX));
     let found = resolve(text);
     let fits = match (tag, short) {
-        (None, _) | (Some("!"), _) => {
+        (None | Some("!"), _) => {
             return Ok(if plain && tag.is_none() {
                 found
             } else {

@@ -153,7 +153,8 @@ fn is_date(text: &str) -> bool {
         let year: u32 = text.get(..4)?.parse().ok()?;
         let (month, rest) = short(text.get(5..)?)?;
         let (day, rest) = short(rest.strip_prefix('-')?)?;
-        let leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+        let leap =
+            year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
         let days = match month {
             1 | 3 | 5 | 7 | 8 | 10 | 12 => 31,
             4 | 6 | 9 | 11 => 30,
