@@ -86,7 +86,8 @@ pub(super) const FUNCTIONS: &[Entry] = &[
         |_, a| string(case::camel(bytes(&a[0]))),
     ),
     entry("nospace", "S", "S without any space", &[Str], |_, a| {
-        let kept = characters(bytes(&a[0])).into_iter();
+        // Sprig takes each byte for a character.
+        let kept = bytes(&a[0]).iter().map(|byte| char::from(*byte));
         let kept: String = kept.filter(|each| !each.is_whitespace()).collect();
         string(kept)
     }),
