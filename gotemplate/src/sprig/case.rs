@@ -201,6 +201,11 @@ pub(super) fn connected(bytes: &[u8], connector: char) -> Vec<u8> {
             continue;
         }
         marks = at(index) == Class::Mark;
+        if marks {
+            made.push(all[index]);
+            fresh = true;
+            continue;
+        }
         if at(index) == Class::Connects {
             made.push(connector);
             fresh = true;
