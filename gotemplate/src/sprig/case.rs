@@ -193,7 +193,19 @@ pub(super) fn connected(bytes: &[u8], connector: char) -> Vec<u8> {
     // Whether the word began with a digit: such a one takes digits and small letters alike.
     let mut numeral = false;
     let mut fresh = true;
+    // After another mark, the connecting ones are marks like it.
+    let mut marks = false;
     for index in 0..all.len() {
+        if marks && matches!(all[index], '-' | '_') {
+            made.push(all[index]);
+            continue;
+        }
+        marks = at(index) == Class::Mark;
+        if marks {
+            made.push(all[index]);
+            fresh = true;
+            continue;
+        }
         if at(index) == Class::Connects {
             made.push(connector);
             fresh = true;

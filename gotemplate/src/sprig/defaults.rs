@@ -224,7 +224,7 @@ fn numbers(
     let count = usize::try_from(count(start, end, step)).unwrap_or(usize::MAX);
     pay(budget, count)?;
     Ok((0..count as i64)
-        .map(|index| start + index * step)
+        .map(|index| start.wrapping_add(index.wrapping_mul(step)))
         .collect())
 }
 
@@ -244,7 +244,11 @@ fn seq(budget: &mut Budget, arguments: &[Value]) -> Outcome {
     };
     // The end is among them.
     let end = to.saturating_add(if step < 0 { -1 } else { 1 });
-    let goes = step != 0 && (to - from).signum() * step.signum() >= 0;
+    let goes = if step < 0 {
+        to < from
+    } else {
+        step > 0 && to >= from
+    };
     let items = if goes {
         numbers(budget, from, end, step)?
     } else {

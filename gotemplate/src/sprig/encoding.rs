@@ -131,72 +131,105 @@ impl Base {
         made
     }
 
-    /// The bytes, or where Go says that the text is wrong.
-    fn decode(&self, text: &[u8]) -> Result<Vec<u8>, usize> {
-        // Line breaks count in base64's places, and don't in base32's.
-        let counts = self.bits == 6;
-        let digits: Vec<(usize, u8)> = text
-            .iter()
-            .copied()
-            .enumerate()
-            .filter(|(_, byte)| !matches!(byte, b'\r' | b'\n'))
-            .collect();
-        let place = |index: usize| match digits.get(index) {
-            Some((at, _)) if counts => *at,
-            None if counts => text.len(),
-            _ => index,
-        };
-        let mut made = Vec::new();
-        for (number, group) in digits.chunks(self.group).enumerate() {
-            let start = number * self.group;
-            let (mut held, mut count) = (0_u64, 0);
-            let data = group.iter().position(|(_, byte)| *byte == b'=');
-            for (index, (_, byte)) in group[..data.unwrap_or(group.len())].iter().enumerate() {
-                let Some(digit) = self.alphabet.iter().position(|known| known == byte) else {
-                    return Err(place(start + index));
-                };
-                held = held << self.bits | digit as u64;
-                count += self.bits;
-            }
-            match data {
-                None if group.len() < self.group => {
-                    return Err(if counts {
-                        text.len() - group.len()
-                    } else {
-                        start
-                    });
-                }
-                None => {}
-                Some(data) => {
-                    self.check_padding(group, data)
-                        .map_err(|at| place(start + at))?;
-                    let after = start + self.group;
-                    if digits.len() > after {
-                        return Err(place(after));
-                    }
-                }
-            }
-            while count >= 8 {
-                count -= 8;
-                made.push((held >> count) as u8);
-            }
+    /// The bytes of a group's digits.
+    fn bytes_of(&self, group: &[u8], made: &mut Vec<u8>) {
+        let (mut held, mut count) = (0_u64, 0);
+        for digit in group {
+            held = held << self.bits | u64::from(*digit);
+            count += self.bits;
         }
-        Ok(made)
+        while count >= 8 {
+            count -= 8;
+            made.push((held >> count) as u8);
+        }
     }
 
-    /// Whether a group that has `data` digits is filled up as it must be; else where it isn't.
-    fn check_padding(&self, group: &[(usize, u8)], data: usize) -> Result<(), usize> {
-        let whole = match self.bits {
-            6 => data >= 2,
-            _ => matches!(data, 2 | 4 | 5 | 7),
-        };
-        if !whole {
-            return Err(data);
+    fn digit(&self, byte: u8) -> Option<u8> {
+        let found = self.alphabet.iter().position(|known| *known == byte)?;
+        Some(found as u8)
+    }
+
+    /// The bytes, or where Go says that the text is wrong: it has its own ways of counting.
+    fn decode(&self, text: &[u8]) -> Result<Vec<u8>, usize> {
+        let is_break = |byte: u8| matches!(byte, b'\r' | b'\n');
+        if self.bits == 6 {
+            return self.decode_64(text, is_break);
         }
-        match (data..self.group).find(|at| group.get(*at).is_none_or(|(_, byte)| *byte != b'=')) {
-            None => Ok(()),
-            Some(at) if group.len() <= at => Err(at),
-            Some(at) => Err(at - 1),
+        let kept: Vec<u8> = text
+            .iter()
+            .copied()
+            .filter(|byte| !is_break(*byte))
+            .collect();
+        self.decode_32(&kept)
+    }
+
+    fn decode_64(&self, text: &[u8], is_break: impl Fn(u8) -> bool) -> Result<Vec<u8>, usize> {
+        let next = |from: usize| (from..text.len()).find(|at| !is_break(text[*at]));
+        let mut made = Vec::new();
+        let mut group = Vec::with_capacity(self.group);
+        let mut from = 0;
+        while let Some(at) = next(from) {
+            from = at + 1;
+            if let Some(digit) = self.digit(text[at]) {
+                group.push(digit);
+                if group.len() == self.group {
+                    self.bytes_of(&group, &mut made);
+                    group.clear();
+                }
+                continue;
+            }
+            if text[at] != b'=' || group.len() < 2 {
+                return Err(at);
+            }
+            if group.len() == 2 {
+                match next(from) {
+                    None => return Err(text.len()),
+                    Some(second) if text[second] != b'=' => return Err(second - 1),
+                    Some(second) => from = second + 1,
+                }
+            }
+            self.bytes_of(&group, &mut made);
+            return match next(from) {
+                None => Ok(made),
+                Some(more) => Err(more),
+            };
+        }
+        if group.is_empty() {
+            Ok(made)
+        } else {
+            Err(text.len() - group.len())
+        }
+    }
+
+    fn decode_32(&self, text: &[u8]) -> Result<Vec<u8>, usize> {
+        let mut made = Vec::new();
+        let mut group = Vec::with_capacity(self.group);
+        for (at, byte) in text.iter().enumerate() {
+            let rest = &text[at + 1..];
+            if *byte == b'=' && group.len() >= 2 && rest.len() < self.group {
+                let missing = self.group - 1 - group.len();
+                if rest.len() < missing {
+                    return Err(text.len());
+                }
+                if let Some(wrong) = rest[..missing].iter().position(|byte| *byte != b'=') {
+                    return Err(at + wrong);
+                }
+                if matches!(group.len(), 3 | 6) {
+                    return Err(at);
+                }
+                self.bytes_of(&group, &mut made);
+                return Ok(made);
+            }
+            group.push(self.digit(*byte).ok_or(at)?);
+            if group.len() == self.group {
+                self.bytes_of(&group, &mut made);
+                group.clear();
+            }
+        }
+        if group.is_empty() {
+            Ok(made)
+        } else {
+            Err(text.len() - group.len())
         }
     }
 }

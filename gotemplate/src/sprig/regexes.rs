@@ -6,7 +6,7 @@ mod syntax;
 
 use std::sync::Arc;
 
-use regex::bytes::{Regex, RegexBuilder};
+use regex::bytes::{Match, Regex, RegexBuilder};
 
 use super::arguments::{bytes, int, string, strings, text};
 use super::{Entry, Outcome, entry};
@@ -53,7 +53,7 @@ const FIND_ALL: Entry = entry(
     |budget, a| {
         let regex = compile(budget, a)?;
         let most = usize::try_from(int(&a[2])).unwrap_or(usize::MAX);
-        let found = regex.find_iter(bytes(&a[1])).take(most);
+        let found = matches(&regex, bytes(&a[1])).take(most);
         strings(budget, found.map(|found| found.as_bytes()))
     },
 );
@@ -120,6 +120,17 @@ pub(super) const FUNCTIONS: &[Entry] = &[
     ),
 ];
 
+/// Whether a match is one to Go, too: an empty one isn't within a character.
+fn is_whole(text: &[u8], start: usize, end: usize) -> bool {
+    start < end || text.get(start).is_none_or(|byte| byte & 0xc0 != 0x80)
+}
+
+/// All matches.
+fn matches<'t>(regex: &Regex, text: &'t [u8]) -> impl Iterator<Item = Match<'t>> {
+    let found = regex.find_iter(text);
+    found.filter(|found| is_whole(text, found.start(), found.end()))
+}
+
 /// The expression that the first argument is, paid for, and for matching the second.
 fn compile(budget: &mut Budget, arguments: &[Value]) -> Result<Arc<Regex>, FunctionError> {
     let source = text(&arguments[0]);
@@ -154,13 +165,16 @@ fn replace(budget: &mut Budget, arguments: &[Value], expands: bool) -> Outcome {
     if expands {
         for captures in regex.captures_iter(source) {
             let whole = captures.get(0).map_or(end..end, |whole| whole.range());
+            if !is_whole(source, whole.start, whole.end) {
+                continue;
+            }
             made.extend_from_slice(&source[end..whole.start]);
             expand(&captures, new, &mut made);
             end = whole.end;
             budget.check_size(made.len())?;
         }
     } else {
-        for found in regex.find_iter(source) {
+        for found in matches(&regex, source) {
             made.extend_from_slice(&source[end..found.start()]);
             made.extend_from_slice(new);
             end = found.end();
@@ -221,7 +235,7 @@ fn split(budget: &mut Budget, arguments: &[Value]) -> Outcome {
     }
     let mut parts: Vec<&[u8]> = Vec::new();
     let (mut start, mut end) = (0, 0);
-    for found in regex.find_iter(source) {
+    for found in matches(&regex, source) {
         if parts.len() + 1 == most {
             break;
         }

@@ -86,9 +86,17 @@ pub(super) const FUNCTIONS: &[Entry] = &[
         |_, a| string(case::camel(bytes(&a[0]))),
     ),
     entry("nospace", "S", "S without any space", &[Str], |_, a| {
-        let kept = characters(bytes(&a[0])).into_iter();
-        let kept: String = kept.filter(|each| !each.is_whitespace()).collect();
-        string(kept)
+        let text = bytes(&a[0]);
+        // Where there is space, Sprig takes each byte for a character.
+        let all = || text.iter().map(|byte| char::from(*byte));
+        if !all().any(char::is_whitespace) {
+            return string(text);
+        }
+        string(
+            all()
+                .filter(|each| !each.is_whitespace())
+                .collect::<String>(),
+        )
     }),
     entry(
         "initials",

@@ -1,36 +1,35 @@
 //! Fitting text into a width: `wrap`, `abbrev`, `indent` and the like.
 
-use super::case::characters;
-
 /// Breaks lines at spaces so that they are no longer than `width` where that can be. `long` says
 /// whether words that are longer are broken, too.
-pub(super) fn wrap(bytes: &[u8], width: i64, newline: &[u8], long: bool) -> Vec<u8> {
-    let text = characters(bytes);
+///
+/// Widths count bytes, and a long word may well be broken within a character: Sprig does so.
+pub(super) fn wrap(text: &[u8], width: i64, newline: &[u8], long: bool) -> Vec<u8> {
     let width = usize::try_from(width).unwrap_or(0).max(1);
-    let newline = String::from_utf8_lossy(if newline.is_empty() { b"\n" } else { newline });
-    let mut made = String::new();
+    let newline = if newline.is_empty() { b"\n" } else { newline };
+    let mut made = Vec::with_capacity(text.len());
     let mut start = 0;
     while text.len() - start > width {
-        if text[start] == ' ' {
+        if text[start] == b' ' {
             start += 1;
             continue;
         }
         let end = start + width;
-        let space = text[start..=end].iter().rposition(|each| *each == ' ');
+        let space = text[start..=end].iter().rposition(|byte| *byte == b' ');
         let (end, next) = match space {
             Some(space) => (start + space, start + space + 1),
             None if long => (end, end),
-            None => match text[end..].iter().position(|each| *each == ' ') {
+            None => match text[end..].iter().position(|byte| *byte == b' ') {
                 Some(space) => (end + space, end + space + 1),
                 None => break,
             },
         };
-        made.extend(&text[start..end]);
-        made.push_str(&newline);
+        made.extend_from_slice(&text[start..end]);
+        made.extend_from_slice(newline);
         start = next;
     }
-    made.extend(&text[start..]);
-    made.into_bytes()
+    made.extend_from_slice(&text[start..]);
+    made
 }
 
 /// Cuts a string to `width` bytes, three of them dots, from `offset` on if that isn't near the

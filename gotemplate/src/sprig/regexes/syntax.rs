@@ -198,7 +198,10 @@ impl Translator<'_> {
         let length = 2 + flags.len();
         let opens = self.rest[length..].starts_with(':');
         if !opens && flags.is_empty() {
-            return Err("missing argument to repetition operator: `?`".to_owned());
+            // It says nothing, which the crate doesn't take.
+            self.rest = &self.rest[length + 1..];
+            self.last = Last::None;
+            return Ok(());
         }
         self.keep(length + 1);
         if opens {
@@ -321,56 +324,69 @@ impl Translator<'_> {
                     None => return wrong(4),
                 }
             }
-            punctuation if punctuation.is_ascii_punctuation() && punctuation != '_' => {
-                (punctuation, 2)
-            }
+            punctuation if punctuation.is_ascii_punctuation() => (punctuation, 2),
             _ => return wrong(2),
         })
     }
 
-    /// A class in brackets: what means more to the crate than to Go is escaped.
+    /// A class in brackets: the crate has operators in it where Go has characters.
     fn class(&mut self) -> Result<(), String> {
-        let start = self.rest;
+        let whole = self.rest;
         self.keep(1);
         if self.rest.starts_with('^') {
             self.keep(1);
         }
         let mut first = true;
         loop {
-            let Some(next) = self.rest.chars().next() else {
-                return Err(format!("missing closing ]: `{start}`"));
-            };
-            match next {
-                ']' if !first => {
-                    self.item(1);
-                    return Ok(());
-                }
-                '[' if self.rest.starts_with("[:") && self.rest.contains(":]") => {
-                    let end = self.rest.find(":]").unwrap_or_default() + 2;
-                    self.keep(end);
-                }
-                '\\' => self.escape_in_class()?,
-                '-' => {
-                    // A range's, or itself at an end.
-                    let ends = first || self.rest[1..].starts_with(']');
-                    if ends {
-                        self.made.push('\\');
-                    }
-                    self.keep(1);
-                }
-                '[' | ']' | '&' | '~' | '^' => {
-                    self.made.push('\\');
-                    self.keep(1);
-                }
-                other => self.keep(other.len_utf8()),
+            if self.rest.is_empty() {
+                return Err(format!("missing closing ]: `{whole}`"));
+            }
+            if self.rest.starts_with(']') && !first {
+                self.item(1);
+                return Ok(());
             }
             first = false;
+            if self.named_class()? {
+                continue;
+            }
+            let start = self.rest;
+            let lower = self.class_character(whole)?;
+            self.made.push_str(&literal(lower));
+            let upper = self.rest.strip_prefix('-');
+            if let Some(upper) = upper.filter(|upper| !upper.is_empty() && !upper.starts_with(']'))
+            {
+                self.rest = upper;
+                let upper = self.class_character(whole)?;
+                if upper < lower {
+                    let range = &start[..start.len() - self.rest.len()];
+                    return Err(format!("invalid character class range: `{range}`"));
+                }
+                self.made.push('-');
+                self.made.push_str(&literal(upper));
+            }
         }
     }
 
-    fn escape_in_class(&mut self) -> Result<(), String> {
-        let next = self.rest[1..].chars().next();
-        let text = match next {
+    /// A class within a class, such as `[:alpha:]`, `\d` or `\pL`.
+    fn named_class(&mut self) -> Result<bool, String> {
+        const NAMES: [&str; 14] = [
+            "alnum", "alpha", "ascii", "blank", "cntrl", "digit", "graph", "lower", "print",
+            "punct", "space", "upper", "word", "xdigit",
+        ];
+        if let Some(inner) = self.rest.strip_prefix("[:")
+            && let Some(end) = inner.find(":]")
+        {
+            let name = &inner[..end];
+            if !NAMES.contains(&name.strip_prefix('^').unwrap_or(name)) {
+                return Err(format!("invalid character class range: `[:{name}:]`"));
+            }
+            self.keep(end + 4);
+            return Ok(true);
+        }
+        let Some(escaped) = self.rest.strip_prefix('\\') else {
+            return Ok(false);
+        };
+        let text = match escaped.chars().next() {
             Some('d') => "0-9",
             Some('D') => "[^0-9]",
             Some('s') => "\\t\\n\\x0c\\r ",
@@ -380,16 +396,23 @@ impl Translator<'_> {
             Some('p' | 'P') => {
                 let length = self.property_length()?;
                 self.keep(length);
-                return Ok(());
+                return Ok(true);
             }
-            _ => {
-                let (character, length) = self.character_escape()?;
-                self.instead(length, &literal(character));
-                return Ok(());
-            }
+            _ => return Ok(false),
         };
         self.instead(2, text);
-        Ok(())
+        Ok(true)
+    }
+
+    /// Takes a character of a class.
+    fn class_character(&mut self, whole: &str) -> Result<char, String> {
+        let (character, length) = match self.rest.chars().next() {
+            None => return Err(format!("missing closing ]: `{whole}`")),
+            Some('\\') => self.character_escape()?,
+            Some(character) => (character, character.len_utf8()),
+        };
+        self.rest = &self.rest[length..];
+        Ok(character)
     }
 }
 

@@ -172,11 +172,12 @@ impl Constraint {
 
     /// Whether a version is as it has to be. A prerelease never is unless the constraint names one.
     pub(super) fn admits(&self, version: &Version) -> bool {
-        if !version.prerelease.is_empty() && self.version.prerelease.is_empty() {
-            return false;
-        }
         let order = version.compare(&self.version);
         let closed = self.open == Open::No;
+        let unasked = !version.prerelease.is_empty() && self.version.prerelease.is_empty();
+        if unasked && !(closed && self.operator == Operator::NotEqual) {
+            return false;
+        }
         match self.operator {
             Operator::Equal if closed => order.is_eq(),
             Operator::Equal | Operator::Tilde => order.is_ge() && self.tilde(version),

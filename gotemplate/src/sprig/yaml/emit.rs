@@ -1,11 +1,14 @@
 //! From a value to YAML: libyaml's emitter, told what go-yaml tells its own.
 
+use std::cmp::Ordering;
+
 use libyaml_safer::{Emitter, Encoding, Event, MappingStyle, ScalarStyle, SequenceStyle};
 
 use super::resolve::{Scalar, is_base60, resolve};
 use crate::function::{Budget, FunctionError};
 use crate::sprig::arguments::{DEPTH, fail, map, too_deep};
 use crate::sprig::json;
+use crate::unicode::is_letter;
 use crate::value::Value;
 
 /// Writes a document.
@@ -14,20 +17,61 @@ pub(super) fn write(budget: &mut Budget, value: &Value) -> Result<Vec<u8>, Funct
     let mut emitter = Emitter::new();
     emitter.set_output_string(&mut out);
     emitter.set_unicode(true);
-    let mut writer = Writer { budget, emitter };
+    let mut writer = Writer {
+        budget,
+        emitter,
+        wide: Vec::new(),
+        has_placeholder: false,
+    };
     writer.emit(Event::stream_start(Encoding::Utf8))?;
     writer.emit(Event::document_start(None, &[], true))?;
     writer.value(value, 0)?;
     writer.emit(Event::document_end(true))?;
     writer.emit(Event::stream_end())?;
-    drop(writer);
+    let Writer {
+        wide,
+        has_placeholder,
+        ..
+    } = writer;
+    // Newer libyaml says that a text with line breaks at its end has ended; go-yaml doesn't.
+    if out.ends_with(b"\n...\n") {
+        out.truncate(out.len() - 4);
+    }
+    if !wide.is_empty() && !has_placeholder {
+        out = with_wide(&out, &wide);
+    }
     budget.check_size(out.len())?;
     Ok(out)
+}
+
+/// go-yaml escapes the characters that UTF-16 has two units for, libyaml doesn't: this one, which
+/// both escape and which can't be in a text, goes through the emitter in place of them.
+const PLACEHOLDER: char = '\u{fffe}';
+const ESCAPED_PLACEHOLDER: &str = "\\uFFFE";
+
+/// The output with the characters that placeholders stand for.
+fn with_wide(out: &[u8], wide: &[char]) -> Vec<u8> {
+    let text = String::from_utf8_lossy(out);
+    let mut made = String::with_capacity(text.len());
+    let mut wide = wide.iter();
+    for (index, part) in text.split(ESCAPED_PLACEHOLDER).enumerate() {
+        if index > 0
+            && let Some(character) = wide.next()
+        {
+            made.push_str(&format!("\\U{:08X}", u32::from(*character)));
+        }
+        made.push_str(part);
+    }
+    made.into_bytes()
 }
 
 struct Writer<'b, 'w> {
     budget: &'b mut Budget,
     emitter: Emitter<'w>,
+    /// The characters that placeholders stand for, in order.
+    wide: Vec<char>,
+    /// What an escaped placeholder looks like is somewhere in the texts themselves.
+    has_placeholder: bool,
 }
 
 impl Writer<'_, '_> {
@@ -85,14 +129,15 @@ impl Writer<'_, '_> {
         }
     }
 
-    fn mapping(
-        &mut self,
-        mut entries: Vec<(&[u8], &Value)>,
-        depth: u32,
-    ) -> Result<(), FunctionError> {
-        entries.sort_by(|(left, _), (right, _)| natural(left, right));
+    fn mapping(&mut self, entries: Vec<(&[u8], &Value)>, depth: u32) -> Result<(), FunctionError> {
+        let named = entries.into_iter().map(|(key, item)| {
+            let name: Vec<char> = String::from_utf8_lossy(key).chars().collect();
+            (name, key, item)
+        });
+        let named: Vec<_> = named.collect();
+        let entries = sort(&named, &|left, right| natural(&left.0, &right.0));
         self.emit(Event::mapping_start(None, None, true, MappingStyle::Block))?;
-        for (key, item) in entries {
+        for (_, key, item) in entries {
             self.text(key)?;
             self.value(item, depth + 1)?;
         }
@@ -113,6 +158,15 @@ impl Writer<'_, '_> {
         if text.chars().any(is_control) {
             // It can't stand in the JSON by way of which Kubernetes makes YAML.
             return fail("yaml: control characters are not allowed");
+        }
+        // Within JSON it is a line break, and those become spaces.
+        let mut text = text.replace('\u{85}', " ");
+        self.has_placeholder |= text.contains(ESCAPED_PLACEHOLDER);
+        let is_wide = |each: &char| u32::from(*each) > 0xffff;
+        if text.chars().any(|each| is_wide(&each)) {
+            self.wide.extend(text.chars().filter(is_wide));
+            let narrow = |each| if is_wide(&each) { PLACEHOLDER } else { each };
+            text = text.chars().map(narrow).collect();
         }
         let style = if text.contains('\n') {
             ScalarStyle::Literal
@@ -139,72 +193,70 @@ fn float(number: f64) -> Result<String, FunctionError> {
     if json.parse::<u64>().is_ok() {
         return Ok(json);
     }
-    // Go's shortest form: with an exponent below 1e-4 and from 1e21 on.
+    // Go's `%g` with as few digits as will do.
     let shown = format!("{number:e}");
     let (digits, exponent) = shown.split_once('e').unwrap_or((&shown, "0"));
     let exponent: i32 = exponent.parse().unwrap_or_default();
-    let places = digits
-        .len()
-        .saturating_sub(usize::from(digits.starts_with('-')) + 2) as i32;
-    if exponent < -4 || exponent >= (places + 1).max(21) {
+    if !(-4..6).contains(&exponent) {
         let sign = if exponent < 0 { '-' } else { '+' };
         return Ok(format!("{digits}e{sign}{:02}", exponent.abs()));
     }
     Ok(format!("{number}"))
 }
 
-/// The order in which go-yaml writes keys: numbers within names by their size, letters after all
-/// else.
-fn natural(left: &[u8], right: &[u8]) -> std::cmp::Ordering {
-    let left: Vec<char> = String::from_utf8_lossy(left).chars().collect();
-    let right: Vec<char> = String::from_utf8_lossy(right).chars().collect();
+/// The order in which go-yaml writes keys: signs, then numbers by their size, then letters.
+///
+/// It isn't transitive (10 before 1a, 1a before 9, 9 before 10), so what sorts by it must do with
+/// that.
+fn natural(left: &[char], right: &[char]) -> Ordering {
     let same = left
         .iter()
-        .zip(&right)
+        .zip(right)
         .take_while(|(left, right)| left == right)
         .count();
     let (Some(first), Some(second)) = (left.get(same), right.get(same)) else {
         return left.len().cmp(&right.len());
     };
-    let digits_before = left[..same]
+    match (is_letter(*first), is_letter(*second)) {
+        (true, true) => return first.cmp(second),
+        (true, false) => return Ordering::Greater,
+        (false, true) => return Ordering::Less,
+        (false, false) => {}
+    }
+    // What follows a digit that counts is worth more for a zero than for nothing.
+    let before = left[..same]
         .iter()
         .rev()
-        .take_while(|each| each.is_numeric())
-        .count();
-    let (left_letter, right_letter) = (first.is_alphabetic(), second.is_alphabetic());
-    if left_letter != right_letter {
-        // Within a number the one that goes on is the greater.
-        let within = digits_before > 0;
-        return if within {
-            right_letter.cmp(&left_letter)
+        .take_while(|each| each.is_ascii_digit());
+    let zero = *first == '0' || *second == '0';
+    let lead = i64::from(zero && before.into_iter().any(|digit| *digit != '0'));
+    let number = |text: &[char]| {
+        let digits = text[same..].iter().map_while(|each| each.to_digit(10));
+        digits.fold((lead, 0), |(value, count): (i64, usize), digit| {
+            (value.wrapping_mul(10).wrapping_add(digit.into()), count + 1)
+        })
+    };
+    number(left).cmp(&number(right)).then(first.cmp(second))
+}
+
+/// Sorts by an order that may not be one: the standard library's sort might panic.
+fn sort<T: Clone>(items: &[T], order: &impl Fn(&T, &T) -> Ordering) -> Vec<T> {
+    if items.len() < 2 {
+        return items.to_vec();
+    }
+    let (left, right) = items.split_at(items.len() / 2);
+    let (left, right) = (sort(left, order), sort(right, order));
+    let (mut left, mut right) = (left.into_iter().peekable(), right.into_iter().peekable());
+    let mut sorted = Vec::with_capacity(items.len());
+    while let (Some(first), Some(second)) = (left.peek(), right.peek()) {
+        let next = if order(second, first).is_lt() {
+            right.next()
         } else {
-            left_letter.cmp(&right_letter)
+            left.next()
         };
+        sorted.extend(next);
     }
-    if left_letter {
-        return first.cmp(second);
-    }
-    if first.is_numeric() || second.is_numeric() {
-        let start = same - digits_before;
-        let number = |text: &[char]| -> (u128, usize) {
-            let digits: Vec<u32> = text[start..]
-                .iter()
-                .map_while(|each| each.to_digit(10))
-                .collect();
-            let value = digits.iter().fold(0_u128, |all, digit| {
-                all.saturating_mul(10).saturating_add((*digit).into())
-            });
-            (value, digits.len())
-        };
-        if digits_before > 0 || (first.is_numeric() && second.is_numeric()) {
-            let (left, right) = (number(&left), number(&right));
-            if left.0 != right.0 {
-                return left.0.cmp(&right.0);
-            }
-            if left.1 != right.1 {
-                return left.1.cmp(&right.1);
-            }
-        }
-    }
-    first.cmp(second)
+    sorted.extend(left);
+    sorted.extend(right);
+    sorted
 }

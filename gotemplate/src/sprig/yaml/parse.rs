@@ -1,8 +1,11 @@
-//! From YAML to a value: libyaml's events, and what go-yaml makes of them, by way of JSON.
+//! From YAML to a value: a parser's events, and what go-yaml makes of them, by way of JSON.
+//!
+//! The events come from `saphyr-parser`; libyaml-safer's own parser panics where a text ends within
+//! a block scalar.
 
 use std::collections::{BTreeMap, HashMap};
 
-use libyaml_safer::{EventData, Parser, ScalarStyle};
+use saphyr_parser::{Event, Parser, ScalarStyle, StrInput, Tag};
 
 use super::resolve::{Scalar, resolve};
 use crate::dict::Dict;
@@ -43,12 +46,10 @@ pub(super) fn read(
     budget: &mut Budget,
     text: &[u8],
 ) -> Result<Result<Value, String>, FunctionError> {
-    let mut input = text;
-    let mut parser = Parser::new();
-    parser.set_input_string(&mut input);
+    let text = String::from_utf8_lossy(text);
     let mut reader = Reader {
         budget,
-        parser,
+        parser: Parser::new_from_str(&text),
         anchors: HashMap::new(),
     };
     match reader.document() {
@@ -60,24 +61,30 @@ pub(super) fn read(
 
 struct Reader<'b, 'i> {
     budget: &'b mut Budget,
-    parser: Parser<&'i mut &'i [u8]>,
-    anchors: HashMap<String, Node>,
+    parser: Parser<'i, StrInput<'i>>,
+    anchors: HashMap<usize, Node>,
 }
 
-impl Reader<'_, '_> {
-    fn next(&mut self) -> Result<EventData, Stop> {
+impl<'i> Reader<'_, 'i> {
+    fn next(&mut self) -> Result<Event<'i>, Stop> {
         self.budget.charge(STEPS_AN_EVENT)?;
-        match self.parser.parse() {
-            Ok(event) => Ok(event.data),
-            Err(error) => flaw(format!("error converting YAML to JSON: yaml: {error}")),
+        match self.parser.next_event() {
+            None => Ok(Event::StreamEnd),
+            Some(Ok((event, _))) => Ok(event),
+            Some(Err(error)) => {
+                let (line, why) = (error.marker().line(), error.info());
+                flaw(format!(
+                    "error converting YAML to JSON: yaml: line {line}: {why}"
+                ))
+            }
         }
     }
 
     fn document(&mut self) -> Result<Value, Stop> {
         loop {
             match self.next()? {
-                EventData::StreamEnd => return Ok(Value::Nil),
-                EventData::DocumentStart { .. } => break,
+                Event::StreamEnd => return Ok(Value::Nil),
+                Event::DocumentStart(_) => break,
                 _ => {}
             }
         }
@@ -88,49 +95,38 @@ impl Reader<'_, '_> {
         self.value(&node, 0)
     }
 
-    fn node(&mut self, event: EventData, depth: u32) -> Result<Node, Stop> {
+    fn node(&mut self, event: Event<'i>, depth: u32) -> Result<Node, Stop> {
         if depth > DEPTH {
             return flaw(format!("the text is nested deeper than {DEPTH} levels"));
         }
         let (anchor, node) = match event {
-            EventData::Alias { anchor } => {
-                let Some(node) = self.anchors.get(&anchor) else {
-                    return flaw(format!(
-                        "error converting YAML to JSON: yaml: unknown anchor '{anchor}' referenced"
-                    ));
+            Event::Alias(anchor) => {
+                let Some(node) = self.anchors.get(&anchor).cloned() else {
+                    return flaw("error converting YAML to JSON: yaml: an anchor contains itself");
                 };
-                let node = node.clone();
                 self.pay_for(&node)?;
                 return Ok(node);
             }
-            EventData::Scalar {
-                anchor,
-                tag,
-                value,
-                plain_implicit,
-                style,
-                ..
-            } => {
-                self.budget.charge(value.len() / 4)?;
-                let plain = plain_implicit && style == ScalarStyle::Plain;
-                let scalar = scalar(&value, tag.as_deref(), plain)?;
-                (anchor, Node::Scalar(value, scalar))
+            Event::Scalar(text, style, anchor, tag) => {
+                self.budget.charge(text.len() / 4)?;
+                let scalar = scalar(&text, tag.as_deref(), style == ScalarStyle::Plain)?;
+                (anchor, Node::Scalar(text.into_owned(), scalar))
             }
-            EventData::SequenceStart { anchor, .. } => {
+            Event::SequenceStart(anchor, _) => {
                 let mut items = Vec::new();
                 loop {
                     match self.next()? {
-                        EventData::SequenceEnd => break,
+                        Event::SequenceEnd => break,
                         event => items.push(self.node(event, depth + 1)?),
                     }
                 }
                 (anchor, Node::Sequence(items))
             }
-            EventData::MappingStart { anchor, .. } => {
+            Event::MappingStart(anchor, _) => {
                 let mut entries = Vec::new();
                 loop {
                     match self.next()? {
-                        EventData::MappingEnd => break,
+                        Event::MappingEnd => break,
                         event => {
                             let key = self.node(event, depth + 1)?;
                             let event = self.next()?;
@@ -142,7 +138,8 @@ impl Reader<'_, '_> {
             }
             _ => return flaw("error converting YAML to JSON: yaml: did not find a node"),
         };
-        if let Some(anchor) = anchor {
+        // 0 stands for none.
+        if anchor != 0 {
             self.pay_for(&node)?;
             self.anchors.insert(anchor, node.clone());
         }
@@ -273,20 +270,15 @@ fn key_text(key: &Node) -> Result<String, Stop> {
 }
 
 /// What a scalar with a tag, or without quotes, is.
-fn scalar(text: &str, tag: Option<&str>, plain: bool) -> Result<Scalar, Stop> {
-    const PREFIX: &str = "tag:yaml.org,2002:";
-    let short = tag.and_then(|tag| tag.strip_prefix(PREFIX));
+fn scalar(text: &str, tag: Option<&Tag>, plain: bool) -> Result<Scalar, Stop> {
     let found = resolve(text);
-    let fits = match (tag, short) {
-        (None | Some("!"), _) => {
-            return Ok(if plain && tag.is_none() {
-                found
-            } else {
-                Scalar::Text
-            });
-        }
-        (_, Some("int")) => matches!(found, Scalar::Int(_) | Scalar::Unsigned(_)),
-        (_, Some("float")) => {
+    let Some(tag) = tag else {
+        return Ok(if plain { found } else { Scalar::Text });
+    };
+    let short = tag.is_yaml_core_schema().then_some(tag.suffix.as_str());
+    let fits = match short {
+        Some("int") => matches!(found, Scalar::Int(_) | Scalar::Unsigned(_)),
+        Some("float") => {
             match found {
                 Scalar::Int(number) => return Ok(Scalar::Float(number as f64)),
                 Scalar::Unsigned(number) => return Ok(Scalar::Float(number as f64)),
@@ -294,15 +286,15 @@ fn scalar(text: &str, tag: Option<&str>, plain: bool) -> Result<Scalar, Stop> {
             }
             matches!(found, Scalar::Float(_))
         }
-        (_, Some("bool")) => matches!(found, Scalar::Bool(_)),
-        (_, Some("null")) => matches!(found, Scalar::Null),
-        (_, Some("timestamp")) => matches!(found, Scalar::Timestamp),
+        Some("bool") => matches!(found, Scalar::Bool(_)),
+        Some("null") => matches!(found, Scalar::Null),
+        Some("timestamp") => matches!(found, Scalar::Timestamp),
         _ => return Ok(Scalar::Text),
     };
     if fits {
         return Ok(found);
     }
-    let tag = short.unwrap_or_default();
+    let tag = &tag.suffix;
     flaw(format!(
         "error converting YAML to JSON: yaml: cannot decode !!str `{text}` as a !!{tag}"
     ))
