@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use crate::environment::Function;
+use crate::function::Function;
 use crate::functions::Builtin;
 use crate::value::Value;
 
@@ -60,6 +60,11 @@ pub(crate) enum Op {
     /// Fails unless the top is a string: `printf`'s format.
     CheckFormat {
         literal: bool,
+    },
+    /// Fails unless the top is of the kind that the function takes as that argument.
+    CheckArgument {
+        function: u32,
+        argument: u32,
     },
     /// An interface's value in place of the interface, on the top.
     Unwrap,
@@ -152,6 +157,20 @@ pub(crate) struct Range {
     pub(crate) end: u32,
 }
 
+/// Fields that are read one after the other: which of [`Code::fields`].
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Path {
+    pub(crate) first: u32,
+    pub(crate) end: u32,
+}
+
+/// Some bytes of the source.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Span {
+    pub(crate) start: u32,
+    pub(crate) end: u32,
+}
+
 /// Where an operation comes from.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Site {
@@ -194,12 +213,15 @@ pub(crate) struct Code {
     pub(crate) constants: Vec<Value>,
     /// Names of variables and of templates.
     pub(crate) names: Vec<Arc<str>>,
-    pub(crate) paths: Vec<Arc<[Arc<str>]>>,
+    /// What fields are read one after the other.
+    pub(crate) paths: Vec<Path>,
+    /// Where the source has the fields of the paths.
+    pub(crate) fields: Vec<Span>,
     pub(crate) functions: Vec<Callee>,
     pub(crate) messages: Vec<String>,
     pub(crate) ranges: Vec<Range>,
-    /// The templates that `names` stand for, by the same index, once all are known.
-    pub(crate) templates: Vec<Option<u32>>,
+    /// Where its definition begins.
+    pub(crate) opening: u32,
     /// Nothing but white space and comments: such a definition replaces none.
     pub(crate) empty: bool,
 }
@@ -207,28 +229,47 @@ pub(crate) struct Code {
 /// The name of the variable that holds the data; every template has it at index 0.
 pub(crate) const ROOT: &str = "$";
 
+/// Room for this many operations to begin with; what isn't needed is given back in the end.
+const USUAL_OPS: usize = 64;
+
 impl Code {
     pub(crate) fn new(name: Arc<str>, source: Arc<Source>) -> Self {
         Self {
             name,
             source,
-            ops: Vec::new(),
-            sites: Vec::new(),
+            ops: Vec::with_capacity(USUAL_OPS),
+            sites: Vec::with_capacity(USUAL_OPS),
             constants: Vec::new(),
             names: vec![Arc::from(ROOT)],
             paths: Vec::new(),
+            fields: Vec::new(),
             functions: Vec::new(),
             messages: Vec::new(),
             ranges: Vec::new(),
-            templates: Vec::new(),
+            opening: 0,
             empty: true,
         }
     }
 
-    pub(crate) fn path_text(&self, path: u32) -> String {
-        self.paths[path as usize]
+    /// The names of the templates that it calls.
+    pub(crate) fn called(&self) -> impl Iterator<Item = &Arc<str>> {
+        self.ops.iter().filter_map(|op| match op {
+            Op::Template { name, .. } => Some(&self.names[*name as usize]),
+            _ => None,
+        })
+    }
+
+    /// The names of the fields that a path follows.
+    pub(crate) fn path(&self, path: u32) -> impl DoubleEndedIterator<Item = &str> + Clone {
+        let Path { first, end } = self.paths[path as usize];
+        let fields = &self.fields[first as usize..end as usize];
+        let text = &*self.source.text;
+        fields
             .iter()
-            .flat_map(|field| [".", field])
-            .collect()
+            .map(move |field| &text[field.start as usize..field.end as usize])
+    }
+
+    pub(crate) fn path_text(&self, path: u32) -> String {
+        self.path(path).flat_map(|field| [".", field]).collect()
     }
 }

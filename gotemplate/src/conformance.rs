@@ -125,6 +125,7 @@ struct Options<'c> {
     entry: Option<&'c str>,
     numbers: Numbers,
     typed: bool,
+    sprig: bool,
 }
 
 /// How a case's data have their numbers.
@@ -146,6 +147,7 @@ fn options(text: &str) -> Options<'_> {
             ("entry", entry) => options.entry = Some(entry),
             ("numbers", "int") => options.numbers = Numbers::Int,
             ("numbers", "json") => options.numbers = Numbers::Json,
+            ("functions", "sprig") => options.sprig = true,
             ("shape", "typed") => {
                 options.typed = true;
                 options.numbers = Numbers::Int;
@@ -168,6 +170,9 @@ fn answer(case: &Json, line: &str) -> Answer {
     let mut environment = Environment::new().with_missing_key(options.missing_key);
     if let Some((left, right)) = options.delimiters {
         environment = environment.with_delimiters(left, right);
+    }
+    if options.sprig {
+        environment = environment.with_sprig();
     }
     let mut defines: Vec<(&str, &str)> = case["defines"]
         .as_object()

@@ -9,9 +9,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use super::node::Node;
 use super::source::{Span, Spanned};
 use crate::address::GroupName;
+
+/// What every template's text is called among those it can call, itself included.
+pub const MAIN_TEMPLATE: &str = "template";
 
 /// A map in the order written, each entry with its key's place.
 pub type Named<T> = indexmap::IndexMap<Arc<str>, Spanned<T>>;
@@ -35,12 +40,34 @@ pub struct Config {
     pub defaults: Defaults,
     /// `templates`
     pub templates: Named<Template>,
+    /// `functions`: which functions templates have.
+    pub functions: Functions,
+    /// `templates_lib`: named snippets that every template can call.
+    pub templates_lib: Named<Userdata>,
     /// `groups`, nested or flat, in the order written.
     pub groups: Vec<Group>,
     /// `destroy_budget`
     pub destroy_budget: DestroyBudget,
     /// `strict`: warnings about unset vars are errors.
     pub strict: bool,
+}
+
+/// `functions`: the functions that templates have.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Functions {
+    /// `go`: Go's own, and `default`.
+    #[default]
+    Go,
+    /// `sprig`: Sprig's and Helm's, too.
+    Sprig,
+}
+
+impl Functions {
+    /// Whether it is the default, which needn't be said.
+    pub fn is_go(&self) -> bool {
+        *self == Self::Go
+    }
 }
 
 impl Config {

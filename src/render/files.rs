@@ -12,8 +12,9 @@ use super::args::{Tree, is_template};
 use super::cache::{Compiled, Place, TemplateCache};
 use super::data::{GroupData, GroupFacts, InstanceFacts};
 use super::instance::{Execution, Report, Timing};
+use super::library::{SnippetTexts, Snippets};
 use crate::address::Address;
-use crate::config::model::{Deliver, File as Source, FileContent};
+use crate::config::model::{Deliver, File as Source, FileContent, Functions};
 use crate::config::node::{Node, NodeValue};
 use crate::config::source::{SourceId, SourceMap, Span, Spanned};
 use crate::diagnostic::Diagnostics;
@@ -250,6 +251,16 @@ pub struct Deferred {
     pub instance: InstanceFacts,
     /// The files.
     pub files: Vec<(Arc<str>, FileSource)>,
+    /// The snippets, if the files call any.
+    #[serde(default, skip_serializing_if = "no_snippets")]
+    pub snippets: Arc<SnippetTexts>,
+    /// The functions that the files' templates have.
+    #[serde(default, skip_serializing_if = "Functions::is_go")]
+    pub functions: Functions,
+}
+
+fn no_snippets(snippets: &Arc<SnippetTexts>) -> bool {
+    snippets.is_empty()
 }
 
 impl Deferred {
@@ -263,7 +274,10 @@ impl Deferred {
     ) -> Result<Vec<(Arc<str>, String)>, String> {
         let mut sources = SourceMap::default();
         let nowhere = Span::new(sources.add("", ""), 0, 0);
-        let mut cache = TemplateCache::new(&sources, self.group.images.keys().map(|name| &**name));
+        let images = self.group.images.keys().map(|name| &**name);
+        let place = Place::Behind(nowhere);
+        let snippets = Snippets::of_texts(&self.snippets, self.functions, place);
+        let mut cache = TemplateCache::new(&sources, images, snippets);
         let mut instance = self.instance.clone();
         // An address the cloud didn't give stays empty: there is nothing left to wait for.
         instance.ip4 = Some(ip4.unwrap_or("").into());

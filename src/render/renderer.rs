@@ -18,7 +18,7 @@ use super::group::{CompiledGroup, CompiledUserdata, UserdataText, Variant};
 use super::instance::{Execution, Report, Timing};
 use super::userdata::{self, CarriedFile};
 use crate::address::Address;
-use crate::config::model::{Compress, Config, Deliver};
+use crate::config::model::{Compress, Config, Deliver, Functions};
 use crate::merge::group::MergedGroup;
 use crate::provider::rules::Rules;
 use crate::spec::{Files, Head, InstanceSpec, Part, Userdata};
@@ -374,7 +374,7 @@ impl<'a> GroupRenderer<'a> {
         slot: u32,
         instance: &InstanceFacts,
     ) -> Option<Deferred> {
-        let files: Vec<_> = self
+        let deferred: Vec<_> = self
             .group
             .files
             .iter()
@@ -384,9 +384,24 @@ impl<'a> GroupRenderer<'a> {
                     .get(&file.name)
                     .is_some_and(|file| file.content.is_none())
             })
+            .collect();
+        let mut snippets = Arc::default();
+        let mut functions = Functions::default();
+        for file in &deferred {
+            file.templates(&mut |compiled| {
+                functions = compiled.snippets.functions();
+                if compiled.calls_snippets() {
+                    snippets = Arc::clone(compiled.snippets.texts());
+                }
+            });
+        }
+        let files: Vec<_> = deferred
+            .iter()
             .map(|file| (Arc::clone(&file.name), file.source().clone()))
             .collect();
         (!files.is_empty()).then(|| Deferred {
+            snippets,
+            functions,
             group: Arc::clone(&self.facts[self.variant(slot).0]),
             instance: instance.clone(),
             files,

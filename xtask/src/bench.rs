@@ -6,13 +6,16 @@ use std::fmt::Write as _;
 use std::process::Command;
 
 use crate::measure::{self, Row};
-use crate::{Failure, process};
+use crate::{Failure, process, templates};
 
 const PAGE: &str = "docs/performance.md";
-const BEGIN: &str = "<!-- cargo xtask bench: begin -->";
-const END: &str = "<!-- cargo xtask bench: end -->";
+const PLANNER: &str = "cargo xtask bench";
+const TEMPLATES: &str = "cargo xtask bench --templates";
 
 pub(crate) fn run(arguments: &[&str]) -> Result<(), Failure> {
+    if *arguments == ["--templates"] {
+        return run_templates();
+    }
     let (mut up_to, mut quick) = (100_000, false);
     let mut words = arguments.iter();
     while let Some(word) = words.next() {
@@ -28,7 +31,7 @@ pub(crate) fn run(arguments: &[&str]) -> Result<(), Failure> {
     let page = process::root().join(PAGE);
     let text = std::fs::read_to_string(&page)?;
     // Looked for before minutes are spent.
-    replace(&text, "")?;
+    replace(&text, PLANNER, "")?;
 
     let command = format!("cargo xtask bench {}", arguments.join(" "));
     let mut report = format!("Made by `{}` on {}.\n\n", command.trim_end(), machine());
@@ -49,24 +52,37 @@ pub(crate) fn run(arguments: &[&str]) -> Result<(), Failure> {
             let _ = write!(report, "\n```text\n{tree}```\n");
         }
     }
-    std::fs::write(&page, replace(&text, &report)?)?;
+    std::fs::write(&page, replace(&text, PLANNER, &report)?)?;
+    println!("{report}");
+    println!("written to {PAGE}");
+    if quick { Ok(()) } else { run_templates() }
+}
+
+fn run_templates() -> Result<(), Failure> {
+    let page = process::root().join(PAGE);
+    let text = std::fs::read_to_string(&page)?;
+    replace(&text, TEMPLATES, "")?;
+    let table = templates::table()?;
+    let report = format!("Made by `{TEMPLATES}` on {}.\n\n{table}", machine());
+    std::fs::write(&page, replace(&text, TEMPLATES, &report)?)?;
     println!("{report}");
     println!("written to {PAGE}");
     Ok(())
 }
 
-/// The page with `report` between its markers.
-fn replace(page: &str, report: &str) -> Result<String, Failure> {
-    let parts = page.split_once(BEGIN).and_then(|(before, rest)| {
-        let (_, after) = rest.split_once(END)?;
+/// The page with `report` between the markers of the command that made it.
+fn replace(page: &str, command: &str, report: &str) -> Result<String, Failure> {
+    let [begin, end] = ["begin", "end"].map(|place| format!("<!-- {command}: {place} -->"));
+    let parts = page.split_once(&begin).and_then(|(before, rest)| {
+        let (_, after) = rest.split_once(&end)?;
         Some((before, after))
     });
     let Some((before, after)) = parts else {
         return Err(Failure::say(format!(
-            "{PAGE} lacks the lines `{BEGIN}` and `{END}`"
+            "{PAGE} lacks the lines `{begin}` and `{end}`"
         )));
     };
-    Ok(format!("{before}{BEGIN}\n{report}{END}{after}"))
+    Ok(format!("{before}{begin}\n{report}{end}{after}"))
 }
 
 fn table(rows: &[Row]) -> String {
@@ -146,12 +162,17 @@ mod tests {
 
     #[test]
     fn only_what_is_between_the_markers_is_replaced() {
-        let page = format!("a\n{BEGIN}\nold\n{END}\nb\n");
-        let replaced = replace(&page, "new\n")
-            .map_err(|failure| failure.0)
-            .unwrap();
-        assert_eq!(replaced, format!("a\n{BEGIN}\nnew\n{END}\nb\n"));
-        assert!(replace("a", "new").is_err());
+        let page = "a\n<!-- x: begin -->\nold\n<!-- x: end -->\nb\n<!-- x y: begin -->\n<!-- x y: end -->\n";
+        let replaced = |command: &str| {
+            let replaced = replace(page, command, "new\n");
+            replaced.map_err(|failure| failure.0).unwrap()
+        };
+        assert_eq!(replaced("x"), page.replace("old", "new"));
+        assert_eq!(
+            replaced("x y"),
+            page.replace("y: begin -->\n", "y: begin -->\nnew\n")
+        );
+        assert!(replace("a", "x", "new").is_err());
     }
 
     #[test]

@@ -14,6 +14,7 @@ mod conformance;
 mod fuzz;
 mod measure;
 mod process;
+mod templates;
 mod test;
 mod venv;
 
@@ -24,9 +25,10 @@ cargo xtask test [ARGS]…                    run all tests; ARGS go to `cargo t
 cargo xtask conformance gotemplate FILE…    run the cases of a corpus
 cargo xtask fuzz-gotemplate --minutes N     look for differences from Go (see CONTRIBUTING.md)
 cargo xtask fuzz-seeds                      the corpora, as cargo-fuzz's targets take them
-cargo xtask bench [--up-to N] [--quick]     measure, and write the table of docs/performance.md
+cargo xtask bench [--up-to N] [--quick]     measure, and write the tables of docs/performance.md
                                             --up-to: no fleet larger than N (100000)
-                                            --quick: the planner only, no `cargo bench`";
+                                            --quick: the planner only, no `cargo bench`
+cargo xtask bench --templates               the template engine only, against Go and other crates";
 
 /// Why a chore ended badly, in words for a terminal; empty where it was said already.
 struct Failure(String);

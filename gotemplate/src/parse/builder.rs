@@ -1,10 +1,10 @@
 //! The code of one template while it is being built: emits operations, keeps its open blocks.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::lex::Token;
-use crate::code::{Callee, Code, Flags, Op, Range, Site, Source};
+use crate::code::{Callee, Code, Flags, Op, Path, ROOT, Range, Site, Source, Span};
 use crate::functions::Builtin;
 use crate::value::Value;
 
@@ -46,11 +46,10 @@ pub(super) struct Builder {
     /// The names of the variables declared so far, by index into the code's names.
     variables: Vec<u32>,
     /// How many variables of each name there are.
-    declared: HashMap<u32, u32>,
+    declared: BTreeMap<u32, u32>,
     blocks: Vec<Block>,
-    /// Where the code's names and paths are in their tables.
-    known_names: HashMap<Arc<str>, u32>,
-    known_paths: HashMap<Arc<[Arc<str>]>, u32>,
+    /// Where the code's names are in their table, but for the first.
+    known_names: BTreeMap<Arc<str>, u32>,
 }
 
 impl Builder {
@@ -65,16 +64,14 @@ impl Builder {
         opening: usize,
     ) -> Self {
         let code = Code::new(name, Arc::clone(source));
-        let known_names = code.names.iter().cloned().zip(0..).collect();
         Self {
             code,
             purpose,
             opening,
             variables: vec![0],
-            declared: HashMap::new(),
+            declared: BTreeMap::new(),
             blocks: Vec::new(),
-            known_names,
-            known_paths: HashMap::new(),
+            known_names: BTreeMap::new(),
         }
     }
 
@@ -82,16 +79,15 @@ impl Builder {
         let empty = self.code.empty;
         self.emit(Op::Return, Site::default());
         self.code.empty = empty;
+        self.code.opening = self.opening as u32;
         self.code.ops.shrink_to_fit();
         self.code.sites.shrink_to_fit();
         self.code
     }
 
     pub(super) fn text(&mut self, token: Token) {
-        let blank = self.code.source.text[token.start..token.end]
-            .trim()
-            .is_empty();
-        let empty = self.code.empty && blank;
+        let text = &self.code.source.text[token.start..token.end];
+        let empty = self.code.empty && text.trim().is_empty();
         let (start, end) = (token.start as u32, token.end as u32);
         self.emit(
             Op::Text { start, end },
@@ -157,10 +153,14 @@ impl Builder {
         self.emit(Op::Constant { constant }, site);
     }
 
+    pub(super) fn constant_at(&self, constant: u32) -> &Value {
+        &self.code.constants[constant as usize]
+    }
+
     /// The index of a name, entered into the table where it isn't there yet.
     pub(super) fn name(&mut self, name: &str) -> u32 {
-        if let Some(known) = self.known_names.get(name) {
-            return *known;
+        if let Some(known) = self.known_name(name) {
+            return known;
         }
         let name: Arc<str> = name.into();
         let index = self.code.names.len() as u32;
@@ -169,15 +169,34 @@ impl Builder {
         index
     }
 
-    pub(super) fn path(&mut self, fields: Vec<Arc<str>>) -> u32 {
-        let path: Arc<[Arc<str>]> = fields.into();
-        if let Some(known) = self.known_paths.get(&path) {
-            return *known;
+    fn known_name(&self, name: &str) -> Option<u32> {
+        if name == ROOT {
+            return Some(0);
         }
-        let index = self.code.paths.len() as u32;
-        self.code.paths.push(Arc::clone(&path));
-        self.known_paths.insert(path, index);
-        index
+        self.known_names.get(name).copied()
+    }
+
+    /// The index of a path that the source has from `start` to `end`, such as `.Vars.A`.
+    pub(super) fn path(&mut self, start: usize, end: usize) -> u32 {
+        let code = &mut self.code;
+        let first = code.fields.len() as u32;
+        let mut at = start;
+        while at < end {
+            // Each field begins with its dot, and has no other.
+            let name = at + 1;
+            let rest = &code.source.text[name..end];
+            let length = rest.bytes().position(|byte| byte == b'.');
+            at = length.map_or(end, |length| name + length);
+            code.fields.push(Span {
+                start: name as u32,
+                end: at as u32,
+            });
+        }
+        code.paths.push(Path {
+            first,
+            end: code.fields.len() as u32,
+        });
+        code.paths.len() as u32 - 1
     }
 
     pub(super) fn function(&mut self, callee: Callee) -> u32 {
@@ -199,8 +218,8 @@ impl Builder {
     }
 
     pub(super) fn is_declared(&self, name: &str) -> bool {
-        let index = self.known_names.get(name);
-        index.is_some_and(|index| *index == 0 || self.declared.contains_key(index))
+        let index = self.known_name(name);
+        index.is_some_and(|index| index == 0 || self.declared.contains_key(&index))
     }
 
     /// Forgets the variables that were declared since there were `count`.

@@ -18,8 +18,9 @@ use crate::environment::Environment;
 use crate::error::{ParseError, Problem};
 use builder::Builder;
 use lex::{Keyword, Kind, LexError, Lexer, Token};
+use pipeline::Level;
 
-pub(crate) use show::show;
+pub(crate) use show::{operands, show};
 
 /// The templates that one text defines, by name; the text's own among them.
 pub(crate) type Definitions = BTreeMap<Arc<str>, Code>;
@@ -53,6 +54,8 @@ struct Detail {
     message: String,
     offset: usize,
     hint: Option<String>,
+    /// Our words, where they say more than Go's.
+    words: Option<String>,
 }
 
 impl Failure {
@@ -61,6 +64,7 @@ impl Failure {
             message,
             offset,
             hint,
+            words: None,
         }))
     }
 }
@@ -75,6 +79,12 @@ fn fail_with_hint<T>(message: String, offset: usize, hint: Option<String>) -> Pa
     Err(Failure::new(message, offset, hint))
 }
 
+fn fail_in_words<T>(go: &str, words: String, offset: usize) -> Parsed<T> {
+    let mut failure = Failure::new(go.to_owned(), offset, None);
+    failure.0.words = Some(words);
+    Err(failure)
+}
+
 struct Parser<'t> {
     source: &'t Arc<Source>,
     text: &'t str,
@@ -82,6 +92,9 @@ struct Parser<'t> {
     lexer: Lexer<'t>,
     /// Tokens put back, the next one last.
     pending: Vec<Token>,
+    /// The open parentheses of the pipeline that is being read; kept between pipelines for its
+    /// memory.
+    levels: Vec<Level>,
     /// Where the last token that was read begins.
     latest: usize,
     /// Where the action that is being read begins.
@@ -102,6 +115,7 @@ impl<'t> Parser<'t> {
             environment,
             lexer,
             pending: Vec::new(),
+            levels: Vec::new(),
             latest: 0,
             action: None,
             builders: vec![Builder::new(Arc::clone(&source.name), source)],
@@ -131,12 +145,6 @@ impl<'t> Parser<'t> {
 
     fn put_back(&mut self, token: Token) {
         self.pending.push(token);
-    }
-
-    fn peek(&mut self) -> Parsed<Token> {
-        let token = self.next()?;
-        self.put_back(token);
-        Ok(token)
     }
 
     fn next_non_space(&mut self) -> Parsed<Token> {
@@ -201,11 +209,12 @@ impl<'t> Parser<'t> {
             message,
             offset,
             hint,
+            words,
         } = *failure.0;
         let line = line_of(self.text, self.latest);
         let go = format!("template: {}:{line}: {message}", self.source.name);
         ParseError::new(Problem::new(
-            message,
+            words.unwrap_or(message),
             &self.source.name,
             self.text,
             offset,

@@ -1,7 +1,5 @@
 //! Operands: literals, fields, variables, functions, and the fields that follow them.
 
-use std::sync::Arc;
-
 use super::lex::{Kind, Token};
 use super::pipeline::{Head, Level};
 use super::{Parsed, Parser, fail, fail_with_hint};
@@ -19,6 +17,13 @@ enum Literal {
     Overflow,
 }
 
+/// Fields that follow an operand, and one another.
+#[derive(Clone, Copy)]
+pub(super) struct Chain {
+    start: usize,
+    pub(super) end: usize,
+}
+
 fn site_of(token: Token) -> Site {
     Site {
         position: token.start as u32,
@@ -28,33 +33,27 @@ fn site_of(token: Token) -> Site {
 }
 
 impl Parser<'_> {
-    /// The fields right after an operand.
-    pub(super) fn chain(&mut self) -> Parsed<Vec<Token>> {
-        let mut fields = Vec::new();
+    /// The fields right after an operand, if any: where the source has them.
+    pub(super) fn chain(&mut self) -> Parsed<Option<Chain>> {
+        let mut chain: Option<Chain> = None;
         loop {
-            let token = self.peek()?;
+            let token = self.next()?;
             if token.kind != Kind::Field {
-                return Ok(fields);
+                self.put_back(token);
+                return Ok(chain);
             }
-            fields.push(self.next()?);
+            let start = chain.map_or(token.start, |chain| chain.start);
+            let end = token.end;
+            chain = Some(Chain { start, end });
         }
     }
 
-    fn path(&mut self, fields: &[Token]) -> u32 {
-        let fields: Vec<Arc<str>> = fields
-            .iter()
-            .map(|field| self.slice(*field)[1..].into())
-            .collect();
-        self.builder().path(fields)
-    }
-
-    pub(super) fn chain_field(&mut self, base: Site, fields: &[Token]) -> Head {
-        let path = self.path(fields);
-        let last = fields[fields.len() - 1];
+    pub(super) fn chain_field(&mut self, base: Site, chain: Chain) -> Head {
+        let path = self.builder().path(chain.start, chain.end);
         let site = Site {
-            position: fields[0].start as u32,
+            position: chain.start as u32,
             start: base.start,
-            end: last.end as u32,
+            end: chain.end as u32,
         };
         let op = self.builder().emit(
             Op::ChainField {
@@ -83,16 +82,16 @@ impl Parser<'_> {
             self.check_variable(token)?;
         }
         let literal = self.literal(token)?;
-        let fields = self.chain()?;
-        let last = fields.last().copied().unwrap_or(token);
+        let chain = self.chain()?;
+        let end = chain.map_or(token.end, |chain| chain.end);
         if let Some(command) = level.command.as_mut() {
-            command.end = last.end;
+            command.end = end;
         }
         let mut site = site_of(token);
         if let Some(function) = callee {
-            if !fields.is_empty() {
+            if let Some(chain) = chain {
                 self.call_bare(function, site);
-                return Ok(self.chain_field(site, &fields));
+                return Ok(self.chain_field(site, chain));
             }
             if first {
                 let builder = self.builder();
@@ -114,15 +113,15 @@ impl Parser<'_> {
             });
         }
         if matches!(token.kind, Kind::Field | Kind::Variable) {
-            if let Some(second) = fields.first() {
-                site.position = second.start as u32;
-                site.end = last.end as u32;
+            if let Some(chain) = chain {
+                site.position = chain.start as u32;
+                site.end = chain.end as u32;
             }
-            return Ok(self.field_or_variable(token, &fields, site));
+            return Ok(self.field_or_variable(token, chain, site));
         }
-        if !fields.is_empty() {
+        if let Some(chain) = chain {
             let message = format!("unexpected . after term {}", quoted(text));
-            return fail(message, fields[0].start);
+            return fail(message, chain.start);
         }
         let builder = self.builder();
         match literal {
@@ -143,11 +142,9 @@ impl Parser<'_> {
         })
     }
 
-    fn field_or_variable(&mut self, token: Token, fields: &[Token], site: Site) -> Head {
+    fn field_or_variable(&mut self, token: Token, chain: Option<Chain>, site: Site) -> Head {
         if token.kind == Kind::Field {
-            let mut all = vec![token];
-            all.extend_from_slice(fields);
-            let path = self.path(&all);
+            let path = self.builder().path(token.start, site.end as usize);
             let op = self.builder().emit(
                 Op::Field {
                     path,
@@ -159,7 +156,7 @@ impl Parser<'_> {
         }
         let text = self.slice(token);
         let name = self.builder().name(text);
-        if fields.is_empty() {
+        let Some(chain) = chain else {
             self.builder().emit(
                 Op::Variable {
                     name,
@@ -172,8 +169,8 @@ impl Parser<'_> {
                 executable: true,
                 nil: false,
             };
-        }
-        let path = self.path(fields);
+        };
+        let path = self.builder().path(chain.start, chain.end);
         let op = self.builder().emit(
             Op::VariableField {
                 name,
@@ -191,9 +188,11 @@ impl Parser<'_> {
             Body::Other(function.clone())
         } else if let Some(builtin) = Builtin::named(name) {
             Body::Builtin(builtin)
+        } else if let Some(reason) = self.environment.left_out(name) {
+            let message = format!("function {} is left out: {reason}", quoted(name));
+            return fail(message, token.start);
         } else {
-            let known = self.environment.function_names();
-            let hint = nearest(name, known).map(|near| format!("did you mean \"{near}\"?"));
+            let hint = self.environment.hint(name);
             let message = format!("function {} not defined", quoted(name));
             return fail_with_hint(message, token.start, hint);
         };

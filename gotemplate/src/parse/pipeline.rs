@@ -6,9 +6,10 @@ use std::sync::Arc;
 
 use super::lex::{Kind, Token};
 use super::show::show;
-use super::{Parsed, Parser, fail};
-use crate::code::{Op, Site};
+use super::{Parsed, Parser, fail, fail_in_words};
+use crate::code::{Body, Op, Site};
 use crate::functions::Builtin;
+use crate::value::Value;
 
 /// What a parsed pipeline was.
 #[derive(Clone, Copy, Debug, Default)]
@@ -83,14 +84,25 @@ impl Level {
 impl Parser<'_> {
     /// Reads a pipeline up to and with `end`.
     pub(super) fn pipeline(&mut self, context: &'static str, end: Kind) -> Parsed<Pipeline> {
-        let mut levels = Vec::new();
-        self.open_level(&mut levels, context, end)?;
+        let mut levels = std::mem::take(&mut self.levels);
+        let pipeline = self.outermost_level(&mut levels, context, end)?;
+        self.levels = levels;
+        Ok(pipeline)
+    }
+
+    fn outermost_level(
+        &mut self,
+        levels: &mut Vec<Level>,
+        context: &'static str,
+        end: Kind,
+    ) -> Parsed<Pipeline> {
+        self.open_level(levels, context, end)?;
         loop {
             let level = levels
                 .last_mut()
                 .expect("the outermost level ends the loop");
             if level.command.is_some() {
-                self.operand(&mut levels)?;
+                self.operand(levels)?;
                 continue;
             }
             let token = self.next_non_space()?;
@@ -224,7 +236,8 @@ impl Parser<'_> {
             let depth = levels.len();
             let limit = self.environment.limits().nesting;
             if depth > limit as usize {
-                return fail("max expression depth exceeded", token.start);
+                let message = format!("parentheses are nested deeper than the limit of {limit}");
+                return fail_in_words("max expression depth exceeded", message, token.start);
             }
             return self.open_level(levels, "parenthesized pipeline", Kind::RightParenthesis);
         }
@@ -233,7 +246,7 @@ impl Parser<'_> {
             return self.after_operand(level);
         }
         let head = self.term(level, token)?;
-        self.operand_done(level, head);
+        self.operand_done(level, head, true);
         self.after_operand(level)
     }
 
@@ -254,29 +267,23 @@ impl Parser<'_> {
             start: start as u32,
             end: pipeline.end as u32,
         };
-        let fields = self.chain()?;
-        let head = if fields.is_empty() {
-            Head::Other {
+        let head = match self.chain()? {
+            None => Head::Other {
                 site,
                 executable: true,
                 nil: false,
+            },
+            Some(chain) => {
+                command.end = chain.end;
+                self.chain_field(site, chain)
             }
-        } else {
-            self.chain_field(site, &fields)
         };
-        if let Some(last) = fields.last() {
-            let command = level
-                .command
-                .as_mut()
-                .expect("a parenthesis is part of a command");
-            command.end = last.end;
-        }
-        self.operand_done(level, head);
+        self.operand_done(level, head, false);
         self.after_operand(level)
     }
 
     /// Files an operand, whose code is emitted, under the command.
-    fn operand_done(&mut self, level: &mut Level, operand: Head) {
+    fn operand_done(&mut self, level: &mut Level, operand: Head, term: bool) {
         let Some(command) = level.command.as_mut() else {
             return;
         };
@@ -329,6 +336,42 @@ impl Parser<'_> {
             let site = builder.latest_site();
             let literal = matches!(builder.op(last), Op::Constant { .. } | Op::Nil);
             builder.emit(Op::CheckFormat { literal }, site);
+        }
+        self.check_kind(function, command.arguments - 1, term);
+    }
+
+    /// Sees to it that an argument, the code that was emitted last, is of the kind that the
+    /// function takes: a literal at once, anything else when it is executed. As in Go, a literal
+    /// that is wrong fails only then, too.
+    fn check_kind(&mut self, function: u32, argument: u32, term: bool) {
+        let source = Arc::clone(self.source);
+        let builder = self.builder();
+        let Body::Other(callee) = &builder.callee(function).body else {
+            return;
+        };
+        let kind = callee.kind(argument as usize);
+        if kind == crate::function::Kind::Any {
+            return;
+        }
+        let site = builder.latest_site();
+        let last = builder.here() - 1;
+        let literal = match builder.op(last) {
+            _ if !term => None,
+            Op::Constant { constant } => Some(builder.constant_at(constant).clone()),
+            Op::Nil => Some(Value::Nil),
+            _ => None,
+        };
+        let Some(literal) = literal else {
+            builder.emit(Op::CheckArgument { function, argument }, site);
+            return;
+        };
+        builder.truncate(last);
+        match kind.literal(literal, &show(&source, site)) {
+            Ok(Value::Nil) => {
+                builder.emit(Op::Nil, site);
+            }
+            Ok(value) => builder.constant(value, site),
+            Err(message) => builder.fail(message, site),
         }
     }
 
