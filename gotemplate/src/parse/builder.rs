@@ -399,12 +399,16 @@ impl Builder {
 
     /// Emits a `break` or `continue`; false where there is no range around it.
     pub(super) fn loop_control(&mut self, breaks: bool, site: Site) -> bool {
-        let around = self
-            .blocks
-            .iter()
-            .rposition(|block| matches!(block.kind, BlockKind::Range(_)) && !block.otherwise);
-        let Some(around) = around else {
+        let is_range = |block: &Block| matches!(block.kind, BlockKind::Range(_));
+        let is_body = |block: &Block| is_range(block) && !block.otherwise;
+        let Some(body) = self.blocks.iter().rposition(is_body) else {
             return false;
+        };
+        // In Go a `break` in a range's `else` ends that range, not the one around it, though it is
+        // only allowed where there is one around it; a `continue` there is the outer one's.
+        let around = match self.blocks.iter().rposition(is_range) {
+            Some(innermost) if breaks => innermost,
+            _ => body,
         };
         let blocks = (self.blocks.len() - 1 - around) as u32;
         let index = self.emit(Op::Unwind { blocks, target: 0 }, site);

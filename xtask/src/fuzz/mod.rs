@@ -232,7 +232,8 @@ fn names_an_address(case: &Case, answer: &str) -> bool {
             .trim_start_matches(|character: char| "+-# 0123456789.*[]".contains(character))
             .starts_with('p')
     });
-    let digits = |text: &str| text.len() >= 8;
+    // What has no size lies in the program itself, at a short address.
+    let digits = |text: &str| text.len() >= 6;
     asked
         && answer
             .split(|character: char| !character.is_ascii_hexdigit())
@@ -357,10 +358,10 @@ mod tests {
             data: case::Data::List(Vec::new()),
             ..Case::default()
         };
-        assert_eq!(
-            difference(&address, &output("0x3345294c59b0      "), false),
-            None
-        );
+        for address_of_go in ["0x3345294c59b0      ", "0x7be440            "] {
+            let answer = output(address_of_go);
+            assert_eq!(difference(&address, &answer, false), None);
+        }
         assert!(difference(&address, &output("%!p(int=1)"), false).is_some());
         // Only ours has a limit of steps.
         let long = Case {
