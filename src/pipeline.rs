@@ -23,8 +23,9 @@ use crate::provider::retry::RetryingReads;
 use crate::provider::rules::Rules;
 use crate::provider::{Cloud, CloudError, Owner};
 use crate::refresh::{Observed, refresh};
-use crate::render::cache::TemplateCache;
+use crate::render::cache::{TemplateCache, environment};
 use crate::render::group::{Bodies, CompiledGroup, compile};
+use crate::render::library::Snippets;
 use crate::render::renderer::GroupRenderer;
 use crate::resolve::fetch;
 use crate::resolve::images::{self, Policy, ResolvedImages};
@@ -46,7 +47,9 @@ pub fn compile_all<'a>(
     bodies: &Bodies,
     findings: &mut Diagnostics,
 ) -> Compiled<'a> {
-    let mut cache = TemplateCache::new(sources, config.images.keys().map(|name| &**name));
+    let snippets = Snippets::parse(config, sources, bodies, &environment(), findings);
+    let images = config.images.keys().map(|name| &**name);
+    let mut cache = TemplateCache::new(sources, images, snippets);
     let mut groups: Vec<CompiledGroup<'a>> = config
         .groups
         .iter()

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use crate::environment::Function;
+use crate::function::Function;
 use crate::functions::Builtin;
 use crate::value::Value;
 
@@ -60,6 +60,11 @@ pub(crate) enum Op {
     /// Fails unless the top is a string: `printf`'s format.
     CheckFormat {
         literal: bool,
+    },
+    /// Fails unless the top is of the kind that the function takes as that argument.
+    CheckArgument {
+        function: u32,
+        argument: u32,
     },
     /// An interface's value in place of the interface, on the top.
     Unwrap,
@@ -215,8 +220,8 @@ pub(crate) struct Code {
     pub(crate) functions: Vec<Callee>,
     pub(crate) messages: Vec<String>,
     pub(crate) ranges: Vec<Range>,
-    /// The templates that `names` stand for, by the same index, once all are known.
-    pub(crate) templates: Vec<Option<u32>>,
+    /// Where its definition begins.
+    pub(crate) opening: u32,
     /// Nothing but white space and comments: such a definition replaces none.
     pub(crate) empty: bool,
 }
@@ -241,9 +246,17 @@ impl Code {
             functions: Vec::new(),
             messages: Vec::new(),
             ranges: Vec::new(),
-            templates: Vec::new(),
+            opening: 0,
             empty: true,
         }
+    }
+
+    /// The names of the templates that it calls.
+    pub(crate) fn called(&self) -> impl Iterator<Item = &Arc<str>> {
+        self.ops.iter().filter_map(|op| match op {
+            Op::Template { name, .. } => Some(&self.names[*name as usize]),
+            _ => None,
+        })
     }
 
     /// The names of the fields that a path follows.

@@ -9,7 +9,9 @@ use serde::Deserialize;
 use serde_json::Value as Json;
 use serde_json::value::RawValue;
 
-use crate::{Environment, List, Map, MissingKey, Struct, StructType, Template, Value};
+use crate::{
+    Environment, ExecErrorKind, List, Map, MissingKey, Struct, StructType, Template, Value,
+};
 
 /// How a case went.
 #[derive(Clone, Debug)]
@@ -22,12 +24,20 @@ pub struct Outcome {
     pub failure: Option<String>,
     /// Whether an expected error is worded as Go words it; true where none is expected.
     pub same_wording: bool,
+    /// Our error, in Go's words.
+    pub wording: Option<String>,
+    /// The limit of ours that ended the execution.
+    pub limit: Option<&'static str>,
 }
 
 /// What came of a template.
 enum Answer {
     Output(Vec<u8>),
-    Error { stage: &'static str, go: String },
+    Error {
+        stage: &'static str,
+        go: String,
+        limit: Option<&'static str>,
+    },
 }
 
 /// Runs the case on one line of the corpus. A line that isn't a case is a failure.
@@ -40,6 +50,8 @@ pub fn run_case(json_line: &str) -> Outcome {
                 area: "?".to_owned(),
                 failure: Some(format!("not a case: {error}")),
                 same_wording: false,
+                wording: None,
+                limit: None,
             };
         }
     };
@@ -47,11 +59,17 @@ pub fn run_case(json_line: &str) -> Outcome {
     let expect = &case["expect"];
     let answer = answer(&case, json_line);
     let (failure, same_wording) = compare(expect, &answer);
+    let (wording, limit) = match answer {
+        Answer::Error { go, limit, .. } => (Some(go), limit),
+        Answer::Output(_) => (None, None),
+    };
     Outcome {
         id: text("id").to_owned(),
         area: text("area").to_owned(),
         failure,
         same_wording,
+        wording,
+        limit,
     }
 }
 
@@ -87,10 +105,10 @@ fn compare(expect: &Json, answer: &Answer) -> (Option<String>, bool) {
             )),
             false,
         ),
-        (false, Answer::Error { stage, go }) if *stage == expected_stage => {
+        (false, Answer::Error { stage, go, .. }) if *stage == expected_stage => {
             (None, go == expected_error)
         }
-        (false, Answer::Error { stage, go }) => (
+        (false, Answer::Error { stage, go, .. }) => (
             Some(format!(
                 "expected {expected_stage} error {expected_error}, got {stage} error {go}"
             )),
@@ -107,6 +125,7 @@ struct Options<'c> {
     entry: Option<&'c str>,
     numbers: Numbers,
     typed: bool,
+    sprig: bool,
 }
 
 /// How a case's data have their numbers.
@@ -128,6 +147,7 @@ fn options(text: &str) -> Options<'_> {
             ("entry", entry) => options.entry = Some(entry),
             ("numbers", "int") => options.numbers = Numbers::Int,
             ("numbers", "json") => options.numbers = Numbers::Json,
+            ("functions", "sprig") => options.sprig = true,
             ("shape", "typed") => {
                 options.typed = true;
                 options.numbers = Numbers::Int;
@@ -151,6 +171,9 @@ fn answer(case: &Json, line: &str) -> Answer {
     if let Some((left, right)) = options.delimiters {
         environment = environment.with_delimiters(left, right);
     }
+    if options.sprig {
+        environment = environment.with_sprig();
+    }
     let mut defines: Vec<(&str, &str)> = case["defines"]
         .as_object()
         .into_iter()
@@ -165,6 +188,7 @@ fn answer(case: &Json, line: &str) -> Answer {
             return Answer::Error {
                 stage: "parse",
                 go: error.go_message(),
+                limit: None,
             };
         }
     };
@@ -179,13 +203,21 @@ fn answer(case: &Json, line: &str) -> Answer {
     let entry = options.entry.unwrap_or("t");
     let Some(template) = template.lookup(entry) else {
         let go = format!("template: no template \"{entry}\" associated with template \"t\"");
-        return Answer::Error { stage: "exec", go };
+        return Answer::Error {
+            stage: "exec",
+            go,
+            limit: None,
+        };
     };
     match template.render(&data) {
         Ok(rendered) => Answer::Output(rendered.output),
         Err(error) => Answer::Error {
             stage: "exec",
             go: error.go_message(),
+            limit: match error.kind() {
+                ExecErrorKind::Limit(name) => Some(name),
+                _ => None,
+            },
         },
     }
 }

@@ -1,12 +1,12 @@
 //! What a template is parsed and executed with: functions, delimiters, missing keys, limits.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::fmt;
 use std::sync::Arc;
 
 use crate::code::{Body, Callee};
+use crate::function::{Action, Function};
 use crate::functions::Builtin;
-use crate::value::Value;
 
 /// What a field of a `map` gives where the map has no such key: Go's `missingkey` option.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -33,7 +33,9 @@ pub struct Limits {
     /// Parentheses within parentheses, and blocks within blocks. Go's limit of parentheses by
     /// default.
     pub nesting: u32,
-    /// The widest field and the highest precision of `printf`. Go's limit by default.
+    /// The widest field and the highest precision of `printf`. By default Go's limit, above which
+    /// a format prints Go's `%!(BADWIDTH)` and the like, and which can't be raised; above a lower
+    /// one, `printf` is an error.
     pub printf_width: usize,
 }
 
@@ -49,78 +51,16 @@ impl Default for Limits {
     }
 }
 
-/// Why a function failed: a lower-case fragment.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct FunctionError(String);
-
-impl FunctionError {
-    /// An error with this message.
-    pub fn new(message: impl Into<String>) -> Self {
-        Self(message.into())
-    }
-}
-
-impl From<&str> for FunctionError {
-    fn from(message: &str) -> Self {
-        Self::new(message)
-    }
-}
-
-impl From<String> for FunctionError {
-    fn from(message: String) -> Self {
-        Self::new(message)
-    }
-}
-
-/// What a function does with its arguments.
-pub type FunctionBody = dyn Fn(&[Value]) -> Result<Value, FunctionError> + Send + Sync;
-
-/// A function that templates can call.
-///
-/// It is given its arguments evaluated, a missing value as nil. It isn't called where an argument
-/// isn't known: the result isn't known then either.
-#[derive(Clone)]
-pub struct Function {
-    min_arguments: usize,
-    max_arguments: Option<usize>,
-    body: Arc<FunctionBody>,
-}
-
-impl Function {
-    /// A function that takes at least `min_arguments` and, unless that is `None`, at most
-    /// `max_arguments`; the count is checked before it is called.
-    pub fn new(
-        min_arguments: usize,
-        max_arguments: Option<usize>,
-        body: Arc<FunctionBody>,
-    ) -> Self {
-        Self {
-            min_arguments,
-            max_arguments,
-            body,
-        }
-    }
-
-    pub(crate) fn call(&self, arguments: &[Value]) -> Result<Value, FunctionError> {
-        (self.body)(arguments)
-    }
-}
-
-impl fmt::Debug for Function {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter
-            .debug_struct("Function")
-            .field("min_arguments", &self.min_arguments)
-            .field("max_arguments", &self.max_arguments)
-            .finish_non_exhaustive()
-    }
-}
+type Name = Cow<'static, str>;
 
 /// Everything outside a template's text that decides what it means.
 #[derive(Clone, Debug)]
 pub struct Environment {
-    functions: BTreeMap<String, Function>,
+    functions: Arc<BTreeMap<Name, Function>>,
+    /// Why functions that one may look for are left out.
+    left_out: Arc<BTreeMap<Name, Name>>,
+    /// What to say of functions that aren't defined.
+    hints: Arc<BTreeMap<Name, Name>>,
     left: String,
     right: String,
     missing_key: MissingKey,
@@ -137,7 +77,9 @@ impl Environment {
     /// Go's own: its built-in functions, `{{` and `}}`, `missingkey=default`.
     pub fn new() -> Self {
         Self {
-            functions: BTreeMap::new(),
+            functions: Arc::default(),
+            left_out: Arc::default(),
+            hints: Arc::default(),
             left: "{{".to_owned(),
             right: "}}".to_owned(),
             missing_key: MissingKey::Default,
@@ -145,11 +87,48 @@ impl Environment {
         }
     }
 
-    /// Adds a function, which takes the place of a built-in one of that name.
+    /// Adds a function, which takes the place of an earlier or built-in one of that name.
     #[must_use]
-    pub fn with_function(mut self, name: &str, function: Function) -> Self {
-        self.functions.insert(name.to_owned(), function);
+    pub fn with_function(mut self, name: impl Into<Cow<'static, str>>, function: Function) -> Self {
+        Arc::make_mut(&mut self.functions).insert(name.into(), function);
         self
+    }
+
+    /// Leaves a function out: that it is called is an error when parsing, which gives the reason, a
+    /// sentence without capital and full stop.
+    #[must_use]
+    pub fn without_function(
+        mut self,
+        name: impl Into<Cow<'static, str>>,
+        reason: impl Into<Cow<'static, str>>,
+    ) -> Self {
+        let name = name.into();
+        Arc::make_mut(&mut self.functions).remove(&name);
+        Arc::make_mut(&mut self.left_out).insert(name, reason.into());
+        self
+    }
+
+    /// What to say where a template calls a function that isn't defined, in place of the nearest
+    /// name.
+    #[must_use]
+    pub fn with_hint(
+        mut self,
+        name: impl Into<Cow<'static, str>>,
+        hint: impl Into<Cow<'static, str>>,
+    ) -> Self {
+        Arc::make_mut(&mut self.hints).insert(name.into(), hint.into());
+        self
+    }
+
+    /// The commonly used part of Sprig and of Helm's functions: [`sprig::functions`] lists them.
+    /// Those that read the clock, the environment or the network, or that are random, are
+    /// [left out](Self::without_function). Sprig's `slice` takes the place of Go's.
+    ///
+    /// [`sprig::functions`]: crate::sprig::functions
+    #[cfg(feature = "sprig")]
+    #[must_use]
+    pub fn with_sprig(self) -> Self {
+        crate::sprig::add_to(self)
     }
 
     /// Other delimiters; an empty one stands for the default.
@@ -196,10 +175,24 @@ impl Environment {
         self.functions.get(name)
     }
 
+    /// Why a function is left out.
+    pub(crate) fn left_out(&self, name: &str) -> Option<&str> {
+        self.left_out.get(name).map(|reason| &**reason)
+    }
+
+    /// What to say of a function that isn't defined.
+    pub(crate) fn hint(&self, name: &str) -> Option<String> {
+        if let Some(hint) = self.hints.get(name) {
+            return Some(hint.clone().into_owned());
+        }
+        let near = nearest(name, self.function_names())?;
+        Some(format!("did you mean \"{near}\"?"))
+    }
+
     /// The names of all functions, built-in ones included.
     pub fn function_names(&self) -> impl Iterator<Item = &str> {
         let builtin = Builtin::names().map(|name| -> &str { name });
-        builtin.chain(self.functions.keys().map(String::as_str))
+        builtin.chain(self.functions.keys().map(|name| -> &str { name }))
     }
 }
 
@@ -219,9 +212,16 @@ impl Callee {
 
     /// Whether it asks of its arguments whether they are set.
     pub(crate) fn tests_truth(&self) -> bool {
-        match self.body {
+        match &self.body {
             Body::Builtin(body) => matches!(body, Builtin::And | Builtin::Or | Builtin::Not),
-            Body::Other(_) => &*self.name == "default",
+            Body::Other(function) => function.tests(),
+        }
+    }
+
+    pub(crate) fn action(&self) -> Option<&Action> {
+        match &self.body {
+            Body::Builtin(_) => None,
+            Body::Other(function) => Some(function.action()),
         }
     }
 
@@ -229,7 +229,7 @@ impl Callee {
     pub(crate) fn wrong_count(&self, arguments: u32, piped: u32) -> Option<String> {
         let (min, max) = match &self.body {
             Body::Builtin(builtin) => builtin.arguments(),
-            Body::Other(function) => (function.min_arguments, function.max_arguments),
+            Body::Other(function) => function.counts(),
         };
         let count = (arguments + piped) as usize;
         let name = &self.name;

@@ -77,12 +77,40 @@ impl fmt::Display for Problem {
 
 /// A text isn't a template.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct ParseError(Box<Problem>);
+#[error("{}", .0.problem)]
+pub struct ParseError(Box<ParseDetail>);
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct ParseDetail {
+    problem: Problem,
+    earlier: Option<Earlier>,
+}
+
+/// The definition that a second one of the same name clashes with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Earlier {
+    /// The name of the text that it is in.
+    pub template: String,
+    /// The byte of that text where it begins.
+    pub offset: usize,
+}
 
 impl ParseError {
     pub(crate) fn new(problem: Problem) -> Self {
-        Self(Box::new(problem))
+        Self(Box::new(ParseDetail {
+            problem,
+            earlier: None,
+        }))
+    }
+
+    pub(crate) fn with_earlier(mut self, earlier: Earlier) -> Self {
+        self.0.earlier = Some(earlier);
+        self
+    }
+
+    /// Where the texts of a library define a name twice: the other definition.
+    pub fn earlier(&self) -> Option<&Earlier> {
+        self.0.earlier.as_ref()
     }
 }
 
@@ -90,7 +118,7 @@ impl Deref for ParseError {
     type Target = Problem;
 
     fn deref(&self) -> &Problem {
-        &self.0
+        &self.0.problem
     }
 }
 
@@ -114,15 +142,47 @@ pub struct ExecError(Box<ExecDetail>);
 struct ExecDetail {
     problem: Problem,
     kind: ExecErrorKind,
-    executing: String,
+    context: Context,
+}
+
+/// What was going on when an execution failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Context {
+    pub(crate) executing: String,
+    pub(crate) expression: String,
+    pub(crate) found: Vec<Found>,
+    pub(crate) callers: Vec<Caller>,
+}
+
+/// A value that an expression read before it failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Found {
+    /// The path from the data's root, such as `.Vars.A`, or else the expression as it is written.
+    pub path: String,
+    /// The type, for people: `a string`, `a list of 2 items`.
+    pub kind: String,
+    /// The value as a template would write it, one line, cut where it is long. None for values
+    /// whose kind says it all.
+    pub value: Option<String>,
+}
+
+/// A template that was waiting for another when an execution failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Caller {
+    /// The name of the text that the call is in.
+    pub template: String,
+    /// The byte of that text where the action begins.
+    pub offset: usize,
+    /// The name that is called.
+    pub called: String,
 }
 
 impl ExecError {
-    pub(crate) fn new(problem: Problem, kind: ExecErrorKind, executing: &str) -> Self {
+    pub(crate) fn new(problem: Problem, kind: ExecErrorKind, context: Context) -> Self {
         Self(Box::new(ExecDetail {
             problem,
             kind,
-            executing: executing.to_owned(),
+            context,
         }))
     }
 
@@ -133,7 +193,24 @@ impl ExecError {
 
     /// The name of the template that was executing, which may be one that the text defines.
     pub fn executing(&self) -> &str {
-        &self.0.executing
+        &self.0.context.executing
+    }
+
+    /// The expression that failed, as Go prints it: `index .Vars.LIST 5`.
+    pub fn expression(&self) -> &str {
+        &self.0.context.expression
+    }
+
+    /// What it read, as far as that was there; a function's arguments in their order, constants
+    /// left out.
+    pub fn found(&self) -> &[Found] {
+        &self.0.context.found
+    }
+
+    /// The templates that called the one that failed, the nearest first. Of very many, the first
+    /// few and the outermost.
+    pub fn callers(&self) -> &[Caller] {
+        &self.0.context.callers
     }
 }
 

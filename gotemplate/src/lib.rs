@@ -23,32 +23,44 @@
 mod code;
 #[cfg(feature = "conformance")]
 pub mod conformance;
+mod dict;
+mod dispose;
 mod environment;
 mod error;
 mod exec;
 mod format;
+mod function;
 mod functions;
+#[cfg(feature = "fuzzing")]
+#[doc(hidden)]
+pub mod fuzzing;
 #[cfg(feature = "gtmpl")]
 mod gtmpl;
 #[cfg(feature = "serde_json")]
 mod json;
+mod library;
 mod map;
 mod number;
 mod parse;
 mod quote;
 mod reads;
 mod report;
+#[cfg(feature = "sprig")]
+pub mod sprig;
 mod template;
 mod unicode;
 mod value;
 
-pub use environment::{Environment, Function, FunctionBody, FunctionError, Limits, MissingKey};
-pub use error::{ExecError, ExecErrorKind, ParseError, Problem};
+pub use dict::Dict;
+pub use environment::{Environment, Limits, MissingKey};
+pub use error::{Caller, Earlier, ExecError, ExecErrorKind, Found, ParseError, Problem};
+pub use function::{Budget, BudgetedBody, Function, FunctionBody, FunctionError, Kind};
+pub use library::{Library, LibraryError};
 pub use map::{Map, Struct, StructType};
 pub use reads::Reads;
-pub use report::{Access, Rendered, Report};
+pub use report::{Access, Call, Rendered, Report};
 pub use template::Template;
-pub use value::{List, Text, Unknown, Value};
+pub use value::{ItemType, List, Text, Unknown, Value};
 
 /// The README's examples.
 #[cfg(doctest)]

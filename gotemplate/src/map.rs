@@ -6,6 +6,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use crate::dispose::dispose;
 use crate::value::{List, Text, Value};
 
 /// So many entries are looked through one by one.
@@ -15,9 +16,38 @@ const FEW: usize = 8;
 #[derive(Clone)]
 pub struct Map(Arc<Entries>);
 
+#[derive(Clone)]
 struct Entries {
     entries: Vec<(Text, Value)>,
     kind: MapKind,
+    has_dicts: bool,
+}
+
+impl Entries {
+    fn new(entries: Vec<(Text, Value)>, kind: MapKind) -> Self {
+        let has_dicts = entries.iter().any(|(_, value)| value.has_dicts());
+        Self {
+            entries,
+            kind,
+            has_dicts,
+        }
+    }
+}
+
+impl Drop for Entries {
+    fn drop(&mut self) {
+        for (_, value) in &mut self.entries {
+            if value.is_composite() {
+                dispose(std::mem::take(value));
+            }
+        }
+    }
+}
+
+impl Default for Map {
+    fn default() -> Self {
+        Self::new(Vec::new())
+    }
 }
 
 /// What a key that isn't there gives.
@@ -43,7 +73,7 @@ impl Map {
         entries.reverse();
         entries.dedup_by(|later, kept| later.0 == kept.0);
         entries.reverse();
-        Self(Arc::new(Entries { entries, kind }))
+        Self(Arc::new(Entries::new(entries, kind)))
     }
 
     /// The same entries as a `map[string]string`: a missing key is the empty string under
@@ -62,20 +92,47 @@ impl Map {
             .entries
             .iter()
             .map(|(key, value)| (key.clone(), lenient(value)));
-        Self(Arc::new(Entries {
-            entries: entries.collect(),
-            kind: MapKind::Lenient,
-        }))
+        Self(Arc::new(Entries::new(entries.collect(), MapKind::Lenient)))
     }
 
-    fn with_kind(self, kind: MapKind) -> Self {
-        match Arc::try_unwrap(self.0) {
-            Ok(Entries { entries, .. }) => Self(Arc::new(Entries { entries, kind })),
-            Err(shared) => Self(Arc::new(Entries {
-                entries: shared.entries.clone(),
-                kind,
-            })),
+    fn with_kind(mut self, kind: MapKind) -> Self {
+        if self.0.kind != kind {
+            Arc::make_mut(&mut self.0).kind = kind;
         }
+        self
+    }
+
+    /// The same entries as a `map[string]any`.
+    pub(crate) fn of_any(self) -> Self {
+        self.with_kind(MapKind::Any)
+    }
+
+    /// Sets a key's value; gives the one that was there.
+    pub(crate) fn insert(&mut self, key: Text, value: Value) -> Option<Value> {
+        let entries = Arc::make_mut(&mut self.0);
+        entries.has_dicts |= value.has_dicts();
+        match entries.entries.binary_search_by(|entry| entry.0.cmp(&key)) {
+            Ok(found) => Some(std::mem::replace(&mut entries.entries[found].1, value)),
+            Err(place) => {
+                entries.entries.insert(place, (key, value));
+                None
+            }
+        }
+    }
+
+    /// Takes a key away.
+    pub(crate) fn remove(&mut self, key: &[u8]) -> Option<Value> {
+        let entries = Arc::make_mut(&mut self.0);
+        let found = entries
+            .entries
+            .binary_search_by(|entry| entry.0.as_bytes().cmp(key))
+            .ok()?;
+        Some(entries.entries.remove(found).1)
+    }
+
+    /// Whether a dict is somewhere within.
+    pub(crate) fn has_dicts(&self) -> bool {
+        self.0.has_dicts
     }
 
     pub(crate) fn kind(&self) -> MapKind {
@@ -188,9 +245,21 @@ impl StructType {
 #[derive(Clone)]
 pub struct Struct(Arc<Fields>);
 
+#[derive(Clone)]
 struct Fields {
     struct_type: Arc<StructType>,
     values: Vec<Value>,
+    text: Option<Text>,
+}
+
+impl Drop for Fields {
+    fn drop(&mut self) {
+        for value in &mut self.values {
+            if value.is_composite() {
+                dispose(std::mem::take(value));
+            }
+        }
+    }
 }
 
 impl Struct {
@@ -201,7 +270,20 @@ impl Struct {
         Self(Arc::new(Fields {
             struct_type,
             values,
+            text: None,
         }))
+    }
+
+    /// The same value, printed as this text: what a Go type with a `String` method is.
+    #[must_use]
+    pub fn with_text(mut self, text: impl Into<Text>) -> Self {
+        Arc::make_mut(&mut self.0).text = Some(text.into());
+        self
+    }
+
+    /// What it is printed as, if not field by field.
+    pub fn text(&self) -> Option<&Text> {
+        self.0.text.as_ref()
     }
 
     /// The value of a field.

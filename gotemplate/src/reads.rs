@@ -5,11 +5,12 @@
 //! whatever the order of execution. What it can't follow counts as reading all there is.
 
 mod flow;
+mod paths;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::code::Op;
-use crate::report::Access;
+use crate::code::{Code, Op};
+use crate::report::{Access, Call};
 use crate::template::Set;
 use crate::value::ReadSite;
 use flow::Flow;
@@ -29,6 +30,8 @@ pub struct Reads {
     pub functions: BTreeSet<String>,
     /// The names of the templates that it calls, whether they are defined or not.
     pub templates: BTreeSet<String>,
+    /// Where it calls them, and where those call others.
+    pub calls: Vec<Call>,
 }
 
 impl Reads {
@@ -81,8 +84,7 @@ impl Analysis {
     }
 
     /// The read at an operation, with its path from the root or, failing that, as it is written.
-    pub(crate) fn access(&self, set: &Set, site: ReadSite) -> Access {
-        let code = &set.codes[site.code as usize];
+    pub(crate) fn access(&self, code: &Code, site: ReadSite) -> Access {
         let place = code.sites[site.operation as usize];
         let path = match self.sites.get(&site) {
             Some(Some(path)) => path.clone(),

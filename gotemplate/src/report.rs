@@ -11,6 +11,21 @@ pub struct Access {
     pub template: String,
 }
 
+/// A place where a template calls another.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Call {
+    /// The name that is called.
+    pub name: String,
+    /// The name of the text that the call is in.
+    pub template: String,
+    /// The byte of that text where the action begins.
+    pub offset: usize,
+    /// The name of the text that defines the called template; none if it isn't defined.
+    pub target: Option<String>,
+    /// Where it isn't defined: the nearest name, if any is near.
+    pub nearest: Option<String>,
+}
+
 /// What an execution read that wasn't there, each place once.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {

@@ -6,9 +6,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use crate::code::Code;
-use crate::environment::{Environment, Limits, MissingKey};
+use crate::environment::Environment;
 use crate::error::{ExecError, ParseError};
 use crate::exec;
+use crate::library::{Library, Links, links};
 use crate::parse;
 use crate::reads::{Analysis, Reads};
 use crate::report::{Rendered, Report};
@@ -22,16 +23,26 @@ pub struct Template {
     main: u32,
 }
 
-/// Templates that can call one another.
+/// Templates that can call one another: those of a text, and a library's. The text's come first,
+/// and hide the library's of the same name.
 pub(crate) struct Set {
-    pub(crate) codes: Vec<Code>,
-    by_name: BTreeMap<Arc<str>, u32>,
-    pub(crate) missing_key: MissingKey,
-    pub(crate) limits: Limits,
-    /// One for each code, made when it is first asked for.
+    /// The number of the first code: not 0 in what `tpl` adds to an execution.
+    pub(crate) base: u32,
+    own: Vec<Code>,
+    own_links: Vec<Links>,
+    /// The numbers of the text's templates, and of those that a text given to `tpl` can call.
+    own_names: BTreeMap<Arc<str>, u32>,
+    library: Library,
+    /// The library's links, where the text defines what the library calls.
+    relinked: Option<Vec<Links>>,
+    pub(crate) environment: Environment,
+    /// One for each of the text's codes, made when it is first asked for.
     analyses: Vec<OnceLock<Analysis>>,
-    /// For each code, the length of its latest output: the next one will be about as long.
+    /// For each of the text's codes, the length of its latest output: the next one will be about as
+    /// long.
     lengths: Vec<AtomicUsize>,
+    /// The same for the library's, if any of them is asked for.
+    library_analyses: OnceLock<Vec<OnceLock<Analysis>>>,
 }
 
 impl Template {
@@ -56,19 +67,41 @@ impl Template {
                 }
             }
         }
-        let set = Arc::new(Set::new(definitions, environment));
-        let main = set.by_name.get(name).copied().unwrap_or_default();
-        Ok(Self { set, main })
+        Ok(Self::of(name, definitions, environment, Library::default()))
+    }
+
+    /// Parses a text that can call the templates of a library. What it defines itself takes the
+    /// place of the library's of that name, unless it is empty; for this template alone.
+    pub fn parse_in(
+        name: &str,
+        text: &str,
+        environment: &Environment,
+        library: &Library,
+    ) -> Result<Self, ParseError> {
+        let mut definitions = parse::parse(name, text, environment)?;
+        definitions.retain(|name, code| !code.empty || library.index_of(name).is_none());
+        Ok(Self::of(name, definitions, environment, library.clone()))
+    }
+
+    fn of(
+        name: &str,
+        definitions: parse::Definitions,
+        environment: &Environment,
+        library: Library,
+    ) -> Self {
+        let set = Arc::new(Set::new(definitions, environment, library));
+        let main = set.lookup(name).unwrap_or_default();
+        Self { set, main }
     }
 
     /// The template's name.
     pub fn name(&self) -> &str {
-        &self.set.codes[self.main as usize].name
+        &self.set.code(self.main).name
     }
 
     /// The associated template of that name.
     pub fn lookup(&self, name: &str) -> Option<Self> {
-        let main = *self.set.by_name.get(name)?;
+        let main = self.set.lookup(name)?;
         Some(Self {
             set: Arc::clone(&self.set),
             main,
@@ -83,10 +116,13 @@ impl Template {
 
     /// Executes the template.
     pub fn render(&self, data: &Value) -> Result<Rendered, ExecError> {
-        let length = &self.set.lengths[self.main as usize];
-        let mut output = Vec::with_capacity(with_slack(length.load(Ordering::Relaxed)));
+        let latest = self.set.lengths.get(self.main as usize);
+        let expected = latest.map_or(0, |length| length.load(Ordering::Relaxed));
+        let mut output = Vec::with_capacity(with_slack(expected));
         let report = self.render_into(data, &mut output)?;
-        length.store(output.len(), Ordering::Relaxed);
+        if let Some(latest) = latest {
+            latest.store(output.len(), Ordering::Relaxed);
+        }
         Ok(Rendered { output, report })
     }
 
@@ -111,33 +147,108 @@ impl fmt::Debug for Template {
 }
 
 impl Set {
-    fn new(definitions: parse::Definitions, environment: &Environment) -> Self {
-        let by_name: BTreeMap<Arc<str>, u32> = definitions.keys().cloned().zip(0..).collect();
-        let mut codes: Vec<Code> = definitions.into_values().collect();
-        for code in &mut codes {
-            code.templates = code
-                .names
-                .iter()
-                .map(|name| by_name.get(name).copied())
-                .collect();
-        }
-        let lengths = codes.iter().map(|_| AtomicUsize::new(0)).collect();
-        let analyses = codes.iter().map(|_| OnceLock::new()).collect();
+    fn new(definitions: parse::Definitions, environment: &Environment, library: Library) -> Self {
+        let own_names: BTreeMap<Arc<str>, u32> = definitions.keys().cloned().zip(0..).collect();
+        let own: Vec<Code> = definitions.into_values().collect();
+        let find = |name: &str| {
+            let own_index = own_names.get(name).copied();
+            own_index.or_else(|| Some(own.len() as u32 + library.index_of(name)?))
+        };
+        let own_links = own.iter().map(|code| links(code, find)).collect();
+        let relinked = own_names.keys().any(|name| library.calls(name)).then(|| {
+            let codes = library.codes().iter();
+            codes.map(|code| links(code, find)).collect()
+        });
         Self {
-            codes,
-            by_name,
-            missing_key: environment.missing_key(),
-            limits: environment.limits().clone(),
-            analyses,
-            lengths,
+            base: 0,
+            analyses: own.iter().map(|_| OnceLock::new()).collect(),
+            lengths: own.iter().map(|_| AtomicUsize::new(0)).collect(),
+            own,
+            own_links,
+            own_names,
+            library,
+            relinked,
+            environment: environment.clone(),
+            library_analyses: OnceLock::new(),
         }
+    }
+
+    /// Templates that come with those of another set, and before them. Their numbers begin at
+    /// `base`.
+    pub(crate) fn within(outer: &Self, base: u32, definitions: parse::Definitions) -> Self {
+        let reachable = outer.names().filter_map(|name| {
+            let number = outer.lookup(name)?;
+            Some((Arc::from(name), number))
+        });
+        let mut own_names: BTreeMap<Arc<str>, u32> = reachable.collect();
+        own_names.extend(definitions.keys().cloned().zip(base..));
+        let own: Vec<Code> = definitions.into_values().collect();
+        let find = |name: &str| own_names.get(name).copied();
+        Self {
+            base,
+            analyses: own.iter().map(|_| OnceLock::new()).collect(),
+            lengths: Vec::new(),
+            own_links: own.iter().map(|code| links(code, find)).collect(),
+            own,
+            own_names,
+            library: Library::default(),
+            relinked: None,
+            environment: outer.environment.clone(),
+            library_analyses: OnceLock::new(),
+        }
+    }
+
+    /// The number after that of the last code.
+    pub(crate) fn end(&self) -> u32 {
+        self.base + (self.own.len() + self.library.codes().len()) as u32
+    }
+
+    /// The code of a number of this set.
+    pub(crate) fn code(&self, number: u32) -> &Code {
+        let index = (number - self.base) as usize;
+        match self.own.get(index) {
+            Some(code) => code,
+            None => &self.library.codes()[index - self.own.len()],
+        }
+    }
+
+    /// The template that a name in a code's table stands for.
+    pub(crate) fn callee(&self, code: u32, name: u32) -> Option<u32> {
+        let (code, name) = ((code - self.base) as usize, name as usize);
+        if let Some(links) = self.own_links.get(code) {
+            return links[name];
+        }
+        let in_library = code - self.own.len();
+        match &self.relinked {
+            Some(links) => links[in_library][name],
+            None => Some(self.own.len() as u32 + self.library.links()[in_library][name]?),
+        }
+    }
+
+    /// The number of the template of that name.
+    pub(crate) fn lookup(&self, name: &str) -> Option<u32> {
+        let own = self.own_names.get(name).copied();
+        own.or_else(|| Some(self.own.len() as u32 + self.library.index_of(name)?))
     }
 
     pub(crate) fn analysis(&self, main: u32) -> &Analysis {
-        self.analyses[main as usize].get_or_init(|| Analysis::of(self, main))
+        let index = main as usize;
+        let cell = self.analyses.get(index).unwrap_or_else(|| {
+            let cells = self.library_analyses.get_or_init(|| {
+                self.library
+                    .codes()
+                    .iter()
+                    .map(|_| OnceLock::new())
+                    .collect()
+            });
+            &cells[index - self.own.len()]
+        });
+        cell.get_or_init(|| Analysis::of(self, main))
     }
 
-    pub(crate) fn template_names(&self) -> impl Iterator<Item = &str> {
-        self.by_name.keys().map(AsRef::as_ref)
+    /// The names of all templates that can be called.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        let own = self.own_names.keys().map(AsRef::as_ref);
+        own.chain(self.library.names())
     }
 }

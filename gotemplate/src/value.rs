@@ -6,6 +6,8 @@
 use std::fmt;
 use std::sync::Arc;
 
+use crate::dict::Dict;
+use crate::dispose::dispose;
 use crate::map::{Map, Struct};
 
 /// A value that a template can read.
@@ -24,6 +26,8 @@ pub enum Value {
     Bool(bool),
     /// `int`.
     Int(i64),
+    /// `int64`: what some functions give.
+    Int64(i64),
     /// `uint8`: what indexing a string gives.
     Uint8(u8),
     /// `float64`.
@@ -38,6 +42,8 @@ pub enum Value {
     List(List),
     /// A map with string keys.
     Map(Map),
+    /// A map with string keys that the template made, and may change.
+    Dict(Dict),
     /// A struct: fields in their order; an unknown field is an error.
     Struct(Struct),
     /// Ours: a key that a [lenient](Map::lenient) map doesn't have. It is the empty string
@@ -64,13 +70,14 @@ impl Value {
         match self {
             Self::Nil | Self::Missing | Self::Unset => false,
             Self::Bool(value) => *value,
-            Self::Int(value) => *value != 0,
+            Self::Int(value) | Self::Int64(value) => *value != 0,
             Self::Uint8(value) => *value != 0,
             Self::Float(value) => *value != 0.0,
             Self::Complex(real, imaginary) => *real != 0.0 || *imaginary != 0.0,
             Self::Str(text) | Self::Number(text) => !text.as_bytes().is_empty(),
             Self::List(list) => !list.is_empty(),
             Self::Map(map) => !map.is_empty(),
+            Self::Dict(dict) => !dict.map().is_empty(),
             Self::Struct(_) | Self::Unknown(_) => true,
         }
     }
@@ -81,17 +88,36 @@ impl Value {
             Self::Nil | Self::Missing => "interface {}".to_owned(),
             Self::Bool(_) => "bool".to_owned(),
             Self::Int(_) => "int".to_owned(),
+            Self::Int64(_) => "int64".to_owned(),
             Self::Uint8(_) => "uint8".to_owned(),
             Self::Float(_) => "float64".to_owned(),
             Self::Complex(..) => "complex128".to_owned(),
             Self::Str(_) | Self::Unset => "string".to_owned(),
             Self::Number(_) => "json.Number".to_owned(),
-            Self::List(list) if list.is_of_strings() => "[]string".to_owned(),
-            Self::List(_) => "[]interface {}".to_owned(),
+            Self::List(list) => list.item_type().list_type().to_owned(),
             Self::Map(map) if map.is_string_typed() => "map[string]string".to_owned(),
-            Self::Map(_) => "map[string]interface {}".to_owned(),
+            Self::Map(_) | Self::Dict(_) => "map[string]interface {}".to_owned(),
             Self::Struct(value) => value.go_type(),
             Self::Unknown(_) => "unknown".to_owned(),
+        }
+    }
+
+    /// Whether other values can be within.
+    pub(crate) fn is_composite(&self) -> bool {
+        matches!(
+            self,
+            Self::List(_) | Self::Map(_) | Self::Dict(_) | Self::Struct(_)
+        )
+    }
+
+    /// Whether it is a dict or has one somewhere within.
+    pub(crate) fn has_dicts(&self) -> bool {
+        match self {
+            Self::Dict(_) => true,
+            Self::List(list) => list.has_dicts(),
+            Self::Map(map) => map.has_dicts(),
+            Self::Struct(fields) => fields.values().iter().any(Self::has_dicts),
+            _ => false,
         }
     }
 
@@ -156,19 +182,70 @@ struct Window {
     start: usize,
     length: usize,
     capacity: usize,
-    of_strings: bool,
+    item_type: ItemType,
+    has_dicts: bool,
+}
+
+impl Drop for Window {
+    fn drop(&mut self) {
+        // Windows on the same items may remain.
+        if let Some(items) = Arc::get_mut(&mut self.items) {
+            for item in items {
+                if item.is_composite() {
+                    dispose(std::mem::take(item));
+                }
+            }
+        }
+    }
+}
+
+/// The Go type of a list's items.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ItemType {
+    /// `any`.
+    #[default]
+    Any,
+    /// `string`.
+    Str,
+    /// `int`.
+    Int,
+    /// `[]any`.
+    List,
+}
+
+impl ItemType {
+    fn list_type(self) -> &'static str {
+        match self {
+            Self::Any => "[]interface {}",
+            Self::Str => "[]string",
+            Self::Int => "[]int",
+            Self::List => "[][]interface {}",
+        }
+    }
 }
 
 impl List {
     /// A `[]any`.
     pub fn new(items: Vec<Value>) -> Self {
-        Self::window(items.into(), None, false)
+        Self::window(items.into(), None, ItemType::Any)
     }
 
     /// A `[]string`. Items that aren't strings make it a `[]any`.
     pub fn of_strings(items: Vec<Value>) -> Self {
         let strings = items.iter().all(|item| matches!(item, Value::Str(_)));
-        Self::window(items.into(), None, strings)
+        let item_type = if strings {
+            ItemType::Str
+        } else {
+            ItemType::Any
+        };
+        Self::window(items.into(), None, item_type)
+    }
+
+    /// A list of these items, which are of that type.
+    #[cfg(feature = "sprig")]
+    pub(crate) fn of_type(items: Vec<Value>, item_type: ItemType) -> Self {
+        Self::window(items.into(), None, item_type)
     }
 
     /// A `[]any` as `encoding/json` makes it: the capacity is the next power of two, so that
@@ -178,10 +255,11 @@ impl List {
         if length > 0 {
             items.resize(length.next_power_of_two(), Value::Nil);
         }
-        Self::window(items.into(), Some(length), false)
+        Self::window(items.into(), Some(length), ItemType::Any)
     }
 
-    fn window(items: Arc<[Value]>, length: Option<usize>, of_strings: bool) -> Self {
+    fn window(items: Arc<[Value]>, length: Option<usize>, item_type: ItemType) -> Self {
+        let has_dicts = items.iter().any(Value::has_dicts);
         let capacity = items.len();
         let length = length.unwrap_or(capacity);
         Self(Arc::new(Window {
@@ -189,7 +267,8 @@ impl List {
             start: 0,
             length,
             capacity,
-            of_strings,
+            item_type,
+            has_dicts,
         }))
     }
 
@@ -210,7 +289,22 @@ impl List {
 
     /// Whether it is a `[]string`.
     pub fn is_of_strings(&self) -> bool {
-        self.0.of_strings
+        self.0.item_type == ItemType::Str
+    }
+
+    /// Whether it is a `[]any`.
+    pub fn is_of_any(&self) -> bool {
+        self.0.item_type == ItemType::Any
+    }
+
+    /// The type of its items.
+    pub fn item_type(&self) -> ItemType {
+        self.0.item_type
+    }
+
+    /// Whether a dict is somewhere within.
+    pub(crate) fn has_dicts(&self) -> bool {
+        self.0.has_dicts
     }
 
     /// The items.
@@ -226,7 +320,8 @@ impl List {
             start: self.0.start + from,
             length: to - from,
             capacity: capacity - from,
-            of_strings: self.0.of_strings,
+            item_type: self.0.item_type,
+            has_dicts: self.0.has_dicts,
         }))
     }
 }
@@ -342,6 +437,12 @@ impl From<List> for Value {
 impl From<Map> for Value {
     fn from(map: Map) -> Self {
         Self::Map(map)
+    }
+}
+
+impl From<Dict> for Value {
+    fn from(dict: Dict) -> Self {
+        Self::Dict(dict)
     }
 }
 

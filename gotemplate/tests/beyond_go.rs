@@ -26,7 +26,8 @@ fn environment() -> Environment {
                 arguments[0].clone()
             })
         }),
-    );
+    )
+    .testing();
     Environment::new()
         .with_missing_key(MissingKey::Zero)
         .with_function("default", default)

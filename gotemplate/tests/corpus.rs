@@ -1,4 +1,5 @@
-//! The corpus of Go's own answers, whole, and cases made by a grammar and answered by Go, too.
+//! The corpus of Go's own answers, whole; cases in which a fuzzer found this crate to differ; and
+//! cases made by a grammar and answered by Go, too.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -8,7 +9,7 @@ use nstance_gotemplate::conformance::run_case;
 /// Cases that may fail, and why.
 const WAIVED: [(&str, &str); 0] = [];
 
-fn corpus() -> String {
+fn corpus(name: &str) -> String {
     let manifest = Path::new(env!("CARGO_MANIFEST_DIR"));
     let places = [
         "../../shared/corpora",
@@ -16,9 +17,9 @@ fn corpus() -> String {
         "../tests/corpora",
         "tests/corpora",
     ];
-    let found = places.iter().find_map(|place| {
-        std::fs::read_to_string(manifest.join(place).join("gotemplate.jsonl")).ok()
-    });
+    let found = places
+        .iter()
+        .find_map(|place| std::fs::read_to_string(manifest.join(place).join(name)).ok());
     found.expect("the corpus is in one of the known places")
 }
 
@@ -60,10 +61,29 @@ fn run(cases: &str, at_least: u32) {
 
 #[test]
 fn answers_as_go_does() {
-    run(&corpus(), 2_128);
+    run(&corpus("gotemplate.jsonl"), 2_128);
+}
+
+#[test]
+fn answers_found_cases_as_go_does() {
+    run(&corpus("gotemplate-found.jsonl"), 1);
 }
 
 #[test]
 fn answers_generated_cases_as_go_does() {
     run(include_str!("corpora/generated.jsonl"), 300);
+}
+
+#[test]
+fn words_errors_as_go_does() {
+    let cases = [
+        r#"{"template": "{{eq .L .}}", "data": {"L": [], "N": [0]}, "options": "", "expect": {"ok": false, "stage": "exec", "error": "template: t:1:2: executing \"t\" at <eq .L .>: error calling eq: non-comparable types []: []interface {}, map[string]interface {}: map[L:[] N:[0]]"}}"#,
+        r#"{"template": "{{.|call}}", "data": {}, "options": "", "expect": {"ok": false, "stage": "exec", "error": "template: t:1:4: executing \"t\" at <call>: error calling call: non-function <map[string]interface {} Value> of type map[string]interface {}"}}"#,
+        r#"{"template": "{{call .L}}", "data": {"L": 1}, "options": "", "expect": {"ok": false, "stage": "exec", "error": "template: t:1:2: executing \"t\" at <call .L>: error calling call: non-function .L of type float64"}}"#,
+    ];
+    for case in cases {
+        let outcome = run_case(case);
+        assert_eq!(outcome.failure, None, "{case}");
+        assert!(outcome.same_wording, "{:?}", outcome.wording);
+    }
 }

@@ -61,7 +61,14 @@ fn nesting_ends_at_the_limit() {
     assert_eq!(survive(&deep, &environment).as_deref(), Some(&b"1"[..]));
     let too_deep = format!("{{{{{}}}}}", nested("(", "1", ")", 10_001));
     let error = Template::parse("t", &too_deep, &environment).unwrap_err();
-    assert_eq!(error.message, "max expression depth exceeded");
+    assert_eq!(
+        error.message,
+        "parentheses are nested deeper than the limit of 10000"
+    );
+    assert_eq!(
+        error.go_message(),
+        "template: t:1: max expression depth exceeded"
+    );
     for opening in ["{{if 1}}", "{{with 1}}", "{{range 1}}", "{{block \"b\" 1}}"] {
         let deep = nested(opening, "x", "{{end}}", 9_999);
         if !opening.contains("block") {

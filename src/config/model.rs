@@ -13,6 +13,9 @@ use super::node::Node;
 use super::source::{Span, Spanned};
 use crate::address::GroupName;
 
+/// What every template's text is called among those it can call, itself included.
+pub const MAIN_TEMPLATE: &str = "template";
+
 /// A map in the order written, each entry with its key's place.
 pub type Named<T> = indexmap::IndexMap<Arc<str>, Spanned<T>>;
 
@@ -35,6 +38,8 @@ pub struct Config {
     pub defaults: Defaults,
     /// `templates`
     pub templates: Named<Template>,
+    /// `templates_lib`: named snippets that every template can call.
+    pub templates_lib: Named<Userdata>,
     /// `groups`, nested or flat, in the order written.
     pub groups: Vec<Group>,
     /// `destroy_budget`

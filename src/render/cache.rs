@@ -3,13 +3,17 @@
 //! In: strings with their spans. Out: [`Compiled`] templates, or findings that point into the
 //! string. May not: execute.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use nstance_gotemplate::{Access, Environment, Function, MissingKey, ParseError, Template, Value};
+use nstance_gotemplate::{
+    Access, Environment, Function, Limits, MissingKey, ParseError, Template, Value,
+};
 
 use super::data;
+use super::library::Snippets;
 use crate::config::jsonc::template_span;
+use crate::config::model::MAIN_TEMPLATE;
 use crate::config::source::{SourceMap, Span};
 use crate::diagnostic::{Diagnostic, Diagnostics, nearest};
 
@@ -20,6 +24,24 @@ pub struct Compiled {
     pub template: Template,
     /// The string literal it was written in, or what stands for it.
     pub place: Place,
+    /// What it can call.
+    pub snippets: Arc<Snippets>,
+}
+
+impl Compiled {
+    /// Where a text was written that the template consists of: itself, or a snippet.
+    pub fn place_of(&self, text: &str) -> Place {
+        self.snippets.place(text).unwrap_or(self.place)
+    }
+
+    /// Whether it calls a snippet.
+    pub fn calls_snippets(&self) -> bool {
+        let calls = &self.template.reads().calls;
+        calls
+            .iter()
+            .filter_map(|call| call.target.as_deref())
+            .any(|target| target != MAIN_TEMPLATE)
+    }
 }
 
 /// Where a template's text is from.
@@ -55,11 +77,18 @@ pub struct TemplateCache<'a> {
     sources: &'a SourceMap,
     parsed: HashMap<Arc<str>, Result<Template, ParseError>>,
     images: Vec<&'a str>,
+    snippets: Arc<Snippets>,
+    /// What is wrong with a snippet's reads is told once, however many templates call it.
+    told: HashSet<Access>,
 }
 
 impl<'a> TemplateCache<'a> {
     /// An empty cache; `images` are the configured names that `.Image` may be asked for.
-    pub fn new(sources: &'a SourceMap, images: impl IntoIterator<Item = &'a str>) -> Self {
+    pub fn new(
+        sources: &'a SourceMap,
+        images: impl IntoIterator<Item = &'a str>,
+        snippets: Snippets,
+    ) -> Self {
         // As the Nstance server parses them; `Vars` and `Image` have rules of their own.
         let environment = environment();
         Self {
@@ -67,6 +96,8 @@ impl<'a> TemplateCache<'a> {
             sources,
             parsed: HashMap::new(),
             images: images.into_iter().collect(),
+            snippets: Arc::new(snippets),
+            told: HashSet::new(),
         }
     }
 
@@ -83,41 +114,58 @@ impl<'a> TemplateCache<'a> {
         place: Place,
         findings: &mut Diagnostics,
     ) -> Option<Compiled> {
-        let parsed = self
-            .parsed
-            .entry(Arc::clone(text))
-            .or_insert_with(|| Template::parse("template", text, &self.environment));
+        let parsed = self.parsed.entry(Arc::clone(text)).or_insert_with(|| {
+            let library = self.snippets.library();
+            Template::parse_in(MAIN_TEMPLATE, text, &self.environment, library)
+        });
         match parsed {
             Ok(template) => {
                 let compiled = Compiled {
                     template: template.clone(),
                     place,
+                    snippets: Arc::clone(&self.snippets),
                 };
-                let mut sound = true;
-                for access in &compiled.template.reads().paths {
-                    if let Some(finding) = self.check_read(access, place) {
-                        findings.push(finding);
-                        sound = false;
-                    }
-                }
-                sound.then_some(compiled)
+                self.check(&compiled, findings).then_some(compiled)
             }
             Err(error) => {
-                let mut finding = Diagnostic::error("a template can't be parsed")
-                    .at(place.at(self.sources, error.offset), error.message.clone());
-                if let Place::Behind(_) = place {
-                    finding = finding.detail(format!(
-                        "line {}, column {} of it",
-                        error.line, error.column
-                    ));
-                }
-                if let Some(hint) = &error.hint {
-                    finding = finding.hint(hint.clone());
-                }
-                findings.push(finding);
+                findings.push(parse_finding(self.sources, place, error));
                 None
             }
         }
+    }
+
+    /// Whether what a template reads and calls is there.
+    fn check(&mut self, compiled: &Compiled, findings: &mut Diagnostics) -> bool {
+        let mut sound = true;
+        let reads = compiled.template.reads();
+        for access in &reads.paths {
+            let place = compiled.place_of(&access.template);
+            let Some(mut finding) = self.check_read(access, place) else {
+                continue;
+            };
+            sound = false;
+            if place != compiled.place {
+                if !self.told.insert(access.clone()) {
+                    continue;
+                }
+                finding = finding.related(compiled.place.span(), "called from this template");
+            }
+            findings.push(finding);
+        }
+        if self.snippets.is_broken() {
+            return sound;
+        }
+        // What a snippet calls was looked at with the snippets.
+        let own = reads.calls.iter().filter(|call| call.target.is_none());
+        for call in own {
+            sound = false;
+            if call.template == MAIN_TEMPLATE {
+                let span = compiled.place.at(self.sources, call.offset);
+                let near = call.nearest.as_deref();
+                findings.push(self.snippets.undefined(&call.name, near, span));
+            }
+        }
+        sound
     }
 
     fn check_read(&self, access: &Access, place: Place) -> Option<Diagnostic> {
@@ -164,6 +212,29 @@ impl<'a> TemplateCache<'a> {
     }
 }
 
+/// The finding that a text isn't a template.
+pub(super) fn parse_finding(sources: &SourceMap, place: Place, error: &ParseError) -> Diagnostic {
+    let mut finding = Diagnostic::error("a template can't be parsed")
+        .at(place.at(sources, error.offset), error.message.clone());
+    if let Place::Behind(_) = place {
+        finding = finding.detail(format!(
+            "line {}, column {} of it",
+            error.line, error.column
+        ));
+    }
+    if let Some(hint) = &error.hint {
+        finding = finding.hint(hint.clone());
+    }
+    finding
+}
+
+/// The most steps one text may take for one instance: hundreds of times what userdata takes, and
+/// a few milliseconds.
+const MOST_STEPS: u64 = 1_000_000;
+
+/// The most one text may render to for one instance: four times what any cloud takes as userdata.
+const LARGEST_OUTPUT: usize = 1 << 20;
+
 /// The environment that all templates are parsed in: the Nstance server's, and `default`.
 pub fn environment() -> Environment {
     let default = Function::new(
@@ -176,8 +247,15 @@ pub fn environment() -> Environment {
                 arguments[0].clone()
             })
         }),
-    );
+    )
+    .testing();
+    let limits = Limits {
+        steps: MOST_STEPS,
+        output_bytes: LARGEST_OUTPUT,
+        ..Limits::default()
+    };
     Environment::new()
+        .with_limits(limits)
         .with_missing_key(MissingKey::Zero)
         .with_function("default", default)
 }

@@ -9,9 +9,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::args::{Tree, is_template};
-use super::cache::{Compiled, Place, TemplateCache};
+use super::cache::{Compiled, Place, TemplateCache, environment};
 use super::data::{GroupData, GroupFacts, InstanceFacts};
 use super::instance::{Execution, Report, Timing};
+use super::library::{SnippetTexts, Snippets};
 use crate::address::Address;
 use crate::config::model::{Deliver, File as Source, FileContent};
 use crate::config::node::{Node, NodeValue};
@@ -250,6 +251,13 @@ pub struct Deferred {
     pub instance: InstanceFacts,
     /// The files.
     pub files: Vec<(Arc<str>, FileSource)>,
+    /// The snippets, if the files call any.
+    #[serde(default, skip_serializing_if = "no_snippets")]
+    pub snippets: Arc<SnippetTexts>,
+}
+
+fn no_snippets(snippets: &Arc<SnippetTexts>) -> bool {
+    snippets.is_empty()
 }
 
 impl Deferred {
@@ -263,7 +271,10 @@ impl Deferred {
     ) -> Result<Vec<(Arc<str>, String)>, String> {
         let mut sources = SourceMap::default();
         let nowhere = Span::new(sources.add("", ""), 0, 0);
-        let mut cache = TemplateCache::new(&sources, self.group.images.keys().map(|name| &**name));
+        let images = self.group.images.keys().map(|name| &**name);
+        let place = Place::Behind(nowhere);
+        let snippets = Snippets::of_texts(&self.snippets, place, &environment());
+        let mut cache = TemplateCache::new(&sources, images, snippets);
         let mut instance = self.instance.clone();
         // An address the cloud didn't give stays empty: there is nothing left to wait for.
         instance.ip4 = Some(ip4.unwrap_or("").into());

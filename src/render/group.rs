@@ -257,7 +257,9 @@ impl CompiledGroup<'_> {
                         self.merged.name
                     ))
                     .at(
-                        compiled.place.at(cache.sources(), access.offset),
+                        compiled
+                            .place_of(&access.template)
+                            .at(cache.sources(), access.offset),
                         "scaling the group replaces all of its instances",
                     )
                     .hint("Read it in a file, which is changed in place"),

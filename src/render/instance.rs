@@ -3,10 +3,10 @@
 //! In: compiled templates and the data of one instance. Out: strings, and a [`Report`] of what
 //! went wrong where, once for all the instances it went wrong for. May not: parse.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use nstance_gotemplate::Value;
+use nstance_gotemplate::{ExecError, ExecErrorKind, Found, Value};
 
 use super::cache::{Compiled, Place};
 use crate::address::Address;
@@ -39,27 +39,25 @@ pub struct Execution<'a> {
 impl Execution<'_> {
     /// The text of a template; `None` if it failed or isn't known.
     pub fn bytes(&mut self, compiled: &Compiled) -> Option<Vec<u8>> {
+        if self.report.is_exhausted(compiled.place) {
+            return None;
+        }
         let mut output = Vec::new();
         match compiled.template.render_into(self.root, &mut output) {
             Err(error) => {
-                self.report.error(
-                    compiled.place,
-                    error.offset,
-                    error.message.clone(),
-                    error.hint.clone(),
-                    self.address,
-                );
+                self.report.execution_error(compiled, &error, self.address);
                 None
             }
             Ok(report) => {
                 for access in &report.unset {
-                    self.report
-                        .unset(compiled.place, access.offset, &access.path);
+                    let place = compiled.place_of(&access.template);
+                    self.report.unset(place, access.offset, &access.path);
                 }
                 let mut known = true;
                 for access in &report.unknown {
                     known = false;
-                    self.unknown_read(compiled.place, access.offset, &access.path);
+                    let place = compiled.place_of(&access.template);
+                    self.unknown_read(place, access.offset, &access.path);
                 }
                 known.then_some(output)
             }
@@ -114,10 +112,79 @@ pub struct Report {
     unset: BTreeMap<(Span, usize, Arc<str>), Place>,
     errors: BTreeMap<(Span, usize, String), Failure>,
     failed_images: BTreeMap<Arc<str>, (Address, usize)>,
+    /// Templates that reached a limit, and the errors they made: they aren't tried again.
+    exhausted: HashMap<Place, (Span, usize, String)>,
+}
+
+/// What an execution was doing when it failed.
+#[derive(Debug)]
+struct Circumstances {
+    expression: String,
+    found: Vec<String>,
+    /// The template's own call that led into a snippet.
+    called: Option<(Place, usize)>,
+    /// Line and column, where the configuration has a place for the whole text only.
+    position: Option<(usize, usize)>,
+}
+
+impl Circumstances {
+    fn of(compiled: &Compiled, error: &ExecError) -> Self {
+        let place = compiled.place_of(&error.template);
+        let outermost = error.callers().last();
+        Self {
+            expression: error.expression().to_owned(),
+            found: error.found().iter().map(shown).collect(),
+            called: outermost
+                .filter(|_| place != compiled.place)
+                .map(|caller| (compiled.place_of(&caller.template), caller.offset)),
+            position: matches!(place, Place::Behind(_)).then_some((error.line, error.column)),
+        }
+    }
+
+    fn explain(
+        &self,
+        mut finding: Diagnostic,
+        failure: &Failure,
+        sources: &SourceMap,
+    ) -> Diagnostic {
+        let mut detail = format!("For {}", failure.first);
+        if failure.count > 1 {
+            detail.push_str(&format!(" and {} more", failure.count - 1));
+        }
+        if let Some((line, column)) = self.position {
+            detail.push_str(&format!(", in line {line}, column {column}"));
+        }
+        if !self.expression.is_empty() {
+            detail.push_str(&format!(", at <{}>", self.expression));
+        }
+        if !self.found.is_empty() {
+            detail.push_str(&format!(": {}", self.found.join("; ")));
+        }
+        finding = finding.detail(detail);
+        match self.called {
+            Some((place, offset)) => finding.related(place.at(sources, offset), "called from here"),
+            None => finding,
+        }
+    }
+}
+
+/// What was there, and its value where that can't give away a secret.
+fn shown(found: &Found) -> String {
+    const TELLING: [&str; 5] = ["password", "secret", "token", "key", "credential"];
+    let path = found.path.to_lowercase();
+    let secret = TELLING.iter().any(|word| path.contains(word));
+    match &found.value {
+        // Maps hold anything.
+        Some(value) if !secret && !value.contains("map[") => {
+            format!("`{}` is {}, {value}", found.path, found.kind)
+        }
+        _ => format!("`{}` is {}", found.path, found.kind),
+    }
 }
 
 #[derive(Debug)]
 struct Failure {
+    execution: Option<Circumstances>,
     summary: &'static str,
     place: Place,
     hint: Option<String>,
@@ -163,7 +230,35 @@ impl Report {
                 hint,
                 first: address.clone(),
                 count: 1,
+                execution: None,
             });
+    }
+
+    fn execution_error(&mut self, compiled: &Compiled, error: &ExecError, address: &Address) {
+        let place = compiled.place_of(&error.template);
+        let key = (place.span(), error.offset, error.message.clone());
+        if matches!(error.kind(), ExecErrorKind::Limit(_)) {
+            self.exhausted.insert(compiled.place, key.clone());
+        }
+        let (message, hint) = (error.message.clone(), error.hint.clone());
+        self.error(place, error.offset, message, hint, address);
+        if let Some(failure) = self.errors.get_mut(&key)
+            && failure.execution.is_none()
+        {
+            failure.execution = Some(Circumstances::of(compiled, error));
+        }
+    }
+
+    /// Whether a template reached a limit for another instance: it would again, and each time take
+    /// as long.
+    fn is_exhausted(&mut self, place: Place) -> bool {
+        let Some(key) = self.exhausted.get(&place) else {
+            return false;
+        };
+        if let Some(failure) = self.errors.get_mut(key) {
+            failure.count += 1;
+        }
+        true
     }
 
     fn unset(&mut self, place: Place, offset: usize, path: &str) {
@@ -217,7 +312,9 @@ impl Report {
             let mut finding = Diagnostic::error(failure.summary)
                 .at(failure.place.at(sources, *offset), message.clone())
                 .about(&failure.first);
-            if failure.count > 1 {
+            if let Some(execution) = &failure.execution {
+                finding = execution.explain(finding, failure, sources);
+            } else if failure.count > 1 {
                 finding = finding.detail(format!(
                     "so it is for {} and {} more",
                     failure.first,

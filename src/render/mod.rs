@@ -10,5 +10,6 @@ pub mod data;
 pub mod files;
 pub mod group;
 pub mod instance;
+pub mod library;
 pub mod renderer;
 pub mod userdata;

@@ -374,7 +374,7 @@ impl<'a> GroupRenderer<'a> {
         slot: u32,
         instance: &InstanceFacts,
     ) -> Option<Deferred> {
-        let files: Vec<_> = self
+        let deferred: Vec<_> = self
             .group
             .files
             .iter()
@@ -384,9 +384,21 @@ impl<'a> GroupRenderer<'a> {
                     .get(&file.name)
                     .is_some_and(|file| file.content.is_none())
             })
+            .collect();
+        let mut snippets = Arc::default();
+        for file in &deferred {
+            file.templates(&mut |compiled| {
+                if compiled.calls_snippets() {
+                    snippets = Arc::clone(compiled.snippets.texts());
+                }
+            });
+        }
+        let files: Vec<_> = deferred
+            .iter()
             .map(|file| (Arc::clone(&file.name), file.source().clone()))
             .collect();
         (!files.is_empty()).then(|| Deferred {
+            snippets,
             group: Arc::clone(&self.facts[self.variant(slot).0]),
             instance: instance.clone(),
             files,

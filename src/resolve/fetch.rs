@@ -90,7 +90,27 @@ pub fn bodies(
             Err(error) => findings.push(failure(&error, url.span)),
         }
     }
+    snippets(config, directory, &mut bodies, findings);
     bodies
+}
+
+/// Reads the snippets that are files; they come from nowhere else.
+fn snippets(config: &Config, directory: &Path, bodies: &mut Bodies, findings: &mut Diagnostics) {
+    let snippets = config.templates_lib.values().map(|snippet| &snippet.value);
+    for snippet in snippets.filter(|snippet| snippet.source == Some(UserdataSource::Url)) {
+        let url = &snippet.content;
+        if bodies.contains_key(&url.value) || !is_file(&url.value) {
+            continue;
+        }
+        match read_file(&url.value, directory) {
+            Ok(body) => {
+                bodies.insert(Arc::clone(&url.value), body.into());
+            }
+            Err(error) => {
+                findings.push(Diagnostic::error("a snippet can't be read").at(url.span, error));
+            }
+        }
+    }
 }
 
 fn failure(error: &str, span: Span) -> Diagnostic {

@@ -176,3 +176,148 @@ fn a_var_that_is_not_set_is_a_warning_and_strictly_an_error() {
     assert_eq!(ended.code, Some(1));
     assert_snapshot!(ended.stderr);
 }
+
+/// A configuration with snippets, each on a line of its own, and a userdata.
+fn with_snippets(snippets: &str, userdata: &str) -> Harness {
+    Harness::with(&format!(
+        r#"{{
+  "cluster": {{ "id": "test" }},
+  "shard": {{ "id": "one", "infra": {{ "provider": "sim", "region": "r", "zone": "z" }} }},
+  "vars": {{ "GREETING": "Hello", "DB_PASSWORD": "hunter2" }},
+  "templates_lib": {{
+    {snippets}
+  }},
+  "templates": {{
+    "vm": {{
+      "kind": "srv", "arch": "arm64", "instance_type": "small",
+      "userdata": "{userdata}",
+    }},
+  }},
+  "groups": {{ "default": {{ "web": {{ "template": "vm", "size": 2 }} }} }},
+}}
+"#
+    ))
+}
+
+fn told_of_snippets(snippets: &str, userdata: &str) -> String {
+    let harness = with_snippets(snippets, userdata);
+    let ended = harness.run("validate");
+    assert_eq!(ended.code, Some(1), "{ended}");
+    ended.to_string()
+}
+
+#[test]
+fn snippets_that_are_not_templates_all_at_once() {
+    assert_snapshot!(told_of_snippets(
+        r##""one": "a\tb\n\"é\" {{ prinft \"%s\" . }}",
+    "two": "#!/bin/sh\n{{ if .Vars.GREETING }}",
+    "three": "{{ $name }}","##,
+        r#"{{ template \"one\" . }}{{ template \"nowhere\" }}"#
+    ));
+}
+
+#[test]
+fn a_snippet_that_is_not_there_with_the_nearest() {
+    assert_snapshot!(told_of_snippets(
+        r#""header": "x",
+    "unused": "{{ template \"heder\" . }}","#,
+        r#"\n\n{{ template \"haeder\" . }}"#
+    ));
+}
+
+#[test]
+fn a_field_that_is_not_there_within_a_snippet() {
+    assert_snapshot!(told_of_snippets(
+        r##""header": "# {{ .Instance.Nope }}","##,
+        r#"{{ template \"header\" . }}"#
+    ));
+}
+
+#[test]
+fn two_snippets_that_define_the_same() {
+    assert_snapshot!(told_of_snippets(
+        r#""one": "{{ define \"x\" }}1{{ end }}",
+    "two": "\n{{ define \"x\" }}2{{ end }}","#,
+        "text"
+    ));
+}
+
+#[test]
+fn a_snippet_that_fails_for_instances() {
+    assert_snapshot!(told_of_snippets(
+        r#""outer": "{{ template \"inner\" .Vars }}",
+    "inner": "\t\"{{ index .GREETING 70 }}\"","#,
+        r#"#!/bin/sh\n{{ template \"outer\" . }}"#
+    ));
+}
+
+#[test]
+fn what_may_be_secret_is_not_shown() {
+    let told = told_of_snippets(r#""a": "","#, "{{ index .Vars.DB_PASSWORD 70 }}");
+    assert!(!told.contains("hunter2"), "{told}");
+    assert_snapshot!(told);
+}
+
+#[test]
+fn a_snippet_in_a_file() {
+    let harness = with_snippets(
+        r#""a": { "source": "url", "content": "file:a.tpl" },"#,
+        r#"{{ template \"a\" . }}"#,
+    );
+    harness.write("a.tpl", "one\ntwo {{ index .Vars.GREETING 70 }}\n");
+    let ended = harness.run("validate");
+    assert_eq!(ended.code, Some(1));
+    assert_snapshot!(ended);
+    std::fs::remove_file(harness.path("a.tpl")).unwrap();
+    let ended = harness.run("validate");
+    assert_eq!(ended.code, Some(1));
+    assert_snapshot!(ended);
+}
+
+#[test]
+fn a_limit_is_named_with_its_value() {
+    let told = |userdata: &str| told_of_snippets(r#""a": "","#, userdata);
+    assert_snapshot!(told("{{ range 100000000 }}{{ end }}"));
+    assert_snapshot!(told(
+        "{{ range 100000 }}0123456789abcdef{{ $.Instance.ID }}{{ end }}"
+    ));
+    assert_snapshot!(told(
+        r#"{{ define \"x\" }}{{ template \"x\" . }}{{ end }}{{ template \"x\" . }}"#
+    ));
+}
+
+#[test]
+fn snippets_are_called_from_everywhere() {
+    let harness = with_snippets(
+        r#""page": "<{{ template \"name\" . }}{{ template \"greet\" . }}>",
+    "name": { "encoding": "base64", "content": "e3sgLkdyb3VwLk5hbWUgfX0=" },
+    "helpers": "{{ define \"greet\" }} {{ .Vars.GREETING }}{{ end }}","#,
+        r#"#!/bin/sh\n# {{ template \"page\" . }}\n"#,
+    );
+    let shown = harness.ok("render default/web/1");
+    assert!(shown.stdout.contains("# <web Hello>"), "{shown}");
+    assert_eq!(shown.stderr, "");
+}
+
+#[test]
+fn a_file_that_waits_for_its_address_calls_snippets() {
+    let harness = Harness::with(
+        r#"{
+  "cluster": { "id": "test" },
+  "shard": { "id": "one", "infra": { "provider": "sim", "region": "r", "zone": "z" } },
+  "templates_lib": { "line": "{{ template \"ip\" . }} of {{ .Group.Name }}", "names": "{{ define \"ip\" }}{{ .Instance.IP4 }}{{ end }}" },
+  "groups": { "default": { "web": {
+    "kind": "srv", "arch": "arm64", "instance_type": "small",
+    "files": { "line": { "kind": "string", "template": "{{ template \"line\" . }}" } },
+  } } },
+}
+"#,
+    );
+    // Through a plan file, which has to bring the snippets along.
+    harness.ok("plan --out it.plan");
+    harness.ok("apply it.plan");
+    let file = std::fs::read_to_string(harness.path(".nstance/files/default/web/0/line")).unwrap();
+    let (address, group) = file.split_once(' ').unwrap();
+    assert!(address.parse::<std::net::Ipv4Addr>().is_ok(), "{file}");
+    assert_eq!(group, "of web");
+}

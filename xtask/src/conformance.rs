@@ -17,7 +17,7 @@ use crate::Failure;
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// What came of a case: nothing, or why it failed.
-type Verdict = Result<(), String>;
+pub(crate) type Verdict = Result<(), String>;
 
 pub(crate) fn run(files: &[&str]) -> Result<(), Failure> {
     let (mut passed, mut failed) = (0, 0);
@@ -61,7 +61,7 @@ fn name(line: &str, file: &str, number: usize) -> String {
 }
 
 /// Runs a case on a thread of its own, which is left behind where it doesn't come back.
-fn judge(line: &str, patience: Duration, case: fn(&str) -> Verdict) -> Verdict {
+pub(crate) fn judge(line: &str, patience: Duration, case: fn(&str) -> Verdict) -> Verdict {
     let (sender, receiver) = mpsc::channel();
     let line = line.to_owned();
     let spawned = thread::Builder::new().spawn(move || {

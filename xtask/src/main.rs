@@ -1,4 +1,4 @@
-//! Chores of this repository: `cargo xtask test`, `conformance`, `bench`.
+//! Chores of this repository: `cargo xtask test`, `conformance`, `fuzz-gotemplate`, `bench`.
 //!
 //! In: arguments. Out: what the chore prints, and whether it went well. May not: be needed to build
 //! or to use nstance.
@@ -11,6 +11,7 @@
 
 mod bench;
 mod conformance;
+mod fuzz;
 mod measure;
 mod process;
 mod templates;
@@ -22,6 +23,8 @@ use std::process::ExitCode;
 const HELP: &str = "\
 cargo xtask test [ARGS]…                    run all tests; ARGS go to `cargo test`
 cargo xtask conformance gotemplate FILE…    run the cases of a corpus
+cargo xtask fuzz-gotemplate --minutes N     look for differences from Go (see CONTRIBUTING.md)
+cargo xtask fuzz-seeds                      the corpora, as cargo-fuzz's targets take them
 cargo xtask bench [--up-to N] [--quick]     measure, and write the tables of docs/performance.md
                                             --up-to: no fleet larger than N (100000)
                                             --quick: the planner only, no `cargo bench`
@@ -53,6 +56,8 @@ fn main() -> ExitCode {
         ["conformance", ..] => Err(Failure::say(
             "usage: cargo xtask conformance gotemplate FILE…",
         )),
+        ["fuzz-gotemplate", ref rest @ ..] => fuzz::run(rest),
+        ["fuzz-seeds"] => fuzz::seeds::run(),
         ["bench", ref rest @ ..] => bench::run(rest),
         ["help" | "--help" | "-h"] => {
             println!("{HELP}");

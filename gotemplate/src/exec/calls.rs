@@ -1,21 +1,22 @@
 //! Calls: of functions, built in or not, and of templates.
 
 use super::failure::{Failure, Step};
+use super::found::At;
+use super::include::Capture;
 use super::item::Item;
 use super::machine::{Call, ITEMS_A_STEP, Machine};
 use super::unknown::Search;
 use crate::code::{Body, Code};
-use crate::environment::nearest;
 use crate::format;
+use crate::function::{Action, Budget, FunctionError, Reason};
 use crate::functions::{Argument, Builtin, Failure as CallFailure};
 use crate::parse::show;
-use crate::quote::quoted;
 use crate::value::Value;
 
 /// What a function takes and makes counts one step for so many bytes.
 const BYTES_A_STEP: usize = 8;
 
-impl Machine<'_, '_> {
+impl<'d> Machine<'d, '_> {
     pub(super) fn check_format(&mut self, literal: bool) -> Step<()> {
         let code = self.code;
         let site = code.sites[self.next - 1];
@@ -61,7 +62,10 @@ impl Machine<'_, '_> {
         if piped {
             self.stack[first..].rotate_left(1);
         }
-        let mut search = Search::default();
+        if piped && let Body::Other(callee) = &callee.body {
+            self.check_argument(callee.kind(total - 1))?;
+        }
+        let mut search = Search::new(self.steps.saturating_mul(ITEMS_A_STEP));
         let unknown = search.among(&callee.body, &self.stack[first..]);
         let taken: usize = self.stack[first..]
             .iter()
@@ -77,10 +81,14 @@ impl Machine<'_, '_> {
             self.stack.push(Item::owned(Value::Unknown(unknown)));
             return Ok(());
         }
-        let limits = &self.set.limits;
+        let limits = self.set.environment.limits();
+        let mut given = Vec::new();
         let result = match &callee.body {
             Body::Builtin(builtin) => {
-                let shown = || first_argument(self.code, self.next - 1);
+                let shown = || match self.stack.last() {
+                    Some(final_value) if count == 0 => described(final_value.value()),
+                    _ => first_argument(self.code, self.next - 1),
+                };
                 let call = |arguments: &[Argument<'_>]| {
                     builtin.call(arguments, limits.output_bytes, limits.printf_width, shown)
                 };
@@ -92,7 +100,12 @@ impl Machine<'_, '_> {
                 }
             }
             Body::Other(function) => {
-                let arguments: Vec<Value> = self
+                let action = function.action();
+                if matches!(action, Action::Include | Action::Tpl) {
+                    return self.call_captured(action, first);
+                }
+                let mut budget = Budget::new(self.steps, limits.output_bytes);
+                given = self
                     .stack
                     .drain(first..)
                     .map(|item| match item.into_value() {
@@ -100,19 +113,37 @@ impl Machine<'_, '_> {
                         value => value,
                     })
                     .collect();
-                function
-                    .call(&arguments)
-                    .map_err(|error| CallFailure::Error(error.to_string()))
+                let result = match action {
+                    Action::Budgeted(body) => body(&mut budget, &given),
+                    Action::Plain(body) => body(&given),
+                    Action::Include | Action::Tpl => Ok(Value::Nil),
+                };
+                self.steps = budget.steps();
+                match result.map_err(FunctionError::into_reason) {
+                    Ok(value) => Ok(value),
+                    Err(Reason::Message(message)) => Err(CallFailure::Error(message)),
+                    Err(Reason::Output) => Err(CallFailure::TooBig),
+                    Err(Reason::Steps) => return Err(self.step_limit()),
+                }
             }
         };
-        self.stack.truncate(first);
         let value = result.map_err(|failure| match failure {
             CallFailure::Error(message) => {
                 let name = &callee.name;
-                Failure::of_function(format!("error calling {name}: {message}"))
+                let go = format!("error calling {name}: {message}");
+                let failure = Failure::of_function(go);
+                let left = self.stack[first..].iter().map(Item::value);
+                arguments_found(failure, left.chain(&given), count)
             }
             CallFailure::TooBig => self.output_limit(),
+            CallFailure::TooWide(width) => {
+                let limit = limits.printf_width;
+                let message =
+                    format!("a width or precision of {width} is above the limit of {limit}");
+                Failure::limit("printf_width", message)
+            }
         })?;
+        self.stack.truncate(first);
         match &value {
             Value::Str(text) => self.charge((text.as_bytes().len() / BYTES_A_STEP) as u64)?,
             Value::Unset if !tested && callee.is(Builtin::Index) => {
@@ -137,17 +168,24 @@ impl Machine<'_, '_> {
         } else {
             Item::owned(Value::Missing)
         };
-        let Some(code_index) = self.code.templates[name as usize] else {
-            let name = &self.code.names[name as usize];
-            let hint = nearest(name, self.set.template_names());
-            let hint = hint.map(|near| format!("did you mean {}?", quoted(&near)));
-            let go = format!("template {} not defined", quoted(name));
-            return Err(Failure::new(go).with_hint(hint));
+        let Some(code_index) = self.scope().callee(self.code_index, name) else {
+            return Err(self.undefined_template(&self.code.names[name as usize], false));
         };
-        let limit = self.set.limits.template_depth;
+        self.enter(code_index, dot, None)
+    }
+
+    /// Goes on with a template's code, and comes back when that ends.
+    pub(super) fn enter(
+        &mut self,
+        code_index: u32,
+        dot: Item<'d>,
+        capture: Option<Box<Capture>>,
+    ) -> Step<()> {
+        let limit = self.set.environment.limits().template_depth;
         if self.calls.len() >= limit as usize {
-            let message = format!("exceeded maximum template depth ({limit})");
-            return Err(Failure::limit("template_depth", message));
+            let go = format!("exceeded maximum template depth ({limit})");
+            let message = format!("templates call one another deeper than the limit of {limit}");
+            return Err(Failure::limit("template_depth", go).with_message(message));
         }
         let outer = std::mem::replace(&mut self.dot, dot.clone());
         self.calls.push(Call {
@@ -155,11 +193,12 @@ impl Machine<'_, '_> {
             next: self.next,
             dot: outer,
             first_variable: self.first_variable,
+            capture,
         });
         self.first_variable = self.variables.len();
         self.variables.push((0, dot));
         self.code_index = code_index;
-        self.code = &self.set.codes[code_index as usize];
+        self.code = self.code_at(code_index);
         self.next = 0;
         Ok(())
     }
@@ -172,9 +211,35 @@ fn argument<'i>(item: &'i Item<'_>) -> Argument<'i> {
     }
 }
 
+/// Says what a function was given: `count` arguments as written, then what was piped.
+fn arguments_found<'v>(
+    failure: Failure,
+    values: impl Iterator<Item = &'v Value>,
+    count: usize,
+) -> Failure {
+    values.enumerate().fold(failure, |failure, (index, value)| {
+        let at = if index < count {
+            At::Argument(index)
+        } else {
+            At::Piped
+        };
+        failure.having_found(at, value)
+    })
+}
+
 /// A value as Go's `%v` shows it, for messages.
 pub(super) fn shown(value: &Value) -> String {
     String::from_utf8_lossy(&format::with_verb(value, b'v')).into_owned()
+}
+
+/// Go's `reflect.Value.String`: what a value that was piped is called.
+fn described(value: &Value) -> String {
+    match value {
+        Value::Str(text) | Value::Number(text) => {
+            String::from_utf8_lossy(text.as_bytes()).into_owned()
+        }
+        other => format!("<{} Value>", other.go_type()),
+    }
 }
 
 /// What a call's first argument looks like in the source.

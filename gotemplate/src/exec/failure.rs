@@ -1,11 +1,13 @@
 //! From what went wrong at an operation to an error that points into the template.
 
-use crate::code::{Op, Site};
-use crate::error::{ExecError, ExecErrorKind, Problem};
+use super::found::{self, At, Sight};
+use super::machine::Call;
+use crate::code::{Code, Op, Site};
+use crate::error::{Caller, Context, ExecError, ExecErrorKind, Problem};
 use crate::parse::{line_of, show};
 use crate::quote::quoted;
 use crate::template::Set;
-use crate::value::ReadSite;
+use crate::value::{ReadSite, Value};
 
 /// What went wrong, before it is located. Boxed, because every step may return one.
 #[derive(Debug)]
@@ -19,7 +21,11 @@ struct Detail {
     message: Option<String>,
     hint: Option<String>,
     kind: ExecErrorKind,
+    sights: Vec<(At, Sight)>,
 }
+
+/// Of the templates that called one another, so many are told, and the outermost.
+const CALLERS: usize = 8;
 
 pub(super) type Step<T> = Result<T, Failure>;
 
@@ -42,6 +48,7 @@ impl Failure {
             message: None,
             hint: None,
             kind,
+            sights: Vec::new(),
         }))
     }
 
@@ -55,10 +62,38 @@ impl Failure {
         self
     }
 
-    /// The error, located at an operation.
-    pub(super) fn locate(self, set: &Set, at: ReadSite) -> ExecError {
+    /// The same, saying where in a text given to `tpl` it is.
+    pub(super) fn within_text(mut self, code: &Code, operation: u32) -> Self {
+        let at = code.sites[operation as usize].start as usize;
+        let text = &code.source.text;
+        let detail = &mut *self.0;
+        let problem = Problem::new(String::new(), "", text, at, None, String::new());
+        let message = detail.message.take().unwrap_or_else(|| detail.go.clone());
+        let (line, column) = (problem.line, problem.column);
+        detail.message = Some(format!(
+            "{message} at line {line}, column {column} of the text given to tpl"
+        ));
+        // What was there was there in the text, not where that was given.
+        detail.sights.clear();
+        self
+    }
+
+    /// Says what was there.
+    pub(super) fn having_found(mut self, at: At, value: &Value) -> Self {
+        self.0.sights.push((at, Sight::of(value)));
+        self
+    }
+
+    /// The error, located at an operation of a template that `main` and `calls` led to.
+    pub(super) fn locate(
+        self,
+        set: &Set,
+        main: u32,
+        at: ReadSite,
+        calls: &[Call<'_>],
+    ) -> ExecError {
         let detail = *self.0;
-        let code = &set.codes[at.code as usize];
+        let code = set.code(at.code);
         let site = code.sites[at.operation as usize];
         let source = &code.source;
         let node = match code.ops[at.operation as usize] {
@@ -87,8 +122,39 @@ impl Failure {
             detail.hint,
             go,
         );
-        ExecError::new(problem, detail.kind, &code.name)
+        let context = Context {
+            executing: code.name.as_ref().to_owned(),
+            expression: node,
+            found: found::named(set, main, at, detail.sights),
+            callers: callers(set, calls),
+        };
+        ExecError::new(problem, detail.kind, context)
     }
+}
+
+/// The calls that led to where the machine is, the latest first.
+fn callers(set: &Set, calls: &[Call<'_>]) -> Vec<Caller> {
+    let outermost = calls.first().filter(|_| calls.len() > CALLERS);
+    calls
+        .iter()
+        .rev()
+        .take(CALLERS)
+        .chain(outermost)
+        // Texts given to `tpl` aren't places of the set.
+        .filter(|call| call.code_index < set.end())
+        .filter_map(|call| {
+            let code = set.code(call.code_index);
+            let operation = call.next - 1;
+            let Op::Template { name, .. } = code.ops[operation] else {
+                return None;
+            };
+            Some(Caller {
+                template: code.source.name.as_ref().to_owned(),
+                offset: code.sites[operation].start as usize,
+                called: code.names[name as usize].as_ref().to_owned(),
+            })
+        })
+        .collect()
 }
 
 /// Go's line, from 1, and byte in the line, from 0.

@@ -1,6 +1,7 @@
 //! Fields: what `.Name` means on each kind of value.
 
 use super::failure::{Failure, Step};
+use super::found::At;
 use super::item::{Held, Item};
 use crate::environment::{MissingKey, nearest};
 use crate::map::MapKind;
@@ -21,8 +22,8 @@ pub(super) fn follow<'d>(
     arguments: bool,
     missing_key: MissingKey,
 ) -> Step<Item<'d>> {
-    let mut path = path.peekable();
-    while let Some(name) = path.next() {
+    let mut path = path.enumerate().peekable();
+    while let Some((index, name)) = path.next() {
         let arguments = arguments && path.peek().is_none();
         let interface = receiver.interface;
         let step = Lookup {
@@ -31,16 +32,24 @@ pub(super) fn follow<'d>(
             missing_key,
             interface,
         };
+        let told = |failure: Failure, value: &Value| failure.having_found(At::Fields(index), value);
         receiver = match receiver.held {
-            Held::Borrowed(value) => match step.of(value)? {
-                Found::Part(value, interface) => Item::borrowed(value).through_interface(interface),
-                Found::Made(value, interface) => Item::owned(value).through_interface(interface),
-            },
+            Held::Borrowed(value) => {
+                match step.of(value).map_err(|failure| told(failure, value))? {
+                    Found::Part(value, interface) => {
+                        Item::borrowed(value).through_interface(interface)
+                    }
+                    Found::Made(value, interface) => {
+                        Item::owned(value).through_interface(interface)
+                    }
+                }
+            }
             Held::Owned(value) => {
-                let (value, interface) = match step.of(&value)? {
-                    Found::Part(value, interface) => (value.clone(), interface),
-                    Found::Made(value, interface) => (value, interface),
-                };
+                let (value, interface) =
+                    match step.of(&value).map_err(|failure| told(failure, &value))? {
+                        Found::Part(value, interface) => (value.clone(), interface),
+                        Found::Made(value, interface) => (value, interface),
+                    };
                 Item::owned(value).through_interface(interface)
             }
         };
@@ -69,9 +78,9 @@ impl Lookup<'_> {
                 Some(value) => Ok(Found::Part(value, matches!(value, Value::Nil))),
                 None => Err(self.no_field(receiver)),
             },
-            Value::Map(_) | Value::Unset if self.arguments => Err(Failure::new(format!(
-                "{name} is not a method but has arguments"
-            ))),
+            Value::Map(_) | Value::Dict(_) | Value::Unset if self.arguments => Err(Failure::new(
+                format!("{name} is not a method but has arguments"),
+            )),
             Value::Map(map) => match map.get(name) {
                 Some(value) => Ok(Found::Part(value, map.kind() != MapKind::String)),
                 None if map.kind() == MapKind::Lenient => Ok(Found::Made(Value::Unset, false)),
@@ -90,6 +99,10 @@ impl Lookup<'_> {
                         Err(Failure::new(go).with_hint(hint))
                     }
                 },
+            },
+            Value::Dict(dict) => match self.of(&Value::Map(dict.map()))? {
+                Found::Part(value, interface) => Ok(Found::Made(value.clone(), interface)),
+                Found::Made(value, interface) => Ok(Found::Made(value, interface)),
             },
             Value::Missing if self.missing_key == MissingKey::Error => Err(Failure::new(format!(
                 "nil data; no entry for key {}",
@@ -173,13 +186,14 @@ fn describe(value: &Value) -> &'static str {
         Value::Nil | Value::Missing => "nothing",
         Value::Bool(_) => "a boolean",
         Value::Int(_)
+        | Value::Int64(_)
         | Value::Uint8(_)
         | Value::Float(_)
         | Value::Complex(..)
         | Value::Number(_) => "a number",
         Value::Str(_) | Value::Unset => "a string",
         Value::List(_) => "a list",
-        Value::Map(_) => "a map",
+        Value::Map(_) | Value::Dict(_) => "a map",
         Value::Struct(_) => "a struct",
         Value::Unknown(_) => "an unknown value",
     }

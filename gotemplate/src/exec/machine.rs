@@ -1,18 +1,20 @@
 //! The machine itself: its stacks, and what each operation does to them.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use super::failure::{Failure, Step};
 use super::field::follow;
+use super::include::{Capture, Parsed};
 use super::item::{Held, Item};
 use super::stacks::Stacks;
+use super::texts::{End, Texts};
 use super::unknown::Search;
-use crate::code::{Code, Flags, Op};
+use crate::code::{Body, Code, Flags, Op};
 use crate::error::ExecError;
 use crate::format::{self, Sink};
 use crate::report::{Access, Report};
 use crate::template::Set;
-use crate::value::{ReadSite, Unknown, Value};
+use crate::value::{ReadSite, Text, Unknown, Value};
 
 /// Looking through so many variables, or parts of a value, counts one step.
 pub(super) const ITEMS_A_STEP: u64 = 8;
@@ -23,10 +25,10 @@ pub(super) struct Machine<'d, 'o> {
     /// The code's index in the set, and the index of the next operation.
     pub(super) code_index: u32,
     pub(super) next: usize,
-    out: &'o mut Vec<u8>,
+    pub(super) out: &'o mut Vec<u8>,
     /// The length that `out` may reach.
     out_limit: usize,
-    steps: u64,
+    pub(super) steps: u64,
     pub(super) stack: Vec<Item<'d>>,
     pub(super) dot: Item<'d>,
     pub(super) variables: Vec<(u32, Item<'d>)>,
@@ -35,7 +37,12 @@ pub(super) struct Machine<'d, 'o> {
     pub(super) blocks: Vec<Block<'d>>,
     pub(super) calls: Vec<Call<'d>>,
     pub(super) unset: BTreeSet<ReadSite>,
-    unknown: BTreeSet<ReadSite>,
+    pub(super) unknown: BTreeSet<ReadSite>,
+    /// The texts that `tpl` was given: their templates, by where they were given, and where the
+    /// next one goes.
+    pub(super) parsed: Vec<Parsed<'d>>,
+    pub(super) texts_known: HashMap<(u32, Text), u32>,
+    pub(super) texts_end: End<'d>,
     /// Something was skipped because what decides about it isn't known: what fails from here on may
     /// well not fail.
     diverged: bool,
@@ -63,21 +70,30 @@ pub(super) struct Call<'d> {
     pub(super) next: usize,
     pub(super) dot: Item<'d>,
     pub(super) first_variable: usize,
+    /// What the call's output is for, if not for the output.
+    pub(super) capture: Option<Box<Capture>>,
 }
 
 impl<'d, 'o> Machine<'d, 'o> {
-    pub(super) fn new(set: &'d Set, main: u32, data: &'d Value, out: &'o mut Vec<u8>) -> Self {
-        let out_limit = out.len().saturating_add(set.limits.output_bytes);
+    pub(super) fn new(
+        set: &'d Set,
+        main: u32,
+        data: &'d Value,
+        texts: &'d Texts,
+        out: &'o mut Vec<u8>,
+    ) -> Self {
+        let limits = set.environment.limits();
+        let out_limit = out.len().saturating_add(limits.output_bytes);
         let mut stacks = Stacks::take();
         stacks.variables.push((0, Item::borrowed(data)));
         Self {
             set,
-            code: &set.codes[main as usize],
+            code: set.code(main),
             code_index: main,
             next: 0,
             out,
             out_limit,
-            steps: set.limits.steps,
+            steps: limits.steps,
             stack: stacks.values,
             dot: Item::borrowed(data),
             variables: stacks.variables,
@@ -86,6 +102,9 @@ impl<'d, 'o> Machine<'d, 'o> {
             calls: stacks.calls,
             unset: BTreeSet::new(),
             unknown: BTreeSet::new(),
+            parsed: Vec::new(),
+            texts_known: HashMap::new(),
+            texts_end: texts.end(),
             diverged: false,
         }
     }
@@ -97,10 +116,11 @@ impl<'d, 'o> Machine<'d, 'o> {
             self.dot = Item::owned(Value::Missing);
             self.variables[0].1 = Item::owned(Value::Missing);
         }
-        if let Err(failure) = self.execute()
-            && !self.diverged
-        {
-            return Err(failure.locate(self.set, self.here()));
+        if let Err(failure) = self.execute() {
+            self.drop_captures();
+            if !self.diverged {
+                return Err(self.located(failure, main));
+            }
         }
         let report = Report {
             unknown: self.accesses(&self.unknown, main),
@@ -124,14 +144,58 @@ impl<'d, 'o> Machine<'d, 'o> {
         }
     }
 
+    /// The error, located where it happened or, within a text given to `tpl`, at the call of that.
+    fn located(&self, failure: Failure, main: u32) -> ExecError {
+        let (inner, outer) = (self.here(), self.here_in_template());
+        let failure = if inner == outer {
+            failure
+        } else {
+            failure.within_text(self.code_at(inner.code), inner.operation)
+        };
+        failure.locate(self.set, main, outer, &self.calls)
+    }
+
     fn accesses(&self, sites: &BTreeSet<ReadSite>, main: u32) -> Vec<Access> {
         let mut seen = HashSet::new();
-        let accesses = sites
-            .iter()
-            .map(|site| self.set.analysis(main).access(self.set, *site));
+        let accesses = sites.iter().map(|site| self.access(*site, main));
         accesses
             .filter(|access| seen.insert(access.clone()))
             .collect()
+    }
+
+    fn access(&self, site: ReadSite, main: u32) -> Access {
+        let analysis = self.set.analysis(main);
+        let access = |site: ReadSite| analysis.access(self.code_at(site.code), site);
+        let given = self.parsed.iter().find(|parsed| {
+            let codes = parsed.set.base..parsed.set.end();
+            codes.contains(&site.code)
+        });
+        match given {
+            Some(parsed) => Access {
+                path: access(site).path,
+                ..access(parsed.from)
+            },
+            None => access(site),
+        }
+    }
+
+    /// The set that names of templates are looked up in: that of the running code.
+    pub(super) fn scope(&self) -> &'d Set {
+        self.set_of(self.code_index)
+    }
+
+    fn set_of(&self, code: u32) -> &'d Set {
+        if code < self.set.end() {
+            return self.set;
+        }
+        let found = self
+            .parsed
+            .partition_point(|parsed| parsed.set.end() <= code);
+        self.parsed.get(found).map_or(self.set, |parsed| parsed.set)
+    }
+
+    pub(super) fn code_at(&self, code: u32) -> &'d Code {
+        self.set_of(code).code(code)
     }
 
     fn execute(&mut self) -> Step<()> {
@@ -189,6 +253,11 @@ impl<'d, 'o> Machine<'d, 'o> {
                     self.call(function, arguments as usize, piped, tested)?;
                 }
                 Op::CheckFormat { literal } => self.check_format(literal)?,
+                Op::CheckArgument { function, argument } => {
+                    if let Body::Other(callee) = &self.code.functions[function as usize].body {
+                        self.check_argument(callee.kind(argument as usize))?;
+                    }
+                }
                 Op::Unwrap => {
                     let value = self.pop();
                     self.stack.push(value.unwrapped());
@@ -253,8 +322,11 @@ impl<'d, 'o> Machine<'d, 'o> {
                         self.first_variable = call.first_variable;
                         self.dot = call.dot;
                         self.code_index = call.code_index;
-                        self.code = &self.set.codes[call.code_index as usize];
+                        self.code = self.code_at(call.code_index);
                         self.next = call.next;
+                        if let Some(capture) = call.capture {
+                            self.end_capture(*capture)?;
+                        }
                     }
                     None => return Ok(()),
                 },
@@ -267,13 +339,17 @@ impl<'d, 'o> Machine<'d, 'o> {
             self.steps = left;
             return Ok(());
         }
-        let limit = self.set.limits.steps;
+        Err(self.step_limit())
+    }
+
+    pub(super) fn step_limit(&self) -> Failure {
+        let limit = self.set.environment.limits().steps;
         let message = format!("the template takes more than the limit of {limit} steps");
-        Err(Failure::limit("steps", message))
+        Failure::limit("steps", message)
     }
 
     pub(super) fn output_limit(&self) -> Failure {
-        let limit = self.set.limits.output_bytes;
+        let limit = self.set.environment.limits().output_bytes;
         let message = format!("the output is larger than the limit of {limit} bytes");
         Failure::limit("output_bytes", message)
     }
@@ -327,7 +403,8 @@ impl<'d, 'o> Machine<'d, 'o> {
 
     fn push_field(&mut self, receiver: Item<'d>, path: u32, flags: Flags) -> Step<()> {
         let path = self.code.path(path);
-        let mut item = follow(receiver, path, flags.arguments, self.set.missing_key)?;
+        let missing_key = self.set.environment.missing_key();
+        let mut item = follow(receiver, path, flags.arguments, missing_key)?;
         match item.value() {
             Value::Unset if !flags.tested => {
                 self.unset.insert(self.here());
@@ -389,9 +466,9 @@ impl<'d, 'o> Machine<'d, 'o> {
         if let Value::Str(text) = value {
             return self.write(text.as_bytes());
         }
-        let mut search = Search::default();
+        let mut search = Search::new(self.steps.saturating_mul(ITEMS_A_STEP));
         if let Some(unknown) = search.within(value) {
-            self.taint(unknown);
+            self.taint(&unknown);
             return Ok(());
         }
         self.charge(search.visited / ITEMS_A_STEP)?;

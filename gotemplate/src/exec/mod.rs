@@ -7,10 +7,13 @@
 mod calls;
 mod failure;
 mod field;
+mod found;
+mod include;
 mod item;
 mod machine;
 mod range;
 mod stacks;
+mod texts;
 mod unknown;
 
 use crate::error::ExecError;
@@ -25,5 +28,6 @@ pub(crate) fn execute(
     data: &Value,
     out: &mut Vec<u8>,
 ) -> Result<Report, ExecError> {
-    machine::Machine::new(set, main, data, out).run()
+    let texts = texts::Texts::default();
+    machine::Machine::new(set, main, data, &texts, out).run()
 }

@@ -2,6 +2,7 @@
 
 use super::calls::shown;
 use super::failure::{Failure, Step};
+use super::found::At;
 use super::item::{Held, Item};
 use super::machine::{Iteration, Machine};
 use crate::value::Value;
@@ -9,26 +10,32 @@ use crate::value::Value;
 impl Machine<'_, '_> {
     pub(super) fn begin_range(&mut self, range: u32) -> Step<()> {
         let info = self.code.ranges[range as usize];
-        let item = self.pop();
+        let mut item = self.pop();
         if self.is_unknown(&item) {
             self.skip_to(info.end);
             return Ok(());
         }
+        if let Value::Dict(dict) = item.value() {
+            // As it is now: Go, too, looks up the keys and values first.
+            item = Item::owned(Value::Map(dict.map()));
+        }
         let length = match item.value() {
-            Value::Int(_) | Value::Uint8(_) if info.variable_count > 1 => {
+            Value::Int(_) | Value::Int64(_) | Value::Uint8(_) if info.variable_count > 1 => {
                 let shown = shown(item.value());
                 return Err(Failure::new(format!(
                     "can't use {shown} to iterate over more than one variable"
-                )));
+                ))
+                .having_found(At::Whole, item.value()));
             }
-            Value::Int(count) => usize::try_from(*count).unwrap_or(0),
+            Value::Int(count) | Value::Int64(count) => usize::try_from(*count).unwrap_or(0),
             Value::Uint8(count) => (*count).into(),
             Value::List(list) => list.len(),
             Value::Map(map) => map.len(),
             Value::Nil | Value::Missing | Value::Unset => 0,
             other => {
                 let shown = shown(other);
-                return Err(Failure::new(format!("range can't iterate over {shown}")));
+                let go = format!("range can't iterate over {shown}");
+                return Err(Failure::new(go).having_found(At::Whole, other));
             }
         };
         if length == 0 {
@@ -101,13 +108,14 @@ fn part(over: &Value, index: usize) -> (Item<'_>, Item<'_>) {
     match over {
         Value::List(list) => {
             let item = Item::borrowed(&list.items()[index]);
-            (number(), item.through_interface(!list.is_of_strings()))
+            (number(), item.through_interface(list.is_of_any()))
         }
         Value::Map(map) => {
             let (key, value) = &map.entries()[index];
             let value = Item::borrowed(value).through_interface(!map.is_string_typed());
             (Item::owned(Value::Str(key.clone())), value)
         }
+        Value::Int64(_) => (number(), Item::owned(Value::Int64(index as i64))),
         Value::Uint8(_) => (number(), Item::owned(Value::Uint8(index as u8))),
         _ => (number(), number()),
     }

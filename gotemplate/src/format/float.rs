@@ -103,6 +103,26 @@ fn digits(output: &mut Vec<u8>, number: f64, verb: char, precision: Option<usize
     }
 }
 
+/// The fewest digits that stand for the number, and of those the nearest to it, in scientific
+/// notation. Where two are equally near, Go takes the even one and Rust the greater one; Rust rounds
+/// to even where it is told how many digits.
+fn shortest(number: f64) -> String {
+    /// With fewer digits, what is half-way between two of them is a number of its own.
+    const TIES_FROM: usize = 15;
+    let text = format!("{number:e}");
+    let digits = text.find('e').unwrap_or(text.len()).saturating_sub(1);
+    if digits < TIES_FROM {
+        return text;
+    }
+    let even = format!("{number:.*e}", digits - 1);
+    // At a power of two the nearest digits may stand for the number below.
+    if even.parse() == Ok(number) {
+        even
+    } else {
+        text
+    }
+}
+
 /// Significant decimal digits, `0.d₁d₂… × 10^point`.
 struct Decimal {
     digits: Vec<u8>,
@@ -113,7 +133,7 @@ impl Decimal {
     /// The shortest digits that stand for the number, or so many, rounded.
     fn new(number: f64, count: Option<usize>) -> Self {
         let text = match count {
-            None => format!("{number:e}"),
+            None => shortest(number),
             Some(count) => format!("{number:.*e}", count.clamp(1, MOST_DIGITS) - 1),
         };
         let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
@@ -276,4 +296,27 @@ fn hexadecimal(output: &mut Vec<u8>, number: f64, verb: char, precision: Option<
         text = text.to_ascii_uppercase();
     }
     output.extend_from_slice(text.as_bytes());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::shortest;
+
+    #[test]
+    fn of_two_shortest_numbers_the_even_one_is_taken() {
+        let cases = [
+            (2_f64.powi(50) + 0.25, "1.1258999068426242e15"),
+            (2_f64.powi(50) + 0.75, "1.1258999068426248e15"),
+            (0.1, "1e-1"),
+            (1.5, "1.5e0"),
+            (5e-324, "5e-324"),
+            // A power of two: the numbers below it lie closer than those above.
+            (2_f64.powi(-44), "5.684341886080802e-14"),
+            (9_007_199_254_740_992.0, "9.007199254740992e15"),
+        ];
+        for (number, expected) in cases {
+            assert_eq!(shortest(number), expected);
+            assert_eq!(expected.parse(), Ok(number));
+        }
+    }
 }

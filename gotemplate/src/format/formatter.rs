@@ -38,9 +38,16 @@ impl<'s, 'b> Formatter<'s, 'b> {
             (Value::Nil | Value::Missing, 'T' | 'v') => self.pad(b"<nil>"),
             (Value::Nil | Value::Missing, _) => self.bad_verb(value, verb),
             (_, 'T') => self.string(value.go_type().as_bytes()),
-            (Value::List(_) | Value::Map(_), 'p') => self.pointer(),
+            (Value::List(_) | Value::Map(_) | Value::Dict(_), 'p') => self.pointer(),
             (_, 'p') => self.bad_verb(value, verb),
-            (Value::List(_) | Value::Map(_) | Value::Struct(_) | Value::Number(_), 'w') => {
+            (
+                Value::List(_)
+                | Value::Map(_)
+                | Value::Dict(_)
+                | Value::Struct(_)
+                | Value::Number(_),
+                'w',
+            ) => {
                 self.bad_verb(value, verb);
             }
             _ => self.value(value, verb, 0),
@@ -67,7 +74,9 @@ impl<'s, 'b> Formatter<'s, 'b> {
             }
             Value::Nil | Value::Missing => self.sink.push(b"<nil>"),
             Value::Bool(truth) => self.boolean(*truth, verb),
-            Value::Int(number) => self.whole(*number as u64, true, verb, value),
+            Value::Int(number) | Value::Int64(number) => {
+                self.whole(*number as u64, true, verb, value);
+            }
             Value::Uint8(number) => self.whole((*number).into(), false, verb, value),
             Value::Float(number) => self.float_verb(*number, verb, value),
             Value::Complex(real, imaginary) => self.complex(*real, *imaginary, verb, value),
@@ -94,6 +103,11 @@ impl<'s, 'b> Formatter<'s, 'b> {
                     self.value(item, verb, depth + 1);
                 }
                 self.sink.push(brackets[1]);
+            }
+            Value::Dict(dict) => self.value(&Value::Map(dict.map()), verb, depth),
+            Value::Struct(fields) if fields.text().is_some() && !self.flags.sharp_v => {
+                let text = fields.text().map_or(&b""[..], |text| text.as_bytes());
+                self.text(text, verb, value);
             }
             Value::Struct(fields) => {
                 self.open(value, *b"{}");

@@ -8,7 +8,7 @@ mod formatter;
 mod printf;
 mod verbs;
 
-pub(crate) use printf::printf;
+pub(crate) use printf::{TooWide, printf};
 
 use crate::value::Value;
 use formatter::Formatter;
@@ -81,7 +81,7 @@ pub(crate) fn print_value(sink: &mut Sink<'_>, value: &Value) {
     match value {
         Value::Str(text) | Value::Number(text) => sink.push(text.as_bytes()),
         Value::Unset => {}
-        Value::Int(number) => push_int(sink, *number),
+        Value::Int(number) | Value::Int64(number) => push_int(sink, *number),
         Value::Bool(true) => sink.push(b"true"),
         Value::Bool(false) => sink.push(b"false"),
         other => Formatter::new(sink).argument(other, b'v'.into()),

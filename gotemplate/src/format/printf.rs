@@ -17,11 +17,24 @@ struct Format<'a> {
     /// The latest choice was good.
     good: bool,
     widest: usize,
+    too_wide: Option<u64>,
 }
 
-/// Writes what `format` makes of the arguments. Widths and precisions above `widest` are Go's
-/// `%!(BADWIDTH)` and the like.
-pub(crate) fn printf(sink: &mut Sink<'_>, format: &[u8], arguments: &[&Value], widest: usize) {
+/// What Go takes for too large a number in a format: `%!(BADWIDTH)` and the like.
+const LARGEST: usize = 1_000_000;
+
+/// A width or precision is above the caller's limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct TooWide(pub(crate) u64);
+
+/// Writes what `format` makes of the arguments. Widths and precisions above `widest` are an error,
+/// unless that is Go's own limit, above which they print as Go has them.
+pub(crate) fn printf(
+    sink: &mut Sink<'_>,
+    format: &[u8],
+    arguments: &[&Value],
+    widest: usize,
+) -> Result<(), TooWide> {
     let mut formatter = Formatter::new(sink);
     let mut format = Format {
         text: format,
@@ -31,8 +44,10 @@ pub(crate) fn printf(sink: &mut Sink<'_>, format: &[u8], arguments: &[&Value], w
         reordered: false,
         good: true,
         widest,
+        too_wide: None,
     };
     format.run(&mut formatter);
+    format.too_wide.map_or(Ok(()), |width| Err(TooWide(width)))
 }
 
 impl Format<'_> {
@@ -41,7 +56,7 @@ impl Format<'_> {
     }
 
     fn run(&mut self, formatter: &mut Formatter<'_, '_>) {
-        while self.at < self.text.len() && !formatter.sink.overflowed() {
+        while self.at < self.text.len() && !formatter.sink.overflowed() && self.too_wide.is_none() {
             let rest = &self.text[self.at..];
             let plain = rest
                 .iter()
@@ -82,6 +97,9 @@ impl Format<'_> {
         let mut indexed = self.index();
         self.width(formatter, &mut indexed);
         self.precision(formatter, &mut indexed);
+        if self.too_wide.is_some() {
+            return;
+        }
         if !indexed {
             self.index();
         }
@@ -180,9 +198,28 @@ impl Format<'_> {
 
     /// A number in the format. One that is too large ends the format, as in Go.
     fn number(&mut self) -> Option<usize> {
-        let (number, end) = number(&self.text[self.at..], self.widest);
+        let (number, end) = number(&self.text[self.at..]);
+        if number.is_none() && end > 0 {
+            // Go's own refusal; but a lower limit comes first.
+            let digits = self.text[self.at..]
+                .iter()
+                .take_while(|byte| byte.is_ascii_digit());
+            let value = digits.fold(0_u64, |value, digit| {
+                value
+                    .saturating_mul(10)
+                    .saturating_add(u64::from(digit - b'0'))
+            });
+            self.check_width(value);
+        }
+        self.check_width(number.unwrap_or(0) as u64);
         self.at += end;
         number
+    }
+
+    fn check_width(&mut self, width: u64) {
+        if self.widest < LARGEST && width > self.widest as u64 {
+            self.too_wide = Some(width);
+        }
     }
 
     /// A number that an argument gives, for `*`.
@@ -194,7 +231,8 @@ impl Format<'_> {
             Value::Uint8(number) => (*number).into(),
             _ => return None,
         };
-        (number.unsigned_abs() <= self.widest as u64).then_some(number)
+        self.check_width(number.unsigned_abs());
+        (number.unsigned_abs() <= LARGEST as u64).then_some(number)
     }
 
     /// An argument's number, such as `[2]`; whether there is one.
@@ -216,7 +254,7 @@ impl Format<'_> {
         };
         self.at += closing + 1;
         let digits = &rest[1..closing];
-        let (number, end) = number(digits, self.widest);
+        let (number, end) = number(digits);
         let Some(number) = number.filter(|_| end == digits.len()) else {
             self.good = false;
             return false;
@@ -231,13 +269,13 @@ impl Format<'_> {
 }
 
 /// The number at the beginning of bytes, and where it ends: at the end of all, if it is too large.
-fn number(bytes: &[u8], largest: usize) -> (Option<usize>, usize) {
+fn number(bytes: &[u8]) -> (Option<usize>, usize) {
     let (mut number, mut any) = (0_usize, false);
     for (index, byte) in bytes.iter().enumerate() {
         if !byte.is_ascii_digit() {
             return (any.then_some(number), index);
         }
-        if number > largest {
+        if number > LARGEST {
             return (None, bytes.len());
         }
         number = number * 10 + usize::from(byte - b'0');

@@ -19,7 +19,7 @@ enum Basic<'a> {
 fn basic(value: &Value) -> Basic<'_> {
     match value {
         Value::Bool(value) => Basic::Bool(*value),
-        Value::Int(value) => Basic::Int(*value),
+        Value::Int(value) | Value::Int64(value) => Basic::Int(*value),
         Value::Uint8(value) => Basic::Uint((*value).into()),
         Value::Float(value) => Basic::Float(*value),
         Value::Complex(..) => Basic::Complex,
@@ -29,6 +29,7 @@ fn basic(value: &Value) -> Basic<'_> {
         | Value::Missing
         | Value::List(_)
         | Value::Map(_)
+        | Value::Dict(_)
         | Value::Struct(_)
         | Value::Unknown(_) => Basic::None,
     }
@@ -91,7 +92,7 @@ fn equal_composites(left: &Value, right: &Value) -> Result<bool, Failure> {
             Ok(first.go_type() == second.go_type() && same(left, right))
         }
         (Value::List(_), Value::List(_))
-        | (Value::Map(_), Value::Map(_))
+        | (Value::Map(_) | Value::Dict(_), Value::Map(_) | Value::Dict(_))
         | (Value::Struct(_), Value::Struct(_)) => error(format!(
             "non-comparable type {}: {}",
             verb(right),
@@ -102,14 +103,14 @@ fn equal_composites(left: &Value, right: &Value) -> Result<bool, Failure> {
             verb(left),
             left.go_type(),
             right.go_type(),
-            verb(right)
+            String::from_utf8_lossy(&format::with_verb(right, b'v'))
         )),
     }
 }
 
 fn comparable(value: &Value) -> bool {
     match value {
-        Value::List(_) | Value::Map(_) => false,
+        Value::List(_) | Value::Map(_) | Value::Dict(_) => false,
         Value::Struct(value) => value.values().iter().all(comparable),
         _ => true,
     }
@@ -120,7 +121,9 @@ fn comparable(value: &Value) -> bool {
 fn same(left: &Value, right: &Value) -> bool {
     match (left, right) {
         (Value::Bool(left), Value::Bool(right)) => left == right,
-        (Value::Int(left), Value::Int(right)) => left == right,
+        (Value::Int(left), Value::Int(right)) | (Value::Int64(left), Value::Int64(right)) => {
+            left == right
+        }
         (Value::Uint8(left), Value::Uint8(right)) => left == right,
         (Value::Float(left), Value::Float(right)) => left == right,
         (Value::Complex(left, left_i), Value::Complex(right, right_i)) => {

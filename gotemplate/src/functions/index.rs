@@ -11,7 +11,7 @@ fn position(index: &Argument<'_>, capacity: usize, unwraps: bool) -> Result<usiz
         return error("cannot index slice/array with type interface {}");
     }
     let number = match index.value {
-        Value::Int(number) => *number,
+        Value::Int(number) | Value::Int64(number) => *number,
         Value::Uint8(number) => (*number).into(),
         Value::Nil | Value::Missing => return error("cannot index slice/array with nil"),
         other => {
@@ -73,6 +73,7 @@ fn step(item: &Value, index: &Argument<'_>) -> Outcome {
                 (None, MapKind::Lenient) => Value::Unset,
             }
         }
+        Value::Dict(dict) => return step(&Value::Map(dict.map()), index),
         Value::Unset => Value::Unset,
         other => return error(format!("can't index item of type {}", other.go_type())),
     })
@@ -84,6 +85,7 @@ pub(super) fn len(item: &Value) -> Outcome {
         Value::Unset => 0,
         Value::List(list) => list.len(),
         Value::Map(map) => map.len(),
+        Value::Dict(dict) => dict.map().len(),
         Value::Nil => return error("len of nil pointer"),
         Value::Missing => return error("reflect: call of reflect.Value.Type on zero Value"),
         other => return error(format!("len of type {}", other.go_type())),

@@ -69,6 +69,8 @@ pub(crate) enum Failure {
     Error(String),
     /// The result is too big.
     TooBig,
+    /// `printf` was asked for more than so wide a field, or so high a precision, as is allowed.
+    TooWide(u64),
 }
 
 pub(crate) type Outcome = Result<Value, Failure>;
@@ -139,9 +141,14 @@ impl Builtin {
             Self::Printf => {
                 let template = arguments[0].value.as_bytes().unwrap_or_default();
                 let arguments = values(&arguments[1..]);
-                text(limit, |sink| {
-                    format::printf(sink, template, &arguments, width);
-                })
+                let mut too_wide = None;
+                let written = text(limit, |sink| {
+                    too_wide = format::printf(sink, template, &arguments, width).err();
+                });
+                match too_wide {
+                    Some(format::TooWide(width)) => Err(Failure::TooWide(width)),
+                    None => written,
+                }
             }
             Self::Html => escaped(arguments, limit, escape::html),
             Self::Js => escaped(arguments, limit, escape::js),

@@ -79,6 +79,7 @@ impl Builder {
         let empty = self.code.empty;
         self.emit(Op::Return, Site::default());
         self.code.empty = empty;
+        self.code.opening = self.opening as u32;
         self.code.ops.shrink_to_fit();
         self.code.sites.shrink_to_fit();
         self.code
@@ -150,6 +151,10 @@ impl Builder {
         self.code.constants.push(value);
         let constant = self.code.constants.len() as u32 - 1;
         self.emit(Op::Constant { constant }, site);
+    }
+
+    pub(super) fn constant_at(&self, constant: u32) -> &Value {
+        &self.code.constants[constant as usize]
     }
 
     /// The index of a name, entered into the table where it isn't there yet.

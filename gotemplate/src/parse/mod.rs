@@ -20,7 +20,7 @@ use builder::Builder;
 use lex::{Keyword, Kind, LexError, Lexer, Token};
 use pipeline::Level;
 
-pub(crate) use show::show;
+pub(crate) use show::{operands, show};
 
 /// The templates that one text defines, by name; the text's own among them.
 pub(crate) type Definitions = BTreeMap<Arc<str>, Code>;
@@ -54,6 +54,8 @@ struct Detail {
     message: String,
     offset: usize,
     hint: Option<String>,
+    /// Our words, where they say more than Go's.
+    words: Option<String>,
 }
 
 impl Failure {
@@ -62,6 +64,7 @@ impl Failure {
             message,
             offset,
             hint,
+            words: None,
         }))
     }
 }
@@ -74,6 +77,12 @@ fn fail<T>(message: impl Into<String>, offset: usize) -> Parsed<T> {
 
 fn fail_with_hint<T>(message: String, offset: usize, hint: Option<String>) -> Parsed<T> {
     Err(Failure::new(message, offset, hint))
+}
+
+fn fail_in_words<T>(go: &str, words: String, offset: usize) -> Parsed<T> {
+    let mut failure = Failure::new(go.to_owned(), offset, None);
+    failure.0.words = Some(words);
+    Err(failure)
 }
 
 struct Parser<'t> {
@@ -200,11 +209,12 @@ impl<'t> Parser<'t> {
             message,
             offset,
             hint,
+            words,
         } = *failure.0;
         let line = line_of(self.text, self.latest);
         let go = format!("template: {}:{line}: {message}", self.source.name);
         ParseError::new(Problem::new(
-            message,
+            words.unwrap_or(message),
             &self.source.name,
             self.text,
             offset,
@@ -270,6 +280,25 @@ impl<'t> Parser<'t> {
             Keyword::Define => self.unexpected(token, "command"),
         }
     }
+}
+
+/// The bytes that each token covers, up to the end of the text or the first error.
+#[cfg(feature = "fuzzing")]
+pub(crate) fn lex<'t>(
+    text: &'t str,
+    left: &'t str,
+    right: &'t str,
+) -> impl Iterator<Item = std::ops::Range<usize>> + 't {
+    let mut lexer = Lexer::new(text, left, right);
+    let mut ended = false;
+    std::iter::from_fn(move || {
+        if ended {
+            return None;
+        }
+        let token = lexer.next_token().ok()?;
+        ended = token.kind == Kind::End;
+        Some(token.start..token.end)
+    })
 }
 
 /// The line, from 1, that a byte is on.

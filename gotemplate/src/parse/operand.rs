@@ -188,9 +188,11 @@ impl Parser<'_> {
             Body::Other(function.clone())
         } else if let Some(builtin) = Builtin::named(name) {
             Body::Builtin(builtin)
+        } else if let Some(reason) = self.environment.left_out(name) {
+            let message = format!("function {} is left out: {reason}", quoted(name));
+            return fail(message, token.start);
         } else {
-            let known = self.environment.function_names();
-            let hint = nearest(name, known).map(|near| format!("did you mean \"{near}\"?"));
+            let hint = self.environment.hint(name);
             let message = format!("function {} not defined", quoted(name));
             return fail_with_hint(message, token.start, hint);
         };

@@ -6,9 +6,10 @@ use std::sync::Arc;
 
 use super::lex::{Kind, Token};
 use super::show::show;
-use super::{Parsed, Parser, fail};
-use crate::code::{Op, Site};
+use super::{Parsed, Parser, fail, fail_in_words};
+use crate::code::{Body, Op, Site};
 use crate::functions::Builtin;
+use crate::value::Value;
 
 /// What a parsed pipeline was.
 #[derive(Clone, Copy, Debug, Default)]
@@ -235,7 +236,8 @@ impl Parser<'_> {
             let depth = levels.len();
             let limit = self.environment.limits().nesting;
             if depth > limit as usize {
-                return fail("max expression depth exceeded", token.start);
+                let message = format!("parentheses are nested deeper than the limit of {limit}");
+                return fail_in_words("max expression depth exceeded", message, token.start);
             }
             return self.open_level(levels, "parenthesized pipeline", Kind::RightParenthesis);
         }
@@ -244,7 +246,7 @@ impl Parser<'_> {
             return self.after_operand(level);
         }
         let head = self.term(level, token)?;
-        self.operand_done(level, head);
+        self.operand_done(level, head, true);
         self.after_operand(level)
     }
 
@@ -276,12 +278,12 @@ impl Parser<'_> {
                 self.chain_field(site, chain)
             }
         };
-        self.operand_done(level, head);
+        self.operand_done(level, head, false);
         self.after_operand(level)
     }
 
     /// Files an operand, whose code is emitted, under the command.
-    fn operand_done(&mut self, level: &mut Level, operand: Head) {
+    fn operand_done(&mut self, level: &mut Level, operand: Head, term: bool) {
         let Some(command) = level.command.as_mut() else {
             return;
         };
@@ -334,6 +336,42 @@ impl Parser<'_> {
             let site = builder.latest_site();
             let literal = matches!(builder.op(last), Op::Constant { .. } | Op::Nil);
             builder.emit(Op::CheckFormat { literal }, site);
+        }
+        self.check_kind(function, command.arguments - 1, term);
+    }
+
+    /// Sees to it that an argument, the code that was emitted last, is of the kind that the
+    /// function takes: a literal at once, anything else when it is executed. As in Go, a literal
+    /// that is wrong fails only then, too.
+    fn check_kind(&mut self, function: u32, argument: u32, term: bool) {
+        let source = Arc::clone(self.source);
+        let builder = self.builder();
+        let Body::Other(callee) = &builder.callee(function).body else {
+            return;
+        };
+        let kind = callee.kind(argument as usize);
+        if kind == crate::function::Kind::Any {
+            return;
+        }
+        let site = builder.latest_site();
+        let last = builder.here() - 1;
+        let literal = match builder.op(last) {
+            _ if !term => None,
+            Op::Constant { constant } => Some(builder.constant_at(constant).clone()),
+            Op::Nil => Some(Value::Nil),
+            _ => None,
+        };
+        let Some(literal) = literal else {
+            builder.emit(Op::CheckArgument { function, argument }, site);
+            return;
+        };
+        builder.truncate(last);
+        match kind.literal(literal, &show(&source, site)) {
+            Ok(Value::Nil) => {
+                builder.emit(Op::Nil, site);
+            }
+            Ok(value) => builder.constant(value, site),
+            Err(message) => builder.fail(message, site),
         }
     }
 

@@ -41,3 +41,38 @@ pub(crate) fn show(source: &Source, site: Site) -> String {
         shown
     }
 }
+
+/// The operands of a command: the function and its arguments, parentheses whole.
+pub(crate) fn operands(source: &Source, site: Site) -> impl Iterator<Item = Site> {
+    let text = &source.text[site.start as usize..site.end as usize];
+    let mut lexer = Lexer::inside(text, &source.left, "\0");
+    let mut found: Vec<Site> = Vec::new();
+    let (mut depth, mut joined) = (0_u32, false);
+    while let Ok(token) = lexer.next_token() {
+        match token.kind {
+            Kind::End => break,
+            Kind::Space if depth == 0 => joined = false,
+            kind => {
+                let (start, end) = (
+                    site.start + token.start as u32,
+                    site.start + token.end as u32,
+                );
+                match found.last_mut().filter(|_| joined) {
+                    Some(operand) => operand.end = end,
+                    None => found.push(Site {
+                        position: start,
+                        start,
+                        end,
+                    }),
+                }
+                joined = true;
+                depth = match kind {
+                    Kind::LeftParenthesis => depth + 1,
+                    Kind::RightParenthesis => depth.saturating_sub(1),
+                    _ => depth,
+                };
+            }
+        }
+    }
+    found.into_iter()
+}

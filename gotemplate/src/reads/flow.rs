@@ -2,16 +2,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::paths::{Path, Paths, add, extend, inexact, root};
 use super::{Analysis, Reads};
 use crate::code::{Code, Op};
+use crate::environment::nearest;
+use crate::function::Action;
 use crate::functions::Builtin;
-use crate::report::Access;
+use crate::report::{Access, Call};
 use crate::template::Set;
 use crate::value::{ReadSite, Value};
-
-/// Paths longer than this aren't followed further: a template that calls itself with `.Next` makes
-/// them as long as one likes.
-const LONGEST_PATH: usize = 24;
 
 /// More possible paths than this are taken for all paths.
 const MOST_PATHS: usize = 32;
@@ -21,40 +20,6 @@ const MOST_READS: usize = 200_000;
 
 /// Rounds after which the analysis gives up, and takes everything for read.
 const ROUNDS: usize = 40;
-
-/// A path from the root; the root itself is empty. Where it isn't exact, it is something within.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Path {
-    text: String,
-    exact: bool,
-}
-
-/// What a value may be: any of these paths, or none of the data at all; and where the template has
-/// each path, or the first place of several.
-type Paths = BTreeMap<Path, ReadSite>;
-
-/// Adds paths; those that are there already keep their places.
-fn add(into: &mut Paths, from: &Paths) {
-    for (path, site) in from {
-        if !into.contains_key(path) {
-            into.insert(path.clone(), *site);
-        }
-    }
-}
-
-fn root(exact: bool) -> Paths {
-    let path = Path {
-        text: String::new(),
-        exact,
-    };
-    Paths::from([(
-        path,
-        ReadSite {
-            code: 0,
-            operation: 0,
-        },
-    )])
-}
 
 /// An entry of the stack: what it may be, and the string that it is, if it is a constant.
 #[derive(Clone, Debug, Default)]
@@ -81,6 +46,7 @@ pub(super) struct Flow<'s> {
     sites: BTreeMap<ReadSite, Option<String>>,
     functions: BTreeSet<String>,
     templates: BTreeSet<String>,
+    calls: BTreeMap<ReadSite, u32>,
     changed: bool,
 }
 
@@ -96,6 +62,7 @@ impl<'s> Flow<'s> {
             sites: BTreeMap::new(),
             functions: BTreeSet::new(),
             templates: BTreeSet::new(),
+            calls: BTreeMap::new(),
             changed: false,
         }
     }
@@ -124,6 +91,7 @@ impl<'s> Flow<'s> {
             paths: self.list(self.used.union(&self.tested)),
             tested: self.list(self.tested.difference(&self.used)),
             anything: self.anything,
+            calls: self.list_calls(),
             functions: self.functions,
             templates: self.templates,
         };
@@ -135,7 +103,7 @@ impl<'s> Flow<'s> {
 
     fn list<'r>(&self, reads: impl Iterator<Item = &'r (String, ReadSite)>) -> Vec<Access> {
         let access = |(path, site): &(String, ReadSite)| {
-            let code = &self.set.codes[site.code as usize];
+            let code = self.set.code(site.code);
             Access {
                 path: path.clone(),
                 offset: code.sites[site.operation as usize].start as usize,
@@ -143,6 +111,25 @@ impl<'s> Flow<'s> {
             }
         };
         reads.map(access).collect()
+    }
+
+    fn list_calls(&self) -> Vec<Call> {
+        let call = |(site, name): (&ReadSite, &u32)| {
+            let code = self.set.code(site.code);
+            let target = self.set.callee(site.code, *name);
+            let name = &code.names[*name as usize];
+            Call {
+                name: name.as_ref().to_owned(),
+                template: code.source.name.as_ref().to_owned(),
+                offset: code.sites[site.operation as usize].start as usize,
+                target: target.map(|index| self.set.code(index).source.name.as_ref().to_owned()),
+                nearest: match target {
+                    Some(_) => None,
+                    None => nearest(name, self.set.names()),
+                },
+            }
+        };
+        self.calls.iter().map(call).collect()
     }
 
     /// Adds what a place may hold; notes whether that is news.
@@ -191,7 +178,7 @@ struct Walk<'f, 's> {
 
 impl<'f, 's> Walk<'f, 's> {
     fn new(flow: &'f mut Flow<'s>, index: u32) -> Self {
-        let code = &flow.set.codes[index as usize];
+        let code = flow.set.code(index);
         let dot = flow.dots.get(&index).cloned().unwrap_or_default();
         let site = ReadSite {
             code: index,
@@ -302,8 +289,16 @@ impl<'f, 's> Walk<'f, 's> {
                 });
             }
             Op::Nil | Op::Fail { .. } => self.push(Paths::new()),
-            Op::Dot { .. } => self.push(self.dot.clone()),
-            Op::Variable { name, .. } => self.push(self.variable(name)),
+            Op::Dot { .. } => {
+                let paths = self.dot.clone();
+                self.name_site(&paths);
+                self.push(paths);
+            }
+            Op::Variable { name, .. } => {
+                let paths = self.variable(name);
+                self.name_site(&paths);
+                self.push(paths);
+            }
             Op::Field { path, flags } => {
                 if flags.piped {
                     self.pop();
@@ -375,6 +370,7 @@ impl<'f, 's> Walk<'f, 's> {
             }
             Op::Range { range } => {
                 let entry = self.pop();
+                self.name_site(&entry.paths);
                 self.used(&entry);
                 let within: Paths = inexact(entry.paths);
                 let info = self.code.ranges[range as usize];
@@ -386,6 +382,7 @@ impl<'f, 's> Walk<'f, 's> {
             Op::Template { name, argument } => self.template(name, argument),
             Op::Text { .. }
             | Op::CheckFormat { .. }
+            | Op::CheckArgument { .. }
             | Op::Unwrap
             | Op::Next { .. }
             | Op::Unwind { .. }
@@ -415,6 +412,19 @@ impl<'f, 's> Walk<'f, 's> {
             self.push(paths);
             return;
         }
+        match callee.action() {
+            // What the text reads can't be told, unless it is executed.
+            Some(Action::Tpl) => self.flow.anything = true,
+            Some(Action::Include) => self.include(&arguments),
+            _ => {}
+        }
+        let included = matches!(callee.action(), Some(Action::Include));
+        if included && let [name, _] = &arguments[..] {
+            // What the template reads of its dot was looked at there.
+            self.flow.note(&name.paths, false);
+            self.push(Paths::new());
+            return;
+        }
         let tests = callee.tests_truth() && callee.is(Builtin::Not);
         let mut all = Paths::new();
         for argument in arguments {
@@ -441,6 +451,28 @@ impl<'f, 's> Walk<'f, 's> {
         paths
     }
 
+    fn include(&mut self, arguments: &[Entry]) {
+        let [name, data] = arguments else {
+            return;
+        };
+        let Some(name) = &name.constant else {
+            self.flow.anything = true;
+            return;
+        };
+        self.flow.templates.insert(name.clone());
+        if let Some(called) = self.flow.set.lookup(name) {
+            self.pass(called, &data.paths);
+        }
+    }
+
+    /// Passes a dot to a template.
+    fn pass(&mut self, called: u32, dot: &Paths) {
+        let changed = &mut self.flow.changed;
+        *changed |= !self.flow.dots.contains_key(&called);
+        Flow::join(self.flow.dots.entry(called).or_default(), dot, changed);
+        self.set_variable(called, 0, dot);
+    }
+
     fn template(&mut self, name: u32, argument: bool) {
         let dot = if argument {
             self.pop().paths
@@ -450,38 +482,10 @@ impl<'f, 's> Walk<'f, 's> {
         self.flow
             .templates
             .insert(self.code.names[name as usize].as_ref().to_owned());
-        let Some(called) = self.code.templates[name as usize] else {
+        self.flow.calls.insert(self.site, name);
+        let Some(called) = self.flow.set.callee(self.index, name) else {
             return;
         };
-        let changed = &mut self.flow.changed;
-        *changed |= !self.flow.dots.contains_key(&called);
-        Flow::join(self.flow.dots.entry(called).or_default(), &dot, changed);
-        self.set_variable(called, 0, &dot);
+        self.pass(called, &dot);
     }
-}
-
-/// Something within what the paths lead to.
-fn inexact(paths: Paths) -> Paths {
-    let within = |(path, site)| {
-        (
-            Path {
-                exact: false,
-                ..path
-            },
-            site,
-        )
-    };
-    paths.into_iter().map(within).collect()
-}
-
-fn extend(paths: &Paths, name: &str, site: ReadSite) -> Paths {
-    let longer = paths.iter().map(|(path, from)| {
-        if !path.exact {
-            return (path.clone(), *from);
-        }
-        let text = format!("{}.{name}", path.text);
-        let exact = text.matches('.').count() < LONGEST_PATH;
-        (Path { text, exact }, site)
-    });
-    longer.collect()
 }

@@ -41,6 +41,9 @@ pub fn check(decoded: &Decoded, purpose: Purpose, sources: &SourceMap, findings:
     if let Some(userdata) = &checker.config.defaults.userdata {
         checker.userdata(userdata, findings);
     }
+    for (_, snippet) in &checker.config.templates_lib {
+        checker.snippet(&snippet.value, findings);
+    }
     for (_, template) in &checker.config.templates {
         checker.common(&template.value.common, findings);
     }

@@ -25,6 +25,21 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
 const LARGEST_USERDATA: u64 = 64 << 20;
 
 impl Checker<'_> {
+    /// A snippet is userdata's source, but never fetched from a network: every text depends on it.
+    pub(super) fn snippet(&self, snippet: &Userdata, findings: &mut Diagnostics) {
+        let content = &snippet.content;
+        let url = snippet.source == Some(UserdataSource::Url);
+        if url && !(content.starts_with("file:") && content.len() > "file:".len()) {
+            findings.push(
+                Diagnostic::error("a snippet can only come from a file")
+                    .at(content.span, "expected `file:…`")
+                    .hint("a file beside the configuration is `file:NAME`"),
+            );
+            return;
+        }
+        self.userdata(snippet, findings);
+    }
+
     pub(super) fn userdata(&self, userdata: &Userdata, findings: &mut Diagnostics) {
         let content = &userdata.content;
         let url = userdata.source == Some(UserdataSource::Url);

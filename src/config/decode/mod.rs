@@ -35,6 +35,7 @@ const TOP: &[&str] = &[
     "vars",
     "defaults",
     "templates",
+    "templates_lib",
     "groups",
     "groups_form",
     "destroy_budget",
@@ -87,6 +88,7 @@ pub fn decode(
         // A template that can't be read is there all the same: its groups aren't to blame.
         Some(template.unwrap_or_default())
     });
+    let templates_lib = top.named("templates_lib", findings, userdata::snippet);
     let form = top.choice(
         "groups_form",
         &[
@@ -115,6 +117,7 @@ pub fn decode(
             vars,
             defaults,
             templates,
+            templates_lib,
             groups,
             destroy_budget,
             strict: strict.is_some_and(|strict| strict.value),

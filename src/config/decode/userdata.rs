@@ -1,10 +1,12 @@
-//! `userdata`, as a bare string or an object.
+//! `userdata`, and the snippets of `templates_lib`: texts, as a bare string or an object.
 //!
-//! In: an object that may have the key. Out: [`Userdata`]. May not: decode or fetch its content.
+//! In: an object that may have the key, or a snippet. Out: [`Userdata`]. May not: decode or fetch its content.
 
-use crate::config::model::{Compress, Encoding, Userdata, UserdataSource};
-use crate::config::node::NodeValue;
-use crate::config::source::Spanned;
+use std::sync::Arc;
+
+use crate::config::model::{Compress, Encoding, MAIN_TEMPLATE, Userdata, UserdataSource};
+use crate::config::node::{Entry, NodeValue};
+use crate::config::source::{Span, Spanned};
 use crate::diagnostic::{Diagnostic, Diagnostics};
 
 use super::reader::{Object, wrong_type};
@@ -22,13 +24,7 @@ pub(super) fn userdata(owner: &Object<'_>, findings: &mut Diagnostics) -> Option
                 );
                 return None;
             }
-            Some(Userdata {
-                span,
-                source: None,
-                encoding: None,
-                content: Spanned::new(text.clone(), span),
-                compress: Compress::default(),
-            })
+            Some(plain(text, span))
         }
         NodeValue::Object(_) => {
             let known = &["source", "encoding", "content", "compress"];
@@ -46,24 +42,6 @@ pub(super) fn userdata(owner: &Object<'_>, findings: &mut Diagnostics) -> Option
                 known
             };
             let object = Object::of_entry(entry, known, findings)?;
-            let source = object.choice(
-                "source",
-                &[
-                    ("inline", UserdataSource::Inline),
-                    ("url", UserdataSource::Url),
-                ],
-                findings,
-            );
-            let encoding = object.choice(
-                "encoding",
-                &[
-                    ("plain", Encoding::Plain),
-                    ("base64", Encoding::Base64),
-                    ("gzip", Encoding::Gzip),
-                    ("base64+gzip", Encoding::Base64Gzip),
-                ],
-                findings,
-            );
             let compress = object.choice(
                 "compress",
                 &[
@@ -73,13 +51,10 @@ pub(super) fn userdata(owner: &Object<'_>, findings: &mut Diagnostics) -> Option
                 ],
                 findings,
             );
-            let content = object.required_text("content", findings)?;
+            let text = encoded(&object, span, findings)?;
             Some(Userdata {
-                span,
-                source: source.map(|source| source.value),
-                encoding: encoding.map(|encoding| encoding.value),
-                content,
                 compress: compress.map(|compress| compress.value).unwrap_or_default(),
+                ..text
             })
         }
         _ => {
@@ -92,4 +67,74 @@ pub(super) fn userdata(owner: &Object<'_>, findings: &mut Diagnostics) -> Option
             None
         }
     }
+}
+
+/// One snippet of `templates_lib`; an empty one is a template that writes nothing.
+pub(super) fn snippet(entry: &Entry, findings: &mut Diagnostics) -> Option<Userdata> {
+    if entry.key.is_empty() || &*entry.key == MAIN_TEMPLATE {
+        let reason = if entry.key.is_empty() {
+            "it is empty"
+        } else {
+            "each text itself has this name"
+        };
+        findings.push(
+            Diagnostic::error(format!("`{}` can't be the name of a snippet", entry.key))
+                .at(entry.key_span, reason),
+        );
+    }
+    let span = entry.value.span;
+    match &entry.value.value {
+        NodeValue::String(text) => Some(plain(text, span)),
+        NodeValue::Object(_) => {
+            let name = format!("snippet `{}`", entry.key);
+            let known = &["source", "encoding", "content"];
+            let object = Object::open(&entry.value, entry.key_span, name, known, findings)?;
+            encoded(&object, span, findings)
+        }
+        _ => {
+            let name = format!("snippet `{}`", entry.key);
+            wrong_type(&entry.value, &name, "a string or an object", findings);
+            None
+        }
+    }
+}
+
+fn plain(text: &Arc<str>, span: Span) -> Userdata {
+    Userdata {
+        span,
+        source: None,
+        encoding: None,
+        content: Spanned::new(Arc::clone(text), span),
+        compress: Compress::default(),
+    }
+}
+
+/// `source`, `encoding` and `content`.
+fn encoded(object: &Object<'_>, span: Span, findings: &mut Diagnostics) -> Option<Userdata> {
+    let source = object.choice(
+        "source",
+        &[
+            ("inline", UserdataSource::Inline),
+            ("url", UserdataSource::Url),
+        ],
+        findings,
+    );
+    let encoding = object.choice(
+        "encoding",
+        &[
+            ("plain", Encoding::Plain),
+            ("base64", Encoding::Base64),
+            ("gzip", Encoding::Gzip),
+            ("base64+gzip", Encoding::Base64Gzip),
+        ],
+        findings,
+    );
+    let content = object.required_text("content", findings)?;
+    Some(Userdata {
+        span,
+        source: source.map(|source| source.value),
+        encoding: encoding.map(|encoding| encoding.value),
+        content,
+        compress: Compress::default(),
+    })
 }

@@ -1,0 +1,217 @@
+//! `templates_lib`: snippets that every template of a configuration can call.
+//!
+//! In: the configured snippets, and the bodies of those that are files. Out: [`Snippets`], parsed
+//! once, which know where each was written. May not: execute, or fetch.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use nstance_gotemplate::{Environment, Library, ParseError, Template};
+use serde::{Deserialize, Serialize};
+
+use super::cache::{Place, parse_finding};
+use super::group::Bodies;
+use super::userdata;
+use crate::config::model::{Config, Encoding, MAIN_TEMPLATE, Userdata, UserdataSource};
+use crate::config::source::SourceMap;
+use crate::diagnostic::{Diagnostic, Diagnostics};
+
+/// Snippets as plan files keep them: name and text.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct SnippetTexts(Vec<(Arc<str>, Arc<str>)>);
+
+impl SnippetTexts {
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+/// The snippets of a configuration, parsed.
+#[derive(Debug, Default)]
+pub struct Snippets {
+    library: Library,
+    texts: Arc<SnippetTexts>,
+    places: BTreeMap<Arc<str>, Place>,
+    /// Something in them is wrong, so that what isn't there may well be meant to be.
+    broken: bool,
+}
+
+impl Snippets {
+    /// Parses what the configuration has. Mistakes become findings, of each snippet the first.
+    pub fn parse(
+        config: &Config,
+        sources: &SourceMap,
+        bodies: &Bodies,
+        environment: &Environment,
+        findings: &mut Diagnostics,
+    ) -> Self {
+        let mut snippets = Self::default();
+        let mut texts = Vec::new();
+        for (name, snippet) in &config.templates_lib {
+            match text_of(&snippet.value, bodies, findings) {
+                Some((text, place)) => {
+                    snippets.places.insert(Arc::clone(name), place);
+                    texts.push((Arc::clone(name), text));
+                }
+                None => snippets.broken = true,
+            }
+        }
+        snippets.texts = Arc::new(SnippetTexts(texts));
+        snippets.link(environment, |places, error| {
+            findings.push(clash_or_mistake(places, sources, error));
+        });
+        if !snippets.broken {
+            snippets.check_calls(sources, environment, findings);
+        }
+        snippets
+    }
+
+    /// Parses what a plan file kept, which was parsed before without a mistake.
+    pub fn of_texts(texts: &Arc<SnippetTexts>, place: Place, environment: &Environment) -> Self {
+        let names = texts.0.iter().map(|(name, _)| (Arc::clone(name), place));
+        let mut snippets = Self {
+            texts: Arc::clone(texts),
+            places: names.collect(),
+            ..Self::default()
+        };
+        snippets.link(environment, |_, _| {});
+        snippets
+    }
+
+    fn link(
+        &mut self,
+        environment: &Environment,
+        mut report: impl FnMut(&BTreeMap<Arc<str>, Place>, &ParseError),
+    ) {
+        let texts: Vec<(&str, &str)> = self.texts.0.iter().map(|(n, t)| (&**n, &**t)).collect();
+        match Library::parse(&texts, environment) {
+            Ok(library) => self.library = library,
+            Err(error) => {
+                self.broken = true;
+                for error in &error.errors {
+                    report(&self.places, error);
+                }
+            }
+        }
+    }
+
+    /// Finds calls of what isn't there, whether a template of the configuration uses them or not.
+    fn check_calls(
+        &self,
+        sources: &SourceMap,
+        environment: &Environment,
+        findings: &mut Diagnostics,
+    ) {
+        let Ok(nothing) = Template::parse_in(MAIN_TEMPLATE, "", environment, &self.library) else {
+            return;
+        };
+        for name in self.library.names() {
+            let Some(template) = nothing.lookup(name) else {
+                continue;
+            };
+            for call in &template.reads().calls {
+                if call.target.is_none()
+                    && let Some(place) = self.places.get(&*call.template)
+                {
+                    findings.push(self.undefined(
+                        &call.name,
+                        call.nearest.as_deref(),
+                        place.at(sources, call.offset),
+                    ));
+                }
+            }
+        }
+    }
+
+    /// The finding that a template that is called isn't defined.
+    pub(super) fn undefined(
+        &self,
+        name: &str,
+        nearest: Option<&str>,
+        span: crate::config::source::Span,
+    ) -> Diagnostic {
+        let finding =
+            Diagnostic::error(format!("no template `{name}` is defined")).at(span, "called here");
+        match nearest {
+            Some(near) => finding.hint(format!("there is a template `{near}`")),
+            None if self.library.is_empty() => finding.hint(
+                "define it with `{{ define }}` in this text, or for all texts under the \
+                 top-level key `templates_lib`",
+            ),
+            None => {
+                finding.hint("snippets for all texts stand under the top-level key `templates_lib`")
+            }
+        }
+    }
+
+    /// The parsed snippets.
+    pub(super) fn library(&self) -> &Library {
+        &self.library
+    }
+
+    /// Their texts.
+    pub(super) fn texts(&self) -> &Arc<SnippetTexts> {
+        &self.texts
+    }
+
+    /// Whether what isn't there may be missing only because a snippet is wrong.
+    pub(super) fn is_broken(&self) -> bool {
+        self.broken
+    }
+
+    /// Where the snippet of this name was written; none for a text that is no snippet.
+    pub(super) fn place(&self, name: &str) -> Option<Place> {
+        self.places.get(name).copied()
+    }
+}
+
+fn text_of(
+    snippet: &Userdata,
+    bodies: &Bodies,
+    findings: &mut Diagnostics,
+) -> Option<(Arc<str>, Place)> {
+    let span = snippet.content.span;
+    let is_url = snippet.source == Some(UserdataSource::Url);
+    let bytes: &[u8] = if is_url {
+        // That it couldn't be read was told when that was tried.
+        bodies.get(&snippet.content.value)?
+    } else {
+        snippet.content.value.as_bytes()
+    };
+    let decoded = userdata::decode(bytes, snippet.encoding).and_then(|bytes| {
+        String::from_utf8(bytes).map_err(|error| format!("isn't UTF-8: {}", error.utf8_error()))
+    });
+    let as_written = !is_url && snippet.encoding.is_none_or(|e| e == Encoding::Plain);
+    match decoded {
+        Ok(text) if as_written => Some((text.into(), Place::Literal(span))),
+        Ok(text) => Some((text.into(), Place::Behind(span))),
+        Err(error) => {
+            findings.push(
+                Diagnostic::error("a snippet can't be decoded")
+                    .at(span, format!("its content {error}")),
+            );
+            None
+        }
+    }
+}
+
+fn clash_or_mistake(
+    places: &BTreeMap<Arc<str>, Place>,
+    sources: &SourceMap,
+    error: &ParseError,
+) -> Diagnostic {
+    let Some(place) = places.get(&*error.template) else {
+        return Diagnostic::error(error.to_string());
+    };
+    let Some(earlier) = error.earlier() else {
+        return parse_finding(sources, *place, error);
+    };
+    let finding = Diagnostic::error("two snippets define the same template")
+        .at(place.at(sources, error.offset), error.message.clone());
+    match places.get(&*earlier.template) {
+        Some(first) => finding.related(first.at(sources, earlier.offset), "it is defined here too"),
+        None => finding,
+    }
+}

@@ -1,0 +1,3 @@
+module nstance.dev/oracle/gotemplate
+
+go 1.27
