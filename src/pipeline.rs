@@ -23,7 +23,7 @@ use crate::provider::retry::RetryingReads;
 use crate::provider::rules::Rules;
 use crate::provider::{Cloud, CloudError, Owner};
 use crate::refresh::{Observed, refresh};
-use crate::render::cache::{TemplateCache, environment};
+use crate::render::cache::TemplateCache;
 use crate::render::group::{Bodies, CompiledGroup, compile};
 use crate::render::library::Snippets;
 use crate::render::renderer::GroupRenderer;
@@ -47,7 +47,7 @@ pub fn compile_all<'a>(
     bodies: &Bodies,
     findings: &mut Diagnostics,
 ) -> Compiled<'a> {
-    let snippets = Snippets::parse(config, sources, bodies, &environment(), findings);
+    let snippets = Snippets::parse(config, sources, bodies, findings);
     let images = config.images.keys().map(|name| &**name);
     let mut cache = TemplateCache::new(sources, images, snippets);
     let mut groups: Vec<CompiledGroup<'a>> = config

@@ -60,14 +60,34 @@ impl From<String> for FunctionError {
 pub struct Budget {
     steps: u64,
     output_bytes: usize,
+    kept: Kept,
+}
+
+/// What calls leave for later ones of the same execution.
+#[derive(Debug, Default)]
+pub(crate) struct Kept {
+    /// Regular expressions, compiled.
+    #[cfg(feature = "sprig")]
+    pub(crate) regexes: std::collections::HashMap<String, Arc<regex::bytes::Regex>>,
 }
 
 impl Budget {
-    pub(crate) fn new(steps: u64, output_bytes: usize) -> Self {
+    pub(crate) fn new(steps: u64, output_bytes: usize, kept: Kept) -> Self {
         Self {
             steps,
             output_bytes,
+            kept,
         }
+    }
+
+    /// The steps that are left, and what was kept.
+    pub(crate) fn end(self) -> (u64, Kept) {
+        (self.steps, self.kept)
+    }
+
+    #[cfg(feature = "sprig")]
+    pub(crate) fn kept(&mut self) -> &mut Kept {
+        &mut self.kept
     }
 
     /// Takes steps, before they are done. One is worth about eight bytes made or looked at.
@@ -90,10 +110,6 @@ impl Budget {
             return Err(FunctionError(Reason::Output));
         }
         Ok(())
-    }
-
-    pub(crate) fn steps(&self) -> u64 {
-        self.steps
     }
 }
 

@@ -38,11 +38,11 @@ pub(crate) struct Set {
     pub(crate) environment: Environment,
     /// One for each of the text's codes, made when it is first asked for.
     analyses: Vec<OnceLock<Analysis>>,
+    /// The same for the library's, if any of them is asked for.
+    library_analyses: OnceLock<Vec<OnceLock<Analysis>>>,
     /// For each of the text's codes, the length of its latest output: the next one will be about as
     /// long.
     lengths: Vec<AtomicUsize>,
-    /// The same for the library's, if any of them is asked for.
-    library_analyses: OnceLock<Vec<OnceLock<Analysis>>>,
 }
 
 impl Template {
@@ -116,9 +116,10 @@ impl Template {
 
     /// Executes the template.
     pub fn render(&self, data: &Value) -> Result<Rendered, ExecError> {
+        // None of a library's template: it is called by others, not executed by itself.
         let latest = self.set.lengths.get(self.main as usize);
-        let expected = latest.map_or(0, |length| length.load(Ordering::Relaxed));
-        let mut output = Vec::with_capacity(with_slack(expected));
+        let length = latest.map_or(0, |length| length.load(Ordering::Relaxed));
+        let mut output = Vec::with_capacity(with_slack(length));
         let report = self.render_into(data, &mut output)?;
         if let Some(latest) = latest {
             latest.store(output.len(), Ordering::Relaxed);
@@ -161,8 +162,8 @@ impl Set {
         });
         Self {
             base: 0,
-            analyses: own.iter().map(|_| OnceLock::new()).collect(),
             lengths: own.iter().map(|_| AtomicUsize::new(0)).collect(),
+            analyses: own.iter().map(|_| OnceLock::new()).collect(),
             own,
             own_links,
             own_names,
@@ -186,8 +187,8 @@ impl Set {
         let find = |name: &str| own_names.get(name).copied();
         Self {
             base,
-            analyses: own.iter().map(|_| OnceLock::new()).collect(),
             lengths: Vec::new(),
+            analyses: own.iter().map(|_| OnceLock::new()).collect(),
             own_links: own.iter().map(|code| links(code, find)).collect(),
             own,
             own_names,

@@ -12,6 +12,7 @@ use super::session::{self, Session};
 use super::{Ending, Globals, exit, placed, unplaced};
 use crate::address::{Address, Selector};
 use crate::config::check::Purpose;
+use crate::config::model::Functions;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::merge::deep::{first_index, first_key};
 use crate::merge::group::{MergedGroup, merge_group};
@@ -41,19 +42,26 @@ pub struct Render {
     /// Its data, a JSON file
     #[arg(long, value_name = "FILE", requires = "template_string")]
     data: Option<PathBuf>,
+    /// Its functions: those of the configuration's `functions`
+    #[arg(long, value_name = "SET", value_parser = ["go", "sprig"], requires = "template_string")]
+    functions: Option<String>,
 }
 
 /// Runs `render`.
 pub fn run(globals: &Globals, command: &Render) -> Ending {
     if let Some(template) = &command.template_string {
-        return try_template(template, command.data.as_deref()).map_err(unplaced);
+        let functions = match command.functions.as_deref() {
+            Some("sprig") => Functions::Sprig,
+            _ => Functions::Go,
+        };
+        return try_template(template, command.data.as_deref(), functions).map_err(unplaced);
     }
     let session = Session::load(globals, Purpose::Render)?;
     let result = render(&session, command);
     placed(session, result)
 }
 
-fn try_template(template: &str, data: Option<&Path>) -> Result<u8, Failure> {
+fn try_template(template: &str, data: Option<&Path>, functions: Functions) -> Result<u8, Failure> {
     let value = match data {
         Some(path) => {
             let text = std::fs::read_to_string(path)
@@ -64,7 +72,7 @@ fn try_template(template: &str, data: Option<&Path>) -> Result<u8, Failure> {
         }
         None => json!({}),
     };
-    let environment = environment();
+    let environment = environment(functions);
     let failed = |message: &str, line: usize, column: usize, hint: Option<&String>| {
         let mut finding = Diagnostic::error(format!("the template can't be rendered: {message}"))
             .detail(format!("at line {line}, column {column} of it"));

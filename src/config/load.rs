@@ -1,31 +1,21 @@
 //! From a path to a checked configuration.
 //!
 //! In: what the command line says: a path or none, and vars. Out: [`Loaded`], with every finding
-//! of one run. May not: print, or look anywhere but at the file it is told of.
+//! of one run. May not: print, or look anywhere but at the files it is told of.
 
-use std::fs;
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use super::assemble::{Document, assemble};
 use super::check::{Purpose, check};
 use super::decode::decode;
+use super::files;
 use super::jsonc;
 use super::model::Config;
-use super::node::Node;
-use super::source::{SourceId, SourceMap};
+use super::node::{Node, NodeValue};
+use super::source::{SourceId, SourceMap, Span, Spanned};
 use crate::diagnostic::{Diagnostic, Diagnostics};
-
-/// Names of configurations, in the order they are looked for.
-const NAMES: &[&str] = &[
-    "nstance.jsonc",
-    "nstance.json",
-    "nstance.hcl",
-    "nstance.yaml",
-    "nstance.yml",
-    "config.jsonc",
-];
-
-/// Nobody writes a configuration of this size; a device or an image of a disk may have it.
-const LARGEST_FILE: u64 = 100 * 1024 * 1024;
 
 /// A configuration, and everything that is wrong with it.
 #[derive(Debug)]
@@ -39,6 +29,8 @@ pub struct Loaded {
     pub findings: Diagnostics,
     /// The folder that paths in the configuration start from.
     pub directory: PathBuf,
+    /// Whether a file couldn't be read.
+    incomplete: bool,
 }
 
 /// Loads a configuration to be planned: `path` as given, or the only one in `working_dir`; `vars`
@@ -59,18 +51,20 @@ pub fn load_for(
         config: None,
         findings: Diagnostics::default(),
         directory: working_dir.to_owned(),
+        incomplete: false,
     };
-    match find(path, working_dir).and_then(|file| {
-        let text = read_text(&file, working_dir)?;
-        Ok((file, text))
-    }) {
+    match files::find(path, working_dir) {
         Err(diagnostic) => loaded.findings.push(*diagnostic),
-        Ok((file, text)) => {
-            let absolute = working_dir.join(&file);
+        Ok(files) => {
+            let absolute = working_dir.join(&files[0]);
             if let Some(directory) = absolute.parent() {
                 directory.clone_into(&mut loaded.directory);
             }
-            loaded.read(purpose, &file, text, vars);
+            let mut reading = Reading::new(working_dir);
+            for file in &files {
+                reading.file(file, &mut loaded);
+            }
+            loaded.finish(purpose, reading.documents, vars);
         }
     }
     loaded
@@ -84,26 +78,39 @@ pub fn load_text(purpose: Purpose, name: &str, text: &str, vars: &[(String, Stri
         config: None,
         findings: Diagnostics::default(),
         directory: PathBuf::new(),
+        incomplete: false,
     };
-    loaded.read(purpose, Path::new(name), text.to_owned(), vars);
+    let document = loaded.parse(Path::new(name), text.to_owned());
+    loaded.finish(purpose, document.into_iter().collect(), vars);
     loaded
 }
 
 impl Loaded {
-    fn read(&mut self, purpose: Purpose, file: &Path, text: String, vars: &[(String, String)]) {
+    fn parse(&mut self, file: &Path, text: String) -> Option<Document> {
         let reader = match reader_for(file) {
             Ok(reader) => reader,
             Err(diagnostic) => {
                 self.findings.push(*diagnostic);
-                return;
+                self.incomplete = true;
+                return None;
             }
         };
         let source = self.sources.add(file.display().to_string(), text);
-        let text = std::sync::Arc::clone(&self.sources.get(source).text);
-        let Some(root) = reader(source, &text, &mut self.findings) else {
-            return;
-        };
-        if let Some(decoded) = decode(&root, vars, &mut self.sources, &mut self.findings) {
+        let text = Arc::clone(&self.sources.get(source).text);
+        let root = reader(source, &text, &mut self.findings);
+        self.incomplete |= root.is_none();
+        Some(Document {
+            root: root?,
+            overrides: files::is_override(file),
+        })
+    }
+
+    fn finish(&mut self, purpose: Purpose, documents: Vec<Document>, vars: &[(String, String)]) {
+        if let Some(root) = assemble(documents, &mut self.findings)
+            // A file that can't be read may define whatever the others seem to lack.
+            && !self.incomplete
+            && let Some(decoded) = decode(&root, vars, &mut self.sources, &mut self.findings)
+        {
             check(&decoded, purpose, &self.sources, &mut self.findings);
             self.config = Some(decoded.config);
         }
@@ -112,6 +119,125 @@ impl Loaded {
         findings.sort_by_key(|finding| finding.label.as_ref().map(|label| label.span));
         self.findings.extend(findings);
     }
+}
+
+/// Files being read, and those that they include.
+struct Reading<'w> {
+    working_dir: &'w Path,
+    documents: Vec<Document>,
+    /// Files that were read: one that is included from two places is read once.
+    done: HashSet<PathBuf>,
+    /// The files that include one another on the way to this one.
+    chain: Vec<PathBuf>,
+}
+
+impl<'w> Reading<'w> {
+    fn new(working_dir: &'w Path) -> Self {
+        Self {
+            working_dir,
+            documents: Vec::new(),
+            done: HashSet::new(),
+            chain: Vec::new(),
+        }
+    }
+
+    /// Reads a file, then what it includes.
+    fn file(&mut self, file: &Path, loaded: &mut Loaded) {
+        if !self.done.insert(self.identity(file)) {
+            return;
+        }
+        let text = match files::read_text(file, self.working_dir) {
+            Ok(text) => text,
+            Err(diagnostic) => {
+                loaded.findings.push(*diagnostic);
+                loaded.incomplete = true;
+                return;
+            }
+        };
+        let Some(mut document) = loaded.parse(file, text) else {
+            return;
+        };
+        let includes = take_includes(&mut document.root, &mut loaded.findings);
+        self.documents.push(document);
+        self.chain.push(file.to_owned());
+        for include in includes {
+            match files::included(&include.value, file, self.working_dir) {
+                Ok(files) => {
+                    for included in files {
+                        if self.closes_a_cycle(&included, include.span, loaded) {
+                            continue;
+                        }
+                        self.file(&included, loaded);
+                    }
+                }
+                Err(why) => {
+                    loaded.incomplete = true;
+                    loaded.findings.push(
+                        Diagnostic::error(format!("`{}` can't be included", include.value))
+                            .at(include.span, why)
+                            .hint("Paths are relative to the file that includes them"),
+                    );
+                }
+            }
+        }
+        self.chain.pop();
+    }
+
+    /// The same for all names of one file.
+    fn identity(&self, file: &Path) -> PathBuf {
+        let absolute = self.working_dir.join(file);
+        absolute.canonicalize().unwrap_or(absolute)
+    }
+
+    fn closes_a_cycle(&self, file: &Path, place: Span, loaded: &mut Loaded) -> bool {
+        let identity = self.identity(file);
+        let start = self
+            .chain
+            .iter()
+            .position(|open| self.identity(open) == identity);
+        let Some(start) = start else { return false };
+        let mut names: Vec<String> = self.chain[start..]
+            .iter()
+            .map(|file| file.display().to_string())
+            .collect();
+        names.push(names[0].clone());
+        loaded.findings.push(
+            Diagnostic::error("files include one another in a circle")
+                .at(place, "this closes the circle")
+                .detail(names.join(" includes ")),
+        );
+        true
+    }
+}
+
+/// Takes the key `include` out of a document, which is then as if it had none.
+fn take_includes(root: &mut Node, findings: &mut Diagnostics) -> Vec<Spanned<Arc<str>>> {
+    let NodeValue::Object(entries) = &mut root.value else {
+        return Vec::new();
+    };
+    let Some(at) = entries.iter().position(|entry| &*entry.key == "include") else {
+        return Vec::new();
+    };
+    let entry = entries.remove(at);
+    let items = match entry.value.value {
+        NodeValue::Array(items) => items,
+        _ => vec![entry.value],
+    };
+    let mut includes = Vec::new();
+    for item in items {
+        match &item.value {
+            NodeValue::String(path) => includes.push(Spanned::new(Arc::clone(path), item.span)),
+            _ => findings.push(
+                Diagnostic::error("`include` must name files")
+                    .at(
+                        item.span,
+                        format!("expected a string, found {}", item.type_name()),
+                    )
+                    .hint("Name one file, or several in a list: `[\"common.jsonc\", \"groups/*.jsonc\"]`"),
+            ),
+        }
+    }
+    includes
 }
 
 /// Text to document, in one configuration language.
@@ -137,88 +263,11 @@ fn reader_for(file: &Path) -> Result<Reader, Box<Diagnostic>> {
     }
 }
 
-/// The file that is meant, as messages call it.
-fn find(path: Option<&Path>, working_dir: &Path) -> Result<PathBuf, Box<Diagnostic>> {
-    let Some(path) = path else {
-        return find_in(None, working_dir);
-    };
-    if working_dir.join(path).is_dir() {
-        return find_in(Some(path), working_dir);
-    }
-    Ok(path.to_owned())
-}
-
-fn find_in(folder: Option<&Path>, working_dir: &Path) -> Result<PathBuf, Box<Diagnostic>> {
-    let in_folder = |name: &&str| folder.map_or_else(|| name.into(), |folder| folder.join(name));
-    let found: Vec<PathBuf> = NAMES
-        .iter()
-        .map(in_folder)
-        .filter(|file| working_dir.join(file).is_file())
-        .collect();
-    let shown = folder.unwrap_or(working_dir).display();
-    match &found[..] {
-        [only] => Ok(only.clone()),
-        [] => Err(Box::new(
-            Diagnostic::error(format!("there is no configuration in {shown}"))
-                .detail(format!("Looked for {}", NAMES.join(", ")))
-                .hint("`nstance init` writes one to start from; `--config PATH` names another"),
-        )),
-        several => Err(Box::new(
-            Diagnostic::error(format!(
-                "there are several configurations in {shown}: {}",
-                several
-                    .iter()
-                    .filter_map(|file| file.file_name())
-                    .map(|name| name.to_string_lossy())
-                    .collect::<Vec<_>>()
-                    .join(", ")
-            ))
-            .hint("`--config PATH` says which one"),
-        )),
-    }
-}
-
-fn read_text(file: &Path, working_dir: &Path) -> Result<String, Box<Diagnostic>> {
-    let shown = file.display();
-    let absolute = working_dir.join(file);
-    let failed = |error: std::io::Error| {
-        let diagnostic = Diagnostic::error(format!("can't read the configuration {shown}"));
-        Box::new(match error.kind() {
-            std::io::ErrorKind::NotFound => diagnostic
-                .detail("There is no such file")
-                .hint("`nstance init` writes one to start from"),
-            _ => diagnostic.detail(error.to_string()),
-        })
-    };
-    let size = fs::metadata(&absolute).map_err(failed)?.len();
-    if size > LARGEST_FILE {
-        return Err(Box::new(
-            Diagnostic::error(format!("the configuration is too large: {shown}")).detail(format!(
-                "It has {size} bytes; {LARGEST_FILE} are the most that is read"
-            )),
-        ));
-    }
-    let bytes = fs::read(&absolute).map_err(failed)?;
-    String::from_utf8(bytes).map_err(|error| {
-        let offset = error.utf8_error().valid_up_to();
-        let bytes = error.as_bytes();
-        let line = String::from_utf8_lossy(&bytes[..offset])
-            .matches('\n')
-            .count()
-            + 1;
-        Box::new(
-            Diagnostic::error(format!("the configuration isn't UTF-8: {shown}"))
-                .detail(format!(
-                    "Byte {offset}, on line {line}, is {:#04x}, which can't stand there",
-                    bytes[offset]
-                ))
-                .hint("save it as UTF-8"),
-        )
-    })
-}
-
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
+    use super::files::LARGEST_FILE;
     use super::*;
     use crate::report::diagnostic::render;
 
@@ -265,7 +314,7 @@ mod tests {
         insta::assert_snapshot!(at(None), @"
         error: there is no configuration in FOLDER
         Looked for nstance.jsonc, nstance.json, nstance.hcl, nstance.yaml, nstance.yml, config.jsonc
-        hint: `nstance init` writes one to start from; `--config PATH` names another
+        hint: `nstance init` writes one to start from; `--config PATH` names another file, or a folder whose files make one
         ");
         insta::assert_snapshot!(at(Some("missing.jsonc")), @"
         error: can't read the configuration missing.jsonc
@@ -284,7 +333,7 @@ mod tests {
         .unwrap();
         insta::assert_snapshot!(at(None), @"
         error: there are several configurations in FOLDER: nstance.jsonc, nstance.hcl
-        hint: `--config PATH` says which one
+        hint: `--config PATH` says which one; `--config .` takes the folder's files as one
         ");
         insta::assert_snapshot!(at(Some("nstance.jsonc")), @"
         error: the configuration isn't UTF-8: nstance.jsonc
@@ -299,5 +348,85 @@ mod tests {
         error: the configuration is too large: huge.jsonc
         It has 104857601 bytes; 104857600 are the most that is read
         ");
+    }
+
+    /// Loads `a.jsonc` of a folder with these files, and shows what is wrong.
+    fn of_files(files: &[(&str, &str)]) -> (Loaded, String) {
+        let folder = tempfile::tempdir().unwrap();
+        for (name, text) in files {
+            let path = folder.path().join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        let loaded = load(Some(Path::new("a.jsonc")), folder.path(), &[]);
+        let text = shown(&loaded, folder.path());
+        (loaded, text)
+    }
+
+    #[test]
+    fn files_include_one_another() {
+        let main = GOOD.replacen('{', r#"{"include": ["parts/*.jsonc", "b.jsonc"],"#, 1);
+        let (loaded, findings) = of_files(&[
+            ("a.jsonc", &main),
+            ("b.jsonc", r#"{"vars": {"B": 1}}"#),
+            // The file that both include is read once.
+            (
+                "parts/one.jsonc",
+                r#"{"include": "../b.jsonc", "vars": {"ONE": 1}}"#,
+            ),
+            ("parts/two.jsonc", r#"{"vars": {"TWO": 2}}"#),
+            ("parts/two_override.jsonc", r#"{"vars": {"TWO": 3}}"#),
+            ("parts/notes.md", "not a configuration"),
+        ]);
+        assert_eq!(findings, "");
+        let vars = loaded.config.unwrap().vars.unwrap().to_json();
+        assert_eq!(vars, serde_json::json!({"ONE": 1, "B": 1, "TWO": 3}));
+        let names: Vec<_> = loaded.sources.iter().map(|(_, s)| s.name.clone()).collect();
+        assert_eq!(
+            names,
+            [
+                "a.jsonc",
+                "parts/one.jsonc",
+                "b.jsonc",
+                "parts/two.jsonc",
+                "parts/two_override.jsonc"
+            ]
+        );
+    }
+
+    #[test]
+    fn what_cannot_be_included_is_explained() {
+        let (_, findings) = of_files(&[
+            (
+                "a.jsonc",
+                r#"{"include": ["b.jsonc", "c/", "nope.jsonc", "*.yaml", 7]}"#,
+            ),
+            ("b.jsonc", r#"{"include": "c/c.jsonc"}"#),
+            ("c/c.jsonc", r#"{"include": "../a.jsonc"}"#),
+        ]);
+        insta::assert_snapshot!(findings);
+        // What a broken file defines isn't missed elsewhere.
+        let (_, findings) = of_files(&[
+            (
+                "a.jsonc",
+                r#"{"include": "b.jsonc", "groups": {"g": {"template": "t"}}}"#,
+            ),
+            ("b.jsonc", "{"),
+        ]);
+        assert_eq!(findings.matches("error").count(), 1, "{findings}");
+    }
+
+    #[test]
+    fn a_folder_is_one_configuration() {
+        let folder = tempfile::tempdir().unwrap();
+        let write = |name: &str, text: &str| fs::write(folder.path().join(name), text).unwrap();
+        write("nstance.json", GOOD);
+        write("override.jsonc", r#"{"cluster": {"id": "d"}}"#);
+        write("z.jsonc", r#"{"cluster": {"slug": "z"}}"#);
+        write("package.json", "not ours");
+        let loaded = load(Some(Path::new(".")), folder.path(), &[]);
+        assert_eq!(shown(&loaded, folder.path()), "");
+        let cluster = loaded.config.unwrap().cluster;
+        assert_eq!((&*cluster.id.value, &*cluster.slug), ("d", "z"));
     }
 }

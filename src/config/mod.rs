@@ -3,9 +3,11 @@
 //! In: files in JSONC (HCL and YAML are readers that follow). Out: a [`model::Config`] whose every
 //! value knows its place, or every error there is. May not: ask a cloud or read the state.
 
+mod assemble;
 pub mod check;
 pub mod decode;
 pub mod duration;
+mod files;
 pub mod jsonc;
 pub mod load;
 pub mod model;

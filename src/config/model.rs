@@ -9,6 +9,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use super::node::Node;
 use super::source::{Span, Spanned};
 use crate::address::GroupName;
@@ -38,6 +40,8 @@ pub struct Config {
     pub defaults: Defaults,
     /// `templates`
     pub templates: Named<Template>,
+    /// `functions`: which functions templates have.
+    pub functions: Functions,
     /// `templates_lib`: named snippets that every template can call.
     pub templates_lib: Named<Userdata>,
     /// `groups`, nested or flat, in the order written.
@@ -46,6 +50,24 @@ pub struct Config {
     pub destroy_budget: DestroyBudget,
     /// `strict`: warnings about unset vars are errors.
     pub strict: bool,
+}
+
+/// `functions`: the functions that templates have.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Functions {
+    /// `go`: Go's own, and `default`.
+    #[default]
+    Go,
+    /// `sprig`: Sprig's and Helm's, too.
+    Sprig,
+}
+
+impl Functions {
+    /// Whether it is the default, which needn't be said.
+    pub fn is_go(&self) -> bool {
+        *self == Self::Go
+    }
 }
 
 impl Config {

@@ -4,16 +4,16 @@
 //! string. May not: execute.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use nstance_gotemplate::{
-    Access, Environment, Function, Limits, MissingKey, ParseError, Template, Value,
+    Access, Environment, Function, Limits, MissingKey, ParseError, Template, Value, sprig,
 };
 
 use super::data;
 use super::library::Snippets;
 use crate::config::jsonc::template_span;
-use crate::config::model::MAIN_TEMPLATE;
+use crate::config::model::{Functions, MAIN_TEMPLATE};
 use crate::config::source::{SourceMap, Span};
 use crate::diagnostic::{Diagnostic, Diagnostics, nearest};
 
@@ -90,7 +90,7 @@ impl<'a> TemplateCache<'a> {
         snippets: Snippets,
     ) -> Self {
         // As the Nstance server parses them; `Vars` and `Image` have rules of their own.
-        let environment = environment();
+        let environment = environment(snippets.functions());
         Self {
             environment,
             sources,
@@ -235,8 +235,26 @@ const MOST_STEPS: u64 = 1_000_000;
 /// The most one text may render to for one instance: four times what any cloud takes as userdata.
 const LARGEST_OUTPUT: usize = 1 << 20;
 
-/// The environment that all templates are parsed in: the Nstance server's, and `default`.
-pub fn environment() -> Environment {
+/// The environment that all templates are parsed in: the Nstance server's, with `default`, and
+/// what `functions` adds.
+pub fn environment(functions: Functions) -> Environment {
+    static GO: LazyLock<Environment> = LazyLock::new(|| {
+        // A name that isn't there by default is mostly one of these.
+        sprig::functions().fold(base(), |environment, function| {
+            environment.with_hint(
+                function.name,
+                "Sprig's functions come with the top-level key `\"functions\": \"sprig\"`",
+            )
+        })
+    });
+    static SPRIG: LazyLock<Environment> = LazyLock::new(|| base().with_sprig());
+    match functions {
+        Functions::Go => GO.clone(),
+        Functions::Sprig => SPRIG.clone(),
+    }
+}
+
+fn base() -> Environment {
     let default = Function::new(
         2,
         Some(2),

@@ -9,12 +9,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::args::{Tree, is_template};
-use super::cache::{Compiled, Place, TemplateCache, environment};
+use super::cache::{Compiled, Place, TemplateCache};
 use super::data::{GroupData, GroupFacts, InstanceFacts};
 use super::instance::{Execution, Report, Timing};
 use super::library::{SnippetTexts, Snippets};
 use crate::address::Address;
-use crate::config::model::{Deliver, File as Source, FileContent};
+use crate::config::model::{Deliver, File as Source, FileContent, Functions};
 use crate::config::node::{Node, NodeValue};
 use crate::config::source::{SourceId, SourceMap, Span, Spanned};
 use crate::diagnostic::Diagnostics;
@@ -254,6 +254,9 @@ pub struct Deferred {
     /// The snippets, if the files call any.
     #[serde(default, skip_serializing_if = "no_snippets")]
     pub snippets: Arc<SnippetTexts>,
+    /// The functions that the files' templates have.
+    #[serde(default, skip_serializing_if = "Functions::is_go")]
+    pub functions: Functions,
 }
 
 fn no_snippets(snippets: &Arc<SnippetTexts>) -> bool {
@@ -273,7 +276,7 @@ impl Deferred {
         let nowhere = Span::new(sources.add("", ""), 0, 0);
         let images = self.group.images.keys().map(|name| &**name);
         let place = Place::Behind(nowhere);
-        let snippets = Snippets::of_texts(&self.snippets, place, &environment());
+        let snippets = Snippets::of_texts(&self.snippets, self.functions, place);
         let mut cache = TemplateCache::new(&sources, images, snippets);
         let mut instance = self.instance.clone();
         // An address the cloud didn't give stays empty: there is nothing left to wait for.

@@ -9,10 +9,10 @@ use std::sync::Arc;
 use nstance_gotemplate::{Environment, Library, ParseError, Template};
 use serde::{Deserialize, Serialize};
 
-use super::cache::{Place, parse_finding};
+use super::cache::{Place, environment, parse_finding};
 use super::group::Bodies;
 use super::userdata;
-use crate::config::model::{Config, Encoding, MAIN_TEMPLATE, Userdata, UserdataSource};
+use crate::config::model::{Config, Encoding, Functions, MAIN_TEMPLATE, Userdata, UserdataSource};
 use crate::config::source::SourceMap;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 
@@ -33,6 +33,7 @@ impl SnippetTexts {
 pub struct Snippets {
     library: Library,
     texts: Arc<SnippetTexts>,
+    functions: Functions,
     places: BTreeMap<Arc<str>, Place>,
     /// Something in them is wrong, so that what isn't there may well be meant to be.
     broken: bool,
@@ -44,10 +45,12 @@ impl Snippets {
         config: &Config,
         sources: &SourceMap,
         bodies: &Bodies,
-        environment: &Environment,
         findings: &mut Diagnostics,
     ) -> Self {
-        let mut snippets = Self::default();
+        let mut snippets = Self {
+            functions: config.functions,
+            ..Self::default()
+        };
         let mut texts = Vec::new();
         for (name, snippet) in &config.templates_lib {
             match text_of(&snippet.value, bodies, findings) {
@@ -59,25 +62,32 @@ impl Snippets {
             }
         }
         snippets.texts = Arc::new(SnippetTexts(texts));
-        snippets.link(environment, |places, error| {
+        let environment = environment(config.functions);
+        snippets.link(&environment, |places, error| {
             findings.push(clash_or_mistake(places, sources, error));
         });
         if !snippets.broken {
-            snippets.check_calls(sources, environment, findings);
+            snippets.check_calls(sources, &environment, findings);
         }
         snippets
     }
 
     /// Parses what a plan file kept, which was parsed before without a mistake.
-    pub fn of_texts(texts: &Arc<SnippetTexts>, place: Place, environment: &Environment) -> Self {
+    pub fn of_texts(texts: &Arc<SnippetTexts>, functions: Functions, place: Place) -> Self {
         let names = texts.0.iter().map(|(name, _)| (Arc::clone(name), place));
         let mut snippets = Self {
             texts: Arc::clone(texts),
+            functions,
             places: names.collect(),
             ..Self::default()
         };
-        snippets.link(environment, |_, _| {});
+        snippets.link(&environment(functions), |_, _| {});
         snippets
+    }
+
+    /// The functions that they, and the templates that call them, have.
+    pub fn functions(&self) -> Functions {
+        self.functions
     }
 
     fn link(

@@ -18,7 +18,7 @@ use super::group::{CompiledGroup, CompiledUserdata, UserdataText, Variant};
 use super::instance::{Execution, Report, Timing};
 use super::userdata::{self, CarriedFile};
 use crate::address::Address;
-use crate::config::model::{Compress, Config, Deliver};
+use crate::config::model::{Compress, Config, Deliver, Functions};
 use crate::merge::group::MergedGroup;
 use crate::provider::rules::Rules;
 use crate::spec::{Files, Head, InstanceSpec, Part, Userdata};
@@ -386,8 +386,10 @@ impl<'a> GroupRenderer<'a> {
             })
             .collect();
         let mut snippets = Arc::default();
+        let mut functions = Functions::default();
         for file in &deferred {
             file.templates(&mut |compiled| {
+                functions = compiled.snippets.functions();
                 if compiled.calls_snippets() {
                     snippets = Arc::clone(compiled.snippets.texts());
                 }
@@ -399,6 +401,7 @@ impl<'a> GroupRenderer<'a> {
             .collect();
         (!files.is_empty()).then(|| Deferred {
             snippets,
+            functions,
             group: Arc::clone(&self.facts[self.variant(slot).0]),
             instance: instance.clone(),
             files,

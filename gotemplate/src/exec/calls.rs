@@ -104,7 +104,8 @@ impl<'d> Machine<'d, '_> {
                 if matches!(action, Action::Include | Action::Tpl) {
                     return self.call_captured(action, first);
                 }
-                let mut budget = Budget::new(self.steps, limits.output_bytes);
+                let kept = std::mem::take(&mut self.kept);
+                let mut budget = Budget::new(self.steps, limits.output_bytes, kept);
                 given = self
                     .stack
                     .drain(first..)
@@ -118,7 +119,7 @@ impl<'d> Machine<'d, '_> {
                     Action::Plain(body) => body(&given),
                     Action::Include | Action::Tpl => Ok(Value::Nil),
                 };
-                self.steps = budget.steps();
+                (self.steps, self.kept) = budget.end();
                 match result.map_err(FunctionError::into_reason) {
                     Ok(value) => Ok(value),
                     Err(Reason::Message(message)) => Err(CallFailure::Error(message)),
@@ -204,13 +205,6 @@ impl<'d> Machine<'d, '_> {
     }
 }
 
-fn argument<'i>(item: &'i Item<'_>) -> Argument<'i> {
-    Argument {
-        value: item.value(),
-        interface: item.interface,
-    }
-}
-
 /// Says what a function was given: `count` arguments as written, then what was piped.
 fn arguments_found<'v>(
     failure: Failure,
@@ -225,6 +219,13 @@ fn arguments_found<'v>(
         };
         failure.having_found(at, value)
     })
+}
+
+fn argument<'i>(item: &'i Item<'_>) -> Argument<'i> {
+    Argument {
+        value: item.value(),
+        interface: item.interface,
+    }
 }
 
 /// A value as Go's `%v` shows it, for messages.

@@ -12,6 +12,7 @@ use super::unknown::Search;
 use crate::code::{Body, Code, Flags, Op};
 use crate::error::ExecError;
 use crate::format::{self, Sink};
+use crate::function::Kept;
 use crate::report::{Access, Report};
 use crate::template::Set;
 use crate::value::{ReadSite, Text, Unknown, Value};
@@ -43,6 +44,8 @@ pub(super) struct Machine<'d, 'o> {
     pub(super) parsed: Vec<Parsed<'d>>,
     pub(super) texts_known: HashMap<(u32, Text), u32>,
     pub(super) texts_end: End<'d>,
+    /// What functions keep from call to call.
+    pub(super) kept: Kept,
     /// Something was skipped because what decides about it isn't known: what fails from here on may
     /// well not fail.
     diverged: bool,
@@ -105,6 +108,7 @@ impl<'d, 'o> Machine<'d, 'o> {
             parsed: Vec::new(),
             texts_known: HashMap::new(),
             texts_end: texts.end(),
+            kept: Kept::default(),
             diverged: false,
         }
     }

@@ -142,6 +142,10 @@ pub(super) fn camel(bytes: &[u8]) -> Vec<u8> {
     let all = characters(bytes);
     let leading = all.iter().take_while(|each| connects(**each)).count();
     let mut made: String = all[..leading].iter().collect();
+    if leading == all.len() {
+        // With no word to begin, the last one is there once more.
+        made.extend(all.last());
+    }
     let mut begins = true;
     for (index, character) in all.iter().copied().enumerate().skip(leading) {
         if connects(character) {

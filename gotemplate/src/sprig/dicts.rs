@@ -314,6 +314,9 @@ fn merge_into(
     for (key, new) in source.entries() {
         pay(budget, 1)?;
         let old = target.map().get(key.as_bytes()).cloned();
+        if is_nil(new) && !overwrite {
+            continue;
+        }
         let value = match (old, new) {
             (None, new) => new.clone(),
             (Some(old), new) if is_map(&old) && is_map(new) => {
@@ -326,10 +329,7 @@ fn merge_into(
                 Value::Dict(inner)
             }
             (Some(old), new) if is_map(new) && old.truth() => old,
-            (Some(old), new) if overwrite || !old.truth() => {
-                let _ = old;
-                new.clone()
-            }
+            (Some(old), new) if overwrite || !old.truth() => new.clone(),
             (Some(old), _) => old,
         };
         target.set(budget, key.clone(), value)?;

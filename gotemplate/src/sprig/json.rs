@@ -434,7 +434,7 @@ impl Reader<'_> {
             return Ok(Value::Float(number));
         }
         self.too_large.get_or_insert(shown);
-        Ok(Value::Nil)
+        Ok(Value::Float(0.0))
     }
 
     fn array(&mut self, depth: u32) -> Result<Value, Flaw> {

@@ -15,10 +15,15 @@ mod equal;
 mod json;
 mod left_out;
 mod lists;
+mod networks;
 mod numbers;
 mod paths;
+mod regexes;
 mod strings;
+mod urls;
+mod versions;
 mod wrap;
+mod yaml;
 
 use std::sync::Arc;
 
@@ -140,7 +145,7 @@ impl Entry {
     }
 }
 
-const GROUPS: [(&str, &[Entry]); 11] = [
+const GROUPS: [(&str, &[Entry]); 16] = [
     ("choices and templates", defaults::FUNCTIONS),
     ("strings", strings::FUNCTIONS),
     ("lists", lists::FUNCTIONS),
@@ -149,6 +154,11 @@ const GROUPS: [(&str, &[Entry]); 11] = [
     ("types", defaults::TYPES),
     ("numbers", numbers::FUNCTIONS),
     ("JSON", json::FUNCTIONS),
+    ("YAML", yaml::FUNCTIONS),
+    ("regular expressions", regexes::FUNCTIONS),
+    ("versions", versions::FUNCTIONS),
+    ("URLs", urls::FUNCTIONS),
+    ("ranges of addresses", networks::FUNCTIONS),
     ("encodings and digests", encoding::FUNCTIONS),
     ("paths", paths::FUNCTIONS),
     ("spans of time", durations::FUNCTIONS),

@@ -234,10 +234,7 @@ pub(super) const FUNCTIONS: &[Entry] = &[
         "X…",
         "all with spaces between them",
         &[],
-        |budget, a| {
-            let joined = each(budget, a, <[u8]>::to_vec)?;
-            string(trim(bytes(&joined)))
-        },
+        |budget, a| each(budget, a, <[u8]>::to_vec),
     )
     .and_any(Any),
     entry(

@@ -135,7 +135,7 @@ fn reads_as_tenant(node: &Node) -> bool {
 }
 
 /// Only a group's keys, each of a group's type.
-fn reads_as_group(node: &Node) -> bool {
+pub(in crate::config) fn reads_as_group(node: &Node) -> bool {
     members(node).is_some_and(|fields| fields.iter().all(fits))
 }
 

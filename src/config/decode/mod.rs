@@ -17,12 +17,13 @@ mod userdata;
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use super::model::{Config, Defaults, DestroyBudget};
+use super::model::{Config, Defaults, DestroyBudget, Functions};
 use super::node::{Entry, Node, NodeValue};
 use super::source::{SourceMap, Span, Spanned};
 use crate::address::GroupName;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 
+pub(super) use form::reads_as_group;
 use reader::Object;
 
 /// The keys of a configuration.
@@ -35,6 +36,7 @@ const TOP: &[&str] = &[
     "vars",
     "defaults",
     "templates",
+    "functions",
     "templates_lib",
     "groups",
     "groups_form",
@@ -88,6 +90,11 @@ pub fn decode(
         // A template that can't be read is there all the same: its groups aren't to blame.
         Some(template.unwrap_or_default())
     });
+    let functions = top.choice(
+        "functions",
+        &[("go", Functions::Go), ("sprig", Functions::Sprig)],
+        findings,
+    );
     let templates_lib = top.named("templates_lib", findings, userdata::snippet);
     let form = top.choice(
         "groups_form",
@@ -117,6 +124,7 @@ pub fn decode(
             vars,
             defaults,
             templates,
+            functions: functions.map_or_else(Functions::default, |functions| functions.value),
             templates_lib,
             groups,
             destroy_budget,

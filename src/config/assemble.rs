@@ -1,0 +1,274 @@
+//! The documents of several files, as one.
+//!
+//! In: documents, in the order read. Out: one document: sections joined name by name, a name that
+//! is defined twice reported with both places, override files applied last. May not: know more of
+//! the schema than which sections are maps of names.
+
+use super::decode::reads_as_group;
+use super::node::{Entry, Node, NodeValue};
+use crate::diagnostic::{Diagnostic, Diagnostics};
+
+/// Sections whose parts may stand in several files. Everything else stands in one.
+const SECTIONS: &[&str] = &[
+    "cluster",
+    "shard",
+    "load_balancers",
+    "images",
+    "certificates",
+    "vars",
+    "defaults",
+    "templates",
+    "templates_lib",
+    "groups",
+];
+
+/// One file, parsed.
+#[derive(Debug)]
+pub(super) struct Document {
+    /// What it holds.
+    pub(super) root: Node,
+    /// Whether it changes what the others say.
+    pub(super) overrides: bool,
+}
+
+/// Joins documents; `None` where there are none. What isn't an object joins nothing: where it is
+/// all there is, it is the result, for `decode` to report.
+pub(super) fn assemble(documents: Vec<Document>, findings: &mut Diagnostics) -> Option<Node> {
+    let (overrides, mut plain): (Vec<_>, Vec<_>) = documents
+        .into_iter()
+        .partition(|document| document.overrides);
+    // Overrides of nothing are a configuration like any other.
+    let overrides = if plain.is_empty() {
+        plain = overrides;
+        Vec::new()
+    } else {
+        overrides
+    };
+    let several = plain.len() > 1 || !overrides.is_empty();
+    let mut plain = plain.into_iter().map(|document| document.root);
+    let mut whole = plain.next()?;
+    if several && !is_object(&whole, findings) {
+        return None;
+    }
+    for root in plain {
+        if is_object(&root, findings) {
+            join_top(&mut whole, root, findings);
+        }
+    }
+    for document in overrides {
+        if is_object(&document.root, findings) {
+            replace(&mut whole, document.root);
+        }
+    }
+    Some(whole)
+}
+
+fn is_object(root: &Node, findings: &mut Diagnostics) -> bool {
+    let fits = matches!(root.value, NodeValue::Object(_));
+    if !fits {
+        findings.push(
+            Diagnostic::error("a configuration file must be an object")
+                .at(root.span, format!("this is {}", root.type_name())),
+        );
+    }
+    fits
+}
+
+fn entries(node: &mut Node) -> Option<&mut Vec<Entry>> {
+    match &mut node.value {
+        NodeValue::Object(entries) => Some(entries),
+        _ => None,
+    }
+}
+
+fn into_entries(node: Node) -> Vec<Entry> {
+    match node.value {
+        NodeValue::Object(entries) => entries,
+        _ => Vec::new(),
+    }
+}
+
+fn join_top(whole: &mut Node, part: Node, findings: &mut Diagnostics) {
+    let Some(ours) = entries(whole) else { return };
+    for entry in into_entries(part) {
+        let Some(first) = ours.iter_mut().find(|first| first.key == entry.key) else {
+            ours.push(entry);
+            continue;
+        };
+        let objects = [&first.value, &entry.value]
+            .iter()
+            .all(|node| matches!(node.value, NodeValue::Object(_)));
+        if SECTIONS.contains(&&*entry.key) && objects {
+            join_section(first, entry, findings);
+        } else if entry.key.starts_with('$') {
+            // An editor's schema says nothing of the fleet.
+        } else {
+            twice(&entry.key, first, &entry, findings);
+        }
+    }
+}
+
+fn join_section(first: &mut Entry, second: Entry, findings: &mut Diagnostics) {
+    let section = second.key.clone();
+    let Some(ours) = entries(&mut first.value) else {
+        return;
+    };
+    // A map from names would be searched from its start for each name.
+    let mut places: std::collections::HashMap<_, _> = ours
+        .iter()
+        .enumerate()
+        .map(|(place, entry)| (entry.key.clone(), place))
+        .collect();
+    for entry in into_entries(second.value) {
+        let Some(place) = places.get(&entry.key) else {
+            places.insert(entry.key.clone(), ours.len());
+            ours.push(entry);
+            continue;
+        };
+        let known = &mut ours[*place];
+        // A tenant may have groups in several files; a group stands in one.
+        let tenants = &*section == "groups"
+            && ![&known.value, &entry.value]
+                .iter()
+                .any(|node| reads_as_group(node) || !matches!(node.value, NodeValue::Object(_)));
+        if tenants {
+            join_groups(known, entry, findings);
+        } else {
+            twice(&format!("{section}.{}", entry.key), known, &entry, findings);
+        }
+    }
+}
+
+fn join_groups(tenant: &mut Entry, second: Entry, findings: &mut Diagnostics) {
+    let name = tenant.key.clone();
+    let Some(groups) = entries(&mut tenant.value) else {
+        return;
+    };
+    for group in into_entries(second.value) {
+        match groups.iter().find(|known| known.key == group.key) {
+            Some(known) => {
+                twice(
+                    &format!("groups.{name}.{}", group.key),
+                    known,
+                    &group,
+                    findings,
+                );
+            }
+            None => groups.push(group),
+        }
+    }
+}
+
+fn twice(path: &str, first: &Entry, second: &Entry, findings: &mut Diagnostics) {
+    findings.push(
+        Diagnostic::error(format!("`{path}` is defined twice"))
+            .at(second.key_span, "here again")
+            .related(first.key_span, "it is defined here first")
+            .hint(
+                "Remove or rename one of the two; a file whose name ends with `_override` may \
+                 change what others define",
+            ),
+    );
+}
+
+/// Objects merge, key by key and at any depth; everything else is replaced.
+fn replace(whole: &mut Node, part: Node) {
+    if !matches!(
+        (&whole.value, &part.value),
+        (NodeValue::Object(_), NodeValue::Object(_))
+    ) {
+        *whole = part;
+        return;
+    }
+    let Some(ours) = entries(whole) else { return };
+    for entry in into_entries(part) {
+        match ours.iter_mut().find(|known| known.key == entry.key) {
+            Some(known) => replace(&mut known.value, entry.value),
+            None => ours.push(entry),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::jsonc;
+    use crate::config::source::SourceMap;
+    use crate::report::diagnostic::render;
+
+    fn assembled(files: &[(&str, &str)]) -> (Option<serde_json::Value>, String) {
+        let mut sources = SourceMap::default();
+        let mut findings = Diagnostics::default();
+        let documents = files
+            .iter()
+            .map(|(name, text)| {
+                let source = sources.add(*name, *text);
+                Document {
+                    root: jsonc::read(source, text, &mut findings).unwrap(),
+                    overrides: super::super::files::is_override(name.as_ref()),
+                }
+            })
+            .collect();
+        let whole = assemble(documents, &mut findings);
+        (
+            whole.map(|node| node.to_json()),
+            render(&findings, &sources, false),
+        )
+    }
+
+    #[test]
+    fn sections_are_joined_name_by_name() {
+        let (whole, findings) = assembled(&[
+            (
+                "a.jsonc",
+                r#"{"cluster": {"id": "c"}, "templates": {"x": {}}, "groups": {"t": {"a": {"size": 1}}}}"#,
+            ),
+            (
+                "b_override.jsonc",
+                r#"{"groups": {"t": {"a": {"size": 3, "vars": {"B": null}}}}, "strict": true}"#,
+            ),
+            (
+                "c.jsonc",
+                r#"{"cluster": {"slug": "s"}, "groups": {"t": {"b": {"size": 1}}, "u": {}}}"#,
+            ),
+        ]);
+        assert_eq!(findings, "");
+        assert_eq!(
+            whole.unwrap(),
+            serde_json::json!({
+                "cluster": {"id": "c", "slug": "s"},
+                "templates": {"x": {}},
+                "groups": {
+                    "t": {"a": {"size": 3, "vars": {"B": null}}, "b": {"size": 1}},
+                    "u": {},
+                },
+                "strict": true,
+            })
+        );
+    }
+
+    #[test]
+    fn what_is_defined_twice_is_named_with_both_places() {
+        let (_, findings) = assembled(&[
+            (
+                "a.jsonc",
+                r#"{"strict": true, "templates": {"x": {}}, "groups": {"web": {"size": 1}}}"#,
+            ),
+            (
+                "b.jsonc",
+                r#"{"strict": true, "templates": {"x": {}}, "groups": {"web": {"size": 2}}}"#,
+            ),
+        ]);
+        insta::assert_snapshot!(findings);
+        let (_, nested) = assembled(&[
+            ("a.jsonc", r#"{"groups": {"t": {"web": {"size": 1}}}}"#),
+            ("b.jsonc", r#"{"groups": {"t": {"web": {"size": 2}}}}"#),
+        ]);
+        assert!(
+            nested.contains("`groups.t.web` is defined twice"),
+            "{nested}"
+        );
+        let (_, list) = assembled(&[("a.jsonc", "{}"), ("b.jsonc", "[]")]);
+        assert!(list.contains("this is an array"), "{list}");
+    }
+}

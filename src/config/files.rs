@@ -1,0 +1,262 @@
+//! Which files make one configuration, and their text.
+//!
+//! In: a path of the command line, or an `include`. Out: files, as messages call them, and their
+//! text. May not: parse anything.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::path::{Component, Path, PathBuf};
+
+use crate::diagnostic::Diagnostic;
+
+/// Names of configurations, in the order they are looked for.
+const NAMES: &[&str] = &[
+    "nstance.jsonc",
+    "nstance.json",
+    "nstance.hcl",
+    "nstance.yaml",
+    "nstance.yml",
+    "config.jsonc",
+];
+
+/// Nobody writes a configuration of this size; a device or an image of a disk may have it.
+pub(super) const LARGEST_FILE: u64 = 100 * 1024 * 1024;
+
+/// The most files of one configuration.
+const MOST_FILES: usize = 20_000;
+
+/// The files that are meant, as messages call them, in the order they are read; at least one.
+///
+/// No path is the only configuration of `working_dir`. A folder is all of its configuration files,
+/// without its subfolders.
+pub(super) fn find(
+    path: Option<&Path>,
+    working_dir: &Path,
+) -> Result<Vec<PathBuf>, Box<Diagnostic>> {
+    match path {
+        None => Ok(vec![the_only_one(working_dir)?]),
+        Some(path) if working_dir.join(path).is_dir() => of_folder(path, working_dir),
+        Some(path) => Ok(vec![path.to_owned()]),
+    }
+}
+
+fn the_only_one(working_dir: &Path) -> Result<PathBuf, Box<Diagnostic>> {
+    let found: Vec<&str> = NAMES
+        .iter()
+        .copied()
+        .filter(|name| working_dir.join(name).is_file())
+        .collect();
+    let shown = working_dir.display();
+    match &found[..] {
+        [only] => Ok(only.into()),
+        [] => Err(Box::new(
+            Diagnostic::error(format!("there is no configuration in {shown}"))
+                .detail(format!("Looked for {}", NAMES.join(", ")))
+                .hint(
+                    "`nstance init` writes one to start from; `--config PATH` names another file, \
+                     or a folder whose files make one",
+                ),
+        )),
+        several => Err(Box::new(
+            Diagnostic::error(format!(
+                "there are several configurations in {shown}: {}",
+                several.join(", ")
+            ))
+            .hint("`--config PATH` says which one; `--config .` takes the folder's files as one"),
+        )),
+    }
+}
+
+fn of_folder(folder: &Path, working_dir: &Path) -> Result<Vec<PathBuf>, Box<Diagnostic>> {
+    let shown = folder.display();
+    let failed = |error: std::io::Error| {
+        Box::new(
+            Diagnostic::error(format!("can't read the folder {shown}")).detail(error.to_string()),
+        )
+    };
+    let mut files = Vec::new();
+    for entry in fs::read_dir(working_dir.join(folder)).map_err(failed)? {
+        let name = entry.map_err(failed)?.file_name();
+        let file = folder.join(&name);
+        if belongs(&name) && working_dir.join(&file).is_file() {
+            files.push(file);
+        }
+        if files.len() > MOST_FILES {
+            return Err(Box::new(Diagnostic::error(format!(
+                "there are more than {MOST_FILES} configuration files in {shown}"
+            ))));
+        }
+    }
+    if files.is_empty() {
+        return Err(Box::new(
+            Diagnostic::error(format!("there is no configuration in {shown}"))
+                .detail("Looked for *.hcl, *.jsonc, nstance*.json, nstance*.yaml, nstance*.yml")
+                .hint("`nstance init` writes one to start from"),
+        ));
+    }
+    // Files that change what others say come after them.
+    files.sort_by(|a, b| (is_override(a), a).cmp(&(is_override(b), b)));
+    Ok(files)
+}
+
+/// Whether a file of a folder is part of its configuration: other programs' JSON and YAML isn't.
+fn belongs(name: &OsStr) -> bool {
+    let path = Path::new(name);
+    let ours = name.to_string_lossy().starts_with("nstance");
+    match path.extension().and_then(OsStr::to_str) {
+        Some("hcl" | "jsonc") => !name.to_string_lossy().starts_with('.'),
+        Some("json" | "yaml" | "yml") => ours,
+        _ => false,
+    }
+}
+
+/// Whether a file says by its name that it changes what others define: `override.EXT`, or a name
+/// that ends with `_override` or `.override` before the extension.
+pub(super) fn is_override(file: &Path) -> bool {
+    let stem = file.file_stem().and_then(OsStr::to_str).unwrap_or_default();
+    stem == "override" || stem.ends_with("_override") || stem.ends_with(".override")
+}
+
+/// The files that an `include` means: relative to the file it stands in; `*` and `?` stand for
+/// parts of names. The reason why not is a fragment that follows the pattern.
+pub(super) fn included(
+    pattern: &str,
+    from: &Path,
+    working_dir: &Path,
+) -> Result<Vec<PathBuf>, String> {
+    if pattern.is_empty() {
+        return Err("it is empty".to_owned());
+    }
+    let file = tidy(&from.parent().unwrap_or(Path::new("")).join(pattern));
+    if !pattern.contains(['*', '?', '[']) {
+        let absolute = working_dir.join(&file);
+        if absolute.is_dir() {
+            return Err(format!(
+                "{} is a folder; `{}/*.jsonc` takes its files",
+                file.display(),
+                pattern.trim_end_matches('/')
+            ));
+        }
+        if !absolute.is_file() {
+            return Err(format!("there is no file {}", file.display()));
+        }
+        return Ok(vec![file]);
+    }
+    let absolute = working_dir.join(&file);
+    let options = glob::MatchOptions {
+        case_sensitive: true,
+        require_literal_separator: true,
+        require_literal_leading_dot: true,
+    };
+    let matches = glob::glob_with(&absolute.to_string_lossy(), options)
+        .map_err(|error| format!("it is no pattern: {}", error.msg))?;
+    let mut files = Vec::new();
+    for found in matches {
+        let found = found.map_err(|error| error.to_string())?;
+        if found.is_file() {
+            files.push(found.strip_prefix(working_dir).unwrap_or(&found).to_owned());
+        }
+        if files.len() > MOST_FILES {
+            return Err(format!("more than {MOST_FILES} files match it"));
+        }
+    }
+    if files.is_empty() {
+        return Err(format!("no file matches {}", file.display()));
+    }
+    Ok(files)
+}
+
+/// A path without `.` and, where they only undo a name before them, `..`.
+fn tidy(path: &Path) -> PathBuf {
+    let mut tidy = PathBuf::new();
+    for component in path.components() {
+        match component {
+            Component::CurDir => {}
+            Component::ParentDir
+                if matches!(tidy.components().next_back(), Some(Component::Normal(_))) =>
+            {
+                tidy.pop();
+            }
+            other => tidy.push(other),
+        }
+    }
+    tidy
+}
+
+/// A file's text, which must be UTF-8 and of a size that someone may have written.
+pub(super) fn read_text(file: &Path, working_dir: &Path) -> Result<String, Box<Diagnostic>> {
+    let shown = file.display();
+    let absolute = working_dir.join(file);
+    let failed = |error: std::io::Error| {
+        let diagnostic = Diagnostic::error(format!("can't read the configuration {shown}"));
+        Box::new(match error.kind() {
+            std::io::ErrorKind::NotFound => diagnostic
+                .detail("There is no such file")
+                .hint("`nstance init` writes one to start from"),
+            _ => diagnostic.detail(error.to_string()),
+        })
+    };
+    let size = fs::metadata(&absolute).map_err(failed)?.len();
+    if size > LARGEST_FILE {
+        return Err(Box::new(
+            Diagnostic::error(format!("the configuration is too large: {shown}")).detail(format!(
+                "It has {size} bytes; {LARGEST_FILE} are the most that is read"
+            )),
+        ));
+    }
+    let bytes = fs::read(&absolute).map_err(failed)?;
+    String::from_utf8(bytes).map_err(|error| {
+        let offset = error.utf8_error().valid_up_to();
+        let bytes = error.as_bytes();
+        let line = String::from_utf8_lossy(&bytes[..offset])
+            .matches('\n')
+            .count()
+            + 1;
+        Box::new(
+            Diagnostic::error(format!("the configuration isn't UTF-8: {shown}"))
+                .detail(format!(
+                    "Byte {offset}, on line {line}, is {:#04x}, which can't stand there",
+                    bytes[offset]
+                ))
+                .hint("save it as UTF-8"),
+        )
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_say_what_a_file_is() {
+        for (name, part, overrides) in [
+            ("a.hcl", true, false),
+            ("a.jsonc", true, false),
+            (".a.jsonc", false, false),
+            ("override.jsonc", true, true),
+            ("prod_override.hcl", true, true),
+            ("nstance.override.yaml", true, true),
+            ("nstance.json", true, false),
+            ("nstance-groups.yml", true, false),
+            ("package.json", false, false),
+            ("docker-compose.yaml", false, false),
+            ("my_overrides.jsonc", true, false),
+            ("README.md", false, false),
+        ] {
+            assert_eq!(belongs(OsStr::new(name)), part, "{name}");
+            assert_eq!(is_override(Path::new(name)), overrides, "{name}");
+        }
+    }
+
+    #[test]
+    fn paths_are_tidied() {
+        for (path, tidied) in [
+            ("a/../b/./c", "b/c"),
+            ("../a/../../b", "../../b"),
+            ("/a/../../b", "/../b"),
+            ("./a", "a"),
+        ] {
+            assert_eq!(tidy(Path::new(path)), Path::new(tidied), "{path}");
+        }
+    }
+}
