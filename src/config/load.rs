@@ -5,14 +5,15 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use super::check::{Purpose, check};
 use super::decode::decode;
 use super::jsonc;
 use super::model::Config;
-use super::node::Node;
-use super::source::{SourceId, SourceMap};
-use crate::diagnostic::{Diagnostic, Diagnostics};
+use super::source::{Language, SourceMap};
+use super::yaml::{self, Alias};
+use crate::diagnostic::{Diagnostic, Diagnostics, Label};
 
 /// Names of configurations, in the order they are looked for.
 const NAMES: &[&str] = &[
@@ -23,6 +24,9 @@ const NAMES: &[&str] = &[
     "nstance.yml",
     "config.jsonc",
 ];
+
+/// Of how many findings it is said which aliases use their text; nobody reads more.
+const MOST_EXPLAINED: usize = 100;
 
 /// Nobody writes a configuration of this size; a device or an image of a disk may have it.
 const LARGEST_FILE: u64 = 100 * 1024 * 1024;
@@ -91,16 +95,29 @@ pub fn load_text(purpose: Purpose, name: &str, text: &str, vars: &[(String, Stri
 
 impl Loaded {
     fn read(&mut self, purpose: Purpose, file: &Path, text: String, vars: &[(String, String)]) {
-        let reader = match reader_for(file) {
-            Ok(reader) => reader,
-            Err(diagnostic) => {
-                self.findings.push(*diagnostic);
-                return;
+        let name = file.display().to_string();
+        let source = self.sources.add(name, text);
+        let text = Arc::clone(&self.sources.get(source).text);
+        let mut aliases = Vec::new();
+        let root = match self.sources.get(source).language {
+            Language::Yaml => {
+                let (root, found) = yaml::read_with_aliases(source, &text, &mut self.findings);
+                aliases = found;
+                root
             }
+            Language::Hcl => {
+                self.findings.push(
+                    Diagnostic::error(format!(
+                        "this version reads JSONC and YAML, not HCL: {}",
+                        file.display()
+                    ))
+                    .hint("write the configuration as `nstance.yaml` or `nstance.jsonc`"),
+                );
+                None
+            }
+            Language::Jsonc | Language::Plain => jsonc::read(source, &text, &mut self.findings),
         };
-        let source = self.sources.add(file.display().to_string(), text);
-        let text = std::sync::Arc::clone(&self.sources.get(source).text);
-        let Some(root) = reader(source, &text, &mut self.findings) else {
+        let Some(root) = root else {
             return;
         };
         if let Some(decoded) = decode(&root, vars, &mut self.sources, &mut self.findings) {
@@ -109,31 +126,31 @@ impl Loaded {
         }
         // Stages find things in their own order; people read from the top.
         let mut findings: Vec<_> = std::mem::take(&mut self.findings).into_iter().collect();
+        name_aliases(&aliases, &mut findings);
         findings.sort_by_key(|finding| finding.label.as_ref().map(|label| label.span));
         self.findings.extend(findings);
     }
 }
 
-/// Text to document, in one configuration language.
-type Reader = fn(SourceId, &str, &mut Diagnostics) -> Option<Node>;
-
-/// Chooses the language by the file's extension; the only place that does.
-fn reader_for(file: &Path) -> Result<Reader, Box<Diagnostic>> {
-    let extension = file
-        .extension()
-        .and_then(|extension| extension.to_str())
-        .map(str::to_ascii_lowercase);
-    match extension.as_deref() {
-        Some(language @ ("hcl" | "yaml" | "yml")) => Err(Box::new(
-            Diagnostic::error(format!(
-                "this version reads JSONC only, not {}: {}",
-                if language == "hcl" { "HCL" } else { "YAML" },
-                file.display()
-            ))
-            .hint("write the configuration as `nstance.jsonc`"),
-        )),
-        // Whatever else it is called: the text will tell.
-        _ => Ok(jsonc::read),
+/// Adds where aliases use the text that a finding is about: it may be wrong there only.
+fn name_aliases(aliases: &[Alias], findings: &mut [Diagnostic]) {
+    if aliases.is_empty() {
+        return;
+    }
+    for finding in findings.iter_mut().take(MOST_EXPLAINED) {
+        let Some(place) = finding.label.as_ref().map(|label| label.span) else {
+            continue;
+        };
+        let uses = aliases.iter().filter(|alias| {
+            let target = alias.target;
+            target.source == place.source && target.start <= place.start && place.end <= target.end
+        });
+        for alias in uses.take(3) {
+            finding.related.push(Label {
+                span: alias.span,
+                text: "it is used here too".to_owned(),
+            });
+        }
     }
 }
 
@@ -220,6 +237,7 @@ fn read_text(file: &Path, working_dir: &Path) -> Result<String, Box<Diagnostic>>
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::source::SourceId;
     use crate::report::diagnostic::render;
 
     const GOOD: &str = r#"{"cluster": {"id": "c"},
@@ -274,8 +292,8 @@ mod tests {
         ");
         fs::write(folder.path().join("nstance.hcl"), "x = 1").unwrap();
         insta::assert_snapshot!(at(None), @"
-        error: this version reads JSONC only, not HCL: nstance.hcl
-        hint: write the configuration as `nstance.jsonc`
+        error: this version reads JSONC and YAML, not HCL: nstance.hcl
+        hint: write the configuration as `nstance.yaml` or `nstance.jsonc`
         ");
         fs::write(
             folder.path().join("nstance.jsonc"),

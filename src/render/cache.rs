@@ -9,7 +9,7 @@ use std::sync::Arc;
 use nstance_gotemplate::{Access, Environment, Function, MissingKey, ParseError, Template, Value};
 
 use super::data;
-use crate::config::jsonc::template_span;
+use crate::config::position;
 use crate::config::source::{SourceMap, Span};
 use crate::diagnostic::{Diagnostic, Diagnostics, nearest};
 
@@ -43,7 +43,7 @@ impl Place {
     /// The span of a byte offset in the template.
     pub fn at(self, sources: &SourceMap, offset: usize) -> Span {
         match self {
-            Self::Literal(span) => template_span(sources, span, offset),
+            Self::Literal(span) => position::within(sources, span, offset),
             Self::Behind(span) => span,
         }
     }
