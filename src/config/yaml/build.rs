@@ -334,7 +334,9 @@ impl<'t, 'f> Builder<'t, 'f> {
                 self.end = range.end;
                 let span = self.span(range);
                 if text.is_empty() && style == ScalarStyle::Plain {
-                    let place = self.span(span.start as usize..span.start as usize + 1);
+                    let start = span.start as usize;
+                    let next = self.text[start..].chars().next();
+                    let place = self.span(start..start + next.map_or(0, char::len_utf8));
                     self.findings.push(words::no_key(place));
                     return Ok(None);
                 }

@@ -196,15 +196,16 @@ pub(super) fn second_colon(context: &Context<'_>) -> Diagnostic {
     };
     let line = lines.line(above);
     let (indent, text) = lines.indent(above);
-    let (own_indent, own_text) = lines.indent(at);
+    let (own_indent, _) = lines.indent(at);
     let key = key_of(lines.line(at)).unwrap_or("").trim();
+    let key_start = start + lines.line(at).find(key).unwrap_or(0);
     if own_indent > indent
         && let (Some(parent), Some(value)) = (key_of(line), value_of(line))
         && !value.is_empty()
     {
         return Diagnostic::error(format!("`{key}` is indented too deep"))
             .at(
-                context.span(own_text, own_text + key.len()),
+                context.span(key_start, key_start + key.len()),
                 "a key can't be part of a text",
             )
             .related(
