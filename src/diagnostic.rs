@@ -3,10 +3,13 @@
 //! In: findings of every stage. Out: [`Diagnostic`]s, collected in one [`Diagnostics`], so that
 //! one run shows everything that is wrong. May not: print (that is `report`).
 
+use std::collections::HashSet;
+use std::hash::{DefaultHasher, Hash, Hasher};
+
 use crate::config::source::Span;
 
 /// How bad a finding is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Severity {
     /// Nothing is done.
     Error,
@@ -15,7 +18,7 @@ pub enum Severity {
 }
 
 /// A place in the configuration with a word on what is there.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Label {
     /// The place.
     pub span: Span,
@@ -24,7 +27,7 @@ pub struct Label {
 }
 
 /// One finding.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Diagnostic {
     /// How bad it is.
     pub severity: Severity,
@@ -108,14 +111,22 @@ impl Diagnostic {
 }
 
 /// Findings in the order they were made.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Diagnostics(Vec<Diagnostic>);
+#[derive(Debug, Clone, Default)]
+pub struct Diagnostics {
+    list: Vec<Diagnostic>,
+    /// The hash of each, so that a new one isn't compared with all before it: a file can be wrong
+    /// in a hundred thousand places.
+    hashes: HashSet<u64>,
+}
 
 impl Diagnostics {
     /// Adds a finding, unless the very same was made before.
     pub fn push(&mut self, diagnostic: Diagnostic) {
-        if !self.0.contains(&diagnostic) {
-            self.0.push(diagnostic);
+        let mut hasher = DefaultHasher::new();
+        diagnostic.hash(&mut hasher);
+        let new = self.hashes.insert(hasher.finish());
+        if new || !self.list.contains(&diagnostic) {
+            self.list.push(diagnostic);
         }
     }
 
@@ -128,38 +139,46 @@ impl Diagnostics {
 
     /// Whether any is an error.
     pub fn has_errors(&self) -> bool {
-        self.0
+        self.list
             .iter()
             .any(|diagnostic| diagnostic.severity == Severity::Error)
     }
 
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.list.is_empty()
     }
 
     /// How many there are.
     pub fn len(&self) -> usize {
-        self.0.len()
+        self.list.len()
     }
 
     /// Each in turn.
     pub fn iter(&self) -> std::slice::Iter<'_, Diagnostic> {
-        self.0.iter()
+        self.list.iter()
     }
 
     /// Each in turn, to change.
     pub fn iter_mut(&mut self) -> std::slice::IterMut<'_, Diagnostic> {
-        self.0.iter_mut()
+        self.list.iter_mut()
     }
 }
+
+impl PartialEq for Diagnostics {
+    fn eq(&self, other: &Self) -> bool {
+        self.list == other.list
+    }
+}
+
+impl Eq for Diagnostics {}
 
 impl IntoIterator for Diagnostics {
     type Item = Diagnostic;
     type IntoIter = std::vec::IntoIter<Diagnostic>;
 
     fn into_iter(self) -> Self::IntoIter {
-        self.0.into_iter()
+        self.list.into_iter()
     }
 }
 
@@ -168,7 +187,7 @@ impl<'a> IntoIterator for &'a Diagnostics {
     type IntoIter = std::slice::Iter<'a, Diagnostic>;
 
     fn into_iter(self) -> Self::IntoIter {
-        self.0.iter()
+        self.list.iter()
     }
 }
 
@@ -177,13 +196,15 @@ impl<'a> IntoIterator for &'a mut Diagnostics {
     type IntoIter = std::slice::IterMut<'a, Diagnostic>;
 
     fn into_iter(self) -> Self::IntoIter {
-        self.0.iter_mut()
+        self.list.iter_mut()
     }
 }
 
 impl From<Diagnostic> for Diagnostics {
     fn from(diagnostic: Diagnostic) -> Self {
-        Self(vec![diagnostic])
+        let mut diagnostics = Self::default();
+        diagnostics.push(diagnostic);
+        diagnostics
     }
 }
 

@@ -2,7 +2,7 @@
 //! tour runs.
 //!
 //! In a Markdown file, a block of `jsonc` is a configuration: whole where it begins with a brace,
-//! else some top-level keys of one. Every line of an `sh` block that starts with `nstance` is a
+//! else some top-level keys of one. A block of `yaml` is a whole one. Every line of an `sh` block that starts with `nstance` is a
 //! command line. The lines of an `sh run` block are run one after the other, in a folder with a
 //! copy of `examples/`; a line that ends with `# exit N` ends with N, every other one with 0.
 #![expect(clippy::unwrap_used, reason = "tests may panic: that is how they fail")]
@@ -110,8 +110,16 @@ fn configurations_in_the_documentation_load() {
             );
             count += 1;
         }
+        for (line, block) in blocks(&text, "yaml") {
+            let name = format!("{page}:{line}");
+            faultless(
+                &name,
+                &load_text(Purpose::Plan, "nstance.yaml", &block, &[]),
+            );
+            count += 1;
+        }
     }
-    assert!(count >= 7, "only {count} configurations were found");
+    assert!(count >= 8, "only {count} configurations were found");
 }
 
 #[test]

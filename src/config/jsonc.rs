@@ -1,7 +1,7 @@
 //! JSON with comments and trailing commas, and nothing looser, read into [`Node`]s.
 //!
 //! In: the text of one file. Out: its document, each value with its place, or what is wrong with
-//! it; and the way from a place in a decoded string back to the text. May not: know the schema.
+//! it. May not: know the schema.
 
 #[cfg(test)]
 mod tests;
@@ -17,7 +17,7 @@ use serde_json::Number;
 
 use super::node::{Entry, Node, NodeValue};
 use super::outline;
-use super::source::{SourceId, SourceMap, Span};
+use super::source::{SourceId, Span};
 use crate::diagnostic::{Diagnostic, Diagnostics};
 
 /// Comments and trailing commas; everything else that the parser would tolerate is refused.
@@ -365,7 +365,7 @@ const LARGEST_EXACT: f64 = 9_007_199_254_740_992.0;
 
 /// A number as the model keeps it: an integer if it is whole and fits (`1e3` and `2.0` too, as
 /// templates and json files print them so), else a double; `None` if even that is too small for it.
-fn number(literal: &str) -> Option<Number> {
+pub(super) fn number(literal: &str) -> Option<Number> {
     if !literal.contains(['.', 'e', 'E']) {
         if let Ok(whole) = literal.parse::<i64>() {
             return Some(whole.into());
@@ -379,68 +379,4 @@ fn number(literal: &str) -> Option<Number> {
         return Some((value as i64).into());
     }
     Number::from_f64(value)
-}
-
-/// Where the byte `decoded_offset` of a decoded JSON string stands in its quoted literal: the
-/// offset, from the opening quote, of the character or escape that gave it. Offsets past the end
-/// give the closing quote's.
-pub fn offset_in_string(literal: &str, decoded_offset: usize) -> usize {
-    let mut decoded = 0;
-    let mut at = 1.min(literal.len());
-    let closing = literal.len().saturating_sub(1).max(at);
-    while at < closing {
-        let (read, written) = step(&literal[at..closing]);
-        if decoded + written > decoded_offset {
-            return at;
-        }
-        decoded += written;
-        at += read;
-    }
-    closing
-}
-
-/// How many bytes one character or escape takes in the literal, and in the decoded string.
-fn step(rest: &str) -> (usize, usize) {
-    let bytes = rest.as_bytes();
-    match (bytes[0], bytes.get(1)) {
-        (b'\\', Some(b'u')) => {
-            let unit = |from: usize| {
-                rest.get(from..from + 4)
-                    .and_then(|digits| u32::from_str_radix(digits, 16).ok())
-            };
-            match (unit(2), unit(8)) {
-                (Some(0xd800..=0xdbff), Some(0xdc00..=0xdfff)) => (12, 4),
-                (first, _) => {
-                    let written = first.and_then(char::from_u32).map_or(3, char::len_utf8);
-                    (6.min(rest.len()), written)
-                }
-            }
-        }
-        (b'\\', Some(_)) => (2, 1),
-        _ => {
-            let length = rest.chars().next().map_or(1, char::len_utf8);
-            (length, length)
-        }
-    }
-}
-
-/// The place of byte `decoded_offset` of the string that `span` covers, one character wide: through
-/// the escapes of a quoted literal, directly where the text stands for itself (`--var`).
-pub fn template_span(sources: &SourceMap, span: Span, decoded_offset: usize) -> Span {
-    let literal = sources.text(span);
-    let offset = if literal.len() >= 2 && literal.starts_with('"') && literal.ends_with('"') {
-        offset_in_string(literal, decoded_offset)
-    } else {
-        let mut offset = decoded_offset.min(literal.len());
-        while !literal.is_char_boundary(offset) {
-            offset -= 1;
-        }
-        offset
-    };
-    let width = literal
-        .get(offset..)
-        .filter(|rest| !rest.is_empty())
-        .map_or(0, |rest| step(rest).0);
-    let start = span.start as usize + offset;
-    Span::new(span.source, start, start + width)
 }

@@ -14,8 +14,12 @@ use super::files;
 use super::jsonc;
 use super::model::Config;
 use super::node::{Node, NodeValue};
-use super::source::{SourceId, SourceMap, Span, Spanned};
-use crate::diagnostic::{Diagnostic, Diagnostics};
+use super::source::{Language, SourceMap, Span, Spanned};
+use super::yaml::{self, Alias};
+use crate::diagnostic::{Diagnostic, Diagnostics, Label};
+
+/// Of how many findings it is said which aliases use their text; nobody reads more.
+const MOST_EXPLAINED: usize = 100;
 
 /// A configuration, and everything that is wrong with it.
 #[derive(Debug)]
@@ -31,6 +35,8 @@ pub struct Loaded {
     pub directory: PathBuf,
     /// Whether a file couldn't be read.
     incomplete: bool,
+    /// Where YAML repeats a value.
+    aliases: Vec<Alias>,
 }
 
 /// Loads a configuration to be planned: `path` as given, or the only one in `working_dir`; `vars`
@@ -52,6 +58,7 @@ pub fn load_for(
         findings: Diagnostics::default(),
         directory: working_dir.to_owned(),
         incomplete: false,
+        aliases: Vec::new(),
     };
     match files::find(path, working_dir) {
         Err(diagnostic) => loaded.findings.push(*diagnostic),
@@ -79,6 +86,7 @@ pub fn load_text(purpose: Purpose, name: &str, text: &str, vars: &[(String, Stri
         findings: Diagnostics::default(),
         directory: PathBuf::new(),
         incomplete: false,
+        aliases: Vec::new(),
     };
     let document = loaded.parse(Path::new(name), text.to_owned());
     loaded.finish(purpose, document.into_iter().collect(), vars);
@@ -87,17 +95,26 @@ pub fn load_text(purpose: Purpose, name: &str, text: &str, vars: &[(String, Stri
 
 impl Loaded {
     fn parse(&mut self, file: &Path, text: String) -> Option<Document> {
-        let reader = match reader_for(file) {
-            Ok(reader) => reader,
-            Err(diagnostic) => {
-                self.findings.push(*diagnostic);
-                self.incomplete = true;
-                return None;
-            }
-        };
         let source = self.sources.add(file.display().to_string(), text);
         let text = Arc::clone(&self.sources.get(source).text);
-        let root = reader(source, &text, &mut self.findings);
+        let root = match self.sources.get(source).language {
+            Language::Yaml => {
+                let (root, aliases) = yaml::read_with_aliases(source, &text, &mut self.findings);
+                self.aliases.extend(aliases);
+                root
+            }
+            Language::Hcl => {
+                self.findings.push(
+                    Diagnostic::error(format!(
+                        "this version reads JSONC and YAML, not HCL: {}",
+                        file.display()
+                    ))
+                    .hint("write the configuration as `nstance.yaml` or `nstance.jsonc`"),
+                );
+                None
+            }
+            Language::Jsonc | Language::Plain => jsonc::read(source, &text, &mut self.findings),
+        };
         self.incomplete |= root.is_none();
         Some(Document {
             root: root?,
@@ -116,6 +133,7 @@ impl Loaded {
         }
         // Stages find things in their own order; people read from the top.
         let mut findings: Vec<_> = std::mem::take(&mut self.findings).into_iter().collect();
+        name_aliases(&self.aliases, &mut findings);
         findings.sort_by_key(|finding| finding.label.as_ref().map(|label| label.span));
         self.findings.extend(findings);
     }
@@ -240,26 +258,25 @@ fn take_includes(root: &mut Node, findings: &mut Diagnostics) -> Vec<Spanned<Arc
     includes
 }
 
-/// Text to document, in one configuration language.
-type Reader = fn(SourceId, &str, &mut Diagnostics) -> Option<Node>;
-
-/// Chooses the language by the file's extension; the only place that does.
-fn reader_for(file: &Path) -> Result<Reader, Box<Diagnostic>> {
-    let extension = file
-        .extension()
-        .and_then(|extension| extension.to_str())
-        .map(str::to_ascii_lowercase);
-    match extension.as_deref() {
-        Some(language @ ("hcl" | "yaml" | "yml")) => Err(Box::new(
-            Diagnostic::error(format!(
-                "this version reads JSONC only, not {}: {}",
-                if language == "hcl" { "HCL" } else { "YAML" },
-                file.display()
-            ))
-            .hint("write the configuration as `nstance.jsonc`"),
-        )),
-        // Whatever else it is called: the text will tell.
-        _ => Ok(jsonc::read),
+/// Adds where aliases use the text that a finding is about: it may be wrong there only.
+fn name_aliases(aliases: &[Alias], findings: &mut [Diagnostic]) {
+    if aliases.is_empty() {
+        return;
+    }
+    for finding in findings.iter_mut().take(MOST_EXPLAINED) {
+        let Some(place) = finding.label.as_ref().map(|label| label.span) else {
+            continue;
+        };
+        let uses = aliases.iter().filter(|alias| {
+            let target = alias.target;
+            target.source == place.source && target.start <= place.start && place.end <= target.end
+        });
+        for alias in uses.take(3) {
+            finding.related.push(Label {
+                span: alias.span,
+                text: "it is used here too".to_owned(),
+            });
+        }
     }
 }
 
@@ -269,6 +286,7 @@ mod tests {
 
     use super::files::LARGEST_FILE;
     use super::*;
+    use crate::config::source::SourceId;
     use crate::report::diagnostic::render;
 
     const GOOD: &str = r#"{"cluster": {"id": "c"},
@@ -323,8 +341,8 @@ mod tests {
         ");
         fs::write(folder.path().join("nstance.hcl"), "x = 1").unwrap();
         insta::assert_snapshot!(at(None), @"
-        error: this version reads JSONC only, not HCL: nstance.hcl
-        hint: write the configuration as `nstance.jsonc`
+        error: this version reads JSONC and YAML, not HCL: nstance.hcl
+        hint: write the configuration as `nstance.yaml` or `nstance.jsonc`
         ");
         fs::write(
             folder.path().join("nstance.jsonc"),

@@ -1,6 +1,6 @@
 //! Text to one typed configuration.
 //!
-//! In: files in JSONC (HCL and YAML are readers that follow). Out: a [`model::Config`] whose every
+//! In: files in JSONC or YAML (HCL is a reader that follows). Out: a [`model::Config`] whose every
 //! value knows its place, or every error there is. May not: ask a cloud or read the state.
 
 mod assemble;
@@ -13,7 +13,9 @@ pub mod load;
 pub mod model;
 pub mod node;
 mod outline;
+pub mod position;
 pub mod source;
+pub mod yaml;
 
 #[cfg(test)]
 mod tests;

@@ -11,7 +11,7 @@ use crate::diagnostic::Diagnostic;
 
 /// How deep objects and arrays may nest. Rendered args are kept as JSON in the state, inside a few
 /// levels of its own, and `serde_json` reads no deeper than 128.
-const DEEPEST: usize = 100;
+pub(super) const DEEPEST: usize = 100;
 
 /// What is wrong with the text before it is parsed.
 #[derive(Debug)]

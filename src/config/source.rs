@@ -66,9 +66,37 @@ pub struct Position {
     pub byte: usize,
 }
 
+/// What a text is written in: how a string's value stands in it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Language {
+    /// JSON with comments.
+    Jsonc,
+    /// YAML 1.2.
+    Yaml,
+    /// HCL 2.
+    Hcl,
+    /// Nothing but one value, such as that of `--var K=V`.
+    Plain,
+}
+
+impl Language {
+    /// The language of a file, by its extension; the only place that chooses. Whatever else it is
+    /// called, it is JSONC: the text will tell.
+    pub fn of_file(name: &str) -> Self {
+        let extension = name.rsplit_once('.').map_or("", |(_, extension)| extension);
+        match extension.to_ascii_lowercase().as_str() {
+            "yaml" | "yml" => Self::Yaml,
+            "hcl" => Self::Hcl,
+            _ => Self::Jsonc,
+        }
+    }
+}
+
 /// One file: its name as shown to people, and its text.
 #[derive(Debug)]
 pub struct Source {
+    /// What it is written in.
+    pub language: Language,
     /// The path as the user gave it.
     pub name: String,
     /// The whole text.
@@ -77,7 +105,7 @@ pub struct Source {
 }
 
 impl Source {
-    fn new(name: String, text: Arc<str>) -> Self {
+    pub(super) fn new(language: Language, name: String, text: Arc<str>) -> Self {
         let line_starts = std::iter::once(0)
             .chain(
                 text.bytes()
@@ -87,6 +115,7 @@ impl Source {
             )
             .collect();
         Self {
+            language,
             name,
             text,
             line_starts,
@@ -123,9 +152,19 @@ pub struct SourceMap {
 }
 
 impl SourceMap {
-    /// Adds a file; `name` is how messages call it.
+    /// Adds a file; `name` is how messages call it, and says the language.
     pub fn add(&mut self, name: impl Into<String>, text: impl Into<Arc<str>>) -> SourceId {
-        self.sources.push(Source::new(name.into(), text.into()));
+        let name = name.into();
+        self.push(Source::new(Language::of_file(&name), name, text.into()))
+    }
+
+    /// Adds one value that comes from no file; `name` is how messages call it.
+    pub fn add_value(&mut self, name: impl Into<String>, text: impl Into<Arc<str>>) -> SourceId {
+        self.push(Source::new(Language::Plain, name.into(), text.into()))
+    }
+
+    pub(super) fn push(&mut self, source: Source) -> SourceId {
+        self.sources.push(source);
         SourceId(self.sources.len() as u32 - 1)
     }
 

@@ -12,8 +12,8 @@ use nstance_gotemplate::{
 
 use super::data;
 use super::library::Snippets;
-use crate::config::jsonc::template_span;
 use crate::config::model::{Functions, MAIN_TEMPLATE};
+use crate::config::position;
 use crate::config::source::{SourceMap, Span};
 use crate::diagnostic::{Diagnostic, Diagnostics, nearest};
 
@@ -65,7 +65,7 @@ impl Place {
     /// The span of a byte offset in the template.
     pub fn at(self, sources: &SourceMap, offset: usize) -> Span {
         match self {
-            Self::Literal(span) => template_span(sources, span, offset),
+            Self::Literal(span) => position::within(sources, span, offset),
             Self::Behind(span) => span,
         }
     }

@@ -23,3 +23,4 @@ mod show;
 mod sim;
 mod state;
 mod validate;
+mod yaml;

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use base64::Engine as _;
 use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig};
 
-use crate::config::jsonc::template_span;
 use crate::config::model::{Encoding, Userdata, UserdataSource};
+use crate::config::position;
 use crate::config::source::Spanned;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 
@@ -123,7 +123,7 @@ impl Checker<'_> {
                     }
                 };
                 let offset = offsets.get(offset).copied().unwrap_or(content.len());
-                let place = template_span(self.sources, content.span, offset);
+                let place = position::within(self.sources, content.span, offset);
                 findings.push(
                     Diagnostic::error("the `content` isn't base64")
                         .at(place, label)

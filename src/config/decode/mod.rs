@@ -175,7 +175,7 @@ fn with_overrides(
 ) -> Option<Node> {
     let mut vars = vars;
     for (name, value) in overrides {
-        let source = sources.add(format!("--var {name}"), value.as_str());
+        let source = sources.add_value(format!("--var {name}"), value.as_str());
         let span = Span::new(source, 0, value.len());
         let node = Node {
             span,

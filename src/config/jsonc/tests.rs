@@ -1,4 +1,4 @@
-//! What the reader takes and refuses, and the way back from decoded strings.
+//! What the reader takes and refuses.
 
 use serde_json::json;
 
@@ -173,98 +173,5 @@ fn nesting_is_bounded() {
     ] {
         let (node, findings) = read_text(&text);
         assert!(node.is_none() && findings.len() == 1);
-    }
-}
-
-/// The slow and obvious way: decode one more character at a time until the offset is reached.
-fn slow_offset(literal: &str, decoded_offset: usize) -> usize {
-    let decode = |text: &str| serde_json::from_str::<String>(text).ok();
-    let inner = &literal[1..literal.len() - 1];
-    let starts: Vec<usize> = inner
-        .char_indices()
-        .map(|(at, _)| at)
-        .filter(|at| decode(&format!("\"{}\"", &inner[..*at])).is_some())
-        .collect();
-    starts
-        .iter()
-        .rev()
-        .find(|at| {
-            decode(&format!("\"{}\"", &inner[..**at]))
-                .is_some_and(|decoded| decoded.len() <= decoded_offset)
-        })
-        .map_or(0, |at| at + 1)
-}
-
-#[test]
-fn offsets_find_their_way_through_escapes() {
-    let pieces = [
-        "a",
-        "é",
-        "😀",
-        "\\n",
-        "\\\"",
-        "\\\\",
-        "\\u0041",
-        "\\u00e9",
-        "\\u20ac",
-        "\\ud83d\\ude00",
-        "{{ .X }}",
-        "\\/",
-    ];
-    // Every sequence of three pieces.
-    for first in pieces {
-        for second in pieces {
-            for third in pieces {
-                let literal = format!("\"{first}{second}{third}\"");
-                let decoded: String = serde_json::from_str(&literal).unwrap();
-                for offset in 0..decoded.len() {
-                    assert_eq!(
-                        offset_in_string(&literal, offset),
-                        slow_offset(&literal, offset),
-                        "{literal} at {offset}"
-                    );
-                }
-                let closing = literal.len() - 1;
-                assert_eq!(offset_in_string(&literal, decoded.len()), closing);
-                assert_eq!(offset_in_string(&literal, 1000), closing);
-            }
-        }
-    }
-    for odd in ["", "\"", "\"\"", "\"\\u\"", "\"\\ud83d\"", "\"\\"] {
-        for offset in 0..4 {
-            assert!(offset_in_string(odd, offset) <= odd.len().max(1), "{odd}");
-        }
-    }
-}
-
-#[test]
-fn a_place_in_a_template_is_one_character_or_escape_wide() {
-    let mut sources = SourceMap::default();
-    let id = sources.add("c.jsonc", r#"{"a": "x\n\ud83d\ude00y"}"#);
-    let span = Span::new(id, 6, 24);
-    assert_eq!(sources.text(span), r#""x\n\ud83d\ude00y""#);
-    for (offset, text) in [
-        (0, "x"),
-        (1, "\\n"),
-        (2, "\\ud83d\\ude00"),
-        (4, "\\ud83d\\ude00"),
-        (6, "y"),
-        (7, "\""),
-        (99, "\""),
-    ] {
-        assert_eq!(
-            sources.text(template_span(&sources, span, offset)),
-            text,
-            "{offset}"
-        );
-    }
-    let plain = sources.add("--var K", "{{ é");
-    let span = Span::new(plain, 0, 5);
-    for (offset, text) in [(0, "{"), (3, "é"), (4, "é"), (5, ""), (9, "")] {
-        assert_eq!(
-            sources.text(template_span(&sources, span, offset)),
-            text,
-            "{offset}"
-        );
     }
 }

@@ -1,0 +1,109 @@
+//! From a byte of a string's value back to the place in the file that gave it.
+//!
+//! In: the span of a string, in any configuration language, and an offset in what it stands for.
+//! Out: the span of the character, escape or line break that gave that byte. May not: judge the
+//! text; a reader took it already.
+//!
+//! Each language has a `walk`: it goes through a literal and tells, piece by piece, which bytes of
+//! the text gave which text of the value. What isn't a literal (an alias, an expression) has no
+//! such way back: its whole span stands for every byte of it.
+
+mod hcl;
+mod json;
+#[cfg(test)]
+mod tests;
+mod yaml;
+
+use std::ops::Range;
+
+use super::source::{Language, SourceMap, Span};
+
+/// Takes one piece: the bytes of the file, and the text they stand for.
+type Sink<'a> = &'a mut dyn FnMut(Range<usize>, &str);
+
+/// The place of byte `offset` of the string that `span` covers. Offsets past the end mean the
+/// closing quote, or where the text ends.
+pub fn within(sources: &SourceMap, span: Span, offset: usize) -> Span {
+    let source = sources.get(span.source);
+    let range = span.start as usize..span.end as usize;
+    let mut found: Option<Range<usize>> = None;
+    let mut written = 0;
+    let end = walk(
+        source.language,
+        &source.text,
+        range,
+        &mut |range, decoded| {
+            written += decoded.len();
+            if found.is_none() && written > offset {
+                found = Some(range);
+            }
+        },
+    );
+    match (end, found) {
+        (None, _) => span,
+        (Some(_), Some(range)) | (Some(range), None) => {
+            Span::new(span.source, range.start, range.end)
+        }
+    }
+}
+
+/// What the literal at `range` stands for; `None` where there is none.
+pub(super) fn value(language: Language, text: &str, range: Range<usize>) -> Option<String> {
+    let mut value = String::new();
+    walk(language, text, range, &mut |_, decoded| {
+        value.push_str(decoded);
+    })?;
+    Some(value)
+}
+
+/// Goes through the literal at `range`; gives what stands behind its last character: the closing
+/// quote, or nothing at all. `None` where there is no literal.
+fn walk(
+    language: Language,
+    text: &str,
+    range: Range<usize>,
+    sink: Sink<'_>,
+) -> Option<Range<usize>> {
+    let literal = text.get(range.clone())?;
+    let quoted = literal.len() >= 2 && literal.starts_with('"') && literal.ends_with('"');
+    match language {
+        Language::Jsonc if quoted => {
+            let inner = range.start + 1..range.end - 1;
+            json::walk(&text[inner.clone()], inner.start, sink);
+            Some(inner.end..range.end)
+        }
+        Language::Yaml => yaml::walk(text, range, sink),
+        Language::Hcl => hcl::walk(literal, range.start, sink),
+        Language::Plain => {
+            as_it_is(literal, range.start, sink);
+            Some(range.end..range.end)
+        }
+        Language::Jsonc => None,
+    }
+}
+
+/// Text that stands for itself, character by character.
+fn as_it_is(text: &str, base: usize, sink: Sink<'_>) {
+    for (at, character) in text.char_indices() {
+        let end = at + character.len_utf8();
+        sink(base + at..base + end, &text[at..end]);
+    }
+}
+
+/// The character behind the hexadecimal digits at the start of `text`; the replacement character
+/// where they mean none.
+fn from_hex(text: &str, digits: usize) -> char {
+    text.get(..digits)
+        .and_then(|digits| u32::from_str_radix(digits, 16).ok())
+        .and_then(char::from_u32)
+        .unwrap_or(char::REPLACEMENT_CHARACTER)
+}
+
+/// The first `length` bytes of `text`, or as many whole characters of them as there are.
+fn up_to(text: &str, length: usize) -> usize {
+    let mut length = length.min(text.len());
+    while !text.is_char_boundary(length) {
+        length -= 1;
+    }
+    length
+}

@@ -1,0 +1,52 @@
+//! JSON strings.
+//!
+//! In: what stands between the quotes. Out: its pieces. May not: know of any other language.
+
+use super::{Sink, from_hex, up_to};
+
+/// Goes through what stands between the quotes, whose first byte is `base` of the file.
+pub(super) fn walk(inner: &str, base: usize, sink: Sink<'_>) {
+    let mut at = 0;
+    while let Some(character) = inner[at..].chars().next() {
+        let rest = &inner[at..];
+        let mut buffer = [0; 4];
+        let (read, decoded) = match character {
+            '\\' => escape(rest),
+            _ => (character.len_utf8(), character),
+        };
+        sink(
+            base + at..base + at + read,
+            decoded.encode_utf8(&mut buffer),
+        );
+        at += read;
+    }
+}
+
+/// The length of the escape at the start of `rest`, and the character it stands for.
+fn escape(rest: &str) -> (usize, char) {
+    let plain = match rest.as_bytes().get(1) {
+        Some(b'u') => return unicode(rest),
+        Some(b'b') => '\u{8}',
+        Some(b'f') => '\u{c}',
+        Some(b'n') => '\n',
+        Some(b'r') => '\r',
+        Some(b't') => '\t',
+        Some(_) => rest[1..].chars().next().unwrap_or('\\'),
+        None => '\\',
+    };
+    (up_to(rest, 1 + plain.len_utf8()), plain)
+}
+
+/// `\uXXXX`, or two of them for one character.
+fn unicode(rest: &str) -> (usize, char) {
+    let unit = |from: usize| {
+        rest.get(from..from + 4)
+            .and_then(|digits| u16::from_str_radix(digits, 16).ok())
+    };
+    if let (Some(high @ 0xd800..=0xdbff), Some(low)) = (unit(2), unit(8))
+        && let Some(Ok(character)) = char::decode_utf16([high, low]).next()
+    {
+        return (12, character);
+    }
+    (up_to(rest, 6), from_hex(&rest[2..], 4))
+}

@@ -1,0 +1,286 @@
+//! What plain scalars mean: YAML 1.2's core schema, and where 1.1 would have differed.
+//!
+//! In: the text of a plain scalar. Out: its value, and a word on another reading. May not: know
+//! where it stands.
+
+use serde_json::Number;
+
+use crate::config::jsonc;
+
+/// What a plain scalar is.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Plain {
+    Null,
+    Bool(bool),
+    Number(Number),
+    /// `.inf`, `.nan`, or a number beyond what a double can hold.
+    NoNumber(&'static str),
+    Text,
+}
+
+/// Reads a plain scalar as the core schema says.
+pub(super) fn resolve(text: &str) -> Plain {
+    match text {
+        "" | "~" | "null" | "Null" | "NULL" => return Plain::Null,
+        "true" | "True" | "TRUE" => return Plain::Bool(true),
+        "false" | "False" | "FALSE" => return Plain::Bool(false),
+        _ => {}
+    }
+    match text.as_bytes()[0] {
+        b'0'..=b'9' | b'+' | b'-' | b'.' => number(text),
+        _ => Plain::Text,
+    }
+}
+
+const TOO_LARGE: &str = "no number of this size can be kept";
+
+fn number(text: &str) -> Plain {
+    for (prefix, radix) in [("0o", 8), ("0x", 16)] {
+        if let Some(digits) = text.strip_prefix(prefix) {
+            let sound = !digits.is_empty() && digits.chars().all(|digit| digit.is_digit(radix));
+            return match u64::from_str_radix(digits, radix) {
+                _ if !sound => Plain::Text,
+                Ok(value) => Plain::Number(value.into()),
+                Err(_) => Plain::NoNumber(TOO_LARGE),
+            };
+        }
+    }
+    let (negative, unsigned) = match text.as_bytes()[0] {
+        b'-' => (true, &text[1..]),
+        b'+' => (false, &text[1..]),
+        _ => (false, text),
+    };
+    match unsigned {
+        ".inf" | ".Inf" | ".INF" => return Plain::NoNumber("infinity is no number in JSON"),
+        ".nan" | ".NaN" | ".NAN" if unsigned == text => {
+            return Plain::NoNumber("`.nan` is no number in JSON");
+        }
+        _ => {}
+    }
+    if !is_decimal(unsigned) {
+        return Plain::Text;
+    }
+    let literal = if negative { text } else { unsigned };
+    jsonc::number(literal).map_or(Plain::NoNumber(TOO_LARGE), Plain::Number)
+}
+
+/// `12`, `1.5`, `.5`, `5.`, `1e3`, without a sign.
+fn is_decimal(text: &str) -> bool {
+    let (mantissa, exponent) = match text.split_once(['e', 'E']) {
+        Some((mantissa, exponent)) => (mantissa, Some(exponent)),
+        None => (text, None),
+    };
+    let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    digits(whole)
+        && digits(fraction)
+        && !(whole.is_empty() && fraction.is_empty())
+        && exponent.is_none_or(|exponent| {
+            let exponent = exponent.strip_prefix(['+', '-']).unwrap_or(exponent);
+            !exponent.is_empty() && digits(exponent)
+        })
+}
+
+/// How YAML 1.1 reads what 1.2 reads otherwise.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Surprise {
+    /// `yes`, `off`, `n`, …
+    Bool(bool),
+    /// `0644`: octal; `None` where the digits aren't octal (`0899`), and 1.1 has text.
+    LeadingZero(Option<u64>),
+    /// `1_000`, `0b101`, `0x_ff`: the number, written plainly.
+    Digits(String),
+    /// `1:20`
+    Sexagesimal,
+    /// `2026-01-31`
+    Date,
+}
+
+/// Whether YAML 1.1 reads a plain scalar otherwise.
+pub(super) fn surprise(text: &str) -> Option<Surprise> {
+    // Most text is no such thing, and its first character tells.
+    match text.as_bytes().first()? {
+        b'y' | b'Y' | b'n' | b'N' | b'o' | b'O' => switch(text).map(Surprise::Bool),
+        b'0'..=b'9' | b'+' | b'-' => digits(text),
+        _ => None,
+    }
+}
+
+/// The words for true and false that YAML 1.2 has no more.
+pub(super) fn switch(text: &str) -> Option<bool> {
+    match text {
+        "yes" | "Yes" | "YES" | "on" | "On" | "ON" | "y" | "Y" => Some(true),
+        "no" | "No" | "NO" | "off" | "Off" | "OFF" | "n" | "N" => Some(false),
+        _ => None,
+    }
+}
+
+fn digits(text: &str) -> Option<Surprise> {
+    let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
+    let all = |text: &str, good: fn(&u8) -> bool| text.as_bytes().iter().all(good);
+    if unsigned.len() > 1 && unsigned.starts_with('0') && all(unsigned, u8::is_ascii_digit) {
+        let octal = u64::from_str_radix(unsigned, 8).ok();
+        return Some(Surprise::LeadingZero(octal));
+    }
+    if !unsigned.starts_with(|first: char| first.is_ascii_digit()) {
+        return None;
+    }
+    if is_date(text) {
+        return Some(Surprise::Date);
+    }
+    if unsigned.contains(':') {
+        let mut parts = unsigned.split(':');
+        let first = parts.next().unwrap_or("");
+        let sound = !first.starts_with('0')
+            && all(first, u8::is_ascii_digit)
+            && parts
+                .all(|part| matches!(part.as_bytes(), [b'0'..=b'9'] | [b'0'..=b'5', b'0'..=b'9']));
+        return sound.then_some(Surprise::Sexagesimal);
+    }
+    let plain = unsigned.replace('_', "");
+    if let Some(binary) = plain.strip_prefix("0b") {
+        let value = u64::from_str_radix(binary, 2).ok()?;
+        let sound = all(binary, |digit| matches!(digit, b'0' | b'1'));
+        return sound.then(|| Surprise::Digits(value.to_string()));
+    }
+    if plain.len() == unsigned.len() || unsigned.ends_with('_') {
+        return None;
+    }
+    matches!(number(&plain), Plain::Number(_)).then_some(Surprise::Digits(plain))
+}
+
+/// `2026-01-31`, and with a time behind it.
+fn is_date(text: &str) -> bool {
+    let bytes = text.as_bytes();
+    bytes.len() >= 10
+        && bytes[..10]
+            .iter()
+            .enumerate()
+            .all(|(index, byte)| match index {
+                4 | 7 => *byte == b'-',
+                _ => byte.is_ascii_digit(),
+            })
+        && match bytes.get(10) {
+            None => true,
+            Some(b'T' | b't' | b' ') => bytes.get(11).is_some_and(u8::is_ascii_digit),
+            Some(_) => false,
+        }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn plain_scalars_are_read_as_the_core_schema_says() {
+        let whole = |value: i64| Plain::Number(value.into());
+        let double = |value: f64| Plain::Number(Number::from_f64(value).unwrap());
+        for (text, expected) in [
+            ("", Plain::Null),
+            ("~", Plain::Null),
+            ("null", Plain::Null),
+            ("Null", Plain::Null),
+            ("NULL", Plain::Null),
+            ("nUll", Plain::Text),
+            ("none", Plain::Text),
+            ("true", Plain::Bool(true)),
+            ("True", Plain::Bool(true)),
+            ("TRUE", Plain::Bool(true)),
+            ("tRue", Plain::Text),
+            ("false", Plain::Bool(false)),
+            ("yes", Plain::Text),
+            ("on", Plain::Text),
+            ("y", Plain::Text),
+            ("0", whole(0)),
+            ("-0", whole(0)),
+            ("12", whole(12)),
+            ("+12", whole(12)),
+            ("-12", whole(-12)),
+            ("0644", whole(644)),
+            ("0o17", whole(15)),
+            ("0o8", Plain::Text),
+            ("0o", Plain::Text),
+            ("-0o7", Plain::Text),
+            ("0x1F", whole(31)),
+            ("0xfg", Plain::Text),
+            ("0x+1", Plain::Text),
+            ("0b11", Plain::Text),
+            ("1_000", Plain::Text),
+            ("1:20", Plain::Text),
+            ("2026-01-31", Plain::Text),
+            ("1.5", double(1.5)),
+            ("-1.5", double(-1.5)),
+            (".5", double(0.5)),
+            ("+.5", double(0.5)),
+            ("5.", whole(5)),
+            ("2.0", whole(2)),
+            ("1e3", whole(1000)),
+            ("1E+3", whole(1000)),
+            ("1e", Plain::Text),
+            ("e3", Plain::Text),
+            (".e3", Plain::Text),
+            (".", Plain::Text),
+            ("-", Plain::Text),
+            ("+", Plain::Text),
+            ("--1", Plain::Text),
+            ("1.2.3", Plain::Text),
+            ("10.0.0.0/8", Plain::Text),
+            ("18446744073709551615", Plain::Number(u64::MAX.into())),
+            ("18446744073709551616", double(18_446_744_073_709_551_616.0)),
+            ("0xffffffffffffffff", Plain::Number(u64::MAX.into())),
+            ("0x10000000000000000", Plain::NoNumber(TOO_LARGE)),
+            ("1e999", Plain::NoNumber(TOO_LARGE)),
+            (".inf", Plain::NoNumber("infinity is no number in JSON")),
+            ("-.INF", Plain::NoNumber("infinity is no number in JSON")),
+            (".NaN", Plain::NoNumber("`.nan` is no number in JSON")),
+            ("-.nan", Plain::Text),
+            ("inf", Plain::Text),
+            ("é", Plain::Text),
+        ] {
+            assert_eq!(resolve(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_yaml_1_1_reads_otherwise_is_known() {
+        let digits = |text: &str| Some(Surprise::Digits(text.to_owned()));
+        for (text, expected) in [
+            ("yes", Some(Surprise::Bool(true))),
+            ("Off", Some(Surprise::Bool(false))),
+            ("n", Some(Surprise::Bool(false))),
+            ("yEs", None),
+            ("yesterday", None),
+            ("0644", Some(Surprise::LeadingZero(Some(420)))),
+            ("-07", Some(Surprise::LeadingZero(Some(7)))),
+            ("0899", Some(Surprise::LeadingZero(None))),
+            ("0", None),
+            ("0.5", None),
+            ("0o644", None),
+            ("1:20", Some(Surprise::Sexagesimal)),
+            ("22:22:22", Some(Surprise::Sexagesimal)),
+            ("52:54:00:12:34:56", Some(Surprise::Sexagesimal)),
+            ("52:54:00:ab:34:56", None),
+            ("80:80", None),
+            ("8080:80", None),
+            ("0:30", None),
+            ("::1", None),
+            ("1_000", digits("1000")),
+            ("1_000.5", digits("1000.5")),
+            ("0x_ff", digits("0xff")),
+            ("0b101", digits("5")),
+            ("0b102", None),
+            ("0b", None),
+            ("1_a", None),
+            ("2026-01-31", Some(Surprise::Date)),
+            ("2026-01-31T10:00:00Z", Some(Surprise::Date)),
+            ("2026-01-31-a", None),
+            ("2026-01", None),
+            ("-", None),
+            ("10.0.0.0/8", None),
+            ("éé", None),
+            ("-é", None),
+        ] {
+            assert_eq!(surprise(text), expected, "{text}");
+        }
+    }
+}
