@@ -51,23 +51,26 @@ pub fn run(globals: &Globals, command: &GraphCommand) -> Ending {
         Node::Template(name) => (format!("template.{name}"), "template", name.to_string()),
         Node::Group(name) => (format!("group.{name}"), "group", name.to_string()),
     };
-    let picture = Picture {
-        nodes: compiled.graph.nodes().map(identify).collect(),
-        edges: compiled
-            .graph
-            .edges()
-            .map(|(from, to)| (identify(from).0, identify(to).0))
-            .collect(),
-    };
+    let pictures = [(
+        None,
+        Picture {
+            nodes: compiled.graph.nodes().map(identify).collect(),
+            edges: compiled
+                .graph
+                .edges()
+                .map(|(from, to)| (identify(from).0, identify(to).0))
+                .collect(),
+        },
+    )];
     let format = if globals.json {
         Format::Json
     } else {
         command.format
     };
     match format {
-        Format::Dot => session::print(&report::dot(&picture)),
-        Format::Mermaid => session::print(&report::mermaid(&picture)),
-        Format::Json => session::print_json(&report::json(&picture)),
+        Format::Dot => session::print(&report::dot(&pictures)),
+        Format::Mermaid => session::print(&report::mermaid(&pictures)),
+        Format::Json => session::print_json(&report::json(&pictures[0].1)),
     }
     Ok(exit::SUCCESS)
 }

@@ -121,7 +121,7 @@ impl Globals {
         is_terminal && !self.no_color && !set("NO_COLOR")
     }
 
-    fn style(&self) -> text::Style {
+    fn style(&self) -> text::Style<'static> {
         let is_terminal = std::io::stdout().is_terminal();
         let width = std::env::var("COLUMNS")
             .ok()
@@ -129,6 +129,7 @@ impl Globals {
         text::Style {
             color: self.colors(is_terminal),
             width: width.unwrap_or(100),
+            shard: None,
         }
     }
 

@@ -232,7 +232,7 @@ impl<'g> Session<'g> {
     }
 
     /// How text on standard output looks.
-    pub fn style(&self) -> text::Style {
+    pub fn style(&self) -> text::Style<'static> {
         self.globals.style()
     }
 }
