@@ -318,7 +318,7 @@ fn carry_out(
         ..Limits::default()
     };
     let signals = signals::graceful();
-    let exporter = Exporter::new(&session.home().join("files"));
+    let exporter = Exporter::new(&session.exports());
     let mut progress = ApplyProgress::new(session.globals, plan, &*session.clock);
     let driven = drive(
         plan,

@@ -104,6 +104,14 @@ impl<'g> Session<'g> {
         self.loaded.directory.join(".nstance")
     }
 
+    /// Where files of instances are exported to: beside the state's usual place, so that no two
+    /// shards of a folder share it.
+    pub fn exports(&self) -> PathBuf {
+        let identity = self.identity();
+        let home = self.home().join(identity.cluster);
+        home.join(identity.shard).join("files")
+    }
+
     /// The state's file.
     pub fn state_path(&self) -> Result<PathBuf, Failure> {
         let identity = self.identity();
