@@ -97,14 +97,14 @@ pub enum ShardEnd {
 }
 
 impl ShardEnd {
-    /// The word in text and JSON.
+    /// The word in JSON.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Unchanged => "unchanged",
             Self::Done => "done",
             Self::Failed => "failed",
             Self::Interrupted => "interrupted",
-            Self::NotTried => "not tried",
+            Self::NotTried => "not_tried",
         }
     }
 }
@@ -118,7 +118,7 @@ pub fn ends(shards: &[(String, ShardEnd, Option<Done>)], style: Style<'_>) -> St
         .unwrap_or(0);
     let mut text = format!("{}\n", style.bold("Shards:"));
     for (name, end, done) in shards {
-        let word = end.as_str();
+        let word = &end.as_str().replace('_', " ");
         let word = match end {
             ShardEnd::Done | ShardEnd::Unchanged => style.success(word),
             ShardEnd::Failed => style.danger(word),
