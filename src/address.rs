@@ -1,6 +1,6 @@
 //! Names of groups, slots and instances.
 //!
-//! In: text and numbers. Out: [`GroupName`], [`Address`], [`InstanceId`]. May not: read a clock
+//! In: text and numbers. Out: [`GroupName`], [`Address`], [`InShard`], [`InstanceId`]. May not: read a clock
 //! or a random source; time and entropy are arguments.
 
 use std::cmp::Ordering;
@@ -166,6 +166,98 @@ impl fmt::Display for Selector {
     }
 }
 
+/// An address as commands take it: with the shard before it, or without.
+///
+/// `us-west-2a:default/web/0`, or `prod/us-west-2a:default/web/0` where shards of two clusters have
+/// one name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InShard<T> {
+    /// The shard, if it is named.
+    pub shard: Option<ShardName>,
+    /// What is meant in it.
+    pub address: T,
+}
+
+/// A shard as it is named before an address.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ShardName {
+    /// `cluster.id`, if it is named.
+    pub cluster: Option<String>,
+    /// `shard.id`
+    pub shard: String,
+}
+
+impl ShardName {
+    /// Whether a shard is meant.
+    pub fn matches(&self, cluster: &str, shard: &str) -> bool {
+        self.shard == shard && self.cluster.as_deref().is_none_or(|name| name == cluster)
+    }
+}
+
+impl FromStr for ShardName {
+    type Err = AddressError;
+
+    fn from_str(text: &str) -> Result<Self, AddressError> {
+        let (cluster, shard) = match text.split_once('/') {
+            Some((cluster, shard)) => (Some(cluster), shard),
+            None => (None, text),
+        };
+        if !is_id(shard) || !cluster.is_none_or(is_id) {
+            return Err(AddressError {
+                text: text.to_owned(),
+            });
+        }
+        Ok(Self {
+            cluster: cluster.map(str::to_owned),
+            shard: shard.to_owned(),
+        })
+    }
+}
+
+impl fmt::Display for ShardName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.cluster {
+            Some(cluster) => write!(f, "{cluster}/{}", self.shard),
+            None => f.write_str(&self.shard),
+        }
+    }
+}
+
+impl<T: FromStr<Err = AddressError>> FromStr for InShard<T> {
+    type Err = AddressError;
+
+    fn from_str(text: &str) -> Result<Self, AddressError> {
+        let whole = |_| AddressError {
+            text: text.to_owned(),
+        };
+        let (shard, address) = match text.split_once(':') {
+            Some((shard, address)) => (Some(shard.parse().map_err(whole)?), address),
+            None => (None, text),
+        };
+        Ok(Self {
+            shard,
+            address: address.parse().map_err(whole)?,
+        })
+    }
+}
+
+impl<T: fmt::Display> fmt::Display for InShard<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.shard {
+            Some(shard) => write!(f, "{shard}:{}", self.address),
+            None => self.address.fmt(f),
+        }
+    }
+}
+
+/// An address with the shard before it, in a run over several.
+pub fn in_shard(shard: Option<&str>, address: impl fmt::Display) -> String {
+    match shard {
+        Some(shard) => format!("{shard}:{address}"),
+        None => address.to_string(),
+    }
+}
+
 /// Text that is neither a group nor a slot.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("`{text}` isn't an address: a group is `tenant/group`, a slot `tenant/group/0`")]
@@ -292,5 +384,49 @@ mod tests {
         assert!(matches!("a/b".parse(), Ok(Selector::Group(_))));
         assert!(matches!("a/b/3".parse(), Ok(Selector::Slot(_))));
         assert!("a".parse::<Selector>().is_err());
+    }
+
+    #[test]
+    fn a_shard_may_stand_before_an_address() {
+        let parse = |text: &str| text.parse::<InShard<Selector>>();
+        for (text, cluster, shard) in [
+            ("default/web", None, None),
+            ("us-west-2a:default/web/3", None, Some("us-west-2a")),
+            (
+                "prod/us-west-2a:default/web",
+                Some("prod"),
+                Some("us-west-2a"),
+            ),
+        ] {
+            let read = parse(text).unwrap();
+            assert_eq!(read.to_string(), text);
+            let name = read.shard.as_ref();
+            assert_eq!(name.map(|name| &*name.shard), shard, "{text}");
+            assert_eq!(
+                name.and_then(|name| name.cluster.as_deref()),
+                cluster,
+                "{text}"
+            );
+        }
+        for bad in [
+            ":default/web",
+            "a:",
+            "a:b:c/d",
+            "A:b/c",
+            "a/b/c:d/e",
+            "a/:d/e",
+        ] {
+            let error = parse(bad).unwrap_err();
+            assert_eq!(error.text, bad, "the whole of it is named");
+        }
+    }
+
+    #[test]
+    fn a_shard_without_its_cluster_is_that_of_any() {
+        let name: ShardName = "one".parse().unwrap();
+        assert!(name.matches("prod", "one") && name.matches("dev", "one"));
+        assert!(!name.matches("prod", "two"));
+        let name: ShardName = "prod/one".parse().unwrap();
+        assert!(name.matches("prod", "one") && !name.matches("dev", "one"));
     }
 }

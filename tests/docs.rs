@@ -11,7 +11,6 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use clap::Parser as _;
 use nstance::config::check::Purpose;
 use nstance::config::load::{Loaded, load, load_text};
 use nstance::report::diagnostic::render;
@@ -145,7 +144,7 @@ fn command_lines_in_the_documentation_parse() {
                 let words = command
                     .split_whitespace()
                     .take_while(|word| !matches!(*word, "|" | ">"));
-                if let Err(error) = nstance::cli::Cli::try_parse_from(words) {
+                if let Err(error) = nstance::cli::Cli::read_from(words) {
                     assert!(!error.use_stderr(), "{page}:{}: {error}", start + index);
                 }
                 count += 1;

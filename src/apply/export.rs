@@ -1,4 +1,4 @@
-//! Exported files: `.nstance/files/ADDRESS/NAME`.
+//! Exported files: `.nstance/CLUSTER/SHARD/files/ADDRESS/NAME`.
 //!
 //! In: rendered files of an instance. Out: files on disk, each whole or not there. May not: touch
 //! anything outside its folder.

@@ -1,40 +1,40 @@
-//! `nstance apply` and `nstance destroy`: a plan, carried out.
+//! `nstance apply` and `nstance destroy`: plans, carried out.
 
+use std::collections::BTreeMap;
 use std::io::{BufRead as _, IsTerminal as _};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::Args;
-use nstance_state::{ApplyStatus, NewApply, Store};
 
-use super::conclusion::conclude;
-use super::consent::{Consent, refuse, refuse_stale};
+use super::conclusion::{self, Ended};
+use super::consent::{Consent, refuse};
+use super::exit::{self, worst};
 use super::failure::Failure;
-use super::plan::{self, Shape};
-use super::progress::ApplyProgress;
-use super::session::{self, Session};
-use super::{Ending, Globals, exit, placed, signals};
-use crate::address::Address;
-use crate::apply::driver::{World, drive};
-use crate::apply::engine::Limits;
-use crate::apply::export::Exporter;
-use crate::apply::recover::recover;
+use super::fleet::Fleet;
+use super::plan_files::{self, Saved};
+use super::progress::Board;
+use super::rollout::{Pace, roll_out};
+use super::selection::{Asked, Chosen};
+use super::session;
+use super::shape::Shape;
+use super::work::{Locked, Work};
+use super::{Ending, Globals, signals, unplaced};
+use crate::address::{InShard, Selector};
 use crate::config::check::Purpose;
 use crate::diagnostic::Diagnostic;
-use crate::pipeline::Caches;
-use crate::plan::change::{Mode, Plan};
-use crate::plan::file;
-use crate::provider::{Cloud, Owner};
-use crate::report::events::{self, Done, Events};
-use crate::report::{diagnostic, text};
+use crate::plan::change::{Mode, Summary};
+use crate::report::{events, text};
 
 /// Options of `apply`.
 #[derive(Debug, Args)]
 pub struct Apply {
-    /// A saved plan; without one a plan is made, shown, and asked about
+    /// Saved plans, a shard each; without one plans are made, shown, and asked about
     #[arg(value_name = "PLANFILE", conflicts_with_all = ["target", "exclude", "replace", "destroy", "refresh_only", "refresh_images"])]
-    plan: Option<PathBuf>,
+    plans: Vec<PathBuf>,
     #[command(flatten)]
     consent: Consent,
+    #[command(flatten)]
+    order: Order,
     #[command(flatten)]
     shape: Shape,
 }
@@ -44,243 +44,300 @@ pub struct Apply {
 pub struct Destroy {
     /// Only this group or slot; may repeat
     #[arg(long, value_name = "ADDR")]
-    target: Vec<crate::address::Selector>,
+    target: Vec<InShard<Selector>>,
     /// Not this group or slot; may repeat
     #[arg(long, value_name = "ADDR")]
-    exclude: Vec<crate::address::Selector>,
+    exclude: Vec<InShard<Selector>>,
     #[command(flatten)]
     consent: Consent,
+    #[command(flatten)]
+    order: Order,
+}
+
+/// How several shards follow each other.
+#[derive(Debug, Clone, Copy, Args)]
+struct Order {
+    /// Apply as many shards at once, each with --parallelism calls
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1000))]
+    shards_parallel: u16,
+}
+
+/// An apply as it was asked for.
+struct Request<'a> {
+    operation: &'static str,
+    plans: &'a [PathBuf],
+    shape: &'a Shape,
+    consent: &'a Consent,
+    order: Order,
 }
 
 /// Runs `apply`.
 pub fn run(globals: &Globals, command: &Apply) -> Ending {
-    let session = Session::load(globals, Purpose::Plan)?;
-    let result = apply(
-        &session,
-        command.plan.as_deref(),
-        &command.shape,
-        &command.consent,
-        "apply",
-    );
-    placed(session, result)
+    let request = Request {
+        operation: "apply",
+        plans: &command.plans,
+        shape: &command.shape,
+        consent: &command.consent,
+        order: command.order,
+    };
+    apply(Fleet::load(globals, Purpose::Plan)?, &request)
 }
 
 /// Runs `destroy`.
 pub fn destroy(globals: &Globals, command: &Destroy) -> Ending {
-    let session = Session::load(globals, Purpose::Plan)?;
-    let shape = Shape {
-        target: command.target.clone(),
-        exclude: command.exclude.clone(),
-        replace: Vec::new(),
-        destroy: true,
-        refresh_only: false,
-        refresh: true,
-        refresh_images: false,
+    let request = Request {
+        operation: "destroy",
+        plans: &[],
+        shape: &Shape::of(&command.target, &command.exclude, Mode::Destroy),
+        consent: &command.consent,
+        order: command.order,
     };
-    let result = apply(&session, None, &shape, &command.consent, "destroy");
-    placed(session, result)
+    apply(Fleet::load(globals, Purpose::Plan)?, &request)
 }
 
-fn apply(
-    session: &Session<'_>,
-    plan_file: Option<&Path>,
-    shape: &Shape,
-    consent: &Consent,
-    operation: &str,
-) -> Result<u8, Failure> {
-    if !consent.auto_approve && plan_file.is_none() && !std::io::stdin().is_terminal() {
+/// Locks, plans and asks in all shards before anything is done in one of them.
+fn apply(mut fleet: Fleet<'_>, request: &Request<'_>) -> Ending {
+    let consent = request.consent;
+    if !consent.auto_approve && request.plans.is_empty() && !std::io::stdin().is_terminal() {
         return Err(Failure::new(
             Diagnostic::error(
                 "nobody can be asked whether to apply this: standard input is no terminal",
             )
             .hint("Say so on the command line: --auto-approve")
             .hint("Or save a plan, look at it, and apply that: nstance plan --out FILE"),
-        ));
+        )
+        .into());
     }
-    let read = plan_file
-        .map(|path| file::read(path).map_err(|error| Failure::plan_file(path, &error)))
-        .transpose()?;
-    if let Some((plan, _)) = &read {
-        same_identity(session, plan)?;
-    }
-    let cloud = session.cloud()?;
-    let lock = session.lock(operation)?;
-    let mut store = session.open_to_write()?;
-    settle(session, store.as_mut(), &*cloud)?;
-    let (plan, digest, caches) = match read {
-        Some((plan, digest)) => {
-            let snapshot = store.as_ref().map(Store::snapshot).transpose()?;
-            refuse_stale(&plan, snapshot.as_ref())?;
-            (plan, Some(digest), Caches::default())
-        }
-        None => {
-            let (plan, caches) = make_plan(session, store.as_mut(), &*cloud, shape)?;
-            (plan, None, caches)
-        }
+    let saved = match request.plans {
+        [] => None,
+        files => Some(plan_files::read(&mut fleet, files)?),
     };
-    refuse(&plan, consent)?;
-    if !plan.summary.has_changes() {
-        if let Some(store) = &mut store {
-            caches.save(store, session.clock.now())?;
-        }
-        return Ok(nothing_to_do(session, &plan));
+    let chosen = fleet.choose(Asked {
+        allow_delete: &consent.allow_delete,
+        ..request.shape.asked()
+    })?;
+    let (globals, several) = (fleet.globals, fleet.is_several());
+    if globals.json && several {
+        print_version(&fleet);
     }
-    if !consent.auto_approve && plan_file.is_none() && !ask(&plan)? {
+    let Some(begun) = begin(&fleet, request, saved, &chosen) else {
+        if several {
+            give_up(&fleet, 1);
+        }
+        return Ok(exit::ERROR);
+    };
+    let failed = begun.iter().filter(|work| work.is_none()).count();
+    if several && request.plans.is_empty() {
+        tell_total(&fleet, &begun);
+    }
+    let hopeless = failed == begun.len();
+    if failed > 0 && (hopeless || !consent.continue_on_error) {
+        if several && !hopeless {
+            give_up(&fleet, failed);
+        }
+        return Ok(exit::ERROR);
+    }
+    let refused = refusals(&begun, consent, &chosen);
+    if refused > 0 {
+        if several && refused < begun.len() {
+            give_up(&fleet, refused);
+        }
+        return Ok(exit::ERROR);
+    }
+    let works = begun.iter().flatten();
+    let changing: Vec<_> = works
+        .filter(|work| work.plan.summary.has_changes())
+        .collect();
+    let asks = !changing.is_empty() && !consent.auto_approve && request.plans.is_empty();
+    if asks && !ask(&fleet, &changing).map_err(unplaced)? {
         session::print("\nApply cancelled.\n");
         return Ok(exit::ERROR);
     }
-    let mut store = match store {
-        Some(store) => store,
-        None => Store::create(
-            &session.state_path()?,
-            &plan.identity(),
-            &plan.lineage,
-            session.clock.now().into(),
-        )?,
-    };
-    caches.save(&mut store, session.clock.now())?;
-    let outcome = carry_out(session, &plan, digest, &mut store, &*cloud, operation);
-    lock.release();
-    outcome
-}
-
-fn same_identity(session: &Session<'_>, plan: &Plan) -> Result<(), Failure> {
-    let (ours, its) = (session.identity(), plan.identity());
-    if ours == its {
-        return Ok(());
+    let mode = begun
+        .iter()
+        .flatten()
+        .next()
+        .map_or(Mode::Normal, |work| work.plan.mode);
+    let ends = finish(&fleet, request, begun);
+    if several {
+        conclusion::conclude_all(&fleet, mode, &ends);
     }
-    Err(Failure::new(
-        Diagnostic::error(format!(
-            "the plan is for {its}, this configuration is {ours}"
-        ))
-        .hint("Apply it with the configuration and the options that it was made with"),
-    ))
+    Ok(worst(ends.iter().map(|ended| ended.code)))
 }
 
-fn make_plan(
-    session: &Session<'_>,
-    store: Option<&mut Store>,
-    cloud: &dyn Cloud,
-    shape: &Shape,
-) -> Result<(Plan, Caches), Failure> {
-    let options = shape.options(session, false)?;
-    let cloud = shape.refresh.then_some(cloud);
-    let made = plan::make(session, store, cloud, shape.refresh_images, &options)?;
-    let findings = plan::all_findings(session, made.findings);
-    if session.globals.json {
-        let now = session.clock.now();
-        session::print(&format!("{}\n", events::version(now)));
-        for event in diagnostic::to_json(&findings, &session.loaded.sources)
-            .as_array()
-            .into_iter()
-            .flatten()
-        {
-            session::print(&format!("{}\n", events::diagnostic(now, event.clone())));
-        }
-        let events = Events::of(&made.plan);
-        let drifts = made
-            .plan
-            .drift
-            .iter()
-            .filter_map(|drift| events.resource_drift(now, drift));
-        let changes = made
-            .plan
-            .changes
-            .iter()
-            .filter_map(|change| events.planned_change(now, change));
-        for event in drifts.chain(changes) {
-            session::print(&format!("{event}\n"));
-        }
-        session::print(&format!(
-            "{}\n",
-            events::plan_summary(now, &made.plan.summary)
-        ));
-    } else {
-        session::print(&text::plan(&made.plan, session.style()));
-        session.tell(&findings);
-    }
-    Ok((made.plan, made.caches))
-}
-
-/// Settles what an earlier run left open, before anything else is looked at.
-fn settle(
-    session: &Session<'_>,
-    store: Option<&mut Store>,
-    cloud: &dyn Cloud,
-) -> Result<(), Failure> {
-    let Some(store) = store else { return Ok(()) };
-    let config = session.config();
-    let wanted = |address: &Address| {
-        config.group(&address.group).is_some_and(|group| {
-            let size = group.common.size.as_ref().or_else(|| {
-                let template = group.template.as_ref()?;
-                config
-                    .templates
-                    .get(&template.value)?
-                    .value
-                    .common
-                    .size
-                    .as_ref()
-            });
-            address.slot < size.map_or(1, |size| size.value)
-        })
-    };
-    let identity = session.identity();
-    let owner = Owner {
-        cluster: identity.cluster,
-        shard: identity.shard,
-    };
-    let settled = recover(store, cloud, &*session.clock, &owner, None, &wanted)?;
-    for one in settled {
-        if !session.globals.quiet {
-            session::error(&format!(
-                "{}: settled an interrupted {}: it {}\n",
-                one.address,
-                one.operation.as_str(),
-                one.result
-            ));
+/// Locks every shard, then settles and plans each. What fails is told at once and left out; where
+/// a lock can't be had and nobody asked for the others, there is nothing at all.
+fn begin<'s, 'g>(
+    fleet: &'s Fleet<'g>,
+    request: &Request<'_>,
+    saved: Option<Vec<Saved>>,
+    chosen: &[Chosen],
+) -> Option<Vec<Option<Work<'s, 'g>>>> {
+    // Always in the same order, whatever the command line's: two runs then never wait for each
+    // other.
+    let mut order: Vec<usize> = (0..fleet.shards.len()).collect();
+    order.sort_by_key(|index| {
+        let identity = fleet.shards[*index].identity();
+        (identity.cluster, identity.shard)
+    });
+    let mut locked = BTreeMap::new();
+    let mut begun: Vec<Option<Work<'s, 'g>>> = fleet.shards.iter().map(|_| None).collect();
+    for index in order {
+        match Locked::lock(&fleet.shards[index], request.operation) {
+            Ok(lock) => {
+                locked.insert(index, lock);
+            }
+            Err(failure) => {
+                fleet.shards[index].fail(&failure);
+                if !request.consent.continue_on_error {
+                    return None;
+                }
+            }
         }
     }
-    Ok(())
-}
-
-fn nothing_to_do(session: &Session<'_>, plan: &Plan) -> u8 {
-    if session.globals.json {
-        let now = session.clock.now();
-        session::print(&format!(
-            "{}\n",
-            events::apply_summary(now, plan.mode, Done::default())
-        ));
-    } else {
-        let text = match plan.mode {
-            Mode::Destroy => "Destroy complete! Resources: 0 destroyed.".to_owned(),
-            Mode::Normal | Mode::RefreshOnly => events::done_text(Done::default()),
+    let mut saved: Vec<Option<Saved>> = match saved {
+        Some(saved) => saved.into_iter().map(Some).collect(),
+        None => fleet.shards.iter().map(|_| None).collect(),
+    };
+    let mut first = true;
+    for (index, locked) in locked {
+        let session = &fleet.shards[index];
+        let work = match saved[index].take() {
+            Some(saved) => locked.follow(saved),
+            None => locked
+                .plan(request.shape, &chosen[index])
+                .map(|(work, findings)| {
+                    match (fleet.is_several(), fleet.globals.json) {
+                        (true, false) => fleet.head(session, std::mem::take(&mut first)),
+                        (false, true) => print_version(fleet),
+                        _ => {}
+                    }
+                    work.show(&findings);
+                    work
+                }),
         };
-        session::print(&format!("\n{text}\n"));
+        match work {
+            Ok(work) => begun[index] = Some(work),
+            Err(failure) => session.fail(&failure),
+        }
     }
-    if plan.errored() {
-        exit::ERROR
+    Some(begun)
+}
+
+fn print_version(fleet: &Fleet<'_>) {
+    let now = session::clock(fleet.globals).now();
+    session::print(&format!("{}\n", events::version(now)));
+}
+
+/// What is planned in all shards together.
+fn tell_total(fleet: &Fleet<'_>, begun: &[Option<Work<'_, '_>>]) {
+    let summaries = begun.iter().map(|work| Some(work.as_ref()?.plan.summary));
+    let summaries: Vec<Option<Summary>> = summaries.collect();
+    if fleet.globals.json {
+        let mut total = Summary::default();
+        for summary in summaries.iter().flatten() {
+            total.add(summary);
+        }
+        let now = session::clock(fleet.globals).now();
+        session::print(&format!("{}\n", events::plan_summary(now, &total)));
     } else {
-        exit::SUCCESS
+        let total = text::plan_total(&summaries, fleet.globals.style());
+        session::print(&format!("\n{total}\n"));
     }
+}
+
+/// Tells of every plan that asks for what isn't allowed; how many those are.
+fn refusals(begun: &[Option<Work<'_, '_>>], consent: &Consent, chosen: &[Chosen]) -> usize {
+    let mut refused = 0;
+    for (work, chosen) in begun.iter().zip(chosen) {
+        let Some(work) = work else { continue };
+        let allowed = &chosen.allow_delete;
+        if let Err(failure) = refuse(work.session, &work.plan, consent, allowed) {
+            work.session.fail(&failure);
+            refused += 1;
+        }
+    }
+    refused
+}
+
+/// Says that the shards in order aren't touched either.
+fn give_up(fleet: &Fleet<'_>, failed: usize) {
+    let all = fleet.shards.len();
+    let finding = Diagnostic::error(format!(
+        "nothing is applied in any of the {all} shards, because of {failed} of them"
+    ))
+    .hint("Mend that, or name the configurations of the other shards only");
+    fleet.fail(&finding.into());
+}
+
+/// Does it.
+fn finish(
+    fleet: &Fleet<'_>,
+    request: &Request<'_>,
+    begun: Vec<Option<Work<'_, '_>>>,
+) -> Vec<Ended> {
+    let signals = signals::graceful();
+    let mut ends = vec![Ended::failed(); begun.len()];
+    let mut works = Vec::new();
+    let mut places = Vec::new();
+    for (index, work) in begun.into_iter().enumerate() {
+        let Some(work) = work else { continue };
+        if work.plan.summary.has_changes() {
+            works.push(work);
+            places.push(index);
+            continue;
+        }
+        let (session, mode) = (work.session, work.plan.mode);
+        match work.leave() {
+            Ok(ended) => {
+                ends[index] = ended;
+                if !fleet.is_several() {
+                    conclusion::nothing_to_do(session, mode);
+                }
+            }
+            Err(failure) => session.fail(&failure),
+        }
+    }
+    let changes = works.iter().map(|work| work.plan.changes.len()).sum();
+    let board = Board::new(fleet.globals, changes);
+    let pace = Pace {
+        at_once: request.order.shards_parallel.into(),
+        continue_on_error: request.consent.continue_on_error,
+    };
+    let rolled = roll_out(works, request.operation, pace, &board, &signals);
+    for (index, ended) in places.into_iter().zip(rolled) {
+        ends[index] = ended;
+    }
+    ends
 }
 
 /// Only the whole word counts, as people know it.
-fn ask(plan: &Plan) -> Result<bool, Failure> {
-    let question = match plan.mode {
+fn ask(fleet: &Fleet<'_>, changing: &[&Work<'_, '_>]) -> Result<bool, Failure> {
+    let mode = changing.first().map_or(Mode::Normal, |work| work.plan.mode);
+    let shards = if fleet.is_several() {
+        format!(" in {} of {} shards", changing.len(), fleet.shards.len())
+    } else {
+        String::new()
+    };
+    let question = match mode {
         Mode::Destroy => {
             let mut question =
-                "\nDo you really want to destroy all of these instances?\n".to_owned();
-            if !plan.deletions.protected.is_empty() {
+                format!("\nDo you really want to destroy all of these instances{shards}?\n");
+            let protected = changing.iter().flat_map(|work| {
+                let groups = work.plan.deletions.protected.iter();
+                groups.map(|group| work.session.name(group))
+            });
+            let protected: Vec<String> = protected.collect();
+            if !protected.is_empty() {
                 question.push_str(&format!(
                     "  Protected groups lose instances: {}\n",
-                    plan.deletions.protected.join(", ")
+                    protected.join(", ")
                 ));
             }
             question
         }
-        Mode::Normal => "\nDo you want to perform these actions?\n".to_owned(),
-        Mode::RefreshOnly => "\nDo you want to record these findings?\n".to_owned(),
+        Mode::Normal => format!("\nDo you want to perform these actions{shards}?\n"),
+        Mode::RefreshOnly => format!("\nDo you want to record these findings{shards}?\n"),
     };
     session::print(&format!(
         "{question}  Only 'yes' will be accepted to approve.\n\n  Enter a value: "
@@ -288,71 +345,4 @@ fn ask(plan: &Plan) -> Result<bool, Failure> {
     let mut answer = String::new();
     std::io::stdin().lock().read_line(&mut answer)?;
     Ok(answer.trim() == "yes")
-}
-
-fn carry_out(
-    session: &Session<'_>,
-    plan: &Plan,
-    digest: Option<String>,
-    store: &mut Store,
-    cloud: &dyn Cloud,
-    operation: &str,
-) -> Result<u8, Failure> {
-    let who = session::who();
-    let now = session.clock.now();
-    let apply = store.transaction(now.into(), |transaction| {
-        transaction.start_apply(NewApply {
-            who: who.user,
-            host: who.host,
-            pid: std::process::id(),
-            operation: operation.to_owned(),
-            plan_digest: digest,
-        })
-    })?;
-    let limits = Limits {
-        parallelism: session
-            .globals
-            .parallelism
-            .map_or(cloud.parallelism(), usize::from),
-        create_interval: session.config().shard.create_rate_limit,
-        ..Limits::default()
-    };
-    let signals = signals::graceful();
-    let exporter = Exporter::new(&session.home().join("files"));
-    let mut progress = ApplyProgress::new(session.globals, plan, &*session.clock);
-    let driven = drive(
-        plan,
-        limits,
-        // Spreads the retries of processes that started together.
-        now.0 as u64 ^ u64::from(std::process::id()) << 32,
-        &mut World {
-            store,
-            cloud,
-            clock: &*session.clock,
-            exporter: &exporter,
-            signals: signals.count(),
-            apply: Some(apply),
-        },
-        &mut |step| progress.tell(step),
-    );
-    progress.finish();
-    let outcome = match driven {
-        Ok(outcome) => outcome,
-        Err(error) => {
-            let mut failure = Failure::from(error);
-            failure.code = signals.code().unwrap_or(exit::ERROR);
-            return Err(failure);
-        }
-    };
-    let status = match (outcome.is_complete(), outcome.stopped) {
-        (true, _) => ApplyStatus::Succeeded,
-        (false, true) => ApplyStatus::Interrupted,
-        (false, false) => ApplyStatus::Failed,
-    };
-    let summary = serde_json::to_string(&outcome.done).expect("its keys are strings");
-    store.transaction(session.clock.now().into(), |transaction| {
-        transaction.finish_apply(apply, status, &summary)?;
-        transaction.collect_garbage()
-    })?;
-    Ok(conclude(session, plan, &outcome, signals.code()))
 }

@@ -1,17 +1,134 @@
 //! How an apply ended, in words and in an exit code.
 //!
-//! In: an outcome. Out: what was done, what failed, what was not tried. May not: do anything more.
+//! In: outcomes. Out: what was done, what failed, what was not tried, in a shard and in all of them.
+//! May not: do anything more.
+
+use serde_json::{Value, json};
 
 use super::exit;
+use super::fleet::Fleet;
 use super::session::{self, Session};
 use crate::apply::engine::{Outcome, TaskEnd, action_name};
 use crate::diagnostic::Diagnostic;
 use crate::plan::change::{Mode, Plan};
-use crate::report::diagnostic;
 use crate::report::events::{self, Done};
+use crate::report::text::{self, ShardEnd};
+
+/// How an apply ended in one shard.
+#[derive(Debug, Clone, Copy)]
+pub struct Ended {
+    /// In a word.
+    pub end: ShardEnd,
+    /// What was done, as far as that is known.
+    pub done: Option<Done>,
+    /// The exit code.
+    pub code: u8,
+}
+
+impl Ended {
+    /// There was nothing to do.
+    pub fn unchanged(plan: &Plan) -> Self {
+        Self {
+            end: ShardEnd::Unchanged,
+            done: Some(Done::default()),
+            code: success(plan),
+        }
+    }
+
+    /// Nothing could be begun.
+    pub fn failed() -> Self {
+        Self {
+            end: ShardEnd::Failed,
+            done: Some(Done::default()),
+            code: exit::ERROR,
+        }
+    }
+
+    /// It didn't get its turn, because of a signal or of another shard.
+    pub fn not_tried(signal: Option<u8>) -> Self {
+        Self {
+            end: ShardEnd::NotTried,
+            done: Some(Done::default()),
+            code: signal.unwrap_or(exit::ERROR),
+        }
+    }
+}
+
+/// The exit code where all that was planned is done.
+fn success(plan: &Plan) -> u8 {
+    if plan.errored() {
+        exit::ERROR
+    } else {
+        exit::SUCCESS
+    }
+}
+
+/// Says that there was nothing to do.
+pub fn nothing_to_do(session: &Session<'_>, mode: Mode) {
+    let done = Done::default();
+    if session.globals.json {
+        let now = session.clock.now();
+        session.event(events::apply_summary(now, mode, done));
+    } else {
+        session::print(&format!("\n{}\n", done_line(mode, done, true)));
+    }
+}
+
+/// The line that says how much was done.
+fn done_line(mode: Mode, done: Done, is_complete: bool) -> String {
+    match (is_complete, mode) {
+        (true, Mode::Destroy) => {
+            format!("Destroy complete! Resources: {} destroyed.", done.destroyed)
+        }
+        (true, Mode::Normal | Mode::RefreshOnly) => events::done_text(done),
+        (false, _) => events::done_text(done).replace("Apply complete!", "Apply incomplete."),
+    }
+}
+
+/// Says of each of several shards how it ended, then how much was done in all.
+pub fn conclude_all(fleet: &Fleet<'_>, mode: Mode, ends: &[Ended]) {
+    let mut total = Done::default();
+    for done in ends.iter().filter_map(|ended| ended.done) {
+        total.add(done);
+    }
+    if fleet.globals.json {
+        let shards = fleet.shards.iter().zip(ends);
+        let shards: Vec<Value> = shards
+            .map(|(session, ended)| {
+                let identity = session.identity();
+                json!({
+                    "cluster": identity.cluster,
+                    "shard": identity.shard,
+                    "status": ended.end.as_str(),
+                    "changes": ended.done.map(events::done_json),
+                })
+            })
+            .collect();
+        let now = session::clock(fleet.globals).now();
+        let mut event = events::apply_summary(now, mode, total);
+        event["shards"] = shards.into();
+        session::print(&format!("{event}\n"));
+        return;
+    }
+    let shards = fleet.names().into_iter().zip(ends);
+    let shards: Vec<_> = shards
+        .map(|(name, ended)| (name, ended.end, ended.done))
+        .collect();
+    let is_complete = |ended: &Ended| matches!(ended.end, ShardEnd::Done | ShardEnd::Unchanged);
+    session::print(&format!(
+        "\n{}\n{}\n",
+        text::ends(&shards, fleet.globals.style()),
+        done_line(mode, total, ends.iter().all(is_complete))
+    ));
+}
 
 /// Says what was done, what failed, and what was not tried.
-pub fn conclude(session: &Session<'_>, plan: &Plan, outcome: &Outcome, signal: Option<u8>) -> u8 {
+pub fn conclude(
+    session: &Session<'_>,
+    plan: &Plan,
+    outcome: &Outcome,
+    signal: Option<u8>,
+) -> Ended {
     let done = Done {
         added: outcome.done.added(),
         changed: outcome.done.update,
@@ -21,32 +138,30 @@ pub fn conclude(session: &Session<'_>, plan: &Plan, outcome: &Outcome, signal: O
     };
     if session.globals.json {
         let now = session.clock.now();
-        session::print(&format!(
-            "{}\n",
-            events::apply_summary(now, plan.mode, done)
-        ));
+        session.event(events::apply_summary(now, plan.mode, done));
     } else {
-        let text = match (outcome.is_complete(), plan.mode) {
-            (true, Mode::Destroy) => {
-                format!("Destroy complete! Resources: {} destroyed.", done.destroyed)
-            }
-            (true, _) => events::done_text(done),
-            (false, _) => events::done_text(done).replace("Apply complete!", "Apply incomplete."),
-        };
-        session::print(&format!("\n{text}\n"));
+        let line = done_line(plan.mode, done, outcome.is_complete());
+        session::print(&match &session.label {
+            Some(label) => format!("{label}: {line}\n"),
+            None => format!("\n{line}\n"),
+        });
     }
     if outcome.is_complete() {
-        return if plan.errored() {
-            exit::ERROR
-        } else {
-            exit::SUCCESS
+        return Ended {
+            end: ShardEnd::Done,
+            done: Some(done),
+            code: success(plan),
         };
     }
     let mut lines = Vec::new();
     let mut not_tried = 0;
     for (task, end) in &outcome.undone {
         let change = &plan.changes[*task];
-        let what = format!("{} of {}", action_name(change.action), change.address);
+        let what = format!(
+            "{} of {}",
+            action_name(change.action),
+            session.name(&change.address)
+        );
         match end {
             TaskEnd::Failed(error) => lines.push(format!("{what} failed: {error}")),
             TaskEnd::Unfinished(error) => lines.push(format!("{what} is half done: {error}")),
@@ -77,13 +192,20 @@ pub fn conclude(session: &Session<'_>, plan: &Plan, outcome: &Outcome, signal: O
         .detail(detail)
         .hint("Run apply again: it goes on from here");
     if session.globals.json {
-        let now = session.clock.now();
-        let findings = diagnostic::to_json(&finding.into(), &session.loaded.sources);
-        for event in findings.as_array().into_iter().flatten() {
-            session::print(&format!("{}\n", events::diagnostic(now, event.clone())));
-        }
+        session.finding_events(&finding.into());
     } else {
         session.tell(&finding.into());
     }
-    signal.unwrap_or(exit::ERROR)
+    let failed = |end: &TaskEnd| matches!(end, TaskEnd::Failed(_) | TaskEnd::Unsettled(_));
+    let only_stopped = outcome.stopped && !outcome.undone.iter().any(|(_, end)| failed(end));
+    let (end, code) = match signal {
+        // Alone, a shard's failures don't hide that there was a signal.
+        Some(code) if only_stopped || session.label.is_none() => (ShardEnd::Interrupted, code),
+        _ => (ShardEnd::Failed, exit::ERROR),
+    };
+    Ended {
+        end,
+        done: Some(done),
+        code,
+    }
 }

@@ -6,6 +6,9 @@ use clap::Args;
 use nstance_state::Snapshot;
 
 use super::failure::Failure;
+use super::selection::Deletable;
+use super::session::Session;
+use crate::address::InShard;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::plan::change::{Mode, Plan};
 use crate::plan::file;
@@ -19,8 +22,9 @@ pub struct Consent {
     /// Allow deletions beyond the destroy budget and in protected groups: a group, or `all`; may
     /// repeat
     #[arg(long, value_name = "GROUP|all")]
-    pub allow_delete: Vec<String>,
-    /// Apply the rest of a plan that had to leave something out
+    pub allow_delete: Vec<InShard<Deletable>>,
+    /// Apply the rest of a plan that had to leave something out, and the other shards where one
+    /// fails
     #[arg(long)]
     pub continue_on_error: bool,
 }
@@ -45,13 +49,21 @@ pub fn refuse_stale(plan: &Plan, snapshot: Option<&Snapshot>) -> Result<(), Fail
 }
 
 /// Refuses what the user didn't allow.
-pub fn refuse(plan: &Plan, consent: &Consent) -> Result<(), Failure> {
+pub fn refuse(
+    session: &Session<'_>,
+    plan: &Plan,
+    consent: &Consent,
+    allow_delete: &[Deletable],
+) -> Result<(), Failure> {
     if plan.errored() && !consent.continue_on_error {
         let mut findings = Diagnostics::default();
         let names: Vec<_> = plan
             .left_out
             .iter()
-            .map(|left| format!("{} ({}): {}", left.address, left.count, left.why))
+            .map(|left| {
+                let address = session.name(&left.address);
+                format!("{address} ({}): {}", left.count, left.why)
+            })
             .collect();
         findings.push(
             Diagnostic::error("the plan leaves something out, so it isn't applied")
@@ -60,11 +72,7 @@ pub fn refuse(plan: &Plan, consent: &Consent) -> Result<(), Failure> {
         );
         return Err(findings.into());
     }
-    let allowed = |group: &str| {
-        consent.allow_delete.iter().any(|allowed| {
-            allowed == "all" || allowed == group || format!("default/{allowed}") == group
-        })
-    };
+    let allowed = |group: &str| allow_delete.iter().any(|allowed| allowed.covers(group));
     let deletions = &plan.deletions;
     let protected: Vec<_> = deletions
         .protected
@@ -74,13 +82,19 @@ pub fn refuse(plan: &Plan, consent: &Consent) -> Result<(), Failure> {
     // A destroy that asks has its prompt; one that doesn't still spares what is protected.
     let exempt = plan.mode == Mode::Destroy && !consent.auto_approve;
     if !protected.is_empty() && !exempt {
-        let names: Vec<_> = protected.iter().map(|group| format!("`{group}`")).collect();
+        let names: Vec<_> = protected
+            .iter()
+            .map(|group| format!("`{}`", session.name(group)))
+            .collect();
         return Err(Failure::new(
             Diagnostic::error(format!(
                 "instances of a protected group would be deleted: {}",
                 names.join(", ")
             ))
-            .hint(format!("Allow it: --allow-delete {}", protected[0])),
+            .hint(format!(
+                "Allow it: --allow-delete {}",
+                session.name(protected[0])
+            )),
         ));
     }
     let budgeted: usize = deletions
@@ -100,7 +114,7 @@ pub fn refuse(plan: &Plan, consent: &Consent) -> Result<(), Failure> {
             ))
             .hint(format!(
                 "Allow it: --allow-delete {}",
-                deletions.by_group.keys().next().map_or("all", |group| group.as_str())
+                session.name(deletions.by_group.keys().next().map_or("all", |group| group.as_str()))
             ))
             .hint("Or raise `destroy_budget` in the configuration"),
         ));

@@ -3,11 +3,16 @@
 use clap::{Args, ValueEnum};
 
 use super::failure::Failure;
-use super::plan::{Shape, all_findings, make};
+use super::fleet::{Fleet, Form, Reply};
+use super::plan::{all_findings, make};
+use super::selection::Chosen;
 use super::session::{self, Session};
-use super::{Ending, Globals, exit, placed};
+use super::shape::Shape;
+use super::{Ending, Globals, exit};
+use crate::address::{InShard, Selector};
 use crate::config::check::Purpose;
-use crate::report::{diagnostic, json, text};
+use crate::plan::change::Mode;
+use crate::report::{json, text};
 
 /// Options of `drift`.
 #[derive(Debug, Args)]
@@ -20,7 +25,7 @@ pub struct DriftCommand {
     format: Option<Format>,
     /// Only this group or slot; may repeat
     #[arg(long, value_name = "ADDR")]
-    target: Vec<crate::address::Selector>,
+    target: Vec<InShard<Selector>>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -41,22 +46,33 @@ enum Format {
 
 /// Runs `drift`.
 pub fn run(globals: &Globals, command: &DriftCommand) -> Ending {
-    let session = Session::load(globals, Purpose::Plan)?;
-    let result = drift(&session, command);
-    placed(session, result)
+    let mut fleet = Fleet::load(globals, Purpose::Plan)?;
+    let shape = Shape::of(&command.target, &[], Mode::Normal);
+    let chosen = fleet.choose(shape.asked())?;
+    let as_json = globals.json || command.format == Some(Format::Json);
+    let mut found: Vec<(String, Option<bool>)> =
+        fleet.names().into_iter().map(|name| (name, None)).collect();
+    let code = fleet.each(Form::Headed.documents_or(as_json), |index, session| {
+        let (reply, drifted) = drift(session, command, &shape, &chosen[index], as_json)?;
+        found[index].1 = Some(drifted);
+        Ok(reply)
+    });
+    if fleet.is_several() && !as_json {
+        let total = text::drift_total(&found, globals.style());
+        session::print(&format!("\n{total}\n"));
+    }
+    Ok(code)
 }
 
-fn drift(session: &Session<'_>, command: &DriftCommand) -> Result<u8, Failure> {
-    let shape = Shape {
-        target: command.target.clone(),
-        exclude: Vec::new(),
-        replace: Vec::new(),
-        destroy: false,
-        refresh_only: false,
-        refresh: true,
-        refresh_images: false,
-    };
-    let options = shape.options(session, false)?;
+/// A shard's drift as it is shown, and whether there is any.
+fn drift(
+    session: &Session<'_>,
+    command: &DriftCommand,
+    shape: &Shape,
+    chosen: &Chosen,
+    as_json: bool,
+) -> Result<(Reply, bool), Failure> {
+    let options = shape.options(session, chosen, false)?;
     let mut store = session.open_to_read()?;
     let cloud = session.cloud()?;
     let made = make(session, store.as_mut(), Some(&*cloud), false, &options)?;
@@ -64,26 +80,23 @@ fn drift(session: &Session<'_>, command: &DriftCommand) -> Result<u8, Failure> {
     // Against the record, what the configuration says is no matter.
     let findings = all_findings(session, made.findings);
     let plan = made.plan;
-    let as_json = session.globals.json || command.format == Some(Format::Json);
     let drifted = plan.drift.iter().any(|drift| !drift.accepted);
     let planned = against_config && plan.summary.has_changes();
-    if as_json {
-        let findings = diagnostic::to_json(&findings, &session.loaded.sources);
-        session::print_json(&json::drift(&plan, findings));
+    let code = if against_config && (plan.errored() || findings.has_errors()) {
+        exit::ERROR
+    } else if drifted || planned {
+        exit::CHANGES
     } else {
-        session::print(&text::drift(&plan, session.style()));
+        exit::SUCCESS
+    };
+    let reply = if as_json {
+        Reply::document(json::drift(&plan, session.findings_json(&findings)))
+    } else {
+        let mut text = text::drift(&plan, session.style());
         if planned {
-            session::print(&text::plan(&plan, session.style()));
+            text.push_str(&text::plan(&plan, session.style()));
         }
-        session.tell(&findings);
-    }
-    Ok(
-        if against_config && (plan.errored() || findings.has_errors()) {
-            exit::ERROR
-        } else if drifted || planned {
-            exit::CHANGES
-        } else {
-            exit::SUCCESS
-        },
-    )
+        Reply::text(text).telling(findings)
+    };
+    Ok((reply.ending(code), drifted))
 }

@@ -19,3 +19,34 @@ Exit codes:
   2    `plan --detailed-exitcode`: there are changes; `drift`: there is drift
   130  stopped by SIGINT (Ctrl-C)
   143  stopped by SIGTERM";
+
+/// The exit code of several: an error before a signal, a signal before changes.
+pub fn worst(codes: impl IntoIterator<Item = u8>) -> u8 {
+    let rank = |code: &u8| match *code {
+        SUCCESS => 0,
+        CHANGES => 1,
+        INTERRUPTED | TERMINATED => 2,
+        _ => 3,
+    };
+    codes.into_iter().max_by_key(rank).unwrap_or(SUCCESS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_in_one_shard_is_the_runs() {
+        for (codes, expected) in [
+            (&[][..], 0),
+            (&[0, 0], 0),
+            (&[0, 2, 0], 2),
+            (&[2, 130], 130),
+            (&[143, 0], 143),
+            (&[130, 1, 2], 1),
+            (&[2, 1, 143], 1),
+        ] {
+            assert_eq!(worst(codes.iter().copied()), expected, "{codes:?}");
+        }
+    }
+}

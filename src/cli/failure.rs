@@ -1,16 +1,18 @@
 //! How a command fails: findings with places, and an exit code.
 //!
-//! In: errors of every stage. Out: one [`Failure`]. May not: print.
+//! In: errors of every stage. Out: one [`Failure`], or [`Failures`] of several configurations, each
+//! with the text its places point into. May not: print.
 
 use crate::apply::driver::DriveError;
 use crate::apply::recover::RecoverError;
+use crate::config::source::SourceMap;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::pipeline::PlanError;
 use crate::plan::file::PlanFileError;
 use crate::provider::sim::SimError;
 use nstance_state::StateError;
 
-use super::exit;
+use super::exit::{self, worst};
 
 /// A command's failure.
 #[derive(Debug)]
@@ -33,6 +35,48 @@ impl Failure {
     /// A failure in words.
     pub fn say(summary: impl Into<String>) -> Self {
         Self::new(Diagnostic::error(summary))
+    }
+}
+
+/// What keeps a command from its work: failures, each with the text its places point into.
+#[derive(Debug, Default)]
+pub struct Failures(Vec<(Failure, SourceMap)>);
+
+impl Failures {
+    /// Adds the failure of one configuration.
+    pub fn push(&mut self, failure: Failure, sources: SourceMap) {
+        self.0.push((failure, sources));
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// In the order they were found.
+    pub fn iter(&self) -> std::slice::Iter<'_, (Failure, SourceMap)> {
+        self.0.iter()
+    }
+
+    /// The exit code.
+    pub fn code(&self) -> u8 {
+        worst(self.0.iter().map(|(failure, _)| failure.code))
+    }
+}
+
+impl<'a> IntoIterator for &'a Failures {
+    type Item = &'a (Failure, SourceMap);
+    type IntoIter = std::slice::Iter<'a, (Failure, SourceMap)>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter()
+    }
+}
+
+impl From<Failure> for Failures {
+    /// A failure without places.
+    fn from(failure: Failure) -> Self {
+        Self(vec![(failure, SourceMap::default())])
     }
 }
 

@@ -2,8 +2,10 @@
 
 use clap::{Args, ValueEnum};
 
+use super::failure::Failure;
+use super::fleet::{Fleet, Form, Reply};
 use super::session::{self, Session};
-use super::{Ending, Globals, exit, placed};
+use super::{Ending, Globals};
 use crate::config::check::Purpose;
 use crate::diagnostic::Diagnostics;
 use crate::graph::Node;
@@ -31,7 +33,32 @@ enum Format {
 
 /// Runs `graph`.
 pub fn run(globals: &Globals, command: &GraphCommand) -> Ending {
-    let session = Session::load(globals, Purpose::Render)?;
+    let fleet = Fleet::load(globals, Purpose::Render)?;
+    let format = if globals.json {
+        Format::Json
+    } else {
+        command.format
+    };
+    let mut pictures = Vec::new();
+    let form = Form::Plain.documents_or(matches!(format, Format::Json));
+    let code = fleet.each(form, |_, session| {
+        let picture = picture(session)?;
+        if let Format::Json = format {
+            return Ok(Reply::document(report::json(&picture)));
+        }
+        pictures.push((session.label.clone(), picture));
+        Ok(Reply::text(""))
+    });
+    // All shards in one picture, since that is what a picture is made of.
+    match format {
+        Format::Dot if !pictures.is_empty() => session::print(&report::dot(&pictures)),
+        Format::Mermaid if !pictures.is_empty() => session::print(&report::mermaid(&pictures)),
+        _ => {}
+    }
+    Ok(code)
+}
+
+fn picture(session: &Session<'_>) -> Result<Picture, Failure> {
     let mut findings = Diagnostics::default();
     let config = session.config();
     let bodies = fetch::bodies(
@@ -43,31 +70,19 @@ pub fn run(globals: &Globals, command: &GraphCommand) -> Ending {
     );
     let compiled = compile_all(config, &session.loaded.sources, &bodies, &mut findings);
     if findings.has_errors() {
-        drop(compiled);
-        return placed(session, Err(findings.into()));
+        return Err(findings.into());
     }
     let identify = |node: &Node| match node {
         Node::Image(name) => (format!("image.{name}"), "image", name.to_string()),
         Node::Template(name) => (format!("template.{name}"), "template", name.to_string()),
         Node::Group(name) => (format!("group.{name}"), "group", name.to_string()),
     };
-    let picture = Picture {
+    Ok(Picture {
         nodes: compiled.graph.nodes().map(identify).collect(),
         edges: compiled
             .graph
             .edges()
             .map(|(from, to)| (identify(from).0, identify(to).0))
             .collect(),
-    };
-    let format = if globals.json {
-        Format::Json
-    } else {
-        command.format
-    };
-    match format {
-        Format::Dot => session::print(&report::dot(&picture)),
-        Format::Mermaid => session::print(&report::mermaid(&picture)),
-        Format::Json => session::print_json(&report::json(&picture)),
-    }
-    Ok(exit::SUCCESS)
+    })
 }

@@ -4,13 +4,14 @@ use clap::Args;
 use serde_json::json;
 
 use super::failure::Failure;
-use super::session::{self, Session};
-use super::{Ending, Globals, exit, placed};
+use super::fleet::{Fleet, Form, Reply};
+use super::session::Session;
+use super::{Ending, Globals, exit};
 use crate::config::check::Purpose;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::provider::Cloud;
 use crate::provider::retry::RetryingReads;
-use crate::report::{age, diagnostic};
+use crate::report::age;
 use crate::resolve::images::{Policy, resolve};
 
 /// Options of `images`.
@@ -23,12 +24,12 @@ pub struct Images {
 
 /// Runs `images`.
 pub fn run(globals: &Globals, command: &Images) -> Ending {
-    let session = Session::load(globals, Purpose::Render)?;
-    let result = images(&session, command);
-    placed(session, result)
+    let fleet = Fleet::load(globals, Purpose::Render)?;
+    let form = Form::Headed.documents_or(globals.json);
+    Ok(fleet.each(form, |_, session| images(session, command)))
 }
 
-fn images(session: &Session<'_>, command: &Images) -> Result<u8, Failure> {
+fn images(session: &Session<'_>, command: &Images) -> Result<Reply, Failure> {
     let store = session.open_to_read()?;
     let rows = store
         .as_ref()
@@ -78,25 +79,20 @@ fn images(session: &Session<'_>, command: &Images) -> Result<u8, Failure> {
             ),
         }
     }
-    if session.globals.json {
-        session::print_json(&json!({
+    let code = if findings.has_errors() {
+        exit::ERROR
+    } else {
+        exit::SUCCESS
+    };
+    let reply = if session.globals.json {
+        Reply::document(json!({
             "format_version": "1.0",
             "images": document,
-            "diagnostics": diagnostic::to_json(&findings, &session.loaded.sources),
-        }));
-        return Ok(if findings.has_errors() {
-            exit::ERROR
-        } else {
-            exit::SUCCESS
-        });
-    }
-    session::print(&crate::report::table(
-        &["IMAGE", "ID", "SOURCE", "AGE"],
-        &table,
-    ));
-    if findings.has_errors() {
-        return Err(findings.into());
-    }
-    session.tell(&findings);
-    Ok(exit::SUCCESS)
+            "diagnostics": session.findings_json(&findings),
+        }))
+    } else {
+        let header = ["IMAGE", "ID", "SOURCE", "AGE"];
+        Reply::text(crate::report::table(&header, &table)).telling(findings)
+    };
+    Ok(reply.ending(code))
 }

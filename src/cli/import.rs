@@ -6,9 +6,10 @@ use clap::Args;
 use nstance_state::{ApplyStatus, HistoryIds, HistoryItem, NewApply, Store};
 
 use super::failure::Failure;
+use super::fleet::{Fleet, Form, Reply};
 use super::session::{self, Session};
-use super::{Ending, Globals, exit, placed};
-use crate::address::{Address, InstanceId};
+use super::{Ending, Globals};
+use crate::address::{Address, InShard, InstanceId};
 use crate::apply::requests;
 use crate::config::check::Purpose;
 use crate::diagnostic::Diagnostic;
@@ -24,7 +25,7 @@ use crate::spec::SpecBody;
 pub struct Import {
     /// The slot it is to fill
     #[arg(value_name = "ADDR")]
-    address: Address,
+    address: InShard<Address>,
     /// The cloud's id of the instance
     #[arg(value_name = "PROVIDER_ID")]
     provider_id: String,
@@ -32,13 +33,13 @@ pub struct Import {
 
 /// Runs `import`.
 pub fn run(globals: &Globals, command: &Import) -> Ending {
-    let session = Session::load(globals, Purpose::Plan)?;
-    let result = import(&session, command);
-    placed(session, result)
+    let mut fleet = Fleet::load(globals, Purpose::Plan)?;
+    fleet.narrow(&command.address)?;
+    Ok(fleet.each(Form::Plain, |_, session| import(session, command)))
 }
 
-fn import(session: &Session<'_>, command: &Import) -> Result<u8, Failure> {
-    let address = &command.address;
+fn import(session: &Session<'_>, command: &Import) -> Result<Reply, Failure> {
+    let address = &command.address.address;
     let Some(group) = session.config().group(&address.group) else {
         let known: Vec<String> = session
             .config()
@@ -50,7 +51,7 @@ fn import(session: &Session<'_>, command: &Import) -> Result<u8, Failure> {
         let finding = Diagnostic::error(format!("group `{name}` isn't configured"));
         return Err(Failure::new(
             match crate::diagnostic::nearest(&name, known.iter().map(String::as_str)) {
-                Some(near) => finding.hint(format!("there is a group `{near}`")),
+                Some(near) => finding.hint(format!("there is a group `{}`", session.name(near))),
                 None => finding.hint("Configure the group first, then import its instances"),
             },
         ));
@@ -85,13 +86,14 @@ fn import(session: &Session<'_>, command: &Import) -> Result<u8, Failure> {
     };
     debug_assert_eq!(group_name, address.group);
     record(session, &mut store, address, &observation, &wanted)?;
-    if !session.globals.quiet {
-        session::print(&format!(
-            "{address} is recorded as {}\n\nWhat the configuration would change about it: nstance plan\n",
-            observation.provider_id
-        ));
+    if session.globals.quiet {
+        return Ok(Reply::text(""));
     }
-    Ok(exit::SUCCESS)
+    Ok(Reply::text(format!(
+        "{} is recorded as {}\n\nWhat the configuration would change about it: nstance plan\n",
+        session.name(address),
+        observation.provider_id
+    )))
 }
 
 fn lineage_bytes(identity: &nstance_state::Identity) -> [u8; 10] {
@@ -158,8 +160,9 @@ fn record(
                 taken.address()
             ))
             .hint(format!(
-                "Record it under another address: nstance state mv {} {address}",
-                taken.address()
+                "Record it under another address: nstance state mv {} {}",
+                session.name(taken.address()),
+                session.name(address)
             )),
         ));
     }

@@ -10,32 +10,45 @@ pub mod consent;
 pub mod drift;
 pub mod exit;
 pub mod failure;
+pub mod fleet;
 pub mod graph;
 pub mod images;
 pub mod import;
 pub mod init;
 pub mod plan;
+pub mod plan_files;
 pub mod progress;
 pub mod render;
+pub mod repeated;
+pub mod rollout;
+pub mod selection;
 pub mod session;
+pub mod shape;
 pub mod show;
 pub mod signals;
 pub mod sim;
 pub mod state;
 pub mod validate;
+pub mod work;
 
+use std::ffi::OsString;
 use std::io::IsTerminal as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use clap::{Args, CommandFactory as _, Parser, Subcommand};
+use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 use crate::clock::Timestamp;
+use crate::config::check::Purpose;
 use crate::config::duration::parse_duration;
+use crate::config::load::Loaded;
+use crate::config::model::ProviderKind;
 use crate::config::source::SourceMap;
+use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::provider::sim::{DEFAULT_PATH, SimOptions};
 use crate::report::{diagnostic, json, text};
-use failure::Failure;
+use failure::{Failure, Failures};
 
 /// A declarative planner for fleets of cloud VMs.
 #[derive(Debug, Parser)]
@@ -51,17 +64,11 @@ pub struct Cli {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Global options")]
 pub struct Globals {
-    /// The configuration: a file, or a folder that holds one [default: the nstance.* or
-    /// config.jsonc of the working folder]
-    #[arg(
-        short,
-        long,
-        global = true,
-        value_name = "PATH",
-        env = "NSTANCE_CONFIG",
-        hide_env_values = true
-    )]
-    config: Option<PathBuf>,
+    /// The configuration: a file, or a folder that holds one; may repeat, a shard each (also
+    /// `NSTANCE_CONFIG`, several separated as in PATH) [default: the nstance.* or config.jsonc of
+    /// the working folder]
+    #[arg(short, long, value_name = "PATH")]
+    config: Vec<PathBuf>,
     /// Where the state is: sqlite:PATH, in which {cluster} and {shard} are replaced [default:
     /// .nstance/CLUSTER/SHARD.db beside the configuration]
     #[arg(
@@ -106,7 +113,7 @@ pub struct Globals {
     #[arg(long, global = true, env = "NSTANCE_VERBOSE", hide_env_values = true)]
     verbose: bool,
     /// Set a top-level var; may repeat (also `NSTANCE_VAR_name`)
-    #[arg(long = "var", global = true, value_name = "KEY=VALUE", value_parser = key_value)]
+    #[arg(long = "var", value_name = "KEY=VALUE", value_parser = key_value)]
     var: Vec<(String, String)>,
 }
 
@@ -121,7 +128,23 @@ impl Globals {
         is_terminal && !self.no_color && !set("NO_COLOR")
     }
 
-    fn style(&self) -> text::Style {
+    /// Whether to colour what goes to standard error.
+    fn colors_errors(&self) -> bool {
+        self.colors(std::io::stderr().is_terminal())
+    }
+
+    /// The configurations; none: that of the working folder.
+    fn configs(&self) -> Vec<PathBuf> {
+        if !self.config.is_empty() {
+            return self.config.clone();
+        }
+        let variable = std::env::var_os("NSTANCE_CONFIG").unwrap_or_default();
+        std::env::split_paths(&variable)
+            .filter(|path| !path.as_os_str().is_empty())
+            .collect()
+    }
+
+    fn style(&self) -> text::Style<'static> {
         let is_terminal = std::io::stdout().is_terminal();
         let width = std::env::var("COLUMNS")
             .ok()
@@ -129,6 +152,7 @@ impl Globals {
         text::Style {
             color: self.colors(is_terminal),
             width: width.unwrap_or(100),
+            shard: None,
         }
     }
 
@@ -197,13 +221,33 @@ enum Command {
     Completions(completions::Completions),
 }
 
-/// What a command ends with: an exit code, or a failure and the text its places point into.
-pub(crate) type Ending = Result<u8, (Failure, SourceMap)>;
+/// What a command ends with: an exit code, or what kept it from its work.
+pub(crate) type Ending = Result<u8, Failures>;
+
+/// The global options that may repeat. They are no globals of clap's: see [`repeated`].
+const REPEATED: [&str; 2] = ["config", "var"];
+
+impl Cli {
+    fn command_line() -> clap::Command {
+        repeated::everywhere(Self::command(), &REPEATED)
+    }
+
+    /// Reads a command line; its first word is the program's name.
+    pub fn read_from<W: Into<OsString> + Clone>(
+        words: impl IntoIterator<Item = W>,
+    ) -> Result<Self, clap::Error> {
+        let matches = Self::command_line().try_get_matches_from(words)?;
+        let mut cli = Self::from_arg_matches(&matches)?;
+        cli.globals.config = repeated::values(&matches, "config");
+        cli.globals.var = repeated::values(&matches, "var");
+        Ok(cli)
+    }
+}
 
 /// Runs the command line.
 pub fn main() -> ExitCode {
     signals::install();
-    let cli = match Cli::try_parse() {
+    let cli = match Cli::read_from(std::env::args_os()) {
         Ok(cli) => cli,
         Err(error) => {
             // Help and version are no errors; anything else is, and clap's own 2 would read as
@@ -236,13 +280,17 @@ pub fn main() -> ExitCode {
         Command::State(command) => state::run(globals, command),
         Command::Import(command) => import::run(globals, command),
         Command::Sim(command) => run_sim(globals, command),
-        Command::Completions(command) => completions::run(command, &mut Cli::command()),
+        Command::Completions(command) => completions::run(command, &mut Cli::command_line()),
     };
     let code = match ending {
         Ok(code) => code,
-        Err((failure, sources)) => {
-            report(globals, &failure, &sources);
-            failure.code
+        Err(failures) => {
+            let parts = failures.iter();
+            session::report(
+                globals,
+                parts.map(|(failure, sources)| (&failure.findings, sources)),
+            );
+            failures.code()
         }
     };
     code.into()
@@ -259,62 +307,50 @@ fn report_wrong_flag(error: &clap::Error) {
     let text = error.render().to_string();
     let (summary, rest) = text.split_once("\n\n").unwrap_or((&text, ""));
     let summary = summary.strip_prefix("error: ").unwrap_or(summary).trim();
-    let finding = crate::diagnostic::Diagnostic::error(summary).detail(rest.trim());
+    let finding = Diagnostic::error(summary).detail(rest.trim());
     let findings = diagnostic::to_json(&finding.into(), &SourceMap::default());
     session::print_json(&json::errors(findings));
 }
 
-/// Prints a failure: as one document on standard output with `--json`, else on standard error.
-fn report(globals: &Globals, failure: &Failure, sources: &SourceMap) {
-    if globals.json {
-        let findings = diagnostic::to_json(&failure.findings, sources);
-        session::print_json(&json::errors(findings));
-    } else {
-        let color = globals.colors(std::io::stderr().is_terminal());
-        session::error(&diagnostic::render(&failure.findings, sources, color));
-    }
-}
-
-/// Gives a failure the text its places point into.
-pub(crate) fn placed<T>(
-    session: session::Session<'_>,
-    result: Result<T, Failure>,
-) -> Result<T, (Failure, SourceMap)> {
-    result.map_err(|failure| (failure, session.loaded.sources))
-}
-
 /// A failure without places.
-pub(crate) fn unplaced(failure: impl Into<Failure>) -> (Failure, SourceMap) {
-    (failure.into(), SourceMap::default())
+pub(crate) fn unplaced(failure: impl Into<Failure>) -> Failures {
+    failure.into().into()
 }
 
 fn run_sim(globals: &Globals, command: &sim::SimArgs) -> Ending {
-    let loaded = session::Session::read(globals, crate::config::check::Purpose::Render);
-    // The configuration says where the database is; without a usable one it is the default.
-    let path = match &loaded.config {
-        Some(config) => {
-            let mut findings = crate::diagnostic::Diagnostics::default();
-            let infra = &config.shard.infra;
-            let options = match infra.provider.value {
-                crate::config::model::ProviderKind::Sim => {
-                    crate::provider::sim::SimOptions::from_node(
-                        infra.options.as_ref(),
-                        &mut findings,
-                    )
-                }
-                _ => crate::provider::sim::SimOptions::default(),
-            };
-            let path = options
-                .path
-                .as_deref()
-                .unwrap_or(crate::provider::sim::DEFAULT_PATH);
-            loaded.directory.join(path)
-        }
-        None => PathBuf::from(crate::provider::sim::DEFAULT_PATH),
+    let mut paths: Vec<PathBuf> = fleet::read(globals, Purpose::Render)
+        .iter()
+        .map(sim_path)
+        .collect();
+    paths.dedup();
+    let [path] = &paths[..] else {
+        let listed: Vec<String> = paths.iter().map(|path| session::shown(path)).collect();
+        return Err(unplaced(
+            Diagnostic::error("these configurations have several embedded clouds")
+                .detail(listed.join("\n"))
+                .hint("Name one configuration: -c PATH"),
+        ));
     };
     let clock = session::clock(globals);
     let mut answer = Vec::new();
-    sim::run(command, &path, clock, globals.json, &mut answer).map_err(unplaced)?;
+    sim::run(command, path, clock, globals.json, &mut answer).map_err(unplaced)?;
     session::print(&String::from_utf8_lossy(&answer));
     Ok(exit::SUCCESS)
+}
+
+/// The embedded cloud's database: where the configuration says; without a usable one the default.
+fn sim_path(loaded: &Loaded) -> PathBuf {
+    let Some(config) = &loaded.config else {
+        return PathBuf::from(DEFAULT_PATH);
+    };
+    let infra = &config.shard.infra;
+    let options = match infra.provider.value {
+        ProviderKind::Sim => {
+            SimOptions::from_node(infra.options.as_ref(), &mut Diagnostics::default())
+        }
+        _ => SimOptions::default(),
+    };
+    loaded
+        .directory
+        .join(options.path.as_deref().unwrap_or(DEFAULT_PATH))
 }

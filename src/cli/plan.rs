@@ -1,28 +1,31 @@
 //! `nstance plan`: what apply would do.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use nstance_state::Store;
 
 use super::failure::Failure;
+use super::fleet::{Fleet, Form, Reply};
+use super::plan_files;
 use super::progress::Listing;
+use super::selection::Chosen;
 use super::session::{self, Session};
-use super::{Ending, Globals, exit, placed};
-use crate::address::Selector;
+use super::shape::Shape;
+use super::{Ending, Globals, exit};
 use crate::config::check::Purpose;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::pipeline::{self, Caches, Made, Request};
 use crate::plan::build::Options;
-use crate::plan::change::{Mode, Plan};
+use crate::plan::change::{Plan, Summary};
 use crate::plan::file;
 use crate::provider::Cloud;
-use crate::report::{diagnostic, json, text};
+use crate::report::{json, text};
 
 /// Options of `plan`.
 #[derive(Debug, Args)]
 pub struct PlanCommand {
-    /// Save the plan, for `apply` and `show`
+    /// Save the plan, for `apply` and `show`; {cluster} and {shard} in the name are replaced
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
     /// End with 2 if there are changes
@@ -32,92 +35,63 @@ pub struct PlanCommand {
     pub(super) shape: Shape,
 }
 
-/// What plan and apply can be asked for.
-#[derive(Debug, Clone, Args)]
-pub struct Shape {
-    /// Plan only this group or slot; may repeat
-    #[arg(long, value_name = "ADDR")]
-    pub target: Vec<Selector>,
-    /// Leave out this group or slot; may repeat
-    #[arg(long, value_name = "ADDR")]
-    pub exclude: Vec<Selector>,
-    /// Replace this group or slot; may repeat
-    #[arg(long, value_name = "ADDR")]
-    pub replace: Vec<Selector>,
-    /// Plan to delete everything
-    #[arg(long, conflicts_with_all = ["refresh_only", "replace"])]
-    pub destroy: bool,
-    /// Plan only to record what the cloud reports
-    #[arg(long, conflicts_with = "replace")]
-    pub refresh_only: bool,
-    /// Whether to ask the cloud what there is
-    #[arg(long, value_name = "BOOL", default_value_t = true, num_args = 0..=1, default_missing_value = "true", action = clap::ArgAction::Set, require_equals = true)]
-    pub refresh: bool,
-    /// Look images up even where a young answer is kept
-    #[arg(long)]
-    pub refresh_images: bool,
-}
-
-impl Shape {
-    /// As the planner takes it.
-    pub fn options(&self, session: &Session<'_>, keep_unchanged: bool) -> Result<Options, Failure> {
-        if self.refresh_only && !self.refresh {
-            return Err(Failure::say(
-                "`--refresh-only` has nothing to do with `--refresh=false`",
-            ));
-        }
-        if self.refresh_images && !self.refresh {
-            return Err(Failure::say(
-                "`--refresh-images` asks the cloud, which `--refresh=false` forbids",
-            ));
-        }
-        let config = session.config();
-        let mut targets = self.target.clone();
-        // What a target depends on comes with it, and what that depends on.
-        let mut next = 0;
-        while let Some(group) = targets.get(next).map(|target| target.group().clone()) {
-            next += 1;
-            let Some(group) = config.group(&group) else {
-                continue;
-            };
-            for name in &group.depends_on {
-                let full = if name.value.contains('/') {
-                    name.value.to_string()
-                } else {
-                    format!("{}/{}", group.name.tenant(), name.value)
-                };
-                if let Ok(needed) = full.parse::<Selector>()
-                    && !targets.contains(&needed)
-                {
-                    targets.push(needed);
-                }
-            }
-        }
-        Ok(Options {
-            mode: match (self.destroy, self.refresh_only) {
-                (true, _) => Mode::Destroy,
-                (_, true) => Mode::RefreshOnly,
-                _ => Mode::Normal,
-            },
-            targets,
-            excludes: self.exclude.clone(),
-            replace: self.replace.clone(),
-            keep_unchanged,
-            strict: config.strict || session.globals.strict,
-        })
-    }
-}
-
 /// Runs `plan`.
 pub fn run(globals: &Globals, command: &PlanCommand) -> Ending {
-    let session = Session::load(globals, Purpose::Plan)?;
-    let result = plan_and_show(&session, command);
-    placed(session, result)
+    let mut fleet = Fleet::load(globals, Purpose::Plan)?;
+    let chosen = fleet.choose(command.shape.asked())?;
+    let files = match &command.out {
+        Some(path) => plan_files::paths(&fleet, path)?
+            .into_iter()
+            .map(Some)
+            .collect(),
+        None => vec![None; fleet.shards.len()],
+    };
+    let mut summaries = vec![None; fleet.shards.len()];
+    let form = Form::Headed.documents_or(globals.json);
+    let code = fleet.each(form, |index, session| {
+        let made = plan(session, command, &chosen[index], files[index].as_deref())?;
+        summaries[index] = Some(made.summary);
+        Ok(made.reply)
+    });
+    if fleet.is_several() && !globals.json {
+        let total = text::plan_total(&summaries, globals.style());
+        session::print(&format!("\n{total}\n"));
+    }
+    let saved = summaries.iter().zip(files.iter().flatten());
+    let saved: Vec<String> = saved
+        .filter(|(summary, _)| summary.is_some())
+        .map(|(_, file)| session::shown(file))
+        .collect();
+    if !saved.is_empty() && !globals.json && !globals.quiet {
+        session::error(&saved_to(globals, &saved));
+    }
+    Ok(code)
 }
 
-fn plan_and_show(session: &Session<'_>, command: &PlanCommand) -> Result<u8, Failure> {
+/// Where plans were saved, and how to go on from there.
+fn saved_to(globals: &Globals, files: &[String]) -> String {
+    let (them, it) = match files {
+        [_] => ("the plan", "it"),
+        _ => ("the plans", "them"),
+    };
+    let (files, given) = (files.join(" "), given(globals));
+    format!("\nSaved {them} to: {files}\nTo carry {it} out: nstance{given} apply {files}\n")
+}
+
+/// A shard's plan as it is shown.
+struct Planned {
+    reply: Reply,
+    summary: Summary,
+}
+
+fn plan(
+    session: &Session<'_>,
+    command: &PlanCommand,
+    chosen: &Chosen,
+    file: Option<&Path>,
+) -> Result<Planned, Failure> {
     let json = session.globals.json;
-    let options = command.shape.options(session, json)?;
+    let options = command.shape.options(session, chosen, json)?;
     let mut store = session.open_to_read()?;
     let cloud = if command.shape.refresh {
         Some(session.cloud()?)
@@ -140,35 +114,32 @@ fn plan_and_show(session: &Session<'_>, command: &PlanCommand) -> Result<u8, Fai
     keep(session, caches);
     findings.extend(unmatched(&plan, &options, session));
     let findings = all_findings(session, findings);
-    let mut saved = None;
-    if let Some(path) = &command.out {
+    if let Some(path) = file {
         // A plan that leaves something out is still worth looking at, and apply refuses it.
         file::write(path, &plan).map_err(|error| Failure::unsaved_plan(path, &error))?;
-        saved = Some(session::shown(path));
     }
-    show(session, &plan, &findings);
-    if let Some(path) = saved
-        && !json
-        && !session.globals.quiet
-    {
-        session::error(&format!(
-            "\nSaved the plan to: {path}\nTo carry it out: nstance{} apply {path}\n",
-            given(session.globals)
-        ));
-    }
-    Ok(if plan.errored() || findings.has_errors() {
+    let code = if plan.errored() || findings.has_errors() {
         exit::ERROR
     } else if command.detailed_exitcode && plan.summary.has_changes() {
         exit::CHANGES
     } else {
         exit::SUCCESS
+    };
+    let reply = if json {
+        Reply::document(json::plan(&plan, session.findings_json(&findings)))
+    } else {
+        Reply::text(text::plan(&plan, session.style())).telling(findings)
+    };
+    Ok(Planned {
+        reply: reply.ending(code),
+        summary: plan.summary,
     })
 }
 
 /// The global options that say which configuration, state and cloud, as they were given.
 fn given(globals: &Globals) -> String {
     let mut text = String::new();
-    if let Some(config) = &globals.config {
+    for config in &globals.config {
         text.push_str(&format!(" -c {}", config.display()));
     }
     if let Some(state) = &globals.state {
@@ -248,17 +219,6 @@ pub fn all_findings(session: &Session<'_>, findings: Diagnostics) -> Diagnostics
     let mut all = session.loaded.findings.clone();
     all.extend(findings);
     all
-}
-
-/// Shows a plan: text or JSON on standard output, findings on standard error (or in the JSON).
-pub fn show(session: &Session<'_>, plan: &Plan, findings: &Diagnostics) {
-    if session.globals.json {
-        let findings = diagnostic::to_json(findings, &session.loaded.sources);
-        session::print_json(&json::plan(plan, findings));
-        return;
-    }
-    session::print(&text::plan(plan, session.style()));
-    session.tell(findings);
 }
 
 /// Keeps answers in a state that exists and can be written; a plan needs neither.

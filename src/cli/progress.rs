@@ -6,12 +6,12 @@
 use std::io::IsTerminal as _;
 use std::time::Duration;
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 
 use super::Globals;
-use super::session;
+use super::session::{self, Session};
+use crate::address::Address;
 use crate::apply::engine::{Progress, Step};
-use crate::clock::Clock;
 use crate::plan::change::{Action, Plan};
 use crate::report::events::{Events, Operation};
 
@@ -55,69 +55,88 @@ impl Listing {
     }
 }
 
-/// An apply as it goes.
+/// Where everything that goes on at once is shown: lines above, a bar for each shard below.
+pub struct Board {
+    bars: Option<MultiProgress>,
+    lines: bool,
+}
+
+/// Beyond as many changes single lines help nobody; bars and failures remain.
+const LINES_UP_TO: usize = 200;
+
+impl Board {
+    /// A board for as many changes.
+    pub fn new(globals: &Globals, changes: usize) -> Self {
+        Self {
+            bars: is_interactive(globals).then(MultiProgress::new),
+            lines: globals.verbose || !globals.quiet && changes <= LINES_UP_TO,
+        }
+    }
+
+    /// Prints something without getting in the bars' way.
+    pub fn aside<T>(&self, print: impl FnOnce() -> T) -> T {
+        match &self.bars {
+            Some(bars) => bars.suspend(print),
+            None => print(),
+        }
+    }
+
+    fn bar(&self, session: &Session<'_>, changes: usize) -> ProgressBar {
+        let Some(bars) = &self.bars else {
+            return ProgressBar::hidden();
+        };
+        let bar = bars.add(ProgressBar::new(changes as u64));
+        let style = ProgressStyle::with_template("{prefix}{bar:40} {pos}/{len} {elapsed} {msg}");
+        bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+        if let Some(label) = &session.label {
+            bar.set_prefix(format!("{label:<16} "));
+        }
+        bar
+    }
+}
+
+/// An apply of one shard as it goes.
 pub struct ApplyProgress<'a> {
+    session: &'a Session<'a>,
+    board: &'a Board,
     plan: &'a Plan,
-    clock: &'a dyn Clock,
-    json: bool,
-    quiet: bool,
-    verbose: bool,
     bar: ProgressBar,
     events: Events,
 }
 
-/// Beyond as many changes single lines help nobody; a bar and failures remain.
-const LINES_UP_TO: usize = 200;
-
 impl<'a> ApplyProgress<'a> {
     /// Progress of one plan.
-    pub fn new(globals: &Globals, plan: &'a Plan, clock: &'a dyn Clock) -> Self {
-        let total = plan.changes.len() as u64;
-        let bar = if is_interactive(globals) {
-            let bar = ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::stderr());
-            let style = ProgressStyle::with_template("{bar:40} {pos}/{len} {elapsed} {msg}");
-            bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
-            bar
-        } else {
-            ProgressBar::hidden()
-        };
+    pub fn new(session: &'a Session<'a>, board: &'a Board, plan: &'a Plan) -> Self {
         Self {
+            session,
+            board,
             plan,
-            clock,
-            json: globals.json,
-            quiet: globals.quiet,
-            verbose: globals.verbose,
-            bar,
-            events: Events::of(plan),
+            bar: board.bar(session, plan.changes.len()),
+            events: Events::of(plan).in_shard(session.label.as_deref()),
         }
     }
 
-    fn line(&self, text: &str) {
-        self.bar.suspend(|| session::error(&format!("{text}\n")));
-    }
-
-    /// Prints an event with `--json`.
-    pub fn event(&self, event: &serde_json::Value) {
-        session::print(&format!("{event}\n"));
+    /// Prints a line about an instance.
+    fn line(&self, address: &Address, text: &str) {
+        let address = self.session.name(address);
+        let line = format!("{address}: {text}\n");
+        self.board.aside(|| session::error(&line));
     }
 
     /// Shows one step.
     pub fn tell(&mut self, progress: &Progress) {
-        if self.json {
+        if self.session.globals.json {
             if let Some(event) = self.json_event(progress) {
-                self.event(&event);
+                self.session.event(event);
             }
             return;
         }
-        let lines = self.verbose || !self.quiet && self.plan.changes.len() <= LINES_UP_TO;
+        let lines = self.board.lines;
         match progress {
             Progress::Started { task, step } if lines => {
                 let change = &self.plan.changes[*task];
-                self.line(&format!(
-                    "{}: {}...",
-                    change.address,
-                    doing(*step, change.action)
-                ));
+                let doing = doing(*step, change.action);
+                self.line(&change.address, &format!("{doing}..."));
             }
             Progress::Completed {
                 task,
@@ -130,33 +149,30 @@ impl<'a> ApplyProgress<'a> {
                     .as_deref()
                     .map(|id| format!(" [id={id}]"))
                     .unwrap_or_default();
-                self.line(&format!(
-                    "{}: {} complete after {}s{id}",
-                    change.address,
-                    noun(*step, change.action),
-                    elapsed.as_secs()
-                ));
+                let noun = noun(*step, change.action);
+                let text = format!("{noun} complete after {}s{id}", elapsed.as_secs());
+                self.line(&change.address, &text);
             }
             Progress::Retrying { task, error, wait } if lines => {
                 let address = &self.plan.changes[*task].address;
                 let wait = wait.as_secs_f32();
-                self.line(&format!("{address}: trying again in {wait:.1}s: {error}"));
+                self.line(address, &format!("trying again in {wait:.1}s: {error}"));
             }
             Progress::Started { .. } | Progress::Completed { .. } | Progress::Retrying { .. } => {}
             Progress::Failed { task, step, error } => {
                 let change = &self.plan.changes[*task];
                 let noun = noun(*step, change.action);
-                self.line(&format!("{}: {noun} failed: {error}", change.address));
+                self.line(&change.address, &format!("{noun} failed: {error}"));
             }
             Progress::Ended { .. } => self.bar.inc(1),
             Progress::ExportFailed { address, error } => {
-                self.line(&format!("{address}: its files can't be exported: {error}"));
+                self.line(address, &format!("its files can't be exported: {error}"));
             }
         }
     }
 
     fn json_event(&self, progress: &Progress) -> Option<serde_json::Value> {
-        let now = self.clock.now();
+        let now = self.session.clock.now();
         let events = &self.events;
         Some(match progress {
             Progress::Started { task, step } => {

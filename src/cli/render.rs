@@ -8,9 +8,11 @@ use nstance_gotemplate::Template;
 use serde_json::{Value, json};
 
 use super::failure::Failure;
+use super::fleet::{Fleet, Form, Reply};
+use super::selection::Asked;
 use super::session::{self, Session};
-use super::{Ending, Globals, exit, placed, unplaced};
-use crate::address::{Address, Selector};
+use super::{Ending, Globals, exit, unplaced};
+use crate::address::{Address, InShard, Selector};
 use crate::config::check::Purpose;
 use crate::config::model::Functions;
 use crate::diagnostic::{Diagnostic, Diagnostics};
@@ -29,11 +31,12 @@ use crate::report::{diagnostic, text};
 pub struct Render {
     /// Only this group or slot
     #[arg(value_name = "ADDR")]
-    address: Option<Selector>,
+    address: Option<InShard<Selector>>,
     /// Say of each value which layer set it, and where
     #[arg(long)]
     explain: bool,
-    /// Write DIR/tenant/group/slot/{spec.json,userdata,files/NAME}
+    /// Write DIR/tenant/group/slot/{spec.json,userdata,files/NAME}, below DIR/shard for each of
+    /// several
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Render this template instead of the configuration
@@ -56,9 +59,17 @@ pub fn run(globals: &Globals, command: &Render) -> Ending {
         };
         return try_template(template, command.data.as_deref(), functions).map_err(unplaced);
     }
-    let session = Session::load(globals, Purpose::Render)?;
-    let result = render(&session, command);
-    placed(session, result)
+    let mut fleet = Fleet::load(globals, Purpose::Render)?;
+    fleet.choose(Asked {
+        targets: command.address.as_slice(),
+        ..Asked::default()
+    })?;
+    // What is written to files needs no document and no heading.
+    let form = match &command.out {
+        Some(_) => Form::Plain,
+        None => Form::Headed.documents_or(globals.json),
+    };
+    Ok(fleet.each(form, |_, session| render(session, command)))
 }
 
 fn try_template(template: &str, data: Option<&Path>, functions: Functions) -> Result<u8, Failure> {
@@ -99,13 +110,14 @@ fn try_template(template: &str, data: Option<&Path>, functions: Functions) -> Re
     Ok(exit::SUCCESS)
 }
 
-fn render(session: &Session<'_>, command: &Render) -> Result<u8, Failure> {
+fn render(session: &Session<'_>, command: &Render) -> Result<Reply, Failure> {
+    let selector = command.address.as_ref().map(|asked| &asked.address);
     let mut store = session.open_to_read()?;
     // Images need a cloud; where there is no client for it, earlier answers have to do.
     let cloud = session.cloud().ok();
     let identity = session.identity();
     let options = Options {
-        targets: command.address.clone().into_iter().collect(),
+        targets: selector.cloned().into_iter().collect(),
         keep_unchanged: true,
         strict: session.config().strict || session.globals.strict,
         ..Options::default()
@@ -138,7 +150,7 @@ fn render(session: &Session<'_>, command: &Render) -> Result<u8, Failure> {
     let sides = sides(&plan);
     if sides.is_empty()
         && !findings.has_errors()
-        && let Some(selector) = &command.address
+        && let Some(selector) = selector
     {
         return Err(Failure::new(
             Diagnostic::error(format!("the configuration has no `{selector}`"))
@@ -158,49 +170,54 @@ fn render(session: &Session<'_>, command: &Render) -> Result<u8, Failure> {
             document(&plan, address, side, group, &findings, session)
         })
         .collect();
-    if let Some(folder) = &command.out {
+    let code = if findings.has_errors() || plan.errored() {
+        exit::ERROR
+    } else {
+        exit::SUCCESS
+    };
+    let reply = if let Some(folder) = &command.out {
+        let folder = match &session.label {
+            Some(label) => folder.join(label),
+            None => folder.clone(),
+        };
         for ((_, side), document) in sides.iter().zip(&documents) {
-            write(folder, side, document).map_err(|error| {
+            write(&folder, side, document).map_err(|error| {
                 Failure::say(format!(
                     "can't write the rendered specs: {error}: {}",
                     folder.display()
                 ))
             })?;
         }
-        if !session.globals.quiet {
-            session::error(&format!(
-                "Wrote {} to {}\n",
-                counted(sides.len()),
-                folder.display()
-            ));
+        let mut reply = Reply::text("");
+        if !session.globals.json {
+            reply = reply.telling(findings);
         }
+        if !session.globals.quiet {
+            let instances = counted(sides.len());
+            reply.note = format!("Wrote {instances} to {}\n", folder.display());
+        }
+        reply
     } else if session.globals.json {
-        let findings = diagnostic::to_json(&findings, &session.loaded.sources);
-        session::print_json(&json!({
+        Reply::document(json!({
             "format_version": "1.0",
             "instances": documents,
-            "diagnostics": findings,
-        }));
+            "diagnostics": session.findings_json(&findings),
+        }))
     } else {
+        let mut text = String::new();
         for ((address, side), document) in sides.iter().zip(&documents) {
             if command.explain {
-                session::print(&format!("# {address}\n"));
+                text.push_str(&format!("# {}\n", session.name(address)));
                 if let Some(group) = groups.get(&address.group) {
-                    session::print(&explain(session, group, address, side));
+                    text.push_str(&explain(session, group, address, side));
                 }
             } else {
-                session::print(&text::instance(document, session.style()));
+                text.push_str(&text::instance(document, session.style()));
             }
         }
-    }
-    if !session.globals.json {
-        session.tell(&findings);
-    }
-    Ok(if findings.has_errors() || plan.errored() {
-        exit::ERROR
-    } else {
-        exit::SUCCESS
-    })
+        Reply::text(text).telling(findings)
+    };
+    Ok(reply.ending(code))
 }
 
 fn counted(count: usize) -> String {

@@ -3,14 +3,18 @@
 //! In: global options and the environment. Out: a [`Session`], its parts opened when asked for.
 //! May not: hold a lock longer than the command that asked for it.
 
-use std::io::{IsTerminal as _, Write as _};
+use std::borrow::Cow;
+use std::fmt::Display;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use nstance_state::{Identity, Lock, LockInfo, StateError, Store};
+use serde_json::Value;
 
 use super::Globals;
 use super::failure::Failure;
+use crate::address::in_shard;
 use crate::clock::{Clock, FixedClock, SystemClock};
 use crate::config::check::Purpose;
 use crate::config::load::{Loaded, load_for};
@@ -20,7 +24,7 @@ use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::provider::Cloud;
 use crate::provider::rules::Rules;
 use crate::provider::sim::{DEFAULT_PATH, SimCloud, SimOptions};
-use crate::report::{diagnostic, text};
+use crate::report::{diagnostic, events, json, text};
 
 /// One command's surroundings.
 pub struct Session<'g> {
@@ -30,31 +34,25 @@ pub struct Session<'g> {
     pub loaded: Loaded,
     /// The time.
     pub clock: Arc<dyn Clock>,
+    /// What the shard is called in a run over several.
+    pub label: Option<String>,
 }
 
 impl<'g> Session<'g> {
-    /// Loads the configuration. Errors in it are the failure; warnings are kept.
-    pub fn load(globals: &'g Globals, purpose: Purpose) -> Result<Self, (Failure, SourceMap)> {
-        let loaded = Self::read(globals, purpose);
-        if loaded.findings.has_errors() || loaded.config.is_none() {
-            return Err((loaded.findings.into(), loaded.sources));
-        }
-        Ok(Self {
+    /// A command on a configuration that is usable.
+    pub fn new(globals: &'g Globals, loaded: Loaded) -> Self {
+        Self {
             globals,
             loaded,
             clock: clock(globals),
-        })
+            label: None,
+        }
     }
 
-    /// Loads the configuration, errors and all.
-    pub fn read(globals: &Globals, purpose: Purpose) -> Loaded {
+    /// Loads a configuration, errors and all: `path`, or the one of the working folder.
+    pub fn read(globals: &Globals, purpose: Purpose, path: Option<&Path>) -> Loaded {
         let directory = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("."));
-        load_for(
-            purpose,
-            globals.config.as_deref(),
-            &directory,
-            &globals.vars(),
-        )
+        load_for(purpose, path, &directory, &globals.vars())
     }
 
     /// The configuration.
@@ -102,6 +100,14 @@ impl<'g> Session<'g> {
     /// Where nstance keeps what is its own.
     pub fn home(&self) -> PathBuf {
         self.loaded.directory.join(".nstance")
+    }
+
+    /// Where files of instances are exported to: beside the state's usual place, so that no two
+    /// shards of a folder share it.
+    pub fn exports(&self) -> PathBuf {
+        let identity = self.identity();
+        let home = self.home().join(identity.cluster);
+        home.join(identity.shard).join("files")
     }
 
     /// The state's file.
@@ -223,17 +229,76 @@ impl<'g> Session<'g> {
             .join(options.path.as_deref().unwrap_or(DEFAULT_PATH))
     }
 
+    /// An address, or another name in the shard, as messages show it.
+    pub fn name(&self, address: impl Display) -> String {
+        in_shard(self.label.as_deref(), address)
+    }
+
     /// Prints findings on standard error; with `--quiet` only where an error is among them.
     pub fn tell(&self, findings: &Diagnostics) {
         if findings.has_errors() || !findings.is_empty() && !self.globals.quiet {
-            let color = self.globals.colors(std::io::stderr().is_terminal());
-            error(&diagnostic::render(findings, &self.loaded.sources, color));
+            let color = self.globals.colors_errors();
+            let findings = self.named(findings);
+            error(&diagnostic::render(&findings, &self.loaded.sources, color));
+        }
+    }
+
+    /// Prints a failure: of one shard as the command's, of several among the others' texts or
+    /// events.
+    pub fn fail(&self, failure: &Failure) {
+        match (&self.label, self.globals.json) {
+            (None, _) => report(self.globals, [(&failure.findings, &self.loaded.sources)]),
+            (Some(_), true) => self.finding_events(&failure.findings),
+            (Some(_), false) => self.tell(&failure.findings),
+        }
+    }
+
+    /// Findings that say which shard they are about.
+    fn named<'d>(&self, findings: &'d Diagnostics) -> Cow<'d, Diagnostics> {
+        let Some(label) = &self.label else {
+            return Cow::Borrowed(findings);
+        };
+        let mut named = findings.clone();
+        for finding in &mut named {
+            finding.summary = format!("{label}: {}", finding.summary);
+        }
+        Cow::Owned(named)
+    }
+
+    /// Findings as `diagnostics[]` of a document of the shard's.
+    pub fn findings_json(&self, findings: &Diagnostics) -> Value {
+        diagnostic::to_json(findings, &self.loaded.sources)
+    }
+
+    /// Prints an event; in a run over several shards it says whose it is.
+    pub fn event(&self, mut event: Value) {
+        if self.label.is_some() {
+            let identity = self.identity();
+            event["cluster"] = identity.cluster.into();
+            event["shard"] = identity.shard.into();
+        }
+        print(&format!("{event}\n"));
+    }
+
+    /// Prints findings as events.
+    pub fn finding_events(&self, findings: &Diagnostics) {
+        let now = self.clock.now();
+        for finding in self
+            .findings_json(findings)
+            .as_array()
+            .into_iter()
+            .flatten()
+        {
+            self.event(events::diagnostic(now, finding.clone()));
         }
     }
 
     /// How text on standard output looks.
-    pub fn style(&self) -> text::Style {
-        self.globals.style()
+    pub fn style(&self) -> text::Style<'_> {
+        text::Style {
+            shard: self.label.as_deref(),
+            ..self.globals.style()
+        }
     }
 }
 
@@ -281,6 +346,32 @@ pub fn who() -> Who {
     }
 }
 
+/// Prints failures: as one document on standard output with `--json`, else on standard error.
+pub fn report<'f>(
+    globals: &Globals,
+    failures: impl IntoIterator<Item = (&'f Diagnostics, &'f SourceMap)>,
+) {
+    let failures = failures.into_iter();
+    if globals.json {
+        let findings: Vec<Value> = failures
+            .filter_map(
+                |(findings, sources)| match diagnostic::to_json(findings, sources) {
+                    Value::Array(findings) => Some(findings),
+                    _ => None,
+                },
+            )
+            .flatten()
+            .collect();
+        print_json(&json::errors(findings.into()));
+        return;
+    }
+    let color = globals.colors_errors();
+    let texts: Vec<String> = failures
+        .map(|(findings, sources)| diagnostic::render(findings, sources, color))
+        .collect();
+    error(&texts.join("\n"));
+}
+
 /// Writes to standard output; a reader that went away is no error of ours.
 pub fn print(text: &str) {
     let mut out = std::io::stdout().lock();
@@ -294,7 +385,7 @@ pub fn error(text: &str) {
 }
 
 /// Writes a JSON document to standard output.
-pub fn print_json(value: &serde_json::Value) {
+pub fn print_json(value: &Value) {
     let text = serde_json::to_string_pretty(value).expect("a document's keys are strings");
     print(&text);
     print("\n");

@@ -7,9 +7,11 @@ use nstance_state::{Record, Store};
 use serde_json::{Value, json};
 
 use super::failure::Failure;
+use super::fleet::{Fleet, Form, Reply};
+use super::selection::Asked;
 use super::session::{self, Session};
-use super::{Ending, Globals, exit, placed, unplaced};
-use crate::address::{Address, GroupName, Selector};
+use super::{Ending, Globals, exit, unplaced};
+use crate::address::{Address, GroupName, InShard, Selector};
 use crate::config::check::Purpose;
 use crate::diagnostic::Diagnostic;
 use crate::plan::change::{Plan, Side};
@@ -29,13 +31,22 @@ pub struct Show {
 /// Runs `show`.
 pub fn run(globals: &Globals, command: &Show) -> Ending {
     if let Some(what) = &command.what
-        && (Path::new(what).is_file() || what.parse::<Selector>().is_err())
+        && (Path::new(what).is_file() || what.parse::<InShard<Selector>>().is_err())
     {
         return saved_plan(globals, Path::new(what)).map_err(unplaced);
     }
-    let session = Session::load(globals, Purpose::Render)?;
-    let result = recorded(&session, command.what.as_deref());
-    placed(session, result)
+    let mut fleet = Fleet::load(globals, Purpose::Render)?;
+    let selector = command.what.as_deref().map(str::parse::<InShard<Selector>>);
+    let selector = selector
+        .transpose()
+        .map_err(|error| unplaced(Failure::say(error.to_string())))?;
+    fleet.choose(Asked {
+        targets: selector.as_slice(),
+        ..Asked::default()
+    })?;
+    let selector = selector.map(|asked| asked.address);
+    let form = Form::Headed.documents_or(globals.json);
+    Ok(fleet.each(form, |_, session| recorded(session, selector.as_ref())))
 }
 
 fn saved_plan(globals: &Globals, path: &Path) -> Result<u8, Failure> {
@@ -48,23 +59,15 @@ fn saved_plan(globals: &Globals, path: &Path) -> Result<u8, Failure> {
     Ok(exit::SUCCESS)
 }
 
-fn recorded(session: &Session<'_>, what: Option<&str>) -> Result<u8, Failure> {
-    let selector = what
-        .map(str::parse::<Selector>)
-        .transpose()
-        .map_err(|error| Failure::say(error.to_string()))?;
+fn recorded(session: &Session<'_>, selector: Option<&Selector>) -> Result<Reply, Failure> {
     let store = session.need_state()?;
     let snapshot = store.snapshot()?;
     let chosen: Vec<&Record> = snapshot
         .records
         .iter()
-        .filter(|record| {
-            selector
-                .as_ref()
-                .is_none_or(|selector| selector.matches(&address(record)))
-        })
+        .filter(|record| selector.is_none_or(|selector| selector.matches(&address(record))))
         .collect();
-    if let (Some(selector), true) = (&selector, chosen.is_empty()) {
+    if let (Some(selector), true) = (selector, chosen.is_empty()) {
         let known: Vec<String> = snapshot
             .records
             .iter()
@@ -74,7 +77,7 @@ fn recorded(session: &Session<'_>, what: Option<&str>) -> Result<u8, Failure> {
         let finding = Diagnostic::error(format!("nothing is recorded for `{selector}`"));
         let near = crate::diagnostic::nearest(&name, known.iter().map(String::as_str));
         return Err(Failure::new(match near {
-            Some(near) => finding.hint(format!("there is `{near}`")),
+            Some(near) => finding.hint(format!("there is `{}`", session.name(near))),
             None => finding.hint("What is recorded: nstance state list"),
         }));
     }
@@ -83,28 +86,28 @@ fn recorded(session: &Session<'_>, what: Option<&str>) -> Result<u8, Failure> {
             .iter()
             .map(|record| view(session, &store, record))
             .collect::<Result<Vec<_>, _>>()?;
-        session::print_json(&json!({
+        return Ok(Reply::document(json!({
             "format_version": "1.0",
             "cluster": snapshot.meta.identity.cluster,
             "shard": snapshot.meta.identity.shard,
             "lineage": snapshot.meta.lineage,
             "serial": snapshot.meta.serial,
             "instances": instances,
-        }));
-        return Ok(exit::SUCCESS);
+        })));
     }
     if matches!(selector, Some(Selector::Slot(_))) {
+        let mut text = String::new();
         for record in chosen {
             let instance = view(session, &store, record)?;
-            session::print(&text::instance(&instance, session.style()));
+            text.push_str(&text::instance(&instance, session.style()));
         }
-        return Ok(exit::SUCCESS);
+        return Ok(Reply::text(text));
     }
     let rows: Vec<[String; 6]> = chosen
         .iter()
         .map(|record| {
             [
-                record.address() + if record.deposed { " (deposed)" } else { "" },
+                session.name(record.address()) + if record.deposed { " (deposed)" } else { "" },
                 record.instance_id.clone(),
                 record.provider_id.clone(),
                 record.zone.clone(),
@@ -121,8 +124,7 @@ fn recorded(session: &Session<'_>, what: Option<&str>) -> Result<u8, Failure> {
         "IP4",
         "CREATED",
     ];
-    session::print(&table(&header, &rows));
-    Ok(exit::SUCCESS)
+    Ok(Reply::text(table(&header, &rows)))
 }
 
 /// A record's address.

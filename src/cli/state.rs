@@ -6,11 +6,14 @@ use clap::Subcommand;
 use nstance_state::{Apply, ApplyStatus, HistoryIds, HistoryItem, Lock, NewApply, Record, Store};
 use serde_json::{Value, json};
 
-use super::failure::Failure;
+use super::exit;
+use super::failure::{Failure, Failures};
+use super::fleet::{Fleet, Form, Reply};
+use super::selection::Asked;
 use super::session::{self, Session};
 use super::show::{address, view};
-use super::{Ending, Globals, exit, placed};
-use crate::address::{Address, Selector};
+use super::{Ending, Globals, plan_files};
+use crate::address::{Address, InShard, Selector};
 use crate::clock::Timestamp;
 use crate::config::check::Purpose;
 use crate::diagnostic::Diagnostic;
@@ -23,28 +26,28 @@ pub enum StateCommand {
     List {
         /// Only this group or slot
         #[arg(value_name = "ADDR")]
-        address: Option<Selector>,
+        address: Option<InShard<Selector>>,
     },
     /// Show all that is recorded of a slot
     Show {
         /// The slot
         #[arg(value_name = "ADDR")]
-        address: Address,
+        address: InShard<Address>,
     },
     /// Record an instance under another address
     Mv {
         /// Where it is recorded
         #[arg(value_name = "FROM")]
-        from: Address,
+        from: InShard<Address>,
         /// Where it will be
         #[arg(value_name = "TO")]
-        to: Address,
+        to: InShard<Address>,
     },
     /// Forget instances; they stay in the cloud
     Rm {
         /// The slots
         #[arg(value_name = "ADDR", required = true)]
-        addresses: Vec<Address>,
+        addresses: Vec<InShard<Address>>,
     },
     /// Copy the state to a file
     Backup {
@@ -71,20 +74,91 @@ pub enum StateCommand {
 
 /// Runs `state`.
 pub fn run(globals: &Globals, command: &StateCommand) -> Ending {
-    let session = Session::load(globals, Purpose::Render)?;
-    let result = match command {
-        StateCommand::List { address } => list(&session, address.as_ref()),
-        StateCommand::Show { address } => show(&session, address),
-        StateCommand::Mv { from, to } => mv(&session, from, to),
-        StateCommand::Rm { addresses } => rm(&session, addresses),
-        StateCommand::Backup { file } => backup(&session, file.as_deref()),
-        StateCommand::History { limit, id } => history(&session, *limit, *id),
-        StateCommand::Unlock { id } => unlock(&session, id),
+    let mut fleet = Fleet::load(globals, Purpose::Render)?;
+    let listing = Form::Plain.documents_or(globals.json);
+    let code = match command {
+        StateCommand::List { address } => {
+            fleet.choose(Asked {
+                targets: address.as_slice(),
+                ..Asked::default()
+            })?;
+            let selector = address.as_ref().map(|asked| &asked.address);
+            fleet.each(listing, |_, session| list(session, selector))
+        }
+        StateCommand::Show { address } => {
+            fleet.narrow(address)?;
+            fleet.each(listing, |_, session| show(session, &address.address))
+        }
+        StateCommand::Mv { from, to } => {
+            let to = beside(&mut fleet, from, to)?;
+            fleet.each(Form::Plain, |_, session| mv(session, &from.address, to))
+        }
+        StateCommand::Rm { addresses } => {
+            let chosen = fleet.choose_slots(addresses)?;
+            // All or nothing: what isn't recorded is found before anything is forgotten.
+            if fleet.is_several() {
+                let code = fleet.each(Form::Plain, |index, session| {
+                    let snapshot = session.need_state()?.snapshot()?;
+                    for address in &chosen[index] {
+                        find(&snapshot, address)?;
+                    }
+                    Ok(Reply::text(""))
+                });
+                if code != exit::SUCCESS {
+                    return Ok(code);
+                }
+            }
+            fleet.each(Form::Plain, |index, session| rm(session, &chosen[index]))
+        }
+        StateCommand::Backup { file } => {
+            let files = match file {
+                Some(file) => Some(plan_files::paths(&fleet, file)?),
+                None => None,
+            };
+            fleet.each(Form::Plain, |index, session| {
+                backup(session, files.as_ref().map(|files| &*files[index]))
+            })
+        }
+        StateCommand::History { limit, id } => {
+            if id.is_some() {
+                fleet.only("an entry of the history")?;
+            }
+            let form = Form::Headed.documents_or(globals.json);
+            fleet.each(form, |_, session| history(session, *limit, *id))
+        }
+        StateCommand::Unlock { id } => {
+            fleet.only("unlocking")?;
+            fleet.each(Form::Plain, |_, session| unlock(session, id))
+        }
     };
-    placed(session, result)
+    Ok(code)
 }
 
-fn list(session: &Session<'_>, selector: Option<&Selector>) -> Result<u8, Failure> {
+/// Makes the run one about the shard that an instance is recorded in; its new address is in the
+/// same.
+fn beside<'a>(
+    fleet: &mut Fleet<'_>,
+    from: &InShard<Address>,
+    to: &'a InShard<Address>,
+) -> Result<&'a Address, Failures> {
+    fleet.narrow(from)?;
+    let identity = fleet.shards[0].identity();
+    let same = to
+        .shard
+        .as_ref()
+        .is_none_or(|name| name.matches(&identity.cluster, &identity.shard));
+    if same {
+        return Ok(&to.address);
+    }
+    Err(Failure::new(
+        Diagnostic::error(format!("`{to}` isn't in the shard of `{from}`"))
+            .detail(format!("that is {identity}"))
+            .hint("An instance belongs to one shard: `state rm` it there, then import it here"),
+    )
+    .into())
+}
+
+fn list(session: &Session<'_>, selector: Option<&Selector>) -> Result<Reply, Failure> {
     let store = session.need_state()?;
     let snapshot = store.snapshot()?;
     let chosen: Vec<_> = snapshot
@@ -111,14 +185,15 @@ fn list(session: &Session<'_>, selector: Option<&Selector>) -> Result<u8, Failur
                 })
             })
             .collect();
-        session::print_json(&json!({ "format_version": "1.0", "records": records }));
-    } else {
-        for record in chosen {
-            let suffix = if record.deposed { " (deposed)" } else { "" };
-            session::print(&format!("{}{suffix}\n", record.address()));
-        }
+        let document = json!({ "format_version": "1.0", "records": records });
+        return Ok(Reply::document(document));
     }
-    Ok(exit::SUCCESS)
+    let mut text = String::new();
+    for record in chosen {
+        let suffix = if record.deposed { " (deposed)" } else { "" };
+        text.push_str(&format!("{}{suffix}\n", session.name(record.address())));
+    }
+    Ok(Reply::text(text))
 }
 
 fn find<'s>(
@@ -135,7 +210,7 @@ fn find<'s>(
         })
 }
 
-fn show(session: &Session<'_>, address: &Address) -> Result<u8, Failure> {
+fn show(session: &Session<'_>, address: &Address) -> Result<Reply, Failure> {
     let store = session.need_state()?;
     let snapshot = store.snapshot()?;
     let record = find(&snapshot, address)?;
@@ -144,12 +219,11 @@ fn show(session: &Session<'_>, address: &Address) -> Result<u8, Failure> {
         document.insert("spec".into(), record.spec.to_string().into());
         document.insert("version".into(), record.version.into());
     }
-    if session.globals.json {
-        session::print_json(&document);
+    Ok(if session.globals.json {
+        Reply::document(document)
     } else {
-        session::print(&crate::report::text::instance(&document, session.style()));
-    }
-    Ok(exit::SUCCESS)
+        Reply::text(crate::report::text::instance(&document, session.style()))
+    })
 }
 
 /// Starts an entry of the history for a command that changes the record by hand.
@@ -196,7 +270,7 @@ fn open_locked(session: &Session<'_>) -> Result<Store, Failure> {
     }
 }
 
-fn mv(session: &Session<'_>, from: &Address, to: &Address) -> Result<u8, Failure> {
+fn mv(session: &Session<'_>, from: &Address, to: &Address) -> Result<Reply, Failure> {
     session.need_state()?;
     let _lock = session.lock("state mv")?;
     let mut store = open_locked(session)?;
@@ -212,13 +286,14 @@ fn mv(session: &Session<'_>, from: &Address, to: &Address) -> Result<u8, Failure
         transaction.record_history_item(apply, &item(record, "mv", Some(to)))?;
         transaction.finish_apply(apply, ApplyStatus::Succeeded, "{}")
     })?;
-    if !session.globals.quiet {
-        session::print(&format!("{from} is recorded as {to} now\n"));
+    if session.globals.quiet {
+        return Ok(Reply::text(""));
     }
-    Ok(exit::SUCCESS)
+    let (from, to) = (session.name(from), session.name(to));
+    Ok(Reply::text(format!("{from} is recorded as {to} now\n")))
 }
 
-fn rm(session: &Session<'_>, addresses: &[Address]) -> Result<u8, Failure> {
+fn rm(session: &Session<'_>, addresses: &[Address]) -> Result<Reply, Failure> {
     session.need_state()?;
     let _lock = session.lock("state rm")?;
     let mut store = open_locked(session)?;
@@ -236,19 +311,18 @@ fn rm(session: &Session<'_>, addresses: &[Address]) -> Result<u8, Failure> {
         transaction.finish_apply(apply, ApplyStatus::Succeeded, "{}")?;
         transaction.collect_garbage()
     })?;
-    if !session.globals.quiet {
-        for record in records {
-            session::print(&format!(
-                "{} is forgotten; {} is still in the cloud\n",
-                record.address(),
-                record.provider_id
-            ));
-        }
+    let mut text = String::new();
+    for record in records.iter().filter(|_| !session.globals.quiet) {
+        text.push_str(&format!(
+            "{} is forgotten; {} is still in the cloud\n",
+            session.name(record.address()),
+            record.provider_id
+        ));
     }
-    Ok(exit::SUCCESS)
+    Ok(Reply::text(text))
 }
 
-fn backup(session: &Session<'_>, file: Option<&std::path::Path>) -> Result<u8, Failure> {
+fn backup(session: &Session<'_>, file: Option<&std::path::Path>) -> Result<Reply, Failure> {
     let store = session.need_state()?;
     let path = if let Some(file) = file {
         file.to_owned()
@@ -265,11 +339,10 @@ fn backup(session: &Session<'_>, file: Option<&std::path::Path>) -> Result<u8, F
         path.into()
     };
     store.backup(&path)?;
-    session::print(&format!("Backed up to {}\n", path.display()));
-    Ok(exit::SUCCESS)
+    Ok(Reply::text(format!("Backed up to {}\n", path.display())))
 }
 
-fn history(session: &Session<'_>, limit: usize, id: Option<i64>) -> Result<u8, Failure> {
+fn history(session: &Session<'_>, limit: usize, id: Option<i64>) -> Result<Reply, Failure> {
     let store = session.need_state()?;
     let entries = store.history(if id.is_some() { usize::MAX >> 1 } else { limit })?;
     if let Some(id) = id {
@@ -283,8 +356,8 @@ fn history(session: &Session<'_>, limit: usize, id: Option<i64>) -> Result<u8, F
     }
     if session.globals.json {
         let entries: Vec<Value> = entries.iter().map(entry_json).collect();
-        session::print_json(&json!({ "format_version": "1.0", "applies": entries }));
-        return Ok(exit::SUCCESS);
+        let document = json!({ "format_version": "1.0", "applies": entries });
+        return Ok(Reply::document(document));
     }
     let rows: Vec<[String; 6]> = entries
         .iter()
@@ -300,11 +373,10 @@ fn history(session: &Session<'_>, limit: usize, id: Option<i64>) -> Result<u8, F
         })
         .collect();
     let header = ["ID", "STARTED", "WHO", "OPERATION", "STATUS", "CHANGES"];
-    session::print(&table(&header, &rows));
-    Ok(exit::SUCCESS)
+    Ok(Reply::text(table(&header, &rows)))
 }
 
-fn entry_of(session: &Session<'_>, store: &Store, entry: &Apply) -> Result<u8, Failure> {
+fn entry_of(session: &Session<'_>, store: &Store, entry: &Apply) -> Result<Reply, Failure> {
     let items = store.history_items(entry.id)?;
     if session.globals.json {
         let mut document = entry_json(entry);
@@ -325,8 +397,7 @@ fn entry_of(session: &Session<'_>, store: &Store, entry: &Apply) -> Result<u8, F
         if let Value::Object(document) = &mut document {
             document.insert("items".into(), items.into());
         }
-        session::print_json(&document);
-        return Ok(exit::SUCCESS);
+        return Ok(Reply::document(document));
     }
     let id = |ids: &HistoryIds| ids.provider_id.clone().unwrap_or_else(|| "-".into());
     let rows: Vec<[String; 5]> = items
@@ -341,11 +412,8 @@ fn entry_of(session: &Session<'_>, store: &Store, entry: &Apply) -> Result<u8, F
             ]
         })
         .collect();
-    session::print(&table(
-        &["ADDRESS", "ACTION", "BEFORE", "AFTER", "RESULT"],
-        &rows,
-    ));
-    Ok(exit::SUCCESS)
+    let header = ["ADDRESS", "ACTION", "BEFORE", "AFTER", "RESULT"];
+    Ok(Reply::text(table(&header, &rows)))
 }
 
 fn entry_json(entry: &Apply) -> Value {
@@ -382,8 +450,7 @@ fn summary_text(json: &str) -> String {
     }
 }
 
-fn unlock(session: &Session<'_>, id: &str) -> Result<u8, Failure> {
+fn unlock(session: &Session<'_>, id: &str) -> Result<Reply, Failure> {
     let left = Lock::break_stale(&session.state_path()?, id)?;
-    session::print(&format!("Cleared what {left} left\n"));
-    Ok(exit::SUCCESS)
+    Ok(Reply::text(format!("Cleared what {left} left\n")))
 }

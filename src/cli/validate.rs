@@ -1,17 +1,18 @@
 //! `nstance validate`: everything short of asking a cloud.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::IsTerminal as _;
 use std::sync::Arc;
 
 use clap::Args;
-use serde_json::json;
+use serde_json::{Value, json};
 
-use super::failure::Failure;
+use super::failure::Failures;
+use super::fleet::{self, Fleet};
 use super::session::{self, Session};
 use super::{Ending, Globals, exit};
 use crate::address::Address;
 use crate::config::check::Purpose;
+use crate::config::load::Loaded;
 use crate::config::model::Config;
 use crate::config::source::SourceMap;
 use crate::diagnostic::Diagnostics;
@@ -21,7 +22,7 @@ use crate::provider::rules::Rules;
 use crate::render::data::InstanceFacts;
 use crate::render::instance::Report;
 use crate::render::renderer::GroupRenderer;
-use crate::report::diagnostic;
+use crate::report::{diagnostic, json as report};
 use crate::resolve::fetch;
 
 /// Groups tried by one thread at least: below it a thread costs more than it gives.
@@ -100,7 +101,33 @@ pub struct Validate {}
 
 /// Runs `validate`.
 pub fn run(globals: &Globals, _command: &Validate) -> Ending {
-    let mut loaded = Session::read(globals, Purpose::Plan);
+    let mut checked: Vec<Checked> = fleet::read(globals, Purpose::Plan)
+        .into_iter()
+        .map(|loaded| check(globals, loaded))
+        .collect();
+    if let [_] = checked[..] {
+        let only = checked.remove(0);
+        if only.loaded.findings.has_errors() {
+            return Err(only.failure());
+        }
+        if globals.json {
+            session::print_json(&only.document());
+        } else {
+            only.tell(globals);
+            session::print(&format!("{}\n", only.verdict()));
+        }
+        return Ok(exit::SUCCESS);
+    }
+    Ok(several(globals, checked))
+}
+
+/// A configuration, with all that is wrong with it.
+struct Checked {
+    loaded: Loaded,
+    groups: usize,
+}
+
+fn check(globals: &Globals, mut loaded: Loaded) -> Checked {
     let mut findings = std::mem::take(&mut loaded.findings);
     let mut groups = 0;
     if let Some(config) = &loaded.config {
@@ -115,26 +142,92 @@ pub fn run(globals: &Globals, _command: &Validate) -> Ending {
     // Found by different stages; people read from the top.
     let mut sorted: Vec<_> = findings.into_iter().collect();
     sorted.sort_by_key(|finding| finding.label.as_ref().map(|label| label.span));
-    let mut findings = Diagnostics::default();
-    findings.extend(sorted);
-    if findings.has_errors() {
-        return Err((Failure::from(findings), loaded.sources));
+    loaded.findings.extend(sorted);
+    Checked { loaded, groups }
+}
+
+impl Checked {
+    fn is_valid(&self) -> bool {
+        !self.loaded.findings.has_errors() && self.loaded.config.is_some()
     }
-    if globals.json {
-        session::print_json(&json!({
+
+    fn failure(self) -> Failures {
+        let mut failures = Failures::default();
+        failures.push(self.loaded.findings.into(), self.loaded.sources);
+        failures
+    }
+
+    fn document(&self) -> Value {
+        json!({
             "format_version": "1.0",
-            "valid": true,
-            "diagnostics": diagnostic::to_json(&findings, &loaded.sources),
-        }));
-        return Ok(exit::SUCCESS);
+            "valid": self.is_valid(),
+            "diagnostics": diagnostic::to_json(&self.loaded.findings, &self.loaded.sources),
+        })
     }
-    if !findings.is_empty() && !globals.quiet {
-        let color = globals.colors(std::io::stderr().is_terminal());
-        session::error(&diagnostic::render(&findings, &loaded.sources, color));
+
+    /// Shows the findings; with `--quiet` only where an error is among them.
+    fn tell(&self, globals: &Globals) {
+        let findings = &self.loaded.findings;
+        if findings.has_errors() || !findings.is_empty() && !globals.quiet {
+            let color = globals.colors_errors();
+            session::error(&diagnostic::render(findings, &self.loaded.sources, color));
+        }
     }
-    session::print(&format!(
-        "The configuration is valid: {groups} {}.\n",
-        if groups == 1 { "group" } else { "groups" }
-    ));
-    Ok(exit::SUCCESS)
+
+    fn verdict(&self) -> String {
+        let groups = self.groups;
+        let noun = if groups == 1 { "group" } else { "groups" };
+        if self.is_valid() {
+            format!("The configuration is valid: {groups} {noun}.")
+        } else {
+            "The configuration has errors.".to_owned()
+        }
+    }
+}
+
+/// Says of each of several configurations whether it is valid, and whether they go together.
+fn several(globals: &Globals, checked: Vec<Checked>) -> u8 {
+    let paths: Vec<String> = globals
+        .configs()
+        .iter()
+        .map(|path| session::shown(path))
+        .collect();
+    let mut code = exit::SUCCESS;
+    let mut documents = Vec::new();
+    for (path, one) in paths.iter().zip(&checked) {
+        if !one.is_valid() {
+            code = exit::ERROR;
+        }
+        if globals.json {
+            let mut document = one.document();
+            document["configuration"] = json!(path);
+            if let Some(config) = &one.loaded.config {
+                document["cluster"] = json!(config.cluster.id.value);
+                document["shard"] = json!(config.shard.id.value);
+            }
+            documents.push(document);
+        } else {
+            one.tell(globals);
+            session::print(&format!("{path}: {}\n", one.verdict()));
+        }
+    }
+    let usable = checked.into_iter().filter(Checked::is_valid);
+    let sessions = usable
+        .map(|one| Session::new(globals, one.loaded))
+        .collect();
+    let twice = Fleet::of(globals, sessions).twice();
+    if globals.json {
+        if twice.has_errors() {
+            let findings = diagnostic::to_json(&twice, &SourceMap::default());
+            documents.push(report::errors(findings));
+        }
+        session::print_json(&documents.into());
+    } else if twice.has_errors() {
+        session::report(globals, [(&twice, &SourceMap::default())]);
+    }
+    if twice.has_errors() {
+        exit::ERROR
+    } else {
+        code
+    }
 }

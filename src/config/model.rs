@@ -492,7 +492,7 @@ impl FileContent {
 /// How a file gets to its instance.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Deliver {
-    /// `export`: written under `.nstance/files/ADDRESS/` when applied.
+    /// `export`: written under `.nstance/CLUSTER/SHARD/files/ADDRESS/` when applied.
     #[default]
     Export,
     /// `userdata`: a cloud-config `write_files` entry.

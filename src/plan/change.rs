@@ -392,6 +392,17 @@ impl Summary {
         }
     }
 
+    /// Counts what another plan has.
+    pub fn add(&mut self, other: &Self) {
+        self.create += other.create;
+        self.update += other.update;
+        self.replace += other.replace;
+        self.delete += other.delete;
+        self.adopt += other.adopt;
+        self.forget += other.forget;
+        self.no_op += other.no_op;
+    }
+
     /// What Terraform's line calls "to add": a replacement counts here and as destroyed.
     pub fn added(&self) -> usize {
         self.create + self.replace

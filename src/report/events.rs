@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde_json::{Map, Value, json};
 
 use super::json::reason_code;
-use crate::address::Address;
+use crate::address::{Address, in_shard};
 use crate::clock::Timestamp;
 use crate::plan::change::{Action, Change, Drift, DriftKind, Mode, Plan, Summary};
 
@@ -91,11 +91,23 @@ pub struct Done {
     pub forgotten: usize,
 }
 
+impl Done {
+    /// Counts what was done elsewhere.
+    pub fn add(&mut self, other: Self) {
+        self.added += other.added;
+        self.changed += other.changed;
+        self.destroyed += other.destroyed;
+        self.adopted += other.adopted;
+        self.forgotten += other.forgotten;
+    }
+}
+
 /// Makes the events of one plan.
 #[derive(Debug, Clone)]
 pub struct Events {
     resource_type: &'static str,
     provider: String,
+    shard: Option<String>,
 }
 
 impl Events {
@@ -104,7 +116,19 @@ impl Events {
         Self {
             resource_type: plan.rules().resource_type(),
             provider: plan.provider_name.clone(),
+            shard: None,
         }
+    }
+
+    /// Puts a shard before every address.
+    #[must_use]
+    pub fn in_shard(mut self, shard: Option<&str>) -> Self {
+        self.shard = shard.map(str::to_owned);
+        self
+    }
+
+    fn name(&self, address: &Address) -> String {
+        in_shard(self.shard.as_deref(), address)
     }
 
     /// A change of the plan, before anything is done; `None` for what stays as it is.
@@ -125,7 +149,7 @@ impl Events {
         if let Some(id) = &change.importing {
             body["importing"] = json!({"id": id});
         }
-        let message = format!("{}: Plan to {action}", change.address);
+        let message = format!("{}: Plan to {action}", self.name(&change.address));
         Some(event(
             "info",
             &message,
@@ -144,7 +168,7 @@ impl Events {
             DriftKind::Unknown | DriftKind::Duplicate => "create",
         };
         let body = json!({"resource": self.resource(&address), "action": action});
-        let message = format!("{address}: Drift detected ({action})");
+        let message = format!("{}: Drift detected ({action})", self.name(&address));
         Some(event(
             "info",
             &message,
@@ -162,7 +186,8 @@ impl Events {
         operation: Operation,
         id: Option<&str>,
     ) -> Value {
-        let message = format!("{address}: {}...{}", operation.under_way(), id_text(id));
+        let (name, id_text) = (self.name(address), id_text(id));
+        let message = format!("{name}: {}...{id_text}", operation.under_way());
         let hook = self.hook(address, operation, id, None);
         event("info", &message, now, "apply_start", [("hook", hook)])
     }
@@ -176,7 +201,8 @@ impl Events {
         elapsed: Duration,
     ) -> Value {
         let message = format!(
-            "{address}: {}... [{}s elapsed]",
+            "{}: {}... [{}s elapsed]",
+            self.name(address),
             operation.still(),
             elapsed.as_secs()
         );
@@ -194,7 +220,8 @@ impl Events {
         elapsed: Duration,
     ) -> Value {
         let message = format!(
-            "{address}: {} complete after {}s{}",
+            "{}: {} complete after {}s{}",
+            self.name(address),
             operation.noun(),
             elapsed.as_secs(),
             id_text(id)
@@ -212,7 +239,8 @@ impl Events {
         elapsed: Duration,
     ) -> Value {
         let message = format!(
-            "{address}: {} errored after {}s",
+            "{}: {} errored after {}s",
+            self.name(address),
             operation.noun(),
             elapsed.as_secs()
         );
@@ -221,10 +249,11 @@ impl Events {
     }
 
     fn resource(&self, address: &Address) -> Value {
+        let name = self.name(address);
         json!({
-            "addr": address.to_string(),
+            "addr": name,
             "module": "",
-            "resource": address.to_string(),
+            "resource": name,
             "implied_provider": self.provider,
             "resource_type": self.resource_type,
             "resource_name": address.group.as_str(),
@@ -273,19 +302,26 @@ pub fn plan_summary(now: Timestamp, summary: &Summary) -> Value {
         adopted: summary.adopt,
         forgotten: summary.forget,
     };
+    let message = format!("Plan: {}.", planned_counts(summary));
+    change_summary(now, &message, planned, "plan")
+}
+
+/// How much is planned, in words.
+pub fn planned_counts(summary: &Summary) -> String {
     let adopt = match summary.adopt {
         0 => String::new(),
-        count => format!(" {count} to adopt,"),
+        count => format!("{count} to adopt, "),
     };
     let forget = match summary.forget {
         0 => String::new(),
         count => format!(", {count} to forget"),
     };
-    let message = format!(
-        "Plan:{adopt} {} to add, {} to change, {} to destroy{forget}.",
-        planned.added, planned.changed, planned.destroyed
-    );
-    change_summary(now, &message, planned, "plan")
+    format!(
+        "{adopt}{} to add, {} to change, {} to destroy{forget}",
+        summary.added(),
+        summary.update,
+        summary.destroyed()
+    )
 }
 
 /// How much was done.
@@ -304,29 +340,28 @@ pub fn apply_summary(now: Timestamp, mode: Mode, done: Done) -> Value {
 
 /// The last line of an apply.
 pub fn done_text(done: Done) -> String {
+    format!("Apply complete! Resources: {}.", done_counts(done))
+}
+
+/// How much was done, in words.
+pub fn done_counts(done: Done) -> String {
     let adopted = match done.adopted {
         0 => String::new(),
-        count => format!(" {count} adopted,"),
+        count => format!("{count} adopted, "),
     };
     let forgotten = match done.forgotten {
         0 => String::new(),
         count => format!(", {count} forgotten"),
     };
     format!(
-        "Apply complete! Resources:{adopted} {} added, {} changed, {} destroyed{forgotten}.",
+        "{adopted}{} added, {} changed, {} destroyed{forgotten}",
         done.added, done.changed, done.destroyed
     )
 }
 
 fn change_summary(now: Timestamp, message: &str, counts: Done, operation: &str) -> Value {
-    let changes = json!({
-        "add": counts.added,
-        "change": counts.changed,
-        "import": counts.adopted,
-        "remove": counts.destroyed,
-        "forget": counts.forgotten,
-        "operation": operation,
-    });
+    let mut changes = done_json(counts);
+    changes["operation"] = operation.into();
     event(
         "info",
         message,
@@ -334,6 +369,17 @@ fn change_summary(now: Timestamp, message: &str, counts: Done, operation: &str) 
         "change_summary",
         [("changes", changes)],
     )
+}
+
+/// How much, by Terraform's keys.
+pub fn done_json(done: Done) -> Value {
+    json!({
+        "add": done.added,
+        "change": done.changed,
+        "import": done.adopted,
+        "remove": done.destroyed,
+        "forget": done.forgotten,
+    })
 }
 
 /// A finding, as `report::diagnostic::to_json` makes it.

@@ -8,6 +8,7 @@ use std::fmt::Write as _;
 use serde_json::{Value, json};
 
 use super::json::FORMAT_VERSION;
+use crate::address::in_shard;
 
 /// A graph to be drawn.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -18,20 +19,32 @@ pub struct Picture {
     pub edges: Vec<(String, String)>,
 }
 
-/// Graphviz's DOT.
-pub fn dot(picture: &Picture) -> String {
+/// Graphviz's DOT, of one shard, or of several with a frame around each.
+pub fn dot(pictures: &[(Option<String>, Picture)]) -> String {
     let mut text = String::from("digraph nstance {\n  rankdir = \"RL\"\n");
-    for (id, kind, label) in &picture.nodes {
-        let shape = match *kind {
-            "image" => "cylinder",
-            "template" => "note",
-            _ => "box",
-        };
-        let (id, label) = (dot_text(id), dot_text(label));
-        let _ = writeln!(text, "  {id} [label = {label}, shape = \"{shape}\"]");
-    }
-    for (from, to) in &picture.edges {
-        let _ = writeln!(text, "  {} -> {}", dot_text(from), dot_text(to));
+    for (number, (shard, picture)) in pictures.iter().enumerate() {
+        let indent = if shard.is_some() { "    " } else { "  " };
+        if let Some(shard) = shard {
+            let label = dot_text(shard);
+            let _ = writeln!(text, "  subgraph cluster_{number} {{\n    label = {label}");
+        }
+        // Each shard has nodes of its own, however alike they are called.
+        let name = |id: &str| dot_text(&in_shard(shard.as_deref(), id));
+        for (id, kind, label) in &picture.nodes {
+            let shape = match *kind {
+                "image" => "cylinder",
+                "template" => "note",
+                _ => "box",
+            };
+            let (id, label) = (name(id), dot_text(label));
+            let _ = writeln!(text, "{indent}{id} [label = {label}, shape = \"{shape}\"]");
+        }
+        for (from, to) in &picture.edges {
+            let _ = writeln!(text, "{indent}{} -> {}", name(from), name(to));
+        }
+        if shard.is_some() {
+            text.push_str("  }\n");
+        }
     }
     text.push_str("}\n");
     text
@@ -46,28 +59,42 @@ fn dot_text(text: &str) -> String {
     )
 }
 
-/// Mermaid. Its ids may hold little, so that nodes are numbered.
-pub fn mermaid(picture: &Picture) -> String {
-    let numbers: HashMap<&str, usize> = picture
-        .nodes
-        .iter()
-        .enumerate()
-        .map(|(number, (id, _, _))| (&**id, number))
-        .collect();
+/// Mermaid, of one shard, or of several with a frame around each. Its ids may hold little, so that
+/// nodes are numbered.
+pub fn mermaid(pictures: &[(Option<String>, Picture)]) -> String {
     let mut text = String::from("flowchart RL\n");
-    for (number, (_, kind, label)) in picture.nodes.iter().enumerate() {
-        let (open, close) = match *kind {
-            "image" => ("[(", ")]"),
-            "template" => ("(", ")"),
-            _ => ("[", "]"),
-        };
-        let _ = writeln!(text, "  n{number}{open}\"{}\"{close}", mermaid_text(label));
-    }
-    for (from, to) in &picture.edges {
-        // An edge to what isn't drawn would draw it, without a label.
-        if let (Some(from), Some(to)) = (numbers.get(&**from), numbers.get(&**to)) {
-            let _ = writeln!(text, "  n{from} --> n{to}");
+    let mut next = 0;
+    for (index, (shard, picture)) in pictures.iter().enumerate() {
+        let numbers: HashMap<&str, usize> = picture
+            .nodes
+            .iter()
+            .zip(next..)
+            .map(|((id, _, _), number)| (&**id, number))
+            .collect();
+        let indent = if shard.is_some() { "    " } else { "  " };
+        if let Some(shard) = shard {
+            let label = mermaid_text(shard);
+            let _ = writeln!(text, "  subgraph s{index}[\"{label}\"]");
         }
+        for (id, kind, label) in &picture.nodes {
+            let (open, close) = match *kind {
+                "image" => ("[(", ")]"),
+                "template" => ("(", ")"),
+                _ => ("[", "]"),
+            };
+            let (number, label) = (numbers[&**id], mermaid_text(label));
+            let _ = writeln!(text, "{indent}n{number}{open}\"{label}\"{close}");
+        }
+        for (from, to) in &picture.edges {
+            // An edge to what isn't drawn would draw it, without a label.
+            if let (Some(from), Some(to)) = (numbers.get(&**from), numbers.get(&**to)) {
+                let _ = writeln!(text, "{indent}n{from} --> n{to}");
+            }
+        }
+        if shard.is_some() {
+            text.push_str("  end\n");
+        }
+        next += picture.nodes.len();
     }
     text
 }
@@ -114,7 +141,7 @@ mod tests {
 
     #[test]
     fn a_graph_in_dot() {
-        insta::assert_snapshot!(dot(&picture()), @r#"
+        insta::assert_snapshot!(dot(&[(None, picture())]), @r#"
         digraph nstance {
           rankdir = "RL"
           "image.debian" [label = "debian", shape = "cylinder"]
@@ -128,7 +155,7 @@ mod tests {
 
     #[test]
     fn a_graph_in_mermaid() {
-        insta::assert_snapshot!(mermaid(&picture()), @r#"
+        insta::assert_snapshot!(mermaid(&[(None, picture())]), @r#"
         flowchart RL
           n0[("debian")]
           n1("knd")
@@ -136,6 +163,13 @@ mod tests {
           n1 --> n0
           n2 --> n1
         "#);
+    }
+
+    #[test]
+    fn several_shards_in_one_picture() {
+        let shards = ["a", "b"].map(|name| (Some(name.to_owned()), picture()));
+        insta::assert_snapshot!("shards_in_dot", dot(&shards));
+        insta::assert_snapshot!("shards_in_mermaid", mermaid(&shards));
     }
 
     #[test]

@@ -222,11 +222,11 @@ fn files_to_export_are_written_kept_up_and_removed() {
         let files = harness.files();
         files
             .into_iter()
-            .filter(|file| file.starts_with(".nstance/files/"))
+            .filter(|file| file.starts_with(".nstance/example/local/files/"))
             .collect::<Vec<_>>()
     };
     let expected: Vec<_> = (0..3)
-        .map(|slot| format!(".nstance/files/default/web/{slot}/instance.env"))
+        .map(|slot| format!(".nstance/example/local/files/default/web/{slot}/instance.env"))
         .collect();
     assert_eq!(exported(&harness), expected);
     let text = String::from_utf8(harness.read(&expected[0])).unwrap();

@@ -19,6 +19,7 @@ mod lifecycle;
 mod plan;
 mod plan_files;
 mod render;
+mod shards;
 mod show;
 mod sim;
 mod state;

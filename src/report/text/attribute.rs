@@ -24,7 +24,7 @@ pub(super) fn entry(
     before: &Side,
     after: &Side,
     limit: usize,
-    style: Style,
+    style: Style<'_>,
 ) -> Entry {
     let sign = match (&attribute.before, &attribute.after) {
         (None, _) => Sign::Create,
@@ -58,7 +58,7 @@ fn readable(
     path: &str,
     attribute: &AttributeChange,
     limit: usize,
-    style: Style,
+    style: Style<'_>,
 ) -> Entry {
     let room = entry::room(style, 0, path).saturating_sub(" -> ".len());
     match (&attribute.before, &attribute.after) {

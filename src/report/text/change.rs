@@ -33,7 +33,7 @@ impl Detail {
 }
 
 /// A block on one line.
-pub(super) fn headline(block: &Block<'_>, style: Style) -> String {
+pub(super) fn headline(block: &Block<'_>, style: Style<'_>) -> String {
     let change = block.first;
     let what = match change.action {
         Action::Create => "will be created".to_owned(),
@@ -60,7 +60,7 @@ pub(super) fn headline(block: &Block<'_>, style: Style) -> String {
     };
     format!(
         "  # {} {what}{count}",
-        style.bold(&format!("{}{deposed}", block.address()))
+        style.bold(&format!("{}{deposed}", style.address(block.address())))
     )
 }
 
@@ -69,7 +69,7 @@ pub(super) fn lines(
     block: &Block<'_>,
     resource_type: &str,
     detail: Detail,
-    style: Style,
+    style: Style<'_>,
 ) -> Vec<String> {
     let mut lines = vec![headline(block, style)];
     lines.extend(reasons(block).into_iter().map(|reason| {
@@ -77,7 +77,8 @@ pub(super) fn lines(
         format!("  {}", style.faint(&format!("# ({reason})")))
     }));
     if block.count > 1 && block.own_values && shows_values(block.first.action) {
-        let shown = format!("# (shown as for {})", block.first.address);
+        let address = style.address(&block.first.address);
+        let shown = format!("# (shown as for {address})");
         lines.push(format!("  {}", style.faint(&shown)));
     }
     let entries = View {
@@ -163,7 +164,7 @@ fn is_image_change(attribute: &AttributeChange, reasons: &[Reason]) -> bool {
 struct View<'a> {
     block: &'a Block<'a>,
     detail: Detail,
-    style: Style,
+    style: Style<'a>,
 }
 
 impl View<'_> {

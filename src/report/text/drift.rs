@@ -30,7 +30,7 @@ struct Block<'a> {
 }
 
 /// The text of `nstance drift`.
-pub fn drift(plan: &Plan, style: Style) -> String {
+pub fn drift(plan: &Plan, style: Style<'_>) -> String {
     let mut lines = blocks(&collapse(&plan.drift), MOST_LINES - 4, style);
     let counted_of = |kind: DriftKind| {
         plan.drift
@@ -68,7 +68,7 @@ pub fn drift(plan: &Plan, style: Style) -> String {
 }
 
 /// A plan's note that the world has moved on.
-pub(super) fn note(plan: &Plan, style: Style) -> Vec<String> {
+pub(super) fn note(plan: &Plan, style: Style<'_>) -> Vec<String> {
     if plan.drift.is_empty() {
         return Vec::new();
     }
@@ -136,7 +136,7 @@ fn alike(a: &Drift, slot_a: u32, b: &Drift, slot_b: u32) -> bool {
         })
 }
 
-fn blocks(blocks: &[Block<'_>], room: usize, style: Style) -> Vec<String> {
+fn blocks(blocks: &[Block<'_>], room: usize, style: Style<'_>) -> Vec<String> {
     let mut lines = Vec::new();
     let mut shown = 0;
     for block in blocks {
@@ -156,7 +156,7 @@ fn blocks(blocks: &[Block<'_>], room: usize, style: Style) -> Vec<String> {
     lines
 }
 
-fn block_lines(block: &Block<'_>, style: Style) -> Vec<String> {
+fn block_lines(block: &Block<'_>, style: Style<'_>) -> Vec<String> {
     let drift = block.first;
     let address = match &block.address {
         Some(address) => format!("{}/{}", address.group, block.slots.text()),
@@ -166,7 +166,7 @@ fn block_lines(block: &Block<'_>, style: Style) -> Vec<String> {
         1 => visible(&drift.provider_id),
         count => counted(count, "instance"),
     };
-    let address = style.bold(&address);
+    let address = style.bold(&style.address(address));
     let single = block.count == 1;
     let what = match (drift.kind, single) {
         (DriftKind::Changed, true) => format!("{address} has changed ({which})"),
@@ -197,7 +197,7 @@ fn block_lines(block: &Block<'_>, style: Style) -> Vec<String> {
     lines
 }
 
-fn attribute(change: &DriftedAttribute, style: Style, lines: &mut Vec<String>) {
+fn attribute(change: &DriftedAttribute, style: Style<'_>, lines: &mut Vec<String>) {
     let sign = match (&change.recorded, &change.observed) {
         (None, _) => Sign::Create,
         (_, None) => Sign::Delete,

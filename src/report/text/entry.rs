@@ -94,7 +94,7 @@ impl Entry {
         value: &Value,
         depth: usize,
         limit: usize,
-        style: Style,
+        style: Style<'_>,
     ) -> Self {
         let room = room(style, depth, name);
         let inline = value::inline(value);
@@ -137,13 +137,13 @@ impl Entry {
 }
 
 /// The columns left for a value.
-pub(super) fn room(style: Style, depth: usize, name: &str) -> usize {
+pub(super) fn room(style: Style<'_>, depth: usize, name: &str) -> usize {
     let taken = INDENT + STEP * depth + 2 + name.chars().count() + 3;
     style.columns().saturating_sub(taken).max(24)
 }
 
 /// Writes entries at a depth; the equals signs of neighbours that take one line are aligned.
-pub(super) fn write(entries: &[Entry], depth: usize, style: Style, lines: &mut Vec<String>) {
+pub(super) fn write(entries: &[Entry], depth: usize, style: Style<'_>, lines: &mut Vec<String>) {
     let widest = |entries: &[Entry]| {
         entries
             .iter()
@@ -164,7 +164,7 @@ pub(super) fn write(entries: &[Entry], depth: usize, style: Style, lines: &mut V
 }
 
 impl Entry {
-    fn write(&self, width: usize, depth: usize, style: Style, lines: &mut Vec<String>) {
+    fn write(&self, width: usize, depth: usize, style: Style<'_>, lines: &mut Vec<String>) {
         let indent = " ".repeat(INDENT + STEP * depth);
         let sign = style.signed(self.sign, &self.sign.symbol().to_string());
         let note = self.note.as_ref().map_or_else(String::new, |note| {

@@ -12,12 +12,12 @@ use super::value::{inline, key_text, quoted, visible};
 const STEP: usize = 4;
 
 /// The text of `nstance show ADDR` and `nstance render ADDR`.
-pub fn instance(value: &Value, style: Style) -> String {
+pub fn instance(value: &Value, style: Style<'_>) -> String {
     let mut lines = Vec::new();
     let empty = Map::new();
     let entries = value.as_object().unwrap_or(&empty);
     if let Some(address) = entries.get("address").and_then(Value::as_str) {
-        lines.push(style.bold(&format!("# {}:", visible(address))));
+        lines.push(style.bold(&format!("# {}:", style.address(visible(address)))));
     }
     lines.push("instance {".to_owned());
     let shown: Vec<(&str, Value)> = entries
@@ -80,7 +80,7 @@ fn is_line(value: &Value, room: usize) -> bool {
 fn write_entries<'a>(
     entries: impl Iterator<Item = (&'a str, &'a Value)>,
     indent: usize,
-    style: Style,
+    style: Style<'_>,
     lines: &mut Vec<String>,
 ) {
     let entries: Vec<(String, &Value)> = entries
@@ -121,7 +121,7 @@ fn write_entry(
     value: &Value,
     indent: usize,
     room: usize,
-    style: Style,
+    style: Style<'_>,
     lines: &mut Vec<String>,
 ) {
     let space = " ".repeat(indent);

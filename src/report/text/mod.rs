@@ -12,6 +12,7 @@ mod entry;
 mod instance;
 mod notes;
 mod paint;
+mod shards;
 #[cfg(test)]
 mod tests;
 mod value;
@@ -21,6 +22,7 @@ use std::collections::BTreeSet;
 pub use drift::drift;
 pub use instance::instance;
 pub use paint::Style;
+pub use shards::{ShardEnd, drift_total, ends, heading, plan_total};
 pub use value::age;
 
 use self::change::Detail;
@@ -35,7 +37,7 @@ const MOST_LINES: usize = 200;
 const SHOWN_IN_FULL: usize = 100;
 
 /// The text of `nstance plan`.
-pub fn plan(plan: &Plan, style: Style) -> String {
+pub fn plan(plan: &Plan, style: Style<'_>) -> String {
     let mut head = notes::images(plan, style);
     head.extend(drift::note(plan, style));
     let mut tail = notes::left_out(plan, style);
@@ -57,7 +59,7 @@ pub fn plan(plan: &Plan, style: Style) -> String {
     text
 }
 
-fn legend(plan: &Plan, style: Style) -> Vec<String> {
+fn legend(plan: &Plan, style: Style<'_>) -> Vec<String> {
     let words = [
         (Action::Create, "create"),
         (Action::Update, "update in-place"),
@@ -98,7 +100,7 @@ fn legend(plan: &Plan, style: Style) -> Vec<String> {
 }
 
 /// The changes, collapsed, in at most `room` lines and the one that says what was left out.
-fn blocks(plan: &Plan, room: usize, style: Style) -> Vec<String> {
+fn blocks(plan: &Plan, room: usize, style: Style<'_>) -> Vec<String> {
     let (blocks, rest) = collapse::collapse(&plan.changes, MOST_LINES);
     let resource_type = plan.rules().resource_type();
     let whole = |block| change::lines(block, resource_type, Detail::FULL, style);
@@ -121,7 +123,7 @@ fn squeezed(
     rest: &[Change],
     resource_type: &str,
     room: usize,
-    style: Style,
+    style: Style<'_>,
 ) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     let mut shown = 0;

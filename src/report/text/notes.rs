@@ -9,12 +9,13 @@ use super::nothing_to_do;
 use super::paint::Style;
 use super::value::{age, counted, listed, visible};
 use crate::plan::change::{Mode, Plan};
+use crate::report::events::planned_counts;
 
 /// How many images, and how many things left out, are listed.
 const LISTED: usize = 10;
 
 /// Which images the plan was made with.
-pub(super) fn images(plan: &Plan, style: Style) -> Vec<String> {
+pub(super) fn images(plan: &Plan, style: Style<'_>) -> Vec<String> {
     if plan.images.is_empty() || plan.mode != Mode::Normal {
         return Vec::new();
     }
@@ -50,7 +51,7 @@ pub(super) fn images(plan: &Plan, style: Style) -> Vec<String> {
 }
 
 /// What could not be planned, and why.
-pub(super) fn left_out(plan: &Plan, style: Style) -> Vec<String> {
+pub(super) fn left_out(plan: &Plan, style: Style<'_>) -> Vec<String> {
     if plan.left_out.is_empty() {
         return Vec::new();
     }
@@ -68,7 +69,7 @@ pub(super) fn left_out(plan: &Plan, style: Style) -> Vec<String> {
         };
         format!(
             "    {}{many}: {}",
-            visible(&part.address),
+            style.address(visible(&part.address)),
             visible(&part.why)
         )
     }));
@@ -81,7 +82,7 @@ pub(super) fn left_out(plan: &Plan, style: Style) -> Vec<String> {
 }
 
 /// Deletions that apply refuses without being told to.
-pub(super) fn deletions(plan: &Plan, style: Style) -> Vec<String> {
+pub(super) fn deletions(plan: &Plan, style: Style<'_>) -> Vec<String> {
     let deletions = &plan.deletions;
     let total = deletions.total();
     // A destroy is asked for; only what is protected needs a word more.
@@ -105,7 +106,8 @@ pub(super) fn deletions(plan: &Plan, style: Style) -> Vec<String> {
                 .iter()
                 .take(LISTED)
                 .map(|(group, count)| {
-                    format!("    {}: {}", visible(group), counted(*count, "instance"))
+                    let group = style.address(visible(group));
+                    format!("    {group}: {}", counted(*count, "instance"))
                 }),
         );
         if deletions.by_group.len() > LISTED {
@@ -119,7 +121,7 @@ pub(super) fn deletions(plan: &Plan, style: Style) -> Vec<String> {
         let groups: Vec<String> = deletions
             .protected
             .iter()
-            .map(|name| visible(name))
+            .map(|name| style.address(visible(name)))
             .collect();
         let (noun, verb) = if groups.len() == 1 {
             ("Group", "is")
@@ -143,7 +145,7 @@ pub(super) fn deletions(plan: &Plan, style: Style) -> Vec<String> {
     if groups.len() <= 3 {
         let each: Vec<String> = groups
             .iter()
-            .map(|group| format!("--allow-delete {}", visible(group)))
+            .map(|group| format!("--allow-delete {}", style.address(visible(group))))
             .collect();
         let _ = write!(flags, "`{}` or ", each.join(" "));
     }
@@ -155,7 +157,7 @@ pub(super) fn deletions(plan: &Plan, style: Style) -> Vec<String> {
 }
 
 /// The last lines: how many of each, or that there are none.
-pub(super) fn footer(plan: &Plan, style: Style) -> Vec<String> {
+pub(super) fn footer(plan: &Plan, style: Style<'_>) -> Vec<String> {
     let summary = &plan.summary;
     if !summary.has_changes() {
         if plan.errored() {
@@ -172,22 +174,8 @@ pub(super) fn footer(plan: &Plan, style: Style) -> Vec<String> {
         lines.extend(detail.lines().map(str::to_owned));
         return lines;
     }
-    let mut line = style.bold("Plan:");
-    if summary.adopt > 0 {
-        let _ = write!(line, " {} to adopt,", summary.adopt);
-    }
-    let _ = write!(
-        line,
-        " {} to add, {} to change, {} to destroy",
-        summary.added(),
-        summary.update,
-        summary.destroyed()
-    );
-    if summary.forget > 0 {
-        let _ = write!(line, ", {} to forget", summary.forget);
-    }
-    line.push('.');
-    let mut lines = vec![line];
+    let counts = planned_counts(summary);
+    let mut lines = vec![format!("{} {counts}.", style.bold("Plan:"))];
     if plan.mode == Mode::RefreshOnly {
         lines.push(String::new());
         lines.push(

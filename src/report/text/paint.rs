@@ -2,23 +2,33 @@
 //!
 //! In: text. Out: the same, coloured if asked. May not: look at a terminal.
 
+use std::fmt::Display;
+
 use anstyle::{AnsiColor, Style as Ansi};
 
+use crate::address::in_shard;
 use crate::plan::change::Action;
 
 /// How text is to look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Style {
+pub struct Style<'a> {
     /// Whether to colour it with ANSI sequences.
     pub color: bool,
     /// The terminal's columns; long values are cut to fit.
     pub width: usize,
+    /// What addresses carry: the shard's name in a run over several, else nothing.
+    pub shard: Option<&'a str>,
 }
 
 /// The narrowest width that is respected: below it nothing could be read.
 const NARROWEST: usize = 60;
 
-impl Style {
+impl Style<'_> {
+    /// An address as it is shown: in a run over several shards with the shard before it.
+    pub(super) fn address(self, address: impl Display) -> String {
+        in_shard(self.shard, address)
+    }
+
     /// The columns that a line may take.
     pub(super) fn columns(self) -> usize {
         self.width.max(NARROWEST)

@@ -12,7 +12,8 @@ use crate::plan::change::{
 use crate::provider::rules::Effect;
 use crate::spec::{Content, Userdata};
 
-const PLAIN: Style = Style {
+const PLAIN: Style<'_> = Style {
+    shard: None,
     color: false,
     width: 100,
 };

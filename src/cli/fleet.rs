@@ -1,0 +1,324 @@
+//! The shards of one run: what works on one configuration works on several.
+//!
+//! In: the configurations that the command line names. Out: a [`Session`] for each shard, and what
+//! a command says of each, put together: one text after another, or one list of documents. May
+//! not: know what any command does.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+
+use serde_json::{Value, json};
+
+use super::Globals;
+use super::exit::{self, worst};
+use super::failure::{Failure, Failures};
+use super::session::{self, Session};
+use crate::config::check::Purpose;
+use crate::config::load::Loaded;
+use crate::config::source::SourceMap;
+use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::report::{diagnostic, events, json as report, text};
+
+/// The shards of one run.
+pub struct Fleet<'g> {
+    /// The global options.
+    pub globals: &'g Globals,
+    /// A shard each, in the order given. One at least.
+    pub shards: Vec<Session<'g>>,
+    several: bool,
+}
+
+/// What a command has to say about one shard.
+#[derive(Debug)]
+pub struct Reply {
+    /// For standard output.
+    pub body: Body,
+    /// Told on standard error; a document holds its own.
+    pub findings: Diagnostics,
+    /// A last word, on standard error.
+    pub note: String,
+    /// How it ends.
+    pub code: u8,
+}
+
+/// What goes to standard output.
+#[derive(Debug)]
+pub enum Body {
+    /// For people.
+    Text(String),
+    /// For programs.
+    Document(Value),
+}
+
+impl Reply {
+    /// Words, and nothing wrong.
+    pub fn text(text: impl Into<String>) -> Self {
+        Self::of(Body::Text(text.into()))
+    }
+
+    /// A document, and nothing wrong.
+    pub fn document(document: Value) -> Self {
+        Self::of(Body::Document(document))
+    }
+
+    fn of(body: Body) -> Self {
+        Self {
+            body,
+            findings: Diagnostics::default(),
+            note: String::new(),
+            code: exit::SUCCESS,
+        }
+    }
+
+    /// The same with findings beside a text.
+    #[must_use]
+    pub fn telling(mut self, findings: Diagnostics) -> Self {
+        self.findings = findings;
+        self
+    }
+
+    /// The same with another exit code.
+    #[must_use]
+    pub fn ending(mut self, code: u8) -> Self {
+        self.code = code;
+        self
+    }
+}
+
+/// How the shards' replies are put together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    /// Texts, each below a heading that names the shard.
+    Headed,
+    /// Texts whose lines name the shard themselves.
+    Plain,
+    /// One list of documents.
+    Documents,
+}
+
+impl Form {
+    /// Documents where they are asked for.
+    #[must_use]
+    pub fn documents_or(self, documents: bool) -> Self {
+        if documents { Self::Documents } else { self }
+    }
+}
+
+impl<'g> Fleet<'g> {
+    /// Loads every configuration. Errors in any of them are the failure, all in one run; warnings
+    /// are kept.
+    pub fn load(globals: &'g Globals, purpose: Purpose) -> Result<Self, Failures> {
+        let mut failures = Failures::default();
+        let mut shards = Vec::new();
+        for loaded in read(globals, purpose) {
+            if loaded.findings.has_errors() || loaded.config.is_none() {
+                failures.push(loaded.findings.into(), loaded.sources);
+            } else {
+                shards.push(Session::new(globals, loaded));
+            }
+        }
+        if !failures.is_empty() {
+            return Err(failures);
+        }
+        let fleet = Self::of(globals, shards);
+        match fleet.twice() {
+            findings if findings.has_errors() => Err(Failure::from(findings).into()),
+            _ => Ok(fleet),
+        }
+    }
+
+    /// The shards of sessions whose configurations are usable.
+    pub fn of(globals: &'g Globals, mut shards: Vec<Session<'g>>) -> Self {
+        let several = shards.len() > 1;
+        if several {
+            let mut count: HashMap<String, usize> = HashMap::new();
+            for session in &shards {
+                *count.entry(session.identity().shard).or_default() += 1;
+            }
+            for session in &mut shards {
+                let identity = session.identity();
+                session.label = Some(if count[&identity.shard] == 1 {
+                    identity.shard
+                } else {
+                    format!("{}/{}", identity.cluster, identity.shard)
+                });
+            }
+        }
+        Self {
+            globals,
+            shards,
+            several,
+        }
+    }
+
+    /// Whether it is a run over several shards, even if a command turned out to be about one.
+    pub fn is_several(&self) -> bool {
+        self.several
+    }
+
+    /// Shards that are there twice, and states that two of them would share.
+    pub fn twice(&self) -> Diagnostics {
+        let mut findings = Diagnostics::default();
+        let mut shards: HashMap<(String, String), String> = HashMap::new();
+        let mut states: HashMap<PathBuf, String> = HashMap::new();
+        for session in &self.shards {
+            let identity = session.identity();
+            let id = &session.config().shard.id;
+            let place = session.loaded.sources.place(id.span);
+            let (cluster, shard) = (identity.cluster, identity.shard);
+            let name = format!("shard `{shard}` of cluster `{cluster}`");
+            if let Some(first) = shards.insert((cluster, shard), place.clone()) {
+                findings.push(
+                    Diagnostic::error(format!("two configurations are {name}"))
+                        .detail(format!("the first: {first}\nthe second: {place}"))
+                        .hint(
+                            "Name each configuration once, or give one of them another `shard.id`",
+                        ),
+                );
+                continue;
+            }
+            if let Ok(path) = session.state_path()
+                && let Some(first) = states.insert(path.clone(), name.clone())
+            {
+                findings.push(
+                    Diagnostic::error(format!(
+                        "{first} and {name} would have one state: {}",
+                        path.display()
+                    ))
+                    .detail("a state belongs to one shard")
+                    .hint(
+                        "Let its name tell them apart: --state sqlite:states/{cluster}/{shard}.db",
+                    ),
+                );
+            }
+        }
+        findings
+    }
+
+    /// Keeps the shards that `keep` holds for.
+    pub fn retain(&mut self, mut keep: impl FnMut(usize) -> bool) {
+        let mut index = 0;
+        self.shards.retain(|_| {
+            index += 1;
+            keep(index - 1)
+        });
+    }
+
+    /// The only shard, for what makes no sense over several; `what` says what that is.
+    pub fn only(&self, what: &str) -> Result<&Session<'g>, Failure> {
+        match &self.shards[..] {
+            [only] => Ok(only),
+            _ => Err(Failure::new(
+                Diagnostic::error(format!(
+                    "{what} is about one shard, and this run has several"
+                ))
+                .detail(format!("it has {}", self.names().join(", ")))
+                .hint("Name one configuration: -c PATH"),
+            )),
+        }
+    }
+
+    /// What the shards are called.
+    pub fn names(&self) -> Vec<String> {
+        self.shards
+            .iter()
+            .map(|session| {
+                let label = session.label.clone();
+                label.unwrap_or_else(|| session.identity().shard)
+            })
+            .collect()
+    }
+
+    /// Asks about each shard in turn, and prints what is said: of one shard as it is, of several
+    /// as `form` says. That one fails keeps no other from being asked. Gives the exit code.
+    pub fn each(
+        &self,
+        form: Form,
+        mut ask: impl FnMut(usize, &Session<'g>) -> Result<Reply, Failure>,
+    ) -> u8 {
+        let mut codes = Vec::new();
+        let mut documents = Vec::new();
+        // With `--json` a failure is a document, even where the others' replies are words.
+        let as_list = form == Form::Documents || self.globals.json;
+        let mut first = true;
+        for (index, session) in self.shards.iter().enumerate() {
+            match ask(index, session) {
+                Ok(reply) => {
+                    codes.push(reply.code);
+                    match reply.body {
+                        Body::Document(document) if self.several => {
+                            documents.push(named(document, session));
+                        }
+                        Body::Document(document) => session::print_json(&document),
+                        Body::Text(text) => {
+                            if self.several && form == Form::Headed {
+                                self.head(session, first);
+                            }
+                            first = false;
+                            session::print(&text);
+                        }
+                    }
+                    session.tell(&reply.findings);
+                    session::error(&reply.note);
+                }
+                Err(failure) => {
+                    codes.push(failure.code);
+                    if self.several && as_list {
+                        let findings = session.findings_json(&failure.findings);
+                        documents.push(named(report::errors(findings), session));
+                    } else {
+                        session.fail(&failure);
+                    }
+                }
+            }
+        }
+        if self.several && (form == Form::Documents || !documents.is_empty()) {
+            session::print_json(&Value::from(documents));
+        }
+        worst(codes)
+    }
+
+    /// Prints a failure of the whole run.
+    pub fn fail(&self, findings: &Diagnostics) {
+        if self.globals.json {
+            let now = session::clock(self.globals).now();
+            let findings = diagnostic::to_json(findings, &SourceMap::default());
+            for finding in findings.as_array().into_iter().flatten() {
+                session::print(&format!("{}\n", events::diagnostic(now, finding.clone())));
+            }
+        } else {
+            session::report(self.globals, [(findings, &SourceMap::default())]);
+        }
+    }
+
+    /// Prints the heading before a shard's text.
+    pub fn head(&self, session: &Session<'_>, first: bool) {
+        let identity = session.identity();
+        let heading = text::heading(&identity.cluster, &identity.shard, self.globals.style());
+        let gap = if first { "" } else { "\n" };
+        session::print(&format!("{gap}{heading}\n\n"));
+    }
+}
+
+/// A document of a list says whose it is.
+fn named(mut document: Value, session: &Session<'_>) -> Value {
+    let identity = session.identity();
+    for (key, name) in [("cluster", identity.cluster), ("shard", identity.shard)] {
+        if document.get(key).is_none() {
+            document[key] = json!(name);
+        }
+    }
+    document
+}
+
+/// Reads every configuration that the command line names, errors and all.
+pub fn read(globals: &Globals, purpose: Purpose) -> Vec<Loaded> {
+    let configs = globals.configs();
+    if configs.is_empty() {
+        return vec![Session::read(globals, purpose, None)];
+    }
+    configs
+        .iter()
+        .map(|path| Session::read(globals, purpose, Some(path)))
+        .collect()
+}

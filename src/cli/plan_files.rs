@@ -1,0 +1,113 @@
+//! The plan files of a run: a file a shard.
+//!
+//! In: a name with `{cluster}` and `{shard}` in it, or the files to apply. Out: a path for each
+//! shard, or the shards that the files are plans of. May not: carry a plan out.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+use super::failure::{Failure, Failures};
+use super::fleet::Fleet;
+use super::session::Session;
+use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::plan::change::Plan;
+use crate::plan::file;
+
+/// Where each shard's plan is saved.
+pub fn paths(fleet: &Fleet<'_>, path: &Path) -> Result<Vec<PathBuf>, Failures> {
+    let path_of = |cluster: &str, shard: &str| match path.to_str() {
+        Some(name) => name
+            .replace("{cluster}", cluster)
+            .replace("{shard}", shard)
+            .into(),
+        None => path.to_owned(),
+    };
+    let mut first: HashMap<PathBuf, usize> = HashMap::new();
+    let mut paths = Vec::new();
+    for (index, session) in fleet.shards.iter().enumerate() {
+        let identity = session.identity();
+        let path: PathBuf = path_of(&identity.cluster, &identity.shard);
+        if let Some(other) = first.insert(path.clone(), index) {
+            let names = fleet.names();
+            return Err(Failure::new(
+                Diagnostic::error(format!(
+                    "the plans of {} and {} would have one file: {}",
+                    names[other],
+                    names[index],
+                    path.display()
+                ))
+                .detail("each shard's plan has a file of its own")
+                .hint("Let its name tell them apart: --out {cluster}-{shard}.plan"),
+            )
+            .into());
+        }
+        paths.push(path);
+    }
+    Ok(paths)
+}
+
+/// A plan that was saved.
+pub struct Saved {
+    /// The plan.
+    pub plan: Plan,
+    /// What names it.
+    pub digest: String,
+}
+
+/// Reads plans, one for each shard that has one; the other shards are no part of the run from here
+/// on.
+pub fn read(fleet: &mut Fleet<'_>, files: &[PathBuf]) -> Result<Vec<Saved>, Failures> {
+    let mut found: Vec<Option<(Saved, &Path)>> = fleet.shards.iter().map(|_| None).collect();
+    let mut findings = Diagnostics::default();
+    for path in files {
+        let (plan, digest) = match file::read(path) {
+            Ok(read) => read,
+            Err(error) => {
+                findings.extend(Failure::plan_file(path, &error).findings);
+                continue;
+            }
+        };
+        let its = plan.identity();
+        let of = |session: &Session<'_>| session.identity() == its;
+        let Some(index) = fleet.shards.iter().position(of) else {
+            let mut finding = foreign(fleet, &plan);
+            if files.len() > 1 || fleet.is_several() {
+                finding = finding.detail(path.display().to_string());
+            }
+            findings.push(finding);
+            continue;
+        };
+        if let Some((_, other)) = &found[index] {
+            findings.push(
+                Diagnostic::error(format!("two plans are for {its}"))
+                    .detail(format!("{}\n{}", other.display(), path.display()))
+                    .hint("Apply one of them; the other is stale afterwards"),
+            );
+            continue;
+        }
+        found[index] = Some((Saved { plan, digest }, path));
+    }
+    if findings.has_errors() {
+        return Err(Failure::from(findings).into());
+    }
+    fleet.retain(|index| found[index].is_some());
+    Ok(found
+        .into_iter()
+        .flatten()
+        .map(|(saved, _)| saved)
+        .collect())
+}
+
+/// A plan of a shard that isn't in this run.
+fn foreign(fleet: &Fleet<'_>, plan: &Plan) -> Diagnostic {
+    let its = plan.identity();
+    let summary = match &fleet.shards[..] {
+        [only] => format!(
+            "the plan is for {its}, this configuration is {}",
+            only.identity()
+        ),
+        _ => format!("the plan is for {its}, and no configuration of this run is"),
+    };
+    Diagnostic::error(summary)
+        .hint("Apply it with the configuration and the options that it was made with")
+}

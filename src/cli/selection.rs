@@ -1,0 +1,290 @@
+//! Which shard an address of the command line is in.
+//!
+//! In: addresses, with or without a shard before them, and the shards of the run. Out: what is
+//! meant in each shard. May not: take one of several shards for the one that is meant.
+
+use std::cell::OnceCell;
+use std::collections::BTreeSet;
+use std::fmt::Display;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use super::failure::{Failure, Failures};
+use super::fleet::Fleet;
+use super::session::Session;
+use crate::address::{Address, AddressError, GroupName, InShard, Selector};
+use crate::diagnostic::{Diagnostic, Diagnostics, nearest};
+
+/// What `--allow-delete` takes: everything, or a group, whose tenant may be left out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Deletable {
+    /// Any group.
+    All,
+    /// One group.
+    Group(GroupName),
+}
+
+impl Deletable {
+    /// Whether a group is meant.
+    pub fn covers(&self, group: &str) -> bool {
+        match self {
+            Self::All => true,
+            Self::Group(name) => name.as_str() == group,
+        }
+    }
+}
+
+impl FromStr for Deletable {
+    type Err = AddressError;
+
+    fn from_str(text: &str) -> Result<Self, AddressError> {
+        match text {
+            "all" => Ok(Self::All),
+            name if !name.contains('/') => format!("default/{name}").parse().map(Self::Group),
+            name => name.parse().map(Self::Group),
+        }
+    }
+}
+
+impl Display for Deletable {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::All => f.write_str("all"),
+            Self::Group(name) => name.fmt(f),
+        }
+    }
+}
+
+/// What the command line asks for.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Asked<'a> {
+    /// Only these.
+    pub targets: &'a [InShard<Selector>],
+    /// Not these.
+    pub excludes: &'a [InShard<Selector>],
+    /// Replace these.
+    pub replace: &'a [InShard<Selector>],
+    /// Deletions that are allowed.
+    pub allow_delete: &'a [InShard<Deletable>],
+}
+
+/// What of that is about one shard.
+#[derive(Debug, Clone, Default)]
+pub struct Chosen {
+    /// Only these; none: everything.
+    pub targets: Vec<Selector>,
+    /// Not these.
+    pub excludes: Vec<Selector>,
+    /// Replace these.
+    pub replace: Vec<Selector>,
+    /// Deletions that are allowed.
+    pub allow_delete: Vec<Deletable>,
+}
+
+impl Fleet<'_> {
+    /// Says of each shard what is asked about it. Where there are targets, the shards without one
+    /// are no part of the run from here on.
+    pub fn choose(&mut self, asked: Asked<'_>) -> Result<Vec<Chosen>, Failures> {
+        let mut chosen = vec![Chosen::default(); self.shards.len()];
+        let mut findings = Diagnostics::default();
+        let places = Places::new(self);
+        let mut all = |wanted: &[InShard<Selector>],
+                       into: fn(&mut Chosen) -> &mut Vec<Selector>| {
+            for one in wanted {
+                match places.find(one, one.address.group()) {
+                    Ok(index) => into(&mut chosen[index]).push(one.address.clone()),
+                    Err(finding) => findings.push(*finding),
+                }
+            }
+        };
+        all(asked.targets, |chosen| &mut chosen.targets);
+        all(asked.excludes, |chosen| &mut chosen.excludes);
+        all(asked.replace, |chosen| &mut chosen.replace);
+        for one in asked.allow_delete {
+            let found = match (&one.address, &one.shard) {
+                (Deletable::All, None) => Ok((0..chosen.len()).collect()),
+                (Deletable::All, Some(_)) => places.named(one).map(|index| vec![index]),
+                (Deletable::Group(group), _) => places.find(one, group).map(|index| vec![index]),
+            };
+            match found {
+                Ok(indices) => {
+                    for index in indices {
+                        chosen[index].allow_delete.push(one.address.clone());
+                    }
+                }
+                Err(finding) => findings.push(*finding),
+            }
+        }
+        if findings.has_errors() {
+            return Err(Failure::from(findings).into());
+        }
+        if !asked.targets.is_empty() {
+            self.retain(|index| !chosen[index].targets.is_empty());
+            chosen.retain(|chosen| !chosen.targets.is_empty());
+        }
+        Ok(chosen)
+    }
+
+    /// Says of each shard which slots of it are meant; the shards without one are no part of the
+    /// run from here on.
+    pub fn choose_slots(
+        &mut self,
+        asked: &[InShard<Address>],
+    ) -> Result<Vec<Vec<Address>>, Failures> {
+        let targets: Vec<InShard<Selector>> = asked
+            .iter()
+            .map(|one| InShard {
+                shard: one.shard.clone(),
+                address: Selector::Slot(one.address.clone()),
+            })
+            .collect();
+        let chosen = self.choose(Asked {
+            targets: &targets,
+            ..Asked::default()
+        })?;
+        let slot = |selector| match selector {
+            Selector::Slot(address) => Some(address),
+            Selector::Group(_) => None,
+        };
+        Ok(chosen
+            .into_iter()
+            .map(|chosen| chosen.targets.into_iter().filter_map(slot).collect())
+            .collect())
+    }
+
+    /// Makes the run one about a single slot's shard.
+    pub fn narrow(&mut self, address: &InShard<Address>) -> Result<(), Failures> {
+        let found = Places::new(self).find(address, &address.address.group);
+        let found = found.map_err(|finding| Failures::from(Failure::new(*finding)))?;
+        self.retain(|index| index == found);
+        Ok(())
+    }
+}
+
+/// Where groups are.
+struct Places<'f, 'g> {
+    fleet: &'f Fleet<'g>,
+    /// The groups of each shard's record, looked up where it matters.
+    recorded: OnceCell<Vec<BTreeSet<Arc<str>>>>,
+}
+
+impl<'f, 'g> Places<'f, 'g> {
+    fn new(fleet: &'f Fleet<'g>) -> Self {
+        Self {
+            fleet,
+            recorded: OnceCell::new(),
+        }
+    }
+
+    /// The shard of an address: the one named, or the only one with such a group.
+    fn find<T: Display>(
+        &self,
+        asked: &InShard<T>,
+        group: &GroupName,
+    ) -> Result<usize, Box<Diagnostic>> {
+        if asked.shard.is_some() {
+            return self.named(asked);
+        }
+        if !self.fleet.is_several() {
+            return Ok(0);
+        }
+        let names = self.fleet.names();
+        let has: Vec<usize> = (0..names.len())
+            .filter(|index| self.has(*index, group))
+            .collect();
+        match has[..] {
+            [only] => Ok(only),
+            [] => {
+                let finding = Diagnostic::error(format!("no shard has `{}`", asked.address));
+                let configured = || {
+                    let shards = names.iter().zip(&self.fleet.shards);
+                    shards.flat_map(|(shard, session)| {
+                        let groups = &session.config().groups;
+                        groups.iter().map(move |group| (shard, group.name.as_str()))
+                    })
+                };
+                let near = nearest(group.as_str(), configured().map(|(_, group)| group));
+                let near = near.and_then(|near| configured().find(|(_, group)| *group == near));
+                Err(Box::new(match near {
+                    Some((shard, group)) => {
+                        finding.hint(format!("there is a group `{shard}:{group}`"))
+                    }
+                    None => finding.hint("Groups are listed by: nstance graph"),
+                }))
+            }
+            [first, ..] => {
+                let shards: Vec<&str> = has.iter().map(|index| &*names[*index]).collect();
+                Err(Box::new(
+                    Diagnostic::error(format!(
+                        "`{}` is in several shards: {}",
+                        asked.address,
+                        shards.join(", ")
+                    ))
+                    .hint(format!("Say in which: {}:{}", names[first], asked.address)),
+                ))
+            }
+        }
+    }
+
+    /// The shard whose name stands before an address.
+    fn named<T: Display>(&self, asked: &InShard<T>) -> Result<usize, Box<Diagnostic>> {
+        let Some(name) = &asked.shard else {
+            return Ok(0);
+        };
+        let matching: Vec<usize> = self
+            .fleet
+            .shards
+            .iter()
+            .enumerate()
+            .filter(|(_, session)| {
+                let identity = session.identity();
+                name.matches(&identity.cluster, &identity.shard)
+            })
+            .map(|(index, _)| index)
+            .collect();
+        let names = self.fleet.names();
+        match matching[..] {
+            [only] => Ok(only),
+            [] => {
+                let finding = Diagnostic::error(format!("no shard of this run is `{name}`"))
+                    .detail(format!("asked for was `{asked}`"));
+                let near = nearest(&name.to_string(), names.iter().map(String::as_str));
+                Err(Box::new(match near {
+                    Some(near) => finding.hint(format!("there is a shard `{near}`")),
+                    None => finding.hint(format!("There is {}", names.join(", "))),
+                }))
+            }
+            [first, ..] => Err(Box::new(
+                Diagnostic::error(format!("`{name}` is a shard of several clusters"))
+                    .detail(format!("asked for was `{asked}`"))
+                    .hint(format!("Say of which: {}:{}", names[first], asked.address)),
+            )),
+        }
+    }
+
+    /// Whether a shard's configuration or record has a group.
+    fn has(&self, index: usize, group: &GroupName) -> bool {
+        self.fleet.shards[index].config().group(group).is_some()
+            || self.recorded()[index].contains(group.as_str())
+    }
+
+    /// A record that can't be read counts as empty: whoever needs it will say so.
+    fn recorded(&self) -> &[BTreeSet<Arc<str>>] {
+        self.recorded.get_or_init(|| {
+            let groups = |session: &Session<'_>| {
+                let snapshot = session.open_to_read().ok()??.snapshot().ok()?;
+                Some(
+                    snapshot
+                        .records
+                        .into_iter()
+                        .map(|record| record.group)
+                        .collect(),
+                )
+            };
+            let sessions = self.fleet.shards.iter();
+            sessions
+                .map(|session| groups(session).unwrap_or_default())
+                .collect()
+        })
+    }
+}

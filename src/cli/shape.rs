@@ -1,0 +1,116 @@
+//! What plan and apply can be asked for.
+//!
+//! In: options. Out: what the planner takes. May not: plan.
+
+use clap::Args;
+
+use super::failure::Failure;
+use super::selection::{Asked, Chosen};
+use super::session::Session;
+use crate::address::{InShard, Selector};
+use crate::plan::build::Options;
+use crate::plan::change::Mode;
+
+/// What plan and apply can be asked for.
+#[derive(Debug, Clone, Args)]
+pub struct Shape {
+    /// Plan only this group or slot; may repeat
+    #[arg(long, value_name = "ADDR")]
+    pub target: Vec<InShard<Selector>>,
+    /// Leave out this group or slot; may repeat
+    #[arg(long, value_name = "ADDR")]
+    pub exclude: Vec<InShard<Selector>>,
+    /// Replace this group or slot; may repeat
+    #[arg(long, value_name = "ADDR")]
+    pub replace: Vec<InShard<Selector>>,
+    /// Plan to delete everything
+    #[arg(long, conflicts_with_all = ["refresh_only", "replace"])]
+    pub destroy: bool,
+    /// Plan only to record what the cloud reports
+    #[arg(long, conflicts_with = "replace")]
+    pub refresh_only: bool,
+    /// Whether to ask the cloud what there is
+    #[arg(long, value_name = "BOOL", default_value_t = true, num_args = 0..=1, default_missing_value = "true", action = clap::ArgAction::Set, require_equals = true)]
+    pub refresh: bool,
+    /// Look images up even where a young answer is kept
+    #[arg(long)]
+    pub refresh_images: bool,
+}
+
+impl Shape {
+    /// A plan in one of the modes, of a part.
+    pub fn of(targets: &[InShard<Selector>], excludes: &[InShard<Selector>], mode: Mode) -> Self {
+        Self {
+            target: targets.to_owned(),
+            exclude: excludes.to_owned(),
+            replace: Vec::new(),
+            destroy: mode == Mode::Destroy,
+            refresh_only: mode == Mode::RefreshOnly,
+            refresh: true,
+            refresh_images: false,
+        }
+    }
+
+    /// The addresses among it.
+    pub fn asked(&self) -> Asked<'_> {
+        Asked {
+            targets: &self.target,
+            excludes: &self.exclude,
+            replace: &self.replace,
+            allow_delete: &[],
+        }
+    }
+
+    /// As the planner takes it; `chosen` is what the addresses mean in this shard.
+    pub fn options(
+        &self,
+        session: &Session<'_>,
+        chosen: &Chosen,
+        keep_unchanged: bool,
+    ) -> Result<Options, Failure> {
+        if self.refresh_only && !self.refresh {
+            return Err(Failure::say(
+                "`--refresh-only` has nothing to do with `--refresh=false`",
+            ));
+        }
+        if self.refresh_images && !self.refresh {
+            return Err(Failure::say(
+                "`--refresh-images` asks the cloud, which `--refresh=false` forbids",
+            ));
+        }
+        let config = session.config();
+        let mut targets = chosen.targets.clone();
+        // What a target depends on comes with it, and what that depends on.
+        let mut next = 0;
+        while let Some(group) = targets.get(next).map(|target| target.group().clone()) {
+            next += 1;
+            let Some(group) = config.group(&group) else {
+                continue;
+            };
+            for name in &group.depends_on {
+                let full = if name.value.contains('/') {
+                    name.value.to_string()
+                } else {
+                    format!("{}/{}", group.name.tenant(), name.value)
+                };
+                if let Ok(needed) = full.parse::<Selector>()
+                    && !targets.contains(&needed)
+                {
+                    targets.push(needed);
+                }
+            }
+        }
+        Ok(Options {
+            mode: match (self.destroy, self.refresh_only) {
+                (true, _) => Mode::Destroy,
+                (_, true) => Mode::RefreshOnly,
+                _ => Mode::Normal,
+            },
+            targets,
+            excludes: chosen.excludes.clone(),
+            replace: chosen.replace.clone(),
+            keep_unchanged,
+            strict: config.strict || session.globals.strict,
+        })
+    }
+}

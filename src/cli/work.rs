@@ -1,0 +1,277 @@
+//! One shard's part of an apply.
+//!
+//! In: a session, and what was asked. Out: the shard locked, its plan made or checked and shown,
+//! and the plan carried out. May not: ask anyone, or know of other shards.
+
+use nstance_state::{ApplyStatus, Lock, NewApply, Store};
+
+use super::conclusion::{Ended, conclude};
+use super::consent::refuse_stale;
+use super::exit;
+use super::failure::Failure;
+use super::plan;
+use super::plan_files::Saved;
+use super::progress::{ApplyProgress, Board};
+use super::selection::Chosen;
+use super::session::{self, Session};
+use super::shape::Shape;
+use super::signals::Graceful;
+use crate::address::Address;
+use crate::apply::driver::{World, drive};
+use crate::apply::engine::Limits;
+use crate::apply::export::Exporter;
+use crate::apply::recover::recover;
+use crate::diagnostic::Diagnostics;
+use crate::pipeline::Caches;
+use crate::plan::change::Plan;
+use crate::provider::{Cloud, Owner};
+use crate::report::events::{self, Events};
+use crate::report::text::{self, ShardEnd};
+
+/// A shard that nobody else can change.
+pub struct Locked<'s, 'g> {
+    session: &'s Session<'g>,
+    cloud: Box<dyn Cloud>,
+    lock: Lock,
+}
+
+/// A shard whose plan only waits for a yes.
+pub struct Work<'s, 'g> {
+    /// Whose.
+    pub session: &'s Session<'g>,
+    /// The plan.
+    pub plan: Plan,
+    digest: Option<String>,
+    caches: Caches,
+    cloud: Box<dyn Cloud>,
+    store: Option<Store>,
+    lock: Lock,
+}
+
+impl<'s, 'g> Locked<'s, 'g> {
+    /// Takes a shard's lock.
+    pub fn lock(session: &'s Session<'g>, operation: &str) -> Result<Self, Failure> {
+        let cloud = session.cloud()?;
+        let lock = session.lock(operation)?;
+        Ok(Self {
+            session,
+            cloud,
+            lock,
+        })
+    }
+
+    /// Settles what an earlier run left open, then takes up a saved plan.
+    pub fn follow(self, saved: Saved) -> Result<Work<'s, 'g>, Failure> {
+        let store = self.settled()?;
+        let snapshot = store.as_ref().map(Store::snapshot).transpose()?;
+        refuse_stale(&saved.plan, snapshot.as_ref())?;
+        Ok(self.work(store, saved.plan, Some(saved.digest), Caches::default()))
+    }
+
+    /// Settles what an earlier run left open, then makes a plan; with what was found on the way.
+    pub fn plan(
+        self,
+        shape: &Shape,
+        chosen: &Chosen,
+    ) -> Result<(Work<'s, 'g>, Diagnostics), Failure> {
+        let mut store = self.settled()?;
+        let options = shape.options(self.session, chosen, false)?;
+        let cloud = shape.refresh.then_some(&*self.cloud);
+        let made = plan::make(
+            self.session,
+            store.as_mut(),
+            cloud,
+            shape.refresh_images,
+            &options,
+        )?;
+        let findings = plan::all_findings(self.session, made.findings);
+        let work = self.work(store, made.plan, None, made.caches);
+        Ok((work, findings))
+    }
+
+    fn work(
+        self,
+        store: Option<Store>,
+        plan: Plan,
+        digest: Option<String>,
+        caches: Caches,
+    ) -> Work<'s, 'g> {
+        Work {
+            session: self.session,
+            plan,
+            digest,
+            caches,
+            cloud: self.cloud,
+            store,
+            lock: self.lock,
+        }
+    }
+
+    /// The state, with what an earlier run left open settled before anything else is looked at.
+    fn settled(&self) -> Result<Option<Store>, Failure> {
+        let session = self.session;
+        let Some(mut store) = session.open_to_write()? else {
+            return Ok(None);
+        };
+        let config = session.config();
+        let wanted = |address: &Address| {
+            config.group(&address.group).is_some_and(|group| {
+                let size = group.common.size.as_ref().or_else(|| {
+                    let template = group.template.as_ref()?;
+                    config
+                        .templates
+                        .get(&template.value)?
+                        .value
+                        .common
+                        .size
+                        .as_ref()
+                });
+                address.slot < size.map_or(1, |size| size.value)
+            })
+        };
+        let identity = session.identity();
+        let owner = Owner {
+            cluster: identity.cluster,
+            shard: identity.shard,
+        };
+        let clock = &*session.clock;
+        for one in recover(&mut store, &*self.cloud, clock, &owner, None, &wanted)? {
+            if !session.globals.quiet {
+                session::error(&format!(
+                    "{}: settled an interrupted {}: it {}\n",
+                    session.name(&one.address),
+                    one.operation.as_str(),
+                    one.result
+                ));
+            }
+        }
+        Ok(Some(store))
+    }
+}
+
+/// A plan as events.
+fn plan_events(session: &Session<'_>, plan: &Plan) {
+    let now = session.clock.now();
+    let events = Events::of(plan).in_shard(session.label.as_deref());
+    let drifts = plan.drift.iter();
+    let drifts = drifts.filter_map(|drift| events.resource_drift(now, drift));
+    let changes = plan.changes.iter();
+    let changes = changes.filter_map(|change| events.planned_change(now, change));
+    for event in drifts.chain(changes) {
+        session.event(event);
+    }
+    session.event(events::plan_summary(now, &plan.summary));
+}
+
+/// Spreads the retries of processes that started together, and of shards side by side.
+fn retry_seed(session: &Session<'_>) -> u64 {
+    let label = session.label.as_deref().unwrap_or_default();
+    let own = label.bytes().fold(0_u64, |sum, byte| {
+        sum.wrapping_mul(31).wrapping_add(byte.into())
+    });
+    session.clock.now().0 as u64 ^ u64::from(std::process::id()) << 32 ^ own << 16
+}
+
+impl Work<'_, '_> {
+    /// Shows the plan.
+    pub fn show(&self, findings: &Diagnostics) {
+        if self.session.globals.json {
+            self.session.finding_events(findings);
+            plan_events(self.session, &self.plan);
+        } else {
+            session::print(&text::plan(&self.plan, self.session.style()));
+            self.session.tell(findings);
+        }
+    }
+
+    /// Ends what has nothing to do; answers of look-ups are kept all the same.
+    pub fn leave(self) -> Result<Ended, Failure> {
+        if let Some(mut store) = self.store {
+            self.caches.save(&mut store, self.session.clock.now())?;
+        }
+        Ok(Ended::unchanged(&self.plan))
+    }
+
+    /// Does what the plan says, and says what came of it. What fails is told here.
+    pub fn carry_out(self, operation: &str, board: &Board, signals: &Graceful) -> Ended {
+        let session = self.session;
+        match self.drive(operation, board, signals) {
+            Ok(ended) => ended,
+            Err(failure) => {
+                board.aside(|| session.fail(&failure));
+                Ended {
+                    end: ShardEnd::Failed,
+                    done: None,
+                    code: failure.code,
+                }
+            }
+        }
+    }
+
+    fn drive(self, operation: &str, board: &Board, signals: &Graceful) -> Result<Ended, Failure> {
+        let (session, plan, cloud) = (self.session, &self.plan, &*self.cloud);
+        let now = session.clock.now();
+        let mut store = match self.store {
+            Some(store) => store,
+            None => Store::create(
+                &session.state_path()?,
+                &plan.identity(),
+                &plan.lineage,
+                now.into(),
+            )?,
+        };
+        self.caches.save(&mut store, now)?;
+        let who = session::who();
+        let apply = store.transaction(now.into(), |transaction| {
+            transaction.start_apply(NewApply {
+                who: who.user,
+                host: who.host,
+                pid: std::process::id(),
+                operation: operation.to_owned(),
+                plan_digest: self.digest,
+            })
+        })?;
+        let limits = Limits {
+            parallelism: session
+                .globals
+                .parallelism
+                .map_or(cloud.parallelism(), usize::from),
+            create_interval: session.config().shard.create_rate_limit,
+            ..Limits::default()
+        };
+        let exporter = Exporter::new(&session.exports());
+        let mut progress = ApplyProgress::new(session, board, plan);
+        let driven = drive(
+            plan,
+            limits,
+            retry_seed(session),
+            &mut World {
+                store: &mut store,
+                cloud,
+                clock: &*session.clock,
+                exporter: &exporter,
+                signals: signals.count(),
+                apply: Some(apply),
+            },
+            &mut |step| progress.tell(step),
+        );
+        progress.finish();
+        let outcome = driven.map_err(|error| {
+            let mut failure = Failure::from(error);
+            failure.code = signals.code().unwrap_or(exit::ERROR);
+            failure
+        })?;
+        let status = match (outcome.is_complete(), outcome.stopped) {
+            (true, _) => ApplyStatus::Succeeded,
+            (false, true) => ApplyStatus::Interrupted,
+            (false, false) => ApplyStatus::Failed,
+        };
+        let summary = serde_json::to_string(&outcome.done).expect("its keys are strings");
+        store.transaction(session.clock.now().into(), |transaction| {
+            transaction.finish_apply(apply, status, &summary)?;
+            transaction.collect_garbage()
+        })?;
+        self.lock.release();
+        Ok(board.aside(|| conclude(session, plan, &outcome, signals.code())))
+    }
+}
