@@ -140,8 +140,7 @@ pub fn quote(string: &str) -> String {
 /// combine with the quotation mark, which Go doesn't.
 fn is_printed(character: char) -> bool {
     match character {
-        ' ' => true,
-        '\'' => true,
+        ' ' | '\'' => true,
         _ if character.is_whitespace() || character.is_control() => false,
         _ => format!("a{character}").escape_debug().count() == 2,
     }

@@ -3,6 +3,7 @@
 mod context;
 mod convert;
 mod error;
+mod eval;
 pub mod format;
 pub mod functions;
 mod number;
@@ -14,6 +15,7 @@ mod value;
 pub use context::{Context, Files, Folder, LimitReached, Limits, NoFiles};
 pub use convert::{ConvertError, PathStep, convert, unify};
 pub use error::{Error, Span, nearest};
+pub use eval::Evaluator;
 pub use number::{Number, NumberError};
 pub use scope::{NoNames, Reference, Scope, undefined};
 pub use syntax::*;

@@ -69,6 +69,27 @@ impl Type {
         }
     }
 
+    /// What a value of this type is once it is converted: every attribute is there.
+    #[must_use]
+    pub fn without_optional(&self) -> Self {
+        match self {
+            Self::Any | Self::Bool | Self::Number | Self::String => self.clone(),
+            Self::List(of) => Self::list(of.without_optional()),
+            Self::Set(of) => Self::set(of.without_optional()),
+            Self::Map(of) => Self::map(of.without_optional()),
+            Self::Object(object) => Self::object(
+                object
+                    .attributes
+                    .iter()
+                    .map(|(name, of)| (name.clone(), of.without_optional()))
+                    .collect(),
+            ),
+            Self::Tuple(elements) => {
+                Self::Tuple(elements.iter().map(Self::without_optional).collect())
+            }
+        }
+    }
+
     /// As Terraform's messages name it: "list of string", "object".
     pub fn friendly_name(&self) -> String {
         match self {
@@ -108,9 +129,10 @@ impl fmt::Display for Type {
                 f.write_str("object({")?;
                 for (index, (name, of)) in object.attributes.iter().enumerate() {
                     let separator = if index == 0 { " " } else { ", " };
-                    match object.optional.contains_key(name) {
-                        true => write!(f, "{separator}{name} = optional({of})")?,
-                        false => write!(f, "{separator}{name} = {of}")?,
+                    if object.optional.contains_key(name) {
+                        write!(f, "{separator}{name} = optional({of})")?;
+                    } else {
+                        write!(f, "{separator}{name} = {of}")?;
                     }
                 }
                 f.write_str(if object.attributes.is_empty() {

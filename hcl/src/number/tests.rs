@@ -41,6 +41,10 @@ fn prints_what_terraform_prints() {
             Number::from(1i64).div(&Number::from(3i64)),
             "0.33333333333333333334",
         ),
+        (
+            Ok(Number::from_f64(1_696_863_709_610_325.3).unwrap()),
+            "1696863709610325.2",
+        ),
         (Ok(number("-1.5").floor()), "-2"),
         (Ok(number("-1.5").truncate()), "-1"),
     ] {
@@ -101,10 +105,12 @@ proptest! {
         }
     }
 
+    /// The same digits, but that half way between two Go takes the even one.
     #[test]
-    fn floats_print_as_rust_prints_them(value in any::<f64>()) {
-        prop_assume!(value.is_normal());
-        prop_assert_eq!(Number::from_f64(value).unwrap().to_string(), format!("{value}"));
+    fn floats_print_as_short_as_rust_prints_them(value in prop::num::f64::NORMAL) {
+        let printed = Number::from_f64(value).unwrap().to_string();
+        prop_assert_eq!(printed.len(), format!("{value}").len(), "{}", printed);
+        prop_assert_eq!(printed.parse::<f64>().unwrap().to_bits(), value.to_bits(), "{}", printed);
     }
 
     #[test]

@@ -252,6 +252,8 @@ pub struct For {
 pub struct Template {
     pub parts: Vec<TemplatePart>,
     pub heredoc: bool,
+    /// Whether it is one interpolation and nothing else, whose value it then passes on as it is.
+    pub passes: bool,
 }
 
 #[derive(Clone, Debug)]
