@@ -106,7 +106,7 @@ fn write_heredoc(string: &str, indent: usize, text: &mut String) {
     text.push_str(&delimiter);
 }
 
-/// In double quotes, escaped as Go's `strconv.Quote` does.
+/// In double quotes, escaped as `strconv.Quote` of Go 1.16 does.
 pub fn quote(string: &str) -> String {
     let mut text = String::with_capacity(string.len() + 2);
     text.push('"');
@@ -122,7 +122,7 @@ pub fn quote(string: &str) -> String {
             '\t' => text.push_str("\\t"),
             '\u{b}' => text.push_str("\\v"),
             _ if is_printed(character) => text.push(character),
-            _ if (character as u32) < 0x80 => {
+            _ if (character as u32) < 0x20 => {
                 text.push_str(&format!("\\x{:02x}", character as u32));
             }
             _ if (character as u32) < 0x1_0000 => {

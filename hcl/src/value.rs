@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
+use unicode_normalization::{UnicodeNormalization, is_nfc};
+
 use crate::error::Span;
 use crate::number::Number;
 use crate::types::{ObjectType, Type};
@@ -59,8 +61,9 @@ impl Value {
         Self::new(Kind::Null(of))
     }
 
+    /// Composed (NFC), as all of Terraform's strings are.
     pub fn string(text: impl Into<Arc<str>>) -> Self {
-        Self::new(Kind::String(text.into()))
+        Self::new(Kind::String(composed(text.into())))
     }
 
     pub fn number(number: impl Into<Number>) -> Self {
@@ -180,6 +183,14 @@ impl Value {
             Kind::Map(of, _) => Type::Map(Arc::new(of.clone())),
         }
     }
+}
+
+/// The text in Unicode's composed form: `é` is one character, however it was written.
+pub(crate) fn composed(text: Arc<str>) -> Arc<str> {
+    if text.is_ascii() || is_nfc(&text) {
+        return text;
+    }
+    text.nfc().collect::<String>().into()
 }
 
 impl From<bool> for Value {

@@ -68,16 +68,20 @@ impl Run<'_> {
                     let form = format!("{}(value)", call.name.name);
                     return self.miscounted(call, "1 argument", &form);
                 };
-                Some(match form {
-                    Form::IsSensitive => Value::from(value.sensitive).with_span(span),
+                match form {
+                    Form::IsSensitive => Some(Value::from(value.sensitive).with_span(span)),
+                    Form::NonSensitive if !value.sensitive => self.fail(
+                        Error::new(span, "This value isn't sensitive")
+                            .hint("take `nonsensitive` away"),
+                    ),
                     _ => {
                         let sensitive = matches!(form, Form::Sensitive);
-                        Value {
+                        Some(Value {
                             sensitive,
                             ..value.clone()
-                        }
+                        })
                     }
-                })
+                }
             }
             Form::TemplateFile => self.template_file(call, span, frame),
             Form::TemplateString => {
@@ -172,6 +176,16 @@ impl Run<'_> {
                     .hint("like `{ name = value }`"),
             );
         };
+        if let Some(name) = entries.keys().find(|name| !is_variable_name(name)) {
+            let shown = if variables.sensitive { "…" } else { name };
+            return self.fail(
+                Error::new(
+                    *variables_at,
+                    format!("A template can't have a variable `{shown}`"),
+                )
+                .hint("a variable's name is a letter and then letters, digits and underscores"),
+            );
+        }
         let expression = match parse_template(text, NO_FILE) {
             Ok(expression) => expression,
             Err(errors) => return self.failed_within(&errors, name, text, at),
@@ -222,4 +236,11 @@ impl Run<'_> {
         }
         None
     }
+}
+
+fn is_variable_name(name: &str) -> bool {
+    name.starts_with(|first: char| first.is_alphabetic())
+        && name
+            .chars()
+            .all(|character| character.is_alphanumeric() || character == '_')
 }

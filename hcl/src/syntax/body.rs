@@ -10,17 +10,7 @@ use crate::error::{Error, Span};
 
 impl Parser<'_> {
     pub(super) fn document(&mut self) -> Body {
-        let body = self.items(None);
-        if let Some(&last) = self.comments.last()
-            && last.end as usize == self.text.len()
-            && self.text[last.range()].starts_with("/*")
-            && (last.range().len() < 4 || !self.text.ends_with("*/"))
-        {
-            let start = self.span(last.start as usize, last.start as usize + 2);
-            self.errors
-                .push(Error::new(start, "This comment isn't closed").hint("close it with `*/`"));
-        }
-        body
+        self.items(None)
     }
 
     /// All items up to the end, or to the `}` of the block opened at `open`.

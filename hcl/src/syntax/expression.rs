@@ -11,8 +11,9 @@ use crate::error::{Error, Span};
 impl Parser<'_> {
     /// An expression and nothing behind it.
     pub(super) fn whole_expression(&mut self) -> Parsed<Expression> {
+        self.skip_lines();
         let expression = self.expression()?;
-        self.peek();
+        self.skip_lines();
         if self.is_at_end() {
             return Ok(expression);
         }

@@ -26,17 +26,15 @@ pub const MOST_ERRORS: usize = 100;
 pub fn parse(text: &str, file: u32) -> Result<Document, Vec<Error>> {
     let mut parser = Parser::new(text, file)?;
     let body = parser.document();
-    let comments = std::mem::take(&mut parser.comments);
-    parser.finish(Document { body, comments })
+    let (body, comments) = parser.finish(body)?;
+    Ok(Document { body, comments })
 }
 
-/// Reads one expression, which may go over several lines.
+/// Reads one expression. Within brackets it may go over several lines.
 pub fn parse_expression(text: &str, file: u32) -> Result<Expression, Vec<Error>> {
     let mut parser = Parser::new(text, file)?;
-    parser.newlines = false;
-    let expression = parser.whole_expression();
-    match expression {
-        Ok(expression) => parser.finish(expression),
+    match parser.whole_expression() {
+        Ok(expression) => Ok(parser.finish(expression)?.0),
         Err(_) => Err(parser.errors),
     }
 }
@@ -45,7 +43,7 @@ pub fn parse_expression(text: &str, file: u32) -> Result<Expression, Vec<Error>>
 pub fn parse_template(text: &str, file: u32) -> Result<Expression, Vec<Error>> {
     let mut parser = Parser::new(text, file)?;
     match parser.whole_template() {
-        Ok(template) => parser.finish(template),
+        Ok(template) => Ok(parser.finish(template)?.0),
         Err(_) => Err(parser.errors),
     }
 }

@@ -49,9 +49,19 @@ impl<'t> Parser<'t> {
         Ok(parser)
     }
 
-    pub(super) fn finish<T>(self, parsed: T) -> Result<T, Vec<Error>> {
+    /// What was parsed, with the comments, unless there were errors.
+    pub(super) fn finish<T>(mut self, parsed: T) -> Result<(T, Vec<Span>), Vec<Error>> {
+        if let Some(&last) = self.comments.last()
+            && last.end as usize == self.text.len()
+            && self.text[last.range()].starts_with("/*")
+            && (last.range().len() < 4 || !self.text.ends_with("*/"))
+        {
+            let start = self.span(last.start as usize, last.start as usize + 2);
+            self.errors
+                .push(Error::new(start, "This comment isn't closed").hint("close it with `*/`"));
+        }
         if self.errors.is_empty() {
-            Ok(parsed)
+            Ok((parsed, self.comments))
         } else {
             Err(self.errors)
         }

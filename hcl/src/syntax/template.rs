@@ -12,6 +12,7 @@ use super::ast::{
 };
 use super::parser::{Parsed, Parser};
 use crate::error::{Error, Span, nearest};
+use crate::value::composed;
 
 /// What ends a template.
 #[derive(Clone, Copy)]
@@ -47,7 +48,7 @@ impl<'t> Parser<'t> {
             .position(|byte| matches!(byte, b'"' | b'\\' | b'$' | b'%' | b'\n'))
             .unwrap_or(rest.len());
         if rest.get(plain) == Some(&b'"') {
-            let text = Arc::from(&self.text[self.at..self.at + plain]);
+            let text = composed(Arc::from(&self.text[self.at..self.at + plain]));
             self.at += plain + 1;
             let span = self.span_from(start);
             return Ok(Expression {
@@ -374,7 +375,7 @@ impl<'t> Parser<'t> {
                 continue;
             }
             if !literal.is_empty() {
-                parts.push(TemplatePart::Literal(literal.as_str().into()));
+                parts.push(TemplatePart::Literal(composed(literal.as_str().into())));
                 literal.clear();
             }
             match token {
