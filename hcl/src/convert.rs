@@ -96,7 +96,12 @@ pub fn convert(value: &Value, to: &Type) -> Result<Value, ConvertError> {
             Type::Set(to),
         ) => {
             let (of, elements) = sequence(value, elements, to, "set")?;
-            Value::set(of, elements).kind
+            let set = Value::set(of, elements);
+            return Ok(Value {
+                span: value.span,
+                ..set
+            }
+            .or_sensitive(value.sensitive));
         }
         (Kind::Tuple(elements), Type::Tuple(to)) => Kind::Tuple(tuple(elements, to)?),
         (Kind::Object(entries) | Kind::Map(_, entries), Type::Map(to)) => {

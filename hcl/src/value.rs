@@ -83,9 +83,40 @@ impl Value {
         Self::new(Kind::List(of, elements.into()))
     }
 
-    /// Sorts, and leaves out what is there already. Every element must be of the type `of`.
-    pub fn set(of: Type, elements: Vec<Self>) -> Self {
-        Self::new(Kind::Set(of, set::ordered(elements).into()))
+    /// Sorts, and leaves out what is there already. Every element must be of the type `of`. A set
+    /// with a sensitive element is sensitive itself: what is in it decides its order and size.
+    pub fn set(of: Type, mut elements: Vec<Self>) -> Self {
+        let sensitive = elements.iter().any(Self::is_sensitive_within);
+        if sensitive {
+            elements = elements.iter().map(Self::without_sensitivity).collect();
+        }
+        let elements = set::ordered(elements).into();
+        Self::new(Kind::Set(of, elements)).or_sensitive(sensitive)
+    }
+
+    fn without_sensitivity(&self) -> Self {
+        let each = |elements: &[Self]| elements.iter().map(Self::without_sensitivity).collect();
+        let every = |entries: &Entries| {
+            let entries = entries.iter();
+            Arc::new(
+                entries
+                    .map(|(name, value)| (name.clone(), value.without_sensitivity()))
+                    .collect(),
+            )
+        };
+        let kind = match &self.kind {
+            Kind::Tuple(elements) => Kind::Tuple(each(elements)),
+            Kind::List(of, elements) => Kind::List(of.clone(), each(elements)),
+            Kind::Set(of, elements) => Kind::Set(of.clone(), each(elements)),
+            Kind::Object(entries) => Kind::Object(every(entries)),
+            Kind::Map(of, entries) => Kind::Map(of.clone(), every(entries)),
+            Kind::Null(_) | Kind::Bool(_) | Kind::Number(_) | Kind::String(_) => self.kind.clone(),
+        };
+        Self {
+            kind,
+            span: self.span,
+            sensitive: false,
+        }
     }
 
     /// Every element must be of the type `of`.

@@ -24,6 +24,7 @@ fn converts_as_terraform_does() {
         ),
         ("[1, 2]", "set(string)", "toset([\n  \"1\",\n  \"2\",\n])"),
         ("[]", "list(any)", "tolist([])"),
+        ("[sensitive(1), 2]", "set(any)", "(sensitive)"),
         (
             "{a = 1, b = \"x\"}",
             "map(any)",
@@ -106,5 +107,34 @@ fn says_what_is_required_and_where() {
     ] {
         let error = convert(&value(from), &of(to)).unwrap_err();
         assert_eq!(error.to_string(), want, "{from} to {to}");
+    }
+}
+
+#[test]
+fn unifies_as_terraform_does() {
+    for (types, want) in [
+        ("[bool, string, number]", Some("string")),
+        ("[bool, number]", None),
+        ("[list(number), tuple([string])]", Some("list(string)")),
+        ("[map(number), object({ a = string })]", Some("map(string)")),
+        ("[list(number), set(string)]", Some("set(string)")),
+        (
+            "[object({ a = number }), object({ a = string })]",
+            Some("object({ a = string })"),
+        ),
+        (
+            "[object({ a = number }), object({ b = string })]",
+            Some("map(string)"),
+        ),
+        ("[tuple([number]), tuple([])]", Some("list(number)")),
+        ("[object({}), tuple([])]", None),
+        ("[list(number), number]", None),
+        ("[any, number]", Some("number")),
+    ] {
+        let Type::Tuple(types) = of(&format!("tuple({types})")) else {
+            panic!("it is a tuple");
+        };
+        let unified = unify(&types).map(|of| of.to_string());
+        assert_eq!(unified.as_deref(), want, "{types:?}");
     }
 }

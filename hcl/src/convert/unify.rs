@@ -42,6 +42,12 @@ pub fn unify(types: &[Type]) -> Option<Type> {
     if !tuples.is_empty() && tuples.len() + open == types.len() {
         return unify_tuples(&tuples);
     }
+    if let Some(elements) = sequences(types) {
+        return unify(&elements).map(Type::list);
+    }
+    if let Some(elements) = mappings(types) {
+        return unify(&elements).map(Type::map);
+    }
 
     let mut preferred: Vec<&Type> = types.iter().collect();
     preferred.sort_by(|a, b| preference(a, b));
@@ -53,6 +59,32 @@ pub fn unify(types: &[Type]) -> Option<Type> {
                 .all(|of| of == *wanted || is_convertible(of, wanted))
         })
         .cloned()
+}
+
+/// What is in them, if all are lists or tuples.
+fn sequences(types: &[Type]) -> Option<Vec<Type>> {
+    let mut elements = Vec::new();
+    for of in types {
+        match of {
+            Type::List(of) => elements.push((**of).clone()),
+            Type::Tuple(of) => elements.extend(of.iter().cloned()),
+            _ => return None,
+        }
+    }
+    Some(elements)
+}
+
+/// What is in them, if all are maps or objects.
+fn mappings(types: &[Type]) -> Option<Vec<Type>> {
+    let mut elements = Vec::new();
+    for of in types {
+        match of {
+            Type::Map(of) => elements.push((**of).clone()),
+            Type::Object(of) => elements.extend(of.attributes.values().cloned()),
+            _ => return None,
+        }
+    }
+    Some(elements)
 }
 
 fn unify_objects(objects: &[&ObjectType]) -> Option<Type> {
