@@ -1,0 +1,273 @@
+//! Blocks and attributes. Comes in: the text from the start of a body; goes out: a body, with every
+//! item that could be read; an error for each that couldn't.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::ast::{Attribute, Block, Body, Document, Ident, Item, Label};
+use super::parser::{Parsed, Parser};
+use crate::error::{Error, Span};
+
+impl Parser<'_> {
+    pub(super) fn document(&mut self) -> Body {
+        self.items(None)
+    }
+
+    /// All items up to the end, or to the `}` of the block opened at `open`.
+    fn items(&mut self, open: Option<usize>) -> Body {
+        let start = self.at;
+        let mut items = Vec::new();
+        let mut attributes = HashMap::new();
+        let errors_before = self.errors.len();
+        loop {
+            self.skip_lines();
+            if self.has_too_many_errors() {
+                self.at = self.bytes.len();
+            }
+            if self.is_at_end() {
+                // Behind another error this one may only be its consequence.
+                if let Some(open) = open.filter(|_| self.errors.len() == errors_before) {
+                    let end = self.span(self.at, self.at);
+                    let opened = self.span(open, open + 1);
+                    self.errors.push(
+                        Error::new(opened, "This block isn't closed")
+                            .detail("its `}` is missing")
+                            .related(end, "the file ends here"),
+                    );
+                }
+                break;
+            }
+            if self.byte() == b'}' {
+                if open.is_some() {
+                    break;
+                }
+                if self.errors.is_empty() {
+                    let here = self.span(self.at, self.at + 1);
+                    self.errors
+                        .push(Error::new(here, "This `}` closes nothing").hint("take it out"));
+                }
+                self.at += 1;
+                continue;
+            }
+            let item_start = self.at;
+            match self.nested(Self::item) {
+                Ok(item) => {
+                    if let Item::Attribute(attribute) = &item {
+                        self.check_unique(&mut attributes, &attribute.name);
+                    }
+                    items.push(item);
+                }
+                Err(_) => self.recover(item_start),
+            }
+        }
+        Body {
+            items,
+            span: self.span_from(start),
+        }
+    }
+
+    fn check_unique(&mut self, seen: &mut HashMap<Arc<str>, Span>, name: &Ident) {
+        if let Some(first) = seen.insert(name.name.clone(), name.span) {
+            self.errors.push(
+                Error::new(name.span, format!("`{}` is set twice", name.name))
+                    .detail("set here again")
+                    .related(first, "first set here"),
+            );
+        }
+    }
+
+    fn item(&mut self) -> Parsed<Item> {
+        let start = self.at;
+        let Some(name) = self.ident() else {
+            let (span, found) = self.found();
+            let error = Error::new(span, "Expected an argument or a block")
+                .detail(format!("found {found} here"));
+            return self.fail(match self.byte() {
+                b'"' => error.hint("names of arguments and blocks have no quotation marks"),
+                _ => error.hint("an argument is `name = value`, a block `name { … }`"),
+            });
+        };
+        match self.peek() {
+            b'=' if self.byte_after(1) != b'=' => {
+                let attribute = self.attribute(name)?;
+                self.end_of_item(start, "argument")?;
+                Ok(Item::Attribute(attribute))
+            }
+            b'{' | b'"' => self.block(name).map(Item::Block),
+            _ if self.is_at_name() => self.block(name).map(Item::Block),
+            byte => {
+                let (span, found) = self.found();
+                let error = Error::new(span, format!("Expected `=` or `{{` after `{}`", name.name))
+                    .detail(format!("found {found} here"));
+                self.fail(match byte {
+                    b':' => error.hint("an argument is set with `=`"),
+                    b'.' => error.hint("an argument's name has no dots"),
+                    _ => error.hint("an argument is `name = value`, a block `name { … }`"),
+                })
+            }
+        }
+    }
+
+    fn is_at_name(&mut self) -> bool {
+        let start = self.at;
+        let is_name = self.name().is_some();
+        self.at = start;
+        is_name
+    }
+
+    /// From the `=` on.
+    fn attribute(&mut self, name: Ident) -> Parsed<Attribute> {
+        self.at += 1;
+        let value = self.expression()?;
+        let span = name.span.to(value.span);
+        Ok(Attribute { name, value, span })
+    }
+
+    /// Nothing more may be on the line.
+    fn end_of_item(&mut self, start: usize, what: &str) -> Parsed<()> {
+        self.peek();
+        if self.is_at_end() || self.is_at_newline() {
+            return Ok(());
+        }
+        let (span, found) = self.found();
+        let error = Error::new(span, format!("Expected a new line after this {what}"))
+            .detail(format!("found {found} here"))
+            .related(self.span_from(start), format!("the {what}"));
+        self.fail(match self.byte() {
+            b',' => error.hint("arguments are separated by new lines, without commas"),
+            b';' => error.hint("arguments are separated by new lines, without semicolons"),
+            b'&' | b'|' => error.hint("the logical operators are `&&` and `||`"),
+            _ => error,
+        })
+    }
+
+    /// From its labels on.
+    fn block(&mut self, kind: Ident) -> Parsed<Block> {
+        let start = kind.span.start as usize;
+        let mut labels = Vec::new();
+        let mut header = kind.span;
+        loop {
+            match self.peek() {
+                b'{' => break,
+                b'"' => labels.push(self.quoted_label()?),
+                _ => match self.ident() {
+                    Some(name) => {
+                        labels.push(Label {
+                            name: name.name,
+                            span: name.span,
+                            quoted: false,
+                        });
+                    }
+                    None => {
+                        let (span, found) = self.found();
+                        return self.fail(
+                            Error::new(span, "Expected a label or `{`")
+                                .detail(format!("found {found} here"))
+                                .hint("a block's `{` is on the same line as its name"),
+                        );
+                    }
+                },
+            }
+            header = self.span_from(start);
+        }
+        let open = self.at;
+        self.at += 1;
+        self.peek();
+        let body = if self.is_at_newline() || self.is_at_end() {
+            self.items(Some(open))
+        } else {
+            self.single_line(open)?
+        };
+        if self.byte() == b'}' {
+            self.at += 1;
+        }
+        let span = self.span_from(start);
+        self.end_of_item(start, "block")?;
+        Ok(Block {
+            kind,
+            labels,
+            body,
+            span,
+            header,
+        })
+    }
+
+    /// `name = value` and the block's end, on one line.
+    fn single_line(&mut self, open: usize) -> Parsed<Body> {
+        let start = self.at;
+        let mut items = Vec::new();
+        if self.byte() != b'}' {
+            let Some(name) = self.ident() else {
+                return self
+                    .close(b'}', open, " or an argument")
+                    .map(|()| Body::default());
+            };
+            if self.peek() != b'=' {
+                let (span, found) = self.found();
+                return self.fail(
+                    Error::new(span, format!("Expected `=` after `{}`", name.name))
+                        .detail(format!("found {found} here"))
+                        .hint("a block within a block begins on a line of its own"),
+                );
+            }
+            items.push(Item::Attribute(self.attribute(name)?));
+        }
+        if self.peek() != b'}' {
+            let (span, found) = self.found();
+            let opened = self.span(open, open + 1);
+            return self.fail(
+                Error::new(span, "Expected `}`: a block on one line holds one argument")
+                    .detail(format!("found {found} here"))
+                    .related(opened, "opened here")
+                    .hint("put each argument and the `}` on lines of their own"),
+            );
+        }
+        Ok(Body {
+            items,
+            span: self.span_from(start),
+        })
+    }
+
+    fn quoted_label(&mut self) -> Parsed<Label> {
+        let expression = self.quoted()?;
+        match expression.kind {
+            super::ExpressionKind::String(name) => Ok(Label {
+                name,
+                span: expression.span,
+                quoted: true,
+            }),
+            _ => self.fail(
+                Error::new(expression.span, "A label must be plain text")
+                    .detail("this has an interpolation in it")
+                    .hint("write `$${` for a literal `${`"),
+            ),
+        }
+    }
+}
+
+impl Document {
+    /// The comments that end within the lines just above `offset`, none of them behind anything
+    /// else on its line.
+    pub fn comments_above<'d>(&'d self, text: &str, offset: u32) -> &'d [Span] {
+        let end = self
+            .comments
+            .partition_point(|comment| comment.end <= offset);
+        let mut first = end;
+        let mut below = offset as usize;
+        while first > 0 {
+            let comment = self.comments[first - 1].range();
+            let between = &text[comment.end..below];
+            let line_start = text[..comment.start]
+                .rfind('\n')
+                .map_or(0, |newline| newline + 1);
+            let stands_alone = text[line_start..comment.start].trim().is_empty();
+            let is_near = between.trim().is_empty() && between.matches('\n').count() <= 1;
+            if !stands_alone || !is_near {
+                break;
+            }
+            below = comment.start;
+            first -= 1;
+        }
+        &self.comments[first..end]
+    }
+}

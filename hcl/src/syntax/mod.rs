@@ -1,0 +1,52 @@
+//! From text to a tree. Comes in: text; goes out: [`Document`], or every error that can be told apart
+//! in one run. Nothing here evaluates.
+
+mod ast;
+mod body;
+mod expression;
+mod heredoc;
+mod parser;
+mod recover;
+mod references;
+mod template;
+mod term;
+
+pub use ast::*;
+
+use crate::error::Error;
+use parser::Parser;
+
+/// How deep brackets, blocks and operators may nest.
+pub const MOST_LEVELS: u32 = 200;
+
+/// After so many errors the rest of a text isn't read.
+pub const MOST_ERRORS: usize = 100;
+
+/// Reads a file of blocks and attributes. `file` is the number that its spans carry.
+pub fn parse(text: &str, file: u32) -> Result<Document, Vec<Error>> {
+    let mut parser = Parser::new(text, file)?;
+    let body = parser.document();
+    let (body, comments) = parser.finish(body)?;
+    Ok(Document { body, comments })
+}
+
+/// Reads one expression. Within brackets it may go over several lines.
+pub fn parse_expression(text: &str, file: u32) -> Result<Expression, Vec<Error>> {
+    let mut parser = Parser::new(text, file)?;
+    match parser.whole_expression() {
+        Ok(expression) => Ok(parser.finish(expression)?.0),
+        Err(_) => Err(parser.errors),
+    }
+}
+
+/// Reads a text as what stands between quotation marks, with its lines as they are.
+pub fn parse_template(text: &str, file: u32) -> Result<Expression, Vec<Error>> {
+    let mut parser = Parser::new(text, file)?;
+    match parser.whole_template() {
+        Ok(template) => Ok(parser.finish(template)?.0),
+        Err(_) => Err(parser.errors),
+    }
+}
+
+#[cfg(test)]
+mod tests;

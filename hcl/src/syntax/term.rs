@@ -1,0 +1,335 @@
+//! Values as they are written: numbers, names, calls, parentheses, tuples, objects, `for`.
+
+use super::ast::{Call, Expression, ExpressionKind, For, Ident, ObjectItem, ObjectKey};
+use super::parser::{Parsed, Parser};
+use crate::error::Error;
+use crate::number::Number;
+
+impl Parser<'_> {
+    pub(super) fn term(&mut self) -> Parsed<Expression> {
+        match self.peek() {
+            b'"' => self.quoted(),
+            b'0'..=b'9' => self.number(),
+            b'(' => self.with_newlines(false, Self::parenthesis),
+            b'[' => self.with_newlines(false, Self::tuple),
+            b'{' => self.object(),
+            b'<' if self.byte_after(1) == b'<' => self.heredoc(),
+            _ => match self.ident() {
+                Some(name) => self.named(name),
+                None => self.no_term(),
+            },
+        }
+    }
+
+    fn no_term(&mut self) -> Parsed<Expression> {
+        let byte = self.byte();
+        let (span, found) = self.found();
+        let error = Error::new(span, "Expected a value").detail(format!("found {found} here"));
+        self.fail(match byte {
+            b'\'' => error.hint("strings have double quotation marks"),
+            b'\n' | b'\r' => error
+                .hint("the value begins on the same line; in parentheses it may go over several"),
+            b'.' => error.hint("a number has a digit before its point: `0.5`"),
+            b'$' => error.hint("an expression outside of a string has no `${ }`"),
+            b'`' => error.hint("text over several lines is written `<<EOT … EOT`"),
+            _ => error,
+        })
+    }
+
+    fn number(&mut self) -> Parsed<Expression> {
+        let start = self.at;
+        self.digits();
+        if self.byte() == b'.' && self.byte_after(1).is_ascii_digit() {
+            self.at += 1;
+            self.digits();
+        }
+        if matches!(self.byte(), b'e' | b'E') {
+            let sign = usize::from(matches!(self.byte_after(1), b'+' | b'-'));
+            if self.byte_after(1 + sign).is_ascii_digit() {
+                self.at += 1 + sign;
+                self.digits();
+            }
+        }
+        let span = self.span_from(start);
+        match Number::parse(&self.text[span.range()]) {
+            Ok(number) => Ok(Expression {
+                kind: ExpressionKind::Number(number),
+                span,
+            }),
+            Err(error) => {
+                self.fail(Error::new(span, "This number can't be used").detail(error.to_string()))
+            }
+        }
+    }
+
+    fn digits(&mut self) {
+        while self.byte().is_ascii_digit() {
+            self.at += 1;
+        }
+    }
+
+    fn named(&mut self, name: Ident) -> Parsed<Expression> {
+        let before = self.at;
+        if self.peek() == b'(' {
+            return self.with_newlines(false, |parser| parser.call(name));
+        }
+        self.at = before;
+        let span = name.span;
+        let kind = match &*name.name {
+            "true" => ExpressionKind::Bool(true),
+            "false" => ExpressionKind::Bool(false),
+            "null" => ExpressionKind::Null,
+            _ => ExpressionKind::Variable(name),
+        };
+        Ok(Expression { kind, span })
+    }
+
+    /// From the `(` on.
+    fn call(&mut self, name: Ident) -> Parsed<Expression> {
+        let open = self.at;
+        self.at += 1;
+        let mut arguments = Vec::new();
+        let mut expands = false;
+        while self.peek() != b')' {
+            arguments.push(self.expression()?);
+            match self.peek() {
+                b',' => self.at += 1,
+                b'.' if self.starts_with("...") => {
+                    self.at += 3;
+                    expands = true;
+                    if self.peek() == b',' {
+                        let here = self.span(self.at, self.at + 1);
+                        return self.fail(
+                            Error::new(here, "Only the last argument can have `...`")
+                                .detail("more follows here"),
+                        );
+                    }
+                    break;
+                }
+                _ => break,
+            }
+        }
+        self.close(b')', open, " or a comma between the arguments")?;
+        let parentheses = self.span_from(open);
+        let span = name.span.to(parentheses);
+        let call = Call {
+            name,
+            arguments,
+            expands,
+            parentheses,
+        };
+        Ok(Expression {
+            kind: ExpressionKind::Call(Box::new(call)),
+            span,
+        })
+    }
+
+    fn parenthesis(&mut self) -> Parsed<Expression> {
+        let open = self.at;
+        self.at += 1;
+        let inner = self.expression()?;
+        self.close(b')', open, "")?;
+        let span = self.span_from(open);
+        Ok(Expression {
+            kind: ExpressionKind::Parenthesis(Box::new(inner)),
+            span,
+        })
+    }
+
+    fn tuple(&mut self) -> Parsed<Expression> {
+        let open = self.at;
+        self.at += 1;
+        if self.is_at_for() {
+            return self.for_expression(open, b']');
+        }
+        let mut elements = Vec::new();
+        while self.peek() != b']' {
+            elements.push(self.expression()?);
+            if self.peek() != b',' {
+                break;
+            }
+            self.at += 1;
+        }
+        self.close(b']', open, " or a comma between the elements")?;
+        Ok(Expression {
+            kind: ExpressionKind::Tuple(elements),
+            span: self.span_from(open),
+        })
+    }
+
+    fn object(&mut self) -> Parsed<Expression> {
+        let open = self.at;
+        self.at += 1;
+        if self.with_newlines(false, Self::is_at_for) {
+            return self.with_newlines(false, |parser| parser.for_expression(open, b'}'));
+        }
+        self.with_newlines(true, |parser| parser.object_items(open))
+    }
+
+    fn object_items(&mut self, open: usize) -> Parsed<Expression> {
+        let mut items = Vec::new();
+        loop {
+            self.skip_lines();
+            if self.byte() == b'}' || self.is_at_end() {
+                break;
+            }
+            items.push(self.object_item()?);
+            match self.peek() {
+                b',' => self.at += 1,
+                b'}' => {}
+                _ if self.is_at_newline() || self.is_at_end() => {}
+                _ => {
+                    let (span, found) = self.found();
+                    return self.fail(
+                        Error::new(
+                            span,
+                            "Expected a new line or a comma before the next attribute",
+                        )
+                        .detail(format!("found {found} here")),
+                    );
+                }
+            }
+        }
+        self.close(b'}', open, "")?;
+        Ok(Expression {
+            kind: ExpressionKind::Object(items),
+            span: self.span_from(open),
+        })
+    }
+
+    fn object_item(&mut self) -> Parsed<ObjectItem> {
+        let start = self.at;
+        let key = self.expression()?;
+        let key = match key.kind {
+            ExpressionKind::Variable(name) => ObjectKey::Name(name),
+            // Words that have a meaning elsewhere are names here.
+            ExpressionKind::Bool(_) | ExpressionKind::Null => {
+                let name = self.text[key.span.range()].into();
+                ObjectKey::Name(Ident {
+                    name,
+                    span: key.span,
+                })
+            }
+            _ => ObjectKey::Expression(key),
+        };
+        match self.peek() {
+            b'=' | b':' => self.at += 1,
+            _ => {
+                let (span, found) = self.found();
+                let key = self.span(start, self.at);
+                return self.fail(
+                    Error::new(span, "Expected `=` and the attribute's value")
+                        .detail(format!("found {found} here"))
+                        .related(key, "the attribute's name"),
+                );
+            }
+        }
+        let value = self.expression()?;
+        Ok(ObjectItem { key, value })
+    }
+
+    fn is_at_for(&mut self) -> bool {
+        let before = self.at;
+        self.peek();
+        let is_for = self.name() == Some("for");
+        self.at = before;
+        is_for
+    }
+
+    /// Behind the opening bracket.
+    fn for_expression(&mut self, open: usize, close: u8) -> Parsed<Expression> {
+        self.peek();
+        self.name();
+        let (key_name, value_name) = self.for_names()?;
+        let collection = self.expression()?;
+        self.expect(b':', "behind what `for` goes through")?;
+        let mut result = self.expression()?;
+        let mut key = None;
+        let mut groups = false;
+        if close == b'}' {
+            self.peek();
+            if !self.starts_with("=>") {
+                let (span, found) = self.found();
+                return self.fail(
+                    Error::new(span, "Expected `=>` between key and value")
+                        .detail(format!("found {found} here"))
+                        .hint("`[for …]` makes a list, `{for … : key => value}` an object"),
+                );
+            }
+            self.at += 2;
+            key = Some(std::mem::replace(&mut result, self.expression()?));
+            self.peek();
+            if self.starts_with("...") {
+                self.at += 3;
+                groups = true;
+            }
+        } else {
+            self.peek();
+            if self.starts_with("=>") {
+                let here = self.span(self.at, self.at + 2);
+                return self.fail(
+                    Error::new(here, "A list has no keys")
+                        .hint("`{for … : key => value}`, in braces, makes an object"),
+                );
+            }
+        }
+        let before = self.at;
+        self.peek();
+        let condition = if self.name() == Some("if") {
+            Some(self.expression()?)
+        } else {
+            self.at = before;
+            None
+        };
+        self.close(close, open, " at the end of `for`")?;
+        let made = For {
+            key_name,
+            value_name,
+            collection,
+            key,
+            result,
+            groups,
+            condition,
+        };
+        Ok(Expression {
+            kind: ExpressionKind::For(Box::new(made)),
+            span: self.span_from(open),
+        })
+    }
+
+    /// `name in`, or `key, name in`.
+    pub(super) fn for_names(&mut self) -> Parsed<(Option<Ident>, Ident)> {
+        let first = self.for_name()?;
+        let (key_name, value_name) = if self.peek() == b',' {
+            self.at += 1;
+            (Some(first), self.for_name()?)
+        } else {
+            (None, first)
+        };
+        self.peek();
+        let before = self.at;
+        if self.name() != Some("in") {
+            self.at = before;
+            let (span, found) = self.found();
+            return self.fail(
+                Error::new(span, "Expected `in` behind the names of `for`")
+                    .detail(format!("found {found} here")),
+            );
+        }
+        Ok((key_name, value_name))
+    }
+
+    fn for_name(&mut self) -> Parsed<Ident> {
+        self.peek();
+        match self.ident() {
+            Some(name) => Ok(name),
+            None => {
+                let (span, found) = self.found();
+                self.fail(
+                    Error::new(span, "Expected a name behind `for`")
+                        .detail(format!("found {found} here")),
+                )
+            }
+        }
+    }
+}
