@@ -1,4 +1,4 @@
-//! Chores of this repository: `cargo xtask test`, `conformance`, `bench`.
+//! Chores of this repository: `cargo xtask test`, `conformance`, `terraform-corpus`, `bench`.
 //!
 //! In: arguments. Out: what the chore prints, and whether it went well. May not: be needed to build
 //! or to use nstance.
@@ -13,13 +13,16 @@ mod bench;
 mod conformance;
 mod measure;
 mod process;
+mod terraform;
 mod test;
+mod venv;
 
 use std::process::ExitCode;
 
 const HELP: &str = "\
 cargo xtask test [ARGS]…                    run all tests; ARGS go to `cargo test`
 cargo xtask conformance gotemplate FILE…    run the cases of a corpus
+cargo xtask terraform-corpus                ask Terraform anew for tests/corpora/hcl.jsonl
 cargo xtask bench [--up-to N] [--quick]     measure, and write the table of docs/performance.md
                                             --up-to: no fleet larger than N (100000)
                                             --quick: the planner only, no `cargo bench`";
@@ -50,6 +53,7 @@ fn main() -> ExitCode {
         ["conformance", ..] => Err(Failure::say(
             "usage: cargo xtask conformance gotemplate FILE…",
         )),
+        ["terraform-corpus"] => terraform::run(),
         ["bench", ref rest @ ..] => bench::run(rest),
         ["help" | "--help" | "-h"] => {
             println!("{HELP}");
