@@ -4,12 +4,14 @@
 //! nothing but its arguments and the context's files; no clock, no randomness.
 
 mod collection;
+mod encoding;
 mod hash;
 mod net;
 mod numeric;
 mod search;
 mod set;
 mod string;
+mod types;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
@@ -201,6 +203,8 @@ static FUNCTIONS: LazyLock<BTreeMap<&'static str, Signature>> = LazyLock::new(||
         set::signatures(),
         hash::signatures(),
         net::signatures(),
+        types::signatures(),
+        encoding::signatures(),
     ]
     .into_iter()
     .flatten()

@@ -18,10 +18,7 @@ pub(super) fn signatures() -> Vec<Signature> {
         ),
         Signature::new("cidrnetmask", [prefix()], |_, arguments| {
             let network = Network::parse(arguments, 0)?;
-            if network.size != 32 {
-                return Err(CallError::argument(0, "Only IPv4 networks have a mask"));
-            }
-            Ok(show(network.mask(), 32).into())
+            Ok(show(network.mask(), network.size).into())
         }),
         Signature::new(
             "cidrsubnet",

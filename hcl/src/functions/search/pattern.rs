@@ -73,6 +73,17 @@ fn escape(rest: &mut Peekable<Chars>, out: &mut String, in_class: bool) -> Resul
             out.push(letter);
             return Ok(());
         }
+        'p' | 'P' | 'x' if rest.peek() == Some(&'{') => {
+            out.push('\\');
+            out.push(letter);
+            for inner in rest.by_ref() {
+                out.push(inner);
+                if inner == '}' {
+                    break;
+                }
+            }
+            return Ok(());
+        }
         'p' | 'P' | 'x' | 'a' | 'f' | 'n' | 'r' | 't' | 'v' => {
             out.push('\\');
             out.push(letter);
