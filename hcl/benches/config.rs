@@ -72,7 +72,7 @@ fn read_and_evaluate(bencher: Bencher, name: &str) {
     let evaluator = Evaluator::new(&scope, &context);
     bencher
         .counter(divan::counter::BytesCount::of_str(&text))
-        .bench(|| {
+        .bench_local(|| {
             let document = parse(black_box(&text), 0).expect("it is valid");
             let mut values = Vec::new();
             evaluate(&document.body, evaluator, &mut values);

@@ -5,7 +5,6 @@ use crate::convert::convert;
 use crate::error::{Error, Span, nearest};
 use crate::functions::{self, CallError, Parameter, Signature};
 use crate::syntax::Call;
-use crate::types::Type;
 use crate::value::{Kind, Value};
 
 /// Terraform has these. Their result would differ from run to run, and so would every plan.
@@ -76,9 +75,13 @@ impl Run<'_> {
         let mut values = Vec::with_capacity(count);
         let mut sensitive = false;
         for (index, (value, span)) in arguments.iter().enumerate() {
-            sensitive |= value.is_sensitive_within();
             if let Some(parameter) = fixed.get(index).or(signature.variadic.as_ref()) {
-                values.push(self.argument(value, parameter, signature.name, *span));
+                let converted = self.argument(value, parameter, signature.name, *span);
+                values.push(converted.map(|value| {
+                    let (value, spreads) = parameter.take(value);
+                    sensitive |= spreads;
+                    value
+                }));
             }
         }
         let values: Vec<Value> = values.into_iter().collect::<Option<_>>()?;
@@ -127,11 +130,7 @@ impl Run<'_> {
         name: &'static str,
         function: &str,
     ) -> Option<std::sync::Arc<str>> {
-        let parameter = Parameter {
-            name,
-            of: Type::String,
-            nullable: false,
-        };
+        let parameter = Parameter::string(name);
         match self.argument(value, &parameter, function, *span)?.kind {
             Kind::String(text) => Some(text),
             _ => None,

@@ -1,12 +1,36 @@
 //! The function library: what a function is, and where to find one by its name.
 //!
-//! Comes in: arguments that have the types of the parameters. Goes out: a value or an error. A
-//! function reads nothing but its arguments and the context's files; no clock, no randomness. What
-//! is sensitive isn't its concern: the evaluator marks the result.
+//! Comes in: arguments that have the types of the parameters. Goes out: a value or an error. A function reads
+//! nothing but its arguments and the context's files; no clock, no randomness.
+
+mod collection;
+mod encoding;
+mod hash;
+mod net;
+mod numeric;
+mod search;
+mod set;
+mod string;
+mod types;
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, LazyLock};
+
+use unicode_normalization::{IsNormalized, UnicodeNormalization, is_nfc_quick};
 
 use crate::context::{Context, LimitReached};
+use crate::number::{Number, NumberError};
 use crate::types::Type;
-use crate::value::Value;
+use crate::value::{Kind, Value};
+
+/// What becomes of an argument's being sensitive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sensitivity {
+    /// If anything in the argument is sensitive, the whole result is.
+    Spreads,
+    /// If the argument itself is sensitive, the result is; what it holds keeps its own.
+    Outer,
+}
 
 /// One parameter.
 #[derive(Debug)]
@@ -16,6 +40,58 @@ pub struct Parameter {
     pub of: Type,
     /// Whether the argument may be `null`.
     pub nullable: bool,
+    pub sensitivity: Sensitivity,
+}
+
+impl Parameter {
+    fn new(name: &'static str, of: Type) -> Self {
+        Self {
+            name,
+            of,
+            nullable: false,
+            sensitivity: Sensitivity::Spreads,
+        }
+    }
+
+    fn any(name: &'static str) -> Self {
+        Self::new(name, Type::Any)
+    }
+
+    pub(crate) fn string(name: &'static str) -> Self {
+        Self::new(name, Type::String)
+    }
+
+    fn number(name: &'static str) -> Self {
+        Self::new(name, Type::Number)
+    }
+
+    fn list(name: &'static str, of: Type) -> Self {
+        Self::new(name, Type::list(of))
+    }
+
+    /// What the function gets to see of a converted argument, and whether its result is sensitive
+    /// for that.
+    pub(crate) fn take(&self, argument: Value) -> (Value, bool) {
+        let sensitive = argument.sensitive;
+        if self.sensitivity == Sensitivity::Spreads && argument.is_sensitive_within() {
+            return (revealed(&argument), true);
+        }
+        let argument = Value {
+            sensitive: false,
+            ..argument
+        };
+        (argument, sensitive)
+    }
+
+    fn or_null(mut self) -> Self {
+        self.nullable = true;
+        self
+    }
+
+    fn outer(mut self) -> Self {
+        self.sensitivity = Sensitivity::Outer;
+        self
+    }
 }
 
 /// A function.
@@ -62,12 +138,125 @@ impl From<LimitReached> for CallError {
     }
 }
 
+impl From<NumberError> for CallError {
+    fn from(error: NumberError) -> Self {
+        let text = error.to_string();
+        let mut letters = text.chars();
+        let first = letters.next().map(|letter| letter.to_ascii_uppercase());
+        Self::new(first.into_iter().chain(letters).collect::<String>())
+    }
+}
+
+impl Signature {
+    fn new(name: &'static str, parameters: impl Into<Vec<Parameter>>, body: Body) -> Self {
+        Self {
+            name,
+            parameters: parameters.into(),
+            variadic: None,
+            body,
+        }
+    }
+
+    fn and_any_number_of(mut self, parameter: Parameter) -> Self {
+        self.variadic = Some(parameter);
+        self
+    }
+}
+
+/// The value with nothing in it sensitive.
+fn revealed(value: &Value) -> Value {
+    let all = |elements: &[Value]| elements.iter().map(revealed).collect::<Arc<[_]>>();
+    let kind = match &value.kind {
+        Kind::Tuple(elements) => Kind::Tuple(all(elements)),
+        Kind::List(of, elements) => Kind::List(of.clone(), all(elements)),
+        Kind::Set(of, elements) => Kind::Set(of.clone(), all(elements)),
+        Kind::Object(entries) => Kind::Object(Arc::new(
+            entries
+                .iter()
+                .map(|(name, value)| (name.clone(), revealed(value)))
+                .collect(),
+        )),
+        Kind::Map(of, entries) => Kind::Map(
+            of.clone(),
+            Arc::new(
+                entries
+                    .iter()
+                    .map(|(name, value)| (name.clone(), revealed(value)))
+                    .collect(),
+            ),
+        ),
+        kind @ (Kind::Null(_) | Kind::Bool(_) | Kind::Number(_) | Kind::String(_)) => kind.clone(),
+    };
+    Value {
+        kind,
+        span: value.span,
+        sensitive: false,
+    }
+}
+
+static FUNCTIONS: LazyLock<BTreeMap<&'static str, Signature>> = LazyLock::new(|| {
+    [
+        numeric::signatures(),
+        string::signatures(),
+        search::signatures(),
+        collection::signatures(),
+        set::signatures(),
+        hash::signatures(),
+        net::signatures(),
+        types::signatures(),
+        encoding::signatures(),
+    ]
+    .into_iter()
+    .flatten()
+    .map(|signature| (signature.name, signature))
+    .collect()
+});
+
 /// The function of this name.
-pub fn lookup(_name: &str) -> Option<&'static Signature> {
-    None
+pub fn lookup(name: &str) -> Option<&'static Signature> {
+    FUNCTIONS.get(name)
 }
 
 /// All names, in order; those of the evaluator's own forms (`try`, `can`, …) aren't among them.
 pub fn names() -> impl Iterator<Item = &'static str> {
-    std::iter::empty()
+    FUNCTIONS.keys().copied()
 }
+
+/// The text of an argument whose parameter is a string.
+fn text(arguments: &[Value], index: usize) -> Result<&str, CallError> {
+    arguments
+        .get(index)
+        .and_then(Value::as_str)
+        .ok_or_else(|| CallError::argument(index, "A string is required"))
+}
+
+/// The number of an argument whose parameter is one.
+fn number(arguments: &[Value], index: usize) -> Result<&Number, CallError> {
+    arguments
+        .get(index)
+        .and_then(Value::as_number)
+        .ok_or_else(|| CallError::argument(index, "A number is required"))
+}
+
+/// A number that must be whole and not too large.
+fn whole(arguments: &[Value], index: usize) -> Result<i64, CallError> {
+    let number = number(arguments, index)?;
+    number.to_i64().ok_or_else(|| {
+        CallError::argument(
+            index,
+            format!("A whole number below 2^63 is required, not {number}"),
+        )
+    })
+}
+
+/// A string in Unicode's composed form, as Terraform has all its strings.
+fn string_value(text: impl Into<String>) -> Value {
+    let text = text.into();
+    if text.is_ascii() || is_nfc_quick(text.chars()) == IsNormalized::Yes {
+        return Value::string(text);
+    }
+    Value::string(text.nfc().collect::<String>())
+}
+
+#[cfg(test)]
+mod tests;
