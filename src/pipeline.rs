@@ -40,6 +40,9 @@ pub struct Compiled<'a> {
     pub graph: Graph,
 }
 
+/// Groups that one thread works on at least: below it a thread costs more than it gives.
+pub const GROUPS_A_THREAD: usize = 500;
+
 /// Merges and parses everything. Findings may hold errors; then nothing should be planned.
 pub fn compile_all<'a>(
     config: &'a Config,
@@ -48,21 +51,36 @@ pub fn compile_all<'a>(
     findings: &mut Diagnostics,
 ) -> Compiled<'a> {
     let snippets = Snippets::parse(config, sources, bodies, findings);
+    // What is wrong with a snippet is told of its first caller, which one thread alone knows.
+    let threads = if config.templates_lib.is_empty() {
+        std::thread::available_parallelism().map_or(1, usize::from)
+    } else {
+        1
+    };
     let images = config.images.keys().map(|name| &**name);
-    let mut cache = TemplateCache::new(sources, images, snippets);
-    let mut groups: Vec<CompiledGroup<'a>> = config
-        .groups
-        .iter()
-        .map(|group| {
-            compile(
-                merge_group(config, group),
-                config,
-                bodies,
-                &mut cache,
-                findings,
-            )
-        })
-        .collect();
+    let mut cache = TemplateCache::new(sources, images, Arc::new(snippets));
+    let chunk = config.groups.len().div_ceil(threads).max(GROUPS_A_THREAD);
+    let (own, others) = config.groups.split_at(chunk.min(config.groups.len()));
+    let mut groups: Vec<CompiledGroup<'a>> = Vec::with_capacity(config.groups.len());
+    std::thread::scope(|scope| {
+        let workers: Vec<_> = others
+            .chunks(chunk)
+            .map(|some| {
+                let mut cache = cache.another();
+                scope.spawn(move || {
+                    let mut findings = Diagnostics::default();
+                    let groups = compile_some(config, some, bodies, &mut cache, &mut findings);
+                    (groups, findings)
+                })
+            })
+            .collect();
+        groups.extend(compile_some(config, own, bodies, &mut cache, findings));
+        for worker in workers {
+            let (some, found) = worker.join().expect("parsing doesn't panic");
+            groups.extend(some);
+            findings.extend(found);
+        }
+    });
     check_unused_templates(config, bodies, &mut cache, findings);
     let images_of: HashMap<GroupName, BTreeSet<Arc<str>>> = groups
         .iter()
@@ -77,6 +95,19 @@ pub fn compile_all<'a>(
         .collect();
     groups.sort_by_key(|group| position.get(&group.merged.name).copied());
     Compiled { groups, graph }
+}
+
+fn compile_some<'a>(
+    config: &'a Config,
+    groups: &'a [Group],
+    bodies: &Bodies,
+    cache: &mut TemplateCache<'_>,
+    findings: &mut Diagnostics,
+) -> Vec<CompiledGroup<'a>> {
+    let merged = groups.iter().map(|group| merge_group(config, group));
+    merged
+        .map(|group| compile(group, config, bodies, cache, findings))
+        .collect()
 }
 
 /// A template that no group uses is still checked, through a group that uses nothing else.

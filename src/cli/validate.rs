@@ -17,16 +17,13 @@ use crate::config::model::Config;
 use crate::config::source::SourceMap;
 use crate::diagnostic::Diagnostics;
 use crate::merge::deep::Merged;
-use crate::pipeline::{Compiled, compile_all, renderer};
+use crate::pipeline::{Compiled, GROUPS_A_THREAD, compile_all, renderer};
 use crate::provider::rules::Rules;
 use crate::render::data::InstanceFacts;
 use crate::render::instance::Report;
 use crate::render::renderer::GroupRenderer;
 use crate::report::{diagnostic, json as report};
 use crate::resolve::fetch;
-
-/// Groups tried by one thread at least: below it a thread costs more than it gives.
-const GROUPS_A_THREAD: usize = 500;
 
 /// Renders some instances of every group, with an image id that stands for any: the first and the
 /// last, which fail where slots are counted wrong, and those with overrides.

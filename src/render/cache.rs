@@ -87,7 +87,7 @@ impl<'a> TemplateCache<'a> {
     pub fn new(
         sources: &'a SourceMap,
         images: impl IntoIterator<Item = &'a str>,
-        snippets: Snippets,
+        snippets: Arc<Snippets>,
     ) -> Self {
         // As the Nstance server parses them; `Vars` and `Image` have rules of their own.
         let environment = environment(snippets.functions());
@@ -96,9 +96,15 @@ impl<'a> TemplateCache<'a> {
             sources,
             parsed: HashMap::new(),
             images: images.into_iter().collect(),
-            snippets: Arc::new(snippets),
+            snippets,
             told: HashSet::new(),
         }
+    }
+
+    /// An empty one for another thread, for the same configuration.
+    pub fn another(&self) -> Self {
+        let images = self.images.iter().copied();
+        Self::new(self.sources, images, Arc::clone(&self.snippets))
     }
 
     /// The sources that places point into.

@@ -277,7 +277,7 @@ impl Deferred {
         let images = self.group.images.keys().map(|name| &**name);
         let place = Place::Behind(nowhere);
         let snippets = Snippets::of_texts(&self.snippets, self.functions, place);
-        let mut cache = TemplateCache::new(&sources, images, snippets);
+        let mut cache = TemplateCache::new(&sources, images, Arc::new(snippets));
         let mut instance = self.instance.clone();
         // An address the cloud didn't give stays empty: there is nothing left to wait for.
         instance.ip4 = Some(ip4.unwrap_or("").into());

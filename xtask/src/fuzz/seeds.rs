@@ -1,9 +1,11 @@
-//! `cargo xtask fuzz-seeds`: what the coverage-guided fuzzers of `gotemplate/fuzz/` begin with.
+//! `cargo xtask fuzz-seeds`: what the coverage-guided fuzzers of `gotemplate/fuzz/` and
+//! `tests/fuzz/` begin with.
 //!
-//! In: the corpora. Out: a file for each case and target under `gotemplate/fuzz/corpus/`. May not:
-//! take away what the fuzzers have found by themselves.
+//! In: the corpora, and the configurations of tests and examples. Out: a file for each case and
+//! target under the fuzzers' `corpus/`. May not: take away what they have found by themselves.
 
 use std::fs;
+use std::path::Path;
 
 use super::{CORPUS, Case, FOUND, MORE_SEEDS};
 use crate::{Failure, process};
@@ -22,8 +24,37 @@ pub(crate) fn run() -> Result<(), Failure> {
             count += 1;
         }
     }
-    println!("{count} seeds for each target");
+    println!("{count} seeds for each target of templates");
+    let target = root.join("tests/fuzz/corpus");
+    let mut count = 0;
+    for folder in ["tests/good", "tests/bad", "examples"] {
+        count += configurations(&root.join(folder), &target)?;
+    }
+    println!("{count} seeds for the targets of configurations");
     Ok(())
+}
+
+/// Copies the configurations of a folder and those within, each to its language.
+fn configurations(folder: &Path, target: &Path) -> Result<u32, Failure> {
+    let mut count = 0;
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path.is_dir() {
+            count += configurations(&path, target)?;
+            continue;
+        }
+        let language = match path.extension().and_then(|extension| extension.to_str()) {
+            Some("jsonc" | "json") => "jsonc",
+            Some("yaml" | "yml") => "yaml",
+            Some("hcl") => "hcl",
+            _ => continue,
+        };
+        fs::create_dir_all(target.join(language))?;
+        let name = path.display().to_string().replace(['/', '.'], "-");
+        fs::copy(&path, target.join(language).join(name))?;
+        count += 1;
+    }
+    Ok(count)
 }
 
 /// A case as each target takes it.
