@@ -1,5 +1,5 @@
-//! Chores of this repository: `cargo xtask test`, `conformance`, `sprig-corpus`,
-//! `bench`.
+//! Chores of this repository: `cargo xtask test`, `conformance`, `fuzz-gotemplate`,
+//! `sprig-corpus`, `bench`.
 //!
 //! In: arguments. Out: what the chore prints, and whether it went well. May not: be needed to build
 //! or to use nstance.
@@ -16,6 +16,7 @@ mod fuzz;
 mod measure;
 mod process;
 mod sprig;
+mod templates;
 mod test;
 mod venv;
 
@@ -24,8 +25,10 @@ use std::process::ExitCode;
 const HELP: &str = "\
 cargo xtask test [ARGS]…                    run all tests; ARGS go to `cargo test`
 cargo xtask conformance gotemplate FILE…    run the cases of a corpus
+cargo xtask fuzz-gotemplate --minutes N     look for differences from Go (see CONTRIBUTING.md)
+cargo xtask fuzz-seeds                      the corpora, as cargo-fuzz's targets take them
 cargo xtask sprig-corpus                    ask the real Sprig about each case of its corpus
-cargo xtask bench [--up-to N] [--quick]     measure, and write the table of docs/performance.md
+cargo xtask bench [--up-to N] [--quick]     measure, and write the tables of docs/performance.md
                                             --up-to: no fleet larger than N (100000)
                                             --quick: the planner only, no `cargo bench`
 cargo xtask bench --templates               the template engine only, against Go and other crates";
@@ -56,6 +59,8 @@ fn main() -> ExitCode {
         ["conformance", ..] => Err(Failure::say(
             "usage: cargo xtask conformance gotemplate FILE…",
         )),
+        ["fuzz-gotemplate", ref rest @ ..] => fuzz::run(rest),
+        ["fuzz-seeds"] => fuzz::seeds::run(),
         ["sprig-corpus"] => sprig::run(),
         ["bench", ref rest @ ..] => bench::run(rest),
         ["help" | "--help" | "-h"] => {
