@@ -121,6 +121,50 @@ fn configurations_in_the_documentation_load() {
     assert!(count >= 8, "only {count} configurations were found");
 }
 
+/// The page that lists Sprig's functions, as the engine's own list makes it.
+fn sprig_page() -> String {
+    use nstance_gotemplate::sprig;
+
+    let mut page = String::from(
+        "# Sprig's functions\n\n\
+         What templates have beyond Go's own functions where the configuration says \
+         `\"functions\": \"sprig\"`; see [Templates](templates.md#functions). `X…` stands for any \
+         number of arguments. This page is made from the engine's list \
+         (`UPDATE_DOCS=1 cargo test --test docs`).\n",
+    );
+    let mut group = "";
+    for function in sprig::functions() {
+        if function.group != group {
+            group = function.group;
+            let (initial, rest) = group.split_at(1);
+            page += &format!("\n## {}{rest}\n\n", initial.to_uppercase());
+            page += "| call | gives |\n| --- | --- |\n";
+        }
+        let call = format!("{} {}", function.name, function.arguments);
+        let summary = function.summary.replace('|', "\\|");
+        page += &format!("| `{}` | {summary} |\n", call.trim());
+    }
+    page += "\n## Left out\n\n| name | why |\n| --- | --- |\n";
+    for (name, reason) in sprig::left_out() {
+        page += &format!("| `{name}` | {reason} |\n");
+    }
+    page
+}
+
+#[test]
+fn sprig_functions_are_documented() {
+    let file = root().join("docs/sprig.md");
+    let page = sprig_page();
+    if std::env::var_os("UPDATE_DOCS").is_some() {
+        fs::write(&file, &page).unwrap();
+    }
+    let written = fs::read_to_string(&file).unwrap_or_default();
+    assert!(
+        written == page,
+        "docs/sprig.md isn't what the engine has: UPDATE_DOCS=1 cargo test --test docs writes it"
+    );
+}
+
 #[test]
 fn examples_load() {
     let mut paths = Vec::new();

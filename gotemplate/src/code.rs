@@ -3,7 +3,7 @@
 //! Flat, because a tree would have to be walked, and dropped, by recursion, whose depth the
 //! template's author chooses. Made by `parse`, run by `exec`, studied by `reads`.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use crate::function::Function;
 use crate::functions::Builtin;
@@ -229,20 +229,20 @@ pub(crate) struct Code {
 /// The name of the variable that holds the data; every template has it at index 0.
 pub(crate) const ROOT: &str = "$";
 
-/// Room for this many operations to begin with; what isn't needed is given back in the end.
-const USUAL_OPS: usize = 64;
+static ROOT_NAME: LazyLock<Arc<str>> = LazyLock::new(|| ROOT.into());
 
 impl Code {
-    pub(crate) fn new(name: Arc<str>, source: Arc<Source>) -> Self {
+    /// An empty one, with room for some `operations`; what isn't needed is given back in the end.
+    pub(crate) fn new(name: Arc<str>, source: Arc<Source>, operations: usize) -> Self {
         Self {
             name,
             source,
-            ops: Vec::with_capacity(USUAL_OPS),
-            sites: Vec::with_capacity(USUAL_OPS),
+            ops: Vec::with_capacity(operations),
+            sites: Vec::with_capacity(operations),
             constants: Vec::new(),
-            names: vec![Arc::from(ROOT)],
-            paths: Vec::new(),
-            fields: Vec::new(),
+            names: vec![Arc::clone(&ROOT_NAME)],
+            paths: Vec::with_capacity(operations / 4),
+            fields: Vec::with_capacity(operations / 4),
             functions: Vec::new(),
             messages: Vec::new(),
             ranges: Vec::new(),

@@ -61,8 +61,8 @@ pub struct Environment {
     left_out: Arc<BTreeMap<Name, Name>>,
     /// What to say of functions that aren't defined.
     hints: Arc<BTreeMap<Name, Name>>,
-    left: String,
-    right: String,
+    left: Arc<str>,
+    right: Arc<str>,
     missing_key: MissingKey,
     limits: Limits,
 }
@@ -80,8 +80,8 @@ impl Environment {
             functions: Arc::default(),
             left_out: Arc::default(),
             hints: Arc::default(),
-            left: "{{".to_owned(),
-            right: "}}".to_owned(),
+            left: "{{".into(),
+            right: "}}".into(),
             missing_key: MissingKey::Default,
             limits: Limits::default(),
         }
@@ -134,8 +134,8 @@ impl Environment {
     /// Other delimiters; an empty one stands for the default.
     #[must_use]
     pub fn with_delimiters(mut self, left: &str, right: &str) -> Self {
-        self.left = String::from(if left.is_empty() { "{{" } else { left });
-        self.right = String::from(if right.is_empty() { "}}" } else { right });
+        self.left = if left.is_empty() { "{{" } else { left }.into();
+        self.right = if right.is_empty() { "}}" } else { right }.into();
         self
     }
 
@@ -153,11 +153,11 @@ impl Environment {
         self
     }
 
-    pub(crate) fn left(&self) -> &str {
+    pub(crate) fn left(&self) -> &Arc<str> {
         &self.left
     }
 
-    pub(crate) fn right(&self) -> &str {
+    pub(crate) fn right(&self) -> &Arc<str> {
         &self.right
     }
 

@@ -15,6 +15,26 @@ enum Found<'v> {
     Made(Value, bool),
 }
 
+/// Follows a path where all of it is there, which is the usual case: the value, and whether Go sees
+/// it through an interface. None says no more than that [`follow`] has to tell.
+pub(super) fn present<'v, 'p>(
+    receiver: &'v Value,
+    path: impl Iterator<Item = &'p str>,
+) -> Option<(&'v Value, bool)> {
+    let mut found = (receiver, false);
+    for name in path {
+        found = match found.0 {
+            Value::Struct(fields) => {
+                let value = fields.get(name)?;
+                (value, matches!(value, Value::Nil))
+            }
+            Value::Map(map) => (map.get(name)?, map.kind() != MapKind::String),
+            _ => return None,
+        };
+    }
+    Some(found)
+}
+
 /// Follows a path of fields. `arguments` says whether the last one was given arguments.
 pub(super) fn follow<'d>(
     mut receiver: Item<'d>,

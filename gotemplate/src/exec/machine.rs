@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 use super::failure::{Failure, Step};
-use super::field::follow;
+use super::field::{follow, present};
 use super::include::{Capture, Parsed};
 use super::item::{Held, Item};
 use super::stacks::Stacks;
@@ -407,6 +407,16 @@ impl<'d, 'o> Machine<'d, 'o> {
 
     fn push_field(&mut self, receiver: Item<'d>, path: u32, flags: Flags) -> Step<()> {
         let path = self.code.path(path);
+        if let Held::Borrowed(value) = receiver.held
+            && !flags.arguments
+            && let Some((part, interface)) = present(value, path.clone())
+            && !matches!(part, Value::Unset | Value::Unknown(_))
+        {
+            let item = Item::borrowed(part).through_interface(interface);
+            self.stack
+                .push(if flags.unwrap { item.unwrapped() } else { item });
+            return Ok(());
+        }
         let missing_key = self.set.environment.missing_key();
         let mut item = follow(receiver, path, flags.arguments, missing_key)?;
         match item.value() {
@@ -425,19 +435,8 @@ impl<'d, 'o> Machine<'d, 'o> {
 
     /// Writes a field of dot, without a detour where it is a string.
     fn print_field(&mut self, path: u32) -> Step<()> {
-        let mut value = self.dot.value();
-        for name in self.code.path(path) {
-            let part = match value {
-                Value::Struct(fields) => fields.get(name),
-                Value::Map(map) => map.get(name),
-                _ => None,
-            };
-            match part {
-                Some(part) => value = part,
-                None => return self.print_field_slowly(path),
-            }
-        }
-        let Value::Str(text) = value else {
+        let found = present(self.dot.value(), self.code.path(path));
+        let Some((Value::Str(text), _)) = found else {
             return self.print_field_slowly(path);
         };
         if text.as_bytes().len() > self.out_limit - self.out.len() {

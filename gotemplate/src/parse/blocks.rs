@@ -48,20 +48,20 @@ impl Parser<'_> {
         {
             *builder.op_mut(last) = Op::PrintField { path };
         } else {
-            builder.emit(Op::Print, Self::site(left.start, pipeline.end));
+            builder.emit(Op::Print, Self::site(left.start(), pipeline.end));
         }
         Ok(())
     }
 
     pub(super) fn open(&mut self, keyword: Keyword, left: Token) -> Parsed<()> {
-        self.count_block(left.start)?;
+        self.count_block(left.start())?;
         let (kind, context) = match keyword {
             Keyword::With => (BlockKind::With, "with"),
             Keyword::Range => (BlockKind::Range(0), "range"),
             _ => (BlockKind::If, "if"),
         };
-        let site = Self::site(left.start, left.end);
-        self.builder().enter(kind, left.start, site);
+        let site = Self::site(left.start(), left.end());
+        self.builder().enter(kind, left.start(), site);
         if kind == BlockKind::Range(0) {
             let pipeline = self.pipeline(context, Kind::RightDelimiter)?;
             let range = Range {
@@ -107,13 +107,13 @@ impl Parser<'_> {
                 Purpose::Define => " in define clause",
                 Purpose::Block => " in block clause",
             };
-            return fail(format!("unexpected {found}{context}"), keyword.start);
+            return fail(format!("unexpected {found}{context}"), keyword.start());
         };
         let kind = block.kind;
         if block.otherwise {
-            return fail(format!("expected end; found {found}"), keyword.start);
+            return fail(format!("expected end; found {found}"), keyword.start());
         }
-        let site = Self::site(keyword.start, keyword.end);
+        let site = Self::site(keyword.start(), keyword.end());
         match chained {
             None => {
                 self.builder().part_done(site);
@@ -132,13 +132,13 @@ impl Parser<'_> {
         let right = self.expect(Kind::RightDelimiter, "end")?;
         let builder = self.builder();
         if builder.has_open_blocks() {
-            builder.leave(Self::site(right.start, right.end));
+            builder.leave(Self::site(right.start(), right.end()));
             self.open_blocks -= 1;
             return Ok(());
         }
         if builder.purpose == Purpose::Text {
             let message = format!("unexpected {}end{}", self.source.left, self.source.right);
-            return fail(message, self.action.unwrap_or(right.start));
+            return fail(message, self.action.unwrap_or(right.start()));
         }
         self.open_blocks -= 1;
         self.finish_template()
@@ -147,11 +147,11 @@ impl Parser<'_> {
     pub(super) fn loop_control(&mut self, keyword: Token, breaks: bool) -> Parsed<()> {
         let name = if breaks { "{{break}}" } else { "{{continue}}" };
         self.expect(Kind::RightDelimiter, name)?;
-        let site = Self::site(keyword.start, keyword.end);
+        let site = Self::site(keyword.start(), keyword.end());
         if self.builder().loop_control(breaks, site) {
             Ok(())
         } else {
-            fail(format!("{name} outside {{{{range}}}}"), keyword.start)
+            fail(format!("{name} outside {{{{range}}}}"), keyword.start())
         }
     }
 
@@ -161,7 +161,7 @@ impl Parser<'_> {
         }
         match unquote(self.slice(token)) {
             Some(name) => Ok(String::from_utf8_lossy(&name).into()),
-            None => fail("invalid syntax", token.start),
+            None => fail("invalid syntax", token.start()),
         }
     }
 
@@ -177,7 +177,7 @@ impl Parser<'_> {
         let token = self.next_non_space()?;
         let name = self.template_name(token, CONTEXT)?;
         self.expect(Kind::RightDelimiter, CONTEXT)?;
-        self.begin_template(name, Purpose::Define, left.start)
+        self.begin_template(name, Purpose::Define, left.start())
     }
 
     pub(super) fn block(&mut self, left: Token) -> Parsed<()> {
@@ -186,7 +186,7 @@ impl Parser<'_> {
         let name = self.template_name(token, CONTEXT)?;
         let pipeline = self.pipeline(CONTEXT, Kind::RightDelimiter)?;
         self.call_template(&name, true, left, token, pipeline.end);
-        self.begin_template(name, Purpose::Block, left.start)
+        self.begin_template(name, Purpose::Block, left.start())
     }
 
     pub(super) fn template(&mut self, left: Token) -> Parsed<()> {
@@ -195,7 +195,7 @@ impl Parser<'_> {
         let name = self.template_name(token, CONTEXT)?;
         let next = self.next_non_space()?;
         let argument = next.kind != Kind::RightDelimiter;
-        let mut end = next.end;
+        let mut end = next.end();
         if argument {
             self.put_back(next);
             end = self.pipeline(CONTEXT, Kind::RightDelimiter)?.end;
@@ -206,8 +206,8 @@ impl Parser<'_> {
 
     fn call_template(&mut self, name: &str, argument: bool, left: Token, token: Token, end: usize) {
         let site = Site {
-            position: token.start as u32,
-            start: left.start as u32,
+            position: token.start() as u32,
+            start: left.start() as u32,
             end: end as u32,
         };
         let builder = self.builder();

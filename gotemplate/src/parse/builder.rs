@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::lex::Token;
-use crate::code::{Callee, Code, Flags, Op, Path, ROOT, Range, Site, Source, Span};
+use crate::code::{Callee, Code, Flags, Op, Path, Range, Site, Source, Span};
 use crate::functions::Builtin;
 use crate::value::Value;
 
@@ -24,6 +24,11 @@ pub(super) enum BlockKind {
     Range(u32),
 }
 
+/// Operations that will go to the same place. Until that is known, each has in its target the
+/// number of the one before it, counted from 1: a list that needs no memory of its own.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Jumps(u32);
+
 /// An open `if`, `with` or `range`.
 pub(super) struct Block {
     pub(super) kind: BlockKind,
@@ -34,27 +39,37 @@ pub(super) struct Block {
     /// The condition that goes to the `else` part.
     condition: Option<usize>,
     /// Operations that go to the end of the block.
-    to_end: Vec<usize>,
+    to_end: Jumps,
     /// Operations that go to the range's `Next`.
-    to_next: Vec<usize>,
+    to_next: Jumps,
 }
 
 pub(super) struct Builder {
     code: Code,
     pub(super) purpose: Purpose,
     pub(super) opening: usize,
-    /// The names of the variables declared so far, by index into the code's names.
+    /// The names of the variables declared so far, by index into the code's names; without `$`.
     variables: Vec<u32>,
-    /// How many variables of each name there are.
-    declared: BTreeMap<u32, u32>,
+    /// How many variables of each name there are, by the same index.
+    declared: Vec<u32>,
     blocks: Vec<Block>,
-    /// Where the code's names are in their table, but for the first.
+    /// Where the code's names are in their table, where there are more than a few.
     known_names: BTreeMap<Arc<str>, u32>,
 }
 
+/// Up to so many names are found quicker one by one than in a map.
+const FEW_NAMES: usize = 16;
+
+/// How much text there is for each operation, about, where much of it is actions.
+const BYTES_OF_AN_OPERATION: usize = 16;
+
+/// What a small template has.
+const FEW_OPERATIONS: usize = 8;
+
 impl Builder {
     pub(super) fn new(name: Arc<str>, source: &Arc<Source>) -> Self {
-        Self::with_purpose(name, source, Purpose::Text, 0)
+        let operations = (source.text.len() / BYTES_OF_AN_OPERATION).clamp(FEW_OPERATIONS, 512);
+        Self::sized(name, source, Purpose::Text, 0, operations)
     }
 
     pub(super) fn with_purpose(
@@ -63,13 +78,23 @@ impl Builder {
         purpose: Purpose,
         opening: usize,
     ) -> Self {
-        let code = Code::new(name, Arc::clone(source));
+        Self::sized(name, source, purpose, opening, FEW_OPERATIONS)
+    }
+
+    fn sized(
+        name: Arc<str>,
+        source: &Arc<Source>,
+        purpose: Purpose,
+        opening: usize,
+        operations: usize,
+    ) -> Self {
+        let code = Code::new(name, Arc::clone(source), operations);
         Self {
             code,
             purpose,
             opening,
-            variables: vec![0],
-            declared: BTreeMap::new(),
+            variables: Vec::new(),
+            declared: Vec::new(),
             blocks: Vec::new(),
             known_names: BTreeMap::new(),
         }
@@ -82,13 +107,15 @@ impl Builder {
         self.code.opening = self.opening as u32;
         self.code.ops.shrink_to_fit();
         self.code.sites.shrink_to_fit();
+        self.code.paths.shrink_to_fit();
+        self.code.fields.shrink_to_fit();
         self.code
     }
 
     pub(super) fn text(&mut self, token: Token) {
-        let text = &self.code.source.text[token.start..token.end];
+        let text = &self.code.source.text[token.start()..token.end()];
         let empty = self.code.empty && text.trim().is_empty();
-        let (start, end) = (token.start as u32, token.end as u32);
+        let (start, end) = (token.start() as u32, token.end() as u32);
         self.emit(
             Op::Text { start, end },
             Site {
@@ -165,15 +192,23 @@ impl Builder {
         let name: Arc<str> = name.into();
         let index = self.code.names.len() as u32;
         self.code.names.push(Arc::clone(&name));
-        self.known_names.insert(name, index);
+        if !self.known_names.is_empty() {
+            self.known_names.insert(name, index);
+        } else if self.code.names.len() > FEW_NAMES {
+            self.known_names = self.code.names.iter().cloned().zip(0..).collect();
+        }
         index
     }
 
     fn known_name(&self, name: &str) -> Option<u32> {
-        if name == ROOT {
-            return Some(0);
+        if !self.known_names.is_empty() {
+            return self.known_names.get(name).copied();
         }
-        self.known_names.get(name).copied()
+        let names = &self.code.names;
+        names
+            .iter()
+            .position(|known| **known == *name)
+            .map(|at| at as u32)
     }
 
     /// The index of a path that the source has from `start` to `end`, such as `.Vars.A`.
@@ -199,13 +234,16 @@ impl Builder {
         code.paths.len() as u32 - 1
     }
 
-    pub(super) fn function(&mut self, callee: Callee) -> u32 {
-        let functions = &mut self.code.functions;
-        let known = functions.iter().position(|known| known.name == callee.name);
-        known.unwrap_or_else(|| {
-            functions.push(callee);
-            functions.len() - 1
-        }) as u32
+    /// The index of a function that the template calls already.
+    pub(super) fn known_function(&self, name: &str) -> Option<u32> {
+        let functions = &self.code.functions;
+        let known = functions.iter().position(|known| *known.name == *name);
+        known.map(|at| at as u32)
+    }
+
+    pub(super) fn new_function(&mut self, callee: Callee) -> u32 {
+        self.code.functions.push(callee);
+        self.code.functions.len() as u32 - 1
     }
 
     pub(super) fn callee(&self, function: u32) -> &Callee {
@@ -214,23 +252,25 @@ impl Builder {
 
     pub(super) fn declare(&mut self, name: u32) {
         self.variables.push(name);
-        *self.declared.entry(name).or_default() += 1;
+        let index = name as usize;
+        if self.declared.len() <= index {
+            self.declared.resize(index + 1, 0);
+        }
+        self.declared[index] += 1;
     }
 
     pub(super) fn is_declared(&self, name: &str) -> bool {
         let index = self.known_name(name);
-        index.is_some_and(|index| index == 0 || self.declared.contains_key(&index))
+        index.is_some_and(|index| {
+            let times = self.declared.get(index as usize);
+            index == 0 || times.is_some_and(|times| *times > 0)
+        })
     }
 
     /// Forgets the variables that were declared since there were `count`.
     fn undeclare(&mut self, count: usize) {
-        for name in self.variables.split_off(count) {
-            if let Some(times) = self.declared.get_mut(&name) {
-                *times -= 1;
-                if *times == 0 {
-                    self.declared.remove(&name);
-                }
-            }
+        for name in self.variables.drain(count..) {
+            self.declared[name as usize] -= 1;
         }
     }
 
@@ -304,8 +344,8 @@ impl Builder {
             otherwise: false,
             variables: self.variables.len(),
             condition: None,
-            to_end: Vec::new(),
-            to_next: Vec::new(),
+            to_end: Jumps::default(),
+            to_next: Jumps::default(),
         });
     }
 
@@ -325,7 +365,9 @@ impl Builder {
         let index = self.emit(op, site);
         let block = self.block();
         block.condition = Some(index);
-        block.to_end.push(index);
+        let mut to_end = block.to_end;
+        self.jumps_to(&mut to_end, index);
+        self.block().to_end = to_end;
     }
 
     /// Adds a range to the table and begins it.
@@ -342,7 +384,9 @@ impl Builder {
         match self.block().kind {
             BlockKind::If | BlockKind::With => {
                 let jump = self.emit(Op::Jump { target: 0 }, site);
-                self.block().to_end.push(jump);
+                let mut to_end = self.block().to_end;
+                self.jumps_to(&mut to_end, jump);
+                self.block().to_end = to_end;
                 self.condition_goes_here();
             }
             BlockKind::Range(range) => self.loop_done(range, site),
@@ -364,11 +408,8 @@ impl Builder {
 
     fn loop_done(&mut self, range: u32, site: Site) {
         let next = self.emit(Op::Next { range }, site) as u32;
-        for index in std::mem::take(&mut self.block().to_next) {
-            if let Op::Unwind { target, .. } = self.op_mut(index) {
-                *target = next;
-            }
-        }
+        let to_next = std::mem::take(&mut self.block().to_next);
+        self.arrive(to_next, next);
         let here = self.here() as u32;
         self.code.ranges[range as usize].otherwise = here;
     }
@@ -388,12 +429,24 @@ impl Builder {
         if let BlockKind::Range(range) = block.kind {
             self.code.ranges[range as usize].end = here;
         }
-        for index in block.to_end {
-            match self.op_mut(index) {
-                Op::If { end, .. } | Op::With { end, .. } => *end = here,
-                Op::Jump { target } | Op::Unwind { target, .. } => *target = here,
-                _ => {}
-            }
+        self.arrive(block.to_end, here);
+    }
+
+    /// Adds an operation that was emitted to those that go to the same place.
+    pub(super) fn jumps_to(&mut self, jumps: &mut Jumps, index: usize) {
+        if let Some(target) = target_of(&mut self.code.ops[index]) {
+            *target = jumps.0;
+            jumps.0 = index as u32 + 1;
+        }
+    }
+
+    /// The place that operations go to is known.
+    pub(super) fn arrive(&mut self, jumps: Jumps, place: u32) {
+        let mut next = jumps.0;
+        while next != 0
+            && let Some(target) = target_of(&mut self.code.ops[next as usize - 1])
+        {
+            next = std::mem::replace(target, place);
         }
     }
 
@@ -412,12 +465,26 @@ impl Builder {
         };
         let blocks = (self.blocks.len() - 1 - around) as u32;
         let index = self.emit(Op::Unwind { blocks, target: 0 }, site);
+        let block = &self.blocks[around];
+        let mut jumps = if breaks { block.to_end } else { block.to_next };
+        self.jumps_to(&mut jumps, index);
         let block = &mut self.blocks[around];
         if breaks {
-            block.to_end.push(index);
+            block.to_end = jumps;
         } else {
-            block.to_next.push(index);
+            block.to_next = jumps;
         }
         true
+    }
+}
+
+/// Where an operation goes to in the end.
+fn target_of(op: &mut Op) -> Option<&mut u32> {
+    match op {
+        Op::If { end, .. } | Op::With { end, .. } => Some(end),
+        Op::Jump { target } | Op::Unwind { target, .. } | Op::ShortCircuit { target, .. } => {
+            Some(target)
+        }
+        _ => None,
     }
 }

@@ -3,6 +3,8 @@
 //!
 //! It never fails twice: after an error no more tokens are asked for.
 
+mod literals;
+
 use crate::quote::quoted;
 use crate::unicode::{describe, is_alphanumeric, is_print};
 
@@ -47,18 +49,32 @@ pub(crate) enum Keyword {
     With,
 }
 
-/// A token: what it is and which bytes of the text it covers.
+/// A token: what it is and which bytes of the text it covers. Small enough for two registers.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Token {
     pub(crate) kind: Kind,
-    pub(crate) start: usize,
-    pub(crate) end: usize,
+    start: u32,
+    end: u32,
 }
 
 impl Token {
+    /// Where it begins.
+    pub(crate) fn start(&self) -> usize {
+        self.start as usize
+    }
+
+    /// Where it has ended.
+    pub(crate) fn end(&self) -> usize {
+        self.end as usize
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.start == self.end
+    }
+
     /// How Go shows a token in "unexpected …".
     pub(crate) fn describe(&self, text: &str) -> String {
-        let value = &text[self.start..self.end];
+        let value = &text[self.start()..self.end()];
         match self.kind {
             Kind::End => "EOF".to_owned(),
             Kind::Keyword(_) | Kind::Dot | Kind::Nil => format!("<{value}>"),
@@ -78,16 +94,19 @@ pub(crate) struct LexError {
     pub(crate) start: usize,
 }
 
-const SPACES: [char; 4] = [' ', '\t', '\r', '\n'];
+/// Boxed, because every token is returned beside it.
+type Lexed<T> = Result<T, Box<LexError>>;
 
-fn is_space(character: char) -> bool {
-    SPACES.contains(&character)
+/// What Go's lexer takes for white space.
+fn is_space(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\t' | b'\r' | b'\n')
 }
 
 pub(crate) struct Lexer<'t> {
     text: &'t str,
     left: &'t str,
     right: &'t str,
+    right_first: u8,
     position: usize,
     start: usize,
     inside_action: bool,
@@ -103,6 +122,7 @@ impl<'t> Lexer<'t> {
             text,
             left,
             right,
+            right_first: right.as_bytes().first().copied().unwrap_or_default(),
             position: 0,
             start: 0,
             inside_action: false,
@@ -125,8 +145,16 @@ impl<'t> Lexer<'t> {
         &self.text[self.position..]
     }
 
+    /// The bytes from here on. Most questions are answered by the first, whatever follows.
+    fn bytes(&self) -> &'t [u8] {
+        &self.text.as_bytes()[self.position..]
+    }
+
     fn peek(&self) -> Option<char> {
-        self.rest().chars().next()
+        match self.bytes().first() {
+            Some(byte) if byte.is_ascii() => Some((*byte).into()),
+            _ => self.rest().chars().next(),
+        }
     }
 
     fn next(&mut self) -> Option<char> {
@@ -145,6 +173,12 @@ impl<'t> Lexer<'t> {
         }
     }
 
+    /// White space is ASCII: bytes will do.
+    fn skip_spaces(&mut self) {
+        let spaces = self.bytes().iter().take_while(|byte| is_space(**byte));
+        self.position += spaces.count();
+    }
+
     fn skip(&mut self, accepted: impl Fn(char) -> bool) {
         while self.accept(&accepted) {}
     }
@@ -156,25 +190,37 @@ impl<'t> Lexer<'t> {
     fn emit(&mut self, kind: Kind) -> Token {
         let token = Token {
             kind,
-            start: self.start,
-            end: self.position,
+            start: self.start as u32,
+            end: self.position as u32,
         };
         self.start = self.position;
         token
     }
 
-    fn error<T>(&self, message: impl Into<String>) -> Result<T, LexError> {
-        Err(LexError {
+    #[cold]
+    fn error<T>(&self, message: impl Into<String>) -> Lexed<T> {
+        Err(Box::new(LexError {
             message: message.into(),
             start: self.start,
-        })
+        }))
+    }
+
+    /// Whether the next token begins with a dot.
+    pub(crate) fn at_dot(&self) -> bool {
+        self.bytes().first() == Some(&b'.')
     }
 
     /// The next token. At the end of the text it is [`Kind::End`], every time.
-    pub(crate) fn next_token(&mut self) -> Result<Token, LexError> {
+    pub(crate) fn next_token(&mut self) -> Lexed<Token> {
         if self.inside_action {
-            return self.inside_action();
+            self.inside_action()
+        } else {
+            self.outside_action()
         }
+    }
+
+    #[inline(never)] // Its frame would be every token's.
+    fn outside_action(&mut self) -> Lexed<Token> {
         loop {
             let Some(ahead) = find(self.rest(), self.left) else {
                 self.position = self.text.len();
@@ -189,13 +235,15 @@ impl<'t> Lexer<'t> {
                 self.position += ahead;
                 let delimiter = self.position;
                 let text = &self.text[self.start..delimiter];
-                if has_left_trim_marker(&self.text[delimiter + self.left.len()..]) {
-                    self.position = self.start + text.trim_end_matches(SPACES).len();
+                if has_left_trim_marker(&self.text.as_bytes()[delimiter + self.left.len()..]) {
+                    let bytes = text.as_bytes().iter();
+                    let spaces = bytes.rev().take_while(|byte| is_space(**byte));
+                    self.position -= spaces.count();
                 }
                 let token = self.emit(Kind::Text);
                 self.position = delimiter;
                 self.ignore();
-                if token.end > token.start {
+                if !token.is_empty() {
                     return Ok(token);
                 }
             }
@@ -206,14 +254,14 @@ impl<'t> Lexer<'t> {
     }
 
     /// The left delimiter, or none where it begins a comment.
-    fn left_delimiter(&mut self) -> Result<Option<Token>, LexError> {
+    fn left_delimiter(&mut self) -> Lexed<Option<Token>> {
         self.position += self.left.len();
-        let marker = if has_left_trim_marker(self.rest()) {
+        let marker = if has_left_trim_marker(self.bytes()) {
             2
         } else {
             0
         };
-        if self.rest()[marker..].starts_with("/*") {
+        if self.bytes()[marker..].starts_with(b"/*") {
             self.position += marker;
             self.ignore();
             self.comment()?;
@@ -227,7 +275,7 @@ impl<'t> Lexer<'t> {
         Ok(Some(token))
     }
 
-    fn comment(&mut self) -> Result<(), LexError> {
+    fn comment(&mut self) -> Lexed<()> {
         self.position += 2;
         let Some(ahead) = self.rest().find("*/") else {
             return self.error("unclosed comment");
@@ -243,7 +291,7 @@ impl<'t> Lexer<'t> {
 
     /// Whether the right delimiter is here, and if so, whether it trims.
     fn at_right_delimiter(&self) -> Option<bool> {
-        let rest = self.rest();
+        let rest = self.bytes();
         if has_right_trim_marker(rest) && begins(&rest[2..], self.right) {
             return Some(true);
         }
@@ -254,7 +302,7 @@ impl<'t> Lexer<'t> {
         self.position += self.right.len();
         if trims {
             self.position += 2;
-            self.skip(is_space);
+            self.skip_spaces();
         }
     }
 
@@ -266,15 +314,17 @@ impl<'t> Lexer<'t> {
         self.position += self.right.len();
         let token = self.emit(Kind::RightDelimiter);
         if trims {
-            self.skip(is_space);
+            self.skip_spaces();
             self.ignore();
         }
         self.inside_action = false;
         token
     }
 
-    fn inside_action(&mut self) -> Result<Token, LexError> {
-        if let Some(trims) = self.at_right_delimiter() {
+    fn inside_action(&mut self) -> Lexed<Token> {
+        let first = self.bytes().first();
+        let may_end = first.is_some_and(|byte| is_space(*byte) || *byte == self.right_first);
+        if may_end && let Some(trims) = self.at_right_delimiter() {
             if self.depth > 0 {
                 return self.error("unclosed left paren");
             }
@@ -284,7 +334,8 @@ impl<'t> Lexer<'t> {
             return self.error("unclosed action");
         };
         let kind = match character {
-            _ if is_space(character) => return Ok(self.space()),
+            ' ' | '\t' | '\r' | '\n' => return Ok(self.space()),
+            'a'..='z' | 'A'..='Z' | '_' => self.identifier()?,
             '=' => Kind::Assign,
             ':' => {
                 if self.next() != Some('=') {
@@ -326,11 +377,7 @@ impl<'t> Lexer<'t> {
                 self.depth -= 1;
                 Kind::RightParenthesis
             }
-            _ if is_alphanumeric(character) => {
-                let kind = self.word(Kind::Identifier)?;
-                self.keyword(&self.text[self.start..self.position])
-                    .unwrap_or(kind)
-            }
+            _ if is_alphanumeric(character) => self.identifier()?,
             _ if character.is_ascii() && is_print(character) => Kind::Char,
             _ => {
                 return self.error(format!(
@@ -340,6 +387,12 @@ impl<'t> Lexer<'t> {
             }
         };
         Ok(self.emit(kind))
+    }
+
+    fn identifier(&mut self) -> Lexed<Kind> {
+        let kind = self.word(Kind::Identifier)?;
+        let word = &self.text[self.start..self.position];
+        Ok(self.keyword(word).unwrap_or(kind))
     }
 
     fn keyword(&self, word: &str) -> Option<Kind> {
@@ -362,9 +415,9 @@ impl<'t> Lexer<'t> {
 
     /// A run of spaces; the last one may belong to a trimming right delimiter.
     fn space(&mut self) -> Token {
-        self.skip(is_space);
+        self.skip_spaces();
         let last = self.position - 1;
-        let rest = &self.text[last..];
+        let rest = &self.text.as_bytes()[last..];
         if has_right_trim_marker(rest) && begins(&rest[2..], self.right) {
             self.position = last;
             if last == self.start {
@@ -376,11 +429,12 @@ impl<'t> Lexer<'t> {
     }
 
     /// The rest of a field, variable or identifier, its first character read.
-    fn word(&mut self, kind: Kind) -> Result<Kind, LexError> {
-        let plain = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
-        let bytes = self.rest().bytes();
-        self.position += bytes.take_while(plain).count();
-        self.skip(is_alphanumeric);
+    fn word(&mut self, kind: Kind) -> Lexed<Kind> {
+        let plain = |byte: &&u8| byte.is_ascii_alphanumeric() || **byte == b'_';
+        self.position += self.bytes().iter().take_while(plain).count();
+        if self.bytes().first().is_some_and(|byte| !byte.is_ascii()) {
+            self.skip(is_alphanumeric);
+        }
         if self.at_terminator() {
             return Ok(kind);
         }
@@ -392,82 +446,17 @@ impl<'t> Lexer<'t> {
 
     /// Whether an identifier may end here.
     fn at_terminator(&self) -> bool {
-        match self.peek() {
-            None | Some('.' | ',' | '|' | ':' | ')' | '(') => true,
-            Some(character) if is_space(character) => true,
-            Some(_) => begins(self.rest(), self.right),
+        match self.bytes() {
+            [] | [b'.' | b',' | b'|' | b':' | b')' | b'(', ..] => true,
+            [first, ..] if is_space(*first) => true,
+            rest => begins(rest, self.right),
         }
-    }
-
-    fn quoted(&mut self, quote: char, unterminated: &str) -> Result<Kind, LexError> {
-        loop {
-            let end = match self.next() {
-                Some('\\') => !matches!(self.next(), None | Some('\n')),
-                None | Some('\n') => false,
-                Some(character) if character == quote => {
-                    return Ok(if quote == '"' {
-                        Kind::String
-                    } else {
-                        Kind::CharConstant
-                    });
-                }
-                Some(_) => true,
-            };
-            if !end {
-                return self.error(unterminated);
-            }
-        }
-    }
-
-    fn number(&mut self) -> Result<Kind, LexError> {
-        let mut kind = Kind::Number;
-        let mut good = self.scan_number();
-        if good && matches!(self.peek(), Some('+' | '-')) {
-            kind = Kind::Complex;
-            good = self.scan_number() && self.text[..self.position].ends_with('i');
-        }
-        if good {
-            return Ok(kind);
-        }
-        let number = quoted(&self.text[self.start..self.position]);
-        self.error(format!("bad number syntax: {number}"))
-    }
-
-    fn scan_number(&mut self) -> bool {
-        self.accept(|sign| matches!(sign, '+' | '-'));
-        let mut radix = 10;
-        if self.accept(|digit| digit == '0') {
-            if self.accept(|prefix| matches!(prefix, 'x' | 'X')) {
-                radix = 16;
-            } else if self.accept(|prefix| matches!(prefix, 'o' | 'O')) {
-                radix = 8;
-            } else if self.accept(|prefix| matches!(prefix, 'b' | 'B')) {
-                radix = 2;
-            }
-        }
-        let digit = |character: char| character == '_' || character.is_digit(radix);
-        self.skip(digit);
-        if self.accept(|point| point == '.') {
-            self.skip(digit);
-        }
-        let exponent = match radix {
-            10 => ['e', 'E'],
-            16 => ['p', 'P'],
-            _ => ['\0', '\0'],
-        };
-        if radix > 8 && self.accept(|character| exponent.contains(&character)) {
-            self.accept(|sign| matches!(sign, '+' | '-'));
-            self.skip(|character| character == '_' || character.is_ascii_digit());
-        }
-        self.accept(|unit| unit == 'i');
-        // Go shows the character that spoils the number, too.
-        !self.accept(is_alphanumeric)
     }
 }
 
 /// Whether a delimiter begins a text. Mostly the first byte tells that it doesn't.
-fn begins(text: &str, delimiter: &str) -> bool {
-    text.as_bytes().first() == delimiter.as_bytes().first() && text.starts_with(delimiter)
+fn begins(text: &[u8], delimiter: &str) -> bool {
+    text.first() == delimiter.as_bytes().first() && text.starts_with(delimiter.as_bytes())
 }
 
 /// Where a delimiter is in a text. Quicker than the standard library's search, which prepares for
@@ -476,18 +465,23 @@ fn find(text: &str, delimiter: &str) -> Option<usize> {
     let first = delimiter.chars().next()?;
     let mut from = 0;
     loop {
-        from += text[from..].find(first)?;
-        if begins(&text[from..], delimiter) {
+        let rest = &text[from..];
+        from += match first {
+            // The same, but what is searched for is known when this is compiled.
+            '{' => rest.find('{')?,
+            _ => rest.find(first)?,
+        };
+        if begins(&text.as_bytes()[from..], delimiter) {
             return Some(from);
         }
         from += first.len_utf8();
     }
 }
 
-fn has_left_trim_marker(text: &str) -> bool {
-    matches!(text.as_bytes(), [b'-', b' ' | b'\t' | b'\r' | b'\n', ..])
+fn has_left_trim_marker(text: &[u8]) -> bool {
+    matches!(text, [b'-', b' ' | b'\t' | b'\r' | b'\n', ..])
 }
 
-fn has_right_trim_marker(text: &str) -> bool {
-    matches!(text.as_bytes(), [b' ' | b'\t' | b'\r' | b'\n', b'-', ..])
+fn has_right_trim_marker(text: &[u8]) -> bool {
+    matches!(text, [b' ' | b'\t' | b'\r' | b'\n', b'-', ..])
 }

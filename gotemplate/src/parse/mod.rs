@@ -34,8 +34,8 @@ pub(crate) fn parse(
     let source = Arc::new(Source {
         name: name.into(),
         text: text.into(),
-        left: environment.left().into(),
-        right: environment.right().into(),
+        left: Arc::clone(environment.left()),
+        right: Arc::clone(environment.right()),
     });
     let mut parser = Parser::new(&source, environment);
     match parser.parse() {
@@ -136,10 +136,10 @@ impl<'t> Parser<'t> {
         }
         match self.lexer.next_token() {
             Ok(token) => {
-                self.latest = token.start;
+                self.latest = token.start();
                 Ok(token)
             }
-            Err(error) => Err(self.lex_failure(error)),
+            Err(error) => Err(self.lex_failure(*error)),
         }
     }
 
@@ -172,15 +172,16 @@ impl<'t> Parser<'t> {
     }
 
     fn slice(&self, token: Token) -> &'t str {
-        &self.text[token.start..token.end]
+        &self.text[token.start()..token.end()]
     }
 
     fn unexpected<T>(&self, token: Token, context: &str) -> Parsed<T> {
         let message = format!("unexpected {} in {context}", token.describe(self.text));
-        fail(message, token.start)
+        fail(message, token.start())
     }
 
     /// Go says where the action began if that isn't on the line of the error.
+    #[cold]
     fn lex_failure(&mut self, error: LexError) -> Failure {
         self.latest = error.start;
         let mut message = error.message;
@@ -224,13 +225,16 @@ impl<'t> Parser<'t> {
     }
 
     fn parse(&mut self) -> Parsed<()> {
+        if u32::try_from(self.text.len()).is_err() {
+            return fail("the text is longer than the limit of 4 GiB", 0);
+        }
         loop {
             let token = self.next_non_space()?;
             match token.kind {
                 Kind::End => break,
                 Kind::Text => self.builder().text(token),
                 Kind::LeftDelimiter => {
-                    self.action = Some(token.start);
+                    self.action = Some(token.start());
                     self.action(token)?;
                     self.action = None;
                 }
@@ -297,7 +301,7 @@ pub(crate) fn lex<'t>(
         }
         let token = lexer.next_token().ok()?;
         ended = token.kind == Kind::End;
-        Some(token.start..token.end)
+        Some(token.start()..token.end())
     })
 }
 

@@ -26,9 +26,9 @@ pub(super) struct Chain {
 
 fn site_of(token: Token) -> Site {
     Site {
-        position: token.start as u32,
-        start: token.start as u32,
-        end: token.end as u32,
+        position: token.start() as u32,
+        start: token.start() as u32,
+        end: token.end() as u32,
     }
 }
 
@@ -36,14 +36,17 @@ impl Parser<'_> {
     /// The fields right after an operand, if any: where the source has them.
     pub(super) fn chain(&mut self) -> Parsed<Option<Chain>> {
         let mut chain: Option<Chain> = None;
+        if self.pending.is_empty() && !self.lexer.at_dot() {
+            return Ok(None);
+        }
         loop {
             let token = self.next()?;
             if token.kind != Kind::Field {
                 self.put_back(token);
                 return Ok(chain);
             }
-            let start = chain.map_or(token.start, |chain| chain.start);
-            let end = token.end;
+            let start = chain.map_or(token.start(), |chain| chain.start);
+            let end = token.end();
             chain = Some(Chain { start, end });
         }
     }
@@ -83,7 +86,7 @@ impl Parser<'_> {
         }
         let literal = self.literal(token)?;
         let chain = self.chain()?;
-        let end = chain.map_or(token.end, |chain| chain.end);
+        let end = chain.map_or(token.end(), |chain| chain.end);
         if let Some(command) = level.command.as_mut() {
             command.end = end;
         }
@@ -144,7 +147,7 @@ impl Parser<'_> {
 
     fn field_or_variable(&mut self, token: Token, chain: Option<Chain>, site: Site) -> Head {
         if token.kind == Kind::Field {
-            let path = self.builder().path(token.start, site.end as usize);
+            let path = self.builder().path(token.start(), site.end as usize);
             let op = self.builder().emit(
                 Op::Field {
                     path,
@@ -184,19 +187,22 @@ impl Parser<'_> {
 
     fn callee(&mut self, token: Token) -> Parsed<u32> {
         let name = self.slice(token);
+        if let Some(known) = self.builder().known_function(name) {
+            return Ok(known);
+        }
         let body = if let Some(function) = self.environment.function(name) {
             Body::Other(function.clone())
         } else if let Some(builtin) = Builtin::named(name) {
             Body::Builtin(builtin)
         } else if let Some(reason) = self.environment.left_out(name) {
             let message = format!("function {} is left out: {reason}", quoted(name));
-            return fail(message, token.start);
+            return fail(message, token.start());
         } else {
             let hint = self.environment.hint(name);
             let message = format!("function {} not defined", quoted(name));
-            return fail_with_hint(message, token.start, hint);
+            return fail_with_hint(message, token.start(), hint);
         };
-        Ok(self.builder().function(Callee {
+        Ok(self.builder().new_function(Callee {
             name: name.into(),
             body,
         }))
@@ -212,7 +218,7 @@ impl Parser<'_> {
         let hint = nearest(name, known).map(|near| format!("did you mean {near}?"));
         fail_with_hint(
             format!("undefined variable {}", quoted(name)),
-            token.start,
+            token.start(),
             hint,
         )
     }
@@ -225,7 +231,7 @@ impl Parser<'_> {
             Kind::String | Kind::RawString => {
                 return match unquote(text) {
                     Some(bytes) => Ok(Literal::Value(Value::Str(bytes.into()))),
-                    None => fail("invalid syntax", token.start),
+                    None => fail("invalid syntax", token.start()),
                 };
             }
             Kind::CharConstant => number::parse_char(text),
@@ -235,7 +241,7 @@ impl Parser<'_> {
         };
         match number {
             Ok(number) => Ok(number.value().map_or(Literal::Overflow, Literal::Value)),
-            Err(message) => fail(message, token.start),
+            Err(message) => fail(message, token.start()),
         }
     }
 

@@ -2,8 +2,7 @@
 //!
 //! Each open parenthesis is a [`Level`] on a stack, so that depth costs memory and no recursion.
 
-use std::sync::Arc;
-
+use super::builder::Jumps;
 use super::lex::{Kind, Token};
 use super::show::show;
 use super::{Parsed, Parser, fail, fail_in_words};
@@ -45,7 +44,7 @@ pub(super) struct Command {
     pub(super) end: usize,
     first_op: usize,
     /// The operations of `and` and `or` that go to the command's end.
-    short_circuits: Vec<usize>,
+    short_circuits: Jumps,
 }
 
 /// What a command begins with.
@@ -101,12 +100,10 @@ impl Parser<'_> {
             let level = levels
                 .last_mut()
                 .expect("the outermost level ends the loop");
-            if level.command.is_some() {
-                self.operand(levels)?;
-                continue;
-            }
             let token = self.next_non_space()?;
-            if token.kind == level.end {
+            if level.command.is_some() {
+                self.operand(levels, token)?;
+            } else if token.kind == level.end {
                 let level = levels.pop().expect("there is a level");
                 let pipeline = self.close_level(&level, token)?;
                 let Some(outer) = levels.last_mut() else {
@@ -114,16 +111,16 @@ impl Parser<'_> {
                 };
                 self.parenthesis_done(outer, &pipeline)?;
             } else if starts_operand(token.kind) {
-                self.put_back(token);
                 let first_op = self.builder().here();
                 level.command = Some(Command {
                     head: None,
                     arguments: 0,
-                    start: token.start,
-                    end: token.end,
+                    start: token.start(),
+                    end: token.end(),
                     first_op,
-                    short_circuits: Vec::new(),
+                    short_circuits: Jumps::default(),
                 });
+                self.operand(levels, token)?;
             } else {
                 let context = level.context;
                 return self.unexpected(token, context);
@@ -137,10 +134,12 @@ impl Parser<'_> {
         context: &'static str,
         end: Kind,
     ) -> Parsed<()> {
-        let opening = self.peek_non_space()?.start;
+        let token = self.peek_non_space()?;
         let first_op = self.builder().here();
-        let mut level = Level::new(context, end, first_op, opening);
-        self.declarations(&mut level)?;
+        let mut level = Level::new(context, end, first_op, token.start());
+        if token.kind == Kind::Variable {
+            self.declarations(&mut level)?;
+        }
         levels.push(level);
         Ok(())
     }
@@ -184,14 +183,14 @@ impl Parser<'_> {
             }
             if level.context != "range" || count > 0 {
                 let message = format!("too many declarations in {}", level.context);
-                return fail(message, next.start);
+                return fail(message, next.start());
             }
             let following = self.peek_non_space()?;
             if !matches!(
                 following.kind,
                 Kind::Variable | Kind::RightDelimiter | Kind::RightParenthesis
             ) {
-                return fail("range can only initialize variables", following.start);
+                return fail("range can only initialize variables", following.start());
             }
         }
     }
@@ -201,7 +200,7 @@ impl Parser<'_> {
         if pipeline.commands == 0 {
             return fail(
                 format!("missing value for {}", level.context),
-                closing.start,
+                closing.start(),
             );
         }
         if let Some((stage, offset)) = level.bad_stage {
@@ -211,11 +210,11 @@ impl Parser<'_> {
         let builder = self.builder();
         pipeline.last_op = builder.here().saturating_sub(1);
         pipeline.single_op = builder.here() == level.first_op + 1;
-        pipeline.end = closing.end;
+        pipeline.end = closing.end();
         let site = Site {
             position: level.opening as u32,
             start: level.opening as u32,
-            end: closing.start as u32,
+            end: closing.start() as u32,
         };
         for name in &pipeline.variables[..usize::from(pipeline.variable_count)] {
             let op = if pipeline.assigns {
@@ -229,21 +228,19 @@ impl Parser<'_> {
     }
 
     /// Reads one operand of the innermost level's command, or opens a parenthesis for it.
-    fn operand(&mut self, levels: &mut Vec<Level>) -> Parsed<()> {
-        let token = self.next_non_space()?;
+    fn operand(&mut self, levels: &mut Vec<Level>, token: Token) -> Parsed<()> {
         let level = levels.last_mut().expect("the caller saw a level");
         if token.kind == Kind::LeftParenthesis {
             let depth = levels.len();
             let limit = self.environment.limits().nesting;
             if depth > limit as usize {
                 let message = format!("parentheses are nested deeper than the limit of {limit}");
-                return fail_in_words("max expression depth exceeded", message, token.start);
+                return fail_in_words("max expression depth exceeded", message, token.start());
             }
             return self.open_level(levels, "parenthesized pipeline", Kind::RightParenthesis);
         }
         if !starts_operand(token.kind) {
-            self.put_back(token);
-            return self.after_operand(level);
+            return self.command_goes_on(level, token);
         }
         let head = self.term(level, token)?;
         self.operand_done(level, head, true);
@@ -330,7 +327,7 @@ impl Parser<'_> {
                 },
                 site,
             );
-            command.short_circuits.push(op);
+            builder.jumps_to(&mut command.short_circuits, op);
         }
         if command.arguments == 1 && builder.callee(function).is(Builtin::Printf) {
             let site = builder.latest_site();
@@ -344,7 +341,7 @@ impl Parser<'_> {
     /// function takes: a literal at once, anything else when it is executed. As in Go, a literal
     /// that is wrong fails only then, too.
     fn check_kind(&mut self, function: u32, argument: u32, term: bool) {
-        let source = Arc::clone(self.source);
+        let source = self.source;
         let builder = self.builder();
         let Body::Other(callee) = &builder.callee(function).body else {
             return;
@@ -366,7 +363,7 @@ impl Parser<'_> {
             return;
         };
         builder.truncate(last);
-        match kind.literal(literal, &show(&source, site)) {
+        match kind.literal(literal, &show(source, site)) {
             Ok(Value::Nil) => {
                 builder.emit(Op::Nil, site);
             }
@@ -378,6 +375,10 @@ impl Parser<'_> {
     /// What follows an operand decides whether the command goes on.
     fn after_operand(&mut self, level: &mut Level) -> Parsed<()> {
         let token = self.next()?;
+        self.command_goes_on(level, token)
+    }
+
+    fn command_goes_on(&mut self, level: &mut Level, token: Token) -> Parsed<()> {
         match token.kind {
             Kind::Space => return Ok(()),
             Kind::RightDelimiter | Kind::RightParenthesis => self.put_back(token),
@@ -395,7 +396,7 @@ impl Parser<'_> {
 
     fn finish_command(&mut self, command: Command, piped: bool, next: Token) -> Parsed<()> {
         let Some(head) = command.head else {
-            return fail("empty command", next.start);
+            return fail("empty command", next.start());
         };
         let whole = Site {
             position: command.start as u32,
@@ -403,7 +404,7 @@ impl Parser<'_> {
             end: command.end as u32,
         };
         let arguments = command.arguments;
-        let source = Arc::clone(self.source);
+        let source = self.source;
         let builder = self.builder();
         match head {
             Head::Function {
@@ -419,18 +420,10 @@ impl Parser<'_> {
                 if let Some(message) = callee.wrong_count(arguments, u32::from(piped)) {
                     builder.fail_instead(command.first_op, piped, message, site);
                 } else if logic.is_some() {
-                    if !piped {
-                        // The last argument decides nothing: it is the result.
-                        builder.truncate(builder.here() - 1);
-                    }
-                    let here = builder.here() as u32;
-                    for op in command.short_circuits {
-                        if op < here as usize
-                            && let Op::ShortCircuit { target, .. } = builder.op_mut(op)
-                        {
-                            *target = here;
-                        }
-                    }
+                    // The last argument decides nothing: it is the result.
+                    let end = builder.here() - usize::from(!piped);
+                    builder.arrive(command.short_circuits, end as u32);
+                    builder.truncate(end);
                     builder.emit(Op::Unwrap, whole);
                 } else {
                     if arguments == 0 && callee.is(Builtin::Printf) {
@@ -459,7 +452,7 @@ impl Parser<'_> {
                 builder.mark_command(op);
             }
             Head::Other { site, .. } if arguments > 0 || piped => {
-                let shown = show(&source, site);
+                let shown = show(source, site);
                 let shown = shown
                     .strip_prefix('(')
                     .and_then(|rest| rest.strip_suffix(')'))

@@ -19,7 +19,7 @@ pub(crate) fn show(source: &Source, site: Site) -> String {
         if token.kind == Kind::End {
             break;
         }
-        let value = &text[token.start..token.end];
+        let value = &text[token.start()..token.end()];
         if token.kind == Kind::Space {
             continue;
         }
@@ -27,13 +27,13 @@ pub(crate) fn show(source: &Source, site: Site) -> String {
             let joined = kind == Kind::LeftParenthesis
                 || token.kind == Kind::RightParenthesis
                 || value == ","
-                || (token.kind == Kind::Field && end == token.start);
+                || (token.kind == Kind::Field && end == token.start());
             if !joined {
                 shown.push(' ');
             }
         }
         shown.push_str(value);
-        previous = Some((token.kind, token.end));
+        previous = Some((token.kind, token.end()));
     }
     if whole_action {
         format!("{}{}{}", source.left, shown, source.right)
@@ -54,8 +54,8 @@ pub(crate) fn operands(source: &Source, site: Site) -> impl Iterator<Item = Site
             Kind::Space if depth == 0 => joined = false,
             kind => {
                 let (start, end) = (
-                    site.start + token.start as u32,
-                    site.start + token.end as u32,
+                    site.start + token.start() as u32,
+                    site.start + token.end() as u32,
                 );
                 match found.last_mut().filter(|_| joined) {
                     Some(operand) => operand.end = end,
