@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Where functions such as `file` read. A path is as it was written.
+/// Where functions such as `file` read. A path has `/`, and no `.` or `..` but in front.
 pub trait Files {
     fn read(&self, path: &str) -> io::Result<Vec<u8>>;
     /// Whether there is a file, and not a folder, of this name.
@@ -13,6 +13,11 @@ pub trait Files {
     fn base(&self) -> PathBuf;
     /// All files below `folder`, as paths relative to it with `/`, in order: for `fileset`.
     fn list(&self, folder: &str) -> io::Result<Vec<String>>;
+    /// What `~` stands for. Without it, a path that starts so is an error: a configuration means
+    /// the same for everybody.
+    fn home(&self) -> Option<PathBuf> {
+        None
+    }
 }
 
 /// No files at all.
@@ -40,6 +45,9 @@ impl Files for NoFiles {
     }
 }
 
+/// The largest file that [`Folder`] reads.
+const LARGEST_FILE: u64 = 256 << 20;
+
 /// The files of a folder on disk, which is what relative paths start from.
 #[derive(Clone, Debug)]
 pub struct Folder(pub PathBuf);
@@ -47,11 +55,18 @@ pub struct Folder(pub PathBuf);
 impl Files for Folder {
     fn read(&self, path: &str) -> io::Result<Vec<u8>> {
         let path = self.0.join(path);
+        let metadata = path.metadata()?;
         // A device or a pipe may have no end.
-        if !path.metadata()?.is_file() {
+        if !metadata.is_file() {
             return Err(io::Error::new(
                 io::ErrorKind::InvalidInput,
                 "it isn't a file",
+            ));
+        }
+        if metadata.len() > LARGEST_FILE {
+            return Err(io::Error::new(
+                io::ErrorKind::FileTooLarge,
+                "it is larger than 256 MB",
             ));
         }
         std::fs::read(path)

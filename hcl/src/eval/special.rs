@@ -3,6 +3,7 @@
 
 use super::{Evaluator, Run, Scoped, described};
 use crate::error::{Error, Span};
+use crate::functions::files::located;
 use crate::syntax::{Call, Expression, parse_template};
 use crate::value::{Entries, Value};
 
@@ -143,14 +144,19 @@ impl Run<'_> {
             return self.miscounted(call, "2 arguments", "templatefile(path, vars)");
         };
         let name = self.string_argument(path, "path", "templatefile")?;
-        let bytes = match self.evaluator.context.files.read(&name) {
-            Ok(bytes) => bytes,
-            Err(error) => {
+        let context = self.evaluator.context;
+        let read = match located(context, &name) {
+            Ok(located) => context.files.read(&located).map_err(|error| {
                 let name = if path.0.sensitive { "…" } else { &*name };
-                return self.fail(
-                    Error::new(path.1, "The template file can't be read")
-                        .detail(format!("{error}: {name}")),
-                );
+                format!("{error}: {name}")
+            }),
+            Err(error) => Err(error.message),
+        };
+        let bytes = match read {
+            Ok(bytes) => bytes,
+            Err(why) => {
+                let summary = "The template file can't be read";
+                return self.fail(Error::new(path.1, summary).detail(why));
             }
         };
         let Ok(text) = String::from_utf8(bytes) else {

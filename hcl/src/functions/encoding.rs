@@ -1,4 +1,6 @@
-//! Encodings. Come in: values, or text. Go out: text as Go writes it, or what was read from it.
+//! Encodings: of bytes, of JSON, of YAML. Come in: values, or text. Go out: text as Go writes it, or what was read from it.
+
+mod yaml;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -28,6 +30,11 @@ pub(super) fn signatures() -> Vec<Signature> {
                 context.charge_bytes(json.len())?;
                 Ok(string_value(json))
             },
+        ),
+        Signature::new(
+            "yamlencode",
+            [Parameter::any("value").or_null()],
+            |context, arguments| Ok(string_value(yaml::encode(context, &arguments[0])?)),
         ),
     ]
 }
@@ -64,7 +71,7 @@ fn url_encode(text: &str) -> String {
     encoded
 }
 
-fn write_json(value: &Value, json: &mut String) {
+pub(super) fn write_json(value: &Value, json: &mut String) {
     match &value.kind {
         Kind::Null(_) => json.push_str("null"),
         Kind::Bool(value) => json.push_str(if *value { "true" } else { "false" }),
@@ -93,7 +100,7 @@ fn write_json(value: &Value, json: &mut String) {
 
 /// Go escapes what could end a script in HTML, and the two line ends that JavaScript has beyond
 /// JSON.
-fn write_json_string(text: &str, json: &mut String) {
+pub(super) fn write_json_string(text: &str, json: &mut String) {
     json.push('"');
     for character in text.chars() {
         match character {

@@ -4,13 +4,17 @@
 //! nothing but its arguments and the context's files; no clock, no randomness.
 
 mod collection;
+mod decode;
 mod encoding;
+pub(crate) mod files;
+mod format;
 mod hash;
 mod net;
 mod numeric;
 mod search;
 mod set;
 mod string;
+mod time;
 mod types;
 
 use std::collections::BTreeMap;
@@ -205,6 +209,10 @@ static FUNCTIONS: LazyLock<BTreeMap<&'static str, Signature>> = LazyLock::new(||
         net::signatures(),
         types::signatures(),
         encoding::signatures(),
+        format::signatures(),
+        decode::signatures(),
+        time::signatures(),
+        files::signatures(),
     ]
     .into_iter()
     .flatten()
