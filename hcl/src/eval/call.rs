@@ -95,7 +95,17 @@ impl Run<'_> {
                     .and_then(|index| arguments.get(index))
                     .map_or(span, |(_, at)| *at);
                 let summary = format!("`{}` has no result here", signature.name);
-                self.fail(Error::new(at, summary).detail(message))
+                // What is wrong with a secret would tell of it.
+                let detail = if sensitive
+                    || arguments
+                        .iter()
+                        .any(|(value, _)| value.is_sensitive_within())
+                {
+                    "an argument is sensitive, so the reason isn't shown".to_owned()
+                } else {
+                    message
+                };
+                self.fail(Error::new(at, summary).detail(detail))
             }
         }
     }
@@ -145,6 +155,11 @@ fn unknown(name: &str, span: Span) -> Error {
             .hint("pass the value in as a variable");
     }
     let error = Error::new(span, format!("There is no function `{name}`"));
+    match name {
+        "list" => return error.hint("Terraform has taken it out: write `tolist([…])`, or `[…]`"),
+        "map" => return error.hint("Terraform has taken it out: write `tomap({…})`, or `{…}`"),
+        _ => {}
+    }
     match nearest(name, functions::names().chain(special::NAMES)) {
         Some(near) => error.hint(format!("did you mean `{near}`?")),
         None => error,

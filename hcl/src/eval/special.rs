@@ -60,7 +60,7 @@ impl Run<'_> {
                 };
                 let before = self.errors.len();
                 let works = self.value(argument, frame).is_some();
-                self.errors.truncate(before);
+                self.forgive(before);
                 Some(Value::from(works).with_span(span))
             }
             Form::Sensitive | Form::NonSensitive | Form::IsSensitive => {
@@ -120,10 +120,12 @@ impl Run<'_> {
         let mut why = Vec::new();
         for argument in &call.arguments {
             if let Some(value) = self.value(argument, frame) {
-                self.errors.truncate(before);
                 return Some(value);
             }
-            why.extend(self.errors.drain(before..));
+            why.extend(self.forgive(before));
+        }
+        if self.errors.len() > before {
+            return None;
         }
         let mut error = Error::new(call.parentheses, "None of these expressions has a value");
         for reason in why {
@@ -234,11 +236,10 @@ impl Run<'_> {
                 .next()
                 .map_or(0, |line| line.chars().count())
                 + 1;
-            self.errors.push(Error {
-                span: at,
-                detail: format!("in line {line}, column {column} of {name}"),
-                ..Error::new(at, error.to_string())
-            });
+            let _: Option<()> = self.fail(
+                Error::new(at, error.to_string())
+                    .detail(format!("in line {line}, column {column} of {name}")),
+            );
         }
         None
     }

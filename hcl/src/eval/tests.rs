@@ -221,9 +221,24 @@ fn says_all_that_is_wrong_and_nothing_twice() {
              this name isn't defined (did you mean `y`?): in line 2, column 4 of the template",
         ),
         (
-            "try(nope)",
-            "\"(nope)\" None of these expressions has a value \
+            "try([][0])",
+            "\"([][0])\" None of these expressions has a value \
              (end `try` with a value that always works)",
+        ),
+        (
+            "[try(nope, 1), can(nope.a), can([].a)]",
+            "\"nope\" There is nothing named `nope`: this name isn't defined; \
+             \"nope\" There is nothing named `nope`: this name isn't defined",
+        ),
+        (
+            "list(1)",
+            "\"list\" There is no function `list` \
+             (Terraform has taken it out: write `tolist([…])`, or `[…]`)",
+        ),
+        (
+            "jsondecode(secret)",
+            "\"secret\" `jsondecode` has no result here: \
+             an argument is sensitive, so the reason isn't shown",
         ),
     ] {
         assert_eq!(shown(expression), want, "{expression}");

@@ -1,5 +1,8 @@
 //! Encodings: of bytes, of JSON, of YAML. Come in: values, or text. Go out: text as Go writes it, or what was read from it.
 
+mod charset;
+mod gzip;
+mod pages;
 mod yaml;
 
 use base64::Engine;
@@ -31,6 +34,17 @@ pub(super) fn signatures() -> Vec<Signature> {
                 Ok(string_value(json))
             },
         ),
+        one("base64gzip", gzip::encode),
+        Signature::new(
+            "textencodebase64",
+            [Parameter::string("string"), Parameter::string("encoding")],
+            charset::encode,
+        ),
+        Signature::new(
+            "textdecodebase64",
+            [Parameter::string("source"), Parameter::string("encoding")],
+            charset::decode,
+        ),
         Signature::new(
             "yamlencode",
             [Parameter::any("value").or_null()],
@@ -39,21 +53,26 @@ pub(super) fn signatures() -> Vec<Signature> {
     ]
 }
 
-/// Line breaks are passed over, as in Go.
-fn base64_decode(_: &Context, arguments: &[Value]) -> Result<Value, CallError> {
-    let mut encoded = text(arguments, 0)?.to_owned();
+fn base64_decode(context: &Context, arguments: &[Value]) -> Result<Value, CallError> {
+    let bytes = lenient(text(arguments, 0)?)?;
+    context.charge_bytes(bytes.len())?;
+    String::from_utf8(bytes)
+        .map(string_value)
+        .map_err(|_| CallError::argument(0, "What is encoded isn't text in UTF-8"))
+}
+
+/// The bytes of base64. Line breaks are passed over, as in Go.
+pub(super) fn lenient(encoded: &str) -> Result<Vec<u8>, CallError> {
+    let mut encoded = encoded.to_owned();
     encoded.retain(|character| !matches!(character, '\r' | '\n'));
     // Go doesn't mind bits that are left over.
     let engine = base64::engine::GeneralPurpose::new(
         &base64::alphabet::STANDARD,
         base64::engine::general_purpose::PAD.with_decode_allow_trailing_bits(true),
     );
-    let bytes = engine
+    engine
         .decode(encoded)
-        .map_err(|error| CallError::argument(0, format!("This isn't base64: {error}")))?;
-    String::from_utf8(bytes)
-        .map(string_value)
-        .map_err(|_| CallError::argument(0, "What is encoded isn't text in UTF-8"))
+        .map_err(|error| CallError::argument(0, format!("This isn't base64: {error}")))
 }
 
 /// As a query's: a space is `+`.

@@ -11,6 +11,7 @@ mod format;
 mod hash;
 mod net;
 mod numeric;
+mod rsa;
 mod search;
 mod set;
 mod string;
@@ -212,6 +213,7 @@ static FUNCTIONS: LazyLock<BTreeMap<&'static str, Signature>> = LazyLock::new(||
         format::signatures(),
         decode::signatures(),
         time::signatures(),
+        rsa::signatures(),
         files::signatures(),
     ]
     .into_iter()
