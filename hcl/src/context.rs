@@ -1,6 +1,7 @@
 //! What an evaluation may use besides its scope: files, and so much time and memory.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -144,6 +145,8 @@ pub struct Context<'a> {
     steps: Cell<u64>,
     bytes: Cell<u64>,
     depth: Cell<u32>,
+    /// Compiled patterns, by how they are written.
+    pub(crate) patterns: RefCell<HashMap<String, regex::Regex>>,
 }
 
 impl<'a> Context<'a> {
@@ -154,6 +157,7 @@ impl<'a> Context<'a> {
             steps: Cell::new(0),
             bytes: Cell::new(0),
             depth: Cell::new(0),
+            patterns: RefCell::default(),
         }
     }
 

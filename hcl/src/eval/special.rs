@@ -10,16 +10,6 @@ use crate::value::{Entries, Value};
 /// The file number of texts that the caller never saw.
 const NO_FILE: u32 = u32::MAX;
 
-pub(super) const NAMES: [&str; 7] = [
-    "can",
-    "issensitive",
-    "nonsensitive",
-    "sensitive",
-    "templatefile",
-    "templatestring",
-    "try",
-];
-
 #[derive(Clone, Copy)]
 pub(super) enum Form {
     Can,

@@ -58,6 +58,7 @@ fn has_terraforms_values() {
         ),
         ("true ? null : 1", "tonumber(null)"),
         ("false ? nope(1) : 2", "2"),
+        ("false ? [][0] : 2", "2"),
         ("[10, 20].1", "20"),
         ("[10, 20][\"1\"]", "20"),
         ("{\"1\" = 2}[1]", "2"),
@@ -229,6 +230,11 @@ fn says_all_that_is_wrong_and_nothing_twice() {
             "[try(nope, 1), can(nope.a), can([].a)]",
             "\"nope\" There is nothing named `nope`: this name isn't defined; \
              \"nope\" There is nothing named `nope`: this name isn't defined",
+        ),
+        (
+            "[false ? nope : 2, [1][sensitive(3)]]",
+            "\"nope\" There is nothing named `nope`: this name isn't defined; \
+             \"sensitive(3)\" There is no element with this index",
         ),
         (
             "list(1)",

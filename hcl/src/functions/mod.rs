@@ -222,12 +222,27 @@ static FUNCTIONS: LazyLock<BTreeMap<&'static str, Signature>> = LazyLock::new(||
     .collect()
 });
 
+/// What looks like a function but is a form of the evaluator: it needs more than its arguments'
+/// values.
+pub const FORMS: [&str; 7] = [
+    "can",
+    "issensitive",
+    "nonsensitive",
+    "sensitive",
+    "templatefile",
+    "templatestring",
+    "try",
+];
+
+/// Terraform has these. Their result would differ from run to run, and so would every plan.
+pub const REFUSED: [&str; 4] = ["bcrypt", "plantimestamp", "timestamp", "uuid"];
+
 /// The function of this name.
 pub fn lookup(name: &str) -> Option<&'static Signature> {
     FUNCTIONS.get(name)
 }
 
-/// All names, in order; those of the evaluator's own forms (`try`, `can`, …) aren't among them.
+/// All names, in order; those of [`FORMS`] aren't among them.
 pub fn names() -> impl Iterator<Item = &'static str> {
     FUNCTIONS.keys().copied()
 }
