@@ -41,7 +41,8 @@ impl<'a> Evaluator<'a> {
             evaluator: *self,
             errors: Vec::new(),
         };
-        match run.value(expression, None) {
+        let value = run.value(expression, None);
+        match value.and_then(|value| run.of_fair_size(value, expression.span)) {
             Some(value) if run.errors.is_empty() => Ok(value),
             _ => Err(run.errors.into_iter().map(|found| found.error).collect()),
         }
@@ -97,6 +98,13 @@ impl Run<'_> {
             self.errors.drain(before..).partition(|found| found.lasting);
         self.errors.extend(lasting);
         forgiven.into_iter().map(|found| found.error).collect()
+    }
+
+    fn of_fair_size(&mut self, value: Value, span: Span) -> Option<Value> {
+        match self.evaluator.context.check_size(&value) {
+            Ok(()) => Some(value),
+            Err(limit) => self.fail(Error::new(span, limit.0)),
+        }
     }
 
     fn charge(&mut self, steps: usize, bytes: usize, span: Span) -> Option<()> {
@@ -224,7 +232,8 @@ impl Run<'_> {
                 let so_far = steps[..taken]
                     .last()
                     .map_or(root.span, |last| root.span.to(last.span));
-                self.steps(value, &steps[taken..], so_far, frame)
+                let value = self.steps(value, &steps[taken..], so_far, frame)?;
+                self.of_fair_size(value, span)
             }
             Err(errors) => {
                 self.errors.extend(errors.into_iter().map(|error| Found {

@@ -74,13 +74,15 @@ impl Run<'_> {
         };
         let symbol = operator.symbol();
         // Both sides, so that both errors show.
-        let a = self.converted(left.0, &to, left.1, &format!("The left side of `{symbol}`"));
-        let b = self.converted(
-            right.0,
-            &to,
-            right.1,
-            &format!("The right side of `{symbol}`"),
-        );
+        let mut side = |(value, span): (&Value, Span), which: &str| match (&value.kind, &to) {
+            (Kind::Number(_), Type::Number) | (Kind::Bool(_), Type::Bool) => Some(value.clone()),
+            _ => {
+                let what = format!("The {which} side of `{symbol}`");
+                self.converted(value, &to, span, &what)
+            }
+        };
+        let a = side(left, "left");
+        let b = side(right, "right");
         let result = match (a?.kind, b?.kind) {
             (Kind::Bool(a), Kind::Bool(b)) => {
                 Value::from(if operator == Op::Or { a || b } else { a && b })

@@ -9,7 +9,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
 use super::{CallError, Parameter, Signature, string_value, text};
-use crate::context::Context;
+use crate::context::{Context, LimitReached};
 use crate::value::{Kind, Value};
 
 pub(super) fn signatures() -> Vec<Signature> {
@@ -29,8 +29,7 @@ pub(super) fn signatures() -> Vec<Signature> {
             [Parameter::any("val").or_null()],
             |context, arguments| {
                 let mut json = String::new();
-                write_json(&arguments[0], &mut json);
-                context.charge_bytes(json.len())?;
+                write_json(context, &arguments[0], &mut json)?;
                 Ok(string_value(json))
             },
         ),
@@ -90,7 +89,13 @@ fn url_encode(text: &str) -> String {
     encoded
 }
 
-pub(super) fn write_json(value: &Value, json: &mut String) {
+pub(super) fn write_json(
+    context: &Context,
+    value: &Value,
+    json: &mut String,
+) -> Result<(), LimitReached> {
+    context.charge_steps(1)?;
+    let before = json.len();
     match &value.kind {
         Kind::Null(_) => json.push_str("null"),
         Kind::Bool(value) => json.push_str(if *value { "true" } else { "false" }),
@@ -100,21 +105,25 @@ pub(super) fn write_json(value: &Value, json: &mut String) {
             json.push('[');
             for (index, element) in elements.iter().enumerate() {
                 json.push_str(if index == 0 { "" } else { "," });
-                write_json(element, json);
+                write_json(context, element, json)?;
             }
             json.push(']');
+            return Ok(());
         }
         Kind::Object(entries) | Kind::Map(_, entries) => {
             json.push('{');
             for (index, (name, value)) in entries.iter().enumerate() {
                 json.push_str(if index == 0 { "" } else { "," });
                 write_json_string(name, json);
+                context.charge_bytes(name.len())?;
                 json.push(':');
-                write_json(value, json);
+                write_json(context, value, json)?;
             }
             json.push('}');
+            return Ok(());
         }
     }
+    context.charge_bytes(json.len() - before)
 }
 
 /// Go escapes what could end a script in HTML, and the two line ends that JavaScript has beyond

@@ -113,10 +113,11 @@ fn formatted(context: &Context, format: &str, arguments: &[&Value]) -> Result<St
             for size in [verb.width, verb.precision].into_iter().flatten() {
                 context.charge_bytes(size)?;
             }
-            verb.write(argument, &mut text).map_err(|error| CallError {
-                argument: Some(verb.argument),
-                message: error.message,
-            })?;
+            verb.write(context, argument, &mut text)
+                .map_err(|error| CallError {
+                    argument: Some(verb.argument),
+                    message: error.message,
+                })?;
         }
         context.charge_bytes(text.len() - before)?;
     }
@@ -196,7 +197,12 @@ fn digits(rest: &mut &str) -> Result<Option<usize>, CallError> {
 }
 
 impl Verb<'_> {
-    fn write(&self, argument: &Value, text: &mut String) -> Result<(), CallError> {
+    fn write(
+        &self,
+        context: &Context,
+        argument: &Value,
+        text: &mut String,
+    ) -> Result<(), CallError> {
         if argument.is_null() && self.letter != 'v' {
             return Err(CallError::new(format!(
                 "`{}` can't show null; `%v` can",
@@ -204,7 +210,7 @@ impl Verb<'_> {
             )));
         }
         match self.letter {
-            'v' => self.write_any(argument, text),
+            'v' => self.write_any(context, argument, text)?,
             't' => match self.converted(argument, &Type::Bool)? {
                 Kind::Bool(true) => text.push_str("true"),
                 _ => text.push_str("false"),
@@ -239,16 +245,22 @@ impl Verb<'_> {
     }
 
     /// As its type has it; lists, objects and null, and all with `#`, as JSON.
-    fn write_any(&self, argument: &Value, text: &mut String) {
+    fn write_any(
+        &self,
+        context: &Context,
+        argument: &Value,
+        text: &mut String,
+    ) -> Result<(), CallError> {
         match &argument.kind {
             Kind::String(string) if !self.sharp => self.pad(string, text),
             Kind::Number(number) if !self.sharp => self.pad(&number::general(number), text),
             _ => {
                 let mut json = String::new();
-                write_json(argument, &mut json);
+                write_json(context, argument, &mut json)?;
                 self.pad(&json, text);
             }
         }
+        Ok(())
     }
 
     /// Its first letters, as many as the precision says if that isn't 0.
