@@ -151,6 +151,14 @@ fn what_is_long_or_deep_is_bounded() {
     );
 }
 
+#[test]
+fn errors_point_into_a_text_that_ends_too_deep() {
+    for end in ["", "é", "\"", "${"] {
+        let text = format!("{}{end}", "[".repeat(200));
+        check(&text, parse_expression(&text, 0));
+    }
+}
+
 /// Pieces of the language, well and badly put together.
 fn texts() -> impl Strategy<Value = String> {
     let pieces = prop::sample::select(vec![

@@ -188,7 +188,11 @@ impl<'t> Parser<'t> {
     /// What `parse` gives one level deeper.
     pub(super) fn nested<T>(&mut self, parse: impl FnOnce(&mut Self) -> Parsed<T>) -> Parsed<T> {
         if self.levels >= MOST_LEVELS {
-            let here = self.span(self.at, self.at + 1);
+            let width = self.text[self.at..]
+                .chars()
+                .next()
+                .map_or(0, char::len_utf8);
+            let here = self.span(self.at, self.at + width);
             return self.fail(
                 Error::new(
                     here,
