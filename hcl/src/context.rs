@@ -1,10 +1,14 @@
 //! What an evaluation may use besides its scope: files, and so much time and memory.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-/// Where functions such as `file` read. A path is as it was written.
+use crate::value::{Kind, Value};
+
+/// Where functions such as `file` read. A path has `/`, and no `.` or `..` but in front.
 pub trait Files {
     fn read(&self, path: &str) -> io::Result<Vec<u8>>;
     /// Whether there is a file, and not a folder, of this name.
@@ -13,6 +17,11 @@ pub trait Files {
     fn base(&self) -> PathBuf;
     /// All files below `folder`, as paths relative to it with `/`, in order: for `fileset`.
     fn list(&self, folder: &str) -> io::Result<Vec<String>>;
+    /// What `~` stands for. Without it, a path that starts so is an error: a configuration means
+    /// the same for everybody.
+    fn home(&self) -> Option<PathBuf> {
+        None
+    }
 }
 
 /// No files at all.
@@ -40,6 +49,9 @@ impl Files for NoFiles {
     }
 }
 
+/// The largest file that [`Folder`] reads.
+const LARGEST_FILE: u64 = 256 << 20;
+
 /// The files of a folder on disk, which is what relative paths start from.
 #[derive(Clone, Debug)]
 pub struct Folder(pub PathBuf);
@@ -47,11 +59,18 @@ pub struct Folder(pub PathBuf);
 impl Files for Folder {
     fn read(&self, path: &str) -> io::Result<Vec<u8>> {
         let path = self.0.join(path);
+        let metadata = path.metadata()?;
         // A device or a pipe may have no end.
-        if !path.metadata()?.is_file() {
+        if !metadata.is_file() {
             return Err(io::Error::new(
                 io::ErrorKind::InvalidInput,
                 "it isn't a file",
+            ));
+        }
+        if metadata.len() > LARGEST_FILE {
+            return Err(io::Error::new(
+                io::ErrorKind::FileTooLarge,
+                "it is larger than 256 MB",
             ));
         }
         std::fs::read(path)
@@ -118,6 +137,22 @@ impl Default for Limits {
     }
 }
 
+/// How large a value is: its parts and their text, each counted as often as it is there, and how
+/// deep they lie.
+#[derive(Clone, Copy)]
+struct Size {
+    parts: u64,
+    bytes: u64,
+    levels: u32,
+}
+
+/// How much more text a value may have than one evaluation makes: the rest is shared.
+const SHARED: u64 = 4;
+/// Sizes of values with more parts than this are kept.
+const SMALL: u64 = 32;
+/// How many sizes are kept.
+const MOST_KEPT: usize = 4096;
+
 /// A limit that was reached, as a sentence.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LimitReached(pub String);
@@ -129,6 +164,10 @@ pub struct Context<'a> {
     steps: Cell<u64>,
     bytes: Cell<u64>,
     depth: Cell<u32>,
+    /// Compiled patterns, by how they are written.
+    pub(crate) patterns: RefCell<HashMap<String, regex::Regex>>,
+    /// Sizes by the address of what holds the parts, which lives as long as the value beside it.
+    sizes: RefCell<HashMap<usize, (Value, Size)>>,
 }
 
 impl<'a> Context<'a> {
@@ -139,6 +178,8 @@ impl<'a> Context<'a> {
             steps: Cell::new(0),
             bytes: Cell::new(0),
             depth: Cell::new(0),
+            patterns: RefCell::default(),
+            sizes: RefCell::default(),
         }
     }
 
@@ -164,6 +205,74 @@ impl<'a> Context<'a> {
             return Err(LimitReached(format!("This takes more than {limit} steps")));
         }
         Ok(())
+    }
+
+    /// Refuses a value that is too large or too deep. Parts that are shared cost no memory, so a few
+    /// names that hold the one before twice can make one that nobody could ever print.
+    pub(crate) fn check_size(&self, value: &Value) -> Result<(), LimitReached> {
+        let size = self.size(value);
+        let (parts, levels) = (self.limits.steps, self.limits.depth);
+        if size.parts > parts {
+            return Err(LimitReached(format!(
+                "This value has more than {parts} parts"
+            )));
+        }
+        let bytes = self.limits.bytes.saturating_mul(SHARED);
+        if size.bytes > bytes {
+            let limit = bytes >> 20;
+            return Err(LimitReached(format!(
+                "This value has more than {limit} MB of text"
+            )));
+        }
+        if size.levels > levels {
+            return Err(LimitReached(format!(
+                "This value has more than {levels} levels of lists and objects"
+            )));
+        }
+        Ok(())
+    }
+
+    fn size(&self, value: &Value) -> Size {
+        let mut size = Size {
+            parts: 1,
+            bytes: 0,
+            levels: 0,
+        };
+        let address = match &value.kind {
+            Kind::Null(_) | Kind::Bool(_) | Kind::Number(_) => return size,
+            Kind::String(text) => {
+                size.bytes = text.len() as u64;
+                return size;
+            }
+            Kind::Tuple(elements) | Kind::List(_, elements) | Kind::Set(_, elements) => {
+                Arc::as_ptr(elements).cast::<()>()
+            }
+            Kind::Object(entries) | Kind::Map(_, entries) => Arc::as_ptr(entries).cast::<()>(),
+        } as usize;
+        if let Some((_, size)) = self.sizes.borrow().get(&address) {
+            return *size;
+        }
+        let mut add = |name: &str, part: &Value| {
+            let part = self.size(part);
+            let bytes = part.bytes.saturating_add(name.len() as u64);
+            size.parts = size.parts.saturating_add(part.parts);
+            size.bytes = size.bytes.saturating_add(bytes);
+            size.levels = size.levels.max(part.levels + 1);
+        };
+        for element in value.elements().unwrap_or_default() {
+            add("", element);
+        }
+        for (name, entry) in value.entries().into_iter().flatten() {
+            add(name, entry);
+        }
+        if size.parts > SMALL {
+            let mut sizes = self.sizes.borrow_mut();
+            if sizes.len() >= MOST_KEPT {
+                sizes.clear();
+            }
+            sizes.insert(address, (value.clone(), size));
+        }
+        size
     }
 
     /// One level deeper, for as long as what this returns is kept.

@@ -17,7 +17,7 @@ pub struct Span {
 }
 
 impl Span {
-    /// From two offsets; texts of 4 GB and more are refused before any offset is made.
+    /// From two offsets; texts that are too long for them are refused before any is made.
     pub fn new(file: u32, start: usize, end: usize) -> Self {
         Self {
             file,

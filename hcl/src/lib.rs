@@ -29,6 +29,8 @@
 //! it was written, through functions that pass it on, and whether it is sensitive, as is all that was
 //! made with it. No input makes the crate panic, recurse without bound or use memory without bound.
 
+#[cfg(feature = "conformance")]
+pub mod conformance;
 mod context;
 mod convert;
 mod error;

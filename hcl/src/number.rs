@@ -15,6 +15,8 @@ use std::sync::Arc;
 
 use num_bigint::BigUint;
 
+pub(crate) use decimal::Digits;
+
 /// The precision of what is written in decimal.
 const WRITTEN: u16 = 512;
 /// The precision of what was counted.

@@ -19,6 +19,8 @@ pub struct Reference<'a> {
 /// Values by name.
 pub trait Scope {
     /// The value, and how many steps behind the root led to it; the evaluator goes the rest.
+    /// Errors here are of the text, and not for `try` and `can` to catch; what may be missing is
+    /// left to the evaluator.
     fn resolve(&self, reference: Reference<'_>) -> Result<(Value, usize), Vec<Error>>;
 
     /// What names there are, for "did you mean".

@@ -4,14 +4,17 @@
 //! standard error), and last `N passed, N failed`. May not: let one case end or hold up the rest.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
 use nstance_gotemplate::conformance::run_case;
 
-use crate::Failure;
+use crate::{Failure, process};
+
+/// What there are corpora for.
+pub(crate) const KINDS: [&str; 2] = ["gotemplate", "hcl"];
 
 /// How long a case may take.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -19,16 +22,24 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// What came of a case: nothing, or why it failed.
 pub(crate) type Verdict = Result<(), String>;
 
-pub(crate) fn run(files: &[&str]) -> Result<(), Failure> {
+pub(crate) fn run(kind: &str, files: &[&str]) -> Result<(), Failure> {
     let (mut passed, mut failed) = (0, 0);
     for file in files {
         let text = std::fs::read_to_string(Path::new(file))
             .map_err(|error| Failure::say(format!("{file}: {error}")))?;
+        let folder = folder_of(Path::new(file));
         for (number, line) in text.lines().enumerate() {
             if line.trim().is_empty() {
                 continue;
             }
-            match judge(line, PATIENCE, go_template) {
+            let verdict = match kind {
+                "hcl" => {
+                    let folder = folder.clone();
+                    judge(line, PATIENCE, |line| hcl(line, folder))
+                }
+                _ => judge(line, PATIENCE, go_template),
+            };
+            match verdict {
                 Ok(()) => passed += 1,
                 Err(why) => {
                     failed += 1;
@@ -52,6 +63,22 @@ fn go_template(line: &str) -> Verdict {
     }
 }
 
+fn hcl(line: &str, folder: PathBuf) -> Verdict {
+    match nstance_hcl::conformance::run_case(line, folder).failure {
+        None => Ok(()),
+        Some(why) => Err(why),
+    }
+}
+
+/// The files that expressions of a corpus read: beside the corpus, or the repository's own.
+fn folder_of(corpus: &Path) -> PathBuf {
+    let beside = corpus.with_file_name("hcl-files");
+    if beside.is_dir() {
+        return beside;
+    }
+    process::root().join("tests/corpora/hcl-files")
+}
+
 /// A case's id; where it has none, its place.
 fn name(line: &str, file: &str, number: usize) -> String {
     let id = serde_json::from_str::<serde_json::Value>(line)
@@ -61,7 +88,11 @@ fn name(line: &str, file: &str, number: usize) -> String {
 }
 
 /// Runs a case on a thread of its own, which is left behind where it doesn't come back.
-pub(crate) fn judge(line: &str, patience: Duration, case: fn(&str) -> Verdict) -> Verdict {
+pub(crate) fn judge(
+    line: &str,
+    patience: Duration,
+    case: impl FnOnce(&str) -> Verdict + Send + 'static,
+) -> Verdict {
     let (sender, receiver) = mpsc::channel();
     let line = line.to_owned();
     let spawned = thread::Builder::new().spawn(move || {
@@ -108,6 +139,13 @@ mod tests {
         assert_eq!(go_template(case), Ok(()));
         assert!(go_template(&case.replace("\"1\"", "\"2\"")).is_err());
         assert!(go_template("no case").is_err());
+        let case_of_hcl = |output: &str| {
+            let expect = format!(r#"{{"ok": true, "output": "{output}"}}"#);
+            format!(r#"{{"id": "x", "area": "y", "expression": "1 + 1", "expect": {expect}}}"#)
+        };
+        assert_eq!(hcl(&case_of_hcl("2"), PathBuf::new()), Ok(()));
+        assert!(hcl(&case_of_hcl("3"), PathBuf::new()).is_err());
+        assert!(hcl("no case", PathBuf::new()).is_err());
         assert_eq!(name(case, "f", 3), "x");
         assert_eq!(name("no case", "f", 3), "f:3");
     }

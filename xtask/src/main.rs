@@ -26,6 +26,7 @@ use std::process::ExitCode;
 const HELP: &str = "\
 cargo xtask test [ARGS]…                    run all tests; ARGS go to `cargo test`
 cargo xtask conformance gotemplate FILE…    run the cases of a corpus
+cargo xtask conformance hcl FILE…           the same against Terraform's answers
 cargo xtask fuzz-gotemplate --minutes N     look for differences from Go (see CONTRIBUTING.md)
 cargo xtask fuzz-seeds                      the corpora, as cargo-fuzz's targets take them
 cargo xtask sprig-corpus                    ask the real Sprig about each case of its corpus
@@ -55,11 +56,13 @@ fn main() -> ExitCode {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let result = match words[..] {
         ["test", ref rest @ ..] => test::run(rest),
-        ["conformance", "gotemplate", ref files @ ..] if !files.is_empty() => {
-            conformance::run(files)
+        ["conformance", kind, ref files @ ..]
+            if conformance::KINDS.contains(&kind) && !files.is_empty() =>
+        {
+            conformance::run(kind, files)
         }
         ["conformance", ..] => Err(Failure::say(
-            "usage: cargo xtask conformance gotemplate FILE…",
+            "usage: cargo xtask conformance gotemplate|hcl FILE…",
         )),
         ["fuzz-gotemplate", ref rest @ ..] => fuzz::run(rest),
         ["fuzz-seeds"] => fuzz::seeds::run(),

@@ -50,7 +50,7 @@ impl Run<'_> {
         if let Some(entries) = value.entries() {
             return match entries.get(name) {
                 Some(found) => Some(found.clone().or_sensitive(value.sensitive)),
-                None => self.fail(missing(value, entries, name, span)),
+                None => self.fail(missing(value, entries, Some(name), span)),
             };
         }
         let error = Error::new(span, format!("There is no attribute `{name}` here"))
@@ -84,6 +84,10 @@ impl Run<'_> {
                 if let Some(element) = found {
                     return Some(element.clone().or_sensitive(sensitive));
                 }
+                let error = Error::new(span, "There is no element with this index");
+                if sensitive {
+                    return self.fail(error);
+                }
                 let count = elements.len();
                 let detail = if number.is_negative() {
                     "an index can't be negative".to_owned()
@@ -96,17 +100,15 @@ impl Run<'_> {
                         _ => format!("the indices are 0 to {}", count - 1),
                     }
                 };
-                self.fail(
-                    Error::new(span, "There is no element with this index")
-                        .detail(detail)
-                        .related(base, format!("this has {}", counted(count))),
-                )
+                let has = format!("this has {}", counted(count));
+                self.fail(error.detail(detail).related(base, has))
             }
             Kind::Object(entries) | Kind::Map(_, entries) => {
-                let key = self.key(key, span)?;
-                match entries.get(&key) {
+                let name = self.key(key, span)?;
+                let shown = (!key.sensitive).then_some(&*name);
+                match entries.get(&name) {
                     Some(element) => Some(element.clone().or_sensitive(sensitive)),
-                    None => self.fail(missing(value, entries, &key, span)),
+                    None => self.fail(missing(value, entries, shown, span)),
                 }
             }
             Kind::Set(..) => self.fail(
@@ -166,12 +168,16 @@ fn list_of_one_type(elements: Vec<Value>) -> Value {
     }
 }
 
-fn missing(value: &Value, entries: &Entries, name: &str, span: Span) -> Error {
+/// `name` is none if it is a secret.
+fn missing(value: &Value, entries: &Entries, name: Option<&str>, span: Span) -> Error {
     let is_map = matches!(value.kind, Kind::Map(..));
     let (what, one, all) = if is_map {
         ("element", "map", "its keys are")
     } else {
         ("attribute", "object", "its attributes are")
+    };
+    let Some(name) = name else {
+        return Error::new(span, format!("This {one} has no such {what}"));
     };
     let error = Error::new(span, format!("This {one} has no {what} `{name}`"));
     if value.sensitive {

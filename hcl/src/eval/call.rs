@@ -7,9 +7,6 @@ use crate::functions::{self, CallError, Parameter, Signature};
 use crate::syntax::Call;
 use crate::value::{Kind, Value};
 
-/// Terraform has these. Their result would differ from run to run, and so would every plan.
-const UNREPEATABLE: [&str; 4] = ["bcrypt", "plantimestamp", "timestamp", "uuid"];
-
 impl Run<'_> {
     pub(super) fn call(&mut self, call: &Call, span: Span, frame: Scoped<'_>) -> Option<Value> {
         let name = &*call.name.name;
@@ -95,7 +92,17 @@ impl Run<'_> {
                     .and_then(|index| arguments.get(index))
                     .map_or(span, |(_, at)| *at);
                 let summary = format!("`{}` has no result here", signature.name);
-                self.fail(Error::new(at, summary).detail(message))
+                // What is wrong with a secret would tell of it.
+                let detail = if sensitive
+                    || arguments
+                        .iter()
+                        .any(|(value, _)| value.is_sensitive_within())
+                {
+                    "an argument is sensitive, so the reason isn't shown".to_owned()
+                } else {
+                    message
+                };
+                self.fail(Error::new(at, summary).detail(detail))
             }
         }
     }
@@ -116,10 +123,18 @@ impl Run<'_> {
         }
         match convert(value, &parameter.of) {
             Ok(converted) => Some(converted),
-            Err(error) => self.fail(
-                Error::new(span, format!("This can't be `{name}` of `{function}`"))
-                    .detail(format!("{error}, but this is {}", described(value))),
-            ),
+            Err(error) => {
+                // The way to what is wrong in a secret is a secret.
+                let why = if value.is_sensitive_within() {
+                    error.message
+                } else {
+                    error.to_string()
+                };
+                self.fail(
+                    Error::new(span, format!("This can't be `{name}` of `{function}`"))
+                        .detail(format!("{why}, but this is {}", described(value))),
+                )
+            }
         }
     }
 
@@ -139,13 +154,18 @@ impl Run<'_> {
 }
 
 fn unknown(name: &str, span: Span) -> Error {
-    if UNREPEATABLE.contains(&name) {
+    if functions::REFUSED.contains(&name) {
         return Error::new(span, format!("The function `{name}` isn't offered"))
             .detail("its result would be another each time, and so would every plan")
             .hint("pass the value in as a variable");
     }
     let error = Error::new(span, format!("There is no function `{name}`"));
-    match nearest(name, functions::names().chain(special::NAMES)) {
+    match name {
+        "list" => return error.hint("Terraform has taken it out: write `tolist([…])`, or `[…]`"),
+        "map" => return error.hint("Terraform has taken it out: write `tomap({…})`, or `{…}`"),
+        _ => {}
+    }
+    match nearest(name, functions::names().chain(functions::FORMS)) {
         Some(near) => error.hint(format!("did you mean `{near}`?")),
         None => error,
     }

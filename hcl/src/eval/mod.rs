@@ -41,9 +41,10 @@ impl<'a> Evaluator<'a> {
             evaluator: *self,
             errors: Vec::new(),
         };
-        match run.value(expression, None) {
-            Some(value) => Ok(value),
-            None => Err(run.errors),
+        let value = run.value(expression, None);
+        match value.and_then(|value| run.of_fair_size(value, expression.span)) {
+            Some(value) if run.errors.is_empty() => Ok(value),
+            _ => Err(run.errors.into_iter().map(|found| found.error).collect()),
         }
     }
 }
@@ -72,13 +73,38 @@ type Scoped<'f> = Option<&'f Frame<'f>>;
 /// One evaluation. `None` means that an error was recorded.
 pub(crate) struct Run<'a> {
     evaluator: Evaluator<'a>,
-    errors: Vec<Error>,
+    errors: Vec<Found>,
+}
+
+/// An error, and whether `try` and `can` leave it: a name that isn't there is a slip of the pen,
+/// which they mustn't hide.
+struct Found {
+    error: Error,
+    lasting: bool,
 }
 
 impl Run<'_> {
     fn fail<T>(&mut self, error: Error) -> Option<T> {
-        self.errors.push(error);
+        self.errors.push(Found {
+            error,
+            lasting: false,
+        });
         None
+    }
+
+    /// Takes back what went wrong since there were `before` errors, but for what lasts.
+    fn forgive(&mut self, before: usize) -> Vec<Error> {
+        let (lasting, forgiven): (Vec<_>, Vec<_>) =
+            self.errors.drain(before..).partition(|found| found.lasting);
+        self.errors.extend(lasting);
+        forgiven.into_iter().map(|found| found.error).collect()
+    }
+
+    fn of_fair_size(&mut self, value: Value, span: Span) -> Option<Value> {
+        match self.evaluator.context.check_size(&value) {
+            Ok(()) => Some(value),
+            Err(limit) => self.fail(Error::new(span, limit.0)),
+        }
     }
 
     fn charge(&mut self, steps: usize, bytes: usize, span: Span) -> Option<()> {
@@ -206,10 +232,14 @@ impl Run<'_> {
                 let so_far = steps[..taken]
                     .last()
                     .map_or(root.span, |last| root.span.to(last.span));
-                self.steps(value, &steps[taken..], so_far, frame)
+                let value = self.steps(value, &steps[taken..], so_far, frame)?;
+                self.of_fair_size(value, span)
             }
             Err(errors) => {
-                self.errors.extend(errors);
+                self.errors.extend(errors.into_iter().map(|error| Found {
+                    error,
+                    lasting: true,
+                }));
                 None
             }
         }

@@ -74,13 +74,15 @@ impl Run<'_> {
         };
         let symbol = operator.symbol();
         // Both sides, so that both errors show.
-        let a = self.converted(left.0, &to, left.1, &format!("The left side of `{symbol}`"));
-        let b = self.converted(
-            right.0,
-            &to,
-            right.1,
-            &format!("The right side of `{symbol}`"),
-        );
+        let mut side = |(value, span): (&Value, Span), which: &str| match (&value.kind, &to) {
+            (Kind::Number(_), Type::Number) | (Kind::Bool(_), Type::Bool) => Some(value.clone()),
+            _ => {
+                let what = format!("The {which} side of `{symbol}`");
+                self.converted(value, &to, span, &what)
+            }
+        };
+        let a = side(left, "left");
+        let b = side(right, "right");
         let result = match (a?.kind, b?.kind) {
             (Kind::Bool(a), Kind::Bool(b)) => {
                 Value::from(if operator == Op::Or { a || b } else { a && b })
@@ -122,14 +124,21 @@ impl Run<'_> {
         let yes_errors = self.errors.split_off(before);
         let no = self.value(&conditional.no, frame);
         let no_errors = self.errors.split_off(before);
+        let all = yes_errors.into_iter().map(|found| (true, found));
+        let all = all.chain(no_errors.into_iter().map(|found| (false, found)));
+        let taken = condition.as_ref().and_then(Value::as_bool);
+        // A name that isn't there is wrong on either side.
+        self.errors.extend(
+            all.filter(|(side, found)| found.lasting || taken == Some(*side))
+                .map(|(_, found)| found),
+        );
 
         let condition = condition?;
-        let (taken, errors, other) = if condition.as_bool()? {
-            (yes.as_ref(), yes_errors, no.as_ref())
+        let (taken, other) = if condition.as_bool()? {
+            (yes.as_ref(), no.as_ref())
         } else {
-            (no.as_ref(), no_errors, yes.as_ref())
+            (no.as_ref(), yes.as_ref())
         };
-        self.errors.extend(errors);
         let taken = taken?;
         let result = match other {
             None => taken.clone(),
@@ -142,7 +151,15 @@ impl Run<'_> {
                 match converted {
                     Some(converted) => converted,
                     None => {
-                        let show = |of: &Type| of.to_string();
+                        // What a secret object has for attributes is a secret.
+                        let hidden = taken.is_sensitive_within() || other.is_sensitive_within();
+                        let show = |of: &Type| {
+                            if hidden {
+                                of.friendly_name()
+                            } else {
+                                of.to_string()
+                            }
+                        };
                         let [yes, no] = [yes.as_ref()?.type_of(), no.as_ref()?.type_of()];
                         return self.fail(
                             Error::new(span, "Both results of a condition must be of one type")

@@ -3,21 +3,12 @@
 
 use super::{Evaluator, Run, Scoped, described};
 use crate::error::{Error, Span};
+use crate::functions::files::located;
 use crate::syntax::{Call, Expression, parse_template};
 use crate::value::{Entries, Value};
 
 /// The file number of texts that the caller never saw.
 const NO_FILE: u32 = u32::MAX;
-
-pub(super) const NAMES: [&str; 7] = [
-    "can",
-    "issensitive",
-    "nonsensitive",
-    "sensitive",
-    "templatefile",
-    "templatestring",
-    "try",
-];
 
 #[derive(Clone, Copy)]
 pub(super) enum Form {
@@ -59,7 +50,7 @@ impl Run<'_> {
                 };
                 let before = self.errors.len();
                 let works = self.value(argument, frame).is_some();
-                self.errors.truncate(before);
+                self.forgive(before);
                 Some(Value::from(works).with_span(span))
             }
             Form::Sensitive | Form::NonSensitive | Form::IsSensitive => {
@@ -119,10 +110,12 @@ impl Run<'_> {
         let mut why = Vec::new();
         for argument in &call.arguments {
             if let Some(value) = self.value(argument, frame) {
-                self.errors.truncate(before);
                 return Some(value);
             }
-            why.extend(self.errors.drain(before..));
+            why.extend(self.forgive(before));
+        }
+        if self.errors.len() > before {
+            return None;
         }
         let mut error = Error::new(call.parentheses, "None of these expressions has a value");
         for reason in why {
@@ -143,14 +136,19 @@ impl Run<'_> {
             return self.miscounted(call, "2 arguments", "templatefile(path, vars)");
         };
         let name = self.string_argument(path, "path", "templatefile")?;
-        let bytes = match self.evaluator.context.files.read(&name) {
-            Ok(bytes) => bytes,
-            Err(error) => {
+        let context = self.evaluator.context;
+        let read = match located(context, &name) {
+            Ok(located) => context.files.read(&located).map_err(|error| {
                 let name = if path.0.sensitive { "…" } else { &*name };
-                return self.fail(
-                    Error::new(path.1, "The template file can't be read")
-                        .detail(format!("{error}: {name}")),
-                );
+                format!("{error}: {name}")
+            }),
+            Err(error) => Err(error.message),
+        };
+        let bytes = match read {
+            Ok(bytes) => bytes,
+            Err(why) => {
+                let summary = "The template file can't be read";
+                return self.fail(Error::new(path.1, summary).detail(why));
             }
         };
         let Ok(text) = String::from_utf8(bytes) else {
@@ -228,11 +226,10 @@ impl Run<'_> {
                 .next()
                 .map_or(0, |line| line.chars().count())
                 + 1;
-            self.errors.push(Error {
-                span: at,
-                detail: format!("in line {line}, column {column} of {name}"),
-                ..Error::new(at, error.to_string())
-            });
+            let _: Option<()> = self.fail(
+                Error::new(at, error.to_string())
+                    .detail(format!("in line {line}, column {column} of {name}")),
+            );
         }
         None
     }

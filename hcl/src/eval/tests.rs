@@ -58,6 +58,7 @@ fn has_terraforms_values() {
         ),
         ("true ? null : 1", "tonumber(null)"),
         ("false ? nope(1) : 2", "2"),
+        ("false ? [][0] : 2", "2"),
         ("[10, 20].1", "20"),
         ("[10, 20][\"1\"]", "20"),
         ("{\"1\" = 2}[1]", "2"),
@@ -221,9 +222,29 @@ fn says_all_that_is_wrong_and_nothing_twice() {
              this name isn't defined (did you mean `y`?): in line 2, column 4 of the template",
         ),
         (
-            "try(nope)",
-            "\"(nope)\" None of these expressions has a value \
+            "try([][0])",
+            "\"([][0])\" None of these expressions has a value \
              (end `try` with a value that always works)",
+        ),
+        (
+            "[try(nope, 1), can(nope.a), can([].a)]",
+            "\"nope\" There is nothing named `nope`: this name isn't defined; \
+             \"nope\" There is nothing named `nope`: this name isn't defined",
+        ),
+        (
+            "[false ? nope : 2, [1][sensitive(3)]]",
+            "\"nope\" There is nothing named `nope`: this name isn't defined; \
+             \"sensitive(3)\" There is no element with this index",
+        ),
+        (
+            "list(1)",
+            "\"list\" There is no function `list` \
+             (Terraform has taken it out: write `tolist([…])`, or `[…]`)",
+        ),
+        (
+            "jsondecode(secret)",
+            "\"secret\" `jsondecode` has no result here: \
+             an argument is sensitive, so the reason isn't shown",
         ),
     ] {
         assert_eq!(shown(expression), want, "{expression}");

@@ -210,12 +210,14 @@ fn concat(context: &Context, arguments: &[Value]) -> Result<Value, CallError> {
 }
 
 /// The first of each that are equal. What prints alike is compared, nothing else.
-fn distinct(_: &Context, arguments: &[Value]) -> Result<Value, CallError> {
+fn distinct(context: &Context, arguments: &[Value]) -> Result<Value, CallError> {
     let list = elements(arguments, 0)?;
     let mut seen: HashMap<String, Vec<&Value>> = HashMap::with_capacity(list.len());
     let mut kept = Vec::new();
     for value in list {
-        let alike = seen.entry(crate::format::console(value)).or_default();
+        let printed = crate::format::console(value);
+        context.charge_bytes(printed.len())?;
+        let alike = seen.entry(printed).or_default();
         if !alike.contains(&value) {
             alike.push(value);
             kept.push(value.clone());

@@ -1,10 +1,15 @@
-//! Encodings. Come in: values, or text. Go out: text as Go writes it, or what was read from it.
+//! Encodings: of bytes, of JSON, of YAML. Come in: values, or text. Go out: text as Go writes it, or what was read from it.
+
+mod charset;
+mod gzip;
+mod pages;
+mod yaml;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
 use super::{CallError, Parameter, Signature, string_value, text};
-use crate::context::Context;
+use crate::context::{Context, LimitReached};
 use crate::value::{Kind, Value};
 
 pub(super) fn signatures() -> Vec<Signature> {
@@ -24,29 +29,49 @@ pub(super) fn signatures() -> Vec<Signature> {
             [Parameter::any("val").or_null()],
             |context, arguments| {
                 let mut json = String::new();
-                write_json(&arguments[0], &mut json);
-                context.charge_bytes(json.len())?;
+                write_json(context, &arguments[0], &mut json)?;
                 Ok(string_value(json))
             },
+        ),
+        one("base64gzip", gzip::encode),
+        Signature::new(
+            "textencodebase64",
+            [Parameter::string("string"), Parameter::string("encoding")],
+            charset::encode,
+        ),
+        Signature::new(
+            "textdecodebase64",
+            [Parameter::string("source"), Parameter::string("encoding")],
+            charset::decode,
+        ),
+        Signature::new(
+            "yamlencode",
+            [Parameter::any("value").or_null()],
+            |context, arguments| Ok(string_value(yaml::encode(context, &arguments[0])?)),
         ),
     ]
 }
 
-/// Line breaks are passed over, as in Go.
-fn base64_decode(_: &Context, arguments: &[Value]) -> Result<Value, CallError> {
-    let mut encoded = text(arguments, 0)?.to_owned();
+fn base64_decode(context: &Context, arguments: &[Value]) -> Result<Value, CallError> {
+    let bytes = lenient(text(arguments, 0)?)?;
+    context.charge_bytes(bytes.len())?;
+    String::from_utf8(bytes)
+        .map(string_value)
+        .map_err(|_| CallError::argument(0, "What is encoded isn't text in UTF-8"))
+}
+
+/// The bytes of base64. Line breaks are passed over, as in Go.
+pub(super) fn lenient(encoded: &str) -> Result<Vec<u8>, CallError> {
+    let mut encoded = encoded.to_owned();
     encoded.retain(|character| !matches!(character, '\r' | '\n'));
     // Go doesn't mind bits that are left over.
     let engine = base64::engine::GeneralPurpose::new(
         &base64::alphabet::STANDARD,
         base64::engine::general_purpose::PAD.with_decode_allow_trailing_bits(true),
     );
-    let bytes = engine
+    engine
         .decode(encoded)
-        .map_err(|error| CallError::argument(0, format!("This isn't base64: {error}")))?;
-    String::from_utf8(bytes)
-        .map(string_value)
-        .map_err(|_| CallError::argument(0, "What is encoded isn't text in UTF-8"))
+        .map_err(|error| CallError::argument(0, format!("This isn't base64: {error}")))
 }
 
 /// As a query's: a space is `+`.
@@ -64,7 +89,13 @@ fn url_encode(text: &str) -> String {
     encoded
 }
 
-fn write_json(value: &Value, json: &mut String) {
+pub(super) fn write_json(
+    context: &Context,
+    value: &Value,
+    json: &mut String,
+) -> Result<(), LimitReached> {
+    context.charge_steps(1)?;
+    let before = json.len();
     match &value.kind {
         Kind::Null(_) => json.push_str("null"),
         Kind::Bool(value) => json.push_str(if *value { "true" } else { "false" }),
@@ -74,26 +105,30 @@ fn write_json(value: &Value, json: &mut String) {
             json.push('[');
             for (index, element) in elements.iter().enumerate() {
                 json.push_str(if index == 0 { "" } else { "," });
-                write_json(element, json);
+                write_json(context, element, json)?;
             }
             json.push(']');
+            return Ok(());
         }
         Kind::Object(entries) | Kind::Map(_, entries) => {
             json.push('{');
             for (index, (name, value)) in entries.iter().enumerate() {
                 json.push_str(if index == 0 { "" } else { "," });
                 write_json_string(name, json);
+                context.charge_bytes(name.len())?;
                 json.push(':');
-                write_json(value, json);
+                write_json(context, value, json)?;
             }
             json.push('}');
+            return Ok(());
         }
     }
+    context.charge_bytes(json.len() - before)
 }
 
 /// Go escapes what could end a script in HTML, and the two line ends that JavaScript has beyond
 /// JSON.
-fn write_json_string(text: &str, json: &mut String) {
+pub(super) fn write_json_string(text: &str, json: &mut String) {
     json.push('"');
     for character in text.chars() {
         match character {

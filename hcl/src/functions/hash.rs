@@ -40,7 +40,7 @@ pub(super) fn signatures() -> Vec<Signature> {
     ]
 }
 
-fn hex(bytes: &[u8]) -> String {
+pub(super) fn hex(bytes: &[u8]) -> String {
     let digit = |nibble: u8| char::from_digit(nibble.into(), 16).unwrap_or('0');
     bytes
         .iter()

@@ -4,13 +4,18 @@
 //! nothing but its arguments and the context's files; no clock, no randomness.
 
 mod collection;
+mod decode;
 mod encoding;
+pub(crate) mod files;
+mod format;
 mod hash;
 mod net;
 mod numeric;
+mod rsa;
 mod search;
 mod set;
 mod string;
+mod time;
 mod types;
 
 use std::collections::BTreeMap;
@@ -205,6 +210,11 @@ static FUNCTIONS: LazyLock<BTreeMap<&'static str, Signature>> = LazyLock::new(||
         net::signatures(),
         types::signatures(),
         encoding::signatures(),
+        format::signatures(),
+        decode::signatures(),
+        time::signatures(),
+        rsa::signatures(),
+        files::signatures(),
     ]
     .into_iter()
     .flatten()
@@ -212,12 +222,27 @@ static FUNCTIONS: LazyLock<BTreeMap<&'static str, Signature>> = LazyLock::new(||
     .collect()
 });
 
+/// What looks like a function but is a form of the evaluator: it needs more than its arguments'
+/// values.
+pub const FORMS: [&str; 7] = [
+    "can",
+    "issensitive",
+    "nonsensitive",
+    "sensitive",
+    "templatefile",
+    "templatestring",
+    "try",
+];
+
+/// Terraform has these. Their result would differ from run to run, and so would every plan.
+pub const REFUSED: [&str; 4] = ["bcrypt", "plantimestamp", "timestamp", "uuid"];
+
 /// The function of this name.
 pub fn lookup(name: &str) -> Option<&'static Signature> {
     FUNCTIONS.get(name)
 }
 
-/// All names, in order; those of the evaluator's own forms (`try`, `can`, …) aren't among them.
+/// All names, in order; those of [`FORMS`] aren't among them.
 pub fn names() -> impl Iterator<Item = &'static str> {
     FUNCTIONS.keys().copied()
 }

@@ -40,7 +40,7 @@ pub(super) fn signatures() -> Vec<Signature> {
                 number(arguments, 0)?.to_f64(),
                 number(arguments, 1)?.to_f64(),
             );
-            finite(base.powf(power))
+            finite(go_power(base, power))
         }),
         Signature::new(
             "parseint",
@@ -57,6 +57,58 @@ fn extreme(arguments: &[Value], choose: fn(Number, Number) -> Number) -> Result<
         .reduce(choose)
         .map(Value::from)
         .ok_or_else(|| CallError::new("At least one number is required"))
+}
+
+/// Whole powers as Go multiplies them up, bit for bit, which is the same on every machine.
+fn go_power(base: f64, power: f64) -> f64 {
+    let exponent = power.abs();
+    if power.fract() != 0.0 || exponent >= 1e15 || base == 0.0 {
+        return base.powf(power);
+    }
+    // The result is `mantissa` · 2^`scale`, the square so far `square` · 2^`square_scale`.
+    let (mut mantissa, mut scale) = (1.0, 0i64);
+    let (mut square, mut square_scale) = split(base);
+    let mut rest = exponent as u64;
+    while rest != 0 {
+        if square_scale.abs() > 1 << 12 {
+            scale += square_scale;
+            break;
+        }
+        if rest & 1 == 1 {
+            mantissa *= square;
+            scale += square_scale;
+        }
+        square *= square;
+        square_scale *= 2;
+        if square < 0.5 {
+            square *= 2.0;
+            square_scale -= 1;
+        }
+        rest >>= 1;
+    }
+    if power < 0.0 {
+        mantissa = 1.0 / mantissa;
+        scale = -scale;
+    }
+    // In two steps, since the power of two itself may be out of range; what is left over after
+    // them is beyond every number.
+    let scale = scale.clamp(-2400, 2400) as i32;
+    let half = scale / 2;
+    mantissa * 2f64.powi(half) * 2f64.powi(scale - half)
+}
+
+/// As a number from a half to one, and a power of two.
+fn split(number: f64) -> (f64, i64) {
+    let field = number.to_bits() >> 52 & 0x7ff;
+    if field == 0 {
+        let (mantissa, scale) = split(number * 2f64.powi(64));
+        return (mantissa, scale - 64);
+    }
+    if field == 0x7ff {
+        return (number, 0);
+    }
+    let mantissa = number.to_bits() & !(0x7ff << 52) | 0x3fe << 52;
+    (f64::from_bits(mantissa), field as i64 - 1022)
 }
 
 fn finite(result: f64) -> Result<Value, CallError> {

@@ -10,18 +10,21 @@ use crate::context::Context;
 use crate::types::Type;
 use crate::value::{Entries, Value};
 
+/// How many compiled patterns are kept.
+const MOST_KEPT: usize = 16;
+
 pub(super) fn signatures() -> Vec<Signature> {
     let two = || [Parameter::string("pattern"), Parameter::string("string")];
     vec![
-        Signature::new("regex", two(), |_, arguments| {
-            let regex = compile(arguments, 0)?;
+        Signature::new("regex", two(), |context, arguments| {
+            let regex = compile(context, text(arguments, 0)?, 0)?;
             let captures = regex
                 .captures(text(arguments, 1)?)
                 .ok_or_else(|| CallError::argument(0, "The pattern isn't found in the string"))?;
             found(&regex, &captures)
         }),
         Signature::new("regexall", two(), |context, arguments| {
-            let regex = compile(arguments, 0)?;
+            let regex = compile(context, text(arguments, 0)?, 0)?;
             let mut all = Vec::new();
             for captures in regex.captures_iter(text(arguments, 1)?) {
                 context.charge_steps(captures.len())?;
@@ -41,9 +44,19 @@ pub(super) fn signatures() -> Vec<Signature> {
     ]
 }
 
-fn compile(arguments: &[Value], index: usize) -> Result<Regex, CallError> {
-    pattern::compile(text(arguments, index)?)
-        .map_err(|why| CallError::argument(index, format!("The pattern can't be read: {why}")))
+/// Once for each pattern, since most stand in a loop.
+fn compile(context: &Context, pattern: &str, index: usize) -> Result<Regex, CallError> {
+    if let Some(regex) = context.patterns.borrow().get(pattern) {
+        return Ok(regex.clone());
+    }
+    let regex = pattern::compile(pattern)
+        .map_err(|why| CallError::argument(index, format!("The pattern can't be read: {why}")))?;
+    let mut known = context.patterns.borrow_mut();
+    if known.len() >= MOST_KEPT {
+        known.clear();
+    }
+    known.insert(pattern.to_owned(), regex.clone());
+    Ok(regex)
 }
 
 /// Whether the groups have names: none, all, or there are none. They may not be mixed.
@@ -110,8 +123,7 @@ fn replace(context: &Context, arguments: &[Value]) -> Result<Value, CallError> {
     let mut replaced = String::new();
     let mut end = 0;
     if let Some(pattern) = pattern {
-        let regex = pattern::compile(pattern)
-            .map_err(|why| CallError::argument(1, format!("The pattern can't be read: {why}")))?;
+        let regex = compile(context, pattern, 1)?;
         for captures in regex.captures_iter(whole) {
             let Some(found) = captures.get(0) else {
                 continue;

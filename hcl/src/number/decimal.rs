@@ -3,21 +3,25 @@
 
 use num_bigint::BigUint;
 
-use super::{LARGEST, Number, NumberError, WRITTEN};
+use super::{LARGEST, Number, NumberError, Repr, WRITTEN};
 
 /// More digits than this before or behind the point no number within the limits needs.
 const MOST_DIGITS: i64 = 20_000;
 
-/// `[+-] digits [. digits] [(e|E) [+-] digits]`, with digits on one side of the point at least.
+/// `[+-] digits [. digits] [(e|E|p) [+-] digits]`, with digits on one side of the point at least;
+/// behind `p` stands a power of two.
 pub(super) fn parse(text: &str) -> Result<Number, NumberError> {
     let (negative, unsigned) = match text.as_bytes().first() {
         Some(b'-') => (true, &text[1..]),
         Some(b'+') => (false, &text[1..]),
         _ => (false, text),
     };
-    let (mantissa, exponent) = match unsigned.find(['e', 'E']) {
-        Some(at) => (&unsigned[..at], Some(&unsigned[at + 1..])),
-        None => (unsigned, None),
+    let (mantissa, exponent, binary) = match unsigned.find(['e', 'E', 'p']) {
+        Some(at) => {
+            let binary = unsigned.as_bytes()[at] == b'p';
+            (&unsigned[..at], Some(&unsigned[at + 1..]), binary)
+        }
+        None => (unsigned, None, false),
     };
     let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
     let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
@@ -40,6 +44,10 @@ pub(super) fn parse(text: &str) -> Result<Number, NumberError> {
         }
     };
 
+    if binary {
+        let number = parse(&text[..text.len() - unsigned.len() + mantissa.len()])?;
+        return number.scaled(exponent);
+    }
     let all = format!("{whole}{fraction}");
     let significant = all.trim_start_matches('0');
     if significant.is_empty() {
@@ -151,7 +159,7 @@ pub(super) fn shortest(mantissa: &BigUint, exponent: i64, precision: u16) -> Str
 fn rounds_up(digits: &[u8], kept: usize) -> bool {
     match digits.get(kept) {
         None => false,
-        Some(b'5') if kept + 1 == digits.len() => digits[kept - 1] % 2 == 1,
+        Some(b'5') if kept + 1 == digits.len() => kept > 0 && digits[kept - 1] % 2 == 1,
         Some(next) => *next >= b'5',
     }
 }
@@ -183,4 +191,91 @@ fn place_point(mut digits: Vec<u8>, width: usize, places: usize) -> String {
         text.extend(fraction[..last].iter().map(|&digit| char::from(digit)));
     }
     text
+}
+
+/// A number's magnitude in decimal: 0.DIGITS · 10^point, without zeros at either end; no digits for
+/// zero.
+pub(crate) struct Digits {
+    /// In ASCII.
+    pub(crate) digits: Vec<u8>,
+    pub(crate) point: i64,
+}
+
+impl Digits {
+    /// From digits that have one point or none.
+    fn from_text(text: &str) -> Self {
+        let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
+        let all = format!("{whole}{fraction}");
+        let significant = all.trim_start_matches('0');
+        let point = whole.len() as i64 - (all.len() - significant.len()) as i64;
+        let digits = significant.trim_end_matches('0').as_bytes().to_vec();
+        Self { digits, point }
+    }
+
+    /// With `count` digits at most, half to even; below zero there are none, and nothing to round.
+    pub(crate) fn rounded(mut self, count: i64) -> Self {
+        let Ok(count) = usize::try_from(count) else {
+            self.digits.clear();
+            return self;
+        };
+        if count >= self.digits.len() {
+            return self;
+        }
+        let up = rounds_up(&self.digits, count);
+        self.digits.truncate(count);
+        if up {
+            while self.digits.last() == Some(&b'9') {
+                self.digits.pop();
+            }
+            match self.digits.last_mut() {
+                Some(last) => *last += 1,
+                None => {
+                    self.digits.push(b'1');
+                    self.point += 1;
+                }
+            }
+        }
+        while self.digits.last() == Some(&b'0') {
+            self.digits.pop();
+        }
+        self
+    }
+}
+
+impl Number {
+    /// Times two to this power.
+    fn scaled(&self, power: i64) -> Result<Self, NumberError> {
+        let (negative, mantissa, exponent) = self.parts();
+        let exponent = exponent.saturating_add(power);
+        Self::rounded(negative, mantissa, exponent, false, self.precision)
+    }
+
+    /// Exactly.
+    pub(crate) fn digits(&self) -> Digits {
+        let (_, mantissa, exponent) = self.parts();
+        if exponent >= 0 {
+            return Digits::from_text(&(mantissa << exponent).to_string());
+        }
+        let places = exponent.unsigned_abs() as u32;
+        let scaled = (mantissa * BigUint::from(5u32).pow(places)).to_string();
+        let mut digits = Digits::from_text(&scaled);
+        digits.point -= i64::from(places);
+        digits
+    }
+
+    /// As few as name this number among those of its precision.
+    pub(crate) fn shortest_digits(&self) -> Digits {
+        Digits::from_text(self.abs().to_string().as_str())
+    }
+
+    /// Without its sign; none if it isn't whole.
+    pub(crate) fn magnitude(&self) -> Option<BigUint> {
+        match &self.value {
+            Repr::Small(small) => Some(small.unsigned_abs().into()),
+            Repr::Large(float) if float.exponent >= 0 => {
+                Some(float.mantissa.clone() << float.exponent)
+            }
+            Repr::Large(_) => None,
+        }
+    }
 }

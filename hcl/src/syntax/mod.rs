@@ -22,6 +22,9 @@ pub const MOST_LEVELS: u32 = 200;
 /// After so many errors the rest of a text isn't read.
 pub const MOST_ERRORS: usize = 100;
 
+/// A longer text isn't read: its tree would take a hundred times as much memory. In bytes.
+pub const LONGEST_TEXT: usize = 16 << 20;
+
 /// Reads a file of blocks and attributes. `file` is the number that its spans carry.
 pub fn parse(text: &str, file: u32) -> Result<Document, Vec<Error>> {
     let mut parser = Parser::new(text, file)?;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::ast::Ident;
-use super::{MOST_ERRORS, MOST_LEVELS};
+use super::{LONGEST_TEXT, MOST_ERRORS, MOST_LEVELS};
 use crate::error::{Error, Span};
 
 /// An error was recorded; whoever can goes on behind it.
@@ -27,11 +27,15 @@ pub(super) struct Parser<'t> {
 impl<'t> Parser<'t> {
     /// Refuses what can't have offsets.
     pub(super) fn new(text: &'t str, file: u32) -> Result<Self, Vec<Error>> {
-        if text.len() >= u32::MAX as usize {
-            return Err(vec![Error::new(
-                Span::new(file, 0, 0),
-                "A file of 4 GB or more can't be read",
-            )]);
+        if text.len() > LONGEST_TEXT {
+            let limit = LONGEST_TEXT >> 20;
+            return Err(vec![
+                Error::new(
+                    Span::new(file, 0, 0),
+                    format!("A text of more than {limit} MB isn't read"),
+                )
+                .detail(format!("this has {} MB", text.len().div_ceil(1 << 20))),
+            ]);
         }
         let mut parser = Self {
             text,
@@ -184,7 +188,11 @@ impl<'t> Parser<'t> {
     /// What `parse` gives one level deeper.
     pub(super) fn nested<T>(&mut self, parse: impl FnOnce(&mut Self) -> Parsed<T>) -> Parsed<T> {
         if self.levels >= MOST_LEVELS {
-            let here = self.span(self.at, self.at + 1);
+            let width = self.text[self.at..]
+                .chars()
+                .next()
+                .map_or(0, char::len_utf8);
+            let here = self.span(self.at, self.at + width);
             return self.fail(
                 Error::new(
                     here,

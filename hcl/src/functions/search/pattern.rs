@@ -29,16 +29,26 @@ pub(super) fn compile(pattern: &str) -> Result<Regex, String> {
 fn translate(pattern: &str) -> Result<String, String> {
     let mut out = String::with_capacity(pattern.len() + 16);
     let mut rest = pattern.chars().peekable();
+    let mut repeated = false;
     while let Some(character) = rest.next() {
+        let repeats =
+            matches!(character, '*' | '+' | '?') || character == '{' && is_repetition(rest.clone());
+        if repeats && repeated {
+            return Err(format!("`{character}` has nothing to repeat"));
+        }
+        repeated = repeats;
         match character {
             '\\' => escape(&mut rest, &mut out, false)?,
             '[' => class(&mut rest, &mut out)?,
             '(' => group(&mut rest, &mut out)?,
-            '{' if !is_repetition(rest.clone()) => out.push_str("\\{"),
+            '{' if !repeats => out.push_str("\\{"),
             '{' => repetition(&mut rest, &mut out)?,
             '}' => out.push_str("\\}"),
             ']' => out.push_str("\\]"),
             _ => out.push(character),
+        }
+        if repeats && rest.next_if_eq(&'?').is_some() {
+            out.push('?');
         }
     }
     Ok(out)
