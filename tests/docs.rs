@@ -13,6 +13,7 @@ use std::process::Command;
 
 use nstance::config::check::Purpose;
 use nstance::config::load::{Loaded, load, load_text};
+use nstance::config::variables::Given;
 use nstance::report::diagnostic::render;
 
 fn root() -> &'static Path {
@@ -105,7 +106,12 @@ fn configurations_in_the_documentation_load() {
             let name = format!("{page}:{line}");
             faultless(
                 &name,
-                &load_text(Purpose::Plan, "nstance.jsonc", &whole(&block), &[]),
+                &load_text(
+                    Purpose::Plan,
+                    "nstance.jsonc",
+                    &whole(&block),
+                    &Given::default(),
+                ),
             );
             count += 1;
         }
@@ -113,7 +119,7 @@ fn configurations_in_the_documentation_load() {
             let name = format!("{page}:{line}");
             faultless(
                 &name,
-                &load_text(Purpose::Plan, "nstance.yaml", &block, &[]),
+                &load_text(Purpose::Plan, "nstance.yaml", &block, &Given::default()),
             );
             count += 1;
         }
@@ -127,7 +133,10 @@ fn examples_load() {
     collect(&root().join("examples"), "jsonc", &mut paths);
     assert!(paths.len() >= 2, "only {paths:?}");
     for path in paths {
-        faultless(&path.display().to_string(), &load(Some(&path), root(), &[]));
+        faultless(
+            &path.display().to_string(),
+            &load(Some(&path), root(), &Given::default()),
+        );
     }
 }
 

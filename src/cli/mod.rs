@@ -45,6 +45,7 @@ use crate::config::duration::parse_duration;
 use crate::config::load::Loaded;
 use crate::config::model::ProviderKind;
 use crate::config::source::SourceMap;
+use crate::config::variables::Given;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::provider::sim::{DEFAULT_PATH, SimOptions};
 use crate::report::{diagnostic, json, text};
@@ -112,9 +113,13 @@ pub struct Globals {
     /// Print more
     #[arg(long, global = true, env = "NSTANCE_VERBOSE", hide_env_values = true)]
     verbose: bool,
-    /// Set a top-level var; may repeat (also `NSTANCE_VAR_name`)
+    /// Set a variable; where the configuration declares none, a top-level var; may repeat (also
+    /// `NSTANCE_VAR_name`)
     #[arg(long = "var", value_name = "KEY=VALUE", value_parser = key_value)]
     var: Vec<(String, String)>,
+    /// Take variables from a file: .tfvars or .hcl, .json, .yaml; may repeat, the last one wins
+    #[arg(long = "var-file", value_name = "FILE")]
+    var_file: Vec<PathBuf>,
 }
 
 /// A duration of the command line.
@@ -156,18 +161,21 @@ impl Globals {
         }
     }
 
-    /// Vars of the environment, then of the command line, which win.
-    fn vars(&self) -> Vec<(String, String)> {
-        let mut vars: Vec<(String, String)> = std::env::vars_os()
+    /// Values of variables, from the environment and the command line.
+    fn given(&self) -> Given {
+        let mut environment: Vec<(String, String)> = std::env::vars_os()
             .filter_map(|(name, value)| {
                 let name = name.into_string().ok()?;
                 let name = name.strip_prefix("NSTANCE_VAR_")?.to_owned();
                 Some((name, value.into_string().ok()?))
             })
             .collect();
-        vars.sort();
-        vars.extend(self.var.iter().cloned());
-        vars
+        environment.sort();
+        Given {
+            environment,
+            files: self.var_file.clone(),
+            command_line: self.var.clone(),
+        }
     }
 }
 
@@ -225,7 +233,7 @@ enum Command {
 pub(crate) type Ending = Result<u8, Failures>;
 
 /// The global options that may repeat. They are no globals of clap's: see [`repeated`].
-const REPEATED: [&str; 2] = ["config", "var"];
+const REPEATED: [&str; 3] = ["config", "var", "var_file"];
 
 impl Cli {
     fn command_line() -> clap::Command {
@@ -240,6 +248,7 @@ impl Cli {
         let mut cli = Self::from_arg_matches(&matches)?;
         cli.globals.config = repeated::values(&matches, "config");
         cli.globals.var = repeated::values(&matches, "var");
+        cli.globals.var_file = repeated::values(&matches, "var_file");
         Ok(cli)
     }
 }

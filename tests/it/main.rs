@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "tests may panic: that is how they fail")]
 
 mod harness;
+mod hcl;
 
 mod apply;
 mod bad_moments;
