@@ -9,6 +9,7 @@ pub mod conclusion;
 pub mod consent;
 pub mod drift;
 pub mod exit;
+pub mod explain;
 pub mod failure;
 pub mod fleet;
 pub mod graph;
@@ -214,6 +215,8 @@ enum Command {
     Show(show::Show),
     /// Show what instances are, fully merged and rendered
     Render(render::Render),
+    /// Say where values come from
+    Explain(explain::Explain),
     /// Show what depends on what
     Graph(graph::GraphCommand),
     /// Show what each image resolves to, where from, how old
@@ -284,6 +287,7 @@ pub fn main() -> ExitCode {
         Command::Drift(command) => drift::run(globals, command),
         Command::Show(command) => show::run(globals, command),
         Command::Render(command) => render::run(globals, command),
+        Command::Explain(command) => explain::run(globals, command),
         Command::Graph(command) => graph::run(globals, command),
         Command::Images(command) => images::run(globals, command),
         Command::State(command) => state::run(globals, command),

@@ -335,21 +335,20 @@ impl At<'_> {
         let becomes = of.becomes(block);
         let repeats = of == Of::Top && block.body.attribute("for_each").is_some();
         if repeats && !matches!(&*kind.name, "group" | "template") {
-            let place = block
-                .body
-                .attribute("for_each")
-                .map(|found| found.name.span);
-            self.find(
-                Diagnostic::error(format!("a `{}` block can't have `for_each`", kind.name))
-                    .at(
-                        place.map_or(kind_span, |place| self.module.span(place)),
-                        "works in `group` and `template` blocks",
-                    )
-                    .hint(format!(
-                        "write the whole map: `{}s = {{ for key in … : key => {{ … }} }}`",
-                        kind.name
-                    )),
-            );
+            let place = block.body.attribute("for_each");
+            let place = place.map_or(kind.span, |found| found.name.span);
+            let finding = Diagnostic::error(format!("`{}` blocks have no `for_each`", kind.name))
+                .at(
+                    self.module.span(place),
+                    "works in `group` and `template` blocks",
+                );
+            self.find(match Kind::of_singular(&kind.name) {
+                Some(kind) => finding.hint(format!(
+                    "write the whole map: `{} = {{ for key in … : key => {{ … }} }}`",
+                    kind.plural()
+                )),
+                None => finding,
+            });
             return;
         }
         match becomes {

@@ -213,8 +213,18 @@ impl At<'_> {
             _ => None,
         };
         let written = |steps: usize| reference.root.span.to(reference.steps[steps - 1].span);
-        let made =
-            |text: String, steps: usize| Ok((Value::string(text).with_span(written(steps)), steps));
+        let made = |text: String, steps: usize| {
+            let whole = written(steps);
+            match reference.steps.get(steps) {
+                None => Ok((Value::string(text).with_span(whole), steps)),
+                Some(next) => Err(vec![
+                    Error::new(next.span, "a reference to a block ends with its name")
+                        .detail("take this out")
+                        .related(whole, "this stands for the name alone")
+                        .hint("values that several blocks need go into `locals`"),
+                ]),
+            }
+        };
         if kind == Kind::Group {
             if let Some(second) = second
                 && module.known.has_group(first, second)
@@ -258,7 +268,15 @@ impl At<'_> {
                 .find(|instance| value.as_str() == Some(&*instance.key));
             let Some(found) = found else {
                 let shown = repeated.shown();
+                let all = instances.iter().take(8);
+                let all: Vec<String> = all.map(|one| format!("`{}`", one.key)).collect();
+                let more = if instances.len() > all.len() {
+                    ", …"
+                } else {
+                    ""
+                };
                 let error = Error::new(key.span, format!("`{shown}` has no such key"))
+                    .detail(format!("its keys are {}{more}", all.join(", ")))
                     .related(repeated.block.header, "it is defined here");
                 let keys = instances.iter().map(|instance| &*instance.key);
                 let near = value.as_str().and_then(|key| nearest(key, keys));
@@ -298,8 +316,9 @@ impl At<'_> {
             ),
             _ => (first.to_owned(), first_span),
         };
+        let labels = name.replace('.', "\" \"");
+        let define = format!("define it: `{what} \"{labels}\" {{ … }}`");
         let what = what.replace('_', " ");
-        let define = format!("define it: `{} \"{first}\" {{ … }}`", kind.singular());
         let names = known.iter().map(String::as_str);
         Err(vec![undefined(&what, &name, span, names, define)])
     }

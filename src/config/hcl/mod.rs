@@ -22,7 +22,7 @@ use std::sync::Arc;
 
 use nstance_hcl::{Body, Expression, ExpressionKind};
 
-use super::source::{SourceId, SourceMap, Spanned};
+use super::source::{SourceId, SourceMap, Span, Spanned};
 use crate::diagnostic::{Diagnostic, Diagnostics};
 
 pub(super) use blocks::document;
@@ -50,10 +50,42 @@ pub(super) fn read(
         Ok(document) => Some(document.body),
         Err(errors) => {
             let places = Places::default();
-            findings.extend(errors.iter().map(|error| places.finding(sources, error)));
+            let text = &sources.get(source).text;
+            findings.extend(errors.iter().map(|error| {
+                bare_template(source, text, error).unwrap_or_else(|| places.finding(sources, error))
+            }));
             None
         }
     }
+}
+
+/// What is wrong where an error is due to a Go template without quotes around it.
+fn bare_template(source: SourceId, text: &str, error: &nstance_hcl::Error) -> Option<Diagnostic> {
+    let at = error.span.start as usize;
+    let line = text[..at].rfind('\n').map_or(0, |at| at + 1);
+    let end = text[at..]
+        .find('\n')
+        .map_or(text.len(), |length| at + length);
+    let start = line + text[line..at].rfind("{{")?;
+    let before = text[line..start].trim_end();
+    if !before.ends_with(['=', ',', '[', ':', '(']) {
+        return None;
+    }
+    let end = text[start..end]
+        .find("}}")
+        .map_or(end, |length| start + length + 2);
+    let template = &text[start..end];
+    let quoted = template.replace('\\', "\\\\").replace('"', "\\\"");
+    Some(
+        Diagnostic::error("a Go template stands in a text")
+            .at(
+                Span::new(source, start, end),
+                "this has no quotes around it",
+            )
+            .hint(format!(
+                "write `\"{quoted}\"`, or text over several lines as `<<-EOT … EOT`"
+            )),
+    )
 }
 
 /// The files that a file includes. They are read before anything is evaluated, so their names are

@@ -192,7 +192,7 @@ impl<'a> Module<'a> {
     /// Evaluates what nothing asked for, so that its errors show; gives what was left behind.
     pub(in crate::config) fn finish(self) -> Made {
         for (name, local) in &self.locals {
-            if let Err(errors) = self.local(name, local.name) {
+            if let Err(errors) = self.local(name, local.name, local.name) {
                 self.report(&errors);
             }
         }
@@ -281,11 +281,17 @@ impl<'a> Module<'a> {
         }
     }
 
-    fn local(&self, name: &str, span: nstance_hcl::Span) -> Result<Value, Vec<Error>> {
+    /// `span` is the name's, `whole` the reference's.
+    fn local(
+        &self,
+        name: &str,
+        span: nstance_hcl::Span,
+        whole: nstance_hcl::Span,
+    ) -> Result<Value, Vec<Error>> {
         let what = format!("local.{name}");
         match self.local_values.borrow().get(name) {
             Some(State::Done(result)) => return result.clone(),
-            Some(State::Running) => return Err(vec![self.circle(&what, span)]),
+            Some(State::Running) => return Err(vec![self.circle(&what, whole)]),
             None => {}
         }
         let Some(local) = self.locals.get(name) else {
@@ -378,7 +384,7 @@ impl Scope for At<'_> {
             "var" => Ok((self.module.variable(&reference)?, 1)),
             "local" => {
                 let (name, span) = first_name(&reference, "local.name")?;
-                Ok((self.module.local(name, span)?, 1))
+                Ok((self.module.local(name, span, root.span.to(span))?, 1))
             }
             "each" => Ok((self.each(&reference)?, 1)),
             "path" => Ok((self.path(&reference)?, 1)),
@@ -386,8 +392,13 @@ impl Scope for At<'_> {
                 Some(kind) => self.reference(kind, &reference),
                 None => {
                     let error = Error::new(root.span, format!("there is nothing named `{name}`"));
+                    let shell = name.bytes().all(|byte| !byte.is_ascii_lowercase());
                     Err(vec![match nearest(name, ROOTS) {
                         Some(near) => error.hint(format!("did you mean `{near}`?")),
+                        None if shell => error.hint(format!(
+                            "if a shell is to see `${{{name}}}`, write `$${{{name}}}`; text stands in \
+                             quotes"
+                        )),
                         None => error.hint(format!(
                             "text stands in quotes, `\"{name}\"`; references start with {}",
                             ROOTS.map(|root| format!("`{root}`")).join(", ")

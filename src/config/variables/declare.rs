@@ -33,6 +33,8 @@ pub(super) struct Declaration {
     pub(super) name_span: Span,
     pub(super) of: Option<(Type, Span)>,
     pub(super) default: Option<(Value, Span)>,
+    /// Whether there is a default that can't be read.
+    pub(super) broken: bool,
     pub(super) description: Option<Arc<str>>,
     pub(super) sensitive: Option<bool>,
     pub(super) nullable: Option<bool>,
@@ -45,6 +47,7 @@ impl Declaration {
             name_span,
             of: None,
             default: None,
+            broken: false,
             description: None,
             sensitive: None,
             nullable: None,
@@ -161,6 +164,7 @@ impl Declarations {
             return;
         }
         first.of = declaration.of.or(first.of.take());
+        first.broken |= declaration.broken;
         first.default = declaration.default.or(first.default.take());
         first.description = declaration.description.or(first.description.take());
         first.sensitive = declaration.sensitive.or(first.sensitive);
@@ -228,6 +232,7 @@ impl Reading<'_> {
                         },
                         "default" => {
                             let value = self.constant(&attribute.value);
+                            declaration.broken = value.is_none();
                             declaration.default = value.map(|value| (value, place));
                         }
                         key @ ("description" | "sensitive" | "nullable") => {

@@ -172,7 +172,7 @@ fn settled_value(
     let (value, place, origin) = match candidate {
         None => {
             let Some((value, place)) = default else {
-                if declaration.default.is_none() {
+                if declaration.default.is_none() && !declaration.broken {
                     findings.push(missing(name, declaration, of));
                 }
                 return None;
