@@ -481,7 +481,7 @@ impl Scope for Constants {
         Err(vec![if reference.steps.is_empty() {
             error.hint(format!("text stands in quotes: `\"{name}\"`"))
         } else {
-            error.hint("what depends on variables goes into `locals`")
+            error.hint("in a configuration, `locals` may depend on variables")
         }])
     }
 }

@@ -14,7 +14,7 @@ use super::given::{Candidate, Raw, candidates};
 use super::{Given, Origin, Setting};
 use crate::config::hcl::{At, Module, Places, Values, named};
 use crate::config::node::{Entry, Node, NodeValue};
-use crate::config::source::{SourceMap, Span};
+use crate::config::source::{SourceId, SourceMap, Span};
 use crate::diagnostic::{Diagnostic, Diagnostics, nearest};
 
 /// Every variable with its value.
@@ -181,7 +181,10 @@ fn settled_value(
         }
         Some(candidate) => {
             let (value, place) = match candidate.raw {
-                Raw::Value(value, place) => (value, place),
+                Raw::Value(value, name) => {
+                    let place = written(&value).unwrap_or(name);
+                    (value, place)
+                }
                 Raw::Text(text) => {
                     let title = shown(name, candidate.origin);
                     text_value(&title, &text, declaration, of, sources, findings)?
@@ -207,6 +210,13 @@ fn settled_value(
         settled.places.insert(Arc::clone(name), place);
     }
     Some(value.or_sensitive(declaration.is_sensitive()))
+}
+
+/// Where a value of a file stands.
+fn written(value: &Value) -> Option<Span> {
+    let span = value.span?;
+    let source = SourceId(span.file);
+    Some(Span::new(source, span.start as usize, span.end as usize))
 }
 
 /// Text by the rules of Terraform: for a string and its like as it is, else an expression.
