@@ -219,15 +219,20 @@ impl Loaded {
             places: &places,
             findings: &mut self.findings,
         };
-        for (root, overrides, folder) in &mut trees {
-            if let Some(root) = root {
-                declarations.take(root, *overrides, folder.as_ref(), &mut reading);
-                known.tree(root);
+        // What changes a declaration comes after it.
+        for pass in [false, true] {
+            for (root, overrides, folder) in &mut trees {
+                if let Some(root) = root
+                    && *overrides == pass
+                {
+                    declarations.take(root, pass, folder.as_ref(), &mut reading);
+                    known.tree(root);
+                }
             }
-        }
-        for file in &files {
-            declarations.blocks(file, &mut reading);
-            known.body(&file.body);
+            for file in files.iter().filter(|file| file.overrides == pass) {
+                declarations.blocks(file, &mut reading);
+                known.body(&file.body);
+            }
         }
         let mut made = Made::default();
         let mut overrides = Vec::new();

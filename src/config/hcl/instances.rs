@@ -75,24 +75,25 @@ impl Module<'_> {
             .repeated
             .iter()
             .position(|repeated| repeated.block.span == block.span)?;
-        self.instances(index, block.header)
-            .map_err(|errors| self.report(&errors))
-            .ok()
+        self.instances(index, block.header).ok()
     }
 
     fn instances(&self, index: usize, asked: Span) -> Result<Rc<[Instance]>, Vec<Error>> {
         let repeated = &self.repeated[index];
         match self.instances.borrow().get(&index) {
-            Some(State::Done(result)) => return result.clone(),
+            Some(State::Done(result)) => return result.clone().ok_or_else(Vec::new),
             Some(State::Running) => return Err(vec![self.circle(&repeated.shown(), asked)]),
             None => {}
         }
         self.instances.borrow_mut().insert(index, State::Running);
-        let result = self.run(repeated.shown(), || self.make_instances(repeated));
+        let result = self
+            .run(repeated.shown(), || self.make_instances(repeated))
+            .map_err(|errors| self.report(&errors))
+            .ok();
         self.instances
             .borrow_mut()
             .insert(index, State::Done(result.clone()));
-        result
+        result.ok_or_else(Vec::new)
     }
 
     fn make_instances(&self, repeated: &Repeated<'_>) -> Result<Rc<[Instance]>, Vec<Error>> {

@@ -40,6 +40,9 @@ const ROOTS: [&str; 9] = [
     "certificate",
 ];
 
+/// Expressions within expressions, locals that they refer to included: what fits a small stack.
+const DEEPEST: u32 = 200;
+
 /// So many references are remembered for "it is used here".
 const MOST_ALIASES: usize = 100_000;
 
@@ -141,7 +144,8 @@ fn relative(from: &Path, to: &Path) -> PathBuf {
 /// Something that is evaluated when it is first asked for.
 pub(super) enum State<T> {
     Running,
-    Done(Result<T, Vec<Error>>),
+    /// Without a value where that was reported.
+    Done(Option<T>),
 }
 
 /// The names of a configuration.
@@ -172,6 +176,8 @@ impl<'a> Module<'a> {
     ) -> Self {
         let mut made = Made::default();
         let locals = locals::collect(files, places, sources, &mut made.findings);
+        let mut context = Context::new(folders);
+        context.limits.depth = DEEPEST;
         Self {
             sources,
             places,
@@ -184,7 +190,7 @@ impl<'a> Module<'a> {
             local_values: RefCell::default(),
             running: RefCell::default(),
             folders,
-            context: Context::new(folders),
+            context,
             aliases: Cell::new(0),
         }
     }
@@ -192,9 +198,8 @@ impl<'a> Module<'a> {
     /// Evaluates what nothing asked for, so that its errors show; gives what was left behind.
     pub(in crate::config) fn finish(self) -> Made {
         for (name, local) in &self.locals {
-            if let Err(errors) = self.local(name, local.name, local.name) {
-                self.report(&errors);
-            }
+            // Errors are reported when they are found.
+            let _ = self.local(name, local.name, local.name);
         }
         self.made.into_inner()
     }
@@ -275,7 +280,9 @@ impl<'a> Module<'a> {
             Some(None) => Err(Vec::new()),
             None => {
                 let names = self.variables.keys().map(AsRef::as_ref);
-                let define = format!("define it: `variable \"{name}\" {{ … }}`");
+                let define = format!(
+                    "declare it: in HCL `variable \"{name}\" {{ … }}`, else below `variables`"
+                );
                 Err(vec![undefined("variable", name, span, names, define)])
             }
         }
@@ -290,7 +297,8 @@ impl<'a> Module<'a> {
     ) -> Result<Value, Vec<Error>> {
         let what = format!("local.{name}");
         match self.local_values.borrow().get(name) {
-            Some(State::Done(result)) => return result.clone(),
+            // Why there is none was reported.
+            Some(State::Done(result)) => return result.clone().ok_or_else(Vec::new),
             Some(State::Running) => return Err(vec![self.circle(&what, whole)]),
             None => {}
         }
@@ -308,14 +316,14 @@ impl<'a> Module<'a> {
             folder: local.file.folder.as_ref(),
             each: None,
         };
-        let result = self.run(what, || at.value(local.expression));
-        if let Ok(value) = &result {
+        let result = self.run(what, || at.evaluate(local.expression));
+        if let Some(value) = &result {
             at.record_holes(local.expression, value);
         }
         self.local_values
             .borrow_mut()
             .insert(name, State::Done(result.clone()));
-        result
+        result.ok_or_else(Vec::new)
     }
 }
 

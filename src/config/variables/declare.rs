@@ -355,11 +355,8 @@ impl Reading<'_> {
         let NodeValue::Object(fields) = &entry.value.value else {
             if entry.value.value != NodeValue::Null {
                 let what = format!("variable `{}`", entry.key);
-                self.wrong(
-                    &entry.value,
-                    &what,
-                    "an object such as `{\"type\": \"string\"}`",
-                );
+                self.wrong(&entry.value, &what, "an object");
+                declaration.broken = true;
             }
             return declaration;
         };
