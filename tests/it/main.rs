@@ -19,6 +19,7 @@ mod interrupted;
 mod lifecycle;
 mod plan;
 mod plan_files;
+mod reference;
 mod render;
 mod shards;
 mod show;
