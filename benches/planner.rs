@@ -16,6 +16,7 @@ use nstance::clock::{Clock, FixedClock, Timestamp};
 use nstance::config::check::Purpose;
 use nstance::config::load::{Loaded, load_text};
 use nstance::config::model::ProviderKind;
+use nstance::config::variables::Given;
 use nstance::merge::group::merge_group;
 use nstance::pipeline::{self, Request};
 use nstance::plan::build::Options;
@@ -57,7 +58,7 @@ fn configuration(size: usize) -> Loaded {
   "groups": {{"default": {{"web": {{"template": "web", "size": {size}}}}}}}
 }}"##
     );
-    let loaded = load_text(Purpose::Plan, "bench.jsonc", &text, &[]);
+    let loaded = load_text(Purpose::Plan, "bench.jsonc", &text, &Given::default());
     assert!(!loaded.findings.has_errors(), "{:?}", loaded.findings);
     loaded
 }
@@ -237,7 +238,7 @@ fn validate_one_megabyte(bencher: Bencher) {
 "groups": {{"default": {{{groups}}}}}}}"#
     );
     bencher.bench_local(|| {
-        let loaded = load_text(Purpose::Plan, "bench.jsonc", &text, &[]);
+        let loaded = load_text(Purpose::Plan, "bench.jsonc", &text, &Given::default());
         assert!(!loaded.findings.has_errors());
     });
 }

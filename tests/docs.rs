@@ -2,7 +2,8 @@
 //! tour runs.
 //!
 //! In a Markdown file, a block of `jsonc` is a configuration: whole where it begins with a brace,
-//! else some top-level keys of one. A block of `yaml` is a whole one. Every line of an `sh` block that starts with `nstance` is a
+//! else some top-level keys of one. A block of `yaml` or `hcl` is a whole
+//! one. Every line of an `sh` block that starts with `nstance` is a
 //! command line. The lines of an `sh run` block are run one after the other, in a folder with a
 //! copy of `examples/`; a line that ends with `# exit N` ends with N, every other one with 0.
 #![expect(clippy::unwrap_used, reason = "tests may panic: that is how they fail")]
@@ -13,6 +14,7 @@ use std::process::Command;
 
 use nstance::config::check::Purpose;
 use nstance::config::load::{Loaded, load, load_text};
+use nstance::config::variables::Given;
 use nstance::report::diagnostic::render;
 
 fn root() -> &'static Path {
@@ -105,17 +107,25 @@ fn configurations_in_the_documentation_load() {
             let name = format!("{page}:{line}");
             faultless(
                 &name,
-                &load_text(Purpose::Plan, "nstance.jsonc", &whole(&block), &[]),
+                &load_text(
+                    Purpose::Plan,
+                    "nstance.jsonc",
+                    &whole(&block),
+                    &Given::default(),
+                ),
             );
             count += 1;
         }
-        for (line, block) in blocks(&text, "yaml") {
-            let name = format!("{page}:{line}");
-            faultless(
-                &name,
-                &load_text(Purpose::Plan, "nstance.yaml", &block, &[]),
-            );
-            count += 1;
+        for language in ["yaml", "hcl"] {
+            for (line, block) in blocks(&text, language) {
+                let name = format!("{page}:{line}");
+                let file = format!("nstance.{language}");
+                faultless(
+                    &name,
+                    &load_text(Purpose::Plan, &file, &block, &Given::default()),
+                );
+                count += 1;
+            }
         }
     }
     assert!(count >= 8, "only {count} configurations were found");
@@ -168,10 +178,17 @@ fn sprig_functions_are_documented() {
 #[test]
 fn examples_load() {
     let mut paths = Vec::new();
-    collect(&root().join("examples"), "jsonc", &mut paths);
-    assert!(paths.len() >= 2, "only {paths:?}");
+    for language in ["jsonc", "yaml", "hcl"] {
+        collect(&root().join("examples"), language, &mut paths);
+    }
+    // Beside configurations there is userdata in YAML.
+    paths.retain(|path| path.extension().unwrap() != "yaml" || path.ends_with("nstance.yaml"));
+    assert!(paths.len() >= 6, "only {paths:?}");
     for path in paths {
-        faultless(&path.display().to_string(), &load(Some(&path), root(), &[]));
+        faultless(
+            &path.display().to_string(),
+            &load(Some(&path), root(), &Given::default()),
+        );
     }
 }
 

@@ -9,6 +9,7 @@ pub mod conclusion;
 pub mod consent;
 pub mod drift;
 pub mod exit;
+pub mod explain;
 pub mod failure;
 pub mod fleet;
 pub mod graph;
@@ -45,6 +46,7 @@ use crate::config::duration::parse_duration;
 use crate::config::load::Loaded;
 use crate::config::model::ProviderKind;
 use crate::config::source::SourceMap;
+use crate::config::variables::Given;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::provider::sim::{DEFAULT_PATH, SimOptions};
 use crate::report::{diagnostic, json, text};
@@ -112,9 +114,13 @@ pub struct Globals {
     /// Print more
     #[arg(long, global = true, env = "NSTANCE_VERBOSE", hide_env_values = true)]
     verbose: bool,
-    /// Set a top-level var; may repeat (also `NSTANCE_VAR_name`)
+    /// Set a variable; where the configuration declares none, a top-level var; may repeat (also
+    /// `NSTANCE_VAR_name`)
     #[arg(long = "var", value_name = "KEY=VALUE", value_parser = key_value)]
     var: Vec<(String, String)>,
+    /// Take variables from a file: .tfvars or .hcl, .json, .yaml; may repeat, the last one wins
+    #[arg(long = "var-file", value_name = "FILE")]
+    var_file: Vec<PathBuf>,
 }
 
 /// A duration of the command line.
@@ -156,18 +162,21 @@ impl Globals {
         }
     }
 
-    /// Vars of the environment, then of the command line, which win.
-    fn vars(&self) -> Vec<(String, String)> {
-        let mut vars: Vec<(String, String)> = std::env::vars_os()
+    /// Values of variables, from the environment and the command line.
+    fn given(&self) -> Given {
+        let mut environment: Vec<(String, String)> = std::env::vars_os()
             .filter_map(|(name, value)| {
                 let name = name.into_string().ok()?;
                 let name = name.strip_prefix("NSTANCE_VAR_")?.to_owned();
                 Some((name, value.into_string().ok()?))
             })
             .collect();
-        vars.sort();
-        vars.extend(self.var.iter().cloned());
-        vars
+        environment.sort();
+        Given {
+            environment,
+            files: self.var_file.clone(),
+            command_line: self.var.clone(),
+        }
     }
 }
 
@@ -206,6 +215,8 @@ enum Command {
     Show(show::Show),
     /// Show what instances are, fully merged and rendered
     Render(render::Render),
+    /// Say where values come from
+    Explain(explain::Explain),
     /// Show what depends on what
     Graph(graph::GraphCommand),
     /// Show what each image resolves to, where from, how old
@@ -225,7 +236,7 @@ enum Command {
 pub(crate) type Ending = Result<u8, Failures>;
 
 /// The global options that may repeat. They are no globals of clap's: see [`repeated`].
-const REPEATED: [&str; 2] = ["config", "var"];
+const REPEATED: [&str; 3] = ["config", "var", "var_file"];
 
 impl Cli {
     fn command_line() -> clap::Command {
@@ -240,6 +251,7 @@ impl Cli {
         let mut cli = Self::from_arg_matches(&matches)?;
         cli.globals.config = repeated::values(&matches, "config");
         cli.globals.var = repeated::values(&matches, "var");
+        cli.globals.var_file = repeated::values(&matches, "var_file");
         Ok(cli)
     }
 }
@@ -275,6 +287,7 @@ pub fn main() -> ExitCode {
         Command::Drift(command) => drift::run(globals, command),
         Command::Show(command) => show::run(globals, command),
         Command::Render(command) => render::run(globals, command),
+        Command::Explain(command) => explain::run(globals, command),
         Command::Graph(command) => graph::run(globals, command),
         Command::Images(command) => images::run(globals, command),
         Command::State(command) => state::run(globals, command),

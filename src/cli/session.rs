@@ -52,7 +52,7 @@ impl<'g> Session<'g> {
     /// Loads a configuration, errors and all: `path`, or the one of the working folder.
     pub fn read(globals: &Globals, purpose: Purpose, path: Option<&Path>) -> Loaded {
         let directory = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("."));
-        load_for(purpose, path, &directory, &globals.vars())
+        load_for(purpose, path, &directory, &globals.given())
     }
 
     /// The configuration.

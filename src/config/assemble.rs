@@ -6,6 +6,7 @@
 
 use super::decode::reads_as_group;
 use super::node::{Entry, Node, NodeValue};
+use super::source::Span;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 
 /// Sections whose parts may stand in several files. Everything else stands in one.
@@ -103,7 +104,7 @@ fn join_top(whole: &mut Node, part: Node, findings: &mut Diagnostics) {
         } else if entry.key.starts_with('$') {
             // An editor's schema says nothing of the fleet.
         } else {
-            twice(&entry.key, first, &entry, findings);
+            findings.push(twice(&entry.key, first.key_span, entry.key_span));
         }
     }
 }
@@ -134,7 +135,8 @@ fn join_section(first: &mut Entry, second: Entry, findings: &mut Diagnostics) {
         if tenants {
             join_groups(known, entry, findings);
         } else {
-            twice(&format!("{section}.{}", entry.key), known, &entry, findings);
+            let path = format!("{section}.{}", entry.key);
+            findings.push(twice(&path, known.key_span, entry.key_span));
         }
     }
 }
@@ -147,28 +149,23 @@ fn join_groups(tenant: &mut Entry, second: Entry, findings: &mut Diagnostics) {
     for group in into_entries(second.value) {
         match groups.iter().find(|known| known.key == group.key) {
             Some(known) => {
-                twice(
-                    &format!("groups.{name}.{}", group.key),
-                    known,
-                    &group,
-                    findings,
-                );
+                let path = format!("groups.{name}.{}", group.key);
+                findings.push(twice(&path, known.key_span, group.key_span));
             }
             None => groups.push(group),
         }
     }
 }
 
-fn twice(path: &str, first: &Entry, second: &Entry, findings: &mut Diagnostics) {
-    findings.push(
-        Diagnostic::error(format!("`{path}` is defined twice"))
-            .at(second.key_span, "here again")
-            .related(first.key_span, "it is defined here first")
-            .hint(
-                "Remove or rename one of the two; a file whose name ends with `_override` may \
-                 change what others define",
-            ),
-    );
+/// The finding that two places define one thing.
+pub(super) fn twice(path: &str, first: Span, second: Span) -> Diagnostic {
+    Diagnostic::error(format!("`{path}` is defined twice"))
+        .at(second, "here again")
+        .related(first, "it is defined here first")
+        .hint(
+            "Remove or rename one of the two; a file whose name ends with `_override` may change \
+             what others define",
+        )
 }
 
 /// Objects merge, key by key and at any depth; everything else is replaced.

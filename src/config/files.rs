@@ -183,23 +183,40 @@ fn tidy(path: &Path) -> PathBuf {
     tidy
 }
 
-/// A file's text, which must be UTF-8 and of a size that someone may have written.
+/// The text of a configuration's file, which must be UTF-8 and of a size that someone may have
+/// written.
 pub(super) fn read_text(file: &Path, working_dir: &Path) -> Result<String, Box<Diagnostic>> {
+    read_as("configuration", file, working_dir).map_err(|mut finding| {
+        if finding.detail.as_deref() == Some(MISSING) {
+            let hint = "`nstance init` writes one to start from";
+            finding.hints.push(hint.to_owned());
+        }
+        finding
+    })
+}
+
+/// What is said of a file that isn't there.
+const MISSING: &str = "There is no such file";
+
+/// The same for any file; `what` is what messages call it.
+pub(super) fn read_as(
+    what: &str,
+    file: &Path,
+    working_dir: &Path,
+) -> Result<String, Box<Diagnostic>> {
     let shown = file.display();
     let absolute = working_dir.join(file);
     let failed = |error: std::io::Error| {
-        let diagnostic = Diagnostic::error(format!("can't read the configuration {shown}"));
+        let diagnostic = Diagnostic::error(format!("can't read the {what} {shown}"));
         Box::new(match error.kind() {
-            std::io::ErrorKind::NotFound => diagnostic
-                .detail("There is no such file")
-                .hint("`nstance init` writes one to start from"),
+            std::io::ErrorKind::NotFound => diagnostic.detail(MISSING),
             _ => diagnostic.detail(error.to_string()),
         })
     };
     let size = fs::metadata(&absolute).map_err(failed)?.len();
     if size > LARGEST_FILE {
         return Err(Box::new(
-            Diagnostic::error(format!("the configuration is too large: {shown}")).detail(format!(
+            Diagnostic::error(format!("the {what} is too large: {shown}")).detail(format!(
                 "It has {size} bytes; {LARGEST_FILE} are the most that is read"
             )),
         ));
@@ -213,7 +230,7 @@ pub(super) fn read_text(file: &Path, working_dir: &Path) -> Result<String, Box<D
             .count()
             + 1;
         Box::new(
-            Diagnostic::error(format!("the configuration isn't UTF-8: {shown}"))
+            Diagnostic::error(format!("the {what} isn't UTF-8: {shown}"))
                 .detail(format!(
                     "Byte {offset}, on line {line}, is {:#04x}, which can't stand there",
                     bytes[offset]

@@ -1,6 +1,6 @@
 //! From a path to a checked configuration.
 //!
-//! In: what the command line says: a path or none, and vars. Out: [`Loaded`], with every finding
+//! In: what the command line says: a path or none, and values of variables. Out: [`Loaded`], with every finding
 //! of one run. May not: print, or look anywhere but at the files it is told of.
 
 use std::collections::HashSet;
@@ -11,18 +11,21 @@ use super::assemble::{Document, assemble};
 use super::check::{Purpose, check};
 use super::decode::decode;
 use super::files;
+use super::hcl::{self, Folders, Known, Made, Module, Places};
 use super::jsonc;
 use super::model::Config;
-use super::node::{Node, NodeValue};
+use super::node::{Alias, Entry, Node, NodeValue};
 use super::source::{Language, SourceMap, Span, Spanned};
-use super::yaml::{self, Alias};
-use crate::diagnostic::{Diagnostic, Diagnostics, Label};
+use super::speak::speak;
+use super::variables::{self, Declarations, Given, Origin, Secrets, Setting, interpolate};
+use super::yaml;
+use crate::diagnostic::{Diagnostic, Diagnostics, Label, Severity};
 
 /// Of how many findings it is said which aliases use their text; nobody reads more.
 const MOST_EXPLAINED: usize = 100;
 
 /// A configuration, and everything that is wrong with it.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Loaded {
     /// The texts that spans point into.
     pub sources: SourceMap,
@@ -33,16 +36,21 @@ pub struct Loaded {
     pub findings: Diagnostics,
     /// The folder that paths in the configuration start from.
     pub directory: PathBuf,
+    /// Variables with their values; where none are declared, the top-level `vars`.
+    pub variables: Vec<Setting>,
+    /// What sensitive values hold.
+    pub secrets: Secrets,
     /// Whether a file couldn't be read.
     incomplete: bool,
-    /// Where YAML repeats a value.
+    /// Where a value is repeated that is written elsewhere.
     aliases: Vec<Alias>,
+    /// Blocks that became several: what is wrong in one is wrong in all.
+    repeated: Vec<Span>,
 }
 
-/// Loads a configuration to be planned: `path` as given, or the only one in `working_dir`; `vars`
-/// are the `--var K=V` of the command line.
-pub fn load(path: Option<&Path>, working_dir: &Path, vars: &[(String, String)]) -> Loaded {
-    load_for(Purpose::Plan, path, working_dir, vars)
+/// Loads a configuration to be planned: `path` as given, or the only one in `working_dir`.
+pub fn load(path: Option<&Path>, working_dir: &Path, given: &Given) -> Loaded {
+    load_for(Purpose::Plan, path, working_dir, given)
 }
 
 /// Loads a configuration for a purpose.
@@ -50,15 +58,11 @@ pub fn load_for(
     purpose: Purpose,
     path: Option<&Path>,
     working_dir: &Path,
-    vars: &[(String, String)],
+    given: &Given,
 ) -> Loaded {
     let mut loaded = Loaded {
-        sources: SourceMap::default(),
-        config: None,
-        findings: Diagnostics::default(),
         directory: working_dir.to_owned(),
-        incomplete: false,
-        aliases: Vec::new(),
+        ..Loaded::default()
     };
     match files::find(path, working_dir) {
         Err(diagnostic) => loaded.findings.push(*diagnostic),
@@ -71,78 +75,214 @@ pub fn load_for(
             for file in &files {
                 reading.file(file, &mut loaded);
             }
-            loaded.finish(purpose, reading.documents, vars);
+            let root = Some(loaded.directory.as_path().into());
+            let folders = Folders::new(root, Some(working_dir.to_owned()));
+            loaded.finish(purpose, reading.documents, given, working_dir, &folders);
         }
     }
     loaded
 }
 
 /// Loads a configuration from a text; `name` is what messages call it, its extension says the
-/// language.
-pub fn load_text(purpose: Purpose, name: &str, text: &str, vars: &[(String, String)]) -> Loaded {
-    let mut loaded = Loaded {
-        sources: SourceMap::default(),
-        config: None,
-        findings: Diagnostics::default(),
-        directory: PathBuf::new(),
-        incomplete: false,
-        aliases: Vec::new(),
-    };
-    let document = loaded.parse(Path::new(name), text.to_owned());
-    loaded.finish(purpose, document.into_iter().collect(), vars);
+/// language. Its functions read no files.
+pub fn load_text(purpose: Purpose, name: &str, text: &str, given: &Given) -> Loaded {
+    let mut loaded = Loaded::default();
+    let document = loaded.parse(Path::new(name), text.to_owned(), None);
+    let documents = document.into_iter().collect();
+    loaded.finish(
+        purpose,
+        documents,
+        given,
+        Path::new(""),
+        &Folders::default(),
+    );
     loaded
 }
 
+/// One file, parsed.
+struct Parsed {
+    content: Content,
+    /// Whether it changes what the others say.
+    overrides: bool,
+    /// The folder it lies in.
+    folder: Option<Arc<Path>>,
+}
+
+enum Content {
+    /// A document.
+    Tree(Node),
+    /// Blocks and expressions, still to be evaluated.
+    Hcl(hcl::File),
+}
+
 impl Loaded {
-    fn parse(&mut self, file: &Path, text: String) -> Option<Document> {
+    fn parse(&mut self, file: &Path, text: String, folder: Option<Arc<Path>>) -> Option<Parsed> {
         let source = self.sources.add(file.display().to_string(), text);
         let text = Arc::clone(&self.sources.get(source).text);
-        let root = match self.sources.get(source).language {
+        let overrides = files::is_override(file);
+        let content = match self.sources.get(source).language {
             Language::Yaml => {
                 let (root, aliases) = yaml::read_with_aliases(source, &text, &mut self.findings);
                 self.aliases.extend(aliases);
-                root
+                root.map(Content::Tree)
             }
             Language::Hcl => {
-                self.findings.push(
-                    Diagnostic::error(format!(
-                        "this version reads JSONC and YAML, not HCL: {}",
-                        file.display()
-                    ))
-                    .hint("write the configuration as `nstance.yaml` or `nstance.jsonc`"),
-                );
-                None
+                let body = hcl::read(source, &self.sources, &mut self.findings);
+                body.map(|body| {
+                    Content::Hcl(hcl::File {
+                        body,
+                        folder: folder.clone(),
+                        overrides,
+                    })
+                })
             }
-            Language::Jsonc | Language::Plain => jsonc::read(source, &text, &mut self.findings),
+            Language::Jsonc | Language::Plain => {
+                jsonc::read(source, &text, &mut self.findings).map(Content::Tree)
+            }
         };
-        self.incomplete |= root.is_none();
-        Some(Document {
-            root: root?,
-            overrides: files::is_override(file),
+        self.incomplete |= content.is_none();
+        Some(Parsed {
+            content: content?,
+            overrides,
+            folder,
         })
     }
 
-    fn finish(&mut self, purpose: Purpose, documents: Vec<Document>, vars: &[(String, String)]) {
-        if let Some(root) = assemble(documents, &mut self.findings)
+    fn finish(
+        &mut self,
+        purpose: Purpose,
+        documents: Vec<Parsed>,
+        given: &Given,
+        working_dir: &Path,
+        folders: &Folders,
+    ) {
+        let before = self.findings.len();
+        let (documents, overrides) = self.evaluate(documents, given, working_dir, folders);
+        // What expressions lack, nothing behind them should miss.
+        let evaluated = self.findings.iter().skip(before);
+        let whole = !evaluated
+            .map(|finding| finding.severity)
+            .any(|severity| severity == Severity::Error);
+        if let Some(mut root) = assemble(documents, &mut self.findings)
             // A file that can't be read may define whatever the others seem to lack.
             && !self.incomplete
-            && let Some(decoded) = decode(&root, vars, &mut self.sources, &mut self.findings)
+            && whole
         {
-            check(&decoded, purpose, &self.sources, &mut self.findings);
-            self.config = Some(decoded.config);
+            add_overrides(&mut root, &overrides);
+            if let Some(decoded) = decode(&root, &mut self.findings) {
+                check(&decoded, purpose, &self.sources, &mut self.findings);
+                if self.variables.is_empty() {
+                    self.variables = top_level_vars(&decoded.config, &overrides);
+                }
+                self.config = Some(decoded.config);
+            }
         }
         // Stages find things in their own order; people read from the top.
         let mut findings: Vec<_> = std::mem::take(&mut self.findings).into_iter().collect();
-        name_aliases(&self.aliases, &mut findings);
+        say_once(&self.repeated, &mut findings);
+        name_aliases(&self.aliases, &self.sources, &mut findings);
         findings.sort_by_key(|finding| finding.label.as_ref().map(|label| label.span));
+        for finding in &mut findings {
+            speak(finding, &self.sources);
+        }
         self.findings.extend(findings);
+    }
+
+    /// Gives every file's document, expressions evaluated; and values for top-level `vars`. Where
+    /// a file couldn't be read, nothing is evaluated.
+    fn evaluate(
+        &mut self,
+        documents: Vec<Parsed>,
+        given: &Given,
+        working_dir: &Path,
+        folders: &Folders,
+    ) -> (Vec<Document>, Vec<(Entry, Origin)>) {
+        let mut known = Known::default();
+        let places = Places::default();
+        let mut declarations = Declarations::default();
+        // In order: trees, and places for those that the HCL files give.
+        let mut trees = Vec::new();
+        let mut files = Vec::new();
+        for document in documents {
+            match document.content {
+                Content::Tree(root) => {
+                    trees.push((Some(root), document.overrides, document.folder))
+                }
+                Content::Hcl(file) => {
+                    trees.push((None, document.overrides, document.folder));
+                    files.push(file);
+                }
+            }
+        }
+        let mut reading = variables::Reading {
+            sources: &self.sources,
+            places: &places,
+            findings: &mut self.findings,
+        };
+        // What changes a declaration comes after it.
+        for pass in [false, true] {
+            for (root, overrides, folder) in &mut trees {
+                if let Some(root) = root
+                    && *overrides == pass
+                {
+                    declarations.take(root, pass, folder.as_ref(), &mut reading);
+                    known.tree(root);
+                }
+            }
+            for file in files.iter().filter(|file| file.overrides == pass) {
+                declarations.blocks(file, &mut reading);
+                known.body(&file.body);
+            }
+        }
+        let mut made = Made::default();
+        let mut overrides = Vec::new();
+        let mut roots = Vec::new();
+        if !self.incomplete {
+            let settled = variables::settle(
+                &declarations,
+                given,
+                working_dir,
+                &mut self.sources,
+                &mut self.findings,
+            );
+            let texts = (&self.sources, &places);
+            let module = Module::new(texts, &files, &settled.values, &known, folders);
+            settled.keep_secrets(&declarations, &module);
+            self.variables = settled.settings(&declarations, &module);
+            variables::validate(&declarations, &settled, &module);
+            for (root, _, folder) in &mut trees {
+                if let Some(root) = root
+                    && !declarations.is_empty()
+                {
+                    interpolate(root, &module, folder.as_ref());
+                }
+            }
+            roots.extend(files.iter().map(|file| hcl::document(&module, file)));
+            made = module.finish();
+            overrides = settled.overrides;
+        }
+        self.findings.extend(made.findings);
+        for (span, holes) in made.holes {
+            self.sources.record_holes(span, holes);
+        }
+        self.aliases.extend(made.aliases);
+        self.secrets = Secrets(made.secrets.into_iter().collect());
+        self.repeated = made.repeated;
+        let mut roots = roots.into_iter();
+        let documents = trees.into_iter().filter_map(|(root, overrides, _)| {
+            let root = root.or_else(|| roots.next())?;
+            Some(Document { root, overrides })
+        });
+        let mut documents: Vec<Document> = documents.collect();
+        known.settle_groups(&mut documents);
+        (documents, overrides)
     }
 }
 
 /// Files being read, and those that they include.
 struct Reading<'w> {
     working_dir: &'w Path,
-    documents: Vec<Document>,
+    documents: Vec<Parsed>,
     /// Files that were read: one that is included from two places is read once.
     done: HashSet<PathBuf>,
     /// The files that include one another on the way to this one.
@@ -172,10 +312,15 @@ impl<'w> Reading<'w> {
                 return;
             }
         };
-        let Some(mut document) = loaded.parse(file, text) else {
+        let absolute = self.working_dir.join(file);
+        let folder = absolute.parent().map(Arc::from);
+        let Some(mut document) = loaded.parse(file, text, folder) else {
             return;
         };
-        let includes = take_includes(&mut document.root, &mut loaded.findings);
+        let includes = match &mut document.content {
+            Content::Tree(root) => take_includes(root, &mut loaded.findings),
+            Content::Hcl(file) => hcl::includes(file, &loaded.sources, &mut loaded.findings),
+        };
         self.documents.push(document);
         self.chain.push(file.to_owned());
         for include in includes {
@@ -258,8 +403,80 @@ fn take_includes(root: &mut Node, findings: &mut Diagnostics) -> Vec<Spanned<Arc
     includes
 }
 
-/// Adds where aliases use the text that a finding is about: it may be wrong there only.
-fn name_aliases(aliases: &[Alias], findings: &mut [Diagnostic]) {
+/// Values of the command line and the like, where no variables are declared: they replace or join
+/// the top-level `vars`.
+fn add_overrides(root: &mut Node, overrides: &[(Entry, Origin)]) {
+    let (NodeValue::Object(top), Some((first, _))) = (&mut root.value, overrides.first()) else {
+        return;
+    };
+    let at = top.iter().position(|entry| &*entry.key == "vars");
+    let at = at.unwrap_or_else(|| {
+        top.push(Entry {
+            key: "vars".into(),
+            key_span: first.key_span,
+            value: Node {
+                span: first.value.span,
+                value: NodeValue::Object(Vec::new()),
+            },
+        });
+        top.len() - 1
+    });
+    // What isn't an object is reported by `decode`.
+    let NodeValue::Object(vars) = &mut top[at].value.value else {
+        return;
+    };
+    for (entry, _) in overrides {
+        match vars.iter_mut().find(|known| known.key == entry.key) {
+            Some(known) => known.value = entry.value.clone(),
+            None => vars.push(entry.clone()),
+        }
+    }
+}
+
+/// The top-level vars as variables.
+fn top_level_vars(config: &Config, overrides: &[(Entry, Origin)]) -> Vec<Setting> {
+    let entries = config.vars.as_ref().map(Node::entries).unwrap_or_default();
+    let setting = |entry: &Entry| {
+        let given = overrides.iter().find(|(given, _)| given.key == entry.key);
+        Setting {
+            name: Arc::clone(&entry.key),
+            declared: None,
+            description: None,
+            of: None,
+            sensitive: false,
+            value: Some(entry.value.to_json()),
+            origin: given.map_or(Origin::Default(entry.key_span), |(_, origin)| *origin),
+        }
+    };
+    entries.iter().map(setting).collect()
+}
+
+/// Of findings about one place in a block with `for_each`, each instance has its own: the first
+/// says it all.
+fn say_once(repeated: &[Span], findings: &mut Vec<Diagnostic>) {
+    if repeated.is_empty() {
+        return;
+    }
+    let mut repeated = repeated.to_vec();
+    repeated.sort();
+    let within = |span: Span| {
+        let next = repeated.partition_point(|block| *block <= span);
+        next > 0 && {
+            let block = repeated[next - 1];
+            block.source == span.source && span.end <= block.end
+        }
+    };
+    let mut seen = HashSet::new();
+    findings.retain(|finding| match &finding.label {
+        Some(label) if within(label.span) => {
+            seen.insert((label.clone(), finding.severity, finding.hints.clone()))
+        }
+        _ => true,
+    });
+}
+
+/// Adds where references use the text that a finding is about: it may be wrong there only.
+fn name_aliases(aliases: &[Alias], sources: &SourceMap, findings: &mut [Diagnostic]) {
     if aliases.is_empty() {
         return;
     }
@@ -272,9 +489,13 @@ fn name_aliases(aliases: &[Alias], findings: &mut [Diagnostic]) {
             target.source == place.source && target.start <= place.start && place.end <= target.end
         });
         for alias in uses.take(3) {
+            let text = match sources.get(alias.span.source).language {
+                Language::Yaml => "it is used here too",
+                _ => "it is used here",
+            };
             finding.related.push(Label {
                 span: alias.span,
-                text: "it is used here too".to_owned(),
+                text: text.to_owned(),
             });
         }
     }
@@ -313,7 +534,7 @@ mod tests {
                 "inner/config.jsonc",
             ),
         ] {
-            let loaded = load(path.map(Path::new), working_dir, &[]);
+            let loaded = load(path.map(Path::new), working_dir, &Given::default());
             assert_eq!(shown(&loaded, folder.path()), "", "{path:?}");
             assert!(loaded.config.is_some());
             assert_eq!(loaded.directory, inner);
@@ -325,7 +546,7 @@ mod tests {
     fn what_cannot_be_loaded_is_explained() {
         let folder = tempfile::tempdir().unwrap();
         let at = |path: Option<&str>| {
-            let loaded = load(path.map(Path::new), folder.path(), &[]);
+            let loaded = load(path.map(Path::new), folder.path(), &Given::default());
             assert!(loaded.config.is_none());
             shown(&loaded, folder.path())
         };
@@ -340,10 +561,6 @@ mod tests {
         hint: `nstance init` writes one to start from
         ");
         fs::write(folder.path().join("nstance.hcl"), "x = 1").unwrap();
-        insta::assert_snapshot!(at(None), @"
-        error: this version reads JSONC and YAML, not HCL: nstance.hcl
-        hint: write the configuration as `nstance.yaml` or `nstance.jsonc`
-        ");
         fs::write(
             folder.path().join("nstance.jsonc"),
             b"{\n  \"a\": \"\xff\"}",
@@ -376,7 +593,7 @@ mod tests {
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, text).unwrap();
         }
-        let loaded = load(Some(Path::new("a.jsonc")), folder.path(), &[]);
+        let loaded = load(Some(Path::new("a.jsonc")), folder.path(), &Given::default());
         let text = shown(&loaded, folder.path());
         (loaded, text)
     }
@@ -442,7 +659,7 @@ mod tests {
         write("override.jsonc", r#"{"cluster": {"id": "d"}}"#);
         write("z.jsonc", r#"{"cluster": {"slug": "z"}}"#);
         write("package.json", "not ours");
-        let loaded = load(Some(Path::new(".")), folder.path(), &[]);
+        let loaded = load(Some(Path::new(".")), folder.path(), &Given::default());
         assert_eq!(shown(&loaded, folder.path()), "");
         let cluster = loaded.config.unwrap().cluster;
         assert_eq!((&*cluster.id.value, &*cluster.slug), ("d", "z"));

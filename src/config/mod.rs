@@ -1,6 +1,6 @@
 //! Text to one typed configuration.
 //!
-//! In: files in JSONC or YAML (HCL is a reader that follows). Out: a [`model::Config`] whose every
+//! In: files in JSONC, YAML or HCL. Out: a [`model::Config`] whose every
 //! value knows its place, or every error there is. May not: ask a cloud or read the state.
 
 mod assemble;
@@ -8,6 +8,7 @@ pub mod check;
 pub mod decode;
 pub mod duration;
 mod files;
+mod hcl;
 pub mod jsonc;
 pub mod load;
 pub mod model;
@@ -15,6 +16,8 @@ pub mod node;
 mod outline;
 pub mod position;
 pub mod source;
+mod speak;
+pub mod variables;
 pub mod yaml;
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! The document tree that every configuration language is read into.
 //!
-//! In: what a reader (`jsonc`, later `hcl` and `yaml`) found. Out: [`Node`]s, each with its span,
+//! In: what a reader (`jsonc`, `yaml`, `hcl`) found. Out: [`Node`]s, each with its span,
 //! for `decode` to turn into the typed model; args, vars and file templates stay nodes to the end.
 //! May not: know the schema.
 
@@ -47,6 +47,15 @@ pub struct Entry {
     pub value: Node,
 }
 
+/// A place that stands for what is written elsewhere: an alias of YAML, a reference of HCL.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Alias {
+    /// Where it is used.
+    pub span: Span,
+    /// What it stands for.
+    pub target: Span,
+}
+
 impl Node {
     /// The JSON word for what this is: `a string`, `an object`, …
     pub fn type_name(&self) -> &'static str {
@@ -68,6 +77,14 @@ impl Node {
                 .find(|entry| &*entry.key == key)
                 .map(|entry| &entry.value),
             _ => None,
+        }
+    }
+
+    /// The keys, if this is an object; else none.
+    pub fn entries(&self) -> &[Entry] {
+        match &self.value {
+            NodeValue::Object(entries) => entries,
+            _ => &[],
         }
     }
 

@@ -16,7 +16,7 @@ mod yaml;
 
 use std::ops::Range;
 
-use super::source::{Language, SourceMap, Span};
+use super::source::{Hole, Language, SourceMap, Span};
 
 /// Takes one piece: the bytes of the file, and the text they stand for.
 type Sink<'a> = &'a mut dyn FnMut(Range<usize>, &str);
@@ -26,16 +26,39 @@ type Sink<'a> = &'a mut dyn FnMut(Range<usize>, &str);
 pub fn within(sources: &SourceMap, span: Span, offset: usize) -> Span {
     let source = sources.get(span.source);
     let range = span.start as usize..span.end as usize;
+    let Some(holes) = sources.holes(span) else {
+        return span;
+    };
     let mut found: Option<Range<usize>> = None;
     let mut written = 0;
+    let mut tell = |range: Range<usize>, length: usize| {
+        written += length;
+        if found.is_none() && written > offset {
+            found = Some(range);
+        }
+    };
+    let mut rest = holes.iter().peekable();
+    let mut inside = false;
     let end = walk(
         source.language,
         &source.text,
         range,
+        holes,
         &mut |range, decoded| {
-            written += decoded.len();
-            if found.is_none() && written > offset {
-                found = Some(range);
+            while rest
+                .next_if(|hole| range.start >= hole.end as usize)
+                .is_some()
+            {
+                inside = false;
+            }
+            match rest.peek() {
+                Some(hole) if range.start >= hole.start as usize => {
+                    if !inside {
+                        inside = true;
+                        tell(hole.start as usize..hole.end as usize, hole.length as usize);
+                    }
+                }
+                _ => tell(range, decoded.len()),
             }
         },
     );
@@ -50,18 +73,20 @@ pub fn within(sources: &SourceMap, span: Span, offset: usize) -> Span {
 /// What the literal at `range` stands for; `None` where there is none.
 pub(super) fn value(language: Language, text: &str, range: Range<usize>) -> Option<String> {
     let mut value = String::new();
-    walk(language, text, range, &mut |_, decoded| {
+    walk(language, text, range, &[], &mut |_, decoded| {
         value.push_str(decoded);
     })?;
     Some(value)
 }
 
-/// Goes through the literal at `range`; gives what stands behind its last character: the closing
-/// quote, or nothing at all. `None` where there is no literal.
+/// Goes through the literal at `range`, what stands in `holes` included as if it were text; gives
+/// what stands behind its last character: the closing quote, or nothing at all. `None` where there
+/// is no literal.
 fn walk(
     language: Language,
     text: &str,
     range: Range<usize>,
+    holes: &[Hole],
     sink: Sink<'_>,
 ) -> Option<Range<usize>> {
     let literal = text.get(range.clone())?;
@@ -73,7 +98,7 @@ fn walk(
             Some(inner.end..range.end)
         }
         Language::Yaml => yaml::walk(text, range, sink),
-        Language::Hcl => hcl::walk(literal, range.start, sink),
+        Language::Hcl => hcl::walk(literal, range.start, holes, sink),
         Language::Plain => {
             as_it_is(literal, range.start, sink);
             Some(range.end..range.end)

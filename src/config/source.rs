@@ -3,6 +3,8 @@
 //! In: the text of configuration files. Out: [`Span`]s that every later stage carries along, and
 //! the line and column of any of them. May not: parse anything, or read the file system.
 
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
 /// One file of a configuration; an index into its [`SourceMap`].
@@ -86,7 +88,7 @@ impl Language {
         let extension = name.rsplit_once('.').map_or("", |(_, extension)| extension);
         match extension.to_ascii_lowercase().as_str() {
             "yaml" | "yml" => Self::Yaml,
-            "hcl" => Self::Hcl,
+            "hcl" | "tfvars" => Self::Hcl,
             _ => Self::Jsonc,
         }
     }
@@ -145,10 +147,24 @@ impl Source {
     }
 }
 
+/// A part of a literal that stands for other text: an interpolation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Hole {
+    /// The first byte in the file.
+    pub start: u32,
+    /// The byte after the last.
+    pub end: u32,
+    /// How many bytes of the value it stands for.
+    pub length: u32,
+}
+
 /// All files of one configuration.
 #[derive(Debug, Default)]
 pub struct SourceMap {
     sources: Vec<Source>,
+    /// Interpolations by the literal that they stand in; `None` where one literal stands for
+    /// several values.
+    holes: HashMap<Span, Option<Arc<[Hole]>>>,
 }
 
 impl SourceMap {
@@ -156,6 +172,38 @@ impl SourceMap {
     pub fn add(&mut self, name: impl Into<String>, text: impl Into<Arc<str>>) -> SourceId {
         let name = name.into();
         self.push(Source::new(Language::of_file(&name), name, text.into()))
+    }
+
+    /// Adds an expression that comes from no file; `name` is how messages call it.
+    pub fn add_expression(
+        &mut self,
+        name: impl Into<String>,
+        text: impl Into<Arc<str>>,
+    ) -> SourceId {
+        self.push(Source::new(Language::Hcl, name.into(), text.into()))
+    }
+
+    /// Says what the interpolations of the literal at `span` stand for, in the order written.
+    pub(super) fn record_holes(&mut self, span: Span, holes: Vec<Hole>) {
+        match self.holes.entry(span) {
+            Entry::Vacant(entry) => {
+                entry.insert(Some(holes.into()));
+            }
+            Entry::Occupied(mut entry) => {
+                if entry.get().as_deref() != Some(&holes[..]) {
+                    entry.insert(None);
+                }
+            }
+        }
+    }
+
+    /// The interpolations of the literal at `span`: none where none were recorded, `None` where
+    /// they stood for more than one text.
+    pub(super) fn holes(&self, span: Span) -> Option<&[Hole]> {
+        match self.holes.get(&span) {
+            None => Some(&[]),
+            Some(holes) => holes.as_deref(),
+        }
     }
 
     /// Adds one value that comes from no file; `name` is how messages call it.

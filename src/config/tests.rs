@@ -11,6 +11,7 @@ use super::load::{load, load_text};
 use super::model::{
     Compress, Config, Deliver, DestroyBudget, Encoding, ImageOrder, ImageSort, OnNewer,
 };
+use super::variables::Given;
 use crate::address::GroupName;
 use crate::report::diagnostic::render;
 
@@ -42,7 +43,7 @@ fn every_bad_configuration_is_explained() {
             let loaded = load(
                 Some(Path::new(case.file_name().unwrap())),
                 case.parent().unwrap(),
-                &[],
+                &Given::default(),
             );
             assert!(!loaded.findings.is_empty(), "{name} has no findings");
             let text = render(&loaded.findings, &loaded.sources, false);
@@ -57,7 +58,7 @@ fn every_bad_configuration_is_explained() {
 
 /// Loads a text that must be free of findings.
 fn good(text: &str) -> Config {
-    let loaded = load_text(Purpose::Plan, "good.jsonc", text, &[]);
+    let loaded = load_text(Purpose::Plan, "good.jsonc", text, &Given::default());
     assert_eq!(render(&loaded.findings, &loaded.sources, false), "");
     loaded.config.unwrap()
 }
@@ -146,7 +147,7 @@ fn the_documented_examples_plan_unmodified() {
     "args": {"NetworkTags": ["nstance-agent-us-central1-a"], "Labels": {"nstance-group": "workers"}}
   }}}
 }"#;
-    let loaded = load_text(Purpose::Plan, "gcp.jsonc", gcp, &[]);
+    let loaded = load_text(Purpose::Plan, "gcp.jsonc", gcp, &Given::default());
     assert!(!loaded.findings.has_errors());
     assert_eq!(loaded.findings.len(), 1);
 
@@ -163,7 +164,7 @@ fn the_documented_examples_plan_unmodified() {
     "black": {"vars": {"EXAMPLE": "four",},},
   },
 }"#;
-    let loaded = load_text(Purpose::Render, "vars.jsonc", vars, &[]);
+    let loaded = load_text(Purpose::Render, "vars.jsonc", vars, &Given::default());
     assert!(loaded.findings.is_empty());
     let names: Vec<_> = loaded
         .config
@@ -181,7 +182,7 @@ fn the_documented_examples_plan_unmodified() {
             "default/black"
         ]
     );
-    let loaded = load_text(Purpose::Plan, "vars.jsonc", vars, &[]);
+    let loaded = load_text(Purpose::Plan, "vars.jsonc", vars, &Given::default());
     assert_eq!(loaded.findings.len(), 4);
 }
 
@@ -189,7 +190,7 @@ fn the_documented_examples_plan_unmodified() {
 fn vars_of_the_command_line_replace_and_join() {
     let text = format!("{{{HEAD} \"vars\": {{\"A\": 1, \"B\": 2}}}}");
     let vars = [("B", "two"), ("C", "{{ 3 }}")].map(|(k, v)| (k.to_owned(), v.to_owned()));
-    let loaded = load_text(Purpose::Plan, "v.jsonc", &text, &vars);
+    let loaded = load_text(Purpose::Plan, "v.jsonc", &text, &Given::vars(vars.clone()));
     let node = loaded.config.unwrap().vars.unwrap();
     assert_eq!(
         node.to_json(),
@@ -199,18 +200,28 @@ fn vars_of_the_command_line_replace_and_join() {
     assert_eq!(loaded.sources.place(place), "--var C:1:1");
     assert_eq!(loaded.sources.text(place), "{{ 3 }}");
 
-    let without = load_text(Purpose::Plan, "v.jsonc", &format!("{{{HEAD}}}"), &vars);
+    let without = load_text(
+        Purpose::Plan,
+        "v.jsonc",
+        &format!("{{{HEAD}}}"),
+        &Given::vars(vars.clone()),
+    );
     assert!(without.config.unwrap().vars.unwrap().get("C").is_some());
 
     let hidden = format!("{{{HEAD} \"defaults\": {{\"vars\": {{\"B\": 2}}}}}}");
-    let hidden = load_text(Purpose::Plan, "v.jsonc", &hidden, &vars);
+    let hidden = load_text(
+        Purpose::Plan,
+        "v.jsonc",
+        &hidden,
+        &Given::vars(vars.clone()),
+    );
     assert!(render(&hidden.findings, &hidden.sources, false).contains("`--var B` has no effect"));
 }
 
 #[test]
 fn a_byte_order_mark_shifts_nothing() {
     let text = format!("\u{feff}{{{HEAD} \"stric\": 1}}");
-    let loaded = load_text(Purpose::Plan, "bom.jsonc", &text, &[]);
+    let loaded = load_text(Purpose::Plan, "bom.jsonc", &text, &Given::default());
     let span = loaded
         .findings
         .iter()
@@ -227,7 +238,7 @@ fn a_byte_order_mark_shifts_nothing() {
 #[test]
 fn no_broken_text_makes_it_panic() {
     let explain = |text: &str| {
-        let loaded = load_text(Purpose::Plan, "broken.jsonc", text, &[]);
+        let loaded = load_text(Purpose::Plan, "broken.jsonc", text, &Given::default());
         let rendered = render(&loaded.findings, &loaded.sources, false);
         assert_eq!(rendered.is_empty(), loaded.findings.is_empty(), "{text}");
         crate::report::diagnostic::to_json(&loaded.findings, &loaded.sources);

@@ -156,7 +156,7 @@ fn one_to_json(diagnostic: &Diagnostic, sources: &SourceMap) -> Value {
     value
 }
 
-fn range(span: Span, sources: &SourceMap) -> Value {
+pub(super) fn range(span: Span, sources: &SourceMap) -> Value {
     let (start, end) = sources.range(span);
     let place = |position: Position| json!({"line": position.line, "column": position.column, "byte": position.byte});
     json!({

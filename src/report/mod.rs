@@ -14,6 +14,7 @@ mod testing;
 #[cfg(test)]
 mod tests;
 pub mod text;
+pub mod variables;
 
 pub use table::table;
 pub use text::age;

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "tests may panic: that is how they fail")]
 
 mod harness;
+mod hcl;
 
 mod apply;
 mod bad_moments;
@@ -18,10 +19,12 @@ mod interrupted;
 mod lifecycle;
 mod plan;
 mod plan_files;
+mod reference;
 mod render;
 mod shards;
 mod show;
 mod sim;
 mod state;
 mod validate;
+mod variables;
 mod yaml;

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use nstance::address::Address;
 use nstance::config::check::Purpose;
 use nstance::config::load::{Loaded, load_text};
+use nstance::config::variables::Given;
 
 /// One group of a fleet.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -111,7 +112,7 @@ impl Fleet {
             .unwrap();
         }
         text.push_str(if self.groups.is_empty() { "}" } else { "}}}" });
-        let loaded = load_text(Purpose::Plan, "simulation.jsonc", &text, &[]);
+        let loaded = load_text(Purpose::Plan, "simulation.jsonc", &text, &Given::default());
         let errors: Vec<_> = loaded.findings.iter().collect();
         assert!(!loaded.findings.has_errors(), "{errors:#?}\n{text}");
         loaded

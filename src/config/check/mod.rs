@@ -12,7 +12,7 @@ use std::sync::Arc;
 use super::decode::Decoded;
 use super::model::{Config, Group, Named, ProviderKind, Template};
 use super::node::{Node, NodeValue};
-use super::source::{SourceMap, Span, Spanned};
+use super::source::{Language, SourceMap, Span, Spanned};
 use crate::address::GroupName;
 use crate::diagnostic::{Diagnostic, Diagnostics, nearest};
 use crate::provider::rules::Rules;
@@ -167,16 +167,15 @@ impl Checker<'_> {
         let NodeValue::Object(entries) = &vars.value else {
             return;
         };
-        let overridden = entries.iter().filter(|entry| {
+        for entry in entries {
             let source = self.sources.get(entry.value.span.source);
-            source.name.strip_prefix("--var ") == Some(&*entry.key)
-        });
-        for entry in overridden {
-            if let Some(hiding) = defaults.get(&entry.key) {
+            if source.language == Language::Plain
+                && let Some(hiding) = defaults.get(&entry.key)
+            {
                 findings.push(
                     Diagnostic::warning(format!(
-                        "`--var {}` has no effect: `defaults.vars` sets it too, and wins",
-                        entry.key
+                        "`{}` has no effect: `defaults.vars` sets it too, and wins",
+                        source.name
                     ))
                     .at(hiding.span, "this value is used")
                     .hint("move it to the top-level `vars`"),

@@ -63,7 +63,7 @@ impl Checker<'_> {
             None | Some(Encoding::Plain) => {}
             Some(Encoding::Gzip) => findings.push(
                 Diagnostic::error("`\"encoding\": \"gzip\"` needs `\"source\": \"url\"`")
-                    .at(userdata.span, "JSON can't hold gzipped bytes")
+                    .at(userdata.span, "text can't hold gzipped bytes")
                     .hint("use `base64+gzip` for content that stands here"),
             ),
             Some(encoding @ (Encoding::Base64 | Encoding::Base64Gzip)) => {

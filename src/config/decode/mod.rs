@@ -18,15 +18,15 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use super::model::{Config, Defaults, DestroyBudget, Functions};
-use super::node::{Entry, Node, NodeValue};
-use super::source::{SourceMap, Span, Spanned};
+use super::node::{Node, NodeValue};
+use super::source::{Span, Spanned};
 use crate::address::GroupName;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 
 pub(super) use form::reads_as_group;
 use reader::Object;
 
-/// The keys of a configuration.
+/// The keys of a configuration. `variables` and `include` are taken out before.
 const TOP: &[&str] = &[
     "cluster",
     "shard",
@@ -42,6 +42,8 @@ const TOP: &[&str] = &[
     "groups_form",
     "destroy_budget",
     "strict",
+    "variables",
+    "include",
     "$schema",
 ];
 
@@ -60,14 +62,8 @@ pub struct Decoded {
     pub broken_groups: HashSet<GroupName>,
 }
 
-/// Reads a configuration; `overrides` are the `--var K=V` of the command line, which replace or
-/// join the top-level `vars`. `None` if the document isn't an object.
-pub fn decode(
-    root: &Node,
-    overrides: &[(String, String)],
-    sources: &mut SourceMap,
-    findings: &mut Diagnostics,
-) -> Option<Decoded> {
+/// Reads a configuration. `None` if the document isn't an object.
+pub fn decode(root: &Node, findings: &mut Diagnostics) -> Option<Decoded> {
     let start = Span {
         end: root.span.start + 1,
         ..root.span
@@ -78,7 +74,7 @@ pub fn decode(
     let load_balancers = images::load_balancers(&top, findings);
     let images = images::images(&top, findings);
     let certificates = top.named("certificates", findings, |_, _| Some(()));
-    let vars = with_overrides(top.object("vars", findings), overrides, sources);
+    let vars = top.object("vars", findings);
     let defaults = defaults(&top, findings);
     let mut broken_templates = HashSet::new();
     let templates = top.named("templates", findings, |entry, findings| {
@@ -165,39 +161,6 @@ fn destroy_budget(top: &Object<'_>, findings: &mut Diagnostics) -> DestroyBudget
         count: count.map_or(fallback.count, |count| count.value),
         percent: percent.map_or(fallback.percent, |percent| percent.value),
     }
-}
-
-/// The top-level vars with what the command line says, each in a source of its own.
-fn with_overrides(
-    vars: Option<Node>,
-    overrides: &[(String, String)],
-    sources: &mut SourceMap,
-) -> Option<Node> {
-    let mut vars = vars;
-    for (name, value) in overrides {
-        let source = sources.add_value(format!("--var {name}"), value.as_str());
-        let span = Span::new(source, 0, value.len());
-        let node = Node {
-            span,
-            value: NodeValue::String(value.as_str().into()),
-        };
-        let object = vars.get_or_insert_with(|| Node {
-            span,
-            value: NodeValue::Object(Vec::new()),
-        });
-        let NodeValue::Object(entries) = &mut object.value else {
-            continue;
-        };
-        match entries.iter_mut().find(|entry| *entry.key == **name) {
-            Some(entry) => entry.value = node,
-            None => entries.push(Entry {
-                key: name.as_str().into(),
-                key_span: span,
-                value: node,
-            }),
-        }
-    }
-    vars
 }
 
 /// Reports a name that isn't an id, and says how it could be one.

@@ -6,14 +6,20 @@
 use std::ops::Range;
 
 use super::{Sink, from_hex, up_to};
+use crate::config::source::Hole;
 
 /// Goes through the literal, whose first byte is `base` of the file. `None` if it holds `${…}` or
-/// `%{…}`, or is no literal at all.
-pub(super) fn walk(literal: &str, base: usize, sink: Sink<'_>) -> Option<Range<usize>> {
+/// `%{…}` outside of `holes`, or is no literal at all.
+pub(super) fn walk(
+    literal: &str,
+    base: usize,
+    holes: &[Hole],
+    sink: Sink<'_>,
+) -> Option<Range<usize>> {
     let end = base + literal.len();
     if let Some(inner) = literal.strip_prefix('"') {
         let inner = inner.strip_suffix('"')?;
-        let constant = is_constant(inner, true);
+        let constant = is_constant(inner, base + 1, true, holes);
         if constant {
             characters(inner, base + 1, true, sink);
         }
@@ -26,39 +32,58 @@ pub(super) fn walk(literal: &str, base: usize, sink: Sink<'_>) -> Option<Range<u
     };
     let (marker, body) = body.split_once('\n')?;
     let marker = marker.trim();
-    if marker.is_empty() || !is_constant(body, false) {
+    let start = end - body.len();
+    if marker.is_empty() || !is_constant(body, start, false, holes) {
         return None;
     }
-    let start = end - body.len();
     // The closing marker is the last line of the literal.
     let closing = body.trim_end().rfind('\n').map_or(0, |at| at + 1);
     if body[closing..].trim() != marker {
         return None;
     }
-    let lines = || body[..closing].split_inclusive('\n');
+    // A line's break within an interpolation begins no line of the text.
+    let lines = || {
+        let mut at = start;
+        body[..closing].split_inclusive('\n').map(move |line| {
+            let begins = at;
+            at += line.len();
+            let inside = hole_at(holes, begins).is_some_and(|hole| begins > hole.start as usize);
+            (begins, line, !inside && !line.trim().is_empty())
+        })
+    };
     let indent = if flush {
         lines()
-            .filter(|line| !line.trim().is_empty())
-            .map(|line| line.len() - line.trim_start().len())
+            .filter(|(.., counts)| *counts)
+            .map(|(_, line, _)| line.len() - line.trim_start().len())
             .min()
             .unwrap_or(0)
     } else {
         0
     };
-    let mut at = start;
-    for line in lines() {
-        let skipped = if line.trim().is_empty() { 0 } else { indent };
+    for (at, line, counts) in lines() {
+        let skipped = if counts { indent } else { 0 };
         characters(&line[skipped..], at + skipped, false, sink);
-        at += line.len();
     }
-    Some(at..at)
+    Some(start + closing..start + closing)
 }
 
-/// Whether nothing in the template is left to evaluate.
-fn is_constant(text: &str, escapes: bool) -> bool {
+/// The hole that a byte of the file is in.
+fn hole_at(holes: &[Hole], byte: usize) -> Option<&Hole> {
+    let next = holes.partition_point(|hole| hole.end as usize <= byte);
+    let hole = holes.get(next)?;
+    (hole.start as usize <= byte).then_some(hole)
+}
+
+/// Whether nothing in the template, whose first byte is `base` of the file, is left to evaluate
+/// outside of `holes`.
+fn is_constant(text: &str, base: usize, escapes: bool, holes: &[Hole]) -> bool {
     let mut rest = text;
     while let Some(at) = rest.find(['$', '%', '\\']) {
         rest = &rest[at..];
+        if let Some(hole) = hole_at(holes, base + text.len() - rest.len()) {
+            rest = text.get(hole.end as usize - base..).unwrap_or_default();
+            continue;
+        }
         let length = match rest.as_bytes() {
             [b'\\', ..] if escapes => 2,
             [b'$', b'$', b'{', ..] | [b'%', b'%', b'{', ..] => 3,

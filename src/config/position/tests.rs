@@ -12,7 +12,7 @@ type Read = fn(SourceId, &str, &mut Diagnostics) -> Option<Node>;
 fn pieces(language: Language, text: &str, range: Range<usize>) -> Option<Vec<(String, String)>> {
     let mut pieces = Vec::new();
     let mut last = range.start;
-    walk(language, text, range.clone(), &mut |at, decoded| {
+    walk(language, text, range.clone(), &[], &mut |at, decoded| {
         assert!(
             last <= at.start && at.start <= at.end && at.end <= range.end,
             "{text:?}: {at:?} in {range:?}"

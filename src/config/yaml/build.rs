@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use saphyr_parser::{Event, Parser, ScalarStyle, StrInput, Tag};
 
+use super::LARGEST_EXPANSION;
 use super::explain::{self, Context};
 use super::marks::Marks;
 use super::properties::{
@@ -17,8 +18,7 @@ use super::properties::{
 };
 use super::scalars::{self, Plain};
 use super::words;
-use super::{Alias, LARGEST_EXPANSION};
-use crate::config::node::{Entry, Node, NodeValue};
+use crate::config::node::{Alias, Entry, Node, NodeValue};
 use crate::config::outline::DEEPEST;
 use crate::config::position;
 use crate::config::source::{Language, SourceId, Span};

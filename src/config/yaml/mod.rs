@@ -16,21 +16,12 @@ mod slips;
 mod tests;
 mod words;
 
-use super::node::Node;
+use super::node::{Alias, Node};
 use super::source::{SourceId, Span};
 use crate::diagnostic::{Diagnostic, Diagnostics};
 
 /// How many values aliases may copy: a few lines could otherwise stand for more than any memory.
 const LARGEST_EXPANSION: usize = 1_000_000;
-
-/// An alias, and the text that it stands for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Alias {
-    /// Where `*name` stands.
-    pub span: Span,
-    /// The value of the anchor.
-    pub target: Span,
-}
 
 /// Reads a document. `None` where the text can't be parsed; findings then say why. A key that
 /// stands twice in an object is an error, and its first value is kept.

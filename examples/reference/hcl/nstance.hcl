@@ -1,0 +1,296 @@
+# Every key there is, in HCL. The same in JSON and YAML stands beside it: a test holds the three to
+# one plan, byte for byte.
+
+# Set by --var, NSTANCE_VAR_release or --var-file.
+variable "release" {
+  type        = string
+  default     = "2026.11"
+  description = "What the machines run"
+  nullable    = false
+  validation {
+    condition     = can(regex("^[0-9]+[.][0-9]+$", var.release))
+    error_message = "A release is a year and a number, not ${var.release}."
+  }
+}
+
+variable "sizes" {
+  type    = object({ web = number, build = number })
+  default = { web = 3, build = 1 }
+}
+
+variable "token" {
+  type      = string
+  default   = "not-a-secret"
+  sensitive = true
+}
+
+locals {
+  agent    = "10.0.0.1"
+  owner    = "136693071363"
+  subnets  = { a = 251, b = 251 }
+  frequent = { frequency = "5s" }
+}
+
+cluster {
+  id   = "reference"
+  slug = "ref"
+  fqdn = "${"reference"}.example.com"
+  # These three only the Nstance server reads.
+  storage {
+    provider = "s3"
+    bucket   = "nstance"
+  }
+  secrets { provider = "object-storage" }
+  leader_election = local.frequent
+}
+
+shard {
+  id = "local-1a"
+  infra {
+    provider = "sim"
+    region   = "local-1"
+    zone     = "local-1a"
+    options {
+      seed = 7
+      subnets = merge(
+        { for letter, size in local.subnets : "subnet-${letter}" => { zone = "local-1${letter}", size = size } },
+        { subnet-c = { zone = "local-1a", size = 20 } },
+      )
+    }
+  }
+  subnet_pools = {
+    workers  = [for letter in keys(local.subnets) : "subnet-${letter}"]
+    builders = ["subnet-c"]
+  }
+  dynamic_subnet_pools = ["workers"]
+  advertise {
+    health_addr       = "${local.agent}:8990"
+    election_addr     = "${local.agent}:8991"
+    registration_addr = "${local.agent}:8992"
+    operator_addr     = "${local.agent}:8993"
+    agent_addr        = "${local.agent}:8994"
+  }
+  request_timeout        = "20s"
+  create_rate_limit      = "0ms"
+  default_drain_timeout  = "2m"
+  image_refresh_interval = "1h"
+  expiry {
+    eligible_age = "${30 * 24}h"
+    forced_age   = "${60 * 24}h"
+    ondemand_age = "24h"
+  }
+  # From here on only the server reads.
+  bind { health_addr = "0.0.0.0:8990" }
+  leader_network { interface = "eth1" }
+  leader_election       = local.frequent
+  health_check_interval = "1m"
+  shutdown_timeout      = "30s"
+  garbage_collection { interval = "2m" }
+  error_exit_jitter { min_delay = "10s" }
+}
+
+load_balancer "public" { provider = "sim" }
+load_balancer "aws" {
+  provider          = "aws"
+  target_group_arns = ["arn:aws:elasticloadbalancing:eu-west-1:1:targetgroup/a/1"]
+}
+load_balancer "gcp" {
+  provider            = "gcp"
+  instance_group_name = "workers"
+}
+
+image "debian" {
+  provider = "sim"
+  filter {
+    name   = "name"
+    values = ["debian-13-amd64-*"]
+  }
+  filter {
+    name   = "owner-id"
+    values = [local.owner]
+  }
+  owners   = [local.owner]
+  sort     = "creation-date"
+  order    = "desc"
+  fallback = "ami-00000000000000000"
+  on_newer = "new_only"
+}
+
+image "debian-12" {
+  provider = "sim"
+  family   = "debian-12"
+  project  = "debian-cloud"
+}
+
+certificate "kubelet" {
+  common_name = "kubelet"
+  ttl         = "24h"
+}
+
+# Layers, the lowest first: vars, defaults, template, group, slot.
+vars {
+  ENVIRONMENT = "reference"
+  RELEASE     = var.release
+  MOTD        = "Braces: $${x}, $${y}, {{ .Z }}"
+}
+
+defaults {
+  args {
+    ImageId = image.debian
+    Monitoring { Enabled = true }
+  }
+  vars {
+    PACKAGES = ["curl", "chrony"]
+    LIMITS   = { files = 64 * 1024, load = 1.5, none = null }
+  }
+  userdata {
+    source   = "url"
+    encoding = "plain"
+    content  = "file:../shared/base.sh"
+    compress = "auto"
+  }
+}
+
+functions = "sprig"
+
+templates_lib {
+  greeting = <<-EOT
+    # {{ .Instance.Name | upper }} of {{ .Cluster.Slug }}
+  EOT
+  release  = { source = "url", encoding = "plain", content = "file:../shared/release.tpl" }
+}
+
+template "worker" {
+  kind          = "wrk"
+  arch          = "amd64"
+  instance_type = "small"
+  subnet_pool   = "workers"
+  size          = 2
+  args = {
+    Token = "Bearer ${var.token}"
+    Tags  = [{ Key = "a", Value = "{{ .Group.Name }}" }]
+  }
+  vars = { LIMITS = { load = 2 } }
+
+  file "instance.env" {
+    kind = "env"
+    template = {
+      INSTANCE_ID = "{{ .Instance.ID }}"
+      ADDRESS     = "{{ .Instance.IP4 }}"
+      ENVIRONMENT = "{{ .Vars.ENVIRONMENT }}"
+    }
+    deliver = "export"
+  }
+  file "app.json" {
+    kind     = "json"
+    template = { z = 1, name = "{{ .Instance.Name }}", a = [true, null, "x"] }
+  }
+  file "motd" {
+    kind        = "string"
+    template    = <<-EOT
+      {{ template "release" . }}Welcome to {{ .Vars.ENVIRONMENT }}.
+    EOT
+    deliver     = "userdata"
+    path        = "/etc/motd"
+    permissions = "0644"
+    owner       = "root:root"
+  }
+  file "token" {
+    kind   = "secret"
+    source = "reference/token"
+  }
+  file "data" {
+    kind   = "storage"
+    source = "{{ .Vars.ENVIRONMENT }}/data"
+  }
+  file "kubelet.pem" {
+    kind     = "certificate"
+    template = certificate.kubelet
+    key      = "{{ .Instance.ID }}"
+  }
+
+  update {
+    order           = "create_before_delete"
+    max_surge       = 1
+    max_unavailable = 0
+    on_failure      = "stop"
+  }
+  lifecycle {
+    prevent_destroy = false
+    ignore_changes  = ["size", "tags.patched"]
+    replace_on      = ["vars.RELEASE"]
+  }
+  labels  = { tier = "worker" }
+  protect = false
+}
+
+template "builder" {
+  kind       = "bld"
+  arch       = "amd64"
+  moved_from = "default/old-builders"
+}
+
+groups_form = "nested"
+
+group "web" {
+  template       = template.worker
+  size           = var.sizes.web
+  instance_type  = "medium"
+  subnet_pool    = "workers"
+  args           = { Monitoring = { Interval = 60 } }
+  vars           = { PACKAGES = ["nginx"] }
+  drain_timeout  = "90s"
+  load_balancers = [load_balancer.public]
+  depends_on     = [group.builders, group.batch.night]
+  zones          = [for letter in ["a", "b"] : "local-1${letter}"]
+  override "2" {
+    instance_type = "large"
+    subnet_pool   = "builders"
+    args          = { Canary = true }
+    vars          = { CANARY = "yes" }
+  }
+  labels = { public = "true" }
+  lifecycle { prevent_destroy = true }
+  protect    = true
+  moved_from = "default/www"
+}
+
+group "default" "builders" {
+  template      = template.builder
+  kind          = "bld"
+  arch          = "amd64"
+  size          = var.sizes.build
+  instance_type = "large"
+  subnet_pool   = "builders"
+  userdata      = <<-EOT
+    #!/bin/sh
+    echo "{{ .Instance.Number }} of {{ .Group.Name }}" \
+      'builds'
+  EOT
+  file "motd" {
+    kind     = "string"
+    template = "Builds.\n"
+  }
+  update { max_surge = 1 }
+}
+
+group "batch" "night" {
+  kind          = "bat"
+  arch          = "amd64"
+  instance_type = "small"
+  subnet_pool   = "workers"
+  args          = { ImageId = image.debian-12 }
+  userdata {
+    source   = "inline"
+    encoding = "base64"
+    content  = base64encode("#!/bin/sh\necho night\n")
+    compress = "never"
+  }
+}
+
+destroy_budget {
+  count   = 3
+  percent = 20
+}
+
+strict = true

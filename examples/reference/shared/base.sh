@@ -1,0 +1,3 @@
+#!/bin/sh
+{{ template "greeting" . -}}
+hostname {{ .Instance.Hostname }}

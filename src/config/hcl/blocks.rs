@@ -1,0 +1,511 @@
+//! Blocks to objects: `template "web" { … }` to `{"templates": {"web": { … }}}`.
+//!
+//! In: a file. Out: its document, as another language would give it. May not: check what is in it
+//! beyond the names of blocks; `decode` does.
+
+use std::sync::Arc;
+
+use indexmap::IndexMap;
+use nstance_hcl::{Attribute, Block, Body, Item};
+
+use super::File;
+use super::known::Kind;
+use super::scope::{At, Module};
+use crate::config::assemble::twice;
+use crate::config::node::{Entry, Node, NodeValue};
+use crate::config::source::Span;
+use crate::diagnostic::{Diagnostic, nearest};
+
+/// The blocks of a file itself.
+const BLOCKS: &[&str] = &[
+    "cluster",
+    "shard",
+    "image",
+    "template",
+    "group",
+    "load_balancer",
+    "certificate",
+    "defaults",
+    "vars",
+    "variable",
+    "locals",
+    "templates_lib",
+    "destroy_budget",
+    "images",
+    "templates",
+    "groups",
+    "load_balancers",
+    "certificates",
+];
+
+/// Terraform's own.
+const TERRAFORM: &[&str] = &[
+    "resource",
+    "data",
+    "module",
+    "provider",
+    "terraform",
+    "output",
+    "moved",
+    "import",
+    "removed",
+    "check",
+    "ephemeral",
+];
+
+/// What a body is of.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Of {
+    /// A file.
+    Top,
+    /// `images`, `templates`, …: each block in it is one, by its name.
+    Names(Kind),
+    /// An `image`.
+    Image,
+    /// A `template` or `group`, with `for_each` or without.
+    Instances(bool),
+    /// `cluster`, `shard`, …: each block in it stands once.
+    Section,
+    /// Anything: a block that repeats makes a list.
+    Free,
+}
+
+/// What a block becomes.
+enum Becomes {
+    /// An object that stands once.
+    Once(Of),
+    /// An object by the block's labels, of which there are so many, in the map of this key.
+    Named(&'static str, std::ops::RangeInclusive<usize>, Of),
+    /// An item of the list of this key.
+    Item(&'static str),
+    /// An object; a list where the block repeats; with labels maps.
+    Any,
+}
+
+impl Of {
+    fn kind(kind: Kind, repeats: bool) -> Self {
+        match kind {
+            Kind::Image => Self::Image,
+            Kind::Template | Kind::Group => Self::Instances(repeats),
+            Kind::LoadBalancer => Self::Section,
+            Kind::Certificate => Self::Free,
+        }
+    }
+
+    fn becomes(self, block: &Block) -> Becomes {
+        let name = &*block.kind.name;
+        match self {
+            Self::Top => {
+                if let Some(kind) = Kind::of_singular(name) {
+                    let repeats = block.body.attribute("for_each").is_some();
+                    let labels = 1..=1 + usize::from(kind == Kind::Group);
+                    return Becomes::Named(kind.plural(), labels, Self::kind(kind, repeats));
+                }
+                match name {
+                    "images" => Becomes::Once(Self::Names(Kind::Image)),
+                    "templates" => Becomes::Once(Self::Names(Kind::Template)),
+                    "load_balancers" => Becomes::Once(Self::Names(Kind::LoadBalancer)),
+                    "certificates" | "groups" | "vars" => Becomes::Once(Self::Free),
+                    "templates_lib" => Becomes::Any,
+                    _ => Becomes::Once(Self::Section),
+                }
+            }
+            Self::Names(kind) => Becomes::Once(Self::kind(kind, false)),
+            Self::Image if name == "filter" => Becomes::Item("filters"),
+            Self::Instances(_) if name == "file" => Becomes::Named("files", 1..=1, Self::Free),
+            Self::Instances(_) if name == "override" => {
+                Becomes::Named("overrides", 1..=1, Self::Section)
+            }
+            Self::Image | Self::Instances(_) | Self::Section => Becomes::Once(Self::Free),
+            Self::Free => Becomes::Any,
+        }
+    }
+
+    /// Whether an attribute is for us rather than for the object.
+    fn takes(self, attribute: &str) -> bool {
+        match self {
+            Self::Top => attribute == "include",
+            Self::Instances(true) => matches!(attribute, "for_each" | "name"),
+            _ => false,
+        }
+    }
+}
+
+/// An object in the making.
+#[derive(Default)]
+struct Object {
+    fields: IndexMap<Arc<str>, Field>,
+}
+
+struct Field {
+    key_span: Span,
+    value: Making,
+}
+
+enum Making {
+    /// What an attribute gave, or a block that stands once.
+    Done(Node),
+    /// Blocks of one name: an object, or a list.
+    Blocks(Vec<Node>),
+    /// Blocks that are always a list.
+    Items(Vec<Node>),
+    /// By labels; where the first of them stands.
+    Names(Span, Object),
+}
+
+impl Object {
+    fn node(self, span: Span) -> Node {
+        let entries = self.fields.into_iter().map(|(key, field)| {
+            let value = match field.value {
+                Making::Done(node) => node,
+                Making::Names(span, names) => names.node(span),
+                Making::Blocks(mut nodes) if nodes.len() == 1 => nodes.remove(0),
+                Making::Blocks(nodes) | Making::Items(nodes) => Node {
+                    span: nodes[0].span,
+                    value: NodeValue::Array(nodes),
+                },
+            };
+            Entry {
+                key,
+                key_span: field.key_span,
+                value,
+            }
+        });
+        let value = NodeValue::Object(entries.collect());
+        Node { span, value }
+    }
+
+    /// Puts a value at a key that must be free; of two maps of names the entries must.
+    fn put(&mut self, path: &str, key: Arc<str>, key_span: Span, node: Node, at: &At<'_>) {
+        match self.fields.get_mut(&key) {
+            None => {
+                let value = Making::Done(node);
+                self.fields.insert(key, Field { key_span, value });
+            }
+            Some(Field {
+                value: Making::Names(_, names),
+                ..
+            }) if matches!(node.value, NodeValue::Object(_)) => {
+                let path = format!("{path}{key}.");
+                if let NodeValue::Object(entries) = node.value {
+                    for entry in entries {
+                        names.put(&path, entry.key, entry.key_span, entry.value, at);
+                    }
+                }
+            }
+            Some(first) => at.twice(&format!("{path}{key}"), first.key_span, key_span),
+        }
+    }
+
+    /// The map of names at a key.
+    fn names(
+        &mut self,
+        path: &str,
+        key: &Arc<str>,
+        key_span: Span,
+        at: &At<'_>,
+    ) -> Option<&mut Self> {
+        let field = self.fields.entry(Arc::clone(key)).or_insert_with(|| Field {
+            key_span,
+            value: Making::Names(key_span, Self::default()),
+        });
+        if let Making::Done(node) = &mut field.value
+            && let NodeValue::Object(entries) = &mut node.value
+        {
+            let entries = std::mem::take(entries).into_iter().map(|entry| {
+                let field = Field {
+                    key_span: entry.key_span,
+                    value: Making::Done(entry.value),
+                };
+                (entry.key, field)
+            });
+            let names = Self {
+                fields: entries.collect(),
+            };
+            field.value = Making::Names(node.span, names);
+        }
+        match &mut field.value {
+            Making::Names(_, names) => Some(names),
+            _ => {
+                at.twice(&format!("{path}{key}"), field.key_span, key_span);
+                None
+            }
+        }
+    }
+
+    /// Adds a block to those of its name.
+    fn add(
+        &mut self,
+        path: &str,
+        key: Arc<str>,
+        key_span: Span,
+        node: Node,
+        list: bool,
+        at: &At<'_>,
+    ) {
+        match self
+            .fields
+            .get_mut(&key)
+            .map(|field| (field.key_span, &mut field.value))
+        {
+            None => {
+                let value = match list {
+                    true => Making::Items(vec![node]),
+                    false => Making::Blocks(vec![node]),
+                };
+                self.fields.insert(key, Field { key_span, value });
+            }
+            Some((_, Making::Blocks(nodes) | Making::Items(nodes))) => nodes.push(node),
+            Some((first, _)) => at.twice(&format!("{path}{key}"), first, key_span),
+        }
+    }
+}
+
+/// The document of a file.
+pub(in crate::config) fn document(module: &Module<'_>, file: &File) -> Node {
+    let at = At {
+        module,
+        folder: file.folder.as_ref(),
+        each: None,
+    };
+    let span = module.span(file.body.span);
+    at.object(Of::Top, "", &file.body).node(span)
+}
+
+impl At<'_> {
+    fn find(&self, finding: Diagnostic) {
+        self.module.made.borrow_mut().findings.push(finding);
+    }
+
+    fn twice(&self, path: &str, first: Span, second: Span) {
+        self.find(twice(path, first, second));
+    }
+
+    /// The object of a body; `path` is what it is called, with a dot behind it.
+    fn object(&self, of: Of, path: &str, body: &Body) -> Object {
+        let mut object = Object::default();
+        for item in &body.items {
+            match item {
+                Item::Attribute(attribute) => self.attribute(of, path, attribute, &mut object),
+                Item::Block(block) => self.block(of, path, block, &mut object),
+            }
+        }
+        object
+    }
+
+    fn attribute(&self, of: Of, path: &str, attribute: &Attribute, object: &mut Object) {
+        let name = &attribute.name;
+        if of.takes(&name.name) {
+            return;
+        }
+        let key_span = self.module.span(name.span);
+        if of == Of::Top && &*name.name == "variables" {
+            self.find(
+                Diagnostic::error("in HCL a variable is a block")
+                    .at(key_span, "this is the form of other languages")
+                    .hint("write `variable \"NAME\" { … }` for each"),
+            );
+            return;
+        }
+        if let Some(node) = self.node(&attribute.value) {
+            object.put(path, Arc::clone(&name.name), key_span, node, self);
+        }
+    }
+
+    fn block(&self, of: Of, path: &str, block: &Block, object: &mut Object) {
+        let kind = &block.kind;
+        let kind_span = self.module.span(kind.span);
+        if of == Of::Top {
+            match &*kind.name {
+                "variable" | "locals" => return,
+                name if !BLOCKS.contains(&name) => {
+                    self.find(unknown_block(name, kind_span));
+                    return;
+                }
+                _ => {}
+            }
+        } else if &*kind.name == "dynamic" {
+            self.find(
+                Diagnostic::error("there are no `dynamic` blocks")
+                    .at(kind_span, "not known here")
+                    .hint("write a list or an object with `for`: `filters = [for f in … : { … }]`"),
+            );
+            return;
+        }
+        let becomes = of.becomes(block);
+        let repeats = of == Of::Top && block.body.attribute("for_each").is_some();
+        if repeats && !matches!(&*kind.name, "group" | "template") {
+            let place = block.body.attribute("for_each");
+            let place = place.map_or(kind.span, |found| found.name.span);
+            let finding = Diagnostic::error(format!("`{}` blocks have no `for_each`", kind.name))
+                .at(
+                    self.module.span(place),
+                    "works in `group` and `template` blocks",
+                );
+            self.find(match Kind::of_singular(&kind.name) {
+                Some(kind) => finding.hint(format!(
+                    "write the whole map: `{} = {{ for key in … : key => {{ … }} }}`",
+                    kind.plural()
+                )),
+                None => finding,
+            });
+            return;
+        }
+        match becomes {
+            Becomes::Named(key, labels, inner) => {
+                self.named(path, key, (block, labels), inner, repeats, object);
+            }
+            Becomes::Once(_) | Becomes::Item(_) if !block.labels.is_empty() => {
+                self.find(
+                    Diagnostic::error(format!("a `{}` block has no label", kind.name))
+                        .at(self.module.span(block.labels[0].span), "take this out"),
+                );
+            }
+            Becomes::Once(inner) => {
+                let path_here = format!("{path}{}.", kind.name);
+                let node = self
+                    .object(inner, &path_here, &block.body)
+                    .node(self.module.span(block.span));
+                object.put(path, Arc::clone(&kind.name), kind_span, node, self);
+            }
+            Becomes::Item(key) => {
+                let node = self
+                    .object(Of::Section, "", &block.body)
+                    .node(self.module.span(block.span));
+                object.add(path, key.into(), kind_span, node, true, self);
+            }
+            Becomes::Any if block.labels.is_empty() => {
+                let node = self
+                    .object(Of::Free, "", &block.body)
+                    .node(self.module.span(block.span));
+                object.add(path, Arc::clone(&kind.name), kind_span, node, false, self);
+            }
+            Becomes::Any => {
+                let key = Arc::clone(&kind.name);
+                self.labelled(path, &key, block, None, object, Of::Free);
+            }
+        }
+    }
+
+    fn named(
+        &self,
+        path: &str,
+        key: &'static str,
+        (block, labels): (&Block, std::ops::RangeInclusive<usize>),
+        inner: Of,
+        repeats: bool,
+        object: &mut Object,
+    ) {
+        let kind = &*block.kind.name;
+        let count = block.labels.len();
+        if !labels.contains(&count) {
+            let form = match kind {
+                "group" => "`group \"NAME\" { … }` or `group \"TENANT\" \"NAME\" { … }`".to_owned(),
+                _ => format!("`{kind} \"NAME\" {{ … }}`"),
+            };
+            let what = if count == 0 {
+                format!("this `{kind}` has no name")
+            } else {
+                format!("this `{kind}` has too many names")
+            };
+            let place = match block.labels.get(*labels.end()) {
+                Some(label) => label.span,
+                None => block.kind.span,
+            };
+            self.find(
+                Diagnostic::error(what)
+                    .at(
+                        self.module.span(place),
+                        if count == 0 {
+                            "a name must follow"
+                        } else {
+                            "one too many"
+                        },
+                    )
+                    .hint(format!("write {form}")),
+            );
+            return;
+        }
+        let key: Arc<str> = key.into();
+        if !repeats {
+            self.labelled(path, &key, block, None, object, inner);
+            return;
+        }
+        let Some(instances) = self.module.instances_of(block) else {
+            return;
+        };
+        let span = self.module.span(block.span);
+        self.module.made.borrow_mut().repeated.push(span);
+        for instance in instances.iter() {
+            let at = At {
+                each: Some(instance),
+                ..*self
+            };
+            at.labelled(path, &key, block, Some(&instance.name), object, inner);
+        }
+    }
+
+    /// Puts a block below its labels, the last of them replaced by `name`; a group without a tenant
+    /// below `default`.
+    fn labelled(
+        &self,
+        path: &str,
+        key: &Arc<str>,
+        block: &Block,
+        name: Option<&Arc<str>>,
+        object: &mut Object,
+        inner: Of,
+    ) {
+        let kind_span = self.module.span(block.kind.span);
+        let mut path = format!("{path}{key}.");
+        let Some(mut names) = object.names("", key, kind_span, self) else {
+            return;
+        };
+        if &**key == "groups" && block.labels.len() == 1 {
+            let Some(tenant) = names.names(&path, &"default".into(), kind_span, self) else {
+                return;
+            };
+            names = tenant;
+            path.push_str("default.");
+        }
+        let Some((last, outer)) = block.labels.split_last() else {
+            return;
+        };
+        for label in outer {
+            let span = self.module.span(label.span);
+            let Some(next) = names.names(&path, &label.name, span, self) else {
+                return;
+            };
+            names = next;
+            path.push_str(&format!("{}.", label.name));
+        }
+        let name = name.unwrap_or(&last.name);
+        let body_path = format!("{path}{name}.");
+        let node = self
+            .object(inner, &body_path, &block.body)
+            .node(self.module.span(block.span));
+        let key_span = self.module.span(last.span);
+        names.put(&path, Arc::clone(name), key_span, node, self);
+    }
+}
+
+fn unknown_block(name: &str, place: Span) -> Diagnostic {
+    let finding =
+        Diagnostic::error(format!("there is no block `{name}`")).at(place, "unknown block");
+    if TERRAFORM.contains(&name) {
+        return finding.hint(
+            "this block is Terraform's; here a fleet is `image`, `template` and `group` blocks",
+        );
+    }
+    match nearest(name, BLOCKS.iter().copied()) {
+        Some(near) => finding.hint(format!("did you mean `{near}`?")),
+        None => finding.hint(format!(
+            "blocks are {}",
+            BLOCKS[..13]
+                .iter()
+                .map(|block| format!("`{block}`"))
+                .collect::<Vec<_>>()
+                .join(", ")
+        )),
+    }
+}

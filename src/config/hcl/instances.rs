@@ -1,0 +1,336 @@
+//! Blocks with `for_each`, and references between blocks.
+//!
+//! In: blocks, references such as `template.web` or `group.web["eu"]`. Out: the [`Instance`]s of a
+//! block, each with its name; the text that a reference stands for. May not: read a block's body.
+
+use std::collections::HashMap;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use nstance_hcl::{Block, Error, Kind as ValueKind, Reference, Span, StepKind, Value};
+
+use super::File;
+use super::known::Kind;
+use super::scope::{At, Module, State, first_name, undefined};
+use crate::diagnostic::nearest;
+
+/// A block with `for_each`.
+pub(super) struct Repeated<'f> {
+    file: &'f File,
+    block: &'f Block,
+    kind: Kind,
+}
+
+/// One turn of a `for_each`.
+#[derive(Debug)]
+pub(in crate::config) struct Instance {
+    /// `each.key`
+    pub(super) key: Arc<str>,
+    /// `each.value`
+    pub(super) value: Value,
+    /// What the block is called this time.
+    pub(super) name: Arc<str>,
+    /// Where the key was written, or the whole of `for_each`.
+    pub(super) span: Span,
+}
+
+impl<'f> Repeated<'f> {
+    /// All of a configuration. Where `for_each` can't stand, `blocks` reports it.
+    pub(super) fn collect(files: &'f [File]) -> Vec<Self> {
+        let blocks = |file: &'f File| file.body.blocks().map(move |block| (file, block));
+        files
+            .iter()
+            .flat_map(blocks)
+            .filter(|(_, block)| block.body.attribute("for_each").is_some())
+            .filter_map(|(file, block)| {
+                let kind = Kind::of_singular(&block.kind.name)?;
+                let labels = 1..=1 + usize::from(kind == Kind::Group);
+                let fits = matches!(kind, Kind::Template | Kind::Group)
+                    && labels.contains(&block.labels.len());
+                fits.then_some(Self { file, block, kind })
+            })
+            .collect()
+    }
+
+    fn label(&self) -> &'f Arc<str> {
+        &self.block.labels[self.block.labels.len() - 1].name
+    }
+
+    fn tenant(&self) -> &'f str {
+        match &self.block.labels[..] {
+            [tenant, _] => &tenant.name,
+            _ => "default",
+        }
+    }
+
+    fn shown(&self) -> String {
+        format!("{}.{}", self.kind.singular(), self.label())
+    }
+}
+
+impl Module<'_> {
+    /// The instances of a block; `None` if it has no `for_each`, or none that can be read.
+    pub(super) fn instances_of(&self, block: &Block) -> Option<Rc<[Instance]>> {
+        let index = self
+            .repeated
+            .iter()
+            .position(|repeated| repeated.block.span == block.span)?;
+        self.instances(index, block.header).ok()
+    }
+
+    fn instances(&self, index: usize, asked: Span) -> Result<Rc<[Instance]>, Vec<Error>> {
+        let repeated = &self.repeated[index];
+        match self.instances.borrow().get(&index) {
+            Some(State::Done(result)) => return result.clone().ok_or_else(Vec::new),
+            Some(State::Running) => return Err(vec![self.circle(&repeated.shown(), asked)]),
+            None => {}
+        }
+        self.instances.borrow_mut().insert(index, State::Running);
+        let result = self
+            .run(repeated.shown(), || self.make_instances(repeated))
+            .map_err(|errors| self.report(&errors))
+            .ok();
+        self.instances
+            .borrow_mut()
+            .insert(index, State::Done(result.clone()));
+        result.ok_or_else(Vec::new)
+    }
+
+    fn make_instances(&self, repeated: &Repeated<'_>) -> Result<Rc<[Instance]>, Vec<Error>> {
+        let body = &repeated.block.body;
+        let Some(for_each) = body.attribute("for_each") else {
+            return Ok(Rc::new([]));
+        };
+        let outside = At {
+            module: self,
+            folder: repeated.file.folder.as_ref(),
+            each: None,
+        };
+        let value = outside.value(&for_each.value)?;
+        let mut instances = turns(&value, for_each.value.span, repeated.label())?;
+        let Some(name) = body.attribute("name") else {
+            return Ok(instances.into());
+        };
+        let mut errors = Vec::new();
+        let mut first: HashMap<Arc<str>, Arc<str>> = HashMap::new();
+        for instance in &mut instances {
+            let inside = At {
+                each: Some(instance),
+                ..outside
+            };
+            match inside.value(&name.value) {
+                Ok(Value {
+                    kind: ValueKind::String(text),
+                    sensitive: false,
+                    ..
+                }) => instance.name = text,
+                Ok(value) => {
+                    let found = if value.sensitive {
+                        "this is sensitive, and names are shown"
+                    } else {
+                        "expected a string"
+                    };
+                    let what = format!("`name` can't name a {}", repeated.kind.singular());
+                    errors.push(Error::new(name.value.span, what).detail(found));
+                    break;
+                }
+                Err(found) => {
+                    errors.extend(found);
+                    break;
+                }
+            }
+            if let Some(key) = first.insert(instance.name.clone(), instance.key.clone()) {
+                errors.push(
+                    Error::new(
+                        name.value.span,
+                        format!("two of these are named `{}`", instance.name),
+                    )
+                    .detail(format!("for the keys `{key}` and `{}`", instance.key))
+                    .hint("let the name contain `${each.key}`"),
+                );
+                break;
+            }
+        }
+        if errors.is_empty() {
+            Ok(instances.into())
+        } else {
+            Err(errors)
+        }
+    }
+}
+
+/// The turns of `for_each`, named `LABEL-KEY`.
+fn turns(value: &Value, span: Span, label: &str) -> Result<Vec<Instance>, Vec<Error>> {
+    let wrong = |found: &str| {
+        let error = Error::new(span, "`for_each` must be a map, or a set of strings");
+        error.detail(format!("this is {found}"))
+    };
+    if value.sensitive {
+        return Err(vec![wrong("sensitive").hint(
+            "its keys become names, which are shown; `nonsensitive(…)` says that they may be",
+        )]);
+    }
+    let instance = |key: &Arc<str>, value: &Value| Instance {
+        key: Arc::clone(key),
+        value: value.clone(),
+        name: format!("{label}-{key}").into(),
+        span: value.span.unwrap_or(span),
+    };
+    match &value.kind {
+        ValueKind::Object(entries) | ValueKind::Map(_, entries) => Ok(entries
+            .iter()
+            .map(|(key, value)| instance(key, value))
+            .collect()),
+        ValueKind::Set(_, elements) => {
+            let named = elements.iter().map(|element| match &element.kind {
+                ValueKind::String(text) => Some(instance(text, element)),
+                _ => None,
+            });
+            let named: Option<Vec<Instance>> = named.collect();
+            named.ok_or_else(|| vec![wrong("a set of something else")])
+        }
+        ValueKind::Tuple(_) | ValueKind::List(..) => {
+            Err(vec![wrong("a list").hint("make a set of it: `toset(…)`")])
+        }
+        ValueKind::Null(_) => Err(vec![wrong("null").hint("for no turn at all write `{}`")]),
+        ValueKind::Bool(_) | ValueKind::Number(_) | ValueKind::String(_) => Err(vec![
+            wrong("a single value").hint("for a single turn write `toset([…])`"),
+        ]),
+    }
+}
+
+impl At<'_> {
+    /// What a reference to a block stands for, and how many steps led there.
+    pub(super) fn reference(
+        &self,
+        kind: Kind,
+        reference: &Reference<'_>,
+    ) -> Result<(Value, usize), Vec<Error>> {
+        let module = self.module;
+        let what = kind.singular();
+        let (first, first_span) = first_name(reference, &format!("{what}.name"))?;
+        let second = match reference.steps.get(1).map(|step| &step.kind) {
+            Some(StepKind::Attribute(name)) => Some(&*name.name),
+            _ => None,
+        };
+        let written = |steps: usize| reference.root.span.to(reference.steps[steps - 1].span);
+        let made = |text: String, steps: usize| {
+            let whole = written(steps);
+            match reference.steps.get(steps) {
+                None => Ok((Value::string(text).with_span(whole), steps)),
+                Some(next) => Err(vec![
+                    Error::new(next.span, "a reference to a block ends with its name")
+                        .detail("take this out")
+                        .related(whole, "this stands for the name alone")
+                        .hint("values that several blocks need go into `locals`"),
+                ]),
+            }
+        };
+        if kind == Kind::Group {
+            if let Some(second) = second
+                && module.known.has_group(first, second)
+            {
+                return made(format!("{first}/{second}"), 2);
+            }
+            if module.known.has_group("default", first) {
+                return made(format!("default/{first}"), 1);
+            }
+        } else if module.known.has(kind, first) {
+            return made(text(kind, "", first), 1);
+        }
+        // Blocks with `for_each`: by label and key, or by the name they have in the end.
+        let blocks = module.repeated.iter().enumerate();
+        for (index, repeated) in blocks.clone().filter(|(_, other)| other.kind == kind) {
+            let in_tenant = kind == Kind::Group
+                && first == repeated.tenant()
+                && second == Some(&**repeated.label());
+            let steps = 1 + usize::from(in_tenant);
+            let outside = kind != Kind::Group || repeated.tenant() == "default";
+            if !in_tenant && !(first == &**repeated.label() && outside) {
+                continue;
+            }
+            let Some(StepKind::Index(key)) = reference.steps.get(steps).map(|step| &step.kind)
+            else {
+                let shown = repeated.shown();
+                return Err(vec![
+                    Error::new(
+                        written(steps),
+                        format!("`{shown}` is several, by `for_each`"),
+                    )
+                    .detail("one of them must be named")
+                    .related(repeated.block.header, "it is defined here")
+                    .hint(format!("write `{shown}[\"KEY\"]`")),
+                ]);
+            };
+            let value = self.value(key)?;
+            let instances = module.instances(index, first_span)?;
+            let found = instances
+                .iter()
+                .find(|instance| value.as_str() == Some(&*instance.key));
+            let Some(found) = found else {
+                let shown = repeated.shown();
+                let all = instances.iter().take(8);
+                let all: Vec<String> = all.map(|one| format!("`{}`", one.key)).collect();
+                let more = if instances.len() > all.len() {
+                    ", …"
+                } else {
+                    ""
+                };
+                let error = Error::new(key.span, format!("`{shown}` has no such key"))
+                    .detail(format!("its keys are {}{more}", all.join(", ")))
+                    .related(repeated.block.header, "it is defined here");
+                let keys = instances.iter().map(|instance| &*instance.key);
+                let near = value.as_str().and_then(|key| nearest(key, keys));
+                return Err(vec![match near {
+                    Some(near) => error.hint(format!("did you mean `{near}`?")),
+                    None => error,
+                }]);
+            };
+            return made(text(kind, repeated.tenant(), &found.name), steps + 1);
+        }
+        let mut known = module.known.names(kind);
+        for (index, repeated) in blocks.filter(|(_, other)| other.kind == kind) {
+            let tenant = repeated.tenant();
+            for instance in module.instances(index, first_span)?.iter() {
+                if kind == Kind::Group && tenant == first && second == Some(&*instance.name) {
+                    return made(text(kind, tenant, &instance.name), 2);
+                }
+                if *instance.name == *first && (kind != Kind::Group || tenant == "default") {
+                    return made(text(kind, tenant, first), 1);
+                }
+                known.push(match tenant {
+                    "default" => instance.name.to_string(),
+                    _ => format!("{tenant}.{}", instance.name),
+                });
+            }
+        }
+        if module.known.is_open(kind) {
+            return match second {
+                Some(second) if kind == Kind::Group => made(format!("{first}/{second}"), 2),
+                _ => made(text(kind, "default", first), 1),
+            };
+        }
+        let (name, span) = match second {
+            Some(second) if kind == Kind::Group => (
+                format!("{first}.{second}"),
+                first_span.to(reference.steps[1].span),
+            ),
+            _ => (first.to_owned(), first_span),
+        };
+        let labels = name.replace('.', "\" \"");
+        let define = format!("define it: `{what} \"{labels}\" {{ … }}`");
+        let what = what.replace('_', " ");
+        let names = known.iter().map(String::as_str);
+        Err(vec![undefined(&what, &name, span, names, define)])
+    }
+}
+
+/// The text that stands for a block: its name; of an image the template that gives its id.
+fn text(kind: Kind, tenant: &str, name: &str) -> String {
+    match kind {
+        Kind::Group => format!("{tenant}/{name}"),
+        Kind::Image if name.contains('-') => format!("{{{{ index .Image \"{name}\" }}}}"),
+        Kind::Image => format!("{{{{ .Image.{name} }}}}"),
+        Kind::Template | Kind::LoadBalancer | Kind::Certificate => name.to_owned(),
+    }
+}

@@ -1,0 +1,253 @@
+//! What references such as `template.web` may name.
+//!
+//! In: the documents of a configuration, in any language. Out: the names that they define. May
+//! not: evaluate anything; blocks with `for_each` are left to `instances`.
+
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::sync::Arc;
+
+use nstance_hcl::{Block, Body, Expression, ExpressionKind, Item, ObjectKey};
+
+use crate::config::assemble::Document;
+use crate::config::decode::reads_as_group;
+use crate::config::node::{Entry, Node, NodeValue};
+
+/// What can be referred to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(in crate::config) enum Kind {
+    Template,
+    Image,
+    Group,
+    LoadBalancer,
+    Certificate,
+}
+
+impl Kind {
+    const ALL: [Self; 5] = [
+        Self::Template,
+        Self::Image,
+        Self::Group,
+        Self::LoadBalancer,
+        Self::Certificate,
+    ];
+
+    /// What its blocks and references are called.
+    pub(super) fn singular(self) -> &'static str {
+        match self {
+            Self::Template => "template",
+            Self::Image => "image",
+            Self::Group => "group",
+            Self::LoadBalancer => "load_balancer",
+            Self::Certificate => "certificate",
+        }
+    }
+
+    /// The key of the configuration that holds them.
+    pub(super) fn plural(self) -> &'static str {
+        match self {
+            Self::Template => "templates",
+            Self::Image => "images",
+            Self::Group => "groups",
+            Self::LoadBalancer => "load_balancers",
+            Self::Certificate => "certificates",
+        }
+    }
+
+    pub(super) fn of_singular(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.singular() == name)
+    }
+
+    fn of_plural(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.plural() == name)
+    }
+}
+
+/// The names that a configuration defines.
+#[derive(Debug, Default)]
+pub(in crate::config) struct Known {
+    names: BTreeMap<Kind, BTreeSet<Arc<str>>>,
+    /// Tenant and group.
+    groups: BTreeSet<(Arc<str>, Arc<str>)>,
+    /// Kinds whose names an expression makes: any name may be one of theirs.
+    open: HashSet<Kind>,
+    /// Whether `groups` or its form is said otherwise than by blocks.
+    groups_are_said: bool,
+}
+
+impl Known {
+    /// Adds the names of a document of another language.
+    pub(in crate::config) fn tree(&mut self, root: &Node) {
+        for entry in root.entries() {
+            self.groups_are_said |= matches!(&*entry.key, "groups" | "groups_form");
+            let Some(kind) = Kind::of_plural(&entry.key) else {
+                continue;
+            };
+            for named in entry.value.entries() {
+                if kind == Kind::Group && !reads_as_group(&named.value) {
+                    let groups = named.value.entries().iter();
+                    self.groups
+                        .extend(groups.map(|group| (named.key.clone(), group.key.clone())));
+                } else {
+                    self.add(kind, &named.key);
+                }
+            }
+            if !matches!(entry.value.value, NodeValue::Object(_)) {
+                self.open.insert(kind);
+            }
+        }
+    }
+
+    /// Adds the names of an HCL file.
+    pub(in crate::config) fn body(&mut self, body: &Body) {
+        for item in &body.items {
+            match item {
+                Item::Attribute(attribute) => {
+                    let name = &*attribute.name.name;
+                    self.groups_are_said |= matches!(name, "groups" | "groups_form");
+                    if let Some(kind) = Kind::of_plural(name) {
+                        self.expression(kind, &attribute.value);
+                    }
+                }
+                Item::Block(block) => self.block(block),
+            }
+        }
+    }
+
+    fn block(&mut self, block: &Block) {
+        let kind = &*block.kind.name;
+        self.groups_are_said |= kind == "groups";
+        if let Some(kind) = Kind::of_plural(kind) {
+            for item in &block.body.items {
+                match item {
+                    Item::Attribute(attribute) if kind == Kind::Group => {
+                        self.group_or_tenant(&attribute.name.name, &attribute.value);
+                    }
+                    Item::Attribute(attribute) => self.add(kind, &attribute.name.name),
+                    // A tenant's groups, or a group: either name may be meant.
+                    Item::Block(_) if kind == Kind::Group => {
+                        self.open.insert(kind);
+                    }
+                    Item::Block(named) => self.add(kind, &named.kind.name),
+                }
+            }
+            return;
+        }
+        if block.body.attribute("for_each").is_some() {
+            return;
+        }
+        match (Kind::of_singular(kind), &block.labels[..]) {
+            (Some(Kind::Group), [tenant, group]) => {
+                self.groups
+                    .insert((tenant.name.clone(), group.name.clone()));
+            }
+            (Some(kind), [name]) => self.add(kind, &name.name),
+            _ => {}
+        }
+    }
+
+    fn expression(&mut self, kind: Kind, expression: &Expression) {
+        let ExpressionKind::Object(items) = &expression.kind else {
+            self.open.insert(kind);
+            return;
+        };
+        for item in items {
+            let name = match &item.key {
+                ObjectKey::Name(name) => &name.name,
+                ObjectKey::Expression(Expression {
+                    kind: ExpressionKind::String(name),
+                    ..
+                }) => name,
+                ObjectKey::Expression(_) => {
+                    self.open.insert(kind);
+                    continue;
+                }
+            };
+            if kind == Kind::Group {
+                self.group_or_tenant(name, &item.value);
+            } else {
+                self.add(kind, name);
+            }
+        }
+    }
+
+    fn group_or_tenant(&mut self, name: &Arc<str>, value: &Expression) {
+        let ExpressionKind::Object(items) = &value.kind else {
+            self.open.insert(Kind::Group);
+            return;
+        };
+        self.add(Kind::Group, name);
+        for item in items {
+            if let ObjectKey::Name(inner) = &item.key {
+                self.groups.insert((name.clone(), inner.name.clone()));
+            }
+        }
+    }
+
+    fn add(&mut self, kind: Kind, name: &Arc<str>) {
+        if kind == Kind::Group {
+            self.groups.insert(("default".into(), name.clone()));
+        } else {
+            self.names.entry(kind).or_default().insert(name.clone());
+        }
+    }
+
+    /// Says how `groups` is laid out, where blocks alone make it: by tenants.
+    pub(in crate::config) fn settle_groups(&self, documents: &mut [Document]) {
+        if self.groups_are_said {
+            return;
+        }
+        let mut plain = documents.iter_mut().filter(|document| !document.overrides);
+        let Some((root, span)) = plain.find_map(|document| {
+            let entries = document.root.entries().iter();
+            let span = entries
+                .filter(|entry| &*entry.key == "groups")
+                .map(|entry| entry.key_span)
+                .next()?;
+            Some((&mut document.root, span))
+        }) else {
+            return;
+        };
+        if let NodeValue::Object(entries) = &mut root.value {
+            entries.push(Entry {
+                key: "groups_form".into(),
+                key_span: span,
+                value: Node {
+                    span,
+                    value: NodeValue::String("nested".into()),
+                },
+            });
+        }
+    }
+
+    /// Whether something of this kind has this name.
+    pub(super) fn has(&self, kind: Kind, name: &str) -> bool {
+        self.open.contains(&kind)
+            || self
+                .names
+                .get(&kind)
+                .is_some_and(|names| names.contains(name))
+    }
+
+    /// Whether there is this group.
+    pub(super) fn has_group(&self, tenant: &str, group: &str) -> bool {
+        self.groups.contains(&(tenant.into(), group.into()))
+    }
+
+    /// Whether names of this kind can't be known before they are made.
+    pub(super) fn is_open(&self, kind: Kind) -> bool {
+        self.open.contains(&kind)
+    }
+
+    /// All names of a kind; groups as they are referred to.
+    pub(super) fn names(&self, kind: Kind) -> Vec<String> {
+        if kind == Kind::Group {
+            let shown = |(tenant, group): &(Arc<str>, Arc<str>)| match &**tenant {
+                "default" => group.to_string(),
+                _ => format!("{tenant}.{group}"),
+            };
+            return self.groups.iter().map(shown).collect();
+        }
+        let names = self.names.get(&kind).into_iter().flatten();
+        names.map(ToString::to_string).collect()
+    }
+}

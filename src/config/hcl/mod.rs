@@ -1,0 +1,119 @@
+//! HCL, read into [`Node`](super::node::Node)s.
+//!
+//! In: the HCL files of a configuration, the values of its variables, the names that its other
+//! files define. Out: a document for each file, every value with its place; what is wrong. May
+//! not: know more of the schema than what its blocks are called.
+//!
+//! Parsing and evaluating are the crate `nstance_hcl`'s. Here is what names mean (`scope`, `known`),
+//! what blocks become (`blocks`, `instances`), and how values become nodes (`tree`).
+
+mod blocks;
+mod instances;
+mod known;
+mod locals;
+mod places;
+mod scope;
+#[cfg(test)]
+mod tests;
+mod tree;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use nstance_hcl::{Body, Expression, ExpressionKind};
+
+use super::source::{SourceId, SourceMap, Span, Spanned};
+use crate::diagnostic::{Diagnostic, Diagnostics};
+
+pub(super) use blocks::document;
+pub(super) use known::Known;
+pub(super) use places::{Places, named};
+pub(super) use scope::{At, Folders, Made, Module, Values};
+
+/// One file, parsed.
+#[derive(Debug)]
+pub(super) struct File {
+    pub(super) body: Body,
+    /// Where functions such as `file` start from; `None`: nothing can be read.
+    pub(super) folder: Option<Arc<Path>>,
+    /// Whether it changes what the others say.
+    pub(super) overrides: bool,
+}
+
+/// Parses a file. `None` where it can't be parsed; findings then say why.
+pub(super) fn read(
+    source: SourceId,
+    sources: &SourceMap,
+    findings: &mut Diagnostics,
+) -> Option<Body> {
+    match nstance_hcl::parse(&sources.get(source).text, source.0) {
+        Ok(document) => Some(document.body),
+        Err(errors) => {
+            let places = Places::default();
+            let text = &sources.get(source).text;
+            findings.extend(errors.iter().map(|error| {
+                bare_template(source, text, error).unwrap_or_else(|| places.finding(sources, error))
+            }));
+            None
+        }
+    }
+}
+
+/// What is wrong where an error is due to a Go template without quotes around it.
+fn bare_template(source: SourceId, text: &str, error: &nstance_hcl::Error) -> Option<Diagnostic> {
+    let at = error.span.start as usize;
+    let line = text[..at].rfind('\n').map_or(0, |at| at + 1);
+    let end = text[at..]
+        .find('\n')
+        .map_or(text.len(), |length| at + length);
+    let start = line + text[line..at].rfind("{{")?;
+    let before = text[line..start].trim_end();
+    if !before.ends_with(['=', ',', '[', ':', '(']) {
+        return None;
+    }
+    let end = text[start..end]
+        .find("}}")
+        .map_or(end, |length| start + length + 2);
+    let template = &text[start..end];
+    let quoted = template.replace('\\', "\\\\").replace('"', "\\\"");
+    Some(
+        Diagnostic::error("a Go template stands in a text")
+            .at(
+                Span::new(source, start, end),
+                "this has no quotes around it",
+            )
+            .hint(format!(
+                "write `\"{quoted}\"`, or text over several lines as `<<-EOT … EOT`"
+            )),
+    )
+}
+
+/// The files that a file includes. They are read before anything is evaluated, so their names are
+/// written out.
+pub(super) fn includes(
+    file: &File,
+    sources: &SourceMap,
+    findings: &mut Diagnostics,
+) -> Vec<Spanned<Arc<str>>> {
+    let Some(attribute) = file.body.attribute("include") else {
+        return Vec::new();
+    };
+    let items = match &attribute.value.kind {
+        ExpressionKind::Tuple(items) => &items[..],
+        _ => std::slice::from_ref(&attribute.value),
+    };
+    let places = Places::default();
+    let mut name = |item: &Expression| {
+        let span = places.span(sources, item.span);
+        if let ExpressionKind::String(path) = &item.kind {
+            return Some(Spanned::new(Arc::clone(path), span));
+        }
+        findings.push(
+            Diagnostic::error("`include` must name files")
+                .at(span, "expected a string that is written out")
+                .hint("Name one file, or several in a list: `[\"common.hcl\", \"groups/*.hcl\"]`"),
+        );
+        None
+    };
+    items.iter().filter_map(&mut name).collect()
+}

@@ -1,0 +1,461 @@
+//! What names mean in expressions: `var.x`, `local.x`, `each.key`, `path.root`, `template.x`, …
+//!
+//! In: variables with their values, the files with their locals, the names there are. Out: values
+//! for the evaluator, locals evaluated when they are first asked for; what evaluations left behind
+//! ([`Made`]). May not: know what blocks become.
+
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::sync::Arc;
+
+use nstance_hcl::{
+    Context, Error, Evaluator, Expression, ExpressionKind, Files, Folder, NoFiles, Reference,
+    Scope, StepKind, Value,
+};
+
+use super::instances::{Instance, Repeated};
+use super::known::{Kind, Known};
+use super::locals::{self, Locals};
+use super::{File, Places};
+use crate::config::node::Alias;
+use crate::config::source::{Hole, SourceMap, Span};
+use crate::diagnostic::{Diagnostic, Diagnostics, nearest};
+
+/// Variables by name; without a value where that was reported.
+pub(in crate::config) type Values = BTreeMap<Arc<str>, Option<Value>>;
+
+/// What names there are at the start of a reference.
+const ROOTS: [&str; 9] = [
+    "var",
+    "local",
+    "each",
+    "path",
+    "template",
+    "image",
+    "group",
+    "load_balancer",
+    "certificate",
+];
+
+/// Expressions within expressions, locals that they refer to included: what fits a small stack.
+const DEEPEST: u32 = 200;
+
+/// So many references are remembered for "it is used here".
+const MOST_ALIASES: usize = 100_000;
+
+/// What evaluations leave behind, besides values.
+#[derive(Debug, Default)]
+pub(in crate::config) struct Made {
+    pub(in crate::config) findings: Diagnostics,
+    /// Interpolations of literals, for positions behind them.
+    pub(in crate::config) holes: Vec<(Span, Vec<Hole>)>,
+    /// Values that mustn't be shown.
+    pub(in crate::config) secrets: BTreeSet<Arc<str>>,
+    /// Where values stand that were written elsewhere.
+    pub(in crate::config) aliases: Vec<Alias>,
+    /// Blocks that became several.
+    pub(in crate::config) repeated: Vec<Span>,
+}
+
+/// The folders of an evaluation. Functions such as `file` start from that of the file they are
+/// written in.
+#[derive(Debug, Default)]
+pub(in crate::config) struct Folders {
+    current: RefCell<Option<Arc<Path>>>,
+    root: Option<Arc<Path>>,
+    working: Option<PathBuf>,
+}
+
+impl Folders {
+    /// `root` is the folder of the configuration's first file; without one nothing can be read.
+    pub(in crate::config) fn new(root: Option<Arc<Path>>, working: Option<PathBuf>) -> Self {
+        Self {
+            current: RefCell::new(root.clone()),
+            root,
+            working,
+        }
+    }
+
+    fn with<T>(&self, read: impl FnOnce(&dyn Files) -> T) -> T {
+        match &*self.current.borrow() {
+            Some(folder) => read(&Folder(folder.to_path_buf())),
+            None => read(&NoFiles),
+        }
+    }
+
+    /// A folder that `path` names, as seen from the current one.
+    fn named(&self, name: &str) -> Option<String> {
+        let current = self.current.borrow();
+        let path = match name {
+            "module" => PathBuf::from("."),
+            "root" => match (&*current, &self.root) {
+                (Some(current), Some(root)) => relative(current, root),
+                _ => PathBuf::from("."),
+            },
+            "cwd" => self.working.clone().unwrap_or_else(|| PathBuf::from(".")),
+            _ => return None,
+        };
+        Some(path.display().to_string())
+    }
+}
+
+impl Files for Folders {
+    fn read(&self, path: &str) -> io::Result<Vec<u8>> {
+        self.with(|files| files.read(path))
+    }
+
+    fn exists(&self, path: &str) -> io::Result<bool> {
+        self.with(|files| files.exists(path))
+    }
+
+    fn base(&self) -> PathBuf {
+        self.with(|files| files.base())
+    }
+
+    fn list(&self, folder: &str) -> io::Result<Vec<String>> {
+        self.with(|files| files.list(folder))
+    }
+}
+
+/// The way from one folder to another; the other itself where they share nothing.
+fn relative(from: &Path, to: &Path) -> PathBuf {
+    let shared = from
+        .components()
+        .zip(to.components())
+        .take_while(|(a, b)| a == b)
+        .count();
+    if shared == 0 {
+        return to.to_owned();
+    }
+    let up = from.components().skip(shared).map(|_| Path::new(".."));
+    let down = to.components().skip(shared);
+    let path: PathBuf = up
+        .chain(down.map(|part| Path::new(part.as_os_str())))
+        .collect();
+    if path.as_os_str().is_empty() {
+        return PathBuf::from(".");
+    }
+    path
+}
+
+/// Something that is evaluated when it is first asked for.
+pub(super) enum State<T> {
+    Running,
+    /// Without a value where that was reported.
+    Done(Option<T>),
+}
+
+/// The names of a configuration.
+pub(in crate::config) struct Module<'a> {
+    pub(super) sources: &'a SourceMap,
+    pub(super) places: &'a Places,
+    pub(super) known: &'a Known,
+    pub(super) repeated: Vec<Repeated<'a>>,
+    pub(super) instances: RefCell<HashMap<usize, State<Rc<[Instance]>>>>,
+    pub(super) made: RefCell<Made>,
+    variables: &'a Values,
+    locals: Locals<'a>,
+    local_values: RefCell<HashMap<Arc<str>, State<Value>>>,
+    /// What is being evaluated, from the outside.
+    running: RefCell<Vec<String>>,
+    folders: &'a Folders,
+    context: Context<'a>,
+    aliases: Cell<usize>,
+}
+
+impl<'a> Module<'a> {
+    pub(in crate::config) fn new(
+        (sources, places): (&'a SourceMap, &'a Places),
+        files: &'a [File],
+        variables: &'a Values,
+        known: &'a Known,
+        folders: &'a Folders,
+    ) -> Self {
+        let mut made = Made::default();
+        let locals = locals::collect(files, places, sources, &mut made.findings);
+        let mut context = Context::new(folders);
+        context.limits.depth = DEEPEST;
+        Self {
+            sources,
+            places,
+            known,
+            repeated: Repeated::collect(files),
+            instances: RefCell::default(),
+            made: RefCell::new(made),
+            variables,
+            locals,
+            local_values: RefCell::default(),
+            running: RefCell::default(),
+            folders,
+            context,
+            aliases: Cell::new(0),
+        }
+    }
+
+    /// Evaluates what nothing asked for, so that its errors show; gives what was left behind.
+    pub(in crate::config) fn finish(self) -> Made {
+        for (name, local) in &self.locals {
+            // Errors are reported when they are found.
+            let _ = self.local(name, local.name, local.name);
+        }
+        self.made.into_inner()
+    }
+
+    /// Records errors as findings.
+    pub(in crate::config) fn report(&self, errors: &[Error]) {
+        let mut made = self.made.borrow_mut();
+        for error in errors {
+            made.findings.push(self.places.finding(self.sources, error));
+        }
+    }
+
+    /// The place of something that the HCL crate names.
+    pub(in crate::config) fn span(&self, span: nstance_hcl::Span) -> Span {
+        self.places.span(self.sources, span)
+    }
+
+    /// Records a finding.
+    pub(in crate::config) fn find(&self, finding: Diagnostic) {
+        self.made.borrow_mut().findings.push(finding);
+    }
+
+    /// The texts that places are in.
+    pub(in crate::config) fn texts(&self) -> &SourceMap {
+        self.sources
+    }
+
+    /// The file number of an expression within a string.
+    pub(in crate::config) fn snippet(&self, span: Span, offset: usize) -> u32 {
+        self.places.snippet(span, offset)
+    }
+
+    /// Remembers what the interpolations of a literal stand for.
+    pub(in crate::config) fn keep_holes(&self, span: Span, holes: Vec<Hole>) {
+        self.made.borrow_mut().holes.push((span, holes));
+    }
+
+    /// Remembers that the value written at `target` is used at `span`.
+    pub(super) fn used(&self, span: Span, target: Span) {
+        if self.aliases.get() < MOST_ALIASES {
+            self.aliases.set(self.aliases.get() + 1);
+            self.made.borrow_mut().aliases.push(Alias { span, target });
+        }
+    }
+
+    /// Does something that mustn't need itself.
+    pub(super) fn run<T>(&self, what: String, work: impl FnOnce() -> T) -> T {
+        self.running.borrow_mut().push(what);
+        let done = work();
+        self.running.borrow_mut().pop();
+        done
+    }
+
+    /// The error that what is asked for at `span` is being evaluated already.
+    pub(super) fn circle(&self, what: &str, span: nstance_hcl::Span) -> Error {
+        let running = self.running.borrow();
+        let start = running.iter().position(|name| name == what).unwrap_or(0);
+        let mut chain: Vec<String> = running[start..]
+            .iter()
+            .map(|name| format!("`{name}`"))
+            .collect();
+        chain.push(format!("`{what}`"));
+        let summary = match &chain[..] {
+            [_, _] => format!("`{what}` refers to itself"),
+            _ => format!(
+                "these refer to one another in a circle: {}",
+                chain.join(" → ")
+            ),
+        };
+        Error::new(span, summary).detail("this closes the circle")
+    }
+
+    fn variable(&self, reference: &Reference<'_>) -> Result<Value, Vec<Error>> {
+        let (name, span) = first_name(reference, "var.region")?;
+        match self.variables.get(name) {
+            Some(Some(value)) => Ok(value.clone()),
+            // That it has no value was reported.
+            Some(None) => Err(Vec::new()),
+            None => {
+                let names = self.variables.keys().map(AsRef::as_ref);
+                let define = format!(
+                    "declare it: in HCL `variable \"{name}\" {{ … }}`, else below `variables`"
+                );
+                Err(vec![undefined("variable", name, span, names, define)])
+            }
+        }
+    }
+
+    /// `span` is the name's, `whole` the reference's.
+    fn local(
+        &self,
+        name: &str,
+        span: nstance_hcl::Span,
+        whole: nstance_hcl::Span,
+    ) -> Result<Value, Vec<Error>> {
+        let what = format!("local.{name}");
+        match self.local_values.borrow().get(name) {
+            // Why there is none was reported.
+            Some(State::Done(result)) => return result.clone().ok_or_else(Vec::new),
+            Some(State::Running) => return Err(vec![self.circle(&what, whole)]),
+            None => {}
+        }
+        let Some(local) = self.locals.get(name) else {
+            let names = self.locals.keys().map(AsRef::as_ref);
+            let define = format!("define it: `locals {{ {name} = … }}`");
+            return Err(vec![undefined("local", name, span, names, define)]);
+        };
+        let name: Arc<str> = name.into();
+        self.local_values
+            .borrow_mut()
+            .insert(Arc::clone(&name), State::Running);
+        let at = At {
+            module: self,
+            folder: local.file.folder.as_ref(),
+            each: None,
+        };
+        let result = self.run(what, || at.evaluate(local.expression));
+        if let Some(value) = &result {
+            at.record_holes(local.expression, value);
+        }
+        self.local_values
+            .borrow_mut()
+            .insert(name, State::Done(result.clone()));
+        result.ok_or_else(Vec::new)
+    }
+}
+
+/// Where an expression stands.
+#[derive(Clone, Copy)]
+pub(in crate::config) struct At<'m> {
+    pub(in crate::config) module: &'m Module<'m>,
+    /// The folder of its file.
+    pub(in crate::config) folder: Option<&'m Arc<Path>>,
+    /// The turn of `for_each` around it.
+    pub(in crate::config) each: Option<&'m Instance>,
+}
+
+impl At<'_> {
+    /// The value of an expression, or what is wrong with it.
+    pub(in crate::config) fn value(&self, expression: &Expression) -> Result<Value, Vec<Error>> {
+        let folders = self.module.folders;
+        let before = folders.current.replace(self.folder.cloned());
+        let result = Evaluator::new(self, &self.module.context).evaluate(expression);
+        folders.current.replace(before);
+        result
+    }
+
+    /// The same; what is wrong is reported.
+    pub(in crate::config) fn evaluate(&self, expression: &Expression) -> Option<Value> {
+        self.value(expression)
+            .map_err(|errors| self.module.report(&errors))
+            .ok()
+    }
+
+    fn each(&self, reference: &Reference<'_>) -> Result<Value, Vec<Error>> {
+        let (name, span) = first_name(reference, "each.key")?;
+        let Some(instance) = self.each else {
+            return Err(vec![
+                Error::new(reference.root.span, "`each` has no meaning here")
+                    .detail("this isn't in a block with `for_each`")
+                    .hint("`group` and `template` blocks may have a `for_each`"),
+            ]);
+        };
+        match name {
+            "key" => Ok(Value::string(Arc::clone(&instance.key)).with_span(instance.span)),
+            "value" => Ok(instance.value.clone()),
+            _ => Err(vec![
+                Error::new(span, format!("`each` has no `{name}`"))
+                    .detail("there are `each.key` and `each.value`"),
+            ]),
+        }
+    }
+
+    fn path(&self, reference: &Reference<'_>) -> Result<Value, Vec<Error>> {
+        let (name, span) = first_name(reference, "path.root")?;
+        match self.module.folders.named(name) {
+            Some(path) => Ok(Value::string(path)),
+            None => Err(vec![
+                Error::new(span, format!("`path` has no `{name}`"))
+                    .detail("there are `path.module`, `path.root` and `path.cwd`"),
+            ]),
+        }
+    }
+}
+
+impl Scope for At<'_> {
+    fn resolve(&self, reference: Reference<'_>) -> Result<(Value, usize), Vec<Error>> {
+        let root = reference.root;
+        match &*root.name {
+            "var" => Ok((self.module.variable(&reference)?, 1)),
+            "local" => {
+                let (name, span) = first_name(&reference, "local.name")?;
+                Ok((self.module.local(name, span, root.span.to(span))?, 1))
+            }
+            "each" => Ok((self.each(&reference)?, 1)),
+            "path" => Ok((self.path(&reference)?, 1)),
+            name => match Kind::of_singular(name) {
+                Some(kind) => self.reference(kind, &reference),
+                None => {
+                    let error = Error::new(root.span, format!("there is nothing named `{name}`"));
+                    let shell = name.bytes().all(|byte| !byte.is_ascii_lowercase());
+                    Err(vec![match nearest(name, ROOTS) {
+                        Some(near) => error.hint(format!("did you mean `{near}`?")),
+                        None if shell => error.hint(format!(
+                            "if a shell is to see `${{{name}}}`, write `$${{{name}}}`; text stands in \
+                             quotes"
+                        )),
+                        None => error.hint(format!(
+                            "text stands in quotes, `\"{name}\"`; references start with {}",
+                            ROOTS.map(|root| format!("`{root}`")).join(", ")
+                        )),
+                    }])
+                }
+            },
+        }
+    }
+
+    fn names(&self) -> Vec<String> {
+        ROOTS.map(str::to_owned).into()
+    }
+}
+
+/// The name behind the root, as in `var.region`.
+pub(super) fn first_name<'r>(
+    reference: &Reference<'r>,
+    example: &str,
+) -> Result<(&'r str, nstance_hcl::Span), Vec<Error>> {
+    match reference.steps.first().map(|step| &step.kind) {
+        Some(StepKind::Attribute(name)) => Ok((&name.name, name.span)),
+        Some(StepKind::Index(Expression {
+            kind: ExpressionKind::String(name),
+            span,
+        })) => Ok((name, *span)),
+        _ => {
+            let root = reference.root;
+            Err(vec![
+                Error::new(root.span, format!("`{}` alone is no value", root.name))
+                    .detail("a name must follow")
+                    .hint(format!("for example `{example}`")),
+            ])
+        }
+    }
+}
+
+/// The error that nothing of a kind has this name.
+pub(super) fn undefined<'n>(
+    what: &str,
+    name: &str,
+    span: nstance_hcl::Span,
+    known: impl IntoIterator<Item = &'n str>,
+    define: String,
+) -> Error {
+    let error = Error::new(span, format!("{what} `{name}` isn't defined"))
+        .detail(format!("no {what} has this name"));
+    match nearest(name, known) {
+        Some(near) => error.hint(format!("did you mean `{near}`?")),
+        None => error.hint(define),
+    }
+}

@@ -1,0 +1,244 @@
+//! Expressions and values to nodes.
+//!
+//! In: an expression and where it stands. Out: a [`Node`], every part of it with the place where it
+//! was written. May not: know what it is for.
+//!
+//! Objects and lists that are written out are read part by part, which keeps the order of keys and
+//! their places; what an expression makes is sorted by key, as HCL's objects are.
+
+use std::sync::Arc;
+
+use nstance_hcl::{
+    Expression, ExpressionKind, Kind, ObjectItem, ObjectKey, Template, TemplatePart, Type, Value,
+    convert,
+};
+use serde_json::Number;
+
+use super::scope::At;
+use crate::config::node::{Entry, Node, NodeValue};
+use crate::config::source::{Hole, Language, Span};
+use crate::diagnostic::Diagnostic;
+
+impl At<'_> {
+    /// The node of an expression. `None` if it has no value, which is reported.
+    pub(in crate::config) fn node(&self, expression: &Expression) -> Option<Node> {
+        let span = self.module.span(expression.span);
+        match &expression.kind {
+            ExpressionKind::Tuple(elements) => {
+                // Every element is looked at, so that every error shows.
+                let nodes: Vec<Option<Node>> =
+                    elements.iter().map(|element| self.node(element)).collect();
+                let nodes: Option<Vec<Node>> = nodes.into_iter().collect();
+                let value = NodeValue::Array(nodes?);
+                Some(Node { span, value })
+            }
+            ExpressionKind::Object(items) => {
+                let value = NodeValue::Object(self.entries(items)?);
+                Some(Node { span, value })
+            }
+            ExpressionKind::Parenthesis(inner) => self.node(inner),
+            _ => {
+                let value = self.evaluate(expression)?;
+                self.record_holes(expression, &value);
+                let node = self.module.node(&value, span, false);
+                let elsewhere = node.span.source != span.source
+                    || node.span.start < span.start
+                    || node.span.end > span.end;
+                if elsewhere {
+                    self.module.used(span, node.span);
+                }
+                Some(node)
+            }
+        }
+    }
+
+    fn entries(&self, items: &[ObjectItem]) -> Option<Vec<Entry>> {
+        let mut entries: Vec<Entry> = Vec::with_capacity(items.len());
+        let mut seen = std::collections::HashMap::new();
+        let mut complete = true;
+        for item in items {
+            let key = match &item.key {
+                ObjectKey::Name(name) => Some((Arc::clone(&name.name), name.span)),
+                ObjectKey::Expression(key) => self.key(key).map(|text| (text, key.span)),
+            };
+            let value = self.node(&item.value);
+            let (Some((key, key_span)), Some(value)) = (key, value) else {
+                complete = false;
+                continue;
+            };
+            let key_span = self.module.span(key_span);
+            if let Some(first) = seen.insert(Arc::clone(&key), key_span) {
+                self.module.made.borrow_mut().findings.push(
+                    Diagnostic::error(format!("`{key}` is set twice"))
+                        .at(key_span, "set here again")
+                        .related(first, "first set here"),
+                );
+                continue;
+            }
+            entries.push(Entry {
+                key,
+                key_span,
+                value,
+            });
+        }
+        complete.then_some(entries)
+    }
+
+    fn key(&self, expression: &Expression) -> Option<Arc<str>> {
+        let value = self.evaluate(expression)?;
+        match convert(&value, &Type::String).map(|value| value.kind) {
+            Ok(Kind::String(text)) if !value.sensitive => Some(text),
+            _ => {
+                let found = if value.sensitive {
+                    "this is sensitive, and keys are shown"
+                } else {
+                    "expected a string"
+                };
+                self.module.made.borrow_mut().findings.push(
+                    Diagnostic::error("this can't be a key")
+                        .at(self.module.span(expression.span), found),
+                );
+                None
+            }
+        }
+    }
+
+    /// Remembers what the interpolations of a literal stand for, so that places in its value can
+    /// be found behind them.
+    pub(super) fn record_holes(&self, expression: &Expression, value: &Value) {
+        let ExpressionKind::Template(template) = &expression.kind else {
+            return;
+        };
+        let span = self.module.span(expression.span);
+        let source = self.module.sources.get(span.source);
+        if source.language != Language::Hcl || template.passes {
+            return;
+        }
+        if let Some(text) = value.as_str()
+            && let Some(holes) = self.holes(template, text, &source.text)
+        {
+            self.module.made.borrow_mut().holes.push((span, holes));
+        }
+    }
+
+    /// `None` where there is more than text and interpolations in it.
+    fn holes(&self, template: &Template, value: &str, source: &str) -> Option<Vec<Hole>> {
+        let mut literals = 0;
+        let mut holes = Vec::new();
+        for part in &template.parts {
+            match part {
+                TemplatePart::Literal(text) => literals += text.len(),
+                TemplatePart::Interpolation(expression) => {
+                    let (start, end) = braces(source, expression)?;
+                    holes.push((start, end, expression));
+                }
+                TemplatePart::If(_) | TemplatePart::For(_) => return None,
+            }
+        }
+        let all = value.len().checked_sub(literals)?;
+        let length = |expression: &Expression| {
+            if let [_] = holes[..] {
+                return Some(all);
+            }
+            let value = self.value(expression).ok()?;
+            let text = convert(&value, &Type::String).ok()?;
+            text.as_str().map(str::len)
+        };
+        holes
+            .iter()
+            .map(|(start, end, expression)| {
+                Some(Hole {
+                    start: *start,
+                    end: *end,
+                    length: length(expression)? as u32,
+                })
+            })
+            .collect()
+    }
+}
+
+/// From the `${` to the `}` around an expression, if nothing else is between them.
+fn braces(source: &str, expression: &Expression) -> Option<(u32, u32)> {
+    let range = expression.span.range();
+    let before = source.get(..range.start)?.trim_end();
+    let after = source.get(range.end..)?;
+    let behind = after.trim_start();
+    let fits = before.ends_with("${") && behind.starts_with('}');
+    fits.then(|| {
+        let start = before.len() - 2;
+        let end = range.end + after.len() - behind.len() + 1;
+        (start as u32, end as u32)
+    })
+}
+
+impl super::Module<'_> {
+    /// A value as a node. Its place is where it was written; `fallback` where that isn't known, or
+    /// mustn't be shown.
+    pub(in crate::config) fn node(&self, value: &Value, fallback: Span, secret: bool) -> Node {
+        let secret = secret || value.sensitive;
+        let span = match value.span {
+            Some(span) if !secret => self.span(span),
+            _ => fallback,
+        };
+        let list = |elements: &[Value]| {
+            let nodes = elements.iter().map(|item| self.node(item, span, secret));
+            NodeValue::Array(nodes.collect())
+        };
+        let node = match &value.kind {
+            Kind::Null(_) => NodeValue::Null,
+            Kind::Bool(value) => NodeValue::Bool(*value),
+            Kind::Number(number) => {
+                let whole = number.to_i64().map(Number::from);
+                let whole = whole.or_else(|| number.to_u64().map(Number::from));
+                match whole.or_else(|| Number::from_f64(number.to_f64())) {
+                    Some(kept) => {
+                        if secret {
+                            self.keep_secret(&number.to_string());
+                        }
+                        NodeValue::Number(kept)
+                    }
+                    None => {
+                        self.made.borrow_mut().findings.push(
+                            Diagnostic::error("a number is too large")
+                                .at(span, "no number of this size can be kept")
+                                .hint("if it is text, put it in double quotes"),
+                        );
+                        NodeValue::Null
+                    }
+                }
+            }
+            Kind::String(text) => {
+                if secret {
+                    self.keep_secret(text);
+                }
+                NodeValue::String(Arc::clone(text))
+            }
+            Kind::Tuple(elements) | Kind::List(_, elements) | Kind::Set(_, elements) => {
+                list(elements)
+            }
+            Kind::Object(entries) | Kind::Map(_, entries) => NodeValue::Object(
+                entries
+                    .iter()
+                    .map(|(key, value)| {
+                        let value = self.node(value, span, secret);
+                        Entry {
+                            key: Arc::clone(key),
+                            key_span: value.span,
+                            value,
+                        }
+                    })
+                    .collect(),
+            ),
+        };
+        Node { span, value: node }
+    }
+
+    /// Remembers a text that was made of a secret, unless hiding a known one hides enough of it.
+    fn keep_secret(&self, text: &str) {
+        let mut made = self.made.borrow_mut();
+        let known = made.secrets.iter().any(|secret| text.contains(&**secret));
+        if !text.is_empty() && !known {
+            made.secrets.insert(text.into());
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! Hints in the language of the file that they are about.
+//!
+//! In: a finding whose summary and hints show keys and values as JSON: `"size": 1`. Out: the same
+//! in the file's own language: `size: 1`, `size = 1`. May not: change anything outside of
+//! backticks.
+
+use super::source::{Language, SourceMap};
+use crate::diagnostic::Diagnostic;
+
+/// Lets a finding speak the language of the file that it is about.
+pub(super) fn speak(finding: &mut Diagnostic, sources: &SourceMap) {
+    let Some(label) = &finding.label else { return };
+    let language = sources.get(label.span.source).language;
+    let sign = match language {
+        Language::Jsonc | Language::Plain => return,
+        Language::Yaml => ": ",
+        Language::Hcl => " = ",
+    };
+    finding.summary = translated(&finding.summary, sign);
+    for hint in &mut finding.hints {
+        *hint = translated(hint, sign);
+    }
+}
+
+/// The text with `"key": ` between backticks as `key`, and the sign in place of the colon.
+fn translated(text: &str, sign: &str) -> String {
+    let mut result = String::with_capacity(text.len());
+    for (index, part) in text.split('`').enumerate() {
+        if index > 0 {
+            result.push('`');
+        }
+        if index % 2 == 0 {
+            result.push_str(part);
+        } else {
+            keys(part, sign, &mut result);
+        }
+    }
+    result
+}
+
+fn keys(code: &str, sign: &str, result: &mut String) {
+    let mut rest = code;
+    while let Some(open) = rest.find('"') {
+        let inner = &rest[open + 1..];
+        let length = inner
+            .find(|c: char| !(c.is_ascii_alphanumeric() || matches!(c, '_' | '-')))
+            .unwrap_or(inner.len());
+        result.push_str(&rest[..open]);
+        match inner[length..].strip_prefix("\": ") {
+            Some(behind) if length > 0 => {
+                result.push_str(&inner[..length]);
+                result.push_str(sign);
+                rest = behind;
+            }
+            _ => {
+                // The whole string, so that its end isn't taken for another's beginning.
+                let end = inner.find('"').map_or(rest.len(), |at| open + at + 2);
+                result.push_str(&rest[open..end]);
+                rest = &rest[end..];
+            }
+        }
+    }
+    result.push_str(rest);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_are_written_as_the_language_has_them() {
+        for (json, hcl, yaml) in [
+            ("say `\"size\": 1`", "say `size = 1`", "say `size: 1`"),
+            (
+                "`{\"name\": \"a: b\", \"values\": [\"x\"]}`",
+                "`{name = \"a: b\", values = [\"x\"]}`",
+                "`{name: \"a: b\", values: [\"x\"]}`",
+            ),
+            ("\"size\": 1", "\"size\": 1", "\"size\": 1"),
+            ("`\"a`, `\"b\": …`", "`\"a`, `b = …`", "`\"a`, `b: …`"),
+            ("`[\"a\"]`", "`[\"a\"]`", "`[\"a\"]`"),
+        ] {
+            assert_eq!(translated(json, " = "), hcl);
+            assert_eq!(translated(json, ": "), yaml);
+        }
+    }
+}

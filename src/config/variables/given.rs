@@ -1,0 +1,148 @@
+//! Values from outside: the environment, files, the command line.
+//!
+//! In: a [`Given`]. Out: the value that counts for each name, as it was given. May not: know what
+//! variables are declared.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use nstance_hcl::{Item, Value};
+
+use super::declare::{Reading, value_of};
+use super::{Given, Origin};
+use crate::config::files;
+use crate::config::hcl::{self, Places};
+use crate::config::node::Node;
+use crate::config::source::{Language, SourceMap, Span};
+use crate::config::{jsonc, yaml};
+use crate::diagnostic::{Diagnostic, Diagnostics};
+
+/// A value as it was given.
+#[derive(Debug, Clone)]
+pub(super) enum Raw {
+    /// Text, which a variable's type gives a meaning.
+    Text(Arc<str>),
+    /// A value of a file, and its name's place there.
+    Value(Value, Span),
+}
+
+/// The value that counts, and where from.
+#[derive(Debug, Clone)]
+pub(super) struct Candidate {
+    pub(super) raw: Raw,
+    pub(super) origin: Origin,
+}
+
+/// Everything that is given, by name. `None` for what a file can't tell.
+pub(super) fn candidates(
+    given: &Given,
+    working_dir: &Path,
+    sources: &mut SourceMap,
+    findings: &mut Diagnostics,
+) -> BTreeMap<Arc<str>, Candidate> {
+    let mut candidates = BTreeMap::new();
+    let text = |value: &String, origin| Candidate {
+        raw: Raw::Text(value.as_str().into()),
+        origin,
+    };
+    for (name, value) in &given.environment {
+        candidates.insert(name.as_str().into(), text(value, Origin::Environment));
+    }
+    for file in &given.files {
+        for (name, place, value) in read(file, working_dir, sources, findings) {
+            let candidate = Candidate {
+                origin: Origin::File(place),
+                raw: Raw::Value(value, place),
+            };
+            candidates.insert(name, candidate);
+        }
+    }
+    for (name, value) in &given.command_line {
+        candidates.insert(name.as_str().into(), text(value, Origin::CommandLine));
+    }
+    candidates
+}
+
+/// The values of a file, each with its name's place.
+fn read(
+    file: &Path,
+    working_dir: &Path,
+    sources: &mut SourceMap,
+    findings: &mut Diagnostics,
+) -> Vec<(Arc<str>, Span, Value)> {
+    let shown = file.display();
+    let extension = file.extension().and_then(|name| name.to_str());
+    if !matches!(
+        extension,
+        Some("tfvars" | "hcl" | "json" | "jsonc" | "yaml" | "yml")
+    ) {
+        findings.push(
+            Diagnostic::error(format!("the language of the var-file isn't known: {shown}"))
+                .detail("its extension says it")
+                .hint("`.tfvars` and `.hcl` are HCL; others are `.json`, `.yaml` and `.yml`"),
+        );
+        return Vec::new();
+    }
+    let text = match files::read_as("var-file", file, working_dir) {
+        Ok(text) => text,
+        Err(finding) => {
+            findings.push(*finding);
+            return Vec::new();
+        }
+    };
+    let source = sources.add(shown.to_string(), text);
+    let text = Arc::clone(&sources.get(source).text);
+    let root = match sources.get(source).language {
+        Language::Hcl => {
+            let Some(body) = hcl::read(source, sources, findings) else {
+                return Vec::new();
+            };
+            let places = Places::default();
+            let mut reading = Reading {
+                sources,
+                places: &places,
+                findings,
+            };
+            let mut values = Vec::new();
+            for item in &body.items {
+                match item {
+                    Item::Attribute(attribute) => {
+                        let place = places.span(reading.sources, attribute.name.span);
+                        if let Some(value) = reading.constant(&attribute.value) {
+                            values.push((Arc::clone(&attribute.name.name), place, value));
+                        }
+                    }
+                    Item::Block(block) => {
+                        let place = places.span(reading.sources, block.header);
+                        reading.findings.push(
+                            Diagnostic::error("a var-file holds values, no blocks")
+                                .at(place, "this is a block")
+                                .hint("write `NAME = VALUE`; configurations are given by --config"),
+                        );
+                    }
+                }
+            }
+            return values;
+        }
+        Language::Yaml => yaml::read(source, &text, findings),
+        Language::Jsonc | Language::Plain => jsonc::read(source, &text, findings),
+    };
+    root.map_or_else(Vec::new, |root| of_root(&root, findings))
+}
+
+fn of_root(root: &Node, findings: &mut Diagnostics) -> Vec<(Arc<str>, Span, Value)> {
+    if !matches!(root.value, crate::config::node::NodeValue::Object(_)) {
+        findings.push(
+            Diagnostic::error("a var-file must be an object from names to values")
+                .at(root.span, format!("this is {}", root.type_name())),
+        );
+    }
+    root.entries()
+        .iter()
+        .map(|entry| {
+            let value = value_of(&entry.value);
+            (Arc::clone(&entry.key), entry.key_span, value)
+        })
+        .collect()
+}

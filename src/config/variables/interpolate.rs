@@ -1,0 +1,319 @@
+//! `${var.x}` in strings of JSONC and YAML.
+//!
+//! In: a document, and what names mean. Out: the same with its interpolations replaced; where they
+//! stood is remembered, so that places behind them stay right. May not: look into Go's `{{ }}`.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use nstance_hcl::{Kind, Type, Value, convert, parse_template};
+
+use crate::config::hcl::{At, Module};
+use crate::config::node::{Node, NodeValue};
+use crate::config::position;
+use crate::config::source::{Hole, Span};
+use crate::diagnostic::Diagnostic;
+
+/// Replaces every interpolation; what can't be is reported.
+pub(in crate::config) fn interpolate(
+    node: &mut Node,
+    module: &Module<'_>,
+    folder: Option<&Arc<Path>>,
+) {
+    match &mut node.value {
+        NodeValue::Null | NodeValue::Bool(_) | NodeValue::Number(_) => {}
+        NodeValue::Array(items) => {
+            for item in items {
+                interpolate(item, module, folder);
+            }
+        }
+        NodeValue::Object(entries) => {
+            for entry in entries {
+                interpolate(&mut entry.value, module, folder);
+            }
+        }
+        NodeValue::String(text) => {
+            if text.contains("${") {
+                let text = Arc::clone(text);
+                let at = At {
+                    module,
+                    folder,
+                    each: None,
+                };
+                if let Some(value) = replaced(&text, node.span, at) {
+                    node.value = value;
+                }
+            }
+        }
+    }
+}
+
+/// After so many `{{` without an end no further one is looked for: each look goes to the end.
+const MOST_OPEN_ACTIONS: usize = 100;
+
+/// A part of a string.
+#[derive(Debug, PartialEq, Eq)]
+enum Part<'t> {
+    /// Text as it is.
+    Text(&'t str),
+    /// `$${`, which stands for `${`.
+    Escape,
+    /// `${…}`
+    Expression(&'t str),
+    /// A `${` without its end, and all behind it.
+    Open(&'t str),
+}
+
+/// The parts of a string, each with where it starts. What stands between `{{` and `}}` is text.
+fn parts(text: &str) -> Vec<(usize, Part<'_>)> {
+    let mut parts = Vec::new();
+    let mut start = 0;
+    let mut at = 0;
+    let mut open_actions = 0;
+    while let Some(found) = text[at..].find(['$', '{']) {
+        at += found;
+        let rest = &text[at..];
+        let (length, part) = if rest.starts_with("$${") {
+            (3, Part::Escape)
+        } else if rest.starts_with("${") {
+            match end_of_braces(rest, 1) {
+                Some(end) => (end, Part::Expression(&rest[..end])),
+                None => (rest.len(), Part::Open(rest)),
+            }
+        } else if rest.starts_with("{{") && open_actions < MOST_OPEN_ACTIONS {
+            let length = end_of_action(rest);
+            open_actions += usize::from(length.is_none());
+            at += length.unwrap_or(2);
+            continue;
+        } else {
+            at += 1;
+            continue;
+        };
+        if start < at {
+            parts.push((start, Part::Text(&text[start..at])));
+        }
+        parts.push((at, part));
+        at += length;
+        start = at;
+    }
+    if start < text.len() {
+        parts.push((start, Part::Text(&text[start..])));
+    }
+    parts
+}
+
+/// The byte behind the `}` that belongs to the `{` at `open`. Strings within may hold braces, and
+/// interpolations of their own.
+fn end_of_braces(text: &str, open: usize) -> Option<usize> {
+    let bytes = text.as_bytes();
+    // What is open: braces, and strings.
+    let mut stack = vec![b'{'];
+    let mut at = open + 1;
+    while at < bytes.len() {
+        let in_string = stack.last() == Some(&b'"');
+        match bytes[at] {
+            b'\\' if in_string => at += 1,
+            b'"' if in_string => {
+                stack.pop();
+            }
+            b'$' | b'%' if in_string && bytes[at..].starts_with(&[bytes[at], bytes[at], b'{']) => {
+                at += 2;
+            }
+            b'$' | b'%' if in_string && bytes.get(at + 1) == Some(&b'{') => {
+                stack.push(b'{');
+                at += 1;
+            }
+            b'"' if !in_string => stack.push(b'"'),
+            b'{' if !in_string => stack.push(b'{'),
+            b'}' if !in_string => {
+                stack.pop();
+                if stack.is_empty() {
+                    return Some(at + 1);
+                }
+            }
+            _ => {}
+        }
+        at += 1;
+    }
+    None
+}
+
+/// The bytes of the action that the text begins with: up to `}}`, which strings and comments of
+/// Go's may hold.
+fn end_of_action(text: &str) -> Option<usize> {
+    let bytes = text.as_bytes();
+    let inner = text[2..].trim_start_matches('-').trim_start();
+    if inner.starts_with("/*") {
+        let comment = text.find("*/")?;
+        return Some(comment + text[comment..].find("}}")? + 2);
+    }
+    let mut at = 2;
+    let mut quote = None;
+    while at < bytes.len() {
+        match (quote, bytes[at]) {
+            (None, b'}') if bytes.get(at + 1) == Some(&b'}') => return Some(at + 2),
+            (None, open @ (b'"' | b'`' | b'\'')) => quote = Some(open),
+            (Some(b'"' | b'\''), b'\\') => at += 1,
+            (Some(open), close) if open == close => quote = None,
+            _ => {}
+        }
+        at += 1;
+    }
+    None
+}
+
+/// The string with its interpolations replaced; of one interpolation alone its value as it is.
+fn replaced(text: &str, span: Span, at: At<'_>) -> Option<NodeValue> {
+    let module = at.module;
+    let parts = parts(text);
+    if let [(start, Part::Expression(expression))] = &parts[..] {
+        let value = evaluated(expression, *start, span, at)?;
+        return Some(module.node(&value, span, false).value);
+    }
+    let mut made = String::with_capacity(text.len());
+    let mut holes = Vec::new();
+    let mut secret = false;
+    let mut complete = true;
+    for (start, part) in &parts {
+        let before = made.len();
+        let written = match part {
+            Part::Text(text) => {
+                made.push_str(text);
+                continue;
+            }
+            Part::Escape => {
+                made.push_str("${");
+                3
+            }
+            Part::Expression(expression) => {
+                let value = evaluated(expression, *start, span, at);
+                match value.and_then(|value| as_text(&value, *start, expression, span, module)) {
+                    Some((text, sensitive)) => {
+                        secret |= sensitive;
+                        made.push_str(&text);
+                    }
+                    None => complete = false,
+                }
+                expression.len()
+            }
+            Part::Open(_) => {
+                let place = places(module, span, *start, 2);
+                module.find(
+                    Diagnostic::error("a `${` is never closed")
+                        .at(place, "its `}` is missing")
+                        .hint("for a literal `${` write `$${`"),
+                );
+                return None;
+            }
+        };
+        let place = places(module, span, *start, written);
+        holes.push(Hole {
+            start: place.start,
+            end: place.end,
+            length: (made.len() - before) as u32,
+        });
+    }
+    if !complete {
+        return None;
+    }
+    module.keep_holes(span, holes);
+    let value = Value::string(made).or_sensitive(secret);
+    Some(module.node(&value, span, false).value)
+}
+
+fn places(module: &Module<'_>, span: Span, start: usize, length: usize) -> Span {
+    let sources = module.texts();
+    let first = position::within(sources, span, start);
+    let last = position::within(sources, span, start + length - 1);
+    Span {
+        end: last.end,
+        ..first
+    }
+}
+
+fn evaluated(expression: &str, start: usize, span: Span, at: At<'_>) -> Option<Value> {
+    let parsed = parse_template(expression, at.module.snippet(span, start));
+    let value = parsed.and_then(|parsed| at.value(&parsed));
+    match value {
+        Ok(value) => Some(value),
+        Err(errors) => {
+            at.module.report(&errors);
+            None
+        }
+    }
+}
+
+fn as_text(
+    value: &Value,
+    start: usize,
+    expression: &str,
+    span: Span,
+    module: &Module<'_>,
+) -> Option<(Arc<str>, bool)> {
+    if let Ok(Kind::String(text)) = convert(value, &Type::String).map(|value| value.kind) {
+        return Some((text, value.sensitive));
+    }
+    let place = places(module, span, start, expression.len());
+    module.find(
+        Diagnostic::error("only strings, numbers and booleans go into a string")
+            .at(place, format!("this is {}", a(&value.type_of())))
+            .hint("a string that is nothing but one `${…}` keeps the value as it is"),
+    );
+    None
+}
+
+fn a(of: &Type) -> String {
+    match of {
+        Type::Any => "null".to_owned(),
+        Type::Object(_) => "an object".to_owned(),
+        other => format!("a {}", other.friendly_name()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn go_templates_are_text() {
+        use Part::{Escape, Expression, Open, Text};
+        for (text, expected) in [
+            ("", vec![]),
+            ("a", vec![(0, Text("a"))]),
+            ("${a}", vec![(0, Expression("${a}"))]),
+            (
+                "x${a}y$${b}",
+                vec![
+                    (0, Text("x")),
+                    (1, Expression("${a}")),
+                    (5, Text("y")),
+                    (6, Escape),
+                    (9, Text("b}")),
+                ],
+            ),
+            ("{{ ${a} }}", vec![(0, Text("{{ ${a} }}"))]),
+            (
+                "{{ \"}}${a}\" }}${b}",
+                vec![(0, Text("{{ \"}}${a}\" }}")), (14, Expression("${b}"))],
+            ),
+            (
+                "{{/* }} ' ${a} */}}${b}",
+                vec![(0, Text("{{/* }} ' ${a} */}}")), (19, Expression("${b}"))],
+            ),
+            // An action without an end isn't one.
+            ("{{ ${a}", vec![(0, Text("{{ ")), (3, Expression("${a}"))]),
+            ("${\"}\"}", vec![(0, Expression("${\"}\"}"))]),
+            (
+                "${\"a${\"}\"}\"}b",
+                vec![(0, Expression("${\"a${\"}\"}\"}")), (12, Text("b"))],
+            ),
+            ("${ {a = {}} }", vec![(0, Expression("${ {a = {}} }"))]),
+            ("a${b", vec![(0, Text("a")), (1, Open("${b"))]),
+            ("é$${", vec![(0, Text("é")), (2, Escape)]),
+            ("$$", vec![(0, Text("$$"))]),
+            ("%{ if }", vec![(0, Text("%{ if }"))]),
+        ] {
+            assert_eq!(parts(text), expected, "{text}");
+        }
+    }
+}

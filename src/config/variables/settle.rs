@@ -1,0 +1,415 @@
+//! Which value a variable has, and whether it may have it.
+//!
+//! In: declarations, values from outside. Out: [`Settled`]. May not: evaluate the configuration;
+//! `validate` evaluates conditions, which come with their scope.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use nstance_hcl::{Kind, Type, Value, convert, parse_expression};
+
+use super::declare::{Declaration, Declarations};
+use super::given::{Candidate, Raw, candidates};
+use super::{Given, Origin, Setting};
+use crate::config::hcl::{At, Module, Places, Values, named};
+use crate::config::node::{Entry, Node, NodeValue};
+use crate::config::source::{SourceId, SourceMap, Span};
+use crate::diagnostic::{Diagnostic, Diagnostics, nearest};
+
+/// Every variable with its value.
+#[derive(Debug, Default)]
+pub(in crate::config) struct Settled {
+    pub(in crate::config) values: Values,
+    /// Where each value was given, if that may be shown.
+    places: BTreeMap<Arc<str>, Span>,
+    origins: BTreeMap<Arc<str>, Origin>,
+    /// Where no variables are declared: what is to be set in top-level `vars`.
+    pub(in crate::config) overrides: Vec<(Entry, Origin)>,
+}
+
+/// Decides; what is missing, unknown or of the wrong type is reported.
+pub(in crate::config) fn settle(
+    declarations: &Declarations,
+    given: &Given,
+    working_dir: &Path,
+    sources: &mut SourceMap,
+    findings: &mut Diagnostics,
+) -> Settled {
+    let mut candidates = candidates(given, working_dir, sources, findings);
+    let mut settled = Settled::default();
+    if declarations.is_empty() {
+        let mut places = Vec::new();
+        for (name, candidate) in candidates {
+            places.push(settled_override(name, candidate, sources, findings));
+        }
+        settled.overrides = places;
+        return settled;
+    }
+    for (name, declaration) in &declarations.variables {
+        let candidate = candidates.remove(name);
+        let value = settled_value(
+            name,
+            declaration,
+            candidate,
+            &mut settled,
+            sources,
+            findings,
+        );
+        settled.values.insert(Arc::clone(name), value);
+    }
+    for (name, candidate) in candidates {
+        unknown(&name, &candidate, declarations, sources, findings);
+    }
+    settled
+}
+
+/// A value for top-level `vars`: text as it is.
+fn settled_override(
+    name: Arc<str>,
+    candidate: Candidate,
+    sources: &mut SourceMap,
+    findings: &mut Diagnostics,
+) -> (Entry, Origin) {
+    let (key_span, value) = match candidate.raw {
+        Raw::Text(text) => {
+            let source = sources.add_value(shown(&name, candidate.origin), Arc::clone(&text));
+            let span = Span::new(source, 0, text.len());
+            let value = NodeValue::String(text);
+            (span, Node { span, value })
+        }
+        Raw::Value(value, place) => {
+            // Without names in it, a value needs nothing of a module to become a node.
+            let (places, known, folders) = Default::default();
+            let values = Values::default();
+            let module = Module::new((sources, &places), &[], &values, &known, &folders);
+            let node = module.node(&value, place, false);
+            findings.extend(module.finish().findings);
+            (place, node)
+        }
+    };
+    let entry = Entry {
+        key: name,
+        key_span,
+        value,
+    };
+    (entry, candidate.origin)
+}
+
+/// How messages call a value's source.
+fn shown(name: &str, origin: Origin) -> String {
+    match origin {
+        Origin::Environment => format!("NSTANCE_VAR_{name}"),
+        _ => format!("--var {name}"),
+    }
+}
+
+fn unknown(
+    name: &str,
+    candidate: &Candidate,
+    declarations: &Declarations,
+    sources: &mut SourceMap,
+    findings: &mut Diagnostics,
+) {
+    let summary = format!("there is no variable `{name}`");
+    let finding = match candidate.origin {
+        Origin::Environment | Origin::Default(_) => return,
+        Origin::File(place) => {
+            Diagnostic::warning(summary).at(place, "nothing declares it, so it has no effect")
+        }
+        Origin::CommandLine => {
+            let source = sources.add_value("--var", name);
+            let place = Span::new(source, 0, name.len());
+            Diagnostic::error(summary).at(place, "nothing declares it")
+        }
+    };
+    let names = declarations.variables.keys().map(AsRef::as_ref);
+    findings.push(match nearest(name, names) {
+        Some(near) => finding.hint(format!("did you mean `{near}`?")),
+        None => finding.hint(format!(
+            "the configuration declares {}",
+            listed(declarations)
+        )),
+    });
+}
+
+fn listed(declarations: &Declarations) -> String {
+    let names = declarations.variables.keys().take(8);
+    let mut names: Vec<String> = names.map(|name| format!("`{name}`")).collect();
+    if declarations.variables.len() > names.len() {
+        names.push("…".to_owned());
+    }
+    names.join(", ")
+}
+
+/// `None` if there is no value, which is reported.
+fn settled_value(
+    name: &Arc<str>,
+    declaration: &Declaration,
+    candidate: Option<Candidate>,
+    settled: &mut Settled,
+    sources: &mut SourceMap,
+    findings: &mut Diagnostics,
+) -> Option<Value> {
+    let any = Type::Any;
+    let of = declaration.of.as_ref().map_or(&any, |(of, _)| of);
+    // A default is held to the type, even where another value counts.
+    let default = declaration.default.as_ref().and_then(|(value, place)| {
+        let converted = converted(name, declaration, value, of, *place, findings)?;
+        Some((converted, *place))
+    });
+    if let Some((value, place)) = &default
+        && value.is_null()
+        && !declaration.is_nullable()
+    {
+        findings.push(
+            Diagnostic::error(format!("the default of variable `{name}` is null"))
+                .at(*place, "`nullable` is false")
+                .hint("leave `default` out where a value must be given"),
+        );
+        return None;
+    }
+    let (value, place, origin) = match candidate {
+        None => {
+            let Some((value, place)) = default else {
+                if declaration.default.is_none() && !declaration.broken {
+                    findings.push(missing(name, declaration, of));
+                }
+                return None;
+            };
+            (value, place, Origin::Default(place))
+        }
+        Some(candidate) => {
+            let (value, place) = match candidate.raw {
+                Raw::Value(value, name) => {
+                    let place = written(&value).unwrap_or(name);
+                    (value, place)
+                }
+                Raw::Text(text) => {
+                    let title = shown(name, candidate.origin);
+                    text_value(&title, &text, declaration, of, sources, findings)?
+                }
+            };
+            let value = converted(name, declaration, &value, of, place, findings)?;
+            match (value.is_null() && !declaration.is_nullable(), default) {
+                (false, _) => (value, place, candidate.origin),
+                (true, Some((value, place))) => (value, place, Origin::Default(place)),
+                (true, None) => {
+                    findings.push(
+                        Diagnostic::error(format!("variable `{name}` can't be null"))
+                            .at(place, "this is null")
+                            .related(declaration.name_span, "`nullable` is false here"),
+                    );
+                    return None;
+                }
+            }
+        }
+    };
+    settled.origins.insert(Arc::clone(name), origin);
+    if !declaration.is_sensitive() {
+        settled.places.insert(Arc::clone(name), place);
+    }
+    Some(value.or_sensitive(declaration.is_sensitive()))
+}
+
+/// Where a value of a file stands.
+fn written(value: &Value) -> Option<Span> {
+    let span = value.span?;
+    let source = SourceId(span.file);
+    Some(Span::new(source, span.start as usize, span.end as usize))
+}
+
+/// Text by the rules of Terraform: for a string and its like as it is, else an expression.
+fn text_value(
+    title: &str,
+    text: &Arc<str>,
+    declaration: &Declaration,
+    of: &Type,
+    sources: &mut SourceMap,
+    findings: &mut Diagnostics,
+) -> Option<(Value, Span)> {
+    let literal = of.is_primitive() || declaration.of.is_none();
+    if literal {
+        let source = sources.add_value(title, Arc::clone(text));
+        let span = Span::new(source, 0, text.len());
+        let value = Value::string(Arc::clone(text)).with_span(named(span));
+        return Some((value, span));
+    }
+    let source = sources.add_expression(title, Arc::clone(text));
+    let span = Span::new(source, 0, text.len());
+    let before = findings.len();
+    let places = Places::default();
+    let mut reading = super::declare::Reading {
+        sources,
+        places: &places,
+        findings,
+    };
+    let value = match parse_expression(text, source.0) {
+        Ok(expression) => reading.constant(&expression),
+        Err(errors) => {
+            let found = errors.iter().map(|error| places.finding(sources, error));
+            findings.extend(found);
+            None
+        }
+    };
+    for finding in findings.iter_mut().skip(before) {
+        // The text itself mustn't show.
+        if declaration.is_sensitive() {
+            finding.label = None;
+            finding.related.clear();
+        }
+        finding.hints.push(format!(
+            "this variable is `{of}`, so its value is written as in HCL, such as {}",
+            example(of)
+        ));
+    }
+    value.map(|value| (value, span))
+}
+
+fn example(of: &Type) -> &'static str {
+    match of {
+        Type::List(_) | Type::Set(_) | Type::Tuple(_) => "`[\"a\", \"b\"]`",
+        Type::Map(_) | Type::Object(_) => "`{ key = \"value\" }`",
+        _ => "`\"text\"`",
+    }
+}
+
+fn converted(
+    name: &str,
+    declaration: &Declaration,
+    value: &Value,
+    of: &Type,
+    place: Span,
+    findings: &mut Diagnostics,
+) -> Option<Value> {
+    match convert(value, of) {
+        Ok(value) => Some(value),
+        Err(error) => {
+            let finding = Diagnostic::error(format!("variable `{name}` must be `{of}`"));
+            let finding = if declaration.is_sensitive() {
+                finding
+                    .at(declaration.name_span, "the value that it is given isn't")
+                    .detail(error.to_string())
+            } else {
+                let finding = finding.at(place, error.to_string());
+                match &declaration.of {
+                    Some((_, written)) => finding.related(*written, "its type is declared here"),
+                    None => finding,
+                }
+            };
+            findings.push(finding);
+            None
+        }
+    }
+}
+
+fn missing(name: &str, declaration: &Declaration, of: &Type) -> Diagnostic {
+    let (word, assignment) = match of {
+        Type::List(_) | Type::Set(_) | Type::Tuple(_) | Type::Map(_) | Type::Object(_) => {
+            (format!("'{name}=…'"), format!("{name} = …"))
+        }
+        Type::Number | Type::Bool => (format!("{name}=…"), format!("{name} = …")),
+        Type::String | Type::Any => (format!("{name}=…"), format!("{name} = \"…\"")),
+    };
+    let finding = Diagnostic::error(format!("variable `{name}` has no value"))
+        .at(
+            declaration.name_span,
+            "it has no default, so one must be given",
+        )
+        .hint(format!(
+            "give it by `--var {word}`, by `NSTANCE_VAR_{name}` in the environment, or as \
+             `{assignment}` in a file for `--var-file`"
+        ));
+    match &declaration.description {
+        Some(description) => finding.detail(description.to_string()),
+        None => finding,
+    }
+}
+
+/// Holds values to the conditions of their variables.
+pub(in crate::config) fn validate(
+    declarations: &Declarations,
+    settled: &Settled,
+    module: &Module<'_>,
+) {
+    for (name, declaration) in &declarations.variables {
+        if !matches!(settled.values.get(name), Some(Some(_))) {
+            continue;
+        }
+        for validation in &declaration.validations {
+            let at = At {
+                module,
+                folder: validation.folder.as_ref(),
+                each: None,
+            };
+            let place = module.span(validation.condition.span);
+            let Some(value) = at.evaluate(&validation.condition) else {
+                continue;
+            };
+            match convert(&value, &Type::Bool).map(|value| value.kind) {
+                Ok(Kind::Bool(true)) => {}
+                Ok(Kind::Bool(false)) => {
+                    let message = at.evaluate(&validation.message);
+                    let message = match message {
+                        Some(value) if value.sensitive => None,
+                        Some(value) => value.as_str().map(str::to_owned),
+                        None => None,
+                    };
+                    let finding = Diagnostic::error(format!(
+                        "variable `{name}` has a value that isn't valid"
+                    ));
+                    let finding = match settled.places.get(name) {
+                        Some(given) => finding
+                            .at(*given, "this value")
+                            .related(place, "must fulfil this condition"),
+                        None => finding.at(place, "its value must fulfil this condition"),
+                    };
+                    module.find(match message {
+                        Some(message) => finding.detail(message),
+                        None => finding.detail("its message would show what mustn't be shown"),
+                    });
+                }
+                _ => module.find(
+                    Diagnostic::error("a `condition` must be true or false")
+                        .at(place, "this is neither"),
+                ),
+            }
+        }
+    }
+}
+
+impl Settled {
+    /// What there is to tell of each variable.
+    pub(in crate::config) fn settings(
+        &self,
+        declarations: &Declarations,
+        module: &Module<'_>,
+    ) -> Vec<Setting> {
+        let setting = |(name, declaration): (&Arc<str>, &Declaration)| {
+            let value = self.values.get(name)?.as_ref()?;
+            let hidden = value.is_sensitive_within();
+            let node = || module.node(value, declaration.name_span, false);
+            Some(Setting {
+                name: Arc::clone(name),
+                declared: Some(declaration.name_span),
+                description: declaration.description.clone(),
+                of: declaration.of.as_ref().map(|(of, _)| of.to_string()),
+                sensitive: hidden,
+                value: (!hidden).then(|| node().to_json()),
+                origin: *self.origins.get(name)?,
+            })
+        };
+        declarations.variables.iter().filter_map(setting).collect()
+    }
+
+    /// Lets the module know the texts within sensitive values before it makes others of them.
+    pub(in crate::config) fn keep_secrets(&self, declarations: &Declarations, module: &Module<'_>) {
+        for (name, declaration) in &declarations.variables {
+            if let Some(Some(value)) = self.values.get(name)
+                && value.is_sensitive_within()
+            {
+                module.node(value, declaration.name_span, false);
+            }
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! Which value a variable has, by type and by where it is given.
+
+use serde_json::json;
+
+use super::*;
+use crate::config::check::Purpose;
+use crate::config::load::{Loaded, load_text};
+use crate::report::diagnostic::render;
+
+const HEAD: &str = "cluster { id = \"c\" }\nshard {\n  id = \"s\"\n  infra {\n    provider = \"sim\"\n    region = \"r\"\n    zone = \"z\"\n  }\n}\n";
+
+fn loaded(body: &str, given: &Given) -> Loaded {
+    load_text(Purpose::Plan, "v.hcl", &format!("{HEAD}{body}"), given)
+}
+
+fn findings(loaded: &Loaded) -> String {
+    render(&loaded.findings, &loaded.sources, false)
+}
+
+/// Text by the type that is declared, as Terraform reads it.
+#[test]
+fn text_is_read_by_its_type() {
+    for (of, text, expected) in [
+        ("string", "a", Some(json!("a"))),
+        ("string", "\"a\"", Some(json!("\"a\""))),
+        ("string", "5", Some(json!("5"))),
+        ("string", "", Some(json!(""))),
+        ("string", "${x} {{ .Y }}", Some(json!("${x} {{ .Y }}"))),
+        ("number", "5", Some(json!(5))),
+        ("number", "five", None),
+        ("bool", "true", Some(json!(true))),
+        ("bool", "yes", None),
+        ("list(string)", "[\"a\", 1]", Some(json!(["a", "1"]))),
+        ("list(string)", "a", None),
+        (
+            "set(string)",
+            "[\"b\", \"a\", \"b\"]",
+            Some(json!(["a", "b"])),
+        ),
+        (
+            "map(number)",
+            "{ a = 1, b = \"2\" }",
+            Some(json!({"a": 1, "b": 2})),
+        ),
+        (
+            "object({ a = string, b = optional(number) })",
+            "{ a = 1 }",
+            Some(json!({"a": "1", "b": null})),
+        ),
+        ("object({ a = string })", "{}", None),
+        (
+            "tuple([string, bool])",
+            "[1, true]",
+            Some(json!(["1", true])),
+        ),
+        ("any", "[1]", Some(json!([1]))),
+        ("any", "null", Some(json!(null))),
+        ("list(string)", "var.x", None),
+        ("list(string)", "[", None),
+    ] {
+        let body = format!("variable \"x\" {{ type = {of} }}\n");
+        let given = Given::vars([("x".to_owned(), text.to_owned())]);
+        let loaded = loaded(&body, &given);
+        let value = loaded.variables.first().and_then(|x| x.value.clone());
+        assert_eq!(value, expected, "{of} {text}: {}", findings(&loaded));
+        assert_eq!(
+            loaded.findings.is_empty(),
+            expected.is_some(),
+            "{of} {text}"
+        );
+    }
+    // Without a type it is text.
+    let given = Given::vars([("x".to_owned(), "[1]".to_owned())]);
+    let loaded = loaded("variable \"x\" {}\n", &given);
+    assert_eq!(loaded.variables[0].value, Some(json!("[1]")));
+}
+
+#[test]
+fn null_stands_for_the_default_where_it_may_not_be() {
+    for (rest, expected) in [
+        ("default = 1", Some(json!(null))),
+        ("default = 1\n  nullable = false", Some(json!(1))),
+        ("nullable = true", Some(json!(null))),
+        ("nullable = false", None),
+    ] {
+        let body = format!("variable \"x\" {{\n  type = any\n  {rest}\n}}\n");
+        let given = Given::vars([("x".to_owned(), "null".to_owned())]);
+        let loaded = loaded(&body, &given);
+        let value = loaded.variables.first().and_then(|x| x.value.clone());
+        assert_eq!(value, expected, "{rest}: {}", findings(&loaded));
+    }
+}
+
+#[test]
+fn secrets_are_collected_with_what_is_made_of_them() {
+    let body = "variable \"token\" {\n  sensitive = true\n  default = { a = \"hunter2\", b = [12345, true, \"\"] }\n}\n\
+                variable \"open\" { default = \"open\" }\n\
+                vars {\n  A = \"Bearer ${var.token.a}\"\n  B = base64encode(var.token.a)\n  C = var.open\n  \
+                D = nonsensitive(var.token.b[0])\n  E = sensitive(\"other\")\n}\n";
+    let loaded = loaded(body, &Given::default());
+    assert_eq!(findings(&loaded), "");
+    let secrets: Vec<&str> = loaded.secrets.0.iter().map(AsRef::as_ref).collect();
+    assert_eq!(secrets, ["12345", "aHVudGVyMg==", "hunter2", "other"]);
+    assert_eq!(format!("{:?}", loaded.secrets), "Secrets(4 hidden)");
+    let token = loaded
+        .variables
+        .iter()
+        .find(|x| &*x.name == "token")
+        .unwrap();
+    assert_eq!((token.sensitive, &token.value), (true, &None));
+}
+
+/// What JSON and YAML declare is what HCL declares.
+#[test]
+fn declarations_of_other_languages_are_held_to_the_same_rules() {
+    let yaml = "cluster: {id: c}\nshard: {id: s, infra: {provider: sim, region: r, zone: z}}\n\
+                variables:\n  a:\n    type: list(number)\n    default: [\"1\", 2]\n    validation:\n\
+                \x20     - condition: length(var.a) > 2\n        error_message: Too short, ${length(var.a)}.\n\
+                \x20     - condition: var.a[0] == 2\n        error_message: \"{{ }} stays\"\n  b:\n";
+    let loaded = load_text(Purpose::Plan, "v.yaml", yaml, &Given::default());
+    insta::assert_snapshot!(findings(&loaded));
+}
+
+#[test]
+fn overrides_change_a_declaration() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
+    write(
+        "a.hcl",
+        &format!(
+            "{HEAD}variable \"x\" {{\n  type = number\n  default = 1\n}}\nvars {{ X = var.x }}\n"
+        ),
+    );
+    write(
+        "nstance_override.json",
+        "{\"variables\": {\"x\": {\"default\": 2}}}",
+    );
+    let loaded = crate::config::load::load(
+        Some(std::path::Path::new(".")),
+        folder.path(),
+        &Given::default(),
+    );
+    assert_eq!(findings(&loaded), "");
+    assert_eq!(loaded.variables[0].value, Some(json!(2)));
+    assert_eq!(loaded.variables[0].of.as_deref(), Some("number"));
+}

@@ -1,0 +1,17 @@
+cluster { id = "test" }
+shard {
+  id = "one"
+  infra {
+    provider = "sim"
+    region   = "r"
+    zone     = "z"
+  }
+}
+template "web" {
+  instance_type = "small"
+  args          = { A = "x", B = {{ index .Image "debian-13" }} }
+  userdata      = {{ index .Image "debian-13" }}
+}
+vars {
+  A = [{{ .X }}]
+}

@@ -1,0 +1,16 @@
+cluster { id = "test" }
+shard {
+  id = "one"
+  infra {
+    provider = "sim"
+    region   = "r"
+    zone     = "z"
+  }
+}
+template "web" {
+  instance_type = "small"
+  userdata = <<-EOT
+    #!/bin/sh
+    echo ${HOME} ${x}
+  EOT
+}

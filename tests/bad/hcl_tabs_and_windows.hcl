@@ -1,0 +1,7 @@
+cluster {
+	id = "test"
+	idd = 1
+}
+shard {
+	id = "é"
+}

@@ -1,0 +1,187 @@
+//! `examples/reference`: one configuration in three languages.
+
+use std::path::Path;
+
+use nstance::config::load::load;
+use nstance::config::variables::Given;
+
+use crate::harness::Harness;
+
+const LANGUAGES: [&str; 3] = ["jsonc", "yaml", "hcl"];
+
+/// The same for values that stand at different places.
+fn without_places(debug: &str) -> String {
+    let mut text = String::new();
+    let mut rest = debug;
+    while let Some(at) = rest.find("Span { source: ") {
+        text.push_str(&rest[..at]);
+        let end = rest[at..].find('}').unwrap();
+        rest = &rest[at + end + 1..];
+    }
+    text + rest
+}
+
+#[test]
+fn three_languages_give_one_configuration() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/reference");
+    let configs = LANGUAGES.map(|language| {
+        let loaded = load(Some(Path::new(language)), &folder, &Given::default());
+        assert!(
+            loaded.findings.is_empty(),
+            "{language}: {:?}",
+            loaded.findings
+        );
+        let secrets: Vec<String> = loaded.secrets.0.iter().map(ToString::to_string).collect();
+        assert_eq!(secrets, ["not-a-secret"], "{language}");
+        without_places(&format!("{:?}", loaded.config.unwrap()))
+    });
+    assert!(configs[0].len() > 5_000);
+    for (language, config) in LANGUAGES.iter().zip(&configs) {
+        let same = configs[0]
+            .bytes()
+            .zip(config.bytes())
+            .take_while(|(a, b)| a == b)
+            .count();
+        let near =
+            |text: &str| text[same.saturating_sub(60)..(same + 60).min(text.len())].to_owned();
+        assert_eq!(near(&configs[0]), near(config), "{language}");
+        assert_eq!(configs[0].len(), config.len(), "{language}");
+    }
+}
+
+#[test]
+fn three_languages_give_one_plan_byte_for_byte() {
+    let given = ["", " --var release=2027.1"];
+    for words in ["plan", "plan --json", "render --json", "graph"] {
+        for given in given {
+            let plans = LANGUAGES.map(|language| {
+                let harness = Harness::example("reference");
+                let words = format!("-c {language} {words}{given}");
+                let ended = harness.ok(&words);
+                assert_eq!(ended.stderr, "", "{ended}");
+                ended.stdout
+            });
+            assert!(plans[0].len() > 100, "{words}");
+            assert_eq!(plans[0], plans[1], "{words}, YAML");
+            assert_eq!(plans[0], plans[2], "{words}, HCL");
+        }
+    }
+}
+
+#[test]
+fn it_applies_and_stays_as_it_is() {
+    let harness = Harness::example("reference");
+    harness.ok("-c hcl apply --auto-approve");
+    assert!(
+        harness
+            .ok("-c hcl plan")
+            .stdout
+            .contains("no changes are needed")
+    );
+    let replaced = harness.run("-c hcl plan --var release=2027.1");
+    // `replace_on` wants new instances, `prevent_destroy` doesn't.
+    assert!(replaced.stderr.contains("prevent_destroy"), "{replaced}");
+}
+
+/// Every key of the schema stands in it.
+#[test]
+fn every_key_is_used() {
+    let text = include_str!("../../examples/reference/jsonc/nstance.jsonc");
+    for key in [
+        "cluster",
+        "id",
+        "slug",
+        "fqdn",
+        "storage",
+        "secrets",
+        "leader_election",
+        "shard",
+        "infra",
+        "provider",
+        "region",
+        "zone",
+        "options",
+        "subnet_pools",
+        "dynamic_subnet_pools",
+        "advertise",
+        "health_addr",
+        "election_addr",
+        "registration_addr",
+        "operator_addr",
+        "agent_addr",
+        "bind",
+        "leader_network",
+        "request_timeout",
+        "create_rate_limit",
+        "default_drain_timeout",
+        "image_refresh_interval",
+        "expiry",
+        "eligible_age",
+        "forced_age",
+        "ondemand_age",
+        "health_check_interval",
+        "shutdown_timeout",
+        "garbage_collection",
+        "error_exit_jitter",
+        "load_balancers",
+        "target_group_arns",
+        "instance_group_name",
+        "images",
+        "filters",
+        "name",
+        "values",
+        "owners",
+        "family",
+        "project",
+        "sort",
+        "order",
+        "fallback",
+        "on_newer",
+        "certificates",
+        "vars",
+        "defaults",
+        "args",
+        "userdata",
+        "source",
+        "encoding",
+        "content",
+        "compress",
+        "templates",
+        "kind",
+        "arch",
+        "instance_type",
+        "subnet_pool",
+        "size",
+        "files",
+        "template",
+        "key",
+        "deliver",
+        "path",
+        "permissions",
+        "owner",
+        "groups",
+        "groups_form",
+        "drain_timeout",
+        "update",
+        "lifecycle",
+        "prevent_destroy",
+        "ignore_changes",
+        "replace_on",
+        "labels",
+        "protect",
+        "moved_from",
+        "zones",
+        "overrides",
+        "depends_on",
+        "functions",
+        "templates_lib",
+        "destroy_budget",
+        "count",
+        "percent",
+        "strict",
+        "variables",
+        "$schema",
+    ] {
+        assert!(text.contains(&format!("\"{key}\":")), "{key}");
+    }
+}
