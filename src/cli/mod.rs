@@ -15,12 +15,14 @@ pub mod graph;
 pub mod images;
 pub mod import;
 pub mod init;
+pub mod output;
 pub mod plan;
 pub mod plan_files;
 pub mod progress;
 pub mod render;
 pub mod repeated;
 pub mod rollout;
+pub mod schema;
 pub mod selection;
 pub mod session;
 pub mod shape;
@@ -217,6 +219,8 @@ enum Command {
     Import(import::Import),
     /// Look at the embedded cloud, and change it by hand
     Sim(sim::SimArgs),
+    /// Print the JSON Schema of configurations, for editors
+    Schema(schema::Schema),
     /// Print completions for a shell
     Completions(completions::Completions),
 }
@@ -280,6 +284,7 @@ pub fn main() -> ExitCode {
         Command::State(command) => state::run(globals, command),
         Command::Import(command) => import::run(globals, command),
         Command::Sim(command) => run_sim(globals, command),
+        Command::Schema(command) => schema::run(command),
         Command::Completions(command) => completions::run(command, &mut Cli::command_line()),
     };
     let code = match ending {

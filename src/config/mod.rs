@@ -14,6 +14,7 @@ pub mod model;
 pub mod node;
 mod outline;
 pub mod position;
+pub mod schema;
 pub mod source;
 pub mod yaml;
 

@@ -19,6 +19,7 @@ mod lifecycle;
 mod plan;
 mod plan_files;
 mod render;
+mod schema;
 mod shards;
 mod show;
 mod sim;

@@ -4,9 +4,10 @@
 //! or both do. May not: report anything else; reading the groups finds what is wrong in them.
 
 use crate::config::node::{Entry, Node, NodeValue};
+use crate::config::schema::tables::GROUP;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 
-use super::groups::{Form, GROUP};
+use super::groups::Form;
 
 /// How an entry of `groups` can be read.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -126,7 +127,7 @@ fn group_keys(node: &Node) -> usize {
     members(node)
         .unwrap_or_default()
         .iter()
-        .filter(|entry| GROUP.contains(&&*entry.key))
+        .filter(|entry| GROUP.key(&entry.key).is_some())
         .count()
 }
 
@@ -140,24 +141,10 @@ pub(in crate::config) fn reads_as_group(node: &Node) -> bool {
 }
 
 fn fits(field: &Entry) -> bool {
-    use NodeValue::{Array, Bool, Null, Number, Object, String};
-    match (&*field.key, &field.value.value) {
-        (key, Null) => GROUP.contains(&key),
-        (
-            "template" | "instance_type" | "subnet_pool" | "drain_timeout" | "kind" | "arch"
-            | "moved_from" | "userdata",
-            String(_),
-        )
-        | ("size", Number(_))
-        | ("load_balancers" | "zones", Array(_))
-        | (
-            "args" | "vars" | "overrides" | "files" | "userdata" | "update" | "lifecycle"
-            | "labels",
-            Object(_),
-        )
-        | ("protect", Bool(_)) => true,
-        _ => false,
-    }
+    let value = &field.value.value;
+    GROUP
+        .key(&field.key)
+        .is_some_and(|key| *value == NodeValue::Null || key.shape.takes(value))
 }
 
 #[cfg(test)]
