@@ -31,6 +31,7 @@ pub mod signals;
 pub mod sim;
 pub mod state;
 pub mod validate;
+pub mod watch;
 pub mod work;
 
 use std::ffi::OsString;

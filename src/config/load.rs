@@ -11,6 +11,7 @@ use super::assemble::{Document, assemble};
 use super::check::{Purpose, check};
 use super::decode::decode;
 use super::files;
+use super::inputs::Inputs;
 use super::jsonc;
 use super::model::Config;
 use super::node::{Node, NodeValue};
@@ -33,6 +34,8 @@ pub struct Loaded {
     pub findings: Diagnostics,
     /// The folder that paths in the configuration start from.
     pub directory: PathBuf,
+    /// Every file that was looked at.
+    pub inputs: Inputs,
     /// Whether a file couldn't be read.
     incomplete: bool,
     /// Where YAML repeats a value.
@@ -57,10 +60,11 @@ pub fn load_for(
         config: None,
         findings: Diagnostics::default(),
         directory: working_dir.to_owned(),
+        inputs: Inputs::default(),
         incomplete: false,
         aliases: Vec::new(),
     };
-    match files::find(path, working_dir) {
+    match files::find(path, working_dir, &mut loaded.inputs) {
         Err(diagnostic) => loaded.findings.push(*diagnostic),
         Ok(files) => {
             let absolute = working_dir.join(&files[0]);
@@ -85,6 +89,7 @@ pub fn load_text(purpose: Purpose, name: &str, text: &str, vars: &[(String, Stri
         config: None,
         findings: Diagnostics::default(),
         directory: PathBuf::new(),
+        inputs: Inputs::default(),
         incomplete: false,
         aliases: Vec::new(),
     };
@@ -164,6 +169,7 @@ impl<'w> Reading<'w> {
         if !self.done.insert(self.identity(file)) {
             return;
         }
+        loaded.inputs.file(&self.working_dir.join(file));
         let text = match files::read_text(file, self.working_dir) {
             Ok(text) => text,
             Err(diagnostic) => {
@@ -179,7 +185,7 @@ impl<'w> Reading<'w> {
         self.documents.push(document);
         self.chain.push(file.to_owned());
         for include in includes {
-            match files::included(&include.value, file, self.working_dir) {
+            match files::included(&include.value, file, self.working_dir, &mut loaded.inputs) {
                 Ok(files) => {
                     for included in files {
                         if self.closes_a_cycle(&included, include.span, loaded) {

@@ -8,6 +8,7 @@ pub mod check;
 pub mod decode;
 pub mod duration;
 mod files;
+pub mod inputs;
 pub mod jsonc;
 pub mod load;
 pub mod model;

@@ -25,4 +25,5 @@ mod show;
 mod sim;
 mod state;
 mod validate;
+mod watch;
 mod yaml;
