@@ -11,6 +11,7 @@ pub mod drift;
 pub mod exit;
 pub mod failure;
 pub mod fleet;
+pub mod fmt;
 pub mod graph;
 pub mod images;
 pub mod import;
@@ -220,6 +221,8 @@ enum Command {
     Import(import::Import),
     /// Look at the embedded cloud, and change it by hand
     Sim(sim::SimArgs),
+    /// Lay configurations out anew: HCL and JSONC, comments kept
+    Fmt(fmt::Fmt),
     /// Print the JSON Schema of configurations, for editors
     Schema(schema::Schema),
     /// Print completions for a shell
@@ -285,6 +288,7 @@ pub fn main() -> ExitCode {
         Command::State(command) => state::run(globals, command),
         Command::Import(command) => import::run(globals, command),
         Command::Sim(command) => run_sim(globals, command),
+        Command::Fmt(command) => fmt::run(globals, command),
         Command::Schema(command) => schema::run(command),
         Command::Completions(command) => completions::run(command, &mut Cli::command_line()),
     };

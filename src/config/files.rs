@@ -28,7 +28,7 @@ pub(super) const MATCHING: glob::MatchOptions = glob::MatchOptions {
 };
 
 /// Nobody writes a configuration of this size; a device or an image of a disk may have it.
-pub(super) const LARGEST_FILE: u64 = 100 * 1024 * 1024;
+pub(crate) const LARGEST_FILE: u64 = 100 * 1024 * 1024;
 
 /// The most files of one configuration.
 const MOST_FILES: usize = 20_000;
@@ -38,7 +38,7 @@ const MOST_FILES: usize = 20_000;
 ///
 /// No path is the only configuration of `working_dir`. A folder is all of its configuration files,
 /// without its subfolders.
-pub(super) fn find(
+pub(crate) fn find(
     path: Option<&Path>,
     working_dir: &Path,
     inputs: &mut Inputs,
@@ -200,7 +200,7 @@ fn tidy(path: &Path) -> PathBuf {
 }
 
 /// A file's text, which must be UTF-8 and of a size that someone may have written.
-pub(super) fn read_text(file: &Path, working_dir: &Path) -> Result<String, Box<Diagnostic>> {
+pub(crate) fn read_text(file: &Path, working_dir: &Path) -> Result<String, Box<Diagnostic>> {
     let shown = file.display();
     let absolute = working_dir.join(file);
     let failed = |error: std::io::Error| {

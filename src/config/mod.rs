@@ -7,7 +7,7 @@ mod assemble;
 pub mod check;
 pub mod decode;
 pub mod duration;
-mod files;
+pub(crate) mod files;
 pub mod inputs;
 pub mod jsonc;
 pub mod load;

@@ -10,6 +10,7 @@ mod bad_templates;
 mod completions;
 mod destroy;
 mod drift;
+mod fmt;
 mod graph;
 mod images;
 mod import;
