@@ -7,6 +7,7 @@ pub mod apply;
 pub mod completions;
 pub mod conclusion;
 pub mod consent;
+pub mod convert;
 pub mod drift;
 pub mod exit;
 pub mod failure;
@@ -223,6 +224,8 @@ enum Command {
     Sim(sim::SimArgs),
     /// Lay configurations out anew: HCL and JSONC, comments kept
     Fmt(fmt::Fmt),
+    /// Turn a configuration into another language, comments kept
+    Convert(convert::Convert),
     /// Print the JSON Schema of configurations, for editors
     Schema(schema::Schema),
     /// Print completions for a shell
@@ -289,6 +292,7 @@ pub fn main() -> ExitCode {
         Command::Import(command) => import::run(globals, command),
         Command::Sim(command) => run_sim(globals, command),
         Command::Fmt(command) => fmt::run(globals, command),
+        Command::Convert(command) => convert::run(globals, command),
         Command::Schema(command) => schema::run(command),
         Command::Completions(command) => completions::run(command, &mut Cli::command_line()),
     };

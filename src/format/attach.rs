@@ -22,11 +22,22 @@ pub(super) fn attach(root: &Node, text: &str, language: Language, wording: Wordi
         }
         _ => jsonc_comments(text),
     };
+    with_comments(root, text, language, wording, &comments)
+}
+
+/// The same where the comments are known, in order.
+pub(super) fn with_comments(
+    root: &Node,
+    text: &str,
+    language: Language,
+    wording: Wording,
+    comments: &[Range<usize>],
+) -> Document {
     let mut walk = Walk {
         text,
         yaml: language == Language::Yaml,
         wording,
-        comments: &comments,
+        comments,
         next: 0,
         at: 0,
     };
@@ -43,13 +54,13 @@ pub(super) fn attach(root: &Node, text: &str, language: Language, wording: Wordi
         after,
         footer,
     };
-    if walk.yaml {
+    if language != Language::Jsonc {
         part_header(&mut document);
     }
     document
 }
 
-/// In YAML nothing tells a file's comment from its first key's but an empty line.
+/// Without brackets nothing tells a file's comment from its first key's but an empty line.
 fn part_header(document: &mut Document) {
     if document.gap {
         return;
@@ -145,7 +156,8 @@ impl Walk<'_> {
                 Value::Object(self.container(&range, parts, column, limit))
             }
             _ => {
-                self.at = range.end;
+                // A block of text ends with its line breaks.
+                self.at = range.start + self.text[range.clone()].trim_end().len();
                 if self.wording == Wording::Written {
                     Value::Raw(self.text[range].to_owned())
                 } else {
@@ -163,6 +175,11 @@ impl Walk<'_> {
         limit: usize,
     ) -> Container {
         let is_flow = self.text[range.start..].starts_with(['[', '{']);
+        let range = &if is_flow {
+            range.start..self.flow_end(range)
+        } else {
+            range.clone()
+        };
         let inline = is_flow && !self.text[range.clone()].contains('\n');
         let column = if is_flow {
             0
@@ -266,6 +283,20 @@ impl Walk<'_> {
                 self.text[span.start as usize..span.end as usize].into()
             }
         }
+    }
+
+    /// Behind the closing bracket: YAML's parser may count a comment behind it, too.
+    fn flow_end(&self, range: &Range<usize>) -> usize {
+        let mut end = range.end;
+        while let Some(found) = self.text[range.start..end].rfind([']', '}']) {
+            let at = range.start + found;
+            let before = self.comments.partition_point(|comment| comment.start <= at);
+            match before.checked_sub(1).map(|last| &self.comments[last]) {
+                Some(comment) if comment.contains(&at) => end = comment.start,
+                _ => return at + 1,
+            }
+        }
+        range.end
     }
 
     /// Whether this follows what was passed last, comments aside.

@@ -4,12 +4,19 @@
 //! read or write files, or know the schema beyond its sections.
 
 mod attach;
+mod comments;
+pub mod convert;
+#[cfg(test)]
+mod convert_tests;
 mod document;
+mod from_hcl;
+mod hcl;
 mod hcl_layout;
 mod hcl_tokens;
 mod jsonc;
 #[cfg(test)]
 mod tests;
+mod yaml;
 
 use crate::config;
 use crate::config::source::{Language, SourceId, SourceMap, Span};

@@ -55,7 +55,7 @@ fn hcl_tree(text: &str) -> String {
     without_places(&format!("{:#?}", document.body))
 }
 
-fn without_places(tree: &str) -> String {
+pub(super) fn without_places(tree: &str) -> String {
     tree.lines()
         .filter(|line| {
             !["start:", "end:"]
@@ -154,7 +154,7 @@ fn every_configuration_keeps_its_meaning() {
 }
 
 /// Text made of a tree and noise: spaces, line breaks and comments wherever they may stand.
-mod noise {
+pub(super) mod noise {
     use proptest::prelude::*;
     use serde_json::Value;
 
@@ -175,9 +175,9 @@ mod noise {
         })
     }
 
-    pub(super) struct Noise<'n> {
-        pub(super) seed: &'n [u8],
-        pub(super) at: usize,
+    pub(in crate::format) struct Noise<'n> {
+        pub(in crate::format) seed: &'n [u8],
+        pub(in crate::format) at: usize,
     }
 
     impl Noise<'_> {
@@ -200,7 +200,7 @@ mod noise {
             }
         }
 
-        pub(super) fn write(&mut self, value: &Value, out: &mut String) {
+        pub(in crate::format) fn write(&mut self, value: &Value, out: &mut String) {
             self.space(out);
             match value {
                 Value::Array(items) => {

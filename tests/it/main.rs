@@ -8,6 +8,7 @@ mod apply;
 mod bad_moments;
 mod bad_templates;
 mod completions;
+mod convert;
 mod destroy;
 mod drift;
 mod fmt;

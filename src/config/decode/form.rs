@@ -53,6 +53,33 @@ pub(super) fn decide(
     }
 }
 
+/// How `groups` of a document is laid out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum GroupsForm {
+    /// Tenant → group → fields.
+    Nested,
+    /// Group → fields.
+    Flat,
+}
+
+/// How `groups` of a document is laid out, if that can be told.
+pub fn groups_form(root: &Node) -> Option<GroupsForm> {
+    let section = members(root)?
+        .iter()
+        .find(|entry| &*entry.key == "groups")?;
+    match root.get("groups_form").and_then(Node::as_str) {
+        Some("nested") => return Some(GroupsForm::Nested),
+        Some("flat") => return Some(GroupsForm::Flat),
+        Some(_) => return None,
+        None => {}
+    }
+    let entries = members(&section.value)?;
+    match decide(section, entries, &mut Diagnostics::default())? {
+        Form::Nested => Some(GroupsForm::Nested),
+        Form::Flat => Some(GroupsForm::Flat),
+    }
+}
+
 /// Where no form fits: either both forms are mixed, or there is a slip in some group. The slip is
 /// better explained by reading on in the form that was meant.
 fn unfitting(

@@ -25,6 +25,7 @@ use crate::address::GroupName;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 
 pub(super) use form::reads_as_group;
+pub use form::{GroupsForm, groups_form};
 use reader::Object;
 
 /// A configuration as far as it could be read.
