@@ -7,21 +7,25 @@ pub mod apply;
 pub mod completions;
 pub mod conclusion;
 pub mod consent;
+pub mod convert;
 pub mod drift;
 pub mod exit;
 pub mod explain;
 pub mod failure;
 pub mod fleet;
+pub mod fmt;
 pub mod graph;
 pub mod images;
 pub mod import;
 pub mod init;
+pub mod output;
 pub mod plan;
 pub mod plan_files;
 pub mod progress;
 pub mod render;
 pub mod repeated;
 pub mod rollout;
+pub mod schema;
 pub mod selection;
 pub mod session;
 pub mod shape;
@@ -30,6 +34,7 @@ pub mod signals;
 pub mod sim;
 pub mod state;
 pub mod validate;
+pub mod watch;
 pub mod work;
 
 use std::ffi::OsString;
@@ -228,6 +233,12 @@ enum Command {
     Import(import::Import),
     /// Look at the embedded cloud, and change it by hand
     Sim(sim::SimArgs),
+    /// Lay configurations out anew: HCL and JSONC, comments kept
+    Fmt(fmt::Fmt),
+    /// Turn a configuration into another language, comments kept
+    Convert(convert::Convert),
+    /// Print the JSON Schema of configurations, for editors
+    Schema(schema::Schema),
     /// Print completions for a shell
     Completions(completions::Completions),
 }
@@ -293,6 +304,9 @@ pub fn main() -> ExitCode {
         Command::State(command) => state::run(globals, command),
         Command::Import(command) => import::run(globals, command),
         Command::Sim(command) => run_sim(globals, command),
+        Command::Fmt(command) => fmt::run(globals, command),
+        Command::Convert(command) => convert::run(globals, command),
+        Command::Schema(command) => schema::run(command),
         Command::Completions(command) => completions::run(command, &mut Cli::command_line()),
     };
     let code = match ending {

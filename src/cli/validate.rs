@@ -1,17 +1,20 @@
 //! `nstance validate`: everything short of asking a cloud.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::failure::Failures;
+use super::failure::{Failure, Failures};
 use super::fleet::{self, Fleet};
 use super::session::{self, Session};
-use super::{Ending, Globals, exit};
+use super::watch::Watch;
+use super::{Ending, Globals, exit, unplaced};
 use crate::address::Address;
 use crate::config::check::Purpose;
+use crate::config::inputs::Inputs;
 use crate::config::load::Loaded;
 use crate::config::model::Config;
 use crate::config::source::SourceMap;
@@ -94,14 +97,18 @@ fn try_group(renderer: &GroupRenderer<'_>, sources: &SourceMap, strict: bool) ->
 
 /// Options of `validate`.
 #[derive(Debug, Args)]
-pub struct Validate {}
+pub struct Validate {
+    /// Validate again whenever a file of the configuration changes, until interrupted
+    #[arg(long)]
+    watch: bool,
+}
 
 /// Runs `validate`.
-pub fn run(globals: &Globals, _command: &Validate) -> Ending {
-    let mut checked: Vec<Checked> = fleet::read(globals, Purpose::Plan)
-        .into_iter()
-        .map(|loaded| check(globals, loaded))
-        .collect();
+pub fn run(globals: &Globals, command: &Validate) -> Ending {
+    if command.watch {
+        return keep_watching(globals).map_err(unplaced);
+    }
+    let mut checked = check_all(globals);
     if let [_] = checked[..] {
         let only = checked.remove(0);
         if only.loaded.findings.has_errors() {
@@ -115,7 +122,70 @@ pub fn run(globals: &Globals, _command: &Validate) -> Ending {
         }
         return Ok(exit::SUCCESS);
     }
-    Ok(several(globals, checked))
+    Ok(several(globals, checked, session::print_json))
+}
+
+fn check_all(globals: &Globals) -> Vec<Checked> {
+    fleet::read(globals, Purpose::Plan)
+        .into_iter()
+        .map(|loaded| check(globals, loaded))
+        .collect()
+}
+
+/// Validates after every change; only a signal ends it.
+fn keep_watching(globals: &Globals) -> Result<u8, Failure> {
+    let mut watch = Watch::new()?;
+    loop {
+        let (checked, inputs) = loop {
+            let checked = check_all(globals);
+            let mut inputs = Inputs::default();
+            for one in &checked {
+                inputs.extend(one.inputs());
+            }
+            if !watch.over(&inputs)? {
+                break (checked, inputs);
+            }
+        };
+        say_once(globals, checked);
+        if !globals.quiet {
+            session::error("\nWatching for changes; Ctrl-C ends it.\n");
+        }
+        let changed = watch.wait(&inputs)?;
+        if !globals.quiet {
+            session::error(&format!("\nChanged: {}\n\n", listed(&changed)));
+        }
+    }
+}
+
+/// The verdicts of one moment: texts, or a document on a line of its own.
+fn say_once(globals: &Globals, checked: Vec<Checked>) {
+    let print_line = |document: &Value| session::print(&format!("{document}\n"));
+    match &checked[..] {
+        [only] if globals.json => print_line(&only.document()),
+        [only] => {
+            only.tell(globals);
+            session::print(&format!("{}\n", only.verdict()));
+        }
+        _ => {
+            several(globals, checked, print_line);
+        }
+    }
+}
+
+/// Paths from the working folder; of many the first.
+fn listed(paths: &BTreeSet<PathBuf>) -> String {
+    const MOST: usize = 3;
+    let here = std::env::current_dir().and_then(|here| here.canonicalize());
+    let here = here.unwrap_or_default();
+    let mut names: Vec<String> = paths
+        .iter()
+        .take(MOST)
+        .map(|path| session::shown(path.strip_prefix(&here).unwrap_or(path)))
+        .collect();
+    if paths.len() > MOST {
+        names.push(format!("{} more", paths.len() - MOST));
+    }
+    names.join(", ")
 }
 
 /// A configuration, with all that is wrong with it.
@@ -146,6 +216,17 @@ fn check(globals: &Globals, mut loaded: Loaded) -> Checked {
 impl Checked {
     fn is_valid(&self) -> bool {
         !self.loaded.findings.has_errors() && self.loaded.config.is_some()
+    }
+
+    /// The files that the verdict depends on.
+    fn inputs(&self) -> Inputs {
+        let mut inputs = self.loaded.inputs.clone();
+        if let Some(config) = &self.loaded.config {
+            for file in fetch::files(config, &self.loaded.directory) {
+                inputs.file(&file);
+            }
+        }
+        inputs
     }
 
     fn failure(self) -> Failures {
@@ -183,7 +264,7 @@ impl Checked {
 }
 
 /// Says of each of several configurations whether it is valid, and whether they go together.
-fn several(globals: &Globals, checked: Vec<Checked>) -> u8 {
+fn several(globals: &Globals, checked: Vec<Checked>, print_documents: impl Fn(&Value)) -> u8 {
     let paths: Vec<String> = globals
         .configs()
         .iter()
@@ -218,7 +299,7 @@ fn several(globals: &Globals, checked: Vec<Checked>) -> u8 {
             let findings = diagnostic::to_json(&twice, &SourceMap::default());
             documents.push(report::errors(findings));
         }
-        session::print_json(&documents.into());
+        print_documents(&documents.into());
     } else if twice.has_errors() {
         session::report(globals, [(&twice, &SourceMap::default())]);
     }

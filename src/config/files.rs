@@ -7,6 +7,7 @@ use std::ffi::OsStr;
 use std::fs;
 use std::path::{Component, Path, PathBuf};
 
+use super::inputs::Inputs;
 use crate::diagnostic::Diagnostic;
 
 /// Names of configurations, in the order they are looked for.
@@ -19,23 +20,40 @@ const NAMES: &[&str] = &[
     "config.jsonc",
 ];
 
+/// What `*` and `?` of an include stand for.
+pub(super) const MATCHING: glob::MatchOptions = glob::MatchOptions {
+    case_sensitive: true,
+    require_literal_separator: true,
+    require_literal_leading_dot: true,
+};
+
 /// Nobody writes a configuration of this size; a device or an image of a disk may have it.
-pub(super) const LARGEST_FILE: u64 = 100 * 1024 * 1024;
+pub(crate) const LARGEST_FILE: u64 = 100 * 1024 * 1024;
 
 /// The most files of one configuration.
 const MOST_FILES: usize = 20_000;
 
-/// The files that are meant, as messages call them, in the order they are read; at least one.
+/// The files that are meant, as messages call them, in the order they are read; at least one. What
+/// was looked at on the way is noted.
 ///
 /// No path is the only configuration of `working_dir`. A folder is all of its configuration files,
 /// without its subfolders.
-pub(super) fn find(
+pub(crate) fn find(
     path: Option<&Path>,
     working_dir: &Path,
+    inputs: &mut Inputs,
 ) -> Result<Vec<PathBuf>, Box<Diagnostic>> {
     match path {
-        None => Ok(vec![the_only_one(working_dir)?]),
-        Some(path) if working_dir.join(path).is_dir() => of_folder(path, working_dir),
+        None => {
+            for name in NAMES {
+                inputs.file(&working_dir.join(name));
+            }
+            Ok(vec![the_only_one(working_dir)?])
+        }
+        Some(path) if working_dir.join(path).is_dir() => {
+            inputs.folder(&working_dir.join(path));
+            of_folder(path, working_dir)
+        }
         Some(path) => Ok(vec![path.to_owned()]),
     }
 }
@@ -100,7 +118,7 @@ fn of_folder(folder: &Path, working_dir: &Path) -> Result<Vec<PathBuf>, Box<Diag
 }
 
 /// Whether a file of a folder is part of its configuration: other programs' JSON and YAML isn't.
-fn belongs(name: &OsStr) -> bool {
+pub(super) fn belongs(name: &OsStr) -> bool {
     let path = Path::new(name);
     let ours = name.to_string_lossy().starts_with("nstance");
     match path.extension().and_then(OsStr::to_str) {
@@ -123,6 +141,7 @@ pub(super) fn included(
     pattern: &str,
     from: &Path,
     working_dir: &Path,
+    inputs: &mut Inputs,
 ) -> Result<Vec<PathBuf>, String> {
     if pattern.is_empty() {
         return Err("it is empty".to_owned());
@@ -130,6 +149,7 @@ pub(super) fn included(
     let file = tidy(&from.parent().unwrap_or(Path::new("")).join(pattern));
     if !pattern.contains(['*', '?', '[']) {
         let absolute = working_dir.join(&file);
+        inputs.file(&absolute);
         if absolute.is_dir() {
             return Err(format!(
                 "{} is a folder; `{}/*.jsonc` takes its files",
@@ -143,12 +163,8 @@ pub(super) fn included(
         return Ok(vec![file]);
     }
     let absolute = working_dir.join(&file);
-    let options = glob::MatchOptions {
-        case_sensitive: true,
-        require_literal_separator: true,
-        require_literal_leading_dot: true,
-    };
-    let matches = glob::glob_with(&absolute.to_string_lossy(), options)
+    inputs.pattern(&absolute);
+    let matches = glob::glob_with(&absolute.to_string_lossy(), MATCHING)
         .map_err(|error| format!("it is no pattern: {}", error.msg))?;
     let mut files = Vec::new();
     for found in matches {
@@ -185,7 +201,7 @@ fn tidy(path: &Path) -> PathBuf {
 
 /// The text of a configuration's file, which must be UTF-8 and of a size that someone may have
 /// written.
-pub(super) fn read_text(file: &Path, working_dir: &Path) -> Result<String, Box<Diagnostic>> {
+pub(crate) fn read_text(file: &Path, working_dir: &Path) -> Result<String, Box<Diagnostic>> {
     read_as("configuration", file, working_dir).map_err(|mut finding| {
         if finding.detail.as_deref() == Some(MISSING) {
             let hint = "`nstance init` writes one to start from";

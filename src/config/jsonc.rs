@@ -365,7 +365,7 @@ const LARGEST_EXACT: f64 = 9_007_199_254_740_992.0;
 
 /// A number as the model keeps it: an integer if it is whole and fits (`1e3` and `2.0` too, as
 /// templates and json files print them so), else a double; `None` if even that is too small for it.
-pub(super) fn number(literal: &str) -> Option<Number> {
+pub(crate) fn number(literal: &str) -> Option<Number> {
     if !literal.contains(['.', 'e', 'E']) {
         if let Ok(whole) = literal.parse::<i64>() {
             return Some(whole.into());

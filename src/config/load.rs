@@ -12,6 +12,7 @@ use super::check::{Purpose, check};
 use super::decode::decode;
 use super::files;
 use super::hcl::{self, Folders, Known, Made, Module, Places};
+use super::inputs::Inputs;
 use super::jsonc;
 use super::model::Config;
 use super::node::{Alias, Entry, Node, NodeValue};
@@ -40,6 +41,8 @@ pub struct Loaded {
     pub variables: Vec<Setting>,
     /// What sensitive values hold.
     pub secrets: Secrets,
+    /// Every file that was looked at.
+    pub inputs: Inputs,
     /// Whether a file couldn't be read.
     incomplete: bool,
     /// Where a value is repeated that is written elsewhere.
@@ -64,7 +67,7 @@ pub fn load_for(
         directory: working_dir.to_owned(),
         ..Loaded::default()
     };
-    match files::find(path, working_dir) {
+    match files::find(path, working_dir, &mut loaded.inputs) {
         Err(diagnostic) => loaded.findings.push(*diagnostic),
         Ok(files) => {
             let absolute = working_dir.join(&files[0]);
@@ -304,6 +307,7 @@ impl<'w> Reading<'w> {
         if !self.done.insert(self.identity(file)) {
             return;
         }
+        loaded.inputs.file(&self.working_dir.join(file));
         let text = match files::read_text(file, self.working_dir) {
             Ok(text) => text,
             Err(diagnostic) => {
@@ -324,7 +328,7 @@ impl<'w> Reading<'w> {
         self.documents.push(document);
         self.chain.push(file.to_owned());
         for include in includes {
-            match files::included(&include.value, file, self.working_dir) {
+            match files::included(&include.value, file, self.working_dir, &mut loaded.inputs) {
                 Ok(files) => {
                     for included in files {
                         if self.closes_a_cycle(&included, include.span, loaded) {

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 use std::io::Read as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -113,13 +113,32 @@ fn snippets(config: &Config, directory: &Path, bodies: &mut Bodies, findings: &m
     }
 }
 
+/// The files beside a configuration that [`bodies`] reads.
+pub fn files(config: &Config, directory: &Path) -> Vec<PathBuf> {
+    let snippets = config
+        .templates_lib
+        .values()
+        .filter(|snippet| snippet.value.source == Some(UserdataSource::Url))
+        .map(|snippet| snippet.value.content.clone());
+    urls(config)
+        .into_iter()
+        .chain(snippets)
+        .filter(|url| is_file(&url.value))
+        .map(|url| file_of(&url.value, directory))
+        .collect()
+}
+
+fn file_of(url: &str, directory: &Path) -> PathBuf {
+    let path = url.trim_start_matches("file:");
+    directory.join(path.strip_prefix("//").unwrap_or(path))
+}
+
 fn failure(error: &str, span: Span) -> Diagnostic {
     Diagnostic::error("userdata can't be fetched").at(span, error.to_owned())
 }
 
 fn read_file(url: &str, directory: &Path) -> Result<Vec<u8>, String> {
-    let path = url.trim_start_matches("file:");
-    let path = directory.join(path.strip_prefix("//").unwrap_or(path));
+    let path = file_of(url, directory);
     let file =
         std::fs::File::open(&path).map_err(|error| format!("{}: {error}", path.display()))?;
     let is_plain = file.metadata().is_ok_and(|metadata| metadata.is_file());

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use crate::config::model::{Deliver, File, FileContent, Named};
 use crate::config::node::{Entry, Node, NodeValue};
+use crate::config::schema::tables;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 
 use super::reader::{Object, filled_text, text, wrong_type};
@@ -87,17 +88,7 @@ fn check_name(entry: &Entry, findings: &mut Diagnostics) {
 
 fn file(entry: &Entry, findings: &mut Diagnostics) -> Option<File> {
     let name = format!("file `{}`", entry.key);
-    let known = &[
-        "kind",
-        "template",
-        "source",
-        "key",
-        "deliver",
-        "path",
-        "permissions",
-        "owner",
-    ];
-    let object = Object::open(&entry.value, entry.key_span, name, known, findings)?;
+    let object = Object::open(&entry.value, entry.key_span, name, &tables::FILE, findings)?;
     if object.get("kind").is_none() {
         let kinds = "kinds are `env`, `json`, `string`, `secret`, `storage`, `certificate`";
         object.report_missing("kind", Some(kinds), findings);

@@ -4,9 +4,10 @@
 //! or both do. May not: report anything else; reading the groups finds what is wrong in them.
 
 use crate::config::node::{Entry, Node, NodeValue};
+use crate::config::schema::tables::GROUP;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 
-use super::groups::{Form, GROUP};
+use super::groups::Form;
 
 /// How an entry of `groups` can be read.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -49,6 +50,33 @@ pub(super) fn decide(
             None
         }
         (false, false) => unfitting(section, entries, &readings, findings),
+    }
+}
+
+/// How `groups` of a document is laid out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum GroupsForm {
+    /// Tenant → group → fields.
+    Nested,
+    /// Group → fields.
+    Flat,
+}
+
+/// How `groups` of a document is laid out, if that can be told.
+pub fn groups_form(root: &Node) -> Option<GroupsForm> {
+    let section = members(root)?
+        .iter()
+        .find(|entry| &*entry.key == "groups")?;
+    match root.get("groups_form").and_then(Node::as_str) {
+        Some("nested") => return Some(GroupsForm::Nested),
+        Some("flat") => return Some(GroupsForm::Flat),
+        Some(_) => return None,
+        None => {}
+    }
+    let entries = members(&section.value)?;
+    match decide(section, entries, &mut Diagnostics::default())? {
+        Form::Nested => Some(GroupsForm::Nested),
+        Form::Flat => Some(GroupsForm::Flat),
     }
 }
 
@@ -126,7 +154,7 @@ fn group_keys(node: &Node) -> usize {
     members(node)
         .unwrap_or_default()
         .iter()
-        .filter(|entry| GROUP.contains(&&*entry.key))
+        .filter(|entry| GROUP.key(&entry.key).is_some())
         .count()
 }
 
@@ -140,24 +168,10 @@ pub(in crate::config) fn reads_as_group(node: &Node) -> bool {
 }
 
 fn fits(field: &Entry) -> bool {
-    use NodeValue::{Array, Bool, Null, Number, Object, String};
-    match (&*field.key, &field.value.value) {
-        (key, Null) => GROUP.contains(&key),
-        (
-            "template" | "instance_type" | "subnet_pool" | "drain_timeout" | "kind" | "arch"
-            | "moved_from" | "userdata",
-            String(_),
-        )
-        | ("size", Number(_))
-        | ("load_balancers" | "zones", Array(_))
-        | (
-            "args" | "vars" | "overrides" | "files" | "userdata" | "update" | "lifecycle"
-            | "labels",
-            Object(_),
-        )
-        | ("protect", Bool(_)) => true,
-        _ => false,
-    }
+    let value = &field.value.value;
+    GROUP
+        .key(&field.key)
+        .is_some_and(|key| *value == NodeValue::Null || key.shape.takes(value))
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@ use indexmap::IndexMap;
 use crate::address::GroupName;
 use crate::config::model::{Arch, Common, Group, Lifecycle, SlotOverride, Template};
 use crate::config::node::{Entry, NodeValue};
+use crate::config::schema::tables::{self, LARGEST_GROUP};
 use crate::config::source::{Span, Spanned};
 use crate::diagnostic::{Diagnostic, Diagnostics};
 
@@ -18,50 +19,6 @@ use super::check_id;
 use super::form::decide;
 use super::reader::{Object, filled_text, text, wrong_type};
 use super::{files, userdata};
-
-/// More instances than this in one group are a slip of the finger.
-const LARGEST_GROUP: u32 = 1_000_000;
-
-const TEMPLATE: &[&str] = &[
-    "kind",
-    "arch",
-    "instance_type",
-    "subnet_pool",
-    "size",
-    "args",
-    "vars",
-    "files",
-    "userdata",
-    "update",
-    "lifecycle",
-    "labels",
-    "protect",
-    "moved_from",
-];
-
-/// The keys of a group.
-pub(super) const GROUP: &[&str] = &[
-    "template",
-    "depends_on",
-    "size",
-    "instance_type",
-    "subnet_pool",
-    "args",
-    "vars",
-    "drain_timeout",
-    "load_balancers",
-    "kind",
-    "arch",
-    "zones",
-    "overrides",
-    "files",
-    "userdata",
-    "update",
-    "lifecycle",
-    "labels",
-    "protect",
-    "moved_from",
-];
 
 /// How `groups` is laid out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -74,7 +31,13 @@ pub(super) enum Form {
 
 pub(super) fn template(entry: &Entry, findings: &mut Diagnostics) -> Option<Template> {
     let name = format!("template `{}`", entry.key);
-    let object = Object::open(&entry.value, entry.key_span, name, TEMPLATE, findings)?;
+    let object = Object::open(
+        &entry.value,
+        entry.key_span,
+        name,
+        &tables::TEMPLATE,
+        findings,
+    )?;
     Some(Template {
         common: common(&object, findings),
         moved_from: moved_from(&object, findings),
@@ -159,7 +122,13 @@ fn group(name: GroupName, form: Form, entry: &Entry, findings: &mut Diagnostics)
     };
     let title = format!("group `{}`", group.name);
     let before = findings.len();
-    let Some(object) = Object::open(&entry.value, entry.key_span, title, GROUP, findings) else {
+    let Some(object) = Object::open(
+        &entry.value,
+        entry.key_span,
+        title,
+        &tables::GROUP,
+        findings,
+    ) else {
         // What isn't an object may be a field of a group that was taken for a tenant.
         if form == Form::Nested && findings.len() > before {
             for finding in findings.iter_mut().skip(before) {
@@ -236,10 +205,9 @@ fn kind(object: &Object<'_>, findings: &mut Diagnostics) -> Option<Spanned<Arc<s
 }
 
 fn lifecycle(owner: &Object<'_>, findings: &mut Diagnostics) -> Lifecycle {
-    let known = &["prevent_destroy", "ignore_changes", "replace_on"];
     let Some(object) = owner
         .get("lifecycle")
-        .and_then(|entry| Object::of_entry(entry, known, findings))
+        .and_then(|entry| Object::of_entry(entry, &tables::LIFECYCLE, findings))
     else {
         return Lifecycle::default();
     };
@@ -259,8 +227,7 @@ fn update(owner: &Object<'_>, findings: &mut Diagnostics) -> Option<Span> {
         ("max_unavailable", NodeValue::Number(0.into())),
         ("on_failure", NodeValue::String("stop".into())),
     ];
-    let known = built_in.each_ref().map(|(key, _)| *key);
-    let object = Object::of_entry(entry, &known, findings)?;
+    let object = Object::of_entry(entry, &tables::UPDATE, findings)?;
     for (key, only) in &built_in {
         let Some(given) = object.get(key).filter(|given| given.value.value != *only) else {
             continue;
@@ -330,8 +297,8 @@ fn overrides(
             continue;
         };
         let title = format!("the override of slot {slot}");
-        let known = &["instance_type", "subnet_pool", "args", "vars"];
-        let Some(object) = Object::open(&entry.value, entry.key_span, title, known, findings)
+        let table = &tables::OVERRIDE;
+        let Some(object) = Object::open(&entry.value, entry.key_span, title, table, findings)
         else {
             continue;
         };

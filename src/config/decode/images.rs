@@ -9,6 +9,7 @@ use crate::config::model::{
     Image, ImageFilter, ImageOrder, ImageSort, LoadBalancer, Named, OnNewer, ProviderKind,
 };
 use crate::config::node::{Entry, Node, NodeValue};
+use crate::config::schema::tables;
 use crate::config::source::Spanned;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 
@@ -23,8 +24,8 @@ pub(super) fn load_balancers(top: &Object<'_>, findings: &mut Diagnostics) -> Na
 
 fn load_balancer(entry: &Entry, findings: &mut Diagnostics) -> Option<LoadBalancer> {
     let name = format!("load balancer `{}`", entry.key);
-    let known = &["provider", "target_group_arns", "instance_group_name"];
-    let object = Object::open(&entry.value, entry.key_span, name, known, findings)?;
+    let table = &tables::LOAD_BALANCER;
+    let object = Object::open(&entry.value, entry.key_span, name, table, findings)?;
     object.require("provider", findings)?;
     let provider = provider(&object, findings)?;
     let mut refuse = |key: &str| {
@@ -119,11 +120,7 @@ fn image_name(entry: &Entry, findings: &mut Diagnostics) {
 
 fn image(entry: &Entry, findings: &mut Diagnostics) -> Option<Image> {
     let name = format!("image `{}`", entry.key);
-    let known = &[
-        "provider", "filters", "owners", "family", "project", "sort", "order", "fallback",
-        "on_newer",
-    ];
-    let object = Object::open(&entry.value, entry.key_span, name, known, findings)?;
+    let object = Object::open(&entry.value, entry.key_span, name, &tables::IMAGE, findings)?;
     object.require("provider", findings);
     let provider = provider(&object, findings);
     let filters = object
@@ -222,7 +219,7 @@ fn filter(node: &Node, findings: &mut Diagnostics) -> Option<ImageFilter> {
         end: node.span.start + 1,
         ..node.span
     };
-    let object = Object::open(node, place, "a filter", &["name", "values"], findings)?;
+    let object = Object::open(node, place, "a filter", &tables::FILTER, findings)?;
     let name = object.required_text("name", findings);
     let values: Vec<Arc<str>> = match object.require("values", findings) {
         Some(entry) => match &entry.value.value {

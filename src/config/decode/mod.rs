@@ -19,33 +19,14 @@ use std::sync::Arc;
 
 use super::model::{Config, Defaults, DestroyBudget, Functions};
 use super::node::{Node, NodeValue};
+use super::schema::tables;
 use super::source::{Span, Spanned};
 use crate::address::GroupName;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 
 pub(super) use form::reads_as_group;
+pub use form::{GroupsForm, groups_form};
 use reader::Object;
-
-/// The keys of a configuration. `variables` and `include` are taken out before.
-const TOP: &[&str] = &[
-    "cluster",
-    "shard",
-    "load_balancers",
-    "images",
-    "certificates",
-    "vars",
-    "defaults",
-    "templates",
-    "functions",
-    "templates_lib",
-    "groups",
-    "groups_form",
-    "destroy_budget",
-    "strict",
-    "variables",
-    "include",
-    "$schema",
-];
 
 /// A configuration as far as it could be read.
 #[derive(Debug)]
@@ -68,7 +49,7 @@ pub fn decode(root: &Node, findings: &mut Diagnostics) -> Option<Decoded> {
         end: root.span.start + 1,
         ..root.span
     };
-    let top = Object::open(root, start, "the configuration", TOP, findings)?;
+    let top = Object::open(root, start, "the configuration", &tables::TOP, findings)?;
     let cluster = shard::cluster(&top, findings);
     let (shard, provider_known) = shard::shard(&top, findings);
     let load_balancers = images::load_balancers(&top, findings);
@@ -136,7 +117,7 @@ pub fn decode(root: &Node, findings: &mut Diagnostics) -> Option<Decoded> {
 fn defaults(top: &Object<'_>, findings: &mut Diagnostics) -> Defaults {
     let Some(object) = top
         .get("defaults")
-        .and_then(|entry| Object::of_entry(entry, &["args", "vars", "userdata"], findings))
+        .and_then(|entry| Object::of_entry(entry, &tables::DEFAULTS, findings))
     else {
         return Defaults::default();
     };
@@ -151,7 +132,7 @@ fn destroy_budget(top: &Object<'_>, findings: &mut Diagnostics) -> DestroyBudget
     let fallback = DestroyBudget::default();
     let Some(object) = top
         .get("destroy_budget")
-        .and_then(|entry| Object::of_entry(entry, &["count", "percent"], findings))
+        .and_then(|entry| Object::of_entry(entry, &tables::DESTROY_BUDGET, findings))
     else {
         return fallback;
     };

@@ -9,6 +9,7 @@ use std::time::Duration;
 use crate::config::duration::parse_duration;
 use crate::config::model::Named;
 use crate::config::node::{Entry, Node, NodeValue};
+use crate::config::schema::Table;
 use crate::config::source::{Span, Spanned};
 use crate::diagnostic::{Diagnostic, Diagnostics, nearest};
 
@@ -24,13 +25,25 @@ pub(super) struct Object<'n> {
 }
 
 impl<'n> Object<'n> {
-    /// Takes `node` for an object that may hold the `known` keys; every other key is reported.
+    /// Takes `node` for an object that may hold the keys of `table`; every other key is reported.
     /// `None` if it isn't an object.
     pub(super) fn open(
         node: &'n Node,
         place: Span,
         name: impl Into<String>,
-        known: &[&'static str],
+        table: &'static Table,
+        findings: &mut Diagnostics,
+    ) -> Option<Self> {
+        Self::open_beside(node, place, name, table, &[], findings)
+    }
+
+    /// The same, but for keys of which the caller tells more than that they are unknown.
+    pub(super) fn open_beside(
+        node: &'n Node,
+        place: Span,
+        name: impl Into<String>,
+        table: &'static Table,
+        reported: &[&str],
         findings: &mut Diagnostics,
     ) -> Option<Self> {
         let name = name.into();
@@ -40,10 +53,10 @@ impl<'n> Object<'n> {
         };
         let mut misspelt = Vec::new();
         for entry in entries {
-            if !known.contains(&&*entry.key) {
-                let near = nearest(&entry.key, known.iter().copied());
-                findings.push(unknown_key(entry, &name, known, near));
-                misspelt.extend(known.iter().find(|key| near == Some(*key)));
+            if table.key(&entry.key).is_none() && !reported.contains(&&*entry.key) {
+                let near = nearest(&entry.key, table.names());
+                findings.push(unknown_key(entry, &name, table, near));
+                misspelt.extend(table.names().find(|key| near == Some(*key)));
             }
         }
         Some(Self {
@@ -57,14 +70,14 @@ impl<'n> Object<'n> {
     /// The object behind a key.
     pub(super) fn of_entry(
         entry: &'n Entry,
-        known: &[&'static str],
+        table: &'static Table,
         findings: &mut Diagnostics,
     ) -> Option<Self> {
         Self::open(
             &entry.value,
             entry.key_span,
             format!("`{}`", entry.key),
-            known,
+            table,
             findings,
         )
     }
@@ -259,15 +272,15 @@ fn one_of(list: &[String]) -> String {
 }
 
 /// The finding that an object doesn't have such a key; `near` is the one probably meant.
-fn unknown_key(entry: &Entry, owner: &str, known: &[&str], near: Option<&str>) -> Diagnostic {
+fn unknown_key(entry: &Entry, owner: &str, table: &Table, near: Option<&str>) -> Diagnostic {
     let diagnostic = Diagnostic::error(format!("{} has no key `{}`", owner, entry.key))
         .at(entry.key_span, "unknown key");
     match near {
         Some(name) => diagnostic.hint(format!("did you mean `{name}`?")),
         None => diagnostic.hint(format!(
             "known here: {}",
-            known
-                .iter()
+            table
+                .names()
                 .map(|key| format!("`{key}`"))
                 .collect::<Vec<_>>()
                 .join(", ")

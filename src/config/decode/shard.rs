@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use crate::config::model::{Advertise, Cluster, Expiry, Infra, Named, ProviderKind, Shard};
 use crate::config::node::Entry;
+use crate::config::schema::tables;
 use crate::config::source::Spanned;
 use crate::diagnostic::Diagnostics;
 
@@ -23,39 +24,10 @@ pub(super) const PROVIDERS: &[(&str, ProviderKind)] = &[
     ("yandex", ProviderKind::Yandex),
 ];
 
-/// Blocks and fields that only a running server reads are known and left alone.
-const CLUSTER: &[&str] = &[
-    "id",
-    "slug",
-    "fqdn",
-    "storage",
-    "secrets",
-    "leader_election",
-];
-const SHARD: &[&str] = &[
-    "id",
-    "infra",
-    "subnet_pools",
-    "dynamic_subnet_pools",
-    "advertise",
-    "request_timeout",
-    "create_rate_limit",
-    "default_drain_timeout",
-    "image_refresh_interval",
-    "expiry",
-    "bind",
-    "leader_network",
-    "leader_election",
-    "health_check_interval",
-    "shutdown_timeout",
-    "garbage_collection",
-    "error_exit_jitter",
-];
-
 pub(super) fn cluster(top: &Object<'_>, findings: &mut Diagnostics) -> Cluster {
     let object = top
         .require("cluster", findings)
-        .and_then(|entry| Object::of_entry(entry, CLUSTER, findings));
+        .and_then(|entry| Object::of_entry(entry, &tables::CLUSTER, findings));
     let Some(object) = object else {
         return Cluster {
             id: absent(top.place),
@@ -90,7 +62,7 @@ fn id(object: &Object<'_>, what: &str, findings: &mut Diagnostics) -> Spanned<st
 pub(super) fn shard(top: &Object<'_>, findings: &mut Diagnostics) -> (Shard, bool) {
     let object = top
         .require("shard", findings)
-        .and_then(|entry| Object::of_entry(entry, SHARD, findings));
+        .and_then(|entry| Object::of_entry(entry, &tables::SHARD, findings));
     let Some(object) = object else {
         let nothing = Shard {
             id: absent(top.place),
@@ -154,9 +126,10 @@ fn no_infra(object: &Object<'_>) -> Infra {
 }
 
 fn infra(shard: &Object<'_>, findings: &mut Diagnostics) -> (Infra, bool) {
-    let Some(object) = shard.require("infra", findings).and_then(|entry| {
-        Object::of_entry(entry, &["provider", "region", "zone", "options"], findings)
-    }) else {
+    let Some(object) = shard
+        .require("infra", findings)
+        .and_then(|entry| Object::of_entry(entry, &tables::INFRA, findings))
+    else {
         return (no_infra(shard), false);
     };
     object.require("provider", findings);
@@ -193,14 +166,7 @@ pub(super) fn provider(
 }
 
 fn advertise(entry: &Entry, findings: &mut Diagnostics) -> Advertise {
-    let known = &[
-        "health_addr",
-        "election_addr",
-        "registration_addr",
-        "operator_addr",
-        "agent_addr",
-    ];
-    let Some(object) = Object::of_entry(entry, known, findings) else {
+    let Some(object) = Object::of_entry(entry, &tables::ADVERTISE, findings) else {
         return Advertise::default();
     };
     Advertise {
@@ -213,8 +179,7 @@ fn advertise(entry: &Entry, findings: &mut Diagnostics) -> Advertise {
 }
 
 fn expiry(entry: &Entry, findings: &mut Diagnostics) -> Expiry {
-    let known = &["eligible_age", "forced_age", "ondemand_age"];
-    let Some(object) = Object::of_entry(entry, known, findings) else {
+    let Some(object) = Object::of_entry(entry, &tables::EXPIRY, findings) else {
         return Expiry::default();
     };
     let expiry = Expiry {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use crate::config::model::{Compress, Encoding, MAIN_TEMPLATE, Userdata, UserdataSource};
 use crate::config::node::{Entry, NodeValue};
+use crate::config::schema::tables;
 use crate::config::source::{Span, Spanned};
 use crate::diagnostic::{Diagnostic, Diagnostics};
 
@@ -27,7 +28,6 @@ pub(super) fn userdata(owner: &Object<'_>, findings: &mut Diagnostics) -> Option
             Some(plain(text, span))
         }
         NodeValue::Object(_) => {
-            let known = &["source", "encoding", "content", "compress"];
             if let Some(merge) = entry.value.get("merge") {
                 findings.push(
                     Diagnostic::error("`userdata.merge` isn't supported by this version")
@@ -35,13 +35,14 @@ pub(super) fn userdata(owner: &Object<'_>, findings: &mut Diagnostics) -> Option
                         .hint("remove it"),
                 );
             }
-            let known_or_refused = &["source", "encoding", "content", "compress", "merge"];
-            let known: &[&str] = if entry.value.get("merge").is_some() {
-                known_or_refused
-            } else {
-                known
-            };
-            let object = Object::of_entry(entry, known, findings)?;
+            let object = Object::open_beside(
+                &entry.value,
+                entry.key_span,
+                "`userdata`",
+                &tables::USERDATA_TABLE,
+                &["merge"],
+                findings,
+            )?;
             let compress = object.choice(
                 "compress",
                 &[
@@ -87,8 +88,8 @@ pub(super) fn snippet(entry: &Entry, findings: &mut Diagnostics) -> Option<Userd
         NodeValue::String(text) => Some(plain(text, span)),
         NodeValue::Object(_) => {
             let name = format!("snippet `{}`", entry.key);
-            let known = &["source", "encoding", "content"];
-            let object = Object::open(&entry.value, entry.key_span, name, known, findings)?;
+            let table = &tables::SNIPPET;
+            let object = Object::open(&entry.value, entry.key_span, name, table, findings)?;
             encoded(&object, span, findings)
         }
         _ => {

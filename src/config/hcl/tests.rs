@@ -159,7 +159,6 @@ fn expressions_become_values() {
             "[for name in [\"x\"] : \"${template.base}-${name}\"]",
             json!(["base-x"]),
         ),
-        ("try(local.nope, 1)", json!(1)),
         ("path.module", json!(".")),
     ] {
         let text = format!(

@@ -14,18 +14,9 @@ use nstance_hcl::{
 use crate::config::assemble::twice;
 use crate::config::hcl::{File, Places, named};
 use crate::config::node::{Entry, Node, NodeValue};
+use crate::config::schema::tables::VARIABLE;
 use crate::config::source::{SourceMap, Span};
 use crate::diagnostic::{Diagnostic, Diagnostics, nearest};
-
-/// What a variable's declaration may say.
-const KEYS: [&str; 6] = [
-    "type",
-    "default",
-    "description",
-    "validation",
-    "sensitive",
-    "nullable",
-];
 
 /// One variable, as far as it is declared.
 #[derive(Debug)]
@@ -198,11 +189,15 @@ impl Reading<'_> {
     fn unknown(&mut self, key: &str, place: Span) {
         let finding =
             Diagnostic::error(format!("a variable has no `{key}`")).at(place, "unknown key");
-        self.findings.push(match nearest(key, KEYS) {
+        self.findings.push(match nearest(key, VARIABLE.names()) {
             Some(near) => finding.hint(format!("did you mean `{near}`?")),
             None => finding.hint(format!(
                 "known here: {}",
-                KEYS.map(|key| format!("`{key}`")).join(", ")
+                VARIABLE
+                    .names()
+                    .map(|key| format!("`{key}`"))
+                    .collect::<Vec<_>>()
+                    .join(", ")
             )),
         });
     }

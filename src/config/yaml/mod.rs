@@ -61,6 +61,11 @@ pub fn read_with_aliases(
     }
 }
 
+/// Whether a scalar without quotes is this text, to YAML 1.1 too.
+pub fn is_plain_text(text: &str) -> bool {
+    scalars::resolve(text) == scalars::Plain::Text && scalars::surprise(text).is_none()
+}
+
 /// The first character that YAML doesn't allow anywhere.
 fn control_character(source: SourceId, body: &str, base: usize) -> Option<Diagnostic> {
     let at = body

@@ -1,0 +1,92 @@
+//! `nstance convert`: a configuration in another language.
+
+use std::path::{Path, PathBuf};
+
+use clap::{Args, ValueEnum};
+
+use super::failure::{Failure, Failures};
+use super::{Ending, Globals, exit, output, session, unplaced};
+use crate::config::files::{self, read_text};
+use crate::config::inputs::Inputs;
+use crate::config::source::{Language, SourceMap};
+use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::format::convert::convert;
+use crate::report::diagnostic;
+
+/// Options of `convert`.
+#[derive(Debug, Args)]
+pub struct Convert {
+    /// The language
+    #[arg(long, value_enum, value_name = "LANGUAGE")]
+    to: Target,
+    /// Write it to a file
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Target {
+    Jsonc,
+    Yaml,
+    Hcl,
+}
+
+/// Runs `convert`.
+pub fn run(globals: &Globals, command: &Convert) -> Ending {
+    let file = the_only_file(globals).map_err(unplaced)?;
+    let here = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("."));
+    let text = read_text(&file, &here).map_err(|diagnostic| unplaced(*diagnostic))?;
+    let mut sources = SourceMap::default();
+    let source = sources.add(session::shown(&file), text);
+    let to = match command.to {
+        Target::Jsonc => Language::Jsonc,
+        Target::Yaml => Language::Yaml,
+        Target::Hcl => Language::Hcl,
+    };
+    let converted = match convert(&sources, source, to) {
+        Ok(converted) => converted,
+        Err(findings) => {
+            let mut failures = Failures::default();
+            failures.push(findings.into(), sources);
+            return Err(failures);
+        }
+    };
+    match &command.out {
+        None => session::print(&converted.text),
+        Some(path) => output::write(path, &converted.text).map_err(unplaced)?,
+    }
+    if !converted.findings.is_empty() && !globals.quiet {
+        let color = globals.colors_errors();
+        session::error(&diagnostic::render(&converted.findings, &sources, color));
+    }
+    Ok(exit::SUCCESS)
+}
+
+/// Each file is converted by itself; what it includes may stay in its language.
+fn the_only_file(globals: &Globals) -> Result<PathBuf, Failure> {
+    let configs = globals.configs();
+    let path: Option<&Path> = match &configs[..] {
+        [] => None,
+        [only] => Some(only),
+        several => return Err(one_by_one(several)),
+    };
+    let here = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("."));
+    let found = files::find(path, &here, &mut Inputs::default());
+    let mut found = found.map_err(|diagnostic| Failure::from(Diagnostics::from(*diagnostic)))?;
+    match (found.pop(), found.is_empty()) {
+        (Some(only), true) => Ok(only),
+        (last, _) => {
+            found.extend(last);
+            Err(one_by_one(&found))
+        }
+    }
+}
+
+fn one_by_one(files: &[PathBuf]) -> Failure {
+    let names: Vec<String> = files.iter().map(|file| session::shown(file)).collect();
+    Failure::new(
+        Diagnostic::error("files are converted one by one, and these are several")
+            .detail(names.join("\n"))
+            .hint("Name one of them: -c FILE"),
+    )
+}

@@ -1,0 +1,89 @@
+//! Files that commands write for people.
+//!
+//! In: a path and its text. Out: the file, whole or not at all. May not: decide what is written.
+
+use std::fs;
+use std::io::{self, Write as _};
+use std::path::Path;
+
+use super::failure::Failure;
+
+/// Writes a file, or replaces it: when this returns it is on disk with all of `text`; a crash
+/// before leaves what was there. What is replaced keeps its mode; behind a link, it is the file.
+pub fn write(path: &Path, text: &str) -> Result<(), Failure> {
+    replace(path, text).map_err(|error| {
+        let why = match error.kind() {
+            // Its own words name a temporary file, which is nobody's business.
+            io::ErrorKind::NotFound => "there is no such folder".to_owned(),
+            kind => kind.to_string(),
+        };
+        Failure::say(format!("can't write: {why}: {}", path.display()))
+    })
+}
+
+fn replace(path: &Path, text: &str) -> io::Result<()> {
+    let target = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let folder = match target.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    let permissions = match fs::metadata(&target) {
+        // A folder or a device is no place for a text; opening it to write says why.
+        Ok(metadata) if !metadata.is_file() => {
+            return fs::OpenOptions::new()
+                .write(true)
+                .open(&target)?
+                .write_all(text.as_bytes());
+        }
+        Ok(metadata) => Some(metadata.permissions()),
+        Err(_) => None,
+    };
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(".nstance-");
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt as _;
+        builder.permissions(fs::Permissions::from_mode(0o666));
+    }
+    let mut file = builder.tempfile_in(folder)?;
+    file.write_all(text.as_bytes())?;
+    if let Some(permissions) = permissions {
+        file.as_file().set_permissions(permissions)?;
+    }
+    file.as_file().sync_all()?;
+    file.persist(&target).map_err(|error| error.error)?;
+    Ok(())
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
+
+    use super::*;
+
+    #[test]
+    fn a_file_is_replaced_with_its_mode_and_behind_a_link() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        write(&at("new"), "one").unwrap();
+        assert_eq!(fs::read_to_string(at("new")).unwrap(), "one");
+        fs::set_permissions(at("new"), fs::Permissions::from_mode(0o640)).unwrap();
+        symlink(at("new"), at("link")).unwrap();
+        write(&at("link"), "two").unwrap();
+        assert_eq!(fs::read_to_string(at("new")).unwrap(), "two");
+        assert!(fs::symlink_metadata(at("link")).unwrap().is_symlink());
+        let mode = fs::metadata(at("new")).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o640);
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
+    }
+
+    #[test]
+    fn what_cannot_be_written_is_said() {
+        let folder = tempfile::tempdir().unwrap();
+        for (name, why) in [("no/file", "there is no such folder"), ("", "directory")] {
+            let failure = write(&folder.path().join(name), "x").unwrap_err();
+            let summary = failure.findings.iter().next().unwrap().summary.clone();
+            assert!(summary.contains(why), "{summary}");
+        }
+    }
+}

@@ -1,0 +1,376 @@
+//! The tables as a JSON Schema (2020-12).
+//!
+//! In: the tables. Out: a schema that accepts what the decoder accepts, as far as the shape of
+//! values goes; what refers to other places (names of templates, of pools) it can't see. May not:
+//! know a key that the tables don't.
+
+use serde_json::{Map, Value, json};
+
+use super::tables::{GROUP, SNIPPET, TOP, USERDATA_TABLE};
+use super::{Key, Shape, Table};
+use crate::address::LONGEST_ID;
+use crate::config::model::MAIN_TEMPLATE;
+
+/// The schema of a whole configuration in one file.
+pub fn json_schema() -> Value {
+    Builder {
+        partial: false,
+        definitions: Map::new(),
+    }
+    .root()
+}
+
+/// The schema of a file that is one of several: nothing must be there.
+pub fn part_schema() -> Value {
+    Builder {
+        partial: true,
+        definitions: Map::new(),
+    }
+    .root()
+}
+
+const DIALECT: &str = "https://json-schema.org/draft/2020-12/schema";
+
+struct Builder {
+    /// Whether other files may hold what is missing here.
+    partial: bool,
+    definitions: Map<String, Value>,
+}
+
+impl Builder {
+    fn root(mut self) -> Value {
+        let mut root = self.table(&TOP);
+        if let Some(required) = root
+            .as_object_mut()
+            .and_then(|root| root.remove("required"))
+        {
+            // What is included may hold the rest.
+            root["anyOf"] = json!([{"required": required}, {"required": ["include"]}]);
+        }
+        let mut whole = Map::new();
+        whole.insert("$schema".into(), DIALECT.into());
+        if let Value::Object(root) = root {
+            whole.extend(root);
+        }
+        whole.insert("title".into(), "nstance configuration".into());
+        self.definitions.insert(
+            EXPRESSION.into(),
+            json!({
+                "title": EXPRESSION,
+                "description": "A text with `${ }`, where the configuration declares `variables`.",
+                "type": "string",
+                "pattern": "\\$\\{",
+            }),
+        );
+        whole.insert("$defs".into(), Value::Object(self.definitions));
+        Value::Object(whole)
+    }
+
+    /// An object with known keys.
+    fn table(&mut self, table: &Table) -> Value {
+        let properties: Map<String, Value> = table
+            .keys
+            .iter()
+            .map(|key| (key.name.to_owned(), self.key(key)))
+            .collect();
+        let mut schema = json!({
+            "title": table.title,
+            "description": table.about,
+            "type": "object",
+            "properties": properties,
+            "additionalProperties": false,
+        });
+        if self.partial {
+            return schema;
+        }
+        let required: Vec<&str> = table
+            .keys
+            .iter()
+            .filter(|key| key.required)
+            .map(|key| key.name)
+            .collect();
+        if !required.is_empty() {
+            schema["required"] = json!(required);
+        }
+        if let Some(rules) = rules(table.title) {
+            schema["allOf"] = rules;
+        }
+        schema
+    }
+
+    fn key(&mut self, key: &Key) -> Value {
+        let mut schema = self.shape(key.shape);
+        if !key.required || self.partial {
+            schema = or_null(schema);
+        }
+        schema["description"] = key.about.into();
+        if let Some(default) = key.default {
+            schema["default"] = serde_json::from_str(default).expect("defaults are JSON");
+        }
+        schema
+    }
+
+    fn shape(&mut self, shape: Shape) -> Value {
+        let schema = self.written_out(shape);
+        or_expression(schema)
+    }
+
+    fn written_out(&mut self, shape: Shape) -> Value {
+        let pattern = |pattern: &str| json!({"type": "string", "pattern": pattern});
+        match shape {
+            Shape::Any => json!({}),
+            Shape::Map => json!({"type": "object"}),
+            Shape::Text => json!({"type": "string"}),
+            Shape::Filled => json!({"type": "string", "minLength": 1}),
+            Shape::Id => id(),
+            Shape::GroupName => pattern(&format!("^{ID}/{ID}$")),
+            Shape::Kind => pattern("^[a-z]{3}$"),
+            Shape::Duration => pattern(DURATION),
+            Shape::Path => pattern("^/"),
+            Shape::Permissions => pattern("^[0-7]{3,5}$"),
+            Shape::Flag => json!({"type": "boolean"}),
+            Shape::Whole(largest) => json!({"type": "integer", "minimum": 0, "maximum": largest}),
+            Shape::Choice(words) => json!({"enum": words}),
+            Shape::Only(json) => {
+                let only: Value = serde_json::from_str(json).expect("the only value is JSON");
+                json!({"enum": [only]})
+            }
+            Shape::Texts => json!({"type": "array", "items": {"type": "string", "minLength": 1}}),
+            Shape::SomeTexts => json!({
+                "type": "array", "items": {"type": "string", "minLength": 1}, "minItems": 1,
+            }),
+            Shape::List(item) => json!({"type": "array", "items": self.shape(*item)}),
+            Shape::Some(item) => {
+                json!({"type": "array", "items": self.shape(*item), "minItems": 1})
+            }
+            Shape::Object(table) => self.reference(table),
+            Shape::Named(value) => {
+                json!({"type": "object", "additionalProperties": self.shape(*value)})
+            }
+            Shape::Images(value) => self.named(json!({"pattern": IMAGE_NAME}), *value),
+            Shape::Files(value) => {
+                let names = json!({
+                    "pattern": "^[^/\\\\\\u0000-\\u001f\\u007f-\\u009f]+$",
+                    "maxLength": 255,
+                    "not": {"enum": [".", ".."]},
+                });
+                self.named(names, *value)
+            }
+            Shape::Slots(value) => self.named(json!({"pattern": "^(0|[1-9][0-9]{0,5})$"}), *value),
+            Shape::Pools => self.named(id(), Shape::Texts),
+            Shape::Userdata => json!({"anyOf": [
+                {"type": "string", "minLength": 1},
+                self.reference(&USERDATA_TABLE),
+            ]}),
+            Shape::Snippets => json!({
+                "type": "object",
+                "propertyNames": {"minLength": 1, "not": {"const": MAIN_TEMPLATE}},
+                "additionalProperties": {"anyOf": [{"type": "string"}, self.reference(&SNIPPET)]},
+            }),
+            Shape::Paths => json!({"anyOf": [
+                {"type": "string", "minLength": 1},
+                {"type": "array", "items": {"type": "string", "minLength": 1}},
+            ]}),
+            Shape::Groups => {
+                let group = self.reference(&GROUP);
+                for (form, members) in [(FLAT, group), (NESTED, reference(FLAT))] {
+                    let groups = json!({
+                        "type": "object", "propertyNames": id(), "additionalProperties": members,
+                    });
+                    self.definitions.insert(form.into(), groups);
+                }
+                json!({"anyOf": [reference(NESTED), reference(FLAT)]})
+            }
+        }
+    }
+
+    fn named(&mut self, names: Value, value: Shape) -> Value {
+        json!({
+            "type": "object", "propertyNames": names, "additionalProperties": self.shape(value),
+        })
+    }
+
+    fn reference(&mut self, table: &'static Table) -> Value {
+        if !self.definitions.contains_key(table.title) {
+            // Its place is taken before what it refers to.
+            self.definitions.insert(table.title.into(), Value::Null);
+            let schema = self.table(table);
+            self.definitions.insert(table.title.into(), schema);
+        }
+        reference(table.title)
+    }
+}
+
+/// The definitions of `groups`.
+const NESTED: &str = "nested_groups";
+const FLAT: &str = "flat_groups";
+
+/// The definition of a text with `${ }`.
+const EXPRESSION: &str = "expression";
+
+fn reference(definition: &str) -> Value {
+    json!({"$ref": format!("#/$defs/{definition}")})
+}
+
+/// An id, where it is part of a longer pattern.
+const ID: &str = "[a-z0-9]+(-[a-z0-9]+)*";
+
+/// An identifier, or kebab-case.
+const IMAGE_NAME: &str = "^([A-Za-z_][A-Za-z0-9_]*|[a-z][a-z0-9]*(-[a-z0-9]+)*)$";
+
+const DURATION: &str = r"^\+?(0|(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|\u00b5s|\u03bcs|ms|s|m|h))+)$";
+
+fn id() -> Value {
+    json!({"type": "string", "pattern": format!("^{ID}$"), "maxLength": LONGEST_ID})
+}
+
+/// The same, or a text that becomes it.
+fn or_expression(schema: Value) -> Value {
+    /// Whether there are texts that the schema takes as they are.
+    fn takes_any_text(schema: &Value) -> bool {
+        let text = schema["type"] == "string";
+        schema == &json!({}) || text && schema.get("pattern").is_none()
+    }
+    let mut schema = schema;
+    if takes_any_text(&schema) {
+        return schema;
+    }
+    if let Some(Value::Array(choices)) = schema.get_mut("anyOf") {
+        if !choices.iter().any(takes_any_text) {
+            choices.push(reference(EXPRESSION));
+        }
+        return schema;
+    }
+    json!({"anyOf": [schema, reference(EXPRESSION)]})
+}
+
+/// The same, or null.
+fn or_null(schema: Value) -> Value {
+    let Value::Object(mut schema) = schema else {
+        return schema;
+    };
+    if let Some(kind) = schema.get_mut("type") {
+        *kind = json!([kind.take(), "null"]);
+    } else if let Some(Value::Array(words)) = schema.get_mut("enum") {
+        words.push(Value::Null);
+    } else if let Some(Value::Array(choices)) = schema.get_mut("anyOf") {
+        choices.push(json!({"type": "null"}));
+    } else if !schema.is_empty() {
+        return json!({"anyOf": [schema, {"type": "null"}]});
+    }
+    Value::Object(schema)
+}
+
+/// What the keys of one object have to do with each other.
+fn rules(title: &str) -> Option<Value> {
+    /// Where `key` is one of `words`.
+    fn when(key: &str, words: &[&str], then: &Value) -> Value {
+        json!({
+            "if": {"properties": {key: {"enum": words}}, "required": [key]},
+            "then": then,
+        })
+    }
+    /// These keys aren't there.
+    fn without(keys: &[&str]) -> Value {
+        let absent: Map<String, Value> = keys
+            .iter()
+            .map(|key| ((*key).to_owned(), json!({"type": "null"})))
+            .collect();
+        json!({"properties": absent})
+    }
+    /// This key is there and fits, these aren't.
+    fn with(key: &str, schema: &Value, absent: &[&str]) -> Value {
+        let mut rule = without(absent);
+        rule["properties"][key] = or_expression(schema.clone());
+        rule["required"] = json!([key]);
+        rule
+    }
+    let filled = json!({"type": "string", "minLength": 1});
+    let rules = match title {
+        "configuration" => json!([
+            when(
+                "groups_form",
+                &["nested"],
+                &json!({"properties": {"groups": or_null(reference(NESTED))}})
+            ),
+            when(
+                "groups_form",
+                &["flat"],
+                &json!({"properties": {"groups": or_null(reference(FLAT))}})
+            ),
+        ]),
+        "load_balancer" => json!([
+            when(
+                "provider",
+                &["aws"],
+                &with(
+                    "target_group_arns",
+                    &json!({"type": "array"}),
+                    &["instance_group_name"]
+                )
+            ),
+            when(
+                "provider",
+                &["gcp"],
+                &with("instance_group_name", &filled, &["target_group_arns"])
+            ),
+            when(
+                "provider",
+                &["sim", "mock", "tmux"],
+                &without(&["instance_group_name", "target_group_arns"])
+            ),
+        ]),
+        "image" => json!([
+            when("provider", &["aws"], &without(&["family", "project"])),
+            {"anyOf": [
+                with("family", &json!({"type": "string"}), &[]),
+                with("filters", &json!({"type": "array", "minItems": 1}), &["project"]),
+            ]},
+        ]),
+        "file" => {
+            let variables = json!({
+                "type": "object",
+                "propertyNames": {"pattern": "^[A-Za-z_][A-Za-z0-9_]*$"},
+                "additionalProperties": {"type": "string", "pattern": "^[^\\n\\r]*$"},
+            });
+            let delivered = json!({
+                "if": {"properties": {"deliver": {"const": "userdata"}}, "required": ["deliver"]},
+                "else": without(&["path", "permissions", "owner"]),
+            });
+            let object = json!({"type": "object"});
+            let text = json!({"type": "string"});
+            let by_server = json!({"properties": {"deliver": {"enum": ["export", null]}}});
+            json!([
+                when(
+                    "kind",
+                    &["env"],
+                    &with("template", &variables, &["source", "key"])
+                ),
+                when(
+                    "kind",
+                    &["json"],
+                    &with("template", &object, &["source", "key"])
+                ),
+                when(
+                    "kind",
+                    &["string"],
+                    &with("template", &text, &["source", "key"])
+                ),
+                when(
+                    "kind",
+                    &["secret", "storage"],
+                    &with("source", &filled, &["template", "key"])
+                ),
+                when(
+                    "kind",
+                    &["certificate"],
+                    &with("template", &filled, &["source"])
+                ),
+                when("kind", &["secret", "storage", "certificate"], &by_server),
+                delivered,
+            ])
+        }
+        _ => return None,
+    };
+    Some(rules)
+}

@@ -1,0 +1,690 @@
+//! Every key of a configuration: where it may stand, what it takes, what it means.
+//!
+//! In: nothing. Out: a [`Table`] for each kind of object. The decoder takes from here which keys
+//! there are, the JSON Schema everything else too; tests hold the two against each other. May not:
+//! read anything.
+
+use super::{Key, Shape, Table};
+
+const PROVIDERS: &[&str] = &["aws", "gcp", "sim", "mock", "tmux", "proxmox", "yandex"];
+
+/// More instances than this in one group are a slip of the finger.
+pub const LARGEST_GROUP: u32 = 1_000_000;
+
+/// What only a running server reads.
+const SERVER: &str = "Read by the Nstance server only; any value.";
+
+/// The whole configuration.
+pub static TOP: Table = Table {
+    title: "configuration",
+    about: "One shard of a cluster: which groups of instances there should be.",
+    keys: &[
+        Key::new(
+            "cluster",
+            Shape::Object(&CLUSTER),
+            "The cluster that the shard belongs to.",
+        )
+        .required(),
+        Key::new(
+            "shard",
+            Shape::Object(&SHARD),
+            "The shard: where its instances live.",
+        )
+        .required(),
+        Key::new(
+            "load_balancers",
+            Shape::Named(&Shape::Object(&LOAD_BALANCER)),
+            "Load balancers by name, for groups to be registered with.",
+        ),
+        Key::new(
+            "images",
+            Shape::Images(&Shape::Object(&IMAGE)),
+            "Images by name, each a look-up; templates reach them as `{{ .Image.NAME }}`.",
+        ),
+        Key::new(
+            "certificates",
+            Shape::Named(&Shape::Any),
+            "Certificates by name; their content is read by the Nstance server only.",
+        ),
+        Key::new(
+            "vars",
+            Shape::Map,
+            "The lowest layer of vars; `--var KEY=VALUE` and `NSTANCE_VAR_KEY` set them.",
+        ),
+        Key::new(
+            "defaults",
+            Shape::Object(&DEFAULTS),
+            "The layer below all templates and groups.",
+        ),
+        Key::new(
+            "templates",
+            Shape::Named(&Shape::Object(&TEMPLATE)),
+            "Templates by name, for groups to build on.",
+        ),
+        Key::new(
+            "functions",
+            Shape::Choice(&["go", "sprig"]),
+            "Which functions Go templates have: Go's own and `default`, or Sprig's and Helm's too.",
+        )
+        .default("\"go\""),
+        Key::new(
+            "templates_lib",
+            Shape::Snippets,
+            "Named snippets that every Go template can call.",
+        ),
+        Key::new(
+            "groups",
+            Shape::Groups,
+            "Tenant → group → fields; or group → fields, for the tenant `default`.",
+        ),
+        Key::new(
+            "groups_form",
+            Shape::Choice(&["nested", "flat"]),
+            "How `groups` is meant, where it could be read either way.",
+        ),
+        Key::new(
+            "destroy_budget",
+            Shape::Object(&DESTROY_BUDGET),
+            "More deletions than both of these, replacements aside, and apply wants `--allow-delete`.",
+        ),
+        Key::new(
+            "strict",
+            Shape::Flag,
+            "A var that isn't set is an error rather than a warning.",
+        )
+        .default("false"),
+        Key::new(
+            "variables",
+            Shape::Named(&Shape::Object(&VARIABLE)),
+            "What the configuration asks for, by name; texts reach it as `${var.NAME}`.",
+        ),
+        Key::new(
+            "include",
+            Shape::Paths,
+            "Other files of this configuration, relative to this one; `*` and `?` stand for parts of names.",
+        ),
+        Key::new(
+            "$schema",
+            Shape::Any,
+            "Where this schema is, for editors; ignored.",
+        ),
+    ],
+};
+
+/// A variable. It is read before everything else, by `config::variables`.
+pub static VARIABLE: Table = Table {
+    title: "variable",
+    about: "A value that the configuration asks for.",
+    keys: &[
+        Key::new(
+            "type",
+            Shape::Filled,
+            "Its type, as in HCL: `string`, `number`, `list(string)`, …",
+        )
+        .default("\"any\""),
+        Key::new(
+            "default",
+            Shape::Any,
+            "Its value where none is given; without it, one must be.",
+        ),
+        Key::new("description", Shape::Text, "What it is for."),
+        Key::new("sensitive", Shape::Flag, "Its value isn't shown.").default("false"),
+        Key::new("nullable", Shape::Flag, "Whether it may be null.").default("true"),
+        Key::new(
+            "validation",
+            Shape::Any,
+            "Conditions on its value: `condition` (an expression of HCL) and `error_message` each.",
+        ),
+    ],
+};
+
+/// `cluster`
+pub static CLUSTER: Table = Table {
+    title: "cluster",
+    about: "The cluster that the shard belongs to.",
+    keys: &[
+        Key::new("id", Shape::Id, "The cluster's id.").required(),
+        Key::new(
+            "slug",
+            Shape::Text,
+            "A short name for it; by default the id.",
+        ),
+        Key::new("fqdn", Shape::Text, "Its domain name.").default("\"\""),
+        Key::new("storage", Shape::Any, SERVER),
+        Key::new("secrets", Shape::Any, SERVER),
+        Key::new("leader_election", Shape::Any, SERVER),
+    ],
+};
+
+/// `shard`
+pub static SHARD: Table = Table {
+    title: "shard",
+    about: "The shard: where its instances live.",
+    keys: &[
+        Key::new("id", Shape::Id, "The shard's id, one of its cluster's.").required(),
+        Key::new(
+            "infra",
+            Shape::Object(&INFRA),
+            "The cloud and the place in it.",
+        )
+        .required(),
+        Key::new(
+            "subnet_pools",
+            Shape::Pools,
+            "Pool → ids of subnets, in order of preference.",
+        ),
+        Key::new("dynamic_subnet_pools", Shape::Texts, "Names of pools."),
+        Key::new(
+            "advertise",
+            Shape::Object(&ADVERTISE),
+            "Addresses of the server, for templates.",
+        ),
+        Key::new(
+            "request_timeout",
+            Shape::Duration,
+            "How long one call to the cloud may take.",
+        )
+        .default("\"30s\""),
+        Key::new(
+            "create_rate_limit",
+            Shape::Duration,
+            "The least time between two creates.",
+        )
+        .default("\"0\""),
+        Key::new(
+            "default_drain_timeout",
+            Shape::Duration,
+            "How long an instance may drain, where its group doesn't say.",
+        )
+        .default("\"5m\""),
+        Key::new(
+            "image_refresh_interval",
+            Shape::Duration,
+            "How long an image's answer is used without asking again.",
+        )
+        .default("\"6h\""),
+        Key::new(
+            "expiry",
+            Shape::Object(&EXPIRY),
+            "Instances older than these are planned for replacement.",
+        ),
+        Key::new("bind", Shape::Any, SERVER),
+        Key::new("leader_network", Shape::Any, SERVER),
+        Key::new("leader_election", Shape::Any, SERVER),
+        Key::new("health_check_interval", Shape::Any, SERVER),
+        Key::new("shutdown_timeout", Shape::Any, SERVER),
+        Key::new("garbage_collection", Shape::Any, SERVER),
+        Key::new("error_exit_jitter", Shape::Any, SERVER),
+    ],
+};
+
+/// `shard.infra`
+pub static INFRA: Table = Table {
+    title: "infra",
+    about: "The cloud and the place in it.",
+    keys: &[
+        Key::new(
+            "provider",
+            Shape::Choice(PROVIDERS),
+            "The cloud. `sim` (also `mock`, `tmux`) is the embedded one.",
+        )
+        .required(),
+        Key::new("region", Shape::Filled, "The cloud's region.").required(),
+        Key::new(
+            "zone",
+            Shape::Filled,
+            "The zone that instances are in, where their group doesn't say.",
+        )
+        .required(),
+        Key::new("options", Shape::Map, "Options of the provider."),
+    ],
+};
+
+/// `shard.advertise`
+pub static ADVERTISE: Table = Table {
+    title: "advertise",
+    about: "Addresses of the server, for templates.",
+    keys: &[
+        Key::new("health_addr", Shape::Text, "HOST:PORT of health checks."),
+        Key::new(
+            "election_addr",
+            Shape::Text,
+            "HOST:PORT of leader election.",
+        ),
+        Key::new(
+            "registration_addr",
+            Shape::Text,
+            "HOST:PORT where instances register.",
+        ),
+        Key::new("operator_addr", Shape::Text, "HOST:PORT of operators."),
+        Key::new("agent_addr", Shape::Text, "HOST:PORT of agents."),
+    ],
+};
+
+/// `shard.expiry`
+pub static EXPIRY: Table = Table {
+    title: "expiry",
+    about: "Instances older than these are planned for replacement.",
+    keys: &[
+        Key::new(
+            "eligible_age",
+            Shape::Duration,
+            "May be replaced; less than `forced_age`.",
+        ),
+        Key::new("forced_age", Shape::Duration, "Must be replaced."),
+        Key::new(
+            "ondemand_age",
+            Shape::Duration,
+            "For instances made on demand.",
+        ),
+    ],
+};
+
+/// One of `load_balancers`
+pub static LOAD_BALANCER: Table = Table {
+    title: "load_balancer",
+    about: "A load balancer; what it needs depends on its provider.",
+    keys: &[
+        Key::new(
+            "provider",
+            Shape::Choice(&["aws", "gcp", "sim", "mock", "tmux"]),
+            "Whose it is.",
+        )
+        .required(),
+        Key::new(
+            "target_group_arns",
+            Shape::SomeTexts,
+            "`aws`: the ARNs of target groups.",
+        ),
+        Key::new(
+            "instance_group_name",
+            Shape::Filled,
+            "`gcp`: the name of an instance group.",
+        ),
+    ],
+};
+
+/// One of `images`
+pub static IMAGE: Table = Table {
+    title: "image",
+    about: "A look-up of an image: all matches are sorted, the first wins.",
+    keys: &[
+        Key::new(
+            "provider",
+            Shape::Choice(PROVIDERS),
+            "The cloud that has it.",
+        )
+        .required(),
+        Key::new(
+            "filters",
+            Shape::List(&Shape::Object(&FILTER)),
+            "What an image must match: all of these.",
+        ),
+        Key::new(
+            "owners",
+            Shape::Texts,
+            "Accounts or projects whose images are taken.",
+        ),
+        Key::new(
+            "family",
+            Shape::Text,
+            "Google Cloud: an image family, in place of filters.",
+        ),
+        Key::new(
+            "project",
+            Shape::Text,
+            "Google Cloud: the family's project.",
+        ),
+        Key::new(
+            "sort",
+            Shape::Choice(&["creation-date", "name"]),
+            "What matches are sorted by.",
+        )
+        .default("\"creation-date\""),
+        Key::new(
+            "order",
+            Shape::Choice(&["asc", "desc"]),
+            "Which end comes first.",
+        )
+        .default("\"desc\""),
+        Key::new(
+            "fallback",
+            Shape::Text,
+            "The image's id where the look-up fails and no answer is kept.",
+        ),
+        Key::new(
+            "on_newer",
+            Shape::Choice(&["replace", "new_only"]),
+            "What a newer image does: instances are replaced, or keep theirs.",
+        )
+        .default("\"replace\""),
+    ],
+};
+
+/// One of an image's `filters`
+pub static FILTER: Table = Table {
+    title: "filter",
+    about: "A property and the values that it may have.",
+    keys: &[
+        Key::new(
+            "name",
+            Shape::Filled,
+            "The property, as the cloud calls it.",
+        )
+        .required(),
+        Key::new(
+            "values",
+            Shape::Some(&Shape::Text),
+            "One of them must match; `*` and `?` stand for any.",
+        )
+        .required(),
+    ],
+};
+
+/// `defaults`
+pub static DEFAULTS: Table = Table {
+    title: "defaults",
+    about: "The layer below all templates and groups.",
+    keys: &[
+        Key::new("args", Shape::Map, ARGS),
+        Key::new("vars", Shape::Map, VARS),
+        Key::new("userdata", Shape::Userdata, USERDATA),
+    ],
+};
+
+const ARGS: &str = "What goes to the cloud, by the API's own names; every string is a Go template.";
+const VARS: &str = "Any JSON; templates read `.Vars`.";
+const USERDATA: &str =
+    "What an instance is given when it starts: a text, or where it is; a Go template.";
+
+const KIND: Key = Key::new(
+    "kind",
+    Shape::Kind,
+    "Three lower-case letters that instance ids start with.",
+);
+const ARCH: Key = Key::new(
+    "arch",
+    Shape::Choice(&["amd64", "arm64"]),
+    "The processors' architecture.",
+);
+const INSTANCE_TYPE: Key = Key::new(
+    "instance_type",
+    Shape::Filled,
+    "The cloud's name for the machine's size.",
+);
+const SUBNET_POOL: Key = Key::new(
+    "subnet_pool",
+    Shape::Text,
+    "A name in `shard.subnet_pools`.",
+);
+const SIZE: Key = Key::new(
+    "size",
+    Shape::Whole(LARGEST_GROUP),
+    "How many instances; by default the template's, else 1.",
+);
+const MERGED_ARGS: Key = Key::new("args", Shape::Map, ARGS);
+const MERGED_VARS: Key = Key::new("vars", Shape::Map, VARS);
+const FILE_SHAPE: &Shape = &Shape::Object(&FILE);
+const FILES: Key = Key::new(
+    "files",
+    Shape::Files(FILE_SHAPE),
+    "Files for the instances, by name.",
+);
+const OWN_USERDATA: Key = Key::new("userdata", Shape::Userdata, USERDATA);
+const UPDATE_KEY: Key = Key::new(
+    "update",
+    Shape::Object(&UPDATE),
+    "How replacements roll out: the one policy there is, spelled out.",
+);
+const LIFECYCLE_KEY: Key = Key::new(
+    "lifecycle",
+    Shape::Object(&LIFECYCLE),
+    "What changes may and may not do.",
+);
+const LABELS: Key = Key::new(
+    "labels",
+    Shape::Named(&Shape::Text),
+    "Tags of the instances; `.Group.Labels`.",
+);
+const PROTECT: Key = Key::new(
+    "protect",
+    Shape::Flag,
+    "Deleting an instance wants `--allow-delete`; replacing it doesn't.",
+);
+const MOVED_FROM: Key = Key::new(
+    "moved_from",
+    Shape::GroupName,
+    "The group's former name, `tenant/group`; its instances are kept.",
+);
+
+/// One of `templates`
+pub static TEMPLATE: Table = Table {
+    title: "template",
+    about: "What groups have in common.",
+    keys: &[
+        KIND,
+        ARCH,
+        INSTANCE_TYPE,
+        SUBNET_POOL,
+        SIZE,
+        MERGED_ARGS,
+        MERGED_VARS,
+        FILES,
+        OWN_USERDATA,
+        UPDATE_KEY,
+        LIFECYCLE_KEY,
+        LABELS,
+        PROTECT,
+        MOVED_FROM,
+    ],
+};
+
+/// One of `groups`
+pub static GROUP: Table = Table {
+    title: "group",
+    about: "Instances of one kind, in numbered slots.",
+    keys: &[
+        Key::new(
+            "template",
+            Shape::Text,
+            "A name in `templates`; without one, the group says all itself.",
+        ),
+        Key::new(
+            "depends_on",
+            Shape::Texts,
+            "Groups that come first: `group` of the same tenant, or `tenant/group`.",
+        ),
+        SIZE,
+        INSTANCE_TYPE,
+        SUBNET_POOL,
+        MERGED_ARGS,
+        MERGED_VARS,
+        Key::new(
+            "drain_timeout",
+            Shape::Duration,
+            "How long an instance may drain before it is deleted.",
+        ),
+        Key::new("load_balancers", Shape::Texts, "Names in `load_balancers`."),
+        KIND,
+        ARCH,
+        Key::new(
+            "zones",
+            Shape::Texts,
+            "Slots go round them in this order; without it all are in `shard.infra.zone`.",
+        ),
+        Key::new(
+            "overrides",
+            Shape::Slots(&Shape::Object(&OVERRIDE)),
+            "Slot → what differs there.",
+        ),
+        FILES,
+        OWN_USERDATA,
+        UPDATE_KEY,
+        LIFECYCLE_KEY,
+        LABELS,
+        PROTECT,
+        MOVED_FROM,
+    ],
+};
+
+/// One of a group's `overrides`
+pub static OVERRIDE: Table = Table {
+    title: "override",
+    about: "What differs in one slot.",
+    keys: &[INSTANCE_TYPE, SUBNET_POOL, MERGED_ARGS, MERGED_VARS],
+};
+
+/// `lifecycle`
+pub static LIFECYCLE: Table = Table {
+    title: "lifecycle",
+    about: "What changes may and may not do.",
+    keys: &[
+        Key::new(
+            "prevent_destroy",
+            Shape::Flag,
+            "A plan that would delete or replace an instance is in error.",
+        ),
+        Key::new(
+            "ignore_changes",
+            Shape::Texts,
+            "Paths whose changes are left alone, such as `tags.patched`, or `size`.",
+        ),
+        Key::new(
+            "replace_on",
+            Shape::Texts,
+            "Paths whose changes want a new instance.",
+        ),
+    ],
+};
+
+/// `update`
+pub static UPDATE: Table = Table {
+    title: "update",
+    about: "How replacements roll out: the one policy there is, spelled out.",
+    keys: &[
+        Key::new(
+            "order",
+            Shape::Only("\"create_before_delete\""),
+            "What comes first.",
+        ),
+        Key::new(
+            "max_surge",
+            Shape::Only("1"),
+            "How many instances there may be too many.",
+        ),
+        Key::new(
+            "max_unavailable",
+            Shape::Only("0"),
+            "How many instances there may be too few.",
+        ),
+        Key::new(
+            "on_failure",
+            Shape::Only("\"stop\""),
+            "What a failed replacement does to the group.",
+        ),
+    ],
+};
+
+/// `userdata`, where it isn't just a text
+pub static USERDATA_TABLE: Table = Table {
+    title: "userdata",
+    about: USERDATA,
+    keys: &[
+        SOURCE,
+        ENCODING,
+        CONTENT,
+        Key::new(
+            "compress",
+            Shape::Choice(&["auto", "always", "never"]),
+            "Whether what is sent is gzipped; `auto`: where it wouldn't fit.",
+        )
+        .default("\"auto\""),
+    ],
+};
+
+/// One of `templates_lib`, where it isn't just a text
+pub static SNIPPET: Table = Table {
+    title: "snippet",
+    about: "A snippet that every Go template can call.",
+    keys: &[SOURCE, ENCODING, CONTENT],
+};
+
+const SOURCE: Key = Key::new(
+    "source",
+    Shape::Choice(&["inline", "url"]),
+    "Where the text is.",
+)
+.default("\"inline\"");
+const ENCODING: Key = Key::new(
+    "encoding",
+    Shape::Choice(&["plain", "base64", "gzip", "base64+gzip"]),
+    "How the source is encoded; `gzip` with a URL only.",
+)
+.default("\"plain\"");
+const CONTENT: Key = Key::new(
+    "content",
+    Shape::Filled,
+    "The text, or the URL: `https://`, `http://`, `file:`.",
+)
+.required();
+
+/// One of `files`
+pub static FILE: Table = Table {
+    title: "file",
+    about: "A file; what it needs depends on its kind.",
+    keys: &[
+        Key::new(
+            "kind",
+            Shape::Choice(&["env", "json", "string", "secret", "storage", "certificate"]),
+            "What it is made of.",
+        )
+        .required(),
+        Key::new(
+            "template",
+            Shape::Any,
+            "`env`: an object of strings; `json`: an object; `string`: a text; `certificate`: a name in `certificates`.",
+        ),
+        Key::new(
+            "source",
+            Shape::Filled,
+            "`secret`, `storage`: where the server finds it.",
+        ),
+        Key::new("key", Shape::Filled, "`certificate`: the name of its key."),
+        Key::new(
+            "deliver",
+            Shape::Choice(&["export", "userdata"]),
+            "How it gets to its instance.",
+        )
+        .default("\"export\""),
+        Key::new(
+            "path",
+            Shape::Path,
+            "With `\"deliver\": \"userdata\"`: where it is written.",
+        ),
+        Key::new(
+            "permissions",
+            Shape::Permissions,
+            "With `\"deliver\": \"userdata\"`: octal, such as `0644`.",
+        ),
+        Key::new(
+            "owner",
+            Shape::Text,
+            "With `\"deliver\": \"userdata\"`: `user:group`.",
+        ),
+    ],
+};
+
+/// `destroy_budget`
+pub static DESTROY_BUDGET: Table = Table {
+    title: "destroy_budget",
+    about: "How many deletions a plan may hold before apply wants `--allow-delete`.",
+    keys: &[
+        Key::new("count", Shape::Whole(u32::MAX), "A number of instances.").default("10"),
+        Key::new(
+            "percent",
+            Shape::Whole(100),
+            "A part of the recorded instances.",
+        )
+        .default("10"),
+    ],
+};

@@ -1,0 +1,58 @@
+//! `convert`.
+
+use insta::assert_snapshot;
+
+use crate::harness::{Harness, STARTER};
+
+#[test]
+fn what_is_converted_plans_the_same() {
+    for (name, config) in [
+        ("nstance.jsonc", STARTER),
+        ("nstance.yaml", include_str!("../good/quickstart.yaml")),
+    ] {
+        for to in ["jsonc", "yaml", "hcl"] {
+            let harness = Harness::empty();
+            harness.write(name, config);
+            let target = format!("fleet.{to}");
+            let silent = harness.ok(&format!("convert --to {to} --out {target}"));
+            assert_eq!(silent.stdout + &silent.stderr, "");
+            let printed = harness.ok(&format!("convert --to {to}"));
+            assert_eq!(printed.stdout.as_bytes(), harness.read(&target));
+            harness.ok(&format!("-c {target} convert --to yaml --out again.yaml"));
+            let again = harness.read("again.yaml");
+            for words in ["render --json", "plan --json"] {
+                let said = |name: &str, config: &[u8]| {
+                    let harness = Harness::empty();
+                    harness.write(name, config);
+                    harness.ok(words).stdout.replace(name, "FILE")
+                };
+                let expected = said(name, config.as_bytes());
+                assert_eq!(said("nstance.yaml", &again), expected, "{to}");
+            }
+        }
+    }
+}
+
+#[test]
+fn one_file_is_converted_at_a_time() {
+    let harness = Harness::with(STARTER);
+    harness.write("b.jsonc", "{}");
+    let ended = harness.run("-c . convert --to yaml");
+    assert_eq!(ended.code, Some(1));
+    assert_snapshot!(ended);
+    let several = harness.run("-c nstance.jsonc -c b.jsonc convert --to yaml");
+    assert_eq!(several.code, Some(1));
+    assert!(several.stderr.contains("one by one"), "{several}");
+}
+
+#[test]
+fn what_cannot_be_converted_writes_nothing() {
+    let harness = Harness::empty();
+    harness.write("a.hcl", "cluster {\n  id = upper(\"c\")\n}\n");
+    harness.write("out.yaml", "mine");
+    let ended = harness.run("-c a.hcl convert --to yaml --out out.yaml");
+    assert_eq!(ended.code, Some(1));
+    assert_snapshot!(ended);
+    assert_eq!(harness.read("out.yaml"), b"mine");
+    assert_snapshot!(harness.run("-c a.hcl convert --to toml"));
+}
