@@ -206,7 +206,7 @@ impl Loaded {
         for document in documents {
             match document.content {
                 Content::Tree(root) => {
-                    trees.push((Some(root), document.overrides, document.folder))
+                    trees.push((Some(root), document.overrides, document.folder));
                 }
                 Content::Hcl(file) => {
                     trees.push((None, document.overrides, document.folder));

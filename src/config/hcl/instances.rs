@@ -246,7 +246,7 @@ impl At<'_> {
                 && second == Some(&**repeated.label());
             let steps = 1 + usize::from(in_tenant);
             let outside = kind != Kind::Group || repeated.tenant() == "default";
-            if !in_tenant && !(first == &**repeated.label() && outside) {
+            if !(in_tenant || outside && first == &**repeated.label()) {
                 continue;
             }
             let Some(StepKind::Index(key)) = reference.steps.get(steps).map(|step| &step.kind)

@@ -189,14 +189,16 @@ fn what_is_written_out_keeps_its_order() {
 #[test]
 fn nothing_hostile_does_harm() {
     // Chains of locals end at a limit, whatever folder they are in.
-    let chain: String = (0..5000)
+    let chain: Vec<String> = (0..5000)
         .map(|n| format!("  l{n} = [local.l{}]\n", n + 1))
         .collect();
+    let chain = chain.concat();
     let (_, findings) = document_of(&format!("locals {{\n{chain}  l5000 = 1\n}}"));
     assert!(findings.contains("expressions deep"), "{findings}");
-    let doubling: String = (1..60)
+    let doubling: Vec<String> = (1..60)
         .map(|n| format!("  l{n} = \"${{local.l{}}}${{local.l{}}}\"\n", n - 1, n - 1))
         .collect();
+    let doubling = doubling.concat();
     let (_, findings) = document_of(&format!("locals {{\n  l0 = \"x\"\n{doubling}}}"));
     assert!(findings.contains("MB of text"), "{findings}");
     let many = "group \"a\" {\n  for_each = toset([for p in setproduct(range(300), range(300)) : \"x${p[0]}-${p[1]}\"])\n}\n";
