@@ -233,6 +233,7 @@ fn hcl_literals_with_interpolations() {
         "%%{",
         "$",
         "\n",
+        "\r\n",
         "\n    ",
         "${local.v}",
         "${ upper(\n local.v ) }",
@@ -240,7 +241,7 @@ fn hcl_literals_with_interpolations() {
     for (before, after) in [("\"", "\""), ("<<E\n", "\nE\n"), ("<<-E\n    x", "\n  E\n")] {
         let mut checked = 0;
         for number in 0..words.len().pow(4) {
-            let picked = [1, 11, 121, 1331].map(|unit| words[number / unit % words.len()]);
+            let picked = [1, 12, 144, 1728].map(|unit| words[number / unit % words.len()]);
             let literal = format!("{before}{}{after}", picked.concat());
             let text = format!("locals {{\n  v = \"xyz\"\n}}\nk = {literal}\n");
             let mut sources = SourceMap::default();
