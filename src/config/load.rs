@@ -7,18 +7,19 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::assemble::{Document, assemble};
+use super::assemble::assemble;
 use super::check::{Purpose, check};
 use super::decode::decode;
+use super::evaluate::{Content, Evaluation, Parsed, add_overrides, top_level_vars};
 use super::files;
-use super::hcl::{self, Folders, Known, Made, Module, Places};
+use super::hcl::{self, Folders};
 use super::inputs::Inputs;
 use super::jsonc;
 use super::model::Config;
-use super::node::{Alias, Entry, Node, NodeValue};
+use super::node::{Alias, Node, NodeValue};
 use super::source::{Language, SourceMap, Span, Spanned};
 use super::speak::speak;
-use super::variables::{self, Declarations, Given, Origin, Secrets, Setting, interpolate};
+use super::variables::{Given, Secrets, Setting};
 use super::yaml;
 use crate::diagnostic::{Diagnostic, Diagnostics, Label, Severity};
 
@@ -47,8 +48,6 @@ pub struct Loaded {
     incomplete: bool,
     /// Where a value is repeated that is written elsewhere.
     aliases: Vec<Alias>,
-    /// Blocks that became several: what is wrong in one is wrong in all.
-    repeated: Vec<Span>,
 }
 
 /// Loads a configuration to be planned: `path` as given, or the only one in `working_dir`.
@@ -102,22 +101,6 @@ pub fn load_text(purpose: Purpose, name: &str, text: &str, given: &Given) -> Loa
     loaded
 }
 
-/// One file, parsed.
-struct Parsed {
-    content: Content,
-    /// Whether it changes what the others say.
-    overrides: bool,
-    /// The folder it lies in.
-    folder: Option<Arc<Path>>,
-}
-
-enum Content {
-    /// A document.
-    Tree(Node),
-    /// Blocks and expressions, still to be evaluated.
-    Hcl(hcl::File),
-}
-
 impl Loaded {
     fn parse(&mut self, file: &Path, text: String, folder: Option<Arc<Path>>) -> Option<Parsed> {
         let source = self.sources.add(file.display().to_string(), text);
@@ -160,125 +143,44 @@ impl Loaded {
         folders: &Folders,
     ) {
         let before = self.findings.len();
-        let (documents, overrides) = self.evaluate(documents, given, working_dir, folders);
+        let made = Evaluation {
+            given,
+            working_dir,
+            folders,
+            complete: !self.incomplete,
+        }
+        .run(documents, &mut self.sources, &mut self.findings);
+        self.aliases.extend(made.aliases);
+        self.secrets = made.secrets;
+        self.variables = made.variables;
         // What expressions lack, nothing behind them should miss.
         let evaluated = self.findings.iter().skip(before);
         let whole = !evaluated
             .map(|finding| finding.severity)
             .any(|severity| severity == Severity::Error);
-        if let Some(mut root) = assemble(documents, &mut self.findings)
+        if let Some(mut root) = assemble(made.documents, &mut self.findings)
             // A file that can't be read may define whatever the others seem to lack.
             && !self.incomplete
             && whole
         {
-            add_overrides(&mut root, &overrides);
+            add_overrides(&mut root, &made.overrides);
             if let Some(decoded) = decode(&root, &mut self.findings) {
                 check(&decoded, purpose, &self.sources, &mut self.findings);
                 if self.variables.is_empty() {
-                    self.variables = top_level_vars(&decoded.config, &overrides);
+                    self.variables = top_level_vars(&decoded.config, &made.overrides);
                 }
                 self.config = Some(decoded.config);
             }
         }
         // Stages find things in their own order; people read from the top.
         let mut findings: Vec<_> = std::mem::take(&mut self.findings).into_iter().collect();
-        say_once(&self.repeated, &mut findings);
+        say_once(made.repeated, &mut findings);
         name_aliases(&self.aliases, &self.sources, &mut findings);
         findings.sort_by_key(|finding| finding.label.as_ref().map(|label| label.span));
         for finding in &mut findings {
             speak(finding, &self.sources);
         }
         self.findings.extend(findings);
-    }
-
-    /// Gives every file's document, expressions evaluated; and values for top-level `vars`. Where
-    /// a file couldn't be read, nothing is evaluated.
-    fn evaluate(
-        &mut self,
-        documents: Vec<Parsed>,
-        given: &Given,
-        working_dir: &Path,
-        folders: &Folders,
-    ) -> (Vec<Document>, Vec<(Entry, Origin)>) {
-        let mut known = Known::default();
-        let places = Places::default();
-        let mut declarations = Declarations::default();
-        // In order: trees, and places for those that the HCL files give.
-        let mut trees = Vec::new();
-        let mut files = Vec::new();
-        for document in documents {
-            match document.content {
-                Content::Tree(root) => {
-                    trees.push((Some(root), document.overrides, document.folder))
-                }
-                Content::Hcl(file) => {
-                    trees.push((None, document.overrides, document.folder));
-                    files.push(file);
-                }
-            }
-        }
-        let mut reading = variables::Reading {
-            sources: &self.sources,
-            places: &places,
-            findings: &mut self.findings,
-        };
-        // What changes a declaration comes after it.
-        for pass in [false, true] {
-            for (root, overrides, folder) in &mut trees {
-                if let Some(root) = root
-                    && *overrides == pass
-                {
-                    declarations.take(root, pass, folder.as_ref(), &mut reading);
-                    known.tree(root);
-                }
-            }
-            for file in files.iter().filter(|file| file.overrides == pass) {
-                declarations.blocks(file, &mut reading);
-                known.body(&file.body);
-            }
-        }
-        let mut made = Made::default();
-        let mut overrides = Vec::new();
-        let mut roots = Vec::new();
-        if !self.incomplete {
-            let settled = variables::settle(
-                &declarations,
-                given,
-                working_dir,
-                &mut self.sources,
-                &mut self.findings,
-            );
-            let texts = (&self.sources, &places);
-            let module = Module::new(texts, &files, &settled.values, &known, folders);
-            settled.keep_secrets(&declarations, &module);
-            self.variables = settled.settings(&declarations, &module);
-            variables::validate(&declarations, &settled, &module);
-            for (root, _, folder) in &mut trees {
-                if let Some(root) = root
-                    && !declarations.is_empty()
-                {
-                    interpolate(root, &module, folder.as_ref());
-                }
-            }
-            roots.extend(files.iter().map(|file| hcl::document(&module, file)));
-            made = module.finish();
-            overrides = settled.overrides;
-        }
-        self.findings.extend(made.findings);
-        for (span, holes) in made.holes {
-            self.sources.record_holes(span, holes);
-        }
-        self.aliases.extend(made.aliases);
-        self.secrets = Secrets(made.secrets.into_iter().collect());
-        self.repeated = made.repeated;
-        let mut roots = roots.into_iter();
-        let documents = trees.into_iter().filter_map(|(root, overrides, _)| {
-            let root = root.or_else(|| roots.next())?;
-            Some(Document { root, overrides })
-        });
-        let mut documents: Vec<Document> = documents.collect();
-        known.settle_groups(&mut documents);
-        (documents, overrides)
     }
 }
 
@@ -407,61 +309,12 @@ fn take_includes(root: &mut Node, findings: &mut Diagnostics) -> Vec<Spanned<Arc
     includes
 }
 
-/// Values of the command line and the like, where no variables are declared: they replace or join
-/// the top-level `vars`.
-fn add_overrides(root: &mut Node, overrides: &[(Entry, Origin)]) {
-    let (NodeValue::Object(top), Some((first, _))) = (&mut root.value, overrides.first()) else {
-        return;
-    };
-    let at = top.iter().position(|entry| &*entry.key == "vars");
-    let at = at.unwrap_or_else(|| {
-        top.push(Entry {
-            key: "vars".into(),
-            key_span: first.key_span,
-            value: Node {
-                span: first.value.span,
-                value: NodeValue::Object(Vec::new()),
-            },
-        });
-        top.len() - 1
-    });
-    // What isn't an object is reported by `decode`.
-    let NodeValue::Object(vars) = &mut top[at].value.value else {
-        return;
-    };
-    for (entry, _) in overrides {
-        match vars.iter_mut().find(|known| known.key == entry.key) {
-            Some(known) => known.value = entry.value.clone(),
-            None => vars.push(entry.clone()),
-        }
-    }
-}
-
-/// The top-level vars as variables.
-fn top_level_vars(config: &Config, overrides: &[(Entry, Origin)]) -> Vec<Setting> {
-    let entries = config.vars.as_ref().map(Node::entries).unwrap_or_default();
-    let setting = |entry: &Entry| {
-        let given = overrides.iter().find(|(given, _)| given.key == entry.key);
-        Setting {
-            name: Arc::clone(&entry.key),
-            declared: None,
-            description: None,
-            of: None,
-            sensitive: false,
-            value: Some(entry.value.to_json()),
-            origin: given.map_or(Origin::Default(entry.key_span), |(_, origin)| *origin),
-        }
-    };
-    entries.iter().map(setting).collect()
-}
-
 /// Of findings about one place in a block with `for_each`, each instance has its own: the first
 /// says it all.
-fn say_once(repeated: &[Span], findings: &mut Vec<Diagnostic>) {
+fn say_once(mut repeated: Vec<Span>, findings: &mut Vec<Diagnostic>) {
     if repeated.is_empty() {
         return;
     }
-    let mut repeated = repeated.to_vec();
     repeated.sort();
     let within = |span: Span| {
         let next = repeated.partition_point(|block| *block <= span);

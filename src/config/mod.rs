@@ -7,6 +7,7 @@ mod assemble;
 pub mod check;
 pub mod decode;
 pub mod duration;
+mod evaluate;
 pub(crate) mod files;
 mod hcl;
 pub mod inputs;

@@ -24,17 +24,25 @@ type Sink<'a> = &'a mut dyn FnMut(Range<usize>, &str);
 /// The place of byte `offset` of the string that `span` covers. Offsets past the end mean the
 /// closing quote, or where the text ends.
 pub fn within(sources: &SourceMap, span: Span, offset: usize) -> Span {
+    several(sources, span, &[offset])[0]
+}
+
+/// The places of several bytes, in ascending order, for one way through the string.
+pub(super) fn several(sources: &SourceMap, span: Span, offsets: &[usize]) -> Vec<Span> {
     let source = sources.get(span.source);
     let range = span.start as usize..span.end as usize;
     let Some(holes) = sources.holes(span) else {
-        return span;
+        return vec![span; offsets.len()];
     };
-    let mut found: Option<Range<usize>> = None;
+    let mut found: Vec<Span> = Vec::with_capacity(offsets.len());
     let mut written = 0;
     let mut tell = |range: Range<usize>, length: usize| {
         written += length;
-        if found.is_none() && written > offset {
-            found = Some(range);
+        while offsets
+            .get(found.len())
+            .is_some_and(|offset| *offset < written)
+        {
+            found.push(Span::new(span.source, range.start, range.end));
         }
     };
     let mut rest = holes.iter().peekable();
@@ -62,12 +70,11 @@ pub fn within(sources: &SourceMap, span: Span, offset: usize) -> Span {
             }
         },
     );
-    match (end, found) {
-        (None, _) => span,
-        (Some(_), Some(range)) | (Some(range), None) => {
-            Span::new(span.source, range.start, range.end)
-        }
-    }
+    let Some(end) = end else {
+        return vec![span; offsets.len()];
+    };
+    found.resize(offsets.len(), Span::new(span.source, end.start, end.end));
+    found
 }
 
 /// What the literal at `range` stands for; `None` where there is none.

@@ -296,13 +296,6 @@ fn a_configuration_that_nobody_may_read() {
 }
 
 #[test]
-fn another_language() {
-    let harness = Harness::empty();
-    harness.write("nstance.hcl", "cluster { id = \"x\" }\n");
-    assert_snapshot!(harness.run("plan"));
-}
-
-#[test]
 fn wrong_flags_end_with_one() {
     let harness = Harness::applied(TWO);
     for words in [

@@ -249,9 +249,10 @@ impl Object {
             .map(|field| (field.key_span, &mut field.value))
         {
             None => {
-                let value = match list {
-                    true => Making::Items(vec![node]),
-                    false => Making::Blocks(vec![node]),
+                let value = if list {
+                    Making::Items(vec![node])
+                } else {
+                    Making::Blocks(vec![node])
                 };
                 self.fields.insert(key, Field { key_span, value });
             }

@@ -38,7 +38,7 @@ impl<'f> Repeated<'f> {
     /// All of a configuration. Where `for_each` can't stand, `blocks` reports it.
     pub(super) fn collect(files: &'f [File]) -> Vec<Self> {
         let blocks = |file: &'f File| file.body.blocks().map(move |block| (file, block));
-        files
+        let mut repeated: Vec<Self> = files
             .iter()
             .flat_map(blocks)
             .filter(|(_, block)| block.body.attribute("for_each").is_some())
@@ -49,7 +49,9 @@ impl<'f> Repeated<'f> {
                     && labels.contains(&block.labels.len());
                 fits.then_some(Self { file, block, kind })
             })
-            .collect()
+            .collect();
+        repeated.sort_by_key(|repeated| repeated.block.span);
+        repeated
     }
 
     fn label(&self) -> &'f Arc<str> {
@@ -71,10 +73,10 @@ impl<'f> Repeated<'f> {
 impl Module<'_> {
     /// The instances of a block; `None` if it has no `for_each`, or none that can be read.
     pub(super) fn instances_of(&self, block: &Block) -> Option<Rc<[Instance]>> {
-        let index = self
-            .repeated
-            .iter()
-            .position(|repeated| repeated.block.span == block.span)?;
+        let blocks = &self.repeated;
+        let index = blocks
+            .binary_search_by_key(&block.span, |repeated| repeated.block.span)
+            .ok()?;
         self.instances(index, block.header).ok()
     }
 
@@ -246,7 +248,7 @@ impl At<'_> {
                 && second == Some(&**repeated.label());
             let steps = 1 + usize::from(in_tenant);
             let outside = kind != Kind::Group || repeated.tenant() == "default";
-            if !in_tenant && !(first == &**repeated.label() && outside) {
+            if !(in_tenant || outside && first == &**repeated.label()) {
                 continue;
             }
             let Some(StepKind::Index(key)) = reference.steps.get(steps).map(|step| &step.kind)

@@ -83,11 +83,19 @@ impl Known {
                 continue;
             };
             for named in entry.value.entries() {
-                if kind == Kind::Group && !reads_as_group(&named.value) {
-                    let groups = named.value.entries().iter();
+                let fields = named.value.entries();
+                // `size: ${var.size}` may yet be a number: then either reading is possible.
+                let interpolated = |field: &Entry| {
+                    let text = field.value.as_str();
+                    text.is_some_and(|text| text.contains("${"))
+                };
+                let is_group = kind != Kind::Group || reads_as_group(&named.value);
+                if !is_group {
+                    let groups = fields.iter();
                     self.groups
                         .extend(groups.map(|group| (named.key.clone(), group.key.clone())));
-                } else {
+                }
+                if is_group || fields.iter().any(interpolated) {
                     self.add(kind, &named.key);
                 }
             }

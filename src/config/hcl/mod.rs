@@ -14,7 +14,7 @@ mod locals;
 mod places;
 mod scope;
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;
 mod tree;
 
 use std::path::Path;

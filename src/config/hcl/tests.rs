@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::config::check::Purpose;
 use crate::config::load::load_text;
-use crate::config::source::Language;
+use crate::config::node::Node;
 use crate::config::variables::Given;
 use crate::report::diagnostic::render;
 
@@ -13,25 +13,36 @@ use crate::report::diagnostic::render;
 fn document_of(text: &str) -> (Value, String) {
     let mut sources = SourceMap::default();
     let source = sources.add("a.hcl", text);
-    assert_eq!(sources.get(source).language, Language::Hcl);
     let mut findings = Diagnostics::default();
-    let Some(body) = read(source, &sources, &mut findings) else {
-        return (Value::Null, render(&findings, &sources, false));
-    };
+    let root = alone(source, &mut sources, &mut findings);
+    (
+        root.map_or(Value::Null, |root| root.to_json()),
+        render(&findings, &sources, false),
+    )
+}
+
+/// The document of a file that is all there is.
+pub(in crate::config) fn alone(
+    source: SourceId,
+    sources: &mut SourceMap,
+    findings: &mut Diagnostics,
+) -> Option<Node> {
     let files = [File {
-        body,
+        body: read(source, sources, findings)?,
         folder: None,
         overrides: false,
     }];
     let mut known = Known::default();
     known.body(&files[0].body);
     let (places, values, folders) = (Places::default(), Values::new(), Folders::default());
-    let module = Module::new((&sources, &places), &files, &values, &known, &folders);
+    let module = Module::new((sources, &places), &files, &values, &known, &folders);
     let root = document(&module, &files[0]);
-    (
-        root.to_json(),
-        render(&module.finish().findings, &sources, false),
-    )
+    let made = module.finish();
+    findings.extend(made.findings);
+    for (span, holes) in made.holes {
+        sources.record_holes(span, holes);
+    }
+    Some(root)
 }
 
 #[test]
@@ -188,14 +199,16 @@ fn what_is_written_out_keeps_its_order() {
 #[test]
 fn nothing_hostile_does_harm() {
     // Chains of locals end at a limit, whatever folder they are in.
-    let chain: String = (0..5000)
+    let chain: Vec<String> = (0..5000)
         .map(|n| format!("  l{n} = [local.l{}]\n", n + 1))
         .collect();
+    let chain = chain.concat();
     let (_, findings) = document_of(&format!("locals {{\n{chain}  l5000 = 1\n}}"));
     assert!(findings.contains("expressions deep"), "{findings}");
-    let doubling: String = (1..60)
+    let doubling: Vec<String> = (1..60)
         .map(|n| format!("  l{n} = \"${{local.l{}}}${{local.l{}}}\"\n", n - 1, n - 1))
         .collect();
+    let doubling = doubling.concat();
     let (_, findings) = document_of(&format!("locals {{\n  l0 = \"x\"\n{doubling}}}"));
     assert!(findings.contains("MB of text"), "{findings}");
     let many = "group \"a\" {\n  for_each = toset([for p in setproduct(range(300), range(300)) : \"x${p[0]}-${p[1]}\"])\n}\n";

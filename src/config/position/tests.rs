@@ -220,6 +220,65 @@ fn places_in_yaml() {
     }
 }
 
+/// What stands before, between and behind interpolations is found where it was written; every byte
+/// of an interpolation's text is the interpolation.
+#[test]
+fn hcl_literals_with_interpolations() {
+    let words = [
+        "a",
+        "é",
+        "\\n",
+        "\\\"",
+        "$${",
+        "%%{",
+        "$",
+        "\n",
+        "\r\n",
+        "\n    ",
+        "${local.v}",
+        "${ upper(\n local.v ) }",
+    ];
+    for (before, after) in [("\"", "\""), ("<<E\n", "\nE\n"), ("<<-E\n    x", "\n  E\n")] {
+        let mut checked = 0;
+        for number in 0..words.len().pow(4) {
+            let picked = [1, 12, 144, 1728].map(|unit| words[number / unit % words.len()]);
+            let literal = format!("{before}{}{after}", picked.concat());
+            let text = format!("locals {{\n  v = \"xyz\"\n}}\nk = {literal}\n");
+            let mut sources = SourceMap::default();
+            let source = sources.add("a.hcl", &*text);
+            let mut findings = Diagnostics::default();
+            let root = crate::config::hcl::tests::alone(source, &mut sources, &mut findings);
+            let Some(node) = root.as_ref().and_then(|root| root.get("k")) else {
+                continue;
+            };
+            let interpolates = literal.replace("$${", "").contains("${");
+            if !interpolates || node.span.start < text.find("k = ").unwrap() as u32 {
+                continue;
+            }
+            let value = node.as_str().unwrap();
+            let mut last = 0;
+            for (offset, character) in value.char_indices() {
+                let place = within(&sources, node.span, offset);
+                let written = sources.text(place);
+                assert!(place.start >= last, "{literal:?} at {offset}");
+                last = place.start;
+                let fits = match written {
+                    "${local.v}" => "xyz".contains(character),
+                    _ if written.starts_with("${") => "XYZ".contains(character),
+                    "$${" | "%%{" => "${%".contains(character),
+                    _ => plausible(written, &character.to_string()),
+                };
+                assert!(
+                    fits,
+                    "{literal:?}: {character:?} at {offset} is {written:?}"
+                );
+            }
+            checked += 1;
+        }
+        assert!(checked > 2_000, "{before:?}: {checked}");
+    }
+}
+
 #[test]
 fn hcl_literals() {
     for (literal, value) in [

@@ -51,6 +51,9 @@ pub(in crate::config) fn interpolate(
 /// After so many `{{` without an end no further one is looked for: each look goes to the end.
 const MOST_OPEN_ACTIONS: usize = 100;
 
+/// After so many interpolations without a value the rest of a string isn't read.
+const MOST_BROKEN: usize = 100;
+
 /// A part of a string.
 #[derive(Debug, PartialEq, Eq)]
 enum Part<'t> {
@@ -173,47 +176,44 @@ fn replaced(text: &str, span: Span, at: At<'_>) -> Option<NodeValue> {
     let mut made = String::with_capacity(text.len());
     let mut holes = Vec::new();
     let mut secret = false;
-    let mut complete = true;
-    for (start, part) in &parts {
+    let mut broken = 0;
+    for ((start, part), place) in parts.iter().zip(places(&parts, span, module)) {
         let before = made.len();
-        let written = match part {
+        match part {
             Part::Text(text) => {
                 made.push_str(text);
                 continue;
             }
-            Part::Escape => {
-                made.push_str("${");
-                3
-            }
+            Part::Escape => made.push_str("${"),
             Part::Expression(expression) => {
                 let value = evaluated(expression, *start, span, at);
-                match value.and_then(|value| as_text(&value, *start, expression, span, module)) {
+                match value.and_then(|value| as_text(&value, place, module)) {
                     Some((text, sensitive)) => {
                         secret |= sensitive;
                         made.push_str(&text);
                     }
-                    None => complete = false,
+                    None => broken += 1,
                 }
-                expression.len()
             }
             Part::Open(_) => {
-                let place = places(module, span, *start, 2);
                 module.find(
                     Diagnostic::error("a `${` is never closed")
                         .at(place, "its `}` is missing")
                         .hint("for a literal `${` write `$${`"),
                 );
-                return None;
+                broken += 1;
             }
-        };
-        let place = places(module, span, *start, written);
+        }
+        if broken == MOST_BROKEN {
+            break;
+        }
         holes.push(Hole {
             start: place.start,
             end: place.end,
             length: (made.len() - before) as u32,
         });
     }
-    if !complete {
+    if broken > 0 {
         return None;
     }
     module.keep_holes(span, holes);
@@ -221,14 +221,24 @@ fn replaced(text: &str, span: Span, at: At<'_>) -> Option<NodeValue> {
     Some(module.node(&value, span, false).value)
 }
 
-fn places(module: &Module<'_>, span: Span, start: usize, length: usize) -> Span {
-    let sources = module.texts();
-    let first = position::within(sources, span, start);
-    let last = position::within(sources, span, start + length - 1);
-    Span {
-        end: last.end,
-        ..first
-    }
+/// Where each part stands; of one that isn't closed, its `${`.
+fn places(parts: &[(usize, Part<'_>)], span: Span, module: &Module<'_>) -> Vec<Span> {
+    let ends = parts.iter().flat_map(|(start, part)| {
+        let length = match part {
+            Part::Text(text) | Part::Expression(text) => text.len(),
+            Part::Escape => 3,
+            Part::Open(_) => 2,
+        };
+        [*start, start + length - 1]
+    });
+    let offsets: Vec<usize> = ends.collect();
+    position::several(module.texts(), span, &offsets)
+        .chunks(2)
+        .map(|ends| Span {
+            end: ends[1].end,
+            ..ends[0]
+        })
+        .collect()
 }
 
 fn evaluated(expression: &str, start: usize, span: Span, at: At<'_>) -> Option<Value> {
@@ -243,17 +253,10 @@ fn evaluated(expression: &str, start: usize, span: Span, at: At<'_>) -> Option<V
     }
 }
 
-fn as_text(
-    value: &Value,
-    start: usize,
-    expression: &str,
-    span: Span,
-    module: &Module<'_>,
-) -> Option<(Arc<str>, bool)> {
+fn as_text(value: &Value, place: Span, module: &Module<'_>) -> Option<(Arc<str>, bool)> {
     if let Ok(Kind::String(text)) = convert(value, &Type::String).map(|value| value.kind) {
         return Some((text, value.sensitive));
     }
-    let place = places(module, span, start, expression.len());
     module.find(
         Diagnostic::error("only strings, numbers and booleans go into a string")
             .at(place, format!("this is {}", a(&value.type_of())))

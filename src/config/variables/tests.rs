@@ -144,3 +144,34 @@ fn overrides_change_a_declaration() {
     assert_eq!(loaded.variables[0].value, Some(json!(2)));
     assert_eq!(loaded.variables[0].of.as_deref(), Some("number"));
 }
+
+/// Strings full of interpolations, good and bad, are gone through a few times and no more.
+#[test]
+fn nothing_hostile_takes_long() {
+    let many = 20_000;
+    for (piece, fits) in [
+        ("$${", true),
+        ("${var.x}", true),
+        ("${var.nope}", false),
+        ("${", false),
+        ("${\"${\"", false),
+        ("{{", true),
+        ("{{ \"", true),
+        ("{{/*", true),
+        ("${[", false),
+    ] {
+        let text = serde_json::to_string(&format!("{}${{var.x}}", piece.repeat(many))).unwrap();
+        let text = format!(
+            "{{\"cluster\": {{\"id\": \"c\"}}, \"variables\": {{\"x\": {{\"default\": \"y\"}}}}, \"vars\": {{\"A\": {text}}},\
+             \"shard\": {{\"id\": \"s\", \"infra\": {{\"provider\": \"sim\", \"region\": \"r\", \"zone\": \"z\"}}}}}}"
+        );
+        let loaded = load_text(Purpose::Plan, "v.jsonc", &text, &Given::default());
+        assert_eq!(
+            loaded.findings.is_empty(),
+            fits,
+            "{piece}: {}",
+            findings(&loaded)
+        );
+        assert!(loaded.findings.len() <= 100, "{piece}");
+    }
+}

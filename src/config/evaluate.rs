@@ -1,0 +1,201 @@
+//! Variables and expressions: from parsed files to documents without any.
+//!
+//! In: the files of a configuration, values of variables. Out: [`Evaluated`]: a document for each
+//! file, and what else is known then. May not: know the schema.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use super::assemble::Document;
+use super::hcl::{self, Folders, Known, Made, Module, Places};
+use super::model::Config;
+use super::node::{Alias, Entry, Node, NodeValue};
+use super::source::{SourceMap, Span};
+use super::variables::{self, Declarations, Given, Origin, Secrets, Setting, interpolate};
+use crate::diagnostic::Diagnostics;
+
+/// One file, parsed.
+pub(super) struct Parsed {
+    /// What it holds.
+    pub(super) content: Content,
+    /// Whether it changes what the others say.
+    pub(super) overrides: bool,
+    /// The folder it lies in.
+    pub(super) folder: Option<Arc<Path>>,
+}
+
+/// What a file holds.
+pub(super) enum Content {
+    /// A document, in which only interpolations are to be evaluated.
+    Tree(Node),
+    /// Blocks and expressions.
+    Hcl(hcl::File),
+}
+
+/// What evaluating needs.
+pub(super) struct Evaluation<'a> {
+    /// Values of variables.
+    pub(super) given: &'a Given,
+    /// Where their files are looked for.
+    pub(super) working_dir: &'a Path,
+    /// Where functions read files.
+    pub(super) folders: &'a Folders,
+    /// Whether all files could be parsed. Else nothing is evaluated: names may be defined in those
+    /// that couldn't.
+    pub(super) complete: bool,
+}
+
+/// What it gives.
+#[derive(Default)]
+pub(super) struct Evaluated {
+    /// A document for each file, in their order.
+    pub(super) documents: Vec<Document>,
+    /// Where no variables are declared: values for top-level `vars`.
+    pub(super) overrides: Vec<(Entry, Origin)>,
+    /// Variables with their values.
+    pub(super) variables: Vec<Setting>,
+    /// What mustn't be shown.
+    pub(super) secrets: Secrets,
+    /// Where values stand that were written elsewhere.
+    pub(super) aliases: Vec<Alias>,
+    /// Blocks that became several: what is wrong in one is wrong in all.
+    pub(super) repeated: Vec<Span>,
+}
+
+impl Evaluation<'_> {
+    /// Evaluates; what has no value is reported.
+    pub(super) fn run(
+        &self,
+        documents: Vec<Parsed>,
+        sources: &mut SourceMap,
+        findings: &mut Diagnostics,
+    ) -> Evaluated {
+        let mut known = Known::default();
+        let places = Places::default();
+        let mut declarations = Declarations::default();
+        // In order: trees, and places for those that the HCL files give.
+        let mut trees = Vec::new();
+        let mut files = Vec::new();
+        for document in documents {
+            match document.content {
+                Content::Tree(root) => {
+                    trees.push((Some(root), document.overrides, document.folder));
+                }
+                Content::Hcl(file) => {
+                    trees.push((None, document.overrides, document.folder));
+                    files.push(file);
+                }
+            }
+        }
+        let mut reading = variables::Reading {
+            sources,
+            places: &places,
+            findings,
+        };
+        // What changes a declaration comes after it.
+        for pass in [false, true] {
+            for (root, overrides, folder) in &mut trees {
+                if let Some(root) = root
+                    && *overrides == pass
+                {
+                    declarations.take(root, pass, folder.as_ref(), &mut reading);
+                    known.tree(root);
+                }
+            }
+            for file in files.iter().filter(|file| file.overrides == pass) {
+                declarations.blocks(file, &mut reading);
+                known.body(&file.body);
+            }
+        }
+        let mut made = Made::default();
+        let mut evaluated = Evaluated::default();
+        let mut roots = Vec::new();
+        if self.complete {
+            let settled = variables::settle(
+                &declarations,
+                self.given,
+                self.working_dir,
+                sources,
+                findings,
+            );
+            let texts = (&*sources, &places);
+            let module = Module::new(texts, &files, &settled.values, &known, self.folders);
+            settled.keep_secrets(&declarations, &module);
+            evaluated.variables = settled.settings(&declarations, &module);
+            variables::validate(&declarations, &settled, &module);
+            for (root, _, folder) in &mut trees {
+                if let Some(root) = root
+                    && !declarations.is_empty()
+                {
+                    interpolate(root, &module, folder.as_ref());
+                }
+            }
+            roots.extend(files.iter().map(|file| hcl::document(&module, file)));
+            made = module.finish();
+            evaluated.overrides = settled.overrides;
+        }
+        findings.extend(made.findings);
+        for (span, holes) in made.holes {
+            sources.record_holes(span, holes);
+        }
+        let mut roots = roots.into_iter();
+        let documents = trees.into_iter().filter_map(|(root, overrides, _)| {
+            let root = root.or_else(|| roots.next())?;
+            Some(Document { root, overrides })
+        });
+        evaluated.documents = documents.collect();
+        known.settle_groups(&mut evaluated.documents);
+        evaluated.aliases = made.aliases;
+        evaluated.repeated = made.repeated;
+        evaluated.secrets = Secrets(made.secrets.into_iter().collect());
+        evaluated
+    }
+}
+
+/// Values of the command line and the like, where no variables are declared: they replace or join
+/// the top-level `vars`.
+pub(super) fn add_overrides(root: &mut Node, overrides: &[(Entry, Origin)]) {
+    let (NodeValue::Object(top), Some((first, _))) = (&mut root.value, overrides.first()) else {
+        return;
+    };
+    let at = top.iter().position(|entry| &*entry.key == "vars");
+    let at = at.unwrap_or_else(|| {
+        top.push(Entry {
+            key: "vars".into(),
+            key_span: first.key_span,
+            value: Node {
+                span: first.value.span,
+                value: NodeValue::Object(Vec::new()),
+            },
+        });
+        top.len() - 1
+    });
+    // What isn't an object is reported by `decode`.
+    let NodeValue::Object(vars) = &mut top[at].value.value else {
+        return;
+    };
+    for (entry, _) in overrides {
+        match vars.iter_mut().find(|known| known.key == entry.key) {
+            Some(known) => known.value = entry.value.clone(),
+            None => vars.push(entry.clone()),
+        }
+    }
+}
+
+/// The top-level vars as variables.
+pub(super) fn top_level_vars(config: &Config, overrides: &[(Entry, Origin)]) -> Vec<Setting> {
+    let entries = config.vars.as_ref().map(Node::entries).unwrap_or_default();
+    let setting = |entry: &Entry| {
+        let given = overrides.iter().find(|(given, _)| given.key == entry.key);
+        Setting {
+            name: Arc::clone(&entry.key),
+            declared: None,
+            description: None,
+            of: None,
+            sensitive: false,
+            value: Some(entry.value.to_json()),
+            origin: given.map_or(Origin::Default(entry.key_span), |(_, origin)| *origin),
+        }
+    };
+    entries.iter().map(setting).collect()
+}
