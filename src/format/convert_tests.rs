@@ -373,7 +373,7 @@ proptest! {
         seed in prop::collection::vec(any::<u8>(), 40..100),
     ) {
         let mut text = String::new();
-        super::tests::noise::Noise { seed: &seed, at: 0 }.write(&tree, &mut text);
+        tests::noise::Noise { seed: &seed, at: 0 }.write(&tree, &mut text);
         let expected = meaning("a.jsonc", &text);
         for (to, name) in LANGUAGES {
             let there = converted("a.jsonc", &text, to);
@@ -389,6 +389,35 @@ proptest! {
                 });
                 prop_assert!(!is_comment || there.contains(word), "{word}\n{}\n->\n{}", text, there);
             }
+        }
+    }
+}
+
+/// Whatever is left of a file, or put into it: an answer, and no panic.
+#[test]
+fn no_broken_text_makes_it_panic() {
+    let texts = [
+        ("a.jsonc", COMMENTED.to_owned()),
+        ("a.yaml", converted("a.jsonc", COMMENTED, Language::Yaml)),
+        ("a.hcl", converted("a.jsonc", COMMENTED, Language::Hcl)),
+    ];
+    let strays = [
+        "\"", "{", "]", "#", "\\", "é", "/*", "\n", "<<EOT\n", "'", "*a", "&a ", "${", "- ",
+    ];
+    let answer = |name: &str, text: &str| {
+        let mut sources = SourceMap::default();
+        let source = sources.add(name, text);
+        let _ = layout(&sources, source);
+        for (to, _) in LANGUAGES {
+            let _ = convert(&sources, source, to);
+        }
+    };
+    for (name, text) in texts {
+        let places = text.char_indices().map(|(at, _)| at).step_by(5);
+        for (index, at) in places.enumerate() {
+            answer(name, &text[..at]);
+            let stray = strays[index % strays.len()];
+            answer(name, &format!("{}{stray}{}", &text[..at], &text[at..]));
         }
     }
 }
