@@ -246,6 +246,8 @@ group "a" {
 }
 "#;
     insta::assert_snapshot!("from_hcl", explain("a.hcl", hcl, Language::Jsonc));
+    let twice = "cluster {}\ngroup \"a\" {}\ncluster {}\ngroup \"a\" {}\n";
+    insta::assert_snapshot!("twice", explain("a.hcl", twice, Language::Jsonc));
     insta::assert_snapshot!("syntax", explain("a.hcl", "a = ", Language::Jsonc));
     insta::assert_snapshot!("no_object", explain("a.jsonc", "[1]", Language::Yaml));
     let keys = r#"{"$schema": "x", "a b": 1, "c": 2}"#;
