@@ -247,6 +247,8 @@ group "a" {
 }
 "#;
     insta::assert_snapshot!("from_hcl", explain("a.hcl", hcl, Language::Jsonc));
+    let twice = "cluster {}\ngroup \"a\" {}\ncluster {}\ngroup \"a\" {}\n";
+    insta::assert_snapshot!("twice", explain("a.hcl", twice, Language::Jsonc));
     insta::assert_snapshot!("syntax", explain("a.hcl", "a = ", Language::Jsonc));
     insta::assert_snapshot!("no_object", explain("a.jsonc", "[1]", Language::Yaml));
     let keys = r#"{"$schema": "x", "a b": 1, "c": 2}"#;
@@ -390,6 +392,35 @@ proptest! {
                 });
                 prop_assert!(!is_comment || there.contains(word), "{word}\n{}\n->\n{}", text, there);
             }
+        }
+    }
+}
+
+/// Whatever is left of a file, or put into it: an answer, and no panic.
+#[test]
+fn no_broken_text_makes_it_panic() {
+    let texts = [
+        ("a.jsonc", COMMENTED.to_owned()),
+        ("a.yaml", converted("a.jsonc", COMMENTED, Language::Yaml)),
+        ("a.hcl", converted("a.jsonc", COMMENTED, Language::Hcl)),
+    ];
+    let strays = [
+        "\"", "{", "]", "#", "\\", "é", "/*", "\n", "<<EOT\n", "'", "*a", "&a ", "${", "- ",
+    ];
+    let answer = |name: &str, text: &str| {
+        let mut sources = SourceMap::default();
+        let source = sources.add(name, text);
+        let _ = layout(&sources, source);
+        for (to, _) in LANGUAGES {
+            let _ = convert(&sources, source, to);
+        }
+    };
+    for (name, text) in texts {
+        let places = text.char_indices().map(|(at, _)| at).step_by(5);
+        for (index, at) in places.enumerate() {
+            answer(name, &text[..at]);
+            let stray = strays[index % strays.len()];
+            answer(name, &format!("{}{stray}{}", &text[..at], &text[at..]));
         }
     }
 }

@@ -4,6 +4,7 @@
 //! keys of their sections, references as the names or Go templates that they stand for; or what has
 //! no counterpart. May not: evaluate anything.
 
+use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -14,7 +15,7 @@ use nstance_hcl::{
 
 use super::attach::with_comments;
 use super::document::{Container, Document, Item, Value, Wording};
-use super::hcl::{DEFAULT_TENANT, NAMED, SECTIONS};
+use super::hcl::{DEFAULT_TENANT, NAMED};
 use crate::config::jsonc;
 use crate::config::node::{Entry, Node, NodeValue};
 use crate::config::source::{Language, SourceId, Span};
@@ -32,7 +33,7 @@ pub(super) fn read(source: SourceId, text: &str) -> Result<Document, Diagnostics
         text,
         findings: Diagnostics::default(),
     };
-    let entries = reader.body(&parsed.body);
+    let entries = reader.body(&parsed.body, true);
     let start = entries
         .first()
         .map_or(0, |entry| entry.key_span.start as usize);
@@ -67,14 +68,29 @@ impl Reader<'_> {
         }
     }
 
-    fn body(&mut self, body: &Body) -> Vec<Entry> {
-        body.items
-            .iter()
-            .filter_map(|item| match item {
+    fn body(&mut self, body: &Body, is_top: bool) -> Vec<Entry> {
+        let mut entries = Vec::new();
+        let mut seen: HashMap<Arc<str>, Span> = HashMap::new();
+        for item in &body.items {
+            let entry = match item {
                 HclItem::Attribute(attribute) => self.attribute(attribute),
                 HclItem::Block(block) => self.block(block),
-            })
-            .collect()
+            };
+            let Some(entry) = entry else { continue };
+            // What repeats without a name, within a block, makes a list.
+            let stands_once =
+                is_top || matches!(item, HclItem::Block(block) if !block.labels.is_empty());
+            if stands_once && let Some(first) = seen.insert(entry.key.clone(), entry.key_span) {
+                self.findings.push(
+                    Diagnostic::error("a block stands twice")
+                        .at(entry.key_span, "here again")
+                        .related(first, "it stands here first")
+                        .hint("remove or rename one of the two"),
+                );
+            }
+            entries.push(entry);
+        }
+        entries
     }
 
     fn attribute(&mut self, attribute: &Attribute) -> Option<Entry> {
@@ -115,7 +131,7 @@ impl Reader<'_> {
             key_span: self.span(block.header),
             value: Node {
                 span: Span::new(self.source, open, block.span.end as usize),
-                value: NodeValue::Object(self.body(&block.body)),
+                value: NodeValue::Object(self.body(&block.body, false)),
             },
         })
     }
@@ -270,24 +286,26 @@ fn sections(items: Vec<Item>, owner: &str) -> Vec<Item> {
         if path == ["groups"] && labels.len() == 1 && named.is_some() {
             path.push(DEFAULT_TENANT);
         }
+        let is_named = !labels.is_empty();
         path.extend(labels);
-        put(&mut found, &path, item);
+        put(&mut found, &path, item, is_named);
     }
     found
 }
 
-/// Puts an item at the end of a path of keys.
-fn put(items: &mut Vec<Item>, path: &[&str], mut item: Item) {
+/// Puts an item at the end of a path of keys, where nothing is yet if it is named.
+fn put(items: &mut Vec<Item>, path: &[&str], mut item: Item, is_named: bool) {
     let (key, rest) = match path {
         [] => return,
         [key, rest @ ..] => (*key, rest),
     };
-    let at = items
-        .iter()
-        .position(|known| known.key.as_deref() == Some(key));
+    let known = |items: &[Item]| {
+        let mut keys = items.iter().map(|known| known.key.as_deref());
+        keys.position(|known| known == Some(key))
+    };
     if rest.is_empty() {
         // What repeats without a name is a list.
-        if at.is_some() && !SECTIONS.contains(&key) {
+        if !is_named && known(items).is_some() {
             add_to_list(items, key, item);
         } else {
             item.key = Some(key.into());
@@ -295,7 +313,7 @@ fn put(items: &mut Vec<Item>, path: &[&str], mut item: Item) {
         }
         return;
     }
-    let at = at.unwrap_or_else(|| {
+    let at = known(items).unwrap_or_else(|| {
         items.push(Item {
             key: Some(key.into()),
             gap: item.gap || item.before.first().is_some_and(|comment| comment.gap),
@@ -305,7 +323,7 @@ fn put(items: &mut Vec<Item>, path: &[&str], mut item: Item) {
         items.len() - 1
     });
     if let Value::Object(inner) = &mut items[at].value {
-        put(&mut inner.items, rest, item);
+        put(&mut inner.items, rest, item, is_named);
     }
 }
 

@@ -29,7 +29,7 @@ pub(super) const NAMED: &[(&str, &str)] = &[
 ];
 
 /// Sections that are a block each.
-pub(super) const SECTIONS: &[&str] = &["cluster", "shard", "defaults", "vars"];
+const SECTIONS: &[&str] = &["cluster", "shard", "defaults", "vars"];
 
 /// Groups that say no tenant are this one's.
 pub(super) const DEFAULT_TENANT: &str = "default";

@@ -23,7 +23,7 @@ pub(super) fn lay_out(text: &str) -> String {
     );
     align(
         &mut lines,
-        |line| line.comment.as_deref(),
+        |line| line.comment,
         Line::columns,
         |line| &mut line.pad_comment,
     );

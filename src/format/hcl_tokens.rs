@@ -110,8 +110,8 @@ fn number_length(rest: &str) -> usize {
 
 fn comment_end(text: &str, at: usize) -> usize {
     let rest = &text[at..];
-    if rest.starts_with("/*") {
-        return rest[2..].find("*/").map_or(text.len(), |end| at + end + 4);
+    if let Some(inner) = rest.strip_prefix("/*") {
+        return inner.find("*/").map_or(text.len(), |end| at + end + 4);
     }
     rest.find('\n').map_or(text.len(), |end| at + end)
 }

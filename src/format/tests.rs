@@ -231,7 +231,7 @@ pub(super) mod noise {
         }
 
         fn comma(&mut self, is_last: bool, out: &mut String) {
-            if !is_last || self.next() % 2 == 0 {
+            if !is_last || self.next().is_multiple_of(2) {
                 out.push(',');
             }
         }

@@ -238,7 +238,7 @@ fn scalar(text: &str, place: Place) -> String {
             '\r' => quoted.push_str("\\r"),
             '\t' => quoted.push_str("\\t"),
             c if c.is_control() || is_odd(c) => {
-                quoted.push_str(&format!("\\u{:04X}", u32::from(c)))
+                quoted.push_str(&format!("\\u{:04X}", u32::from(c)));
             }
             c => quoted.push(c),
         }

@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::harness::{Harness, STARTER};
 
 /// Far more than any of this takes: what is waited for is a line.
-const LIMIT: Duration = Duration::from_secs(60);
+const LIMIT: Duration = Duration::from_mins(1);
 
 /// A command that doesn't end by itself, and what it says.
 struct Watching {

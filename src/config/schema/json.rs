@@ -147,17 +147,17 @@ impl Builder {
             Shape::Named(value) => {
                 json!({"type": "object", "additionalProperties": self.shape(*value)})
             }
-            Shape::Images(value) => self.named(json!({"pattern": IMAGE_NAME}), *value),
+            Shape::Images(value) => self.named(&json!({"pattern": IMAGE_NAME}), *value),
             Shape::Files(value) => {
                 let names = json!({
                     "pattern": "^[^/\\\\\\u0000-\\u001f\\u007f-\\u009f]+$",
                     "maxLength": 255,
                     "not": {"enum": [".", ".."]},
                 });
-                self.named(names, *value)
+                self.named(&names, *value)
             }
-            Shape::Slots(value) => self.named(json!({"pattern": "^(0|[1-9][0-9]{0,5})$"}), *value),
-            Shape::Pools => self.named(id(), Shape::Texts),
+            Shape::Slots(value) => self.named(&json!({"pattern": "^(0|[1-9][0-9]{0,5})$"}), *value),
+            Shape::Pools => self.named(&id(), Shape::Texts),
             Shape::Userdata => json!({"anyOf": [
                 {"type": "string", "minLength": 1},
                 self.reference(&USERDATA_TABLE),
@@ -184,7 +184,7 @@ impl Builder {
         }
     }
 
-    fn named(&mut self, names: Value, value: Shape) -> Value {
+    fn named(&mut self, names: &Value, value: Shape) -> Value {
         json!({
             "type": "object", "propertyNames": names, "additionalProperties": self.shape(value),
         })

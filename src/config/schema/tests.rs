@@ -383,8 +383,11 @@ fn defaults_are_the_decoders() {
         config
             .lines()
             .filter(|line| !["start:", "end:"].iter().any(|part| line.contains(part)))
-            .map(|line| format!("{line}\n"))
-            .collect::<String>()
+            .collect::<Vec<_>>()
+            .join(
+                "
+",
+            )
     };
     let tables: BTreeMap<&str, &Table> = [
         ("", &TOP),
