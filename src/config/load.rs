@@ -80,6 +80,10 @@ pub fn load_for(
             let root = Some(loaded.directory.as_path().into());
             let folders = Folders::new(root, Some(working_dir.to_owned()));
             loaded.finish(purpose, reading.documents, given, working_dir, &folders);
+            loaded.inputs.extend(folders.seen());
+            for file in &given.files {
+                loaded.inputs.file(&working_dir.join(file));
+            }
         }
     }
     loaded

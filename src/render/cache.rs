@@ -102,6 +102,7 @@ impl<'a> TemplateCache<'a> {
     }
 
     /// An empty one for another thread, for the same configuration.
+    #[must_use]
     pub fn another(&self) -> Self {
         let images = self.images.iter().copied();
         Self::new(self.sources, images, Arc::clone(&self.snippets))

@@ -155,3 +155,47 @@ fn all_that_a_configuration_reads_is_watched() {
     }
     assert_eq!(watching.interrupt(), Some(130));
 }
+
+#[test]
+fn what_functions_read_and_files_of_variables_are_watched() {
+    let harness = Harness::empty();
+    harness.write(
+        "nstance.hcl",
+        r#"
+variable "size" { type = number }
+cluster { id = "c" }
+shard {
+  id = "s"
+  infra {
+    provider = "sim"
+    region   = "r"
+    zone     = "z"
+  }
+}
+group "web" {
+  instance_type = "small"
+  size          = var.size
+  userdata      = templatefile("data/init.tftpl", { name = "web" })
+  vars          = { PARTS = join(",", fileset("parts", "*.sh")) }
+}
+"#,
+    );
+    harness.write("data/init.tftpl", "#!/bin/sh\necho ${name}\n");
+    harness.write("parts/one.sh", "");
+    harness.write("prod.tfvars", "size = 1\n");
+    let watching = Watching::start(&harness, "validate --watch --var-file prod.tfvars");
+    assert_eq!(watching.verdict(), VALID);
+    watching.watches();
+    for (file, text, verdict) in [
+        ("data/init.tftpl", "echo ${nope}\n", INVALID),
+        ("data/init.tftpl", "echo ${name}\n", VALID),
+        ("prod.tfvars", "size = -1\n", INVALID),
+        ("prod.tfvars", "size = 2\n", VALID),
+        ("parts/two.sh", "", VALID),
+    ] {
+        harness.write(file, text);
+        assert_eq!(watching.verdict(), verdict, "{file}");
+        assert_eq!(watching.watches().as_deref(), Some(file));
+    }
+    assert_eq!(watching.interrupt(), Some(130));
+}

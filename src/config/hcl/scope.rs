@@ -20,6 +20,7 @@ use super::instances::{Instance, Repeated};
 use super::known::{Kind, Known};
 use super::locals::{self, Locals};
 use super::{File, Places};
+use crate::config::inputs::Inputs;
 use crate::config::node::Alias;
 use crate::config::source::{Hole, SourceMap, Span};
 use crate::diagnostic::{Diagnostic, Diagnostics, nearest};
@@ -67,6 +68,7 @@ pub(in crate::config) struct Folders {
     current: RefCell<Option<Arc<Path>>>,
     root: Option<Arc<Path>>,
     working: Option<PathBuf>,
+    seen: RefCell<Inputs>,
 }
 
 impl Folders {
@@ -76,6 +78,18 @@ impl Folders {
             current: RefCell::new(root.clone()),
             root,
             working,
+            seen: RefCell::default(),
+        }
+    }
+
+    /// The files that functions looked at, whether they are there or not.
+    pub(in crate::config) fn seen(self) -> Inputs {
+        self.seen.into_inner()
+    }
+
+    fn note(&self, path: &str) {
+        if let Some(folder) = &*self.current.borrow() {
+            self.seen.borrow_mut().file(&folder.join(path));
         }
     }
 
@@ -104,10 +118,12 @@ impl Folders {
 
 impl Files for Folders {
     fn read(&self, path: &str) -> io::Result<Vec<u8>> {
+        self.note(path);
         self.with(|files| files.read(path))
     }
 
     fn exists(&self, path: &str) -> io::Result<bool> {
+        self.note(path);
         self.with(|files| files.exists(path))
     }
 
@@ -116,6 +132,10 @@ impl Files for Folders {
     }
 
     fn list(&self, folder: &str) -> io::Result<Vec<String>> {
+        if let Some(current) = &*self.current.borrow() {
+            let all = current.join(folder).join("**/*");
+            self.seen.borrow_mut().pattern(&all);
+        }
         self.with(|files| files.list(folder))
     }
 }

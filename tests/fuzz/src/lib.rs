@@ -6,6 +6,7 @@ use std::collections::HashMap;
 
 use nstance::config::check::Purpose;
 use nstance::config::load::load_text;
+use nstance::config::variables::Given;
 use nstance::diagnostic::Diagnostics;
 use nstance::pipeline::compile_all;
 use nstance::report::diagnostic::{render, to_json};
@@ -16,7 +17,7 @@ pub fn read(name: &str, text: &[u8]) {
     let Ok(text) = std::str::from_utf8(text) else {
         return;
     };
-    let loaded = load_text(Purpose::Plan, name, text, &[]);
+    let loaded = load_text(Purpose::Plan, name, text, &Given::default());
     assert!(
         loaded.config.is_some() || loaded.findings.has_errors(),
         "neither a configuration nor an error"
