@@ -316,7 +316,8 @@ fn a_file_that_waits_for_its_address_calls_snippets() {
     // Through a plan file, which has to bring the snippets along.
     harness.ok("plan --out it.plan");
     harness.ok("apply it.plan");
-    let file = std::fs::read_to_string(harness.path(".nstance/files/default/web/0/line")).unwrap();
+    let file = std::fs::read_to_string(harness.path(".nstance/test/one/files/default/web/0/line"))
+        .unwrap();
     let (address, group) = file.split_once(' ').unwrap();
     assert!(address.parse::<std::net::Ipv4Addr>().is_ok(), "{file}");
     assert_eq!(group, "of web");
