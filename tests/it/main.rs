@@ -4,6 +4,7 @@
 
 mod harness;
 mod hcl;
+mod hostile;
 
 mod apply;
 mod bad_moments;
