@@ -2,6 +2,7 @@
 
 pub mod address;
 pub mod apply;
+mod aside;
 pub mod cli;
 pub mod clock;
 pub mod config;

@@ -13,6 +13,7 @@ use super::session::{self, Session};
 use super::watch::Watch;
 use super::{Ending, Globals, exit, unplaced};
 use crate::address::Address;
+use crate::aside::drop_aside;
 use crate::config::check::Purpose;
 use crate::config::inputs::Inputs;
 use crate::config::load::Loaded;
@@ -20,9 +21,10 @@ use crate::config::model::Config;
 use crate::config::source::SourceMap;
 use crate::diagnostic::Diagnostics;
 use crate::merge::deep::Merged;
-use crate::pipeline::{Compiled, GROUPS_A_THREAD, compile_all, renderer};
+use crate::pipeline::{GROUPS_A_THREAD, compile_all, renderer};
 use crate::provider::rules::Rules;
 use crate::render::data::InstanceFacts;
+use crate::render::group::CompiledGroup;
 use crate::render::instance::Report;
 use crate::render::renderer::GroupRenderer;
 use crate::report::{diagnostic, json as report};
@@ -33,7 +35,7 @@ use crate::resolve::fetch;
 fn trial(
     config: &Config,
     sources: &SourceMap,
-    compiled: &Compiled<'_>,
+    mut groups: Vec<CompiledGroup<'_>>,
     strict: bool,
 ) -> Diagnostics {
     let rules = Rules::of(config.shard.infra.provider.value);
@@ -43,18 +45,23 @@ fn trial(
         .map(|name| (Arc::clone(name), Some(Arc::from("image"))))
         .collect();
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    let chunk = compiled.groups.len().div_ceil(threads).max(GROUPS_A_THREAD);
+    let chunk = groups.len().div_ceil(threads).max(GROUPS_A_THREAD);
+    let mut chunks = Vec::new();
+    while !groups.is_empty() {
+        let rest = groups.split_off(chunk.min(groups.len()));
+        chunks.push(std::mem::replace(&mut groups, rest));
+    }
     let mut findings = Diagnostics::default();
     std::thread::scope(|scope| {
         let ids = &ids;
-        let workers: Vec<_> = compiled
-            .groups
-            .chunks(chunk)
+        let workers: Vec<_> = chunks
+            .into_iter()
             .map(|some| {
+                // Each thread also drops its groups, which takes time of its own.
                 scope.spawn(move || {
-                    some.iter()
+                    some.into_iter()
                         .map(|group| {
-                            let renderer = renderer(config, group, ids, rules);
+                            let renderer = renderer(config, &group, ids, rules);
                             try_group(&renderer, sources, strict)
                         })
                         .collect::<Vec<_>>()
@@ -120,6 +127,8 @@ pub fn run(globals: &Globals, command: &Validate) -> Ending {
             only.tell(globals);
             session::print(&format!("{}\n", only.verdict()));
         }
+        let bytes = only.loaded.sources.bytes();
+        drop_aside(only.loaded, bytes);
         return Ok(exit::SUCCESS);
     }
     Ok(several(globals, checked, session::print_json))
@@ -203,7 +212,7 @@ fn check(globals: &Globals, mut loaded: Loaded) -> Checked {
         let compiled = compile_all(config, &loaded.sources, &bodies, &mut findings);
         if !findings.has_errors() {
             let strict = config.strict || globals.strict;
-            findings.extend(trial(config, &loaded.sources, &compiled, strict));
+            findings.extend(trial(config, &loaded.sources, compiled.groups, strict));
         }
     }
     // Found by different stages; people read from the top.

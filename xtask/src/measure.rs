@@ -56,11 +56,29 @@ pub(crate) fn run(binary: &Path, up_to: u32) -> Result<Vec<Row>, Failure> {
     ));
 
     std::fs::write(folder.path().join("nstance.jsonc"), megabyte())?;
-    let validated = median(binary, folder.path(), &["validate"])?;
+    for language in ["jsonc", "yaml", "hcl"] {
+        let of_language = tempfile::tempdir()?;
+        let file = of_language.path().join(format!("nstance.{language}"));
+        let file = file.display().to_string();
+        once(
+            binary,
+            folder.path(),
+            &["convert", "--to", language, "--out", &file],
+        )?;
+        let validated = median(binary, of_language.path(), &["validate"])?;
+        rows.push(Row::time(
+            format!("`validate`, 1 MB of {}", language.to_uppercase()),
+            validated.elapsed,
+            millis(50),
+        ));
+    }
+
+    std::fs::write(folder.path().join("nstance.jsonc"), groups_of_one())?;
+    let planned = median(binary, folder.path(), &["plan", "--quiet"])?;
     rows.push(Row::time(
-        "`validate`, a configuration of 1 MB",
-        validated.elapsed,
-        millis(50),
+        "`plan`, 10,000 groups of one instance, all to create",
+        planned.elapsed,
+        millis(300),
     ));
 
     for (count, time, memory) in [
@@ -160,6 +178,18 @@ fn configuration(count: u32) -> String {
 }}
 "##
     )
+}
+
+/// Ten thousand groups of one instance each.
+fn groups_of_one() -> String {
+    let groups: String = (0..10_000)
+        .map(|group| {
+            format!(r#""g{group}": {{"template": "shared", "vars": {{"GROUP": "g{group}"}}}},"#)
+        })
+        .collect();
+    let shard = configuration(0);
+    let (head, _) = shard.split_once(r#""groups":"#).unwrap_or_default();
+    format!(r#"{head}"groups": {{"default": {{{groups}}}}}}}"#)
 }
 
 /// A configuration of about a megabyte: groups that each say what they are.

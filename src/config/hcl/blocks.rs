@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use foldhash::fast::RandomState;
 use indexmap::IndexMap;
 use nstance_hcl::{Attribute, Block, Body, Item};
 
@@ -134,7 +135,7 @@ impl Of {
 /// An object in the making.
 #[derive(Default)]
 struct Object {
-    fields: IndexMap<Arc<str>, Field>,
+    fields: IndexMap<Arc<str>, Field, RandomState>,
 }
 
 struct Field {

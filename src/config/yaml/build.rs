@@ -8,9 +8,10 @@ use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::sync::Arc;
 
-use saphyr_parser::{Event, Parser, ScalarStyle, StrInput, Tag};
+use saphyr_parser::{Event, ScalarStyle, Tag};
 
 use super::LARGEST_EXPANSION;
+use super::events::Events;
 use super::explain::{self, Context};
 use super::marks::Marks;
 use super::properties::{
@@ -47,7 +48,7 @@ pub(super) struct Builder<'t, 'f> {
     /// The whole text, and where the part that is parsed starts.
     text: &'t str,
     base: usize,
-    parser: Parser<'t, StrInput<'t>>,
+    events: Events<'t>,
     marks: Marks<'t>,
     findings: &'f mut Diagnostics,
     /// Whether anything can refer to an anchor at all.
@@ -69,6 +70,7 @@ impl<'t, 'f> Builder<'t, 'f> {
         source: SourceId,
         text: &'t str,
         base: usize,
+        events: Events<'t>,
         findings: &'f mut Diagnostics,
     ) -> Self {
         let body = &text[base..];
@@ -76,7 +78,7 @@ impl<'t, 'f> Builder<'t, 'f> {
             source,
             text,
             base,
-            parser: Parser::new_from_str(body),
+            events,
             marks: Marks::new(body),
             findings,
             has_aliases: body.contains('*'),
@@ -129,7 +131,7 @@ impl<'t, 'f> Builder<'t, 'f> {
     }
 
     fn next(&mut self) -> Result<Step<'t>, Stop> {
-        match self.parser.next_event() {
+        match self.events.next() {
             // The parser has told its end before; asking again isn't expected of it.
             None => Err(Stop),
             Some(Ok((event, span))) => {

@@ -7,6 +7,7 @@
 //! the limits are ours. Where YAML 1.1 would have read a plain scalar otherwise, a warning says so.
 
 mod build;
+mod events;
 mod explain;
 mod marks;
 mod properties;
@@ -42,10 +43,14 @@ pub fn read_with_aliases(
         findings.push(finding);
         return (None, Vec::new());
     }
-    let mut builder = build::Builder::new(source, text, base, findings);
-    match builder.document() {
+    let read = events::Events::with(body, |events| {
+        let mut builder = build::Builder::new(source, text, base, events, findings);
+        let document = builder.document()?;
+        Ok(document.map(|node| (node, builder.into_aliases())))
+    });
+    match read {
         Err(build::Stop) => (None, Vec::new()),
-        Ok(Some(node)) => (Some(node), builder.into_aliases()),
+        Ok(Some((node, aliases))) => (Some(node), aliases),
         Ok(None) => {
             let end = text.len();
             findings.push(
