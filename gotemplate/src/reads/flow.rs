@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::paths::{Path, Paths, add, extend, inexact, root};
+use super::paths::{LONGEST_PATH, Path, Paths, add, extend, inexact, root};
 use super::{Analysis, Reads};
 use crate::code::{Code, Op};
 use crate::environment::nearest;
@@ -255,6 +255,29 @@ impl<'f, 's> Walk<'f, 's> {
         self.flow.sites.insert(self.site, single);
     }
 
+    /// Whether dot is the root, and can be nothing else.
+    fn dot_is_root(&self) -> bool {
+        let mut paths = self.dot.keys();
+        let only = paths
+            .next()
+            .is_some_and(|path| path.exact && path.text.is_empty());
+        only && paths.next().is_none()
+    }
+
+    /// What most actions are, without a detour over sets of paths.
+    fn print_of_root(&mut self, path: u32) {
+        let short = self.code.path(path).count() < LONGEST_PATH;
+        let reads = self.flow.used.len() + self.flow.tested.len();
+        if !short || reads > MOST_READS {
+            let paths = self.field(&root(true), path);
+            self.flow.note(&paths, false);
+            return;
+        }
+        let text = self.code.path_text(path);
+        self.flow.sites.insert(self.site, Some(text.clone()));
+        self.flow.used.insert((text, self.site));
+    }
+
     fn variable(&self, name: u32) -> Paths {
         self.flow
             .variables
@@ -306,6 +329,7 @@ impl<'f, 's> Walk<'f, 's> {
                 let paths = self.field(&self.dot.clone(), path);
                 self.push(paths);
             }
+            Op::PrintField { path } if self.dot_is_root() => self.print_of_root(path),
             Op::PrintField { path } => {
                 let paths = self.field(&self.dot.clone(), path);
                 self.flow.note(&paths, false);

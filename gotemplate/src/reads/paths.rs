@@ -6,7 +6,7 @@ use crate::value::ReadSite;
 
 /// Paths longer than this aren't followed further: a template that calls itself with `.Next` makes
 /// them as long as one likes.
-const LONGEST_PATH: usize = 24;
+pub(super) const LONGEST_PATH: usize = 24;
 
 /// A path from the root; the root itself is empty. Where it isn't exact, it is something within.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -232,7 +232,7 @@ fn filter(node: &Node, findings: &mut Diagnostics) -> Option<ImageFilter> {
             }
             NodeValue::Array(items) => items
                 .iter()
-                .filter_map(|item| item_text(item, "an item of `values`", findings))
+                .filter_map(|item| item_text(item, format_args!("an item of `values`"), findings))
                 .map(|text: Spanned<Arc<str>>| text.value)
                 .collect(),
             _ => {

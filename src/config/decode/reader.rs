@@ -3,6 +3,7 @@
 //! In: nodes. Out: values with their places, or a finding that says what was expected. May not:
 //! know the schema beyond the key it is asked for.
 
+use std::fmt::Arguments;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -325,7 +326,7 @@ pub(super) fn wrong_type(node: &Node, name: &str, wanted: &str, findings: &mut D
 
 /// The text behind a key.
 pub(super) fn text(entry: &Entry, findings: &mut Diagnostics) -> Option<Spanned<Arc<str>>> {
-    item_text(&entry.value, &format!("`{}`", entry.key), findings)
+    item_text(&entry.value, format_args!("`{}`", entry.key), findings)
 }
 
 /// The text behind a key, which mustn't be empty.
@@ -344,13 +345,13 @@ pub(super) fn filled_text(entry: &Entry, findings: &mut Diagnostics) -> Option<S
 /// A text that stands somewhere.
 pub(super) fn item_text(
     node: &Node,
-    name: &str,
+    name: Arguments<'_>,
     findings: &mut Diagnostics,
 ) -> Option<Spanned<Arc<str>>> {
     if let NodeValue::String(text) = &node.value {
         return Some(Spanned::new(Arc::clone(text), node.span));
     }
-    wrong_type(node, name, "a string", findings);
+    wrong_type(node, &name.to_string(), "a string", findings);
     None
 }
 
@@ -363,7 +364,7 @@ pub(super) fn texts(entry: &Entry, findings: &mut Diagnostics) -> Vec<Spanned<Ar
     items
         .iter()
         .filter_map(|item| {
-            let text = item_text(item, &format!("an item of `{}`", entry.key), findings)?;
+            let text = item_text(item, format_args!("an item of `{}`", entry.key), findings)?;
             if text.is_empty() {
                 findings.push(
                     Diagnostic::error(format!("an item of `{}` is empty", entry.key))
