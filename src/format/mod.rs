@@ -10,8 +10,11 @@ pub mod convert;
 mod convert_tests;
 mod document;
 mod from_hcl;
+mod from_hcl_values;
 mod hcl;
+mod hcl_expression;
 mod hcl_layout;
+mod hcl_text;
 mod hcl_tokens;
 mod jsonc;
 #[cfg(test)]
