@@ -43,6 +43,9 @@ pub fn convert(input: &Input<'_>, to: Language) -> (SourceMap, Result<Converted,
     let name = input.file.display().to_string();
     let from = Language::of_file(&name);
     let (sources, result) = input.with_names(|names, findings| {
+        if findings.has_errors() {
+            return None;
+        }
         if (from, to) == (Language::Hcl, Language::Hcl) {
             return Some((super::hcl_layout::lay_out(input.text), Vec::new()));
         }
@@ -56,11 +59,14 @@ pub fn convert(input: &Input<'_>, to: Language) -> (SourceMap, Result<Converted,
         written(input, (from, to), work, findings)
     });
     let result = result.and_then(|(made, findings)| match made {
-        Some((text, notes)) => Ok(Converted {
-            text,
-            findings,
-            notes,
-        }),
+        Some((text, mut notes)) => {
+            notes.sort_by_key(|note: &Note| note.span);
+            Ok(Converted {
+                text,
+                findings,
+                notes,
+            })
+        }
         None => Err(findings),
     });
     (sources, result)

@@ -8,8 +8,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use nstance_hcl::{
-    Expression, ExpressionKind, Kind, ObjectKey, Step, StepKind, Template, TemplatePart, Traversal,
-    Type, UnaryOperator, Value, convert,
+    Expression, ExpressionKind, Kind, ObjectItem, ObjectKey, Step, StepKind, Template,
+    TemplatePart, Traversal, Type, UnaryOperator, Value, convert,
 };
 
 use super::hcl_expression::{literal, plain, template_text, written};
@@ -33,6 +33,9 @@ pub struct Note {
 /// Locals within locals go this deep.
 const DEEPEST: usize = 100;
 
+/// So many locals are put into one expression: each may hold others more than once.
+const MOST_LOCALS: usize = 5_000;
+
 /// What turns expressions into nodes.
 pub(super) struct Values<'r> {
     pub(super) names: &'r Names<'r>,
@@ -43,6 +46,8 @@ pub(super) struct Values<'r> {
     pub(super) each: Option<(Rc<[Instance]>, usize)>,
     /// How many locals are being written.
     depth: usize,
+    /// How many were written into this expression.
+    put_in: usize,
 }
 
 /// A part of a string.
@@ -61,6 +66,7 @@ impl<'r> Values<'r> {
             notes: Vec::new(),
             each: None,
             depth: 0,
+            put_in: 0,
         }
     }
 
@@ -86,20 +92,21 @@ impl<'r> Values<'r> {
                 NodeValue::Array(nodes.into_iter().collect::<Option<_>>()?)
             }
             ExpressionKind::Object(items) => {
-                let mut entries = Vec::new();
-                for item in items {
+                // Every one is looked at, so that every error shows.
+                let mut entry = |item: &ObjectItem| {
                     let (key, key_span) = match &item.key {
                         ObjectKey::Name(name) => (Some(name.name.clone()), name.span),
                         ObjectKey::Expression(key) => (self.value_as_text(key), key.span),
                     };
                     let value = self.node(&item.value);
-                    entries.push(Entry {
+                    Some(Entry {
                         key: key?,
                         key_span: self.span(key_span),
                         value: value?,
-                    });
-                }
-                NodeValue::Object(entries)
+                    })
+                };
+                let entries: Vec<Option<Entry>> = items.iter().map(&mut entry).collect();
+                NodeValue::Object(entries.into_iter().collect::<Option<_>>()?)
             }
             ExpressionKind::Template(template) if !template.passes => {
                 NodeValue::String(self.template(expression, template)?)
@@ -398,6 +405,12 @@ impl<'r> Values<'r> {
 
     /// The text of an expression whose variables stay, everything else in it replaced by values.
     pub(super) fn kept(&mut self, expression: &Expression) -> Option<String> {
+        if let ExpressionKind::Template(template) = &expression.kind
+            && template.passes
+            && let [TemplatePart::Interpolation(alone)] = &template.parts[..]
+        {
+            return self.kept(alone);
+        }
         self.with_values(expression, written)
     }
 
@@ -434,15 +447,24 @@ impl<'r> Values<'r> {
             .take_while(|step| matches!(step.kind, StepKind::Attribute(_)))
             .count();
         let taken = match &*root.name {
+            "var" => {
+                // It stays, but must be there.
+                let variable = first_steps(traversal, steps.len().min(1), expression);
+                if let Err(found) = self.names.value(&variable, None) {
+                    self.findings.extend(found);
+                }
+                return None;
+            }
             "local" => {
                 let StepKind::Attribute(name) = &steps.first()?.kind else {
                     return None;
                 };
-                let local = self.names.local(&name.name)?;
-                if !self.names.reads(local).variables.is_empty() {
-                    return Some((self.local(expression, local)?, 1));
+                match self.names.local(&name.name) {
+                    Some(local) if !self.names.reads(local).variables.is_empty() => {
+                        return Some((self.local(expression, local)?, 1));
+                    }
+                    _ => names,
                 }
-                names
             }
             "each" => names,
             "path" => 1,
@@ -459,8 +481,16 @@ impl<'r> Values<'r> {
 
     /// A local that depends on variables, in the place of its name.
     fn local(&mut self, place: &Expression, local: &Expression) -> Option<String> {
-        if self.depth == DEEPEST {
-            self.refuse(place, "these locals refer to one another too often", None);
+        if self.depth == 0 {
+            self.put_in = 0;
+        }
+        self.put_in += 1;
+        if self.depth == DEEPEST || self.put_in >= MOST_LOCALS {
+            // One finding is enough, on the way out of all.
+            if self.put_in <= MOST_LOCALS {
+                self.put_in = MOST_LOCALS;
+                self.refuse(place, "these locals refer to one another too often", None);
+            }
             return None;
         }
         self.note(

@@ -8,6 +8,8 @@ mod comments;
 pub mod convert;
 #[cfg(test)]
 mod convert_tests;
+#[cfg(test)]
+mod convert_variables_tests;
 mod document;
 mod from_hcl;
 mod from_hcl_values;
