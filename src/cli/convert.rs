@@ -6,9 +6,10 @@ use clap::{Args, ValueEnum};
 
 use super::failure::{Failure, Failures};
 use super::{Ending, Globals, exit, output, session, unplaced};
+use crate::config::conversion::Input;
 use crate::config::files::{self, read_text};
 use crate::config::inputs::Inputs;
-use crate::config::source::{Language, SourceMap};
+use crate::config::source::Language;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::format::convert::convert;
 use crate::report::diagnostic;
@@ -16,6 +17,8 @@ use crate::report::diagnostic;
 /// Options of `convert`.
 #[derive(Debug, Args)]
 pub struct Convert {
+    /// The file [default: the configuration]
+    file: Option<PathBuf>,
     /// The language
     #[arg(long, value_enum, value_name = "LANGUAGE")]
     to: Target,
@@ -33,17 +36,22 @@ enum Target {
 
 /// Runs `convert`.
 pub fn run(globals: &Globals, command: &Convert) -> Ending {
-    let file = the_only_file(globals).map_err(unplaced)?;
+    let file = the_only_file(globals, command.file.as_deref()).map_err(unplaced)?;
     let here = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("."));
     let text = read_text(&file, &here).map_err(|diagnostic| unplaced(*diagnostic))?;
-    let mut sources = SourceMap::default();
-    let source = sources.add(session::shown(&file), text);
     let to = match command.to {
         Target::Jsonc => Language::Jsonc,
         Target::Yaml => Language::Yaml,
         Target::Hcl => Language::Hcl,
     };
-    let converted = match convert(&sources, source, to) {
+    let input = Input {
+        file: &file,
+        text: &text,
+        working_dir: &here,
+        given: &globals.given(),
+    };
+    let (sources, converted) = convert(&input, to);
+    let converted = match converted {
         Ok(converted) => converted,
         Err(findings) => {
             let mut failures = Failures::default();
@@ -55,16 +63,28 @@ pub fn run(globals: &Globals, command: &Convert) -> Ending {
         None => session::print(&converted.text),
         Some(path) => output::write(path, &converted.text).map_err(unplaced)?,
     }
-    if !converted.findings.is_empty() && !globals.quiet {
-        let color = globals.colors_errors();
-        session::error(&diagnostic::render(&converted.findings, &sources, color));
+    if !globals.quiet {
+        for note in &converted.notes {
+            session::error(&format!(
+                "note: {}: {}\n",
+                sources.place(note.span),
+                note.text
+            ));
+        }
+        if !converted.findings.is_empty() {
+            let color = globals.colors_errors();
+            session::error(&diagnostic::render(&converted.findings, &sources, color));
+        }
     }
     Ok(exit::SUCCESS)
 }
 
 /// Each file is converted by itself; what it includes may stay in its language.
-fn the_only_file(globals: &Globals) -> Result<PathBuf, Failure> {
-    let configs = globals.configs();
+fn the_only_file(globals: &Globals, named: Option<&Path>) -> Result<PathBuf, Failure> {
+    let configs = match named {
+        Some(file) => vec![file.to_owned()],
+        None => globals.configs(),
+    };
     let path: Option<&Path> = match &configs[..] {
         [] => None,
         [only] => Some(only),
@@ -87,6 +107,6 @@ fn one_by_one(files: &[PathBuf]) -> Failure {
     Failure::new(
         Diagnostic::error("files are converted one by one, and these are several")
             .detail(names.join("\n"))
-            .hint("Name one of them: -c FILE"),
+            .hint("Name one of them: `nstance convert FILE`"),
     )
 }

@@ -63,6 +63,69 @@ pub(super) struct Evaluated {
     pub(super) repeated: Vec<Span>,
 }
 
+/// The files of a configuration, sorted by what they need.
+pub(super) struct Prepared {
+    /// In order: trees, and places for those that the HCL files give; whether they override, and
+    /// their folders.
+    pub(super) trees: Vec<(Option<Node>, bool, Option<Arc<Path>>)>,
+    /// The HCL files.
+    pub(super) files: Vec<hcl::File>,
+    /// The variables.
+    pub(super) declarations: Declarations,
+    /// What references may name.
+    pub(super) known: Known,
+}
+
+/// Takes declarations and names out of files.
+pub(super) fn prepare(
+    documents: Vec<Parsed>,
+    sources: &SourceMap,
+    places: &Places,
+    findings: &mut Diagnostics,
+) -> Prepared {
+    let mut known = Known::default();
+    let mut declarations = Declarations::default();
+    let mut trees = Vec::new();
+    let mut files = Vec::new();
+    for document in documents {
+        match document.content {
+            Content::Tree(root) => {
+                trees.push((Some(root), document.overrides, document.folder));
+            }
+            Content::Hcl(file) => {
+                trees.push((None, document.overrides, document.folder));
+                files.push(file);
+            }
+        }
+    }
+    let mut reading = variables::Reading {
+        sources,
+        places,
+        findings,
+    };
+    // What changes a declaration comes after it.
+    for pass in [false, true] {
+        for (root, overrides, folder) in &mut trees {
+            if let Some(root) = root
+                && *overrides == pass
+            {
+                declarations.take(root, pass, folder.as_ref(), &mut reading);
+                known.tree(root);
+            }
+        }
+        for file in files.iter().filter(|file| file.overrides == pass) {
+            declarations.blocks(file, &mut reading);
+            known.body(&file.body);
+        }
+    }
+    Prepared {
+        trees,
+        files,
+        declarations,
+        known,
+    }
+}
+
 impl Evaluation<'_> {
     /// Evaluates; what has no value is reported.
     pub(super) fn run(
@@ -71,43 +134,13 @@ impl Evaluation<'_> {
         sources: &mut SourceMap,
         findings: &mut Diagnostics,
     ) -> Evaluated {
-        let mut known = Known::default();
         let places = Places::default();
-        let mut declarations = Declarations::default();
-        // In order: trees, and places for those that the HCL files give.
-        let mut trees = Vec::new();
-        let mut files = Vec::new();
-        for document in documents {
-            match document.content {
-                Content::Tree(root) => {
-                    trees.push((Some(root), document.overrides, document.folder));
-                }
-                Content::Hcl(file) => {
-                    trees.push((None, document.overrides, document.folder));
-                    files.push(file);
-                }
-            }
-        }
-        let mut reading = variables::Reading {
-            sources,
-            places: &places,
-            findings,
-        };
-        // What changes a declaration comes after it.
-        for pass in [false, true] {
-            for (root, overrides, folder) in &mut trees {
-                if let Some(root) = root
-                    && *overrides == pass
-                {
-                    declarations.take(root, pass, folder.as_ref(), &mut reading);
-                    known.tree(root);
-                }
-            }
-            for file in files.iter().filter(|file| file.overrides == pass) {
-                declarations.blocks(file, &mut reading);
-                known.body(&file.body);
-            }
-        }
+        let Prepared {
+            mut trees,
+            files,
+            declarations,
+            known,
+        } = prepare(documents, sources, &places, findings);
         let mut made = Made::default();
         let mut evaluated = Evaluated::default();
         let mut roots = Vec::new();
@@ -119,6 +152,7 @@ impl Evaluation<'_> {
                 sources,
                 findings,
             );
+            findings.extend(settled.missing.values().cloned());
             let texts = (&*sources, &places);
             let module = Module::new(texts, &files, &settled.values, &known, self.folders);
             settled.keep_secrets(&declarations, &module);

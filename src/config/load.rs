@@ -106,6 +106,23 @@ pub fn load_text(purpose: Purpose, name: &str, text: &str, given: &Given) -> Loa
     loaded
 }
 
+/// A text as the file at `file`, and what it includes, before anything is evaluated. The first
+/// document is the text's.
+pub(super) fn read_as(
+    file: &Path,
+    text: &str,
+    working_dir: &Path,
+) -> Result<(SourceMap, Vec<Parsed>, Diagnostics), (SourceMap, Diagnostics)> {
+    let mut loaded = Loaded::default();
+    let mut reading = Reading::new(working_dir);
+    reading.done.insert(reading.identity(file));
+    reading.text(file, text.to_owned(), &mut loaded);
+    if loaded.incomplete || loaded.findings.has_errors() {
+        return Err((loaded.sources, loaded.findings));
+    }
+    Ok((loaded.sources, reading.documents, loaded.findings))
+}
+
 impl Loaded {
     fn parse(&mut self, file: &Path, text: String, folder: Option<Arc<Path>>) -> Option<Parsed> {
         let source = self.sources.add(file.display().to_string(), text);
@@ -216,14 +233,17 @@ impl<'w> Reading<'w> {
             return;
         }
         loaded.inputs.file(&self.working_dir.join(file));
-        let text = match files::read_text(file, self.working_dir) {
-            Ok(text) => text,
+        match files::read_text(file, self.working_dir) {
+            Ok(text) => self.text(file, text, loaded),
             Err(diagnostic) => {
                 loaded.findings.push(*diagnostic);
                 loaded.incomplete = true;
-                return;
             }
-        };
+        }
+    }
+
+    /// Reads a file's text, then what it includes.
+    fn text(&mut self, file: &Path, text: String, loaded: &mut Loaded) {
         let absolute = self.working_dir.join(file);
         let folder = absolute.parent().map(Arc::from);
         let Some(mut document) = loaded.parse(file, text, folder) else {

@@ -5,6 +5,7 @@
 
 mod assemble;
 pub mod check;
+pub mod conversion;
 pub mod decode;
 pub mod duration;
 mod evaluate;

@@ -1,19 +1,23 @@
 //! One configuration file in another language.
 //!
-//! In: the text of one file. Out: the text that means the same in another language, its comments
-//! and the order of its keys kept; every result was read again and compared. May not: evaluate
-//! expressions.
+//! In: the text of one file, and what it includes. Out: the text that means the same in another
+//! language, its comments and the order of its keys kept; every result was read again and
+//! compared, its expressions evaluated. May not: write anything.
 
 use serde_json::Value as Json;
 
 use super::attach::attach;
-use super::document::{Document, Value, Wording};
+use super::document::{Document, Item, Value, Wording};
+use super::from_hcl_values::Note;
+use super::hcl_expression::plain;
+use super::hcl_text::interpolated;
 use super::{comments, from_hcl, hcl, jsonc, yaml};
 use crate::config;
+use crate::config::conversion::{Input, Meaning, Names};
 use crate::config::decode::{GroupsForm, groups_form};
-use crate::config::node::Node;
+use crate::config::node::{Node, NodeValue};
 use crate::config::source::{Language, SourceId, SourceMap};
-use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::diagnostic::{Diagnostic, Diagnostics, Severity};
 
 /// A text in another language.
 #[derive(Debug)]
@@ -22,153 +26,355 @@ pub struct Converted {
     pub text: String,
     /// Warnings: about the source, and what the target can't hold.
     pub findings: Diagnostics,
+    /// What isn't said as before: expressions that became values, in the order of the source.
+    pub notes: Vec<Note>,
 }
 
-/// Converts a source.
-pub fn convert(
-    sources: &SourceMap,
-    source: SourceId,
+/// What is written, before it is.
+struct Work {
+    document: Document,
+    form: hcl::Groups,
+    notes: Vec<Note>,
+    interpolated: bool,
+}
+
+/// Converts a file. The sources are those that findings and notes point into.
+pub fn convert(input: &Input<'_>, to: Language) -> (SourceMap, Result<Converted, Diagnostics>) {
+    let name = input.file.display().to_string();
+    let from = Language::of_file(&name);
+    let (sources, result) = input.with_names(|names, findings| {
+        if findings.has_errors() {
+            return None;
+        }
+        if (from, to) == (Language::Hcl, Language::Hcl) {
+            return Some((super::hcl_layout::lay_out(input.text), Vec::new()));
+        }
+        let work = read(from, to, input.text, names, findings)?;
+        if !matches!(work.document.root, Value::Object(_)) {
+            findings.push(Diagnostic::error(format!(
+                "a configuration must be an object: {name}"
+            )));
+            return None;
+        }
+        written(input, (from, to), work, findings)
+    });
+    let result = result.and_then(|(made, findings)| match made {
+        Some((text, mut notes)) => {
+            notes.sort_by_key(|note: &Note| note.span);
+            Ok(Converted {
+                text,
+                findings,
+                notes,
+            })
+        }
+        None => Err(findings),
+    });
+    (sources, result)
+}
+
+/// Reads the file that is source 0.
+fn read(
+    from: Language,
     to: Language,
-) -> Result<Converted, Diagnostics> {
-    let mut findings = Diagnostics::default();
-    let from = sources.get(source);
-    let (mut document, form) = read(from.language, source, &from.text, &mut findings)?;
-    if !matches!(document.root, Value::Object(_)) {
-        findings.push(Diagnostic::error(format!(
-            "a configuration must be an object: {}",
-            from.name
-        )));
-        return Err(findings);
+    text: &str,
+    names: &Names<'_>,
+    findings: &mut Diagnostics,
+) -> Option<Work> {
+    let source = SourceId(0);
+    // What is to be said of the text was said when names were collected.
+    let mut again = Diagnostics::default();
+    let root = match from {
+        Language::Hcl => {
+            return match from_hcl::read(source, text, names) {
+                Ok((document, notes)) => Some(Work {
+                    document,
+                    form: hcl::Groups::Nested,
+                    notes,
+                    interpolated: names.interpolated,
+                }),
+                Err(found) => {
+                    findings.extend(found);
+                    None
+                }
+            };
+        }
+        Language::Yaml => config::yaml::read(source, text, &mut again),
+        Language::Jsonc | Language::Plain => config::jsonc::read(source, text, &mut again),
+    }?;
+    if to == Language::Hcl {
+        let before = findings.len();
+        for entry in root.entries() {
+            if !matches!(&*entry.key, "variables" | "include") {
+                expressions(&entry.value, names.interpolated, findings);
+            }
+        }
+        if findings
+            .iter()
+            .skip(before)
+            .any(|finding| finding.severity == Severity::Error)
+        {
+            return None;
+        }
     }
-    if to == Language::Hcl || from.language == Language::Hcl {
-        refuse_variables(&document, &from.name, &mut findings)?;
+    let form = match groups_form(&root) {
+        Some(GroupsForm::Nested) => hcl::Groups::Nested,
+        Some(GroupsForm::Flat) => hcl::Groups::Flat,
+        None => hcl::Groups::Unknown,
+    };
+    Some(Work {
+        document: attach(&root, text, from, Wording::Meant),
+        form,
+        notes: Vec::new(),
+        interpolated: names.interpolated,
+    })
+}
+
+/// Finds strings that can't be expressions where they must be, and such as look like some where
+/// they aren't.
+fn expressions(node: &Node, are_some: bool, findings: &mut Diagnostics) {
+    match &node.value {
+        NodeValue::Array(items) => {
+            for item in items {
+                expressions(item, are_some, findings);
+            }
+        }
+        NodeValue::Object(entries) => {
+            for entry in entries {
+                expressions(&entry.value, are_some, findings);
+            }
+        }
+        NodeValue::String(text) if are_some && text.contains("${") => {
+            if let Err(reason) = interpolated(text) {
+                findings.push(
+                    Diagnostic::error("this can't be an expression of HCL")
+                        .at(node.span, reason)
+                        .hint("for a literal `${` write `$${`"),
+                );
+            }
+        }
+        NodeValue::String(text) if text.contains("${var.") => {
+            findings.push(Diagnostic::warning("`${ }` stays text").at(
+                node.span,
+                "no variables are declared in this file, nor in what it includes",
+            ))
+        }
+        _ => {}
     }
-    let meant = document.root.to_json();
+}
+
+/// Writes, and reads what was written.
+fn written(
+    input: &Input<'_>,
+    (from, to): (Language, Language),
+    mut work: Work,
+    findings: &mut Diagnostics,
+) -> Option<(String, Vec<Note>)> {
+    let name = input.file.display();
     comments::mark(
-        &mut document,
+        &mut work.document,
         if to == Language::Jsonc { "//" } else { "#" },
     );
-    let mut dropped = Vec::new();
-    let text = match to {
-        Language::Yaml => {
-            comments::without_brackets(&mut document);
-            if let Value::Object(root) = &mut document.root {
-                comments::into_tails(root);
-            }
-            yaml::write(&document)
-        }
-        Language::Hcl => {
-            comments::without_brackets(&mut document);
-            let (text, left) = hcl::write(&document, form);
-            dropped = left;
-            text
-        }
-        Language::Jsonc | Language::Plain => jsonc::write(&document, Wording::Meant),
-    };
+    let original = input.meaning().ok();
+    let (mut text, dropped) = text_of(&mut work, to);
     if let Some(key) = dropped.iter().find(|key| *key != "$schema") {
         findings.push(
-            Diagnostic::error(format!("HCL can't hold the key `{key}`: {}", from.name))
+            Diagnostic::error(format!("HCL can't hold the key `{key}`: {name}"))
                 .hint("names in HCL are letters, digits, `_` and `-`"),
         );
-        return Err(findings);
+        return None;
     }
     for key in &dropped {
         findings.push(Diagnostic::warning(format!(
             "HCL can't hold the key `{key}`: it is left out"
         )));
     }
-    compare(&text, to, meant, form, &dropped).map_err(|reason| {
-        let mut failed = Diagnostics::default();
-        failed.push(
-            Diagnostic::error(format!("{} can't be written in this language", from.name))
-                .detail(reason),
-        );
-        failed
-    })?;
-    Ok(Converted { text, findings })
+    let mut result = again(input, to, &text, |again| again.meaning());
+    if from == Language::Hcl
+        && let (Some(original), Ok(other)) = (&original, &result)
+        && original.form != other.form
+        && let Value::Object(root) = &mut work.document.root
+    {
+        // Blocks say how groups are laid out; elsewhere it may have to be said.
+        root.items.push(Item {
+            key: Some("groups_form".into()),
+            value: Value::Text("nested".into()),
+            ..Item::default()
+        });
+        text = text_of(&mut work, to).0;
+        result = again(input, to, &text, |again| again.meaning());
+    }
+    let compared = compare_texts(input, to, &text, &work, &dropped, original.is_some());
+    let compared = compared.and_then(|()| match (original, result) {
+        (None, _) => Ok(()),
+        (Some(_), Err(found)) => Err(first(&found)),
+        (Some(original), Ok(result)) => compare(&original, &result, to, &work, &dropped),
+    });
+    match compared {
+        Ok(()) => Some((text, work.notes)),
+        Err(reason) => {
+            *findings = Diagnostics::default();
+            findings.push(
+                Diagnostic::error(format!("{name} can't be written in this language"))
+                    .detail(reason),
+            );
+            None
+        }
+    }
 }
 
-fn read(
-    language: Language,
-    source: SourceId,
-    text: &str,
-    findings: &mut Diagnostics,
-) -> Result<(Document, hcl::Groups), Diagnostics> {
-    let root: Option<Node> = match language {
+fn text_of(work: &mut Work, to: Language) -> (String, Vec<String>) {
+    let document = &mut work.document;
+    match to {
+        Language::Yaml => {
+            comments::without_brackets(document);
+            if let Value::Object(root) = &mut document.root {
+                comments::into_tails(root);
+            }
+            (yaml::write(document), Vec::new())
+        }
         Language::Hcl => {
-            return from_hcl::read(source, text).map(|document| (document, hcl::Groups::Nested));
+            comments::without_brackets(document);
+            hcl::write(document, work.form, work.interpolated)
         }
-        Language::Yaml => config::yaml::read(source, text, findings),
-        Language::Jsonc | Language::Plain => config::jsonc::read(source, text, findings),
-    };
-    match root.filter(|_| !findings.has_errors()) {
-        None => Err(std::mem::take(findings)),
-        Some(root) => {
-            let form = match groups_form(&root) {
-                Some(GroupsForm::Nested) => hcl::Groups::Nested,
-                Some(GroupsForm::Flat) => hcl::Groups::Flat,
-                None => hcl::Groups::Unknown,
-            };
-            Ok((attach(&root, text, language, Wording::Meant), form))
-        }
+        Language::Jsonc | Language::Plain => (jsonc::write(document, Wording::Meant), Vec::new()),
     }
 }
 
-/// In other languages variables are written otherwise, and texts with `${ }` then mean something.
-fn refuse_variables(
-    document: &Document,
-    name: &str,
-    findings: &mut Diagnostics,
-) -> Result<(), Diagnostics> {
-    let Value::Object(root) = &document.root else {
-        return Ok(());
-    };
-    let has = |key| {
-        root.items
-            .iter()
-            .any(|item| item.key.as_deref() == Some(key))
-    };
-    if !has("variables") {
-        return Ok(());
-    }
-    findings.push(
-        Diagnostic::error(format!("variables can't be converted to HCL: {name}"))
-            .hint("write their values in their place, or convert between JSONC and YAML"),
-    );
-    Err(std::mem::take(findings))
+fn first(findings: &Diagnostics) -> String {
+    let first = findings.iter().next();
+    first.map_or_else(String::new, |finding| finding.summary.clone())
 }
 
-/// Reads what was written, and says where it isn't what was meant.
-fn compare(
+/// Does something with the result, as if it lay beside the source.
+fn again<T>(input: &Input<'_>, to: Language, text: &str, work: impl FnOnce(&Input<'_>) -> T) -> T {
+    let stem = input.file.file_stem().unwrap_or_default().to_string_lossy();
+    let extension = match to {
+        Language::Yaml => "yaml",
+        Language::Hcl => "hcl",
+        Language::Jsonc | Language::Plain => "jsonc",
+    };
+    let file = input
+        .file
+        .with_file_name(format!("{stem} converted.{extension}"));
+    work(&Input {
+        file: &file,
+        text,
+        ..*input
+    })
+}
+
+/// Reads what was written, and says where it isn't what was to be written.
+fn compare_texts(
+    input: &Input<'_>,
+    to: Language,
     text: &str,
-    language: Language,
-    mut meant: Json,
-    form: hcl::Groups,
+    work: &Work,
     dropped: &[String],
+    is_evaluated: bool,
 ) -> Result<(), String> {
-    let mut sources = SourceMap::default();
-    let source = sources.add_value("the result", text);
-    let mut findings = Diagnostics::default();
-    let read = read(language, source, text, &mut findings);
-    let written = match read {
-        Ok((document, _)) => document.root.to_json(),
-        Err(findings) => {
-            let first = findings
-                .iter()
-                .next()
-                .map(|finding| finding.summary.clone());
-            return Err(first.unwrap_or_default());
-        }
-    };
-    if let Some(top) = meant.as_object_mut() {
+    let mut meant = work.document.root.to_json();
+    if to == Language::Hcl
+        && let Some(top) = meant.as_object_mut()
+    {
         for key in dropped {
             top.shift_remove(key);
         }
+        if work.interpolated {
+            // Expressions are written in another way: what they give is compared.
+            if is_evaluated {
+                return Ok(());
+            }
+        }
+        top.shift_remove("variables");
     }
-    if written == meant || language == Language::Hcl && written == in_blocks(meant.clone(), form) {
+    let mut found = Diagnostics::default();
+    let root = match to {
+        Language::Hcl => {
+            let (_, result) = again(input, to, text, |again| {
+                again.with_names(|names, findings| read(to, to, text, names, findings))
+            });
+            let work = result.map_err(|found| first(&found))?.0;
+            work.map(|work| work.document.root.to_json())
+        }
+        Language::Yaml => config::yaml::read(SourceId(0), text, &mut found).map(|n| n.to_json()),
+        Language::Jsonc | Language::Plain => {
+            config::jsonc::read(SourceId(0), text, &mut found).map(|n| n.to_json())
+        }
+    };
+    let Some(mut written) = root else {
+        return Err(first(&found));
+    };
+    if to == Language::Hcl {
+        if let Some(top) = written.as_object_mut() {
+            top.shift_remove("variables");
+        }
+        if work.interpolated {
+            canonical(&mut written);
+            canonical(&mut meant);
+        }
+    }
+    if same(&written, &meant)
+        || to == Language::Hcl && same(&written, &in_blocks(meant.clone(), work.form))
+    {
         return Ok(());
     }
     Err(difference(&meant, &written, "").unwrap_or_default())
+}
+
+/// Strings as the expressions of HCL that give them.
+fn canonical(tree: &mut Json) {
+    match tree {
+        Json::String(text) => {
+            if let Ok(expression) = interpolated(text) {
+                *text = plain(&expression);
+            }
+        }
+        Json::Array(items) => items.iter_mut().for_each(canonical),
+        Json::Object(entries) => entries.values_mut().for_each(canonical),
+        scalar => *scalar = Json::String(scalar.to_string()),
+    }
+}
+
+/// Says where two configurations aren't the same.
+fn compare(
+    original: &Meaning,
+    result: &Meaning,
+    to: Language,
+    work: &Work,
+    dropped: &[String],
+) -> Result<(), String> {
+    let tree = |meaning: &Meaning| {
+        let mut tree = meaning.root.to_json();
+        if let Some(top) = tree.as_object_mut() {
+            top.shift_remove("groups_form");
+            for key in dropped {
+                top.shift_remove(key);
+            }
+        }
+        tree
+    };
+    let (mut meant, written) = (tree(original), tree(result));
+    if to == Language::Hcl && !same(&meant, &written) {
+        meant = in_blocks(meant, work.form);
+    }
+    if !same(&meant, &written) {
+        return Err(difference(&meant, &written, "").unwrap_or_default());
+    }
+    if original.variables != result.variables {
+        return Err("it can't hold its variables".to_owned());
+    }
+    if original.secrets != result.secrets {
+        return Err("it can't hold what is sensitive".to_owned());
+    }
+    if original.files != result.files {
+        return Err("it can't hold what it includes".to_owned());
+    }
+    Ok(())
+}
+
+/// The order of keys counts.
+fn same(a: &Json, b: &Json) -> bool {
+    a == b && a.to_string() == b.to_string()
 }
 
 /// What groups are where blocks say their tenants.

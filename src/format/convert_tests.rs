@@ -5,10 +5,11 @@ use std::path::Path;
 
 use proptest::prelude::*;
 
-use super::convert::convert;
+use super::convert::{Converted, convert};
 use super::tests::without_places;
 use super::*;
 use crate::config::check::Purpose;
+use crate::config::conversion::Input;
 use crate::config::load::load_text;
 use crate::config::variables::Given;
 
@@ -18,11 +19,20 @@ const LANGUAGES: [(Language, &str); 3] = [
     (Language::Hcl, "a.hcl"),
 ];
 
+fn result_of(name: &str, text: &str, to: Language) -> (SourceMap, Result<Converted, Diagnostics>) {
+    let input = Input {
+        file: Path::new(name),
+        text,
+        working_dir: Path::new(""),
+        given: &Given::default(),
+    };
+    convert(&input, to)
+}
+
 #[track_caller]
 fn converted(name: &str, text: &str, to: Language) -> String {
-    let mut sources = SourceMap::default();
-    let source = sources.add(name, text);
-    match convert(&sources, source, to) {
+    let (sources, result) = result_of(name, text, to);
+    match result {
         Ok(converted) => converted.text,
         Err(findings) => panic!(
             "{name} to {to:?}:\n{}\n{text}",
@@ -228,13 +238,15 @@ strict = true
 #[test]
 fn what_has_no_counterpart_is_named() {
     let explain = |name: &str, text: &str, to: Language| {
-        let mut sources = SourceMap::default();
-        let source = sources.add(name, text);
-        let findings = match convert(&sources, source, to) {
-            Ok(converted) => converted.findings,
-            Err(findings) => findings,
+        let (sources, result) = result_of(name, text, to);
+        let (findings, notes) = match result {
+            Ok(converted) => (converted.findings, converted.notes),
+            Err(findings) => (findings, Vec::new()),
         };
-        crate::report::diagnostic::render(&findings, &sources, false)
+        let notes = notes
+            .iter()
+            .map(|note| format!("note: {}: {}\n", sources.place(note.span), note.text));
+        notes.collect::<String>() + &crate::report::diagnostic::render(&findings, &sources, false)
     };
     let hcl = r#"
 variable "x" {}
@@ -412,7 +424,7 @@ fn no_broken_text_makes_it_panic() {
         let source = sources.add(name, text);
         let _ = layout(&sources, source);
         for (to, _) in LANGUAGES {
-            let _ = convert(&sources, source, to);
+            let _ = result_of(name, text, to);
         }
     };
     for (name, text) in texts {

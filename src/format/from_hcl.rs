@@ -1,22 +1,21 @@
 //! HCL, read for conversion.
 //!
-//! In: the text of a file. Out: a [`Document`] as another language would hold it: blocks under the
-//! keys of their sections, references as the names or Go templates that they stand for; or what has
-//! no counterpart. May not: evaluate anything.
+//! In: the text of a file, and the names in it. Out: a [`Document`] as another language would hold
+//! it: blocks under the keys of their sections, those with `for_each` once for each turn, without
+//! `locals`; notes on what isn't said as before. May not: decide what becomes of an expression.
 
 use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-use nstance_hcl::{
-    Attribute, Block, Body, Expression, ExpressionKind, Item as HclItem, ObjectKey, StepKind,
-    TemplatePart, UnaryOperator,
-};
+use nstance_hcl::{Attribute, Block, Body, Item as HclItem};
 
 use super::attach::with_comments;
 use super::document::{Container, Document, Item, Value, Wording};
+use super::from_hcl_values::{Note, Values};
 use super::hcl::{DEFAULT_TENANT, NAMED};
-use crate::config::jsonc;
+use super::hcl_expression::plain;
+use crate::config::conversion::Names;
 use crate::config::node::{Entry, Node, NodeValue};
 use crate::config::source::{Language, SourceId, Span};
 use crate::diagnostic::{Diagnostic, Diagnostics};
@@ -25,15 +24,20 @@ use crate::diagnostic::{Diagnostic, Diagnostics};
 const PART: char = '\0';
 
 /// Reads a file; all that can't be converted is found in one go.
-pub(super) fn read(source: SourceId, text: &str) -> Result<Document, Diagnostics> {
+pub(super) fn read(
+    source: SourceId,
+    text: &str,
+    names: &Names<'_>,
+) -> Result<(Document, Vec<Note>), Diagnostics> {
     let parsed =
         nstance_hcl::parse(text, source.0).map_err(|errors| super::hcl_findings(&errors))?;
     let mut reader = Reader {
-        source,
         text,
-        findings: Diagnostics::default(),
+        values: Values::new(names, text),
     };
-    let entries = reader.body(&parsed.body, true);
+    // The body that the names are of: its blocks with `for_each` are known.
+    let body = names.body().unwrap_or(&parsed.body);
+    let entries = reader.body(body, true);
     let start = entries
         .first()
         .map_or(0, |entry| entry.key_span.start as usize);
@@ -47,210 +51,187 @@ pub(super) fn read(source: SourceId, text: &str) -> Result<Document, Diagnostics
         let items = std::mem::take(&mut top.items);
         top.items = sections(items, "");
     }
-    if reader.findings.has_errors() {
-        return Err(reader.findings);
+    let values = reader.values;
+    if values.findings.has_errors() {
+        return Err(values.findings);
     }
-    Ok(document)
+    Ok((document, values.notes))
 }
 
-struct Reader<'t> {
-    source: SourceId,
-    text: &'t str,
-    findings: Diagnostics,
+struct Reader<'r> {
+    text: &'r str,
+    values: Values<'r>,
 }
 
-impl Reader<'_> {
+impl<'r> Reader<'r> {
     fn span(&self, span: nstance_hcl::Span) -> Span {
-        Span {
-            source: self.source,
-            start: span.start,
-            end: span.end,
-        }
+        self.values.span(span)
     }
 
-    fn body(&mut self, body: &Body, is_top: bool) -> Vec<Entry> {
+    fn body(&mut self, body: &'r Body, is_top: bool) -> Vec<Entry> {
         let mut entries = Vec::new();
         let mut seen: HashMap<Arc<str>, Span> = HashMap::new();
         for item in &body.items {
-            let entry = match item {
-                HclItem::Attribute(attribute) => self.attribute(attribute),
-                HclItem::Block(block) => self.block(block),
+            let made = match item {
+                HclItem::Attribute(attribute) => {
+                    self.attribute(attribute, is_top).into_iter().collect()
+                }
+                HclItem::Block(block) => self.blocks(block, is_top),
             };
-            let Some(entry) = entry else { continue };
             // What repeats without a name, within a block, makes a list.
             let stands_once =
                 is_top || matches!(item, HclItem::Block(block) if !block.labels.is_empty());
-            if stands_once && let Some(first) = seen.insert(entry.key.clone(), entry.key_span) {
-                self.findings.push(
-                    Diagnostic::error("a block stands twice")
-                        .at(entry.key_span, "here again")
-                        .related(first, "it stands here first")
-                        .hint("remove or rename one of the two"),
-                );
+            for entry in made {
+                if stands_once && let Some(first) = seen.insert(entry.key.clone(), entry.key_span) {
+                    self.values.findings.push(
+                        Diagnostic::error("a block stands twice")
+                            .at(entry.key_span, "here again")
+                            .related(first, "it stands here first")
+                            .hint("remove or rename one of the two"),
+                    );
+                }
+                entries.push(entry);
             }
-            entries.push(entry);
         }
         entries
     }
 
-    fn attribute(&mut self, attribute: &Attribute) -> Option<Entry> {
+    fn attribute(&mut self, attribute: &Attribute, is_top: bool) -> Option<Entry> {
         let name = &attribute.name;
-        if &*name.name == "for_each" {
-            self.refuse(
-                name.span,
-                "`for_each` has no counterpart in other languages",
-            );
-            return None;
-        }
+        let value = if is_top && &*name.name == "include" {
+            self.values.literally(&attribute.value)?
+        } else {
+            self.values.node(&attribute.value)?
+        };
         Some(Entry {
             key: name.name.clone(),
             key_span: self.span(name.span),
-            value: self.node(&attribute.value)?,
+            value,
         })
     }
 
-    fn block(&mut self, block: &Block) -> Option<Entry> {
+    /// What a block becomes: several by `for_each`, none if nothing but expressions refer to it.
+    fn blocks(&mut self, block: &'r Block, is_top: bool) -> Vec<Entry> {
         let kind = &*block.kind.name;
-        if matches!(kind, "variable" | "locals" | "dynamic") {
-            self.refuse(
-                block.header,
-                &format!("`{kind}` blocks have no counterpart in other languages"),
-            );
-            return None;
+        if is_top && kind == "locals" {
+            return Vec::new();
         }
-        let mut key = kind.to_owned();
-        for label in &block.labels {
+        if is_top && kind == "variable" {
+            let entries = self.variable(&block.body);
+            return vec![self.entry(block, None, entries)];
+        }
+        if kind == "dynamic" {
+            self.values.findings.push(
+                Diagnostic::error("there are no `dynamic` blocks")
+                    .at(self.span(block.header), "can't be converted"),
+            );
+            return Vec::new();
+        }
+        let Some(for_each) = block.body.attribute("for_each").filter(|_| is_top) else {
+            let entries = self.body(&block.body, false);
+            return vec![self.entry(block, None, entries)];
+        };
+        if self.values.silent_value(&for_each.value).is_none() {
+            return Vec::new();
+        }
+        let Some(instances) = self.values.names.instances(block) else {
+            return Vec::new();
+        };
+        let what = match instances.len() {
+            0 => "nothing".to_owned(),
+            1 => format!("1 `{kind}`"),
+            many => format!("{many} of `{kind}`"),
+        };
+        let reads = self.values.names.reads(&for_each.value);
+        let depends = reads.variables.iter().next();
+        let depends = depends.map_or_else(String::new, |variable| {
+            format!(", which depends on `var.{variable}`")
+        });
+        self.values.note(
+            for_each.name.span,
+            format!("`for_each` became {what}{depends}"),
+        );
+        let mut entries = Vec::new();
+        for index in 0..instances.len() {
+            self.values.each = Some((std::rc::Rc::clone(&instances), index));
+            let body: Vec<Entry> = block
+                .body
+                .items
+                .iter()
+                .filter(|item| {
+                    !matches!(item, HclItem::Attribute(attribute)
+                        if matches!(&*attribute.name.name, "for_each" | "name"))
+                })
+                .flat_map(|item| match item {
+                    HclItem::Attribute(attribute) => {
+                        self.attribute(attribute, false).into_iter().collect()
+                    }
+                    HclItem::Block(block) => self.blocks(block, false),
+                })
+                .collect();
+            self.values.each = None;
+            let name = instances[index].name.clone();
+            entries.push(self.entry(block, Some(&name), body));
+        }
+        entries
+    }
+
+    /// A block's entry; `name` stands for its last label.
+    fn entry(&self, block: &Block, name: Option<&str>, entries: Vec<Entry>) -> Entry {
+        let mut key = block.kind.name.to_string();
+        let last = block.labels.len().saturating_sub(1);
+        for (index, label) in block.labels.iter().enumerate() {
             key.push(PART);
-            key.push_str(&label.name);
+            key.push_str(name.filter(|_| index == last).unwrap_or(&label.name));
         }
         key.push(PART);
         let start = block.header.end as usize;
         let open = start + self.text[start..].find('{').unwrap_or(0);
-        Some(Entry {
+        let header = self.span(block.header);
+        Entry {
             key: key.into(),
-            key_span: self.span(block.header),
+            key_span: header,
             value: Node {
-                span: Span::new(self.source, open, block.span.end as usize),
-                value: NodeValue::Object(self.body(&block.body, false)),
+                span: Span::new(header.source, open, block.span.end as usize),
+                value: NodeValue::Object(entries),
             },
-        })
+        }
     }
 
-    fn refuse(&mut self, span: nstance_hcl::Span, what: &str) {
-        let span = self.span(span);
-        self.findings.push(
-            Diagnostic::error(what)
-                .at(span, "can't be converted")
-                .hint("write its value in its place"),
-        );
-    }
-
-    /// A literal, or what is made of literals.
-    fn node(&mut self, expression: &Expression) -> Option<Node> {
-        let span = self.span(expression.span);
-        let value = match &expression.kind {
-            ExpressionKind::Null => NodeValue::Null,
-            ExpressionKind::Bool(value) => NodeValue::Bool(*value),
-            ExpressionKind::String(text) => NodeValue::String(text.clone()),
-            ExpressionKind::Parenthesis(inner) => return self.node(inner),
-            ExpressionKind::Tuple(items) => {
-                let nodes: Vec<Option<Node>> = items.iter().map(|item| self.node(item)).collect();
-                NodeValue::Array(nodes.into_iter().collect::<Option<_>>()?)
-            }
-            ExpressionKind::Object(items) => {
-                let mut entries = Vec::new();
-                for item in items {
-                    let (key, key_span) = match &item.key {
-                        ObjectKey::Name(name) => (name.name.clone(), name.span),
-                        ObjectKey::Expression(key) => (self.text_of(key)?, key.span),
+    /// The body of a variable: its type and conditions are texts elsewhere.
+    fn variable(&mut self, body: &'r Body) -> Vec<Entry> {
+        let mut entries = Vec::new();
+        for item in &body.items {
+            match item {
+                HclItem::Attribute(attribute) => {
+                    let value = &attribute.value;
+                    let node = match &*attribute.name.name {
+                        "type" | "condition" | "error_message" => {
+                            let text = match &*attribute.name.name {
+                                "type" => Some(plain(value)),
+                                "condition" => self.values.kept(value),
+                                _ => self.values.kept_template(value),
+                            };
+                            text.map(|text| Node {
+                                span: self.span(value.span),
+                                value: NodeValue::String(text.into()),
+                            })
+                        }
+                        _ => self.values.literally(value),
                     };
-                    let value = self.node(&item.value)?;
-                    entries.push(Entry {
-                        key,
-                        key_span: self.span(key_span),
+                    entries.extend(node.map(|value| Entry {
+                        key: attribute.name.name.clone(),
+                        key_span: self.span(attribute.name.span),
                         value,
-                    });
+                    }));
                 }
-                NodeValue::Object(entries)
+                HclItem::Block(block) => {
+                    let inner = self.variable(&block.body);
+                    entries.push(self.entry(block, None, inner));
+                }
             }
-            _ => match self.number(expression) {
-                Some(number) => NodeValue::Number(number),
-                None => NodeValue::String(self.text_of(expression)?),
-            },
-        };
-        Some(Node { span, value })
-    }
-
-    fn number(&self, expression: &Expression) -> Option<serde_json::Number> {
-        let (sign, number) = match &expression.kind {
-            ExpressionKind::Unary(UnaryOperator::Negate, inner) => ("-", &**inner),
-            _ => ("", expression),
-        };
-        if !matches!(number.kind, ExpressionKind::Number(_)) {
-            return None;
         }
-        jsonc::number(&format!("{sign}{}", &self.text[number.span.range()]))
-    }
-
-    /// The text of a literal, a reference, or a template made of these.
-    fn text_of(&mut self, expression: &Expression) -> Option<Arc<str>> {
-        match &expression.kind {
-            ExpressionKind::String(text) => return Some(text.clone()),
-            ExpressionKind::Traversal(_) => {
-                if let Some(text) = reference(expression) {
-                    return Some(text.into());
-                }
-            }
-            ExpressionKind::Template(template) => {
-                let mut whole = String::new();
-                let mut complete = true;
-                for part in &template.parts {
-                    match part {
-                        TemplatePart::Literal(text) => whole.push_str(text),
-                        TemplatePart::Interpolation(inner) => match self.text_of(inner) {
-                            Some(text) => whole.push_str(&text),
-                            None => complete = false,
-                        },
-                        TemplatePart::If(part) => {
-                            complete = false;
-                            self.refuse(part.span, "`%{ }` has no counterpart in other languages");
-                        }
-                        TemplatePart::For(part) => {
-                            complete = false;
-                            self.refuse(part.span, "`%{ }` has no counterpart in other languages");
-                        }
-                    }
-                }
-                return complete.then(|| whole.into());
-            }
-            _ => {}
-        }
-        self.refuse(
-            expression.span,
-            "an expression has no counterpart in other languages",
-        );
-        None
-    }
-}
-
-/// What `image.x`, `template.x`, … stand for.
-fn reference(expression: &Expression) -> Option<String> {
-    let ExpressionKind::Traversal(traversal) = &expression.kind else {
-        return None;
-    };
-    let (ExpressionKind::Variable(base), [step]) = (&traversal.base.kind, &traversal.steps[..])
-    else {
-        return None;
-    };
-    let StepKind::Attribute(name) = &step.kind else {
-        return None;
-    };
-    let name = &*name.name;
-    match &*base.name {
-        "image" if name.contains('-') => Some(format!("{{{{ index .Image \"{name}\" }}}}")),
-        "image" => Some(format!("{{{{ .Image.{name} }}}}")),
-        "template" | "load_balancer" | "certificate" => Some(name.to_owned()),
-        _ => None,
+        entries
     }
 }
 
@@ -279,6 +260,11 @@ fn sections(items: Vec<Item>, owner: &str) -> Vec<Item> {
                 add_to_list(&mut found, "filters", item);
                 continue;
             }
+            ("variable", "validation") => {
+                add_to_list(&mut found, "validation", item);
+                continue;
+            }
+            ("", "variable") => vec!["variables"],
             ("template" | "group", "file") => vec!["files"],
             ("template" | "group", "override") => vec!["overrides"],
             _ => vec![named.map_or(kind, |(section, _)| section)],

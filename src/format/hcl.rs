@@ -2,13 +2,15 @@
 //!
 //! In: a [`Document`] whose comments are marked with `#`. Out: its text: sections of names as
 //! blocks (`template "web" { … }`), everything else as attributes, texts of several lines as
-//! heredocs. May not: change a value or drop a comment.
+//! heredocs, `${ }` as expressions. May not: change a value or drop a comment.
 
-use nstance_hcl::{ExpressionKind, parse_expression};
+use nstance_hcl::{Expression, ExpressionKind, Span, parse_expression, parse_template};
 
 use super::WIDTH;
 use super::document::{Comment, Container, Document, Item, Value};
+use super::hcl_expression::plain;
 use super::hcl_layout::lay_out;
+use super::hcl_text::{MARKER, heredoc, interpolated, quoted};
 
 /// How the groups of a configuration are written in other languages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,10 +37,16 @@ const SECTIONS: &[&str] = &["cluster", "shard", "defaults", "vars"];
 pub(super) const DEFAULT_TENANT: &str = "default";
 
 /// Writes a document, but for keys that HCL can't hold at the top of a file; these are given back.
-pub(super) fn write(document: &Document, groups: Groups) -> (String, Vec<String>) {
+/// `interpolated` says that `${ }` is an expression.
+pub(super) fn write(
+    document: &Document,
+    groups: Groups,
+    interpolated: bool,
+) -> (String, Vec<String>) {
     let mut writer = Writer {
         out: String::new(),
         left: Vec::new(),
+        interpolated,
     };
     writer.comments(&document.header, true);
     if !document.header.is_empty() {
@@ -54,6 +62,8 @@ pub(super) fn write(document: &Document, groups: Groups) -> (String, Vec<String>
 struct Writer {
     out: String,
     left: Vec<String>,
+    /// Whether `${ }` is an expression here.
+    interpolated: bool,
 }
 
 impl Writer {
@@ -81,6 +91,14 @@ impl Writer {
                 }
                 self.comments(&blocks.tail, false);
                 self.comments(&item.after, false);
+            } else if key == "variables" {
+                self.comments(&item.before, true);
+                if let Value::Object(variables) = &item.value {
+                    self.literally(|writer| writer.variables(variables));
+                }
+                self.comments(&item.after, false);
+            } else if key == "include" {
+                self.literally(|writer| writer.attribute(item, key, 0));
             } else if SECTIONS.contains(&key) && is_body(&item.value) {
                 self.gap();
                 self.comments(&item.before, true);
@@ -97,6 +115,41 @@ impl Writer {
             }
         }
         self.comments(&root.tail, false);
+    }
+
+    /// Writes what no expression can stand in.
+    fn literally(&mut self, write: impl FnOnce(&mut Self)) {
+        let before = std::mem::replace(&mut self.interpolated, false);
+        write(self);
+        self.interpolated = before;
+    }
+
+    fn variables(&mut self, variables: &Container) {
+        self.comments(&variables.open, true);
+        for item in &variables.items {
+            self.gap_unless_comment();
+            self.comments(&item.before, true);
+            let name = item.key.as_deref().unwrap_or_default();
+            self.block("variable", &[name], &declaration(item));
+        }
+        self.comments(&variables.tail, false);
+    }
+
+    /// The blocks of a variable's conditions.
+    fn validations(&mut self, item: &Item) {
+        self.comments(&item.before, false);
+        match &item.value {
+            Value::List(list) => {
+                self.comments(&list.open, false);
+                for item in &list.items {
+                    self.comments(&item.before, false);
+                    self.block("validation", &[], item);
+                }
+                self.comments(&list.tail, false);
+                self.comments(&item.after, false);
+            }
+            _ => self.block("validation", &[], item),
+        }
     }
 
     /// An empty line, unless there is one, or nothing yet.
@@ -129,7 +182,10 @@ impl Writer {
                     if entry.gap && index > 0 && entry.before.is_empty() {
                         self.out.push('\n');
                     }
-                    self.attribute(entry, entry.key.as_deref().unwrap_or_default(), 1);
+                    match entry.key.as_deref().unwrap_or_default() {
+                        "validation" if kind == "variable" => self.validations(entry),
+                        key => self.attribute(entry, key, 1),
+                    }
                 }
                 self.comments(&body.tail, false);
                 self.out.push('}');
@@ -156,9 +212,9 @@ impl Writer {
         self.out.push('\n');
     }
 
-    fn value(&mut self, value: &Value, depth: usize, used: usize, heredoc: bool) {
+    fn value(&mut self, value: &Value, depth: usize, used: usize, may_be_heredoc: bool) {
         match value {
-            Value::List(list) if is_long(list, 2 * depth + used, value) => {
+            Value::List(list) if self.is_long(list, 2 * depth + used, value) => {
                 self.out.push('[');
                 self.behind(&list.open);
                 self.out.push('\n');
@@ -175,7 +231,7 @@ impl Writer {
                 self.comments(&list.tail, false);
                 self.out.push(']');
             }
-            Value::Object(object) if is_long(object, 2 * depth + used, value) => {
+            Value::Object(object) if self.is_long(object, 2 * depth + used, value) => {
                 self.out.push('{');
                 self.behind(&object.open);
                 self.out.push('\n');
@@ -188,11 +244,70 @@ impl Writer {
                 self.comments(&object.tail, false);
                 self.out.push('}');
             }
-            Value::Text(text) if heredoc => match as_heredoc(text, depth) {
-                Some(heredoc) => self.out.push_str(&heredoc),
-                None => self.out.push_str(&quoted(text)),
-            },
-            short => self.out.push_str(&on_one_line(short)),
+            Value::Text(text) if may_be_heredoc && text.ends_with('\n') => {
+                let expression = if self.interpolated {
+                    interpolated(text)
+                } else {
+                    Ok(literal(text))
+                };
+                let heredoc = expression.ok().and_then(|text| heredoc(&text, depth));
+                let text = heredoc.unwrap_or_else(|| self.text(text));
+                self.out.push_str(&text);
+            }
+            short => {
+                let text = self.on_one_line(short);
+                self.out.push_str(&text);
+            }
+        }
+    }
+
+    fn text(&self, text: &str) -> String {
+        if self.interpolated && text.contains("${") {
+            // What is no expression was found before.
+            interpolated(text).map_or_else(|_| quoted(text), |expression| plain(&expression))
+        } else {
+            quoted(text)
+        }
+    }
+
+    fn is_long(&self, container: &Container, used: usize, value: &Value) -> bool {
+        if container.items.is_empty() && !container.has_comments() {
+            return false;
+        }
+        !container.inline
+            || container.has_comments()
+            || used + self.on_one_line(value).chars().count() > WIDTH
+    }
+
+    fn on_one_line(&self, value: &Value) -> String {
+        match value {
+            Value::Null => "null".to_owned(),
+            Value::Bool(value) => value.to_string(),
+            Value::Number(number) => number.to_string(),
+            Value::Text(text) => self.text(text),
+            Value::Raw(text) => text.clone(),
+            Value::List(list) => {
+                let items: Vec<String> = list
+                    .items
+                    .iter()
+                    .map(|item| self.on_one_line(&item.value))
+                    .collect();
+                format!("[{}]", items.join(", "))
+            }
+            Value::Object(object) if object.items.is_empty() => "{}".to_owned(),
+            Value::Object(object) => {
+                let entry = |item: &Item| {
+                    let key = item.key.as_deref().unwrap_or_default();
+                    let key = if is_name(key) {
+                        key.to_owned()
+                    } else {
+                        quoted(key)
+                    };
+                    format!("{key} = {}", self.on_one_line(&item.value))
+                };
+                let items: Vec<String> = object.items.iter().map(entry).collect();
+                format!("{{ {} }}", items.join(", "))
+            }
         }
     }
 
@@ -313,97 +428,60 @@ fn is_label(text: &str) -> bool {
     !text.is_empty() && !text.contains(['"', '\\', '$', '%']) && !text.chars().any(char::is_control)
 }
 
-fn is_long(container: &Container, used: usize, value: &Value) -> bool {
-    if container.items.is_empty() && !container.has_comments() {
-        return false;
-    }
-    !container.inline
-        || container.has_comments()
-        || used + on_one_line(value).chars().count() > WIDTH
-}
-
-fn on_one_line(value: &Value) -> String {
-    match value {
-        Value::Null => "null".to_owned(),
-        Value::Bool(value) => value.to_string(),
-        Value::Number(number) => number.to_string(),
-        Value::Text(text) => quoted(text),
-        Value::Raw(text) => text.clone(),
-        Value::List(list) => {
-            let items: Vec<String> = list
-                .items
-                .iter()
-                .map(|item| on_one_line(&item.value))
-                .collect();
-            format!("[{}]", items.join(", "))
-        }
-        Value::Object(object) if object.items.is_empty() => "{}".to_owned(),
-        Value::Object(object) => {
-            let entry = |item: &Item| {
-                let key = item.key.as_deref().unwrap_or_default();
-                let key = if is_name(key) {
-                    key.to_owned()
-                } else {
-                    quoted(key)
-                };
-                format!("{key} = {}", on_one_line(&item.value))
-            };
-            let items: Vec<String> = object.items.iter().map(entry).collect();
-            format!("{{ {} }}", items.join(", "))
-        }
+fn literal(text: &str) -> Expression {
+    Expression {
+        kind: ExpressionKind::String(text.into()),
+        span: Span {
+            file: 0,
+            start: 0,
+            end: 0,
+        },
     }
 }
 
-fn quoted(text: &str) -> String {
-    let mut quoted = String::from("\"");
-    for (index, character) in text.char_indices() {
-        match character {
-            '"' => quoted.push_str("\\\""),
-            '\\' => quoted.push_str("\\\\"),
-            '\n' => quoted.push_str("\\n"),
-            '\r' => quoted.push_str("\\r"),
-            '\t' => quoted.push_str("\\t"),
-            '$' | '%' if text[index + 1..].starts_with('{') => {
-                quoted.push(character);
-                quoted.push(character);
+/// A variable with the expressions that its texts are.
+fn declaration(item: &Item) -> Item {
+    let mut item = item.clone();
+    let Value::Object(fields) = &mut item.value else {
+        item.value = Value::Object(Container::default());
+        return item;
+    };
+    for field in &mut fields.items {
+        match (field.key.as_deref(), &mut field.value) {
+            (Some("type"), of) => as_expression(of),
+            (Some("validation"), Value::List(list)) => {
+                for item in &mut list.items {
+                    conditions(&mut item.value);
+                }
             }
-            c if c.is_control() => quoted.push_str(&format!("\\u{:04x}", u32::from(c))),
-            c => quoted.push(c),
+            (Some("validation"), alone) => conditions(alone),
+            _ => {}
         }
     }
-    quoted.push('"');
-    quoted
+    item
 }
 
-/// What ends a heredoc.
-const MARKER: &str = "EOT";
-
-/// A text of several lines as a heredoc, if one gives exactly this text.
-fn as_heredoc(text: &str, depth: usize) -> Option<String> {
-    if !text.ends_with('\n') || text.contains('\r') || text.trim().is_empty() {
-        return None;
-    }
-    let mut marker = MARKER.to_owned();
-    while text.lines().any(|line| line.trim() == marker) {
-        marker.push_str("_END");
-    }
-    let escaped = text.replace("${", "$${").replace("%{", "%%{");
-    let outer = "  ".repeat(depth);
-    let mut indented = format!("<<-{marker}\n");
-    for line in escaped.lines() {
-        if !line.is_empty() {
-            indented.push_str(&outer);
-            indented.push_str("  ");
-            indented.push_str(line);
+fn conditions(value: &mut Value) {
+    let Value::Object(fields) = value else { return };
+    for field in &mut fields.items {
+        match field.key.as_deref() {
+            Some("condition") => as_expression(&mut field.value),
+            Some("error_message") => {
+                if let Value::Text(text) = &field.value
+                    && let Ok(template) = parse_template(text, 0)
+                {
+                    field.value = Value::Raw(plain(&template));
+                }
+            }
+            _ => {}
         }
-        indented.push('\n');
     }
-    indented.push_str(&outer);
-    indented.push_str(&marker);
-    let plain = format!("<<{marker}\n{escaped}{marker}");
-    [indented, plain].into_iter().find(|heredoc| {
-        // The parser has the last word.
-        let parsed = parse_expression(&format!("{heredoc}\n"), 0);
-        matches!(parsed.map(|parsed| parsed.kind), Ok(ExpressionKind::String(found)) if *found == *text)
-    })
+}
+
+fn as_expression(value: &mut Value) {
+    if let Value::Text(text) = value
+        && let Ok(expression) = parse_expression(text, 0)
+    {
+        *value = Value::Raw(plain(&expression));
+    }
 }

@@ -8,10 +8,15 @@ mod comments;
 pub mod convert;
 #[cfg(test)]
 mod convert_tests;
+#[cfg(test)]
+mod convert_variables_tests;
 mod document;
 mod from_hcl;
+mod from_hcl_values;
 mod hcl;
+mod hcl_expression;
 mod hcl_layout;
+mod hcl_text;
 mod hcl_tokens;
 mod jsonc;
 #[cfg(test)]

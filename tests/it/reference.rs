@@ -68,6 +68,45 @@ fn three_languages_give_one_plan_byte_for_byte() {
     }
 }
 
+/// Each of the three in the other two languages is still the same configuration.
+#[test]
+fn what_is_converted_stays_the_same() {
+    let harness = Harness::example("reference");
+    for from in LANGUAGES {
+        for to in LANGUAGES.into_iter().filter(|to| *to != from) {
+            let (source, made) = (
+                format!("{from}/nstance.{from}"),
+                format!("{from}/made.{to}"),
+            );
+            harness.ok(&format!("convert {source} --to {to} --out {made}"));
+            let config = |file: &str| {
+                let loaded = load(Some(Path::new(file)), &harness.path(""), &Given::default());
+                assert!(loaded.findings.is_empty(), "{file}: {:?}", loaded.findings);
+                without_places(&format!("{:?}", loaded.config.unwrap()))
+            };
+            assert_eq!(config(&source), config(&made), "{from} to {to}");
+            for given in ["", " --var release=2027.1"] {
+                // The clock goes on with each command.
+                for words in ["--now 2026-11-21T00:00:00Z plan --json", "explain --vars"] {
+                    let said = |file: &str| {
+                        let ended = harness.ok(&format!("-c {file} {words}{given}"));
+                        ended.stdout.replace(file, "FILE")
+                    };
+                    let (expected, found) = (said(&source), said(&made));
+                    if words == "explain --vars" {
+                        // Places differ; names and values don't.
+                        let values = |text: &str| text.matches("2027.1").count();
+                        assert_eq!(values(&expected), values(&found), "{from} to {to}");
+                    } else {
+                        assert_eq!(expected, found, "{from} to {to}{given}");
+                    }
+                }
+            }
+            std::fs::remove_file(harness.path(&made)).unwrap();
+        }
+    }
+}
+
 #[test]
 fn it_applies_and_stays_as_it_is() {
     let harness = Harness::example("reference");

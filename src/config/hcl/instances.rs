@@ -23,13 +23,13 @@ pub(super) struct Repeated<'f> {
 
 /// One turn of a `for_each`.
 #[derive(Debug)]
-pub(in crate::config) struct Instance {
+pub(crate) struct Instance {
     /// `each.key`
     pub(super) key: Arc<str>,
     /// `each.value`
     pub(super) value: Value,
     /// What the block is called this time.
-    pub(super) name: Arc<str>,
+    pub(crate) name: Arc<str>,
     /// Where the key was written, or the whole of `for_each`.
     pub(super) span: Span,
 }
@@ -72,7 +72,7 @@ impl<'f> Repeated<'f> {
 
 impl Module<'_> {
     /// The instances of a block; `None` if it has no `for_each`, or none that can be read.
-    pub(super) fn instances_of(&self, block: &Block) -> Option<Rc<[Instance]>> {
+    pub(in crate::config) fn instances_of(&self, block: &Block) -> Option<Rc<[Instance]>> {
         let blocks = &self.repeated;
         let index = blocks
             .binary_search_by_key(&block.span, |repeated| repeated.block.span)

@@ -26,6 +26,7 @@ use super::source::{SourceId, SourceMap, Span, Spanned};
 use crate::diagnostic::{Diagnostic, Diagnostics};
 
 pub(super) use blocks::document;
+pub(crate) use instances::Instance;
 pub(super) use known::Known;
 pub(super) use places::{Places, named};
 pub(super) use scope::{At, Folders, Made, Module, Values};

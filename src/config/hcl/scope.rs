@@ -224,6 +224,22 @@ impl<'a> Module<'a> {
         self.made.into_inner()
     }
 
+    /// What was found so far.
+    pub(in crate::config) fn findings(self) -> Diagnostics {
+        self.made.into_inner().findings
+    }
+
+    /// The expression of a local.
+    pub(in crate::config) fn local_expression(&self, name: &str) -> Option<&'a Expression> {
+        self.locals.get(name).map(|local| local.expression)
+    }
+
+    /// Errors as findings.
+    pub(in crate::config) fn explained(&self, errors: &[Error]) -> Vec<Diagnostic> {
+        let finding = |error| self.places.finding(self.sources, error);
+        errors.iter().map(finding).collect()
+    }
+
     /// Records errors as findings.
     pub(in crate::config) fn report(&self, errors: &[Error]) {
         let mut made = self.made.borrow_mut();

@@ -203,7 +203,7 @@ impl Reading<'_> {
     }
 
     /// A value that refers to nothing.
-    pub(super) fn constant(&mut self, expression: &Expression) -> Option<Value> {
+    pub(in crate::config) fn constant(&mut self, expression: &Expression) -> Option<Value> {
         let context = Context::new(&NoFiles);
         match Evaluator::new(&Constants, &context).evaluate(expression) {
             Ok(value) => Some(value),

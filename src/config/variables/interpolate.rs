@@ -55,8 +55,8 @@ const MOST_OPEN_ACTIONS: usize = 100;
 const MOST_BROKEN: usize = 100;
 
 /// A part of a string.
-#[derive(Debug, PartialEq, Eq)]
-enum Part<'t> {
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Part<'t> {
     /// Text as it is.
     Text(&'t str),
     /// `$${`, which stands for `${`.
@@ -68,7 +68,7 @@ enum Part<'t> {
 }
 
 /// The parts of a string, each with where it starts. What stands between `{{` and `}}` is text.
-fn parts(text: &str) -> Vec<(usize, Part<'_>)> {
+pub(crate) fn parts(text: &str) -> Vec<(usize, Part<'_>)> {
     let mut parts = Vec::new();
     let mut start = 0;
     let mut at = 0;
@@ -103,6 +103,32 @@ fn parts(text: &str) -> Vec<(usize, Part<'_>)> {
         parts.push((start, Part::Text(&text[start..])));
     }
     parts
+}
+
+/// The string whose one part is `text`.
+pub(crate) fn escaped(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    let mut at = 0;
+    let mut open_actions = 0;
+    while let Some(found) = text[at..].find(['$', '{']) {
+        escaped.push_str(&text[at..at + found]);
+        at += found;
+        let rest = &text[at..];
+        let length = if rest.starts_with("${") {
+            escaped.push('$');
+            2
+        } else if rest.starts_with("{{") && open_actions < MOST_OPEN_ACTIONS {
+            let length = end_of_action(rest);
+            open_actions += usize::from(length.is_none());
+            length.unwrap_or(2)
+        } else {
+            1
+        };
+        escaped.push_str(&rest[..length]);
+        at += length;
+    }
+    escaped.push_str(&text[at..]);
+    escaped
 }
 
 /// The byte behind the `}` that belongs to the `{` at `open`. Strings within may hold braces, and
@@ -317,6 +343,37 @@ mod tests {
             ("%{ if }", vec![(0, Text("%{ if }"))]),
         ] {
             assert_eq!(parts(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_escaped_is_text() {
+        for text in [
+            "",
+            "a",
+            "${a}",
+            "$${a}",
+            "$$${a}$",
+            "${",
+            "${\"{{ ${a}",
+            "{{ ${a} }}${b}",
+            "{{ $${a} }}",
+            "{{ ${a}",
+            "{{{ ${a} }}} ${b}",
+            "{{/* ${a} */}}${b}",
+            "{${a}}",
+            &"{{ ${a} ".repeat(200),
+        ] {
+            let escaped = escaped(text);
+            let whole: String = parts(&escaped)
+                .into_iter()
+                .map(|(_, part)| match part {
+                    Part::Text(text) => text,
+                    Part::Escape => "${",
+                    Part::Expression(_) | Part::Open(_) => panic!("{text}: {escaped}"),
+                })
+                .collect();
+            assert_eq!(whole, text);
         }
     }
 }

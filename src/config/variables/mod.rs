@@ -21,6 +21,7 @@ use super::source::Span;
 
 pub(super) use declare::{Declarations, Reading};
 pub(super) use interpolate::interpolate;
+pub(crate) use interpolate::{Part, escaped, parts};
 pub(super) use settle::{settle, validate};
 
 /// Values from outside of the configuration.

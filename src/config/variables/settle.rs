@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use nstance_hcl::{Kind, Type, Value, convert, parse_expression};
+use nstance_hcl::{Entries, Kind, Type, Value, convert, parse_expression};
 
 use super::declare::{Declaration, Declarations};
 use super::given::{Candidate, Raw, candidates};
@@ -26,6 +26,8 @@ pub(in crate::config) struct Settled {
     origins: BTreeMap<Arc<str>, Origin>,
     /// Where no variables are declared: what is to be set in top-level `vars`.
     pub(in crate::config) overrides: Vec<(Entry, Origin)>,
+    /// Variables that have no value because none is given, and what to say about each.
+    pub(in crate::config) missing: BTreeMap<Arc<str>, Diagnostic>,
 }
 
 /// Decides; what is missing, unknown or of the wrong type is reported.
@@ -173,7 +175,8 @@ fn settled_value(
         None => {
             let Some((value, place)) = default else {
                 if declaration.default.is_none() && !declaration.broken {
-                    findings.push(missing(name, declaration, of));
+                    let finding = missing(name, declaration, of);
+                    settled.missing.insert(Arc::clone(name), finding);
                 }
                 return None;
             };
@@ -378,7 +381,40 @@ pub(in crate::config) fn validate(
     }
 }
 
+/// A value of a type, for what must work with any.
+fn stand_in(of: &Type) -> Value {
+    match of {
+        Type::Any | Type::String => Value::string("x"),
+        Type::Number => Value::from(1),
+        Type::Bool => Value::from(true),
+        Type::List(of) | Type::Set(of) => Value::tuple([stand_in(of)]),
+        Type::Map(of) => Value::object(Entries::from([("x".into(), stand_in(of))])),
+        Type::Tuple(elements) => Value::tuple(elements.iter().map(stand_in).collect::<Vec<_>>()),
+        Type::Object(object) => {
+            let attributes = object.attributes.iter();
+            Value::object(
+                attributes
+                    .map(|(name, of)| (Arc::clone(name), stand_in(of)))
+                    .collect(),
+            )
+        }
+    }
+}
+
 impl Settled {
+    /// Gives a value to each variable that has none.
+    pub(in crate::config) fn stand_in(&mut self, declarations: &Declarations) {
+        for name in self.missing.keys() {
+            let Some(declaration) = declarations.variables.get(name) else {
+                continue;
+            };
+            let of = declaration.of.as_ref().map_or(&Type::Any, |(of, _)| of);
+            let value = convert(&stand_in(of), of)
+                .map(|value| value.or_sensitive(declaration.is_sensitive()));
+            self.values.insert(Arc::clone(name), value.ok());
+        }
+    }
+
     /// What there is to tell of each variable.
     pub(in crate::config) fn settings(
         &self,
