@@ -72,11 +72,11 @@ impl Input<'_> {
         &self,
         work: impl FnOnce(&Names<'_>, &mut Diagnostics) -> T,
     ) -> (SourceMap, Result<(T, Diagnostics), Diagnostics>) {
-        let (mut sources, documents, mut findings) =
-            match read_as(self.file, self.text, self.working_dir) {
-                Ok(read) => read,
-                Err((sources, findings)) => return (sources, Err(findings)),
-            };
+        let (mut sources, mut findings, documents) =
+            read_as(self.file, self.text, self.working_dir);
+        let Some(documents) = documents else {
+            return (sources, Err(findings));
+        };
         let is_hcl = matches!(
             documents.first().map(|document| &document.content),
             Some(super::evaluate::Content::Hcl(_))
@@ -117,8 +117,11 @@ impl Input<'_> {
 
     /// What the configuration means.
     pub(crate) fn meaning(&self) -> Result<Meaning, Diagnostics> {
-        let (mut sources, documents, mut findings) =
-            read_as(self.file, self.text, self.working_dir).map_err(|(_, findings)| findings)?;
+        let (mut sources, mut findings, documents) =
+            read_as(self.file, self.text, self.working_dir);
+        let Some(documents) = documents else {
+            return Err(findings);
+        };
         let places = Places::default();
         let Prepared {
             mut trees,

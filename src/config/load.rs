@@ -107,20 +107,19 @@ pub fn load_text(purpose: Purpose, name: &str, text: &str, given: &Given) -> Loa
 }
 
 /// A text as the file at `file`, and what it includes, before anything is evaluated. The first
-/// document is the text's.
+/// document is the text's. No documents where one of them can't be read.
 pub(super) fn read_as(
     file: &Path,
     text: &str,
     working_dir: &Path,
-) -> Result<(SourceMap, Vec<Parsed>, Diagnostics), (SourceMap, Diagnostics)> {
+) -> (SourceMap, Diagnostics, Option<Vec<Parsed>>) {
     let mut loaded = Loaded::default();
     let mut reading = Reading::new(working_dir);
     reading.done.insert(reading.identity(file));
     reading.text(file, text.to_owned(), &mut loaded);
-    if loaded.incomplete || loaded.findings.has_errors() {
-        return Err((loaded.sources, loaded.findings));
-    }
-    Ok((loaded.sources, reading.documents, loaded.findings))
+    let complete = !loaded.incomplete && !loaded.findings.has_errors();
+    let documents = complete.then_some(reading.documents);
+    (loaded.sources, loaded.findings, documents)
 }
 
 impl Loaded {

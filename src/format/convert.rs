@@ -4,6 +4,8 @@
 //! language, its comments and the order of its keys kept; every result was read again and
 //! compared, its expressions evaluated. May not: write anything.
 
+use std::path::PathBuf;
+
 use serde_json::Value as Json;
 
 use super::attach::attach;
@@ -156,7 +158,7 @@ fn expressions(node: &Node, are_some: bool, findings: &mut Diagnostics) {
             findings.push(Diagnostic::warning("`${ }` stays text").at(
                 node.span,
                 "no variables are declared in this file, nor in what it includes",
-            ))
+            ));
         }
         _ => {}
     }
@@ -188,7 +190,7 @@ fn written(
             "HCL can't hold the key `{key}`: it is left out"
         )));
     }
-    let mut result = again(input, to, &text, |again| again.meaning());
+    let mut result = meaning_of(input, to, &text);
     if from == Language::Hcl
         && let (Some(original), Ok(other)) = (&original, &result)
         && original.form != other.form
@@ -201,7 +203,7 @@ fn written(
             ..Item::default()
         });
         text = text_of(&mut work, to).0;
-        result = again(input, to, &text, |again| again.meaning());
+        result = meaning_of(input, to, &text);
     }
     let compared = compare_texts(input, to, &text, &work, &dropped, original.is_some());
     let compared = compared.and_then(|()| match (original, result) {
@@ -245,22 +247,26 @@ fn first(findings: &Diagnostics) -> String {
     first.map_or_else(String::new, |finding| finding.summary.clone())
 }
 
-/// Does something with the result, as if it lay beside the source.
-fn again<T>(input: &Input<'_>, to: Language, text: &str, work: impl FnOnce(&Input<'_>) -> T) -> T {
-    let stem = input.file.file_stem().unwrap_or_default().to_string_lossy();
+/// Where the result would lie, beside the source.
+fn beside(input: &Input<'_>, to: Language) -> PathBuf {
+    let stem = input.file.file_stem().unwrap_or_default();
     let extension = match to {
         Language::Yaml => "yaml",
         Language::Hcl => "hcl",
         Language::Jsonc | Language::Plain => "jsonc",
     };
-    let file = input
-        .file
-        .with_file_name(format!("{stem} converted.{extension}"));
-    work(&Input {
-        file: &file,
+    let name = format!("{} converted.{extension}", stem.to_string_lossy());
+    input.file.with_file_name(name)
+}
+
+fn meaning_of(input: &Input<'_>, to: Language, text: &str) -> Result<Meaning, Diagnostics> {
+    let file = &*beside(input, to);
+    Input {
+        file,
         text,
         ..*input
-    })
+    }
+    .meaning()
 }
 
 /// Reads what was written, and says where it isn't what was to be written.
@@ -290,9 +296,14 @@ fn compare_texts(
     let mut found = Diagnostics::default();
     let root = match to {
         Language::Hcl => {
-            let (_, result) = again(input, to, text, |again| {
-                again.with_names(|names, findings| read(to, to, text, names, findings))
-            });
+            let file = &*beside(input, to);
+            let result = Input {
+                file,
+                text,
+                ..*input
+            };
+            let (_, result) =
+                result.with_names(|names, findings| read(to, to, text, names, findings));
             let work = result.map_err(|found| first(&found))?.0;
             work.map(|work| work.document.root.to_json())
         }
@@ -374,7 +385,15 @@ fn compare(
 
 /// The order of keys counts.
 fn same(a: &Json, b: &Json) -> bool {
-    a == b && a.to_string() == b.to_string()
+    match (a, b) {
+        (Json::Object(x), Json::Object(y)) => {
+            x.keys().eq(y.keys()) && x.iter().all(|(key, value)| same(value, &y[key]))
+        }
+        (Json::Array(x), Json::Array(y)) => {
+            x.len() == y.len() && x.iter().zip(y).all(|(x, y)| same(x, y))
+        }
+        _ => a == b,
+    }
 }
 
 /// What groups are where blocks say their tenants.
@@ -402,7 +421,7 @@ fn difference(a: &Json, b: &Json, path: &str) -> Option<String> {
             .zip(y)
             .enumerate()
             .find_map(|(index, (x, y))| difference(x, y, &format!("{path}[{index}]"))),
-        _ if a == b => None,
+        _ if same(a, b) => None,
         _ => Some(format!(
             "it can't hold the value of `{}`",
             path.trim_start_matches('.')

@@ -12,7 +12,7 @@ use nstance_hcl::{Attribute, Block, Body, Item as HclItem};
 
 use super::attach::with_comments;
 use super::document::{Container, Document, Item, Value, Wording};
-use super::from_hcl_values::{Note, Values};
+use super::from_hcl_values::{Note, Values, place};
 use super::hcl::{DEFAULT_TENANT, NAMED};
 use super::hcl_expression::plain;
 use crate::config::conversion::Names;
@@ -64,10 +64,6 @@ struct Reader<'r> {
 }
 
 impl<'r> Reader<'r> {
-    fn span(&self, span: nstance_hcl::Span) -> Span {
-        self.values.span(span)
-    }
-
     fn body(&mut self, body: &'r Body, is_top: bool) -> Vec<Entry> {
         let mut entries = Vec::new();
         let mut seen: HashMap<Arc<str>, Span> = HashMap::new();
@@ -105,7 +101,7 @@ impl<'r> Reader<'r> {
         };
         Some(Entry {
             key: name.name.clone(),
-            key_span: self.span(name.span),
+            key_span: place(name.span),
             value,
         })
     }
@@ -123,7 +119,7 @@ impl<'r> Reader<'r> {
         if kind == "dynamic" {
             self.values.findings.push(
                 Diagnostic::error("there are no `dynamic` blocks")
-                    .at(self.span(block.header), "can't be converted"),
+                    .at(place(block.header), "can't be converted"),
             );
             return Vec::new();
         }
@@ -187,7 +183,7 @@ impl<'r> Reader<'r> {
         key.push(PART);
         let start = block.header.end as usize;
         let open = start + self.text[start..].find('{').unwrap_or(0);
-        let header = self.span(block.header);
+        let header = place(block.header);
         Entry {
             key: key.into(),
             key_span: header,
@@ -213,7 +209,7 @@ impl<'r> Reader<'r> {
                                 _ => self.values.kept_template(value),
                             };
                             text.map(|text| Node {
-                                span: self.span(value.span),
+                                span: place(value.span),
                                 value: NodeValue::String(text.into()),
                             })
                         }
@@ -221,7 +217,7 @@ impl<'r> Reader<'r> {
                     };
                     entries.extend(node.map(|value| Entry {
                         key: attribute.name.name.clone(),
-                        key_span: self.span(attribute.name.span),
+                        key_span: place(attribute.name.span),
                         value,
                     }));
                 }

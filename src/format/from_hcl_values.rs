@@ -50,6 +50,15 @@ pub(super) struct Values<'r> {
     put_in: usize,
 }
 
+/// A place in the configuration; what stands for a local may be in an included file.
+pub(super) fn place(span: nstance_hcl::Span) -> Span {
+    Span {
+        source: SourceId(span.file),
+        start: span.start,
+        end: span.end,
+    }
+}
+
 /// A part of a string.
 #[derive(PartialEq, Eq)]
 enum Piece {
@@ -70,18 +79,9 @@ impl<'r> Values<'r> {
         }
     }
 
-    pub(super) fn span(&self, span: nstance_hcl::Span) -> Span {
-        // What stands for a local may be in an included file.
-        Span {
-            source: SourceId(span.file),
-            start: span.start,
-            end: span.end,
-        }
-    }
-
     /// An expression: part by part where it is written out.
     pub(super) fn node(&mut self, expression: &Expression) -> Option<Node> {
-        let span = self.span(expression.span);
+        let span = place(expression.span);
         let value = match &expression.kind {
             ExpressionKind::Null => NodeValue::Null,
             ExpressionKind::Bool(value) => NodeValue::Bool(*value),
@@ -101,7 +101,7 @@ impl<'r> Values<'r> {
                     let value = self.node(&item.value);
                     Some(Entry {
                         key: key?,
-                        key_span: self.span(key_span),
+                        key_span: place(key_span),
                         value: value?,
                     })
                 };
@@ -116,7 +116,7 @@ impl<'r> Values<'r> {
                     NodeValue::Number(number)
                 } else if self.stays(expression) {
                     NodeValue::String(format!("${{{}}}", self.kept(expression)?).into())
-                } else if let Some(text) = self.block_text(expression) {
+                } else if let Some(text) = block_text(expression) {
                     NodeValue::String(self.escaped(&text.into()))
                 } else {
                     let value = self.value(expression)?;
@@ -141,7 +141,7 @@ impl<'r> Values<'r> {
 
     /// A value that refers to nothing, where `${ }` means nothing.
     pub(super) fn literally(&mut self, expression: &Expression) -> Option<Node> {
-        let span = self.span(expression.span);
+        let span = place(expression.span);
         let value = match &expression.kind {
             ExpressionKind::String(text) => NodeValue::String(Arc::clone(text)),
             ExpressionKind::Parenthesis(inner) => return self.literally(inner),
@@ -159,7 +159,7 @@ impl<'r> Values<'r> {
                     };
                     entries.push(Entry {
                         key,
-                        key_span: self.span(key_span),
+                        key_span: place(key_span),
                         value: self.literally(&item.value)?,
                     });
                 }
@@ -300,7 +300,7 @@ impl<'r> Values<'r> {
         if let ExpressionKind::String(text) = &expression.kind {
             return Some(Arc::clone(text));
         }
-        if let Some(text) = self.block_text(expression) {
+        if let Some(text) = block_text(expression) {
             return Some(text.into());
         }
         let value = self.value(expression)?;
@@ -366,7 +366,7 @@ impl<'r> Values<'r> {
     /// Says once for each place what became of it.
     pub(super) fn note(&mut self, span: nstance_hcl::Span, text: String) {
         let note = Note {
-            span: self.span(span),
+            span: place(span),
             text,
         };
         if self.notes.last() != Some(&note) && !self.notes.contains(&note) {
@@ -375,32 +375,11 @@ impl<'r> Values<'r> {
     }
 
     fn refuse(&mut self, expression: &Expression, what: &str, hint: Option<String>) {
-        let finding = Diagnostic::error(what).at(self.span(expression.span), "can't be converted");
+        let finding = Diagnostic::error(what).at(place(expression.span), "can't be converted");
         self.findings.push(match hint {
             Some(hint) => finding.hint(hint),
             None => finding,
         });
-    }
-
-    /// The text that a reference to a block stands for, even where the block is in another file.
-    fn block_text(&mut self, expression: &Expression) -> Option<String> {
-        let ExpressionKind::Traversal(traversal) = &expression.kind else {
-            return None;
-        };
-        let (ExpressionKind::Variable(base), [step]) = (&traversal.base.kind, &traversal.steps[..])
-        else {
-            return None;
-        };
-        let StepKind::Attribute(name) = &step.kind else {
-            return None;
-        };
-        let name = &*name.name;
-        match &*base.name {
-            "image" if name.contains('-') => Some(format!("{{{{ index .Image \"{name}\" }}}}")),
-            "image" => Some(format!("{{{{ .Image.{name} }}}}")),
-            "template" | "load_balancer" | "certificate" => Some(name.to_owned()),
-            _ => None,
-        }
     }
 
     /// The text of an expression whose variables stay, everything else in it replaced by values.
@@ -472,7 +451,7 @@ impl<'r> Values<'r> {
             _ => return None,
         };
         let part = first_steps(traversal, taken, expression);
-        if let Some(text) = self.block_text(&part) {
+        if let Some(text) = block_text(&part) {
             return Some((super::hcl_text::quoted(&text), taken));
         }
         let value = self.value(&part)?;
@@ -503,6 +482,27 @@ impl<'r> Values<'r> {
         self.each = each;
         self.depth -= 1;
         Some(format!("({})", text?))
+    }
+}
+
+/// The text that a reference to a block stands for, even where the block is in another file.
+fn block_text(expression: &Expression) -> Option<String> {
+    let ExpressionKind::Traversal(traversal) = &expression.kind else {
+        return None;
+    };
+    let (ExpressionKind::Variable(base), [step]) = (&traversal.base.kind, &traversal.steps[..])
+    else {
+        return None;
+    };
+    let StepKind::Attribute(name) = &step.kind else {
+        return None;
+    };
+    let name = &*name.name;
+    match &*base.name {
+        "image" if name.contains('-') => Some(format!("{{{{ index .Image \"{name}\" }}}}")),
+        "image" => Some(format!("{{{{ .Image.{name} }}}}")),
+        "template" | "load_balancer" | "certificate" => Some(name.to_owned()),
+        _ => None,
     }
 }
 

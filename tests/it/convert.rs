@@ -48,11 +48,22 @@ fn one_file_is_converted_at_a_time() {
 #[test]
 fn what_cannot_be_converted_writes_nothing() {
     let harness = Harness::empty();
-    harness.write("a.hcl", "cluster {\n  id = upper(\"c\")\n}\n");
+    let asked = "variable \"id\" {}\nvars = { \"a-${var.id}\" = upper(var.id) }\n";
+    harness.write("a.hcl", asked);
     harness.write("out.yaml", "mine");
     let ended = harness.run("-c a.hcl convert --to yaml --out out.yaml");
     assert_eq!(ended.code, Some(1));
     assert_snapshot!(ended);
     assert_eq!(harness.read("out.yaml"), b"mine");
     assert_snapshot!(harness.run("-c a.hcl convert --to toml"));
+}
+
+#[test]
+fn what_became_a_value_is_said() {
+    let harness = Harness::empty();
+    let asked = "variable \"id\" {}\nlocals { b = 1 }\nvars = { \"a-${var.id}\" = upper(var.id), c = local.b }\n";
+    harness.write("a.hcl", asked);
+    assert_snapshot!(harness.ok("convert a.hcl --to jsonc --var id=x"));
+    let quiet = harness.ok("convert a.hcl --to jsonc --var id=x -q");
+    assert_eq!(quiet.stderr, "");
 }

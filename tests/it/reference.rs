@@ -87,20 +87,12 @@ fn what_is_converted_stays_the_same() {
             assert_eq!(config(&source), config(&made), "{from} to {to}");
             for given in ["", " --var release=2027.1"] {
                 // The clock goes on with each command.
-                for words in ["--now 2026-11-21T00:00:00Z plan --json", "explain --vars"] {
-                    let said = |file: &str| {
-                        let ended = harness.ok(&format!("-c {file} {words}{given}"));
-                        ended.stdout.replace(file, "FILE")
-                    };
-                    let (expected, found) = (said(&source), said(&made));
-                    if words == "explain --vars" {
-                        // Places differ; names and values don't.
-                        let values = |text: &str| text.matches("2027.1").count();
-                        assert_eq!(values(&expected), values(&found), "{from} to {to}");
-                    } else {
-                        assert_eq!(expected, found, "{from} to {to}{given}");
-                    }
-                }
+                let words = "--now 2026-11-21T00:00:00Z plan --json";
+                let plan = |file: &str| {
+                    let ended = harness.ok(&format!("-c {file} {words}{given}"));
+                    ended.stdout.replace(file, "FILE")
+                };
+                assert_eq!(plan(&source), plan(&made), "{from} to {to}{given}");
             }
             std::fs::remove_file(harness.path(&made)).unwrap();
         }
