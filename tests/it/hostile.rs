@@ -49,12 +49,12 @@ fn ten_thousand_files() {
     for number in (0..10_000).step_by(2) {
         harness.write(
             &format!("g{number}.hcl"),
-            &format!("group \"g{number}\" {{ template = template.t }}\n"),
+            format!("group \"g{number}\" {{ template = template.t }}\n"),
         );
         let next = number + 1;
         harness.write(
             &format!("g{next}.jsonc"),
-            &format!("{{\"groups\": {{\"default\": {{\"g{next}\": {{\"template\": \"t\"}}}}}}}}"),
+            format!("{{\"groups\": {{\"default\": {{\"g{next}\": {{\"template\": \"t\"}}}}}}}}"),
         );
     }
     let ended = harness.ok("-c . validate");
