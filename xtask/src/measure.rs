@@ -182,11 +182,13 @@ fn configuration(count: u32) -> String {
 
 /// Ten thousand groups of one instance each.
 fn groups_of_one() -> String {
-    let groups: String = (0..10_000)
-        .map(|group| {
-            format!(r#""g{group}": {{"template": "shared", "vars": {{"GROUP": "g{group}"}}}},"#)
-        })
-        .collect();
+    let mut groups = String::new();
+    for group in 0..10_000 {
+        let _ = write!(
+            groups,
+            r#""g{group}": {{"template": "shared", "vars": {{"GROUP": "g{group}"}}}},"#
+        );
+    }
     let shard = configuration(0);
     let (head, _) = shard.split_once(r#""groups":"#).unwrap_or_default();
     format!(r#"{head}"groups": {{"default": {{{groups}}}}}}}"#)
