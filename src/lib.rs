@@ -2,7 +2,6 @@
 
 pub mod address;
 pub mod apply;
-mod aside;
 pub mod cli;
 pub mod clock;
 pub mod config;
@@ -19,3 +18,4 @@ pub mod render;
 pub mod report;
 pub mod resolve;
 pub mod spec;
+mod threads;

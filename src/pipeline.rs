@@ -31,6 +31,7 @@ use crate::resolve::fetch;
 use crate::resolve::images::{self, Policy, ResolvedImages};
 use crate::resolve::subnets::Placer;
 use crate::spec::SpecBody;
+use crate::threads::cores;
 
 /// A configuration whose templates are parsed and whose groups are in order.
 pub struct Compiled<'a> {
@@ -53,7 +54,7 @@ pub fn compile_all<'a>(
     let snippets = Snippets::parse(config, sources, bodies, findings);
     // What is wrong with a snippet is told of its first caller, which one thread alone knows.
     let threads = if config.templates_lib.is_empty() {
-        std::thread::available_parallelism().map_or(1, usize::from)
+        cores()
     } else {
         1
     };

@@ -13,7 +13,6 @@ use super::session::{self, Session};
 use super::watch::Watch;
 use super::{Ending, Globals, exit, unplaced};
 use crate::address::Address;
-use crate::aside::drop_aside;
 use crate::config::check::Purpose;
 use crate::config::inputs::Inputs;
 use crate::config::load::Loaded;
@@ -29,6 +28,7 @@ use crate::render::instance::Report;
 use crate::render::renderer::GroupRenderer;
 use crate::report::{diagnostic, json as report};
 use crate::resolve::fetch;
+use crate::threads::{cores, drop_aside};
 
 /// Renders some instances of every group, with an image id that stands for any: the first and the
 /// last, which fail where slots are counted wrong, and those with overrides.
@@ -44,7 +44,7 @@ fn trial(
         .keys()
         .map(|name| (Arc::clone(name), Some(Arc::from("image"))))
         .collect();
-    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let threads = cores();
     let chunk = groups.len().div_ceil(threads).max(GROUPS_A_THREAD);
     let mut chunks = Vec::new();
     while !groups.is_empty() {

@@ -12,7 +12,6 @@ use super::model::Config;
 use super::node::{Alias, Entry, Node, NodeValue};
 use super::source::{SourceMap, Span};
 use super::variables::{self, Declarations, Given, Origin, Secrets, Setting, interpolate};
-use crate::aside::drop_aside;
 use crate::diagnostic::Diagnostics;
 
 /// One file, parsed.
@@ -180,7 +179,6 @@ impl Evaluation<'_> {
         });
         evaluated.documents = documents.collect();
         known.settle_groups(&mut evaluated.documents);
-        drop_aside(files, sources.bytes());
         evaluated.aliases = made.aliases;
         evaluated.repeated = made.repeated;
         evaluated.secrets = Secrets(made.secrets.into_iter().collect());

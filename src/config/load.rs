@@ -21,7 +21,6 @@ use super::source::{Language, SourceMap, Span, Spanned};
 use super::speak::speak;
 use super::variables::{Given, Secrets, Setting};
 use super::yaml;
-use crate::aside::drop_aside;
 use crate::diagnostic::{Diagnostic, Diagnostics, Label, Severity};
 
 /// Of how many findings it is said which aliases use their text; nobody reads more.
@@ -192,7 +191,6 @@ impl Loaded {
                 }
                 self.config = Some(decoded.config);
             }
-            drop_aside(root, self.sources.bytes());
         }
         // Stages find things in their own order; people read from the top.
         let mut findings: Vec<_> = std::mem::take(&mut self.findings).into_iter().collect();

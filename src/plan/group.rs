@@ -23,6 +23,7 @@ use crate::render::instance::Report;
 use crate::render::renderer::GroupRenderer;
 use crate::resolve::subnets::Placer;
 use crate::spec::InstanceSpec;
+use crate::threads::cores;
 
 /// Slots rendered by one thread at least: below it a thread costs more than it gives.
 const SLOTS_A_THREAD: usize = 2_000;
@@ -262,7 +263,7 @@ impl GroupPlanner<'_> {
 
     /// Renders the kept slots with their recorded identity, on all cores where there are many.
     fn render_kept(&self, kept: &[Kept<'_>]) -> (Vec<Verdict>, Report) {
-        let threads = std::thread::available_parallelism().map_or(1, usize::from);
+        let threads = cores();
         let chunk = kept.len().div_ceil(threads).max(SLOTS_A_THREAD);
         let render = |kept: &[Kept<'_>]| {
             let mut report = Report::default();
