@@ -55,8 +55,9 @@ pub(crate) fn run(binary: &Path, up_to: u32) -> Result<Vec<Row>, Failure> {
         millis(10),
     ));
 
-    std::fs::write(folder.path().join("nstance.jsonc"), megabyte())?;
-    for language in ["jsonc", "yaml", "hcl"] {
+    // So much JSON that it becomes a megabyte of each language.
+    for (language, bytes) in [("jsonc", 1_000_000), ("yaml", 1_020_000), ("hcl", 880_000)] {
+        std::fs::write(folder.path().join("nstance.jsonc"), of_size(bytes))?;
         let of_language = tempfile::tempdir()?;
         let file = of_language.path().join(format!("nstance.{language}"));
         let file = file.display().to_string();
@@ -194,11 +195,11 @@ fn groups_of_one() -> String {
     format!(r#"{head}"groups": {{"default": {{{groups}}}}}}}"#)
 }
 
-/// A configuration of about a megabyte: groups that each say what they are.
-fn megabyte() -> String {
+/// A configuration of about so many bytes: groups that each say what they are.
+fn of_size(bytes: usize) -> String {
     let mut groups = String::new();
     let mut group = 0;
-    while groups.len() < 1_000_000 {
+    while groups.len() < bytes {
         let _ = write!(
             groups,
             r##"
