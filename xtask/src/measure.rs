@@ -356,6 +356,6 @@ mod tests {
 
     #[test]
     fn a_megabyte_is_one() {
-        assert!((1_000_000..1_010_000).contains(&megabyte().len()));
+        assert!((1_000_000..1_010_000).contains(&of_size(1_000_000).len()));
     }
 }
