@@ -350,6 +350,22 @@ fn what_cannot_be_kept_is_named() {
     insta::assert_snapshot!("wrong_declaration", said("a.jsonc", wrong, Language::Hcl));
 }
 
+/// Signs before `${` would escape it, several as well as one.
+#[test]
+fn signs_before_an_expression_stay_signs() {
+    for signs in ["%", "$%", "%%", "$$%", "%$%"] {
+        let text = format!(
+            r#"{{"variables": {{"x": {{"default": "X"}}}}, "vars": ["{signs}${{var.x}}"]}}"#
+        );
+        let there = converted("a.jsonc", &text, Language::Hcl);
+        assert_eq!(
+            meaning("a.hcl", &there),
+            meaning("a.jsonc", &text),
+            "{there}"
+        );
+    }
+}
+
 /// Locals that double with each step end, and so does what stands for them.
 #[test]
 fn nothing_hostile_takes_long() {

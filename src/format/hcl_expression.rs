@@ -301,13 +301,14 @@ impl<'s> Writer<'s> {
             match part {
                 TemplatePart::Literal(text) => {
                     // Before what begins with `${` or `%{`, these would escape it.
-                    let last = text.chars().next_back().filter(|last| "$%".contains(*last));
-                    match last.filter(|_| index + 1 < parts.len()) {
-                        Some(last) => {
-                            self.put(&escape(&text[..text.len() - 1]));
-                            self.put(&format!("${{\"{last}\"}}"));
-                        }
-                        None => self.put(&escape(text)),
+                    let plain = if index + 1 < parts.len() {
+                        text.trim_end_matches(['$', '%'])
+                    } else {
+                        text
+                    };
+                    self.put(&escape(plain));
+                    if plain.len() < text.len() {
+                        self.put(&format!("${{\"{}\"}}", &text[plain.len()..]));
                     }
                 }
                 TemplatePart::Interpolation(inner) => self.interpolation(inner),
