@@ -133,10 +133,10 @@ impl Loaded {
                 root.map(Content::Tree)
             }
             Language::Hcl => {
-                let body = hcl::read(source, &self.sources, &mut self.findings);
-                body.map(|body| {
+                let document = hcl::parse(source, &self.sources, &mut self.findings);
+                document.map(|document| {
                     Content::Hcl(hcl::File {
-                        body,
+                        body: document.body,
                         folder: folder.clone(),
                         overrides,
                     })

@@ -10,7 +10,7 @@ pub mod decode;
 pub mod duration;
 mod evaluate;
 pub(crate) mod files;
-mod hcl;
+pub(crate) mod hcl;
 pub mod inputs;
 pub mod jsonc;
 pub mod load;

@@ -122,6 +122,24 @@ fn as_it_is(text: &str, base: usize, sink: Sink<'_>) {
     }
 }
 
+/// Goes through a string whose escapes begin with a backslash; its first byte is `base` of the file.
+/// `escape` tells the length of the one at the start of a text, and the character it stands for.
+fn walk_escapes(inner: &str, base: usize, sink: Sink<'_>, escape: impl Fn(&str) -> (usize, char)) {
+    let mut at = 0;
+    while let Some(character) = inner[at..].chars().next() {
+        let mut buffer = [0; 4];
+        let (read, decoded) = match character {
+            '\\' => escape(&inner[at..]),
+            _ => (character.len_utf8(), character),
+        };
+        sink(
+            base + at..base + at + read,
+            decoded.encode_utf8(&mut buffer),
+        );
+        at += read;
+    }
+}
+
 /// The character behind the hexadecimal digits at the start of `text`; the replacement character
 /// where they mean none.
 fn from_hex(text: &str, digits: usize) -> char {

@@ -87,7 +87,7 @@ fn read(
     let mut again = Diagnostics::default();
     let root = match from {
         Language::Hcl => {
-            return match from_hcl::read(source, text, names) {
+            return match from_hcl::read(text, names) {
                 Ok((document, notes)) => Some(Work {
                     document,
                     form: hcl::Groups::Nested,

@@ -15,22 +15,23 @@ use super::document::{Container, Document, Item, Value, Wording};
 use super::from_hcl_values::{Note, Values, place};
 use super::hcl::{DEFAULT_TENANT, NAMED};
 use super::hcl_expression::plain;
+use crate::config;
 use crate::config::conversion::Names;
 use crate::config::node::{Entry, Node, NodeValue};
-use crate::config::source::{Language, SourceId, Span};
+use crate::config::source::{Language, SourceMap, Span};
 use crate::diagnostic::{Diagnostic, Diagnostics};
 
 /// Parts the kind and the labels of a block in its key; no name holds it.
 const PART: char = '\0';
 
 /// Reads a file; all that can't be converted is found in one go.
-pub(super) fn read(
-    source: SourceId,
-    text: &str,
-    names: &Names<'_>,
-) -> Result<(Document, Vec<Note>), Diagnostics> {
-    let parsed =
-        nstance_hcl::parse(text, source.0).map_err(|errors| super::hcl_findings(&errors))?;
+pub(super) fn read(text: &str, names: &Names<'_>) -> Result<(Document, Vec<Note>), Diagnostics> {
+    let mut sources = SourceMap::default();
+    let source = sources.add("", text);
+    let mut findings = Diagnostics::default();
+    let Some(parsed) = config::hcl::parse(source, &sources, &mut findings) else {
+        return Err(findings);
+    };
     let mut reader = Reader {
         text,
         values: Values::new(names, text),

@@ -24,8 +24,8 @@ mod tests;
 mod yaml;
 
 use crate::config;
-use crate::config::source::{Language, SourceId, SourceMap, Span};
-use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::config::source::{Language, SourceId, SourceMap};
+use crate::diagnostic::Diagnostics;
 use attach::attach;
 use document::Wording;
 
@@ -51,10 +51,13 @@ pub fn layout(sources: &SourceMap, source: SourceId) -> Result<Option<String>, D
                 None => return Err(findings),
             }
         }
-        Language::Hcl => match nstance_hcl::parse(text, source.0) {
-            Ok(_) => hcl_layout::lay_out(text),
-            Err(errors) => return Err(hcl_findings(&errors)),
-        },
+        Language::Hcl => {
+            let mut findings = Diagnostics::default();
+            match config::hcl::parse(source, sources, &mut findings) {
+                Some(_) => hcl_layout::lay_out(text),
+                None => return Err(findings),
+            }
+        }
     };
     // Who writes lines with carriage returns gets them back.
     let first = text.find('\n').map(|at| text[..at].ends_with('\r'));
@@ -64,24 +67,4 @@ pub fn layout(sources: &SourceMap, source: SourceId) -> Result<Option<String>, D
         }
         _ => laid_out,
     }))
-}
-
-/// What the parser of HCL says, as findings.
-fn hcl_findings(errors: &[nstance_hcl::Error]) -> Diagnostics {
-    let span = |span: nstance_hcl::Span| Span {
-        source: SourceId(span.file),
-        start: span.start,
-        end: span.end,
-    };
-    let mut findings = Diagnostics::default();
-    for error in errors {
-        let mut finding =
-            Diagnostic::error(error.summary.clone()).at(span(error.span), error.detail.clone());
-        for (place, what) in &error.related {
-            finding = finding.related(span(*place), what.clone());
-        }
-        finding.hints.extend(error.hint.clone());
-        findings.push(finding);
-    }
-    findings
 }

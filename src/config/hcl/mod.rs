@@ -20,7 +20,7 @@ mod tree;
 use std::path::Path;
 use std::sync::Arc;
 
-use nstance_hcl::{Body, Expression, ExpressionKind};
+use nstance_hcl::{Body, Document, Expression, ExpressionKind};
 
 use super::source::{SourceId, SourceMap, Span, Spanned};
 use crate::diagnostic::{Diagnostic, Diagnostics};
@@ -42,13 +42,13 @@ pub(super) struct File {
 }
 
 /// Parses a file. `None` where it can't be parsed; findings then say why.
-pub(super) fn read(
+pub(crate) fn parse(
     source: SourceId,
     sources: &SourceMap,
     findings: &mut Diagnostics,
-) -> Option<Body> {
+) -> Option<Document> {
     match nstance_hcl::parse(&sources.get(source).text, source.0) {
-        Ok(document) => Some(document.body),
+        Ok(document) => Some(document),
         Err(errors) => {
             let places = Places::default();
             let text = &sources.get(source).text;

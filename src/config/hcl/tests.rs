@@ -28,7 +28,7 @@ pub(in crate::config) fn alone(
     findings: &mut Diagnostics,
 ) -> Option<Node> {
     let files = [File {
-        body: read(source, sources, findings)?,
+        body: parse(source, sources, findings)?.body,
         folder: None,
         overrides: false,
     }];

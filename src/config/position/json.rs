@@ -2,24 +2,11 @@
 //!
 //! In: what stands between the quotes. Out: its pieces. May not: know of any other language.
 
-use super::{Sink, from_hex, up_to};
+use super::{Sink, from_hex, up_to, walk_escapes};
 
 /// Goes through what stands between the quotes, whose first byte is `base` of the file.
 pub(super) fn walk(inner: &str, base: usize, sink: Sink<'_>) {
-    let mut at = 0;
-    while let Some(character) = inner[at..].chars().next() {
-        let rest = &inner[at..];
-        let mut buffer = [0; 4];
-        let (read, decoded) = match character {
-            '\\' => escape(rest),
-            _ => (character.len_utf8(), character),
-        };
-        sink(
-            base + at..base + at + read,
-            decoded.encode_utf8(&mut buffer),
-        );
-        at += read;
-    }
+    walk_escapes(inner, base, sink, escape);
 }
 
 /// The length of the escape at the start of `rest`, and the character it stands for.

@@ -7,7 +7,7 @@
 
 use std::ops::Range;
 
-use super::{Sink, as_it_is, from_hex, up_to};
+use super::{Sink, as_it_is, from_hex, up_to, walk_escapes};
 
 /// Goes through the scalar at `range`. `None` where there is none (a list, an alias), or where a
 /// block's indentation can't be told.
@@ -83,7 +83,7 @@ fn flow(inner: &str, base: usize, style: Style, sink: Sink<'_>) {
         match style {
             Style::Plain => as_it_is(content, base + start, sink),
             Style::Single => single(content, base + start, sink),
-            Style::Double => double(content, base + start, sink),
+            Style::Double => walk_escapes(content, base + start, sink, escape),
         }
         breaks.push(line.ending);
     }
@@ -116,23 +116,6 @@ fn single(text: &str, base: usize, sink: Sink<'_>) {
         };
         let end = at + character.len_utf8();
         sink(base + at..base + at + read, &text[at..end]);
-        at += read;
-    }
-}
-
-fn double(text: &str, base: usize, sink: Sink<'_>) {
-    let mut at = 0;
-    while let Some(character) = text[at..].chars().next() {
-        let rest = &text[at..];
-        let mut buffer = [0; 4];
-        let (read, decoded) = match character {
-            '\\' => escape(rest),
-            _ => (character.len_utf8(), character),
-        };
-        sink(
-            base + at..base + at + read,
-            decoded.encode_utf8(&mut buffer),
-        );
         at += read;
     }
 }

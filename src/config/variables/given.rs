@@ -95,7 +95,7 @@ fn read(
     let text = Arc::clone(&sources.get(source).text);
     let root = match sources.get(source).language {
         Language::Hcl => {
-            let Some(body) = hcl::read(source, sources, findings) else {
+            let Some(document) = hcl::parse(source, sources, findings) else {
                 return Vec::new();
             };
             let places = Places::default();
@@ -105,7 +105,7 @@ fn read(
                 findings,
             };
             let mut values = Vec::new();
-            for item in &body.items {
+            for item in &document.body.items {
                 match item {
                     Item::Attribute(attribute) => {
                         let place = places.span(reading.sources, attribute.name.span);
