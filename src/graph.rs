@@ -3,10 +3,12 @@
 //! In: a configuration, and the images that templates and groups read. Out: the order in which
 //! groups are planned and applied, and the picture of it all. May not: resolve anything.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::cmp::Reverse;
+use std::collections::{BTreeSet, BinaryHeap, HashMap, HashSet};
 use std::sync::Arc;
 
-use petgraph::algo::{tarjan_scc, toposort};
+use petgraph::Direction;
+use petgraph::algo::tarjan_scc;
 use petgraph::graph::{DiGraph, NodeIndex};
 
 use crate::address::GroupName;
@@ -28,72 +30,69 @@ pub enum Node {
 #[derive(Debug)]
 pub struct Graph {
     edges: DiGraph<Node, ()>,
-    /// Groups, each after those it depends on; otherwise as written.
-    pub order: Vec<GroupName>,
+    /// The groups by their place in the configuration, each after those it depends on; otherwise
+    /// as written.
+    pub order: Vec<usize>,
     /// The groups that each depends on, as written.
     pub dependencies: HashMap<GroupName, Vec<GroupName>>,
 }
 
-/// Builds the graph. `images_of` names the images that a group's merged templates read. Unknown
-/// names and cycles become findings; the order is then as good as it can be.
+/// Builds the graph. `images_of` are the images that each group's merged templates read, as the
+/// groups are written. Unknown names and cycles become findings; the order is then as good as it
+/// can be.
 pub fn build(
     config: &Config,
-    images_of: &HashMap<GroupName, BTreeSet<Arc<str>>>,
+    images_of: &[BTreeSet<Arc<str>>],
     findings: &mut Diagnostics,
 ) -> Graph {
-    let mut graph = DiGraph::new();
-    let images: HashMap<_, _> = config
-        .images
-        .keys()
-        .map(|name| {
-            (
-                Arc::clone(name),
-                graph.add_node(Node::Image(Arc::clone(name))),
-            )
-        })
-        .collect();
-    let templates: HashMap<_, _> = config
-        .templates
-        .keys()
-        .map(|name| {
-            (
-                Arc::clone(name),
-                graph.add_node(Node::Template(Arc::clone(name))),
-            )
-        })
-        .collect();
-    let groups: HashMap<_, _> = config
+    let (images, templates) = (config.images.len(), config.templates.len());
+    let count = images + templates + config.groups.len();
+    let mut graph = DiGraph::with_capacity(count, config.groups.len());
+    for name in config.images.keys() {
+        graph.add_node(Node::Image(Arc::clone(name)));
+    }
+    for name in config.templates.keys() {
+        graph.add_node(Node::Template(Arc::clone(name)));
+    }
+    for group in &config.groups {
+        graph.add_node(Node::Group(group.name.clone()));
+    }
+    let image_at = |name: &Arc<str>| config.images.get_index_of(name).map(NodeIndex::new);
+    let template_at = |name: &Arc<str>| {
+        let index = config.templates.get_index_of(name)?;
+        Some(NodeIndex::new(images + index))
+    };
+    let group_at = |index: usize| NodeIndex::new(images + templates + index);
+    // Where no group names another, nobody asks for a group by its name.
+    let is_alone = config
         .groups
         .iter()
-        .map(|group| {
-            (
-                group.name.clone(),
-                graph.add_node(Node::Group(group.name.clone())),
-            )
-        })
+        .all(|group| group.depends_on.is_empty());
+    let groups: HashMap<&GroupName, usize> = config
+        .groups
+        .iter()
+        .enumerate()
+        .filter(|_| !is_alone)
+        .map(|(index, group)| (&group.name, index))
         .collect();
     let mut dependencies: HashMap<GroupName, Vec<GroupName>> = HashMap::new();
     // Asking the graph whether it has an edge walks all edges of a node, and a template may have
     // thousands.
     let mut drawn: HashSet<(NodeIndex, NodeIndex)> = HashSet::new();
-    let mut draw = |from: NodeIndex, to: NodeIndex, graph: &mut DiGraph<Node, ()>| {
-        if drawn.insert((from, to)) {
-            graph.add_edge(from, to, ());
-        }
-    };
-    for group in &config.groups {
-        let index = groups[&group.name];
+    for ((index, group), read) in config.groups.iter().enumerate().zip(images_of) {
+        let at = group_at(index);
         let template = group
             .template
             .as_ref()
-            .and_then(|name| templates.get(&name.value));
+            .and_then(|name| template_at(&name.value));
         if let Some(template) = template {
-            draw(*template, index, &mut graph);
+            graph.add_edge(template, at, ());
         }
-        for image in images_of.get(&group.name).into_iter().flatten() {
-            if let Some(image) = images.get(image) {
-                // What a group reads it reads through its template, where it has one.
-                draw(*image, *template.unwrap_or(&index), &mut graph);
+        // What a group reads it reads through its template, where it has one.
+        let reader = template.unwrap_or(at);
+        for image in read.iter().filter_map(image_at) {
+            if drawn.insert((image, reader)) {
+                graph.add_edge(image, reader, ());
             }
         }
         for name in &group.depends_on {
@@ -104,7 +103,10 @@ pub fn build(
             };
             match full.and_then(|full| Some((*groups.get(&full)?, full))) {
                 Some((needed, full)) => {
-                    draw(needed, index, &mut graph);
+                    let needed = group_at(needed);
+                    if drawn.insert((needed, at)) {
+                        graph.add_edge(needed, at, ());
+                    }
                     dependencies
                         .entry(group.name.clone())
                         .or_default()
@@ -114,8 +116,12 @@ pub fn build(
             }
         }
     }
-    report_cycles(config, &graph, findings);
-    let order = order(config, &graph, &groups);
+    let order = if is_alone {
+        (0..config.groups.len()).collect()
+    } else {
+        report_cycles(config, &graph, findings);
+        order(&graph, images + templates)
+    };
     Graph {
         edges: graph,
         order,
@@ -180,44 +186,34 @@ fn report_cycles(config: &Config, graph: &DiGraph<Node, ()>, findings: &mut Diag
     }
 }
 
-fn order(
-    config: &Config,
-    graph: &DiGraph<Node, ()>,
-    groups: &HashMap<GroupName, NodeIndex>,
-) -> Vec<GroupName> {
-    let written = || {
-        config
-            .groups
-            .iter()
-            .map(|group| group.name.clone())
-            .collect::<Vec<_>>()
+/// The order of the groups, whose nodes begin at `first`: as written wherever dependencies leave it
+/// open, so that each goes as early as it may. In a circle: as written.
+fn order(graph: &DiGraph<Node, ()>, first: usize) -> Vec<usize> {
+    let groups = graph.node_count() - first;
+    let needs = |index: usize| {
+        graph
+            .neighbors_directed(NodeIndex::new(first + index), Direction::Incoming)
+            .filter(|needed| needed.index() >= first)
+            .count()
     };
-    if config
-        .groups
-        .iter()
-        .all(|group| group.depends_on.is_empty())
-    {
-        return written();
+    let mut open: Vec<usize> = (0..groups).map(needs).collect();
+    let mut ready: BinaryHeap<Reverse<usize>> = (0..groups)
+        .filter(|index| open[*index] == 0)
+        .map(Reverse)
+        .collect();
+    let mut placed = Vec::with_capacity(groups);
+    while let Some(Reverse(next)) = ready.pop() {
+        placed.push(next);
+        for after in graph.neighbors(NodeIndex::new(first + next)) {
+            let after = after.index() - first;
+            open[after] -= 1;
+            if open[after] == 0 {
+                ready.push(Reverse(after));
+            }
+        }
     }
-    // As written wherever dependencies leave it open: each group goes as early as it may.
-    if toposort(graph, None).is_err() {
-        return written();
-    }
-    let mut placed: Vec<GroupName> = Vec::new();
-    let mut done: BTreeSet<GroupName> = BTreeSet::new();
-    let mut waiting = written();
-    while !waiting.is_empty() {
-        let next = waiting.iter().position(|name| {
-            graph
-                .neighbors_directed(groups[name], petgraph::Direction::Incoming)
-                .all(|needed| match &graph[needed] {
-                    Node::Group(needed) => done.contains(needed),
-                    Node::Image(_) | Node::Template(_) => true,
-                })
-        });
-        let name = waiting.remove(next.unwrap_or(0));
-        done.insert(name.clone());
-        placed.push(name);
+    if placed.len() < groups {
+        return (0..groups).collect();
     }
     placed
 }

@@ -9,7 +9,6 @@ use std::sync::{Arc, Mutex};
 
 use nstance_state::{FetchedRow, Identity, ImageRow, Snapshot, SpecDigest, StateError, Store};
 
-use crate::address::GroupName;
 use crate::clock::{Clock, Timestamp};
 use crate::config::model::{Config, Group, OnNewer};
 use crate::config::source::SourceMap;
@@ -42,7 +41,7 @@ pub struct Compiled<'a> {
 }
 
 /// Groups that one thread works on at least: below it a thread costs more than it gives.
-pub const GROUPS_A_THREAD: usize = 500;
+const GROUPS_A_THREAD: usize = 500;
 
 /// Merges and parses everything. Findings may hold errors; then nothing should be planned.
 pub fn compile_all<'a>(
@@ -51,6 +50,20 @@ pub fn compile_all<'a>(
     bodies: &Bodies,
     findings: &mut Diagnostics,
 ) -> Compiled<'a> {
+    let (groups, graph) = compile_each(config, sources, bodies, findings, |group, _| group);
+    Compiled { groups, graph }
+}
+
+/// As [`compile_all`], but gives each group away when it is parsed, with whether nothing is wrong
+/// with it, and keeps what `use_it` makes of it. Groups that nobody keeps need no memory of their
+/// own, which for thousands of them is most of the time.
+pub fn compile_each<'a, T: Send>(
+    config: &'a Config,
+    sources: &'a SourceMap,
+    bodies: &Bodies,
+    findings: &mut Diagnostics,
+    use_it: impl Fn(CompiledGroup<'a>, bool) -> T + Sync,
+) -> (Vec<T>, Graph) {
     let snippets = Snippets::parse(config, sources, bodies, findings);
     // What is wrong with a snippet is told of its first caller, which one thread alone knows.
     let threads = if config.templates_lib.is_empty() {
@@ -62,53 +75,66 @@ pub fn compile_all<'a>(
     let mut cache = TemplateCache::new(sources, images, Arc::new(snippets));
     let chunk = config.groups.len().div_ceil(threads).max(GROUPS_A_THREAD);
     let (own, others) = config.groups.split_at(chunk.min(config.groups.len()));
-    let mut groups: Vec<CompiledGroup<'a>> = Vec::with_capacity(config.groups.len());
-    std::thread::scope(|scope| {
+    let some = |groups: &'a [Group], cache: &mut _, findings: &mut Diagnostics| {
+        compile_some(config, groups, bodies, cache, findings, &use_it)
+    };
+    let (mut made, images_of) = std::thread::scope(|scope| {
         let workers: Vec<_> = others
             .chunks(chunk)
-            .map(|some| {
+            .map(|groups| {
                 let mut cache = cache.another();
                 scope.spawn(move || {
                     let mut findings = Diagnostics::default();
-                    let groups = compile_some(config, some, bodies, &mut cache, &mut findings);
-                    (groups, findings)
+                    (some(groups, &mut cache, &mut findings), findings)
                 })
             })
             .collect();
-        groups.extend(compile_some(config, own, bodies, &mut cache, findings));
+        let (mut made, mut images_of) = some(own, &mut cache, findings);
         for worker in workers {
-            let (some, found) = worker.join().expect("parsing doesn't panic");
-            groups.extend(some);
+            let ((more, images), found) = worker.join().expect("parsing doesn't panic");
+            made.extend(more);
+            images_of.extend(images);
             findings.extend(found);
         }
+        (made, images_of)
     });
     check_unused_templates(config, bodies, &mut cache, findings);
-    let images_of: HashMap<GroupName, BTreeSet<Arc<str>>> = groups
-        .iter()
-        .map(|group| (group.merged.name.clone(), group.images.clone()))
-        .collect();
     let graph = graph::build(config, &images_of, findings);
-    let position: HashMap<&GroupName, usize> = graph
-        .order
-        .iter()
-        .enumerate()
-        .map(|(index, name)| (name, index))
-        .collect();
-    groups.sort_by_key(|group| position.get(&group.merged.name).copied());
-    Compiled { groups, graph }
+    if !graph.order.is_sorted() {
+        let mut as_written: Vec<Option<T>> = made.into_iter().map(Some).collect();
+        made = graph
+            .order
+            .iter()
+            .filter_map(|index| as_written[*index].take())
+            .collect();
+    }
+    (made, graph)
 }
 
-fn compile_some<'a>(
+/// What is made of some groups, and the images that each of them reads.
+fn compile_some<'a, T>(
     config: &'a Config,
     groups: &'a [Group],
     bodies: &Bodies,
     cache: &mut TemplateCache<'_>,
     findings: &mut Diagnostics,
-) -> Vec<CompiledGroup<'a>> {
-    let merged = groups.iter().map(|group| merge_group(config, group));
-    merged
-        .map(|group| compile(group, config, bodies, cache, findings))
-        .collect()
+    use_it: &impl Fn(CompiledGroup<'a>, bool) -> T,
+) -> (Vec<T>, Vec<BTreeSet<Arc<str>>>) {
+    let each = groups.iter().map(|group| {
+        let mut found = Diagnostics::default();
+        let compiled = compile(
+            merge_group(config, group),
+            config,
+            bodies,
+            cache,
+            &mut found,
+        );
+        let images = compiled.images.clone();
+        let is_sound = !found.has_errors();
+        findings.extend(found);
+        (use_it(compiled, is_sound), images)
+    });
+    each.unzip()
 }
 
 /// A template that no group uses is still checked, through a group that uses nothing else.

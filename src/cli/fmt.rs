@@ -179,9 +179,14 @@ fn of_standard_input(globals: &Globals, command: &Fmt) -> Ending {
     let mut bytes = Vec::new();
     let read = std::io::stdin()
         .lock()
-        .take(files::LARGEST_FILE)
+        .take(files::LARGEST_FILE + 1)
         .read_to_end(&mut bytes);
     read.map_err(|error| unplaced(Failure::from(error)))?;
+    if bytes.len() as u64 > files::LARGEST_FILE {
+        let detail = files::too_large(bytes.len() as u64).replace("It has", "It has at least");
+        let finding = Diagnostic::error("standard input is too large").detail(detail);
+        return Err(unplaced(finding));
+    }
     let text = String::from_utf8(bytes).map_err(|_| {
         unplaced(Diagnostic::error("standard input isn't UTF-8").hint("Save it as UTF-8"))
     })?;

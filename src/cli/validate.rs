@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use clap::Args;
 use serde_json::{Value, json};
@@ -16,67 +15,20 @@ use crate::address::Address;
 use crate::config::check::Purpose;
 use crate::config::inputs::Inputs;
 use crate::config::load::Loaded;
-use crate::config::model::Config;
 use crate::config::source::SourceMap;
 use crate::diagnostic::Diagnostics;
 use crate::merge::deep::Merged;
-use crate::pipeline::{GROUPS_A_THREAD, compile_all, renderer};
+use crate::pipeline::{compile_each, renderer};
 use crate::provider::rules::Rules;
 use crate::render::data::InstanceFacts;
-use crate::render::group::CompiledGroup;
 use crate::render::instance::Report;
 use crate::render::renderer::GroupRenderer;
 use crate::report::{diagnostic, json as report};
 use crate::resolve::fetch;
-use crate::threads::{cores, drop_aside};
+use crate::threads::drop_aside;
 
-/// Renders some instances of every group, with an image id that stands for any: the first and the
-/// last, which fail where slots are counted wrong, and those with overrides.
-fn trial(
-    config: &Config,
-    sources: &SourceMap,
-    mut groups: Vec<CompiledGroup<'_>>,
-    strict: bool,
-) -> Diagnostics {
-    let rules = Rules::of(config.shard.infra.provider.value);
-    let ids: BTreeMap<_, _> = config
-        .images
-        .keys()
-        .map(|name| (Arc::clone(name), Some(Arc::from("image"))))
-        .collect();
-    let threads = cores();
-    let chunk = groups.len().div_ceil(threads).max(GROUPS_A_THREAD);
-    let mut chunks = Vec::new();
-    while !groups.is_empty() {
-        let rest = groups.split_off(chunk.min(groups.len()));
-        chunks.push(std::mem::replace(&mut groups, rest));
-    }
-    let mut findings = Diagnostics::default();
-    std::thread::scope(|scope| {
-        let ids = &ids;
-        let workers: Vec<_> = chunks
-            .into_iter()
-            .map(|some| {
-                // Each thread also drops its groups, which takes time of its own.
-                scope.spawn(move || {
-                    some.into_iter()
-                        .map(|group| {
-                            let renderer = renderer(config, &group, ids, rules);
-                            try_group(&renderer, sources, strict)
-                        })
-                        .collect::<Vec<_>>()
-                })
-            })
-            .collect();
-        for worker in workers {
-            for found in worker.join().expect("rendering doesn't panic") {
-                findings.extend(found);
-            }
-        }
-    });
-    findings
-}
-
+/// Renders some instances of a group: the first and the last, which fail where slots are counted
+/// wrong, and those with overrides.
 fn try_group(renderer: &GroupRenderer<'_>, sources: &SourceMap, strict: bool) -> Diagnostics {
     if renderer.group.lacks_userdata() {
         return Diagnostics::default();
@@ -209,10 +161,20 @@ fn check(globals: &Globals, mut loaded: Loaded) -> Checked {
     if let Some(config) = &loaded.config {
         groups = config.groups.len();
         let bodies = fetch::bodies(config, &loaded.directory, false, |_| None, &mut findings);
-        let compiled = compile_all(config, &loaded.sources, &bodies, &mut findings);
+        let sources = &loaded.sources;
+        let rules = Rules::of(config.shard.infra.provider.value);
+        let strict = config.strict || globals.strict;
+        // One id stands for any.
+        let names = config.images.keys().cloned();
+        let ids: BTreeMap<_, _> = names.map(|name| (name, Some("image".into()))).collect();
+        let (trials, _) = compile_each(config, sources, &bodies, &mut findings, |group, sound| {
+            if !sound {
+                return Diagnostics::default();
+            }
+            try_group(&renderer(config, &group, &ids, rules), sources, strict)
+        });
         if !findings.has_errors() {
-            let strict = config.strict || globals.strict;
-            findings.extend(trial(config, &loaded.sources, compiled.groups, strict));
+            trials.into_iter().for_each(|found| findings.extend(found));
         }
     }
     // Found by different stages; people read from the top.

@@ -27,8 +27,11 @@ pub(super) const MATCHING: glob::MatchOptions = glob::MatchOptions {
     require_literal_leading_dot: true,
 };
 
-/// Nobody writes a configuration of this size; a device or an image of a disk may have it.
-pub(crate) const LARGEST_FILE: u64 = 100 * 1024 * 1024;
+/// The most that is read of one file. It takes three seconds and a gigabyte of memory at worst.
+pub(crate) const LARGEST_FILE: u64 = 16 << 20;
+
+/// The most that all files of a configuration may have.
+pub(super) const LARGEST_CONFIGURATION: usize = 64 << 20;
 
 /// The most files of one configuration.
 const MOST_FILES: usize = 20_000;
@@ -211,6 +214,12 @@ pub(crate) fn read_text(file: &Path, working_dir: &Path) -> Result<String, Box<D
     })
 }
 
+/// What is said of a file of that size.
+pub(crate) fn too_large(size: u64) -> String {
+    let limit = LARGEST_FILE >> 20;
+    format!("It has {size} bytes; {LARGEST_FILE} ({limit} MiB) are the most that is read")
+}
+
 /// What is said of a file that isn't there.
 const MISSING: &str = "There is no such file";
 
@@ -232,9 +241,11 @@ pub(super) fn read_as(
     let size = fs::metadata(&absolute).map_err(failed)?.len();
     if size > LARGEST_FILE {
         return Err(Box::new(
-            Diagnostic::error(format!("the {what} is too large: {shown}")).detail(format!(
-                "It has {size} bytes; {LARGEST_FILE} are the most that is read"
-            )),
+            Diagnostic::error(format!("the {what} is too large: {shown}"))
+                .detail(too_large(size))
+                .hint(
+                    "Split it: several files of a folder, or files included, are one configuration",
+                ),
         ));
     }
     let bytes = fs::read(&absolute).map_err(failed)?;

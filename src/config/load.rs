@@ -212,6 +212,10 @@ struct Reading<'w> {
     done: HashSet<PathBuf>,
     /// The files that include one another on the way to this one.
     chain: Vec<PathBuf>,
+    /// How many bytes more of them may have.
+    room: usize,
+    /// One of them had more.
+    is_full: bool,
 }
 
 impl<'w> Reading<'w> {
@@ -221,6 +225,8 @@ impl<'w> Reading<'w> {
             documents: Vec::new(),
             done: HashSet::new(),
             chain: Vec::new(),
+            room: files::LARGEST_CONFIGURATION,
+            is_full: false,
         }
     }
 
@@ -231,12 +237,31 @@ impl<'w> Reading<'w> {
         }
         loaded.inputs.file(&self.working_dir.join(file));
         match files::read_text(file, self.working_dir) {
-            Ok(text) => self.text(file, text, loaded),
+            Ok(text) if text.len() > self.room => self.full(file, loaded),
+            Ok(text) => {
+                self.room -= text.len();
+                self.text(file, text, loaded);
+            }
             Err(diagnostic) => {
                 loaded.findings.push(*diagnostic);
                 loaded.incomplete = true;
             }
         }
+    }
+
+    /// Says once that the configuration is too large for another file.
+    fn full(&mut self, file: &Path, loaded: &mut Loaded) {
+        if !std::mem::replace(&mut self.is_full, true) {
+            let limit = files::LARGEST_CONFIGURATION >> 20;
+            let finding = Diagnostic::error("the configuration is too large")
+                .detail(format!(
+                    "With {} its files have more than {limit} MiB",
+                    file.display()
+                ))
+                .hint("Make it several shards: each has a configuration of its own");
+            loaded.findings.push(finding);
+        }
+        loaded.incomplete = true;
     }
 
     /// Reads a file's text, then what it includes.
@@ -461,7 +486,28 @@ mod tests {
             .unwrap();
         insta::assert_snapshot!(at(Some("huge.jsonc")), @"
         error: the configuration is too large: huge.jsonc
-        It has 104857601 bytes; 104857600 are the most that is read
+        It has 16777217 bytes; 16777216 (16 MiB) are the most that is read
+        hint: Split it: several files of a folder, or files included, are one configuration
+        ");
+    }
+
+    #[test]
+    fn a_configuration_that_is_too_large_is_refused_once() {
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["b", "c", "d"] {
+            fs::write(folder.path().join(format!("{name}.jsonc")), "{}").unwrap();
+        }
+        let include = r#"{"include": ["[b-d].jsonc"]}"#;
+        fs::write(folder.path().join("a.jsonc"), include).unwrap();
+        let mut loaded = Loaded::default();
+        let mut reading = Reading::new(folder.path());
+        reading.room = include.len() + 3;
+        reading.file(Path::new("a.jsonc"), &mut loaded);
+        assert!(loaded.incomplete);
+        insta::assert_snapshot!(shown(&loaded, folder.path()), @"
+        error: the configuration is too large
+        With c.jsonc its files have more than 64 MiB
+        hint: Make it several shards: each has a configuration of its own
         ");
     }
 

@@ -71,11 +71,23 @@ impl Place {
     }
 }
 
-/// All templates of a configuration.
+/// A text that was parsed, and whether it was asked for again since room was made.
+struct Parsed {
+    result: Result<Template, ParseError>,
+    is_shared: bool,
+}
+
+/// How many texts are kept, to begin with. Where thousands of groups have a text of their own,
+/// parsing into memory that is warm is much faster than keeping what nobody asks for again.
+const ROOM: usize = 512;
+
+/// The templates of a configuration.
 pub struct TemplateCache<'a> {
     environment: Environment,
     sources: &'a SourceMap,
-    parsed: HashMap<Arc<str>, Result<Template, ParseError>>,
+    parsed: HashMap<Arc<str>, Parsed, foldhash::fast::RandomState>,
+    /// How many of them are kept at least, before those that nobody asked for again make room.
+    room: usize,
     images: Vec<&'a str>,
     snippets: Arc<Snippets>,
     /// What is wrong with a snippet's reads is told once, however many templates call it.
@@ -94,7 +106,8 @@ impl<'a> TemplateCache<'a> {
         Self {
             environment,
             sources,
-            parsed: HashMap::new(),
+            parsed: HashMap::default(),
+            room: ROOM,
             images: images.into_iter().collect(),
             snippets,
             told: HashSet::new(),
@@ -121,24 +134,41 @@ impl<'a> TemplateCache<'a> {
         place: Place,
         findings: &mut Diagnostics,
     ) -> Option<Compiled> {
-        let parsed = self.parsed.entry(Arc::clone(text)).or_insert_with(|| {
-            let library = self.snippets.library();
-            Template::parse_in(MAIN_TEMPLATE, text, &self.environment, library)
-        });
-        match parsed {
+        match self.parse(text) {
             Ok(template) => {
                 let compiled = Compiled {
-                    template: template.clone(),
+                    template,
                     place,
                     snippets: Arc::clone(&self.snippets),
                 };
                 self.check(&compiled, findings).then_some(compiled)
             }
             Err(error) => {
-                findings.push(parse_finding(self.sources, place, error));
+                findings.push(parse_finding(self.sources, place, &error));
                 None
             }
         }
+    }
+
+    fn parse(&mut self, text: &Arc<str>) -> Result<Template, ParseError> {
+        if let Some(parsed) = self.parsed.get_mut(text) {
+            parsed.is_shared = true;
+            return parsed.result.clone();
+        }
+        if self.parsed.len() >= self.room {
+            self.parsed
+                .retain(|_, parsed| std::mem::take(&mut parsed.is_shared));
+            // Where most of them are shared, so many are worth their room.
+            self.room = ROOM.max(self.parsed.len() * 2);
+        }
+        let library = self.snippets.library();
+        let result = Template::parse_in(MAIN_TEMPLATE, text, &self.environment, library);
+        let parsed = Parsed {
+            result: result.clone(),
+            is_shared: false,
+        };
+        self.parsed.insert(Arc::clone(text), parsed);
+        result
     }
 
     /// Whether what a template reads and calls is there.

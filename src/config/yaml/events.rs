@@ -15,7 +15,7 @@ type Told<'t> = Result<(Event<'t>, Span), ScanError>;
 const WORTH_A_THREAD: usize = 1 << 16;
 
 /// How many events are handed over at once, and how many such batches wait.
-const BATCH: usize = 1024;
+const BATCH: usize = 128;
 const BATCHES: usize = 8;
 
 /// Events of a text.
