@@ -64,6 +64,14 @@ pub fn run(globals: &Globals, command: &Convert) -> Ending {
         Some(path) => output::write(path, &converted.text).map_err(unplaced)?,
     }
     if !globals.quiet {
+        if let Some(out) = &command.out
+            && leaves_paths_behind(&file, out, &converted.text)
+        {
+            session::error(
+                "note: paths in it (`include`, `file:`) are as they were, and now start at the \
+                 folder it was written to\n",
+            );
+        }
         for note in &converted.notes {
             session::error(&format!(
                 "note: {}: {}\n",
@@ -77,6 +85,16 @@ pub fn run(globals: &Globals, command: &Convert) -> Ending {
         }
     }
     Ok(exit::SUCCESS)
+}
+
+/// Whether a text that names other files by relative paths was written to another folder.
+fn leaves_paths_behind(file: &Path, out: &Path, text: &str) -> bool {
+    let folder = |path: &Path| {
+        let absolute = std::path::absolute(path).ok()?;
+        absolute.parent()?.canonicalize().ok()
+    };
+    let names_files = ["include", "file:", "file(", "fileset(", "filebase64("];
+    folder(file) != folder(out) && names_files.iter().any(|word| text.contains(word))
 }
 
 /// Each file is converted by itself; what it includes may stay in its language.

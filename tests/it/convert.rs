@@ -46,6 +46,18 @@ fn one_file_is_converted_at_a_time() {
 }
 
 #[test]
+fn paths_that_start_elsewhere_are_told_of() {
+    let harness = Harness::with(STARTER);
+    harness.write("a.yaml", "include: b.yaml\n");
+    harness.write("b.yaml", "{}");
+    harness.write("elsewhere/x", "");
+    let told = |words: &str| harness.ok(words).stderr.contains("paths in it");
+    assert!(!told("convert a.yaml --to jsonc --out c.jsonc"));
+    assert!(told("convert a.yaml --to jsonc --out elsewhere/c.jsonc"));
+    assert!(!told("convert b.yaml --to jsonc --out elsewhere/d.jsonc"));
+}
+
+#[test]
 fn what_cannot_be_converted_writes_nothing() {
     let harness = Harness::empty();
     let asked = "variable \"id\" {}\nvars = { \"a-${var.id}\" = upper(var.id) }\n";
