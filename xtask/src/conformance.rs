@@ -14,7 +14,7 @@ use nstance_gotemplate::conformance::run_case;
 use crate::{Failure, process};
 
 /// What there are corpora for.
-pub(crate) const KINDS: [&str; 2] = ["gotemplate", "hcl"];
+pub(crate) const KINDS: [&str; 3] = ["gotemplate", "hcl", "cloud-init"];
 
 /// How long a case may take.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -37,6 +37,7 @@ pub(crate) fn run(kind: &str, files: &[&str]) -> Result<(), Failure> {
                     let folder = folder.clone();
                     judge(line, PATIENCE, |line| hcl(line, folder))
                 }
+                "cloud-init" => judge(line, PATIENCE, cloud_init),
                 _ => judge(line, PATIENCE, go_template),
             };
             match verdict {
@@ -65,6 +66,13 @@ fn go_template(line: &str) -> Verdict {
 
 fn hcl(line: &str, folder: PathBuf) -> Verdict {
     match nstance_hcl::conformance::run_case(line, folder).failure {
+        None => Ok(()),
+        Some(why) => Err(why),
+    }
+}
+
+fn cloud_init(line: &str) -> Verdict {
+    match nstance_cloudinit::conformance::run_case(line).failure {
         None => Ok(()),
         Some(why) => Err(why),
     }
@@ -146,6 +154,14 @@ mod tests {
         assert_eq!(hcl(&case_of_hcl("2"), PathBuf::new()), Ok(()));
         assert!(hcl(&case_of_hcl("3"), PathBuf::new()).is_err());
         assert!(hcl("no case", PathBuf::new()).is_err());
+        let case_of_cloud_init = |merged: &str| {
+            let input = r##""parts": [{"content": "#cloud-config\na: yes"}]"##;
+            let expect = format!(r#"{{"ok": true, "merged": {{"a": {merged}}}}}"#);
+            format!(r#"{{"id": "x", "area": "y", {input}, "expect": {expect}}}"#)
+        };
+        assert_eq!(cloud_init(&case_of_cloud_init("true")), Ok(()));
+        assert!(cloud_init(&case_of_cloud_init("\"yes\"")).is_err());
+        assert!(cloud_init("no case").is_err());
         assert_eq!(name(case, "f", 3), "x");
         assert_eq!(name("no case", "f", 3), "f:3");
     }

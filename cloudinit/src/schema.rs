@@ -1,0 +1,399 @@
+//! cloud-config against cloud-init's own JSON Schema.
+//!
+//! In: a cloud-config. Out: what is wrong with it and what is deprecated, each with its path and where
+//! it was written. May not: change anything, or know more than the schema says.
+//!
+//! The schema is of draft 4 with cloud-init's additions: `deprecated` and `changed`, and keywords
+//! beside `$ref` that count. It is the one of cloud-init 26.2 (Apache-2.0 or GPL-3.0).
+
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
+use num_traits::ToPrimitive as _;
+use regex::Regex;
+use serde_json::Value as Json;
+
+use crate::value::{Data, Map, Origin, Value};
+
+const TEXT: &str = include_str!("schema-cloud-config-v1.json");
+
+/// How deep a schema may refer to others.
+const DEEPEST: u32 = 200;
+
+/// Something that a schema has to say.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finding {
+    /// Where: keys and indices, with dots between them.
+    pub path: String,
+    /// What.
+    pub message: String,
+    /// Where it was written.
+    pub origin: Origin,
+    /// Whether it is only deprecated.
+    pub is_deprecation: bool,
+}
+
+struct Schema {
+    root: Json,
+    patterns: BTreeMap<String, Regex>,
+}
+
+static SCHEMA: LazyLock<Schema> = LazyLock::new(|| {
+    let root: Json = serde_json::from_str(TEXT).expect("the schema is JSON");
+    let mut patterns = BTreeMap::new();
+    collect_patterns(&root, &mut patterns);
+    Schema { root, patterns }
+});
+
+fn collect_patterns(schema: &Json, patterns: &mut BTreeMap<String, Regex>) {
+    let mut add = |pattern: &str| {
+        let regex = Regex::new(pattern).expect("the schema's patterns are plain ones");
+        patterns.insert(pattern.to_owned(), regex);
+    };
+    match schema {
+        Json::Object(members) => {
+            if let Some(Json::String(pattern)) = members.get("pattern") {
+                add(pattern);
+            }
+            if let Some(Json::Object(by_pattern)) = members.get("patternProperties") {
+                by_pattern.keys().for_each(|pattern| add(pattern));
+            }
+            members
+                .values()
+                .for_each(|member| collect_patterns(member, patterns));
+        }
+        Json::Array(items) => items
+            .iter()
+            .for_each(|item| collect_patterns(item, patterns)),
+        _ => {}
+    }
+}
+
+/// What the schema has to say of a cloud-config, in the order of its keys.
+pub fn check(config: &Value) -> Vec<Finding> {
+    let mut check = Check {
+        path: Vec::new(),
+        depth: 0,
+    };
+    let mut findings = check.against(&SCHEMA.root, config);
+    let mut seen = std::collections::HashSet::new();
+    findings.retain(|finding| seen.insert((finding.path.clone(), finding.message.clone())));
+    findings
+}
+
+struct Check {
+    path: Vec<String>,
+    depth: u32,
+}
+
+impl Check {
+    fn finding(&self, value: &Value, message: impl Into<String>, is_deprecation: bool) -> Finding {
+        Finding {
+            path: self.path.join("."),
+            message: message.into(),
+            origin: value.origin,
+            is_deprecation,
+        }
+    }
+
+    fn within(&mut self, step: String, schema: &Json, value: &Value) -> Vec<Finding> {
+        self.path.push(step);
+        let findings = self.against(schema, value);
+        self.path.pop();
+        findings
+    }
+
+    fn against(&mut self, schema: &Json, value: &Value) -> Vec<Finding> {
+        let Json::Object(schema) = schema else {
+            return Vec::new();
+        };
+        self.depth += 1;
+        let mut findings = Vec::new();
+        if self.depth <= DEEPEST {
+            for (keyword, says) in schema {
+                findings.extend(self.keyword(keyword, says, schema, value));
+            }
+        }
+        self.depth -= 1;
+        findings
+    }
+
+    fn keyword(
+        &mut self,
+        keyword: &str,
+        says: &Json,
+        schema: &serde_json::Map<String, Json>,
+        value: &Value,
+    ) -> Vec<Finding> {
+        let schemas = || says.as_array().into_iter().flatten();
+        let limit = says.as_f64().unwrap_or(f64::NAN);
+        let number = number(value);
+        let length = |data: &Data| match data {
+            Data::Text(text) => Some(text.points().len()),
+            _ => None,
+        };
+        let items = match &value.data {
+            Data::List(items) => Some(&**items),
+            _ => None,
+        };
+        let text = value.as_str();
+        let wrong = match keyword {
+            "$ref" => {
+                let pointer = says.as_str().and_then(|text| text.strip_prefix('#'));
+                let found = pointer.and_then(|pointer| SCHEMA.root.pointer(pointer));
+                return found
+                    .map(|schema| self.against(schema, value))
+                    .unwrap_or_default();
+            }
+            "allOf" => return schemas().flat_map(|one| self.against(one, value)).collect(),
+            "anyOf" => return self.any_of(says, value, false),
+            "oneOf" => return self.any_of(says, value, true),
+            "properties" | "patternProperties" | "additionalProperties" => {
+                let Data::Map(map) = &value.data else {
+                    return Vec::new();
+                };
+                return self.members(keyword, says, schema, map);
+            }
+            "items" => {
+                let each = items.into_iter().flatten().enumerate();
+                return each
+                    .flat_map(|(index, item)| self.within(index.to_string(), says, item))
+                    .collect();
+            }
+            "deprecated" | "changed" if *says == Json::Bool(true) => {
+                return vec![self.finding(value, deprecation(keyword, schema), true)];
+            }
+            "not" => {
+                let fits = self
+                    .against(says, value)
+                    .iter()
+                    .all(|found| found.is_deprecation);
+                fits.then(|| "these don't go together".to_owned())
+            }
+            "type" => {
+                let names: Vec<&str> = match says {
+                    Json::String(name) => vec![name],
+                    _ => schemas().filter_map(Json::as_str).collect(),
+                };
+                let fits = names.iter().any(|name| is_of_type(value, name));
+                (!fits).then(|| {
+                    let names: Vec<_> = names.iter().map(|name| shown_type(name)).collect();
+                    format!(
+                        "this is {}, and has to be {}",
+                        value.type_name(),
+                        names.join(" or ")
+                    )
+                })
+            }
+            "enum" => {
+                let fits = schemas().any(|one| crate::patch::of_json(one, 0) == *value);
+                (!fits).then(|| {
+                    let known: Vec<String> = schemas().map(plain).collect();
+                    format!("it has to be one of: {}", known.join(", "))
+                })
+            }
+            "required" => {
+                let Data::Map(map) = &value.data else {
+                    return Vec::new();
+                };
+                let missing: Vec<&str> = schemas()
+                    .filter_map(Json::as_str)
+                    .filter(|name| map.named(name).is_none())
+                    .collect();
+                (!missing.is_empty()).then(|| format!("`{}` is missing", missing.join("`, `")))
+            }
+            "minimum" => number
+                .is_some_and(|number| number < limit)
+                .then(|| format!("it has to be at least {says}")),
+            "maximum" => number
+                .is_some_and(|number| number > limit)
+                .then(|| format!("it may be {says} at most")),
+            "minLength" => length(&value.data)
+                .is_some_and(|length| (length as f64) < limit)
+                .then(|| format!("it has to have at least {says} characters")),
+            "maxLength" => length(&value.data)
+                .is_some_and(|length| length as f64 > limit)
+                .then(|| format!("it may have {says} characters at most")),
+            "minItems" => items
+                .is_some_and(|items| (items.len() as f64) < limit)
+                .then(|| format!("it has to have at least {says} items")),
+            "maxItems" => items
+                .is_some_and(|items| items.len() as f64 > limit)
+                .then(|| format!("it may have {says} items at most")),
+            "minProperties" => value
+                .as_map()
+                .is_some_and(|map| (map.len() as f64) < limit)
+                .then(|| format!("it has to have at least {says} keys")),
+            "uniqueItems" if *says == Json::Bool(true) => {
+                let items = items.map_or(&[][..], |items| items);
+                let mut earlier = items.iter().enumerate();
+                earlier
+                    .any(|(index, item)| items[..index].contains(item))
+                    .then(|| "two of its items are the same".to_owned())
+            }
+            "pattern" => {
+                let regex = says
+                    .as_str()
+                    .and_then(|pattern| SCHEMA.patterns.get(pattern));
+                let fits = regex
+                    .zip(text)
+                    .is_none_or(|(regex, text)| regex.is_match(text));
+                (!fits).then(|| format!("it doesn't match {}", plain(says)))
+            }
+            _ => None,
+        };
+        wrong
+            .map(|message| self.finding(value, message, false))
+            .into_iter()
+            .collect()
+    }
+
+    /// What is wrong with all of several schemas, if none fits; of one that fits, what is deprecated.
+    fn any_of(&mut self, schemas: &Json, value: &Value, exactly: bool) -> Vec<Finding> {
+        let mut wrong = Vec::new();
+        let mut fitting = Vec::new();
+        for schema in schemas.as_array().into_iter().flatten() {
+            let findings = self.against(schema, value);
+            if findings.iter().all(|finding| finding.is_deprecation) {
+                fitting.push(findings);
+                if !exactly {
+                    break;
+                }
+            } else {
+                wrong.extend(
+                    findings
+                        .into_iter()
+                        .filter(|finding| !finding.is_deprecation),
+                );
+            }
+        }
+        match fitting.len() {
+            0 => closest(wrong),
+            1 => fitting.remove(0),
+            _ if exactly => vec![self.finding(value, "it can be read in two ways", false)],
+            _ => fitting.remove(0),
+        }
+    }
+
+    fn members(
+        &mut self,
+        keyword: &str,
+        says: &Json,
+        schema: &serde_json::Map<String, Json>,
+        map: &Map,
+    ) -> Vec<Finding> {
+        let mut findings = Vec::new();
+        let known = schema.get("properties").and_then(Json::as_object);
+        let by_pattern = |schema: Option<&Json>, name: &str| -> Vec<Json> {
+            let patterns = schema.and_then(Json::as_object).into_iter().flatten();
+            patterns
+                .filter(|(pattern, _)| {
+                    SCHEMA
+                        .patterns
+                        .get(*pattern)
+                        .is_some_and(|regex| regex.is_match(name))
+                })
+                .map(|(_, schema)| schema.clone())
+                .collect()
+        };
+        for (key, member) in map.iter() {
+            let Some(name) = key.as_str() else { continue };
+            match keyword {
+                "properties" => {
+                    if let Some(schema) = says.get(name) {
+                        findings.extend(self.within(name.to_owned(), schema, member));
+                    }
+                }
+                "patternProperties" => {
+                    for schema in by_pattern(Some(says), name) {
+                        findings.extend(self.within(name.to_owned(), &schema, member));
+                    }
+                }
+                _ => {
+                    let is_known = known.is_some_and(|known| known.contains_key(name))
+                        || !by_pattern(schema.get("patternProperties"), name).is_empty();
+                    if is_known {
+                        continue;
+                    }
+                    if says.is_object() {
+                        findings.extend(self.within(name.to_owned(), says, member));
+                    } else if *says == Json::Bool(false) {
+                        let message = format!("cloud-init knows no key `{name}` here");
+                        let mut finding = self.finding(key, message, false);
+                        if self.path.is_empty() {
+                            name.clone_into(&mut finding.path);
+                        }
+                        findings.push(finding);
+                    }
+                }
+            }
+        }
+        findings
+    }
+}
+
+/// Of what several schemas have to say, what the deepest say: there most of it did fit.
+fn closest(findings: Vec<Finding>) -> Vec<Finding> {
+    let depth = |finding: &Finding| finding.path.matches('.').count();
+    let deepest = findings.iter().map(depth).max().unwrap_or(0);
+    let is_deepest = |finding: &Finding| depth(finding) == deepest;
+    findings.into_iter().filter(is_deepest).collect()
+}
+
+fn number(value: &Value) -> Option<f64> {
+    match &value.data {
+        Data::Int(value) => value.to_f64(),
+        Data::Float(value) => Some(*value),
+        _ => None,
+    }
+}
+
+fn is_of_type(value: &Value, name: &str) -> bool {
+    match name {
+        "string" => matches!(value.data, Data::Text(_) | Data::Bytes(_)),
+        "integer" => matches!(value.data, Data::Int(_)),
+        "number" => matches!(value.data, Data::Int(_) | Data::Float(_)),
+        "boolean" => matches!(value.data, Data::Bool(_)),
+        "null" => value.is_null(),
+        "array" => matches!(value.data, Data::List(_)),
+        "object" => matches!(value.data, Data::Map(_)),
+        _ => true,
+    }
+}
+
+fn shown_type(name: &str) -> &str {
+    match name {
+        "string" => "a string",
+        "integer" => "an integer",
+        "number" => "a number",
+        "boolean" => "a boolean",
+        "array" => "a list",
+        "object" => "a mapping",
+        other => other,
+    }
+}
+
+fn plain(value: &Json) -> String {
+    value
+        .as_str()
+        .map_or_else(|| value.to_string(), ToOwned::to_owned)
+}
+
+/// What is said of a key that is deprecated, or changed its meaning.
+fn deprecation(keyword: &str, schema: &serde_json::Map<String, Json>) -> String {
+    let member = |suffix: &str| {
+        let name = format!("{keyword}_{suffix}");
+        schema.get(&name).and_then(Json::as_str).unwrap_or_default()
+    };
+    let mut message = match (keyword, member("version")) {
+        ("deprecated", "") => "it is deprecated".to_owned(),
+        ("deprecated", version) => format!("it is deprecated since cloud-init {version}"),
+        (_, "") => "its meaning changed".to_owned(),
+        (_, version) => format!("its meaning changed in cloud-init {version}"),
+    };
+    let description = member("description");
+    if !description.is_empty() {
+        message.push_str(&format!(": {description}"));
+    }
+    message
+}
