@@ -8,3 +8,4 @@ mod journal;
 mod lock;
 mod processes;
 mod records;
+mod sealed;
