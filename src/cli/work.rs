@@ -213,12 +213,7 @@ impl Work<'_, '_> {
         let now = session.clock.now();
         let mut store = match self.store {
             Some(store) => store,
-            None => Store::create(
-                &session.state_path()?,
-                &plan.identity(),
-                &plan.lineage,
-                now.into(),
-            )?,
+            None => session.create_state(&plan.identity(), &plan.lineage)?,
         };
         self.caches.save(&mut store, now)?;
         let who = session::who();

@@ -31,8 +31,10 @@ pub struct Transaction<'store> {
     now: Timestamp,
     ring: &'store Ring,
     pub(crate) vault: Vault,
-    /// The number under which this writes.
-    fence: Option<u64>,
+    /// The number of the writer that leads.
+    fence: u64,
+    /// Whether that is this one, from this transaction on.
+    led: bool,
     /// The key that the state is given.
     pub(crate) rekeyed: Option<Key>,
     /// The serial before the transaction.
@@ -68,7 +70,7 @@ impl<'store> Transaction<'store> {
         path: &'store Path,
         now: Timestamp,
         ring: &'store Ring,
-        fence: Option<u64>,
+        fence: u64,
     ) -> Result<Self> {
         let refused = |error| StateError::sqlite(path, error);
         let inner = connection
@@ -91,7 +93,7 @@ impl<'store> Transaction<'store> {
                 Ok((row.get(0)?, row.get(1)?))
             })
             .map_err(refused)?;
-        if fence.is_some_and(|fence| fence != leads) {
+        if fence != leads {
             return Err(StateError::Fenced {
                 path: path.to_owned(),
             });
@@ -105,6 +107,7 @@ impl<'store> Transaction<'store> {
             ring,
             vault,
             fence,
+            led: false,
             rekeyed: None,
             serial,
             changed: false,
@@ -113,8 +116,8 @@ impl<'store> Transaction<'store> {
         })
     }
 
-    /// Answers the number under which the store writes from now on.
-    pub(crate) fn commit(self) -> Result<Option<u64>> {
+    /// Answers the number of the writer that leads from now on.
+    pub(crate) fn commit(self) -> Result<u64> {
         if self.changed {
             self.execute(
                 "UPDATE meta SET serial = ?1 WHERE id = 1",
@@ -133,8 +136,11 @@ impl<'store> Transaction<'store> {
 
     /// Takes the next number, under which nobody else writes.
     pub(crate) fn lead(&mut self) -> Result<()> {
-        let next = "UPDATE meta SET fence = fence + 1 WHERE id = 1 RETURNING fence";
-        self.fence = self.row(next, (), |row| row.get(0))?;
+        if !self.led {
+            self.fence += 1;
+            self.led = true;
+            self.execute("UPDATE meta SET fence = ?1 WHERE id = 1", [self.fence])?;
+        }
         Ok(())
     }
 
