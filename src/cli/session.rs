@@ -9,7 +9,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use nstance_state::{Identity, Keys, Lock, LockInfo, NewKey, StateError, Store};
+use nstance_state::{Identity, Keys, Lock, LockInfo, NewKey, SqliteStore, StateError};
 use serde_json::Value;
 
 use super::Globals;
@@ -152,29 +152,29 @@ impl<'g> Session<'g> {
     }
 
     /// The state to read, if there is one.
-    pub fn open_to_read(&self) -> Result<Option<Store>, Failure> {
+    pub fn open_to_read(&self) -> Result<Option<SqliteStore>, Failure> {
         let path = self.state_path()?;
-        match Store::open_read_only(&path, Some(&self.identity())) {
+        match SqliteStore::open_read_only(&path, Some(&self.identity())) {
             Ok(store) => Ok(Some(self.with_keys(store))),
             Err(StateError::NotFound { .. }) => Ok(None),
             Err(error) => Err(error.into()),
         }
     }
 
-    fn with_keys(&self, store: Store) -> Store {
+    fn with_keys(&self, store: SqliteStore) -> SqliteStore {
         store.with_keys(Arc::clone(&self.keys) as Arc<dyn Keys>)
     }
 
     /// The state to read; that there is none is a failure.
-    pub fn need_state(&self) -> Result<Store, Failure> {
+    pub fn need_state(&self) -> Result<SqliteStore, Failure> {
         let path = self.state_path()?;
-        let store = Store::open_read_only(&path, Some(&self.identity()))?;
+        let store = SqliteStore::open_read_only(&path, Some(&self.identity()))?;
         Ok(self.with_keys(store))
     }
 
     /// The state to write, if there is one, sealed from now on if it wasn't. To be asked with the
     /// lock held.
-    pub fn open_to_write(&self) -> Result<Option<Store>, Failure> {
+    pub fn open_to_write(&self) -> Result<Option<SqliteStore>, Failure> {
         let Some(mut store) = self.open_as_it_is()? else {
             return Ok(None);
         };
@@ -193,9 +193,9 @@ impl<'g> Session<'g> {
     }
 
     /// The state to write, if there is one, sealed or not.
-    pub fn open_as_it_is(&self) -> Result<Option<Store>, Failure> {
+    pub fn open_as_it_is(&self) -> Result<Option<SqliteStore>, Failure> {
         let path = self.state_path()?;
-        match Store::open(&path, Some(&self.identity())) {
+        match SqliteStore::open(&path, Some(&self.identity())) {
             Ok(store) => Ok(Some(self.with_keys(store))),
             Err(StateError::NotFound { .. }) => Ok(None),
             Err(error) => Err(error.into()),
@@ -203,11 +203,11 @@ impl<'g> Session<'g> {
     }
 
     /// A new state, sealed from the beginning. Its key is on disk before it is, or was given.
-    pub fn create_state(&self, identity: &Identity, lineage: &str) -> Result<Store, Failure> {
+    pub fn create_state(&self, identity: &Identity, lineage: &str) -> Result<SqliteStore, Failure> {
         let path = self.state_path()?;
         let key = self.provide_key()?;
         let now = self.clock.now().into();
-        let store = Store::create_sealed(&path, identity, lineage, now, &key)?;
+        let store = SqliteStore::create_sealed(&path, identity, lineage, now, &key)?;
         Ok(self.with_keys(store))
     }
 
@@ -228,7 +228,7 @@ impl<'g> Session<'g> {
             "the state is sealed from now on, with the key {}",
             key.key.id()
         ));
-        let clear: Vec<String> = Store::automatic_backups(&self.state_path()?)?
+        let clear: Vec<String> = SqliteStore::automatic_backups(&self.state_path()?)?
             .iter()
             .map(|path| shown(path))
             .collect();

@@ -3,7 +3,9 @@
 use std::path::PathBuf;
 
 use clap::Subcommand;
-use nstance_state::{Apply, ApplyStatus, HistoryIds, HistoryItem, Lock, NewApply, Record, Store};
+use nstance_state::{
+    Apply, ApplyStatus, HistoryIds, HistoryItem, Lock, NewApply, Record, SqliteStore,
+};
 use serde_json::{Value, json};
 
 use super::exit;
@@ -270,7 +272,7 @@ fn item(record: &Record, action: &str, to: Option<&Address>) -> HistoryItem {
     }
 }
 
-fn open_locked(session: &Session<'_>) -> Result<Store, Failure> {
+fn open_locked(session: &Session<'_>) -> Result<SqliteStore, Failure> {
     match session.open_to_write()? {
         Some(store) => Ok(store),
         // The same words as for commands that only read.
@@ -384,7 +386,7 @@ fn history(session: &Session<'_>, limit: usize, id: Option<i64>) -> Result<Reply
     Ok(Reply::text(table(&header, &rows)))
 }
 
-fn entry_of(session: &Session<'_>, store: &Store, entry: &Apply) -> Result<Reply, Failure> {
+fn entry_of(session: &Session<'_>, store: &SqliteStore, entry: &Apply) -> Result<Reply, Failure> {
     let items = store.history_items(entry.id)?;
     if session.globals.json {
         let mut document = entry_json(entry);
