@@ -7,7 +7,9 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-use nstance_state::{FetchedRow, Identity, ImageRow, Snapshot, SpecDigest, StateError, Store};
+use nstance_state::{
+    FetchedRow, Identity, ImageRow, Snapshot, SpecDigest, StateError, Store, Write,
+};
 
 use crate::clock::{Clock, Timestamp};
 use crate::config::model::{Config, Group, OnNewer};
@@ -168,7 +170,7 @@ pub struct Request<'a> {
     /// Where its relative paths start.
     pub directory: &'a Path,
     /// The state, if it exists.
-    pub store: Option<&'a mut Store>,
+    pub store: Option<&'a mut dyn Store>,
     /// The cloud, if it may be asked.
     pub cloud: Option<&'a dyn Cloud>,
     /// Whether userdata may be fetched from URLs.
@@ -236,19 +238,14 @@ impl Caches {
     }
 
     /// Keeps the answers. On disk when this returns; a crash before leaves the old ones.
-    pub fn save(self, store: &mut Store, now: Timestamp) -> Result<(), StateError> {
+    pub fn save(self, store: &mut dyn Store, now: Timestamp) -> Result<(), StateError> {
         if self.is_empty() {
             return Ok(());
         }
-        store.transaction(now.into(), |transaction| {
-            for image in self.images {
-                transaction.put_image(image)?;
-            }
-            for body in self.fetched {
-                transaction.put_fetched(body)?;
-            }
-            Ok(())
-        })
+        let images = self.images.into_iter().map(Write::PutImage);
+        let fetched = self.fetched.into_iter().map(Write::PutFetched);
+        store.commit(now.into(), images.chain(fetched).collect())?;
+        Ok(())
     }
 }
 
@@ -322,6 +319,7 @@ pub fn plan(request: Request<'_>) -> Result<Made, PlanError> {
     let specs = SpecCache {
         store: store.as_ref(),
         read: Mutex::new(HashMap::new()),
+        failed: Mutex::default(),
     };
     let read = |digest: SpecDigest| specs.get(digest);
     let inputs = Inputs {
@@ -340,6 +338,14 @@ pub fn plan(request: Request<'_>) -> Result<Made, PlanError> {
         options: request.options,
     };
     let (plan, planned) = build::build(&inputs, &mut placer);
+    if let Some(error) = specs
+        .failed
+        .lock()
+        .ok()
+        .and_then(|mut failed| failed.take())
+    {
+        return Err(error.into());
+    }
     findings.extend(planned);
     findings.extend(snapshot.as_ref().and_then(interrupted));
     let fetched = bodies
@@ -451,8 +457,10 @@ fn interrupted(snapshot: &Snapshot) -> Option<Diagnostic> {
 
 /// Recorded specs, each read once.
 struct SpecCache<'s, 'm> {
-    store: Option<&'m Mutex<&'s mut Store>>,
+    store: Option<&'m Mutex<&'s mut dyn Store>>,
     read: Mutex<HashMap<SpecDigest, Option<Arc<SpecBody>>>>,
+    /// Why one couldn't be read: without it the plan would be another.
+    failed: Mutex<Option<StateError>>,
 }
 
 impl SpecCache<'_, '_> {
@@ -463,7 +471,13 @@ impl SpecCache<'_, '_> {
         }
         let body = self.store.and_then(|store| {
             let store = store.lock().ok()?;
-            let bytes = store.specs([digest].into_iter()).ok()?.remove(&digest)?;
+            let bytes = match store.specs(&[digest]) {
+                Ok(mut specs) => specs.remove(&digest)?,
+                Err(error) => {
+                    *self.failed.lock().ok()? = Some(error);
+                    return None;
+                }
+            };
             serde_json::from_slice(&bytes).ok().map(Arc::new)
         });
         read.insert(digest, body.clone());

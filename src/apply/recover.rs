@@ -59,7 +59,7 @@ pub enum RecoverError {
 
 /// Settles every open intent. `wanted` says whether an address is still configured.
 pub fn recover(
-    store: &mut Store,
+    store: &mut dyn Store,
     cloud: &dyn Cloud,
     clock: &dyn Clock,
     owner: &Owner,
@@ -70,6 +70,8 @@ pub fn recover(
     if snapshot.intents.is_empty() {
         return Ok(Vec::new());
     }
+    // Whoever opened the state before and lost its lock can't write from here on.
+    store.lead()?;
     let cloud = &RetryingReads::new(cloud, clock);
     let listed = list_created(&snapshot.intents, cloud, clock, owner)?;
     let mut settled = Vec::new();

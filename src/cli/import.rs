@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use clap::Args;
-use nstance_state::{ApplyStatus, HistoryIds, HistoryItem, NewApply, Store};
+use nstance_state::{ApplyStatus, HistoryIds, HistoryItem, NewApply, SqliteStore, Store};
 
 use super::failure::Failure;
 use super::fleet::{Fleet, Form, Reply};
@@ -82,7 +82,7 @@ fn import(session: &Session<'_>, command: &Import) -> Result<Reply, Failure> {
         let identity = session.identity();
         let now = session.clock.now();
         let lineage = InstanceId::generate("", now.0, lineage_bytes(&identity)).to_string();
-        Store::create(&session.state_path()?, &identity, &lineage, now.into())?
+        session.create_state(&identity, &lineage)?
     };
     debug_assert_eq!(group_name, address.group);
     record(session, &mut store, address, &observation, &wanted)?;
@@ -105,7 +105,7 @@ fn lineage_bytes(identity: &nstance_state::Identity) -> [u8; 10] {
 /// What the slot should have, which stands for what the cloud doesn't report.
 fn wanted(
     session: &Session<'_>,
-    store: Option<&mut Store>,
+    store: Option<&mut SqliteStore>,
     address: &Address,
 ) -> Result<SpecBody, Failure> {
     let identity = session.identity();
@@ -119,7 +119,7 @@ fn wanted(
         config: session.config(),
         sources: &session.loaded.sources,
         directory: &session.loaded.directory,
-        store,
+        store: store.map(|store| store as &mut dyn Store),
         cloud: Some(&*cloud),
         observe: false,
         network: true,
@@ -142,7 +142,7 @@ fn wanted(
 
 fn record(
     session: &Session<'_>,
-    store: &mut Store,
+    store: &mut SqliteStore,
     address: &Address,
     observation: &Observation,
     wanted: &SpecBody,

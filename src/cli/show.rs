@@ -3,11 +3,12 @@
 use std::path::Path;
 
 use clap::Args;
-use nstance_state::{Record, Store};
+use nstance_state::{Record, SqliteStore};
 use serde_json::{Value, json};
 
 use super::failure::Failure;
 use super::fleet::{Fleet, Form, Reply};
+use super::keys::Keyrings;
 use super::selection::Asked;
 use super::session::{self, Session};
 use super::{Ending, Globals, exit, unplaced};
@@ -50,7 +51,8 @@ pub fn run(globals: &Globals, command: &Show) -> Ending {
 }
 
 fn saved_plan(globals: &Globals, path: &Path) -> Result<u8, Failure> {
-    let (plan, _) = file::read(path).map_err(|error| Failure::plan_file(path, &error))?;
+    let (plan, _) = file::read(path, &Keyrings::of(globals))
+        .map_err(|error| Failure::plan_file(path, &error))?;
     if globals.json {
         session::print_json(&report::plan(&plan, json!([])));
     } else {
@@ -136,7 +138,7 @@ pub fn address(record: &Record) -> Address {
 }
 
 /// A record in the form of design §6, with its address and its network addresses.
-pub fn view(session: &Session<'_>, store: &Store, record: &Record) -> Result<Value, Failure> {
+pub fn view(session: &Session<'_>, store: &SqliteStore, record: &Record) -> Result<Value, Failure> {
     let side = side(store, record)?;
     let identity = session.identity();
     let address = address(record);
@@ -161,7 +163,7 @@ pub fn view(session: &Session<'_>, store: &Store, record: &Record) -> Result<Val
 }
 
 /// A record with its spec.
-pub fn side(store: &Store, record: &Record) -> Result<Side, Failure> {
+pub fn side(store: &SqliteStore, record: &Record) -> Result<Side, Failure> {
     let bytes = store.specs([record.spec].into_iter())?.remove(&record.spec);
     let body: SpecBody = bytes
         .and_then(|bytes| serde_json::from_slice(&bytes).ok())

@@ -3,12 +3,15 @@
 use std::path::PathBuf;
 
 use clap::Subcommand;
-use nstance_state::{Apply, ApplyStatus, HistoryIds, HistoryItem, Lock, NewApply, Record, Store};
+use nstance_state::{
+    Apply, ApplyStatus, HistoryIds, HistoryItem, Lock, NewApply, Record, SqliteStore,
+};
 use serde_json::{Value, json};
 
 use super::exit;
 use super::failure::{Failure, Failures};
 use super::fleet::{Fleet, Form, Reply};
+use super::rekey::{self, Rekey};
 use super::selection::Asked;
 use super::session::{self, Session};
 use super::show::{address, view};
@@ -64,6 +67,8 @@ pub enum StateCommand {
         #[arg(value_name = "ID")]
         id: Option<i64>,
     },
+    /// Seal the state with another key
+    Rekey(Rekey),
     /// Clear what a dead process left of the lock
     Unlock {
         /// The lock's id, as messages show it
@@ -126,6 +131,7 @@ pub fn run(globals: &Globals, command: &StateCommand) -> Ending {
             let form = Form::Headed.documents_or(globals.json);
             fleet.each(form, |_, session| history(session, *limit, *id))
         }
+        StateCommand::Rekey(command) => return rekey::run(&fleet, command),
         StateCommand::Unlock { id } => {
             fleet.only("unlocking")?;
             fleet.each(Form::Plain, |_, session| unlock(session, id))
@@ -160,9 +166,13 @@ fn beside<'a>(
 
 fn list(session: &Session<'_>, selector: Option<&Selector>) -> Result<Reply, Failure> {
     let store = session.need_state()?;
-    let snapshot = store.snapshot()?;
-    let chosen: Vec<_> = snapshot
-        .records
+    // A list needs no key, but for the digests of specs.
+    let records = if session.globals.json {
+        store.snapshot()?.records
+    } else {
+        store.outline()?
+    };
+    let chosen: Vec<_> = records
         .iter()
         .filter(|record| selector.is_none_or(|selector| selector.matches(&address(record))))
         .collect();
@@ -227,7 +237,7 @@ fn show(session: &Session<'_>, address: &Address) -> Result<Reply, Failure> {
 }
 
 /// Starts an entry of the history for a command that changes the record by hand.
-fn by_hand(session: &Session<'_>, operation: &str) -> NewApply {
+pub(super) fn by_hand(session: &Session<'_>, operation: &str) -> NewApply {
     let _ = session;
     let who = session::who();
     NewApply {
@@ -262,7 +272,7 @@ fn item(record: &Record, action: &str, to: Option<&Address>) -> HistoryItem {
     }
 }
 
-fn open_locked(session: &Session<'_>) -> Result<Store, Failure> {
+fn open_locked(session: &Session<'_>) -> Result<SqliteStore, Failure> {
     match session.open_to_write()? {
         Some(store) => Ok(store),
         // The same words as for commands that only read.
@@ -376,7 +386,7 @@ fn history(session: &Session<'_>, limit: usize, id: Option<i64>) -> Result<Reply
     Ok(Reply::text(table(&header, &rows)))
 }
 
-fn entry_of(session: &Session<'_>, store: &Store, entry: &Apply) -> Result<Reply, Failure> {
+fn entry_of(session: &Session<'_>, store: &SqliteStore, entry: &Apply) -> Result<Reply, Failure> {
     let items = store.history_items(entry.id)?;
     if session.globals.json {
         let mut document = entry_json(entry);

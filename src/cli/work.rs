@@ -3,7 +3,7 @@
 //! In: a session, and what was asked. Out: the shard locked, its plan made or checked and shown,
 //! and the plan carried out. May not: ask anyone, or know of other shards.
 
-use nstance_state::{ApplyStatus, Lock, NewApply, Store};
+use nstance_state::{ApplyStatus, Lock, NewApply, SqliteStore};
 
 use super::conclusion::{Ended, conclude};
 use super::consent::refuse_stale;
@@ -44,7 +44,7 @@ pub struct Work<'s, 'g> {
     digest: Option<String>,
     caches: Caches,
     cloud: Box<dyn Cloud>,
-    store: Option<Store>,
+    store: Option<SqliteStore>,
     lock: Lock,
 }
 
@@ -63,7 +63,7 @@ impl<'s, 'g> Locked<'s, 'g> {
     /// Settles what an earlier run left open, then takes up a saved plan.
     pub fn follow(self, saved: Saved) -> Result<Work<'s, 'g>, Failure> {
         let store = self.settled()?;
-        let snapshot = store.as_ref().map(Store::snapshot).transpose()?;
+        let snapshot = store.as_ref().map(SqliteStore::snapshot).transpose()?;
         refuse_stale(&saved.plan, snapshot.as_ref())?;
         Ok(self.work(store, saved.plan, Some(saved.digest), Caches::default()))
     }
@@ -91,7 +91,7 @@ impl<'s, 'g> Locked<'s, 'g> {
 
     fn work(
         self,
-        store: Option<Store>,
+        store: Option<SqliteStore>,
         plan: Plan,
         digest: Option<String>,
         caches: Caches,
@@ -108,7 +108,7 @@ impl<'s, 'g> Locked<'s, 'g> {
     }
 
     /// The state, with what an earlier run left open settled before anything else is looked at.
-    fn settled(&self) -> Result<Option<Store>, Failure> {
+    fn settled(&self) -> Result<Option<SqliteStore>, Failure> {
         let session = self.session;
         let Some(mut store) = session.open_to_write()? else {
             return Ok(None);
@@ -213,12 +213,7 @@ impl Work<'_, '_> {
         let now = session.clock.now();
         let mut store = match self.store {
             Some(store) => store,
-            None => Store::create(
-                &session.state_path()?,
-                &plan.identity(),
-                &plan.lineage,
-                now.into(),
-            )?,
+            None => session.create_state(&plan.identity(), &plan.lineage)?,
         };
         self.caches.save(&mut store, now)?;
         let who = session::who();

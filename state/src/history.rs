@@ -3,14 +3,15 @@
 //! In: an open state. Out: its applies and what each of them did. Entries are written in a
 //! transaction; here they are only read.
 
-use rusqlite::Row;
+use rusqlite::{Connection, Row};
 
 use crate::error::Result;
 use crate::lock::{Lock, LockInfo};
 use crate::model::{Apply, ApplyId, ApplyStatus, HistoryIds, HistoryItem, Timestamp};
-use crate::store::{Store, unknown};
+use crate::sqlite::{SqliteStore, unknown};
+use crate::vault::{Place, Vault, unreadable};
 
-impl Store {
+impl SqliteStore {
     /// The latest `limit` applies, the latest first. One that never ended is running if its
     /// process is the one that holds the lock, and interrupted otherwise.
     pub fn history(&self, limit: usize) -> Result<Vec<Apply>> {
@@ -24,47 +25,76 @@ impl Store {
                 .query_map([i64::try_from(limit).unwrap_or(i64::MAX)], apply)?
                 .collect()
         })?;
-        let unfinished = |apply: &Apply| apply.status == ApplyStatus::Running;
-        if applies.iter().any(unfinished) {
-            let holder = Lock::peek(self.path())?;
-            for apply in applies.iter_mut().filter(|apply| unfinished(apply)) {
-                if !holder.as_ref().is_some_and(|holder| is_of(apply, holder)) {
-                    apply.status = ApplyStatus::Interrupted;
-                }
-            }
-        }
+        settle(&mut applies, || Lock::peek(self.path()))?;
         Ok(applies)
     }
 
     /// What an apply did, in the order in which it was entered.
     pub fn history_items(&self, id: ApplyId) -> Result<Vec<HistoryItem>> {
-        self.read(|connection| {
+        let read = |connection: &Connection, vault: &Vault| {
             connection
-                .prepare_cached(
-                    "SELECT address, action, before_instance_id, before_provider_id,
-                            after_instance_id, after_provider_id, result, detail, at
-                     FROM history WHERE apply_id = ?1 ORDER BY id",
-                )?
-                .query_map([id.0], |row| {
-                    let ids = |instance, provider| {
-                        Ok::<_, rusqlite::Error>(HistoryIds {
-                            instance_id: row.get(instance)?,
-                            provider_id: row.get(provider)?,
-                        })
-                    };
-                    Ok(HistoryItem {
-                        address: row.get(0)?,
-                        action: row.get(1)?,
-                        before: ids(2, 3)?,
-                        after: ids(4, 5)?,
-                        result: row.get(6)?,
-                        detail_json: row.get(7)?,
-                        at: Timestamp(row.get(8)?),
-                    })
-                })?
+                .prepare_cached(&format!("{ENTRIES} WHERE apply_id = ?1 ORDER BY id"))?
+                .query_map([id.0], |row| Ok(entry(row, vault)?.1))?
                 .collect()
-        })
+        };
+        let sealed = "SELECT 1 FROM history WHERE apply_id = ?1 AND sealed IS NOT NULL";
+        // Most of what is done goes well, and then no key is needed to read of it.
+        if self.read(|connection| connection.prepare_cached(sealed)?.exists([id.0]))? {
+            self.read_opened(read)
+        } else {
+            self.read(|connection| read(connection, &Vault::clear()))
+        }
     }
+}
+
+/// All columns of `history`, as [`entry`] reads them.
+pub(crate) const ENTRIES: &str = "SELECT id, apply_id, address, action, before_instance_id,
+        before_provider_id, after_instance_id, after_provider_id, result, detail, at, sealed
+    FROM history";
+
+pub(crate) fn entry(row: &Row<'_>, vault: &Vault) -> rusqlite::Result<(ApplyId, HistoryItem)> {
+    let ids = |instance, provider| {
+        Ok::<_, rusqlite::Error>(HistoryIds {
+            instance_id: row.get(instance)?,
+            provider_id: row.get(provider)?,
+        })
+    };
+    let apply = ApplyId(row.get(1)?);
+    let mut item = HistoryItem {
+        address: row.get(2)?,
+        action: row.get(3)?,
+        before: ids(4, 5)?,
+        after: ids(6, 7)?,
+        result: row.get(8)?,
+        detail_json: row.get(9)?,
+        at: Timestamp(row.get(10)?),
+    };
+    if let Some(sealed) = row.get::<_, Option<Vec<u8>>>(11)? {
+        let said = vault
+            .open(&Place::history(apply, &item, item.at), &sealed)
+            .map_err(|error| unreadable(11, error))?;
+        (item.result, item.detail_json) =
+            serde_json::from_slice(&said).map_err(|error| unreadable(11, error))?;
+    }
+    Ok((apply, item))
+}
+
+/// Makes interrupted what still counts as running, but isn't the lock's holder.
+pub(crate) fn settle(
+    applies: &mut [Apply],
+    holder: impl FnOnce() -> Result<Option<LockInfo>>,
+) -> Result<()> {
+    let unfinished = |apply: &Apply| apply.status == ApplyStatus::Running;
+    if !applies.iter().any(unfinished) {
+        return Ok(());
+    }
+    let holder = holder()?;
+    for apply in applies.iter_mut().filter(|apply| unfinished(apply)) {
+        if !holder.as_ref().is_some_and(|holder| is_of(apply, holder)) {
+            apply.status = ApplyStatus::Interrupted;
+        }
+    }
+    Ok(())
 }
 
 fn is_of(apply: &Apply, holder: &LockInfo) -> bool {

@@ -5,10 +5,11 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use rusqlite::Connection;
+use rusqlite::{Connection, Row};
 
 use crate::model::{ApplyId, Intent, IntentId, Meta, Operation, Record, SpecDigest, Timestamp};
-use crate::store::{unknown, unpacked};
+use crate::sqlite::unknown;
+use crate::vault::{Place, Vault, unreadable};
 
 /// Everything that a plan needs of a state, read in one transaction: no part is older or newer
 /// than another.
@@ -16,7 +17,7 @@ use crate::store::{unknown, unpacked};
 pub struct Snapshot {
     /// What is true of the whole.
     pub meta: Meta,
-    /// All records, deposed ones too, ordered by group, slot, deposed after live, generation.
+    /// All records, deposed ones too, ordered by group, slot, deposed after live, generation, id.
     pub records: Vec<Record>,
     /// What was intended and not settled, oldest first.
     pub intents: Vec<Intent>,
@@ -25,6 +26,21 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
+    /// A snapshot of records that are in order.
+    pub(crate) fn new(
+        meta: Meta,
+        records: Vec<Record>,
+        intents: Vec<Intent>,
+        generations: HashMap<Arc<str>, HashMap<u32, u64>>,
+    ) -> Self {
+        Self {
+            meta,
+            records,
+            intents,
+            generations,
+        }
+    }
+
     /// The records of one group, in the order of [`Snapshot::records`].
     pub fn group(&self, group: &str) -> &[Record] {
         let start = self
@@ -72,18 +88,23 @@ impl Snapshot {
 }
 
 /// Reads the snapshot of a state of which `meta` was read in the same transaction.
-pub(crate) fn read(connection: &Connection, meta: Meta) -> rusqlite::Result<Snapshot> {
+pub(crate) fn read(
+    connection: &Connection,
+    vault: &Vault,
+    meta: Meta,
+) -> rusqlite::Result<Snapshot> {
     Ok(Snapshot {
         meta,
-        records: records(connection)?,
-        intents: intents(connection)?,
+        records: records(connection, vault)?,
+        intents: intents(connection, vault)?,
         generations: generations(connection)?,
     })
 }
 
-fn records(connection: &Connection) -> rusqlite::Result<Vec<Record>> {
+/// The records of a state. Without its key the digests are the masked ones.
+pub(crate) fn records(connection: &Connection, vault: &Vault) -> rusqlite::Result<Vec<Record>> {
     let groups = groups(connection)?;
-    let digests = Digests::read(connection)?;
+    let digests = Digests::read(connection, vault)?;
     let count: usize =
         connection.query_row("SELECT count(*) FROM instances", (), |row| row.get(0))?;
     let mut records = Vec::with_capacity(count);
@@ -104,7 +125,7 @@ fn records(connection: &Connection) -> rusqlite::Result<Vec<Record>> {
             generation: row.get(5)?,
             kind: row.get(6)?,
             spec: digests.get(row.get(7)?, 7)?,
-            observed: observed.map(SpecDigest),
+            observed: observed.map(|digest| vault.unmask(SpecDigest(digest))),
             zone: row.get(9)?,
             subnet: row.get(10)?,
             ip4: row.get(11)?,
@@ -119,7 +140,7 @@ fn records(connection: &Connection) -> rusqlite::Result<Vec<Record>> {
     Ok(records)
 }
 
-/// Sorts by group, slot, deposed, generation. Rows mostly lie in that order already, and a record
+/// Sorts by group, slot, deposed, generation, id. Rows mostly lie in that order already, and a record
 /// is large: so the order is checked first, and keys are sorted rather than records.
 fn sort(records: &mut [Record], groups: &HashMap<i64, Arc<str>>) {
     let mut names: Vec<&str> = groups.values().map(|name| &**name).collect();
@@ -137,8 +158,16 @@ fn sort(records: &mut [Record], groups: &HashMap<i64, Arc<str>>) {
             record.generation,
         )
     };
-    if !records.is_sorted_by_key(key) {
-        records.sort_by_cached_key(key);
+    // Two that were deposed of one slot may have one generation.
+    let in_order = |one: &Record, next: &Record| {
+        (key(one), &*one.instance_id) <= (key(next), &*next.instance_id)
+    };
+    if records.is_sorted_by(in_order) {
+        return;
+    }
+    records.sort_by_cached_key(key);
+    for alike in records.chunk_by_mut(|one, next| key(one) == key(next)) {
+        alike.sort_by(|one, next| one.instance_id.cmp(&next.instance_id));
     }
 }
 
@@ -168,40 +197,60 @@ fn generations(connection: &Connection) -> rusqlite::Result<HashMap<Arc<str>, Ha
 }
 
 /// The intents that were opened and not closed, oldest first.
-pub(crate) fn intents(connection: &Connection) -> rusqlite::Result<Vec<Intent>> {
+pub(crate) fn intents(connection: &Connection, vault: &Vault) -> rusqlite::Result<Vec<Intent>> {
+    intents_of(connection, vault, vault)
+}
+
+/// The same, while a state is given another key: requests are still sealed with the old one, and
+/// the digests of specs are masked with the new one already.
+pub(crate) fn intents_of(
+    connection: &Connection,
+    vault: &Vault,
+    specs: &Vault,
+) -> rusqlite::Result<Vec<Intent>> {
     connection
-        .prepare_cached(
-            "SELECT journal.id, apply_id, address, group_name, slot, operation, instance_id,
-                    provider_id, generation, attempt, token, specs.digest, journal.size, request,
-                    opened_at
-             FROM journal LEFT JOIN specs ON specs.id = spec_id
-             WHERE closed_at IS NULL ORDER BY journal.id",
-        )?
-        .query_map((), |row| {
-            let operation = match row.get_ref(5)?.as_str()? {
-                "create" => Operation::Create,
-                "update" => Operation::Update,
-                "delete" => Operation::Delete,
-                other => return Err(unknown(5, &format!("operation \"{other}\""))),
-            };
-            Ok(Intent {
-                id: IntentId(row.get(0)?),
-                apply_id: row.get::<_, Option<i64>>(1)?.map(ApplyId),
-                address: row.get(2)?,
-                group: Arc::from(row.get_ref(3)?.as_str()?),
-                slot: row.get(4)?,
-                operation,
-                instance_id: row.get(6)?,
-                provider_id: row.get(7)?,
-                generation: row.get(8)?,
-                attempt: row.get(9)?,
-                token: row.get(10)?,
-                spec: row.get::<_, Option<[u8; 32]>>(11)?.map(SpecDigest),
-                request: unpacked(row, 12, 13)?,
-                opened_at: Timestamp(row.get(14)?),
-            })
-        })?
+        .prepare_cached(INTENTS)?
+        .query_map((), |row| intent(row, vault, specs))?
         .collect()
+}
+
+/// All columns of open intents, as [`intent`] reads them, the id before all others.
+pub(crate) const INTENTS: &str =
+    "SELECT journal.id, apply_id, address, group_name, slot, operation,
+        instance_id, provider_id, generation, attempt, token, specs.digest, journal.size, request,
+        opened_at
+    FROM journal LEFT JOIN specs ON specs.id = spec_id
+    WHERE closed_at IS NULL ORDER BY journal.id";
+
+pub(crate) fn intent(row: &Row<'_>, vault: &Vault, specs: &Vault) -> rusqlite::Result<Intent> {
+    let operation = match row.get_ref(5)?.as_str()? {
+        "create" => Operation::Create,
+        "update" => Operation::Update,
+        "delete" => Operation::Delete,
+        other => return Err(unknown(5, &format!("operation \"{other}\""))),
+    };
+    let spec: Option<[u8; 32]> = row.get(11)?;
+    let mut intent = Intent {
+        id: IntentId(row.get(0)?),
+        apply_id: row.get::<_, Option<i64>>(1)?.map(ApplyId),
+        address: row.get(2)?,
+        group: Arc::from(row.get_ref(3)?.as_str()?),
+        slot: row.get(4)?,
+        operation,
+        instance_id: row.get(6)?,
+        provider_id: row.get(7)?,
+        generation: row.get(8)?,
+        attempt: row.get(9)?,
+        token: row.get(10)?,
+        spec: spec.map(|digest| specs.unmask(SpecDigest(digest))),
+        request: Vec::new(),
+        opened_at: Timestamp(row.get(14)?),
+    };
+    let stored = row.get_ref(13)?.as_blob()?;
+    intent.request = vault
+        .unpack(&Place::request(&intent), stored, row.get(12)?)
+        .map_err(|error| unreadable(13, error))?;
+    Ok(intent)
 }
 
 fn found(groups: &HashMap<i64, Arc<str>>, id: i64) -> rusqlite::Result<&Arc<str>> {
@@ -215,10 +264,12 @@ fn found(groups: &HashMap<i64, Arc<str>>, id: i64) -> rusqlite::Result<&Arc<str>
 struct Digests(Vec<(i64, SpecDigest)>);
 
 impl Digests {
-    fn read(connection: &Connection) -> rusqlite::Result<Self> {
+    fn read(connection: &Connection, vault: &Vault) -> rusqlite::Result<Self> {
         let mut digests: Vec<(i64, SpecDigest)> = connection
             .prepare_cached("SELECT id, digest FROM specs")?
-            .query_map((), |row| Ok((row.get(0)?, SpecDigest(row.get(1)?))))?
+            .query_map((), |row| {
+                Ok((row.get(0)?, vault.unmask(SpecDigest(row.get(1)?))))
+            })?
             .collect::<rusqlite::Result<_>>()?;
         digests.sort_unstable_by_key(|(id, _)| *id);
         Ok(Self(digests))

@@ -19,6 +19,7 @@ mod images;
 mod import;
 mod init;
 mod interrupted;
+mod keys;
 mod lifecycle;
 mod plan;
 mod plan_files;

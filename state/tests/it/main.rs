@@ -2,9 +2,11 @@
 #![expect(clippy::unwrap_used, reason = "tests may panic: that is how they fail")]
 
 mod common;
+mod conformance;
 mod errors;
 mod files;
 mod journal;
 mod lock;
 mod processes;
 mod records;
+mod sealed;
