@@ -9,6 +9,7 @@ pub mod diagnostic;
 pub mod digest;
 pub mod format;
 pub mod graph;
+pub mod marks;
 pub mod merge;
 pub mod pipeline;
 pub mod plan;

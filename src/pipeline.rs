@@ -16,7 +16,7 @@ use crate::config::source::SourceMap;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::digest::sha256_hex;
 use crate::graph::{self, Graph};
-use crate::merge::group::merge_group;
+use crate::merge::group::{MergedGroup, merge_group};
 use crate::plan::build::{self, Inputs, Options};
 use crate::plan::change::Plan;
 use crate::provider::retry::RetryingReads;
@@ -60,22 +60,28 @@ pub fn compile_all<'a>(
     };
     let images = config.images.keys().map(|name| &**name);
     let mut cache = TemplateCache::new(sources, images, Arc::new(snippets));
+    let mut twins = Twins::new(config, sources, bodies, &cache);
     let chunk = config.groups.len().div_ceil(threads).max(GROUPS_A_THREAD);
     let (own, others) = config.groups.split_at(chunk.min(config.groups.len()));
     let mut groups: Vec<CompiledGroup<'a>> = Vec::with_capacity(config.groups.len());
     std::thread::scope(|scope| {
         let workers: Vec<_> = others
             .chunks(chunk)
-            .map(|some| {
+            .enumerate()
+            .map(|(index, some)| {
                 let mut cache = cache.another();
+                let mut twins = twins.another(own.len() + index * chunk);
                 scope.spawn(move || {
                     let mut findings = Diagnostics::default();
-                    let groups = compile_some(config, some, bodies, &mut cache, &mut findings);
+                    let groups =
+                        compile_some(config, some, bodies, &mut cache, &mut twins, &mut findings);
                     (groups, findings)
                 })
             })
             .collect();
-        groups.extend(compile_some(config, own, bodies, &mut cache, findings));
+        groups.extend(compile_some(
+            config, own, bodies, &mut cache, &mut twins, findings,
+        ));
         for worker in workers {
             let (some, found) = worker.join().expect("parsing doesn't panic");
             groups.extend(some);
@@ -103,12 +109,94 @@ fn compile_some<'a>(
     groups: &'a [Group],
     bodies: &Bodies,
     cache: &mut TemplateCache<'_>,
+    twins: &mut Twins<'a>,
     findings: &mut Diagnostics,
 ) -> Vec<CompiledGroup<'a>> {
-    let merged = groups.iter().map(|group| merge_group(config, group));
-    merged
-        .map(|group| compile(group, config, bodies, cache, findings))
-        .collect()
+    let mut compiled = Vec::with_capacity(groups.len());
+    for (index, group) in groups.iter().enumerate() {
+        let merged = merge_group(config, group);
+        let others = twins.of(index, &merged, bodies);
+        let mut group = compile(merged, config, bodies, cache, findings);
+        group.twins = others;
+        compiled.push(group);
+    }
+    compiled
+}
+
+/// The configurations with other values in the place of secrets, and what parses their templates.
+struct Twins<'a> {
+    twins: Vec<(&'a Config, TemplateCache<'a>)>,
+    /// Whether a snippet is made of a secret: whatever calls it may be, too.
+    in_snippets: bool,
+    /// The number of the first group that is asked for.
+    first: usize,
+}
+
+impl<'a> Twins<'a> {
+    fn new(
+        config: &'a Config,
+        sources: &'a SourceMap,
+        bodies: &Bodies,
+        cache: &TemplateCache<'a>,
+    ) -> Self {
+        let contents = |config: &Config| -> Vec<Arc<str>> {
+            let snippets = config.templates_lib.values();
+            snippets
+                .map(|snippet| Arc::clone(&snippet.value.content.value))
+                .collect()
+        };
+        let snippets = contents(config);
+        let twins: Vec<_> = config
+            .twins
+            .iter()
+            .map(|twin| {
+                let mut ignored = Diagnostics::default();
+                let snippets = Snippets::parse(twin, sources, bodies, &mut ignored);
+                (twin, cache.with_snippets(Arc::new(snippets)))
+            })
+            .collect();
+        Self {
+            in_snippets: twins.iter().any(|(twin, _)| contents(twin) != snippets),
+            twins,
+            first: 0,
+        }
+    }
+
+    /// The same for another thread, which has the groups from `first` on.
+    fn another(&self, first: usize) -> Self {
+        let twins = self.twins.iter();
+        Self {
+            twins: twins
+                .map(|(twin, cache)| (*twin, cache.another()))
+                .collect(),
+            in_snippets: self.in_snippets,
+            first,
+        }
+    }
+
+    /// The twins of a group, if anything in it is made of a secret.
+    fn of(
+        &mut self,
+        index: usize,
+        group: &MergedGroup<'_>,
+        bodies: &Bodies,
+    ) -> Vec<CompiledGroup<'a>> {
+        let number = self.first + index;
+        let merged: Vec<_> = self
+            .twins
+            .iter()
+            .map(|(twin, _)| merge_group(twin, &twin.groups[number]))
+            .collect();
+        if !self.in_snippets && merged.iter().all(|twin| twin.has_contents_of(group)) {
+            return Vec::new();
+        }
+        let mut ignored = Diagnostics::default();
+        merged
+            .into_iter()
+            .zip(&mut self.twins)
+            .map(|(merged, (twin, cache))| compile(merged, twin, bodies, cache, &mut ignored))
+            .collect()
+    }
 }
 
 /// A template that no group uses is still checked, through a group that uses nothing else.

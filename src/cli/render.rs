@@ -1,5 +1,6 @@
 //! `nstance render`: what instances are, fully merged and rendered.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -39,8 +40,11 @@ pub struct Render {
     /// several
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
+    /// Show sensitive values, and write them with --out
+    #[arg(long)]
+    show_sensitive: bool,
     /// Render this template instead of the configuration
-    #[arg(long, value_name = "TEMPLATE", conflicts_with_all = ["address", "explain", "out"])]
+    #[arg(long, value_name = "TEMPLATE", conflicts_with_all = ["address", "explain", "out", "show_sensitive"])]
     template_string: Option<String>,
     /// Its data, a JSON file
     #[arg(long, value_name = "FILE", requires = "template_string")]
@@ -167,7 +171,7 @@ fn render(session: &Session<'_>, command: &Render) -> Result<Reply, Failure> {
         .iter()
         .map(|(address, side)| {
             let group = groups.get(&address.group);
-            document(&plan, address, side, group, &findings, session)
+            document(&plan, address, side, group, &findings, session, command)
         })
         .collect();
     let code = if findings.has_errors() || plan.errored() {
@@ -181,7 +185,12 @@ fn render(session: &Session<'_>, command: &Render) -> Result<Reply, Failure> {
             None => folder.clone(),
         };
         for ((_, side), document) in sides.iter().zip(&documents) {
-            write(&folder, side, document).map_err(|error| {
+            let side = if command.show_sensitive {
+                Cow::Borrowed(*side)
+            } else {
+                side.covered()
+            };
+            write(&folder, &side, document).map_err(|error| {
                 Failure::say(format!(
                     "can't write the rendered specs: {error}: {}",
                     folder.display()
@@ -209,7 +218,12 @@ fn render(session: &Session<'_>, command: &Render) -> Result<Reply, Failure> {
             if command.explain {
                 text.push_str(&format!("# {}\n", session.name(address)));
                 if let Some(group) = groups.get(&address.group) {
-                    text.push_str(&explain(session, group, address, side));
+                    let side = if command.show_sensitive {
+                        Cow::Borrowed(*side)
+                    } else {
+                        side.covered()
+                    };
+                    text.push_str(&explain(session, group, address, &side));
                 }
             } else {
                 text.push_str(&text::instance(document, session.style()));
@@ -247,12 +261,19 @@ fn document(
     group: Option<&MergedGroup<'_>>,
     findings: &Diagnostics,
     session: &Session<'_>,
+    command: &Render,
 ) -> Value {
     let mut document = json!({ "address": address.to_string() });
-    if let (Value::Object(document), Value::Object(view)) =
-        (&mut document, plan.view(address, side))
-    {
+    let view = if command.show_sensitive {
+        plan.view_in_clear(address, side)
+    } else {
+        plan.view(address, side)
+    };
+    if let (Value::Object(document), Value::Object(view)) = (&mut document, view) {
         document.extend(view);
+        if !side.marks.is_empty() && (session.globals.json || command.out.is_some()) {
+            document.insert("sensitive_values".to_owned(), side.marks.to_json());
+        }
         if let Some(group) = group {
             let hashes = hashes(group, group.overrides.get(&address.slot));
             document.insert(
@@ -280,17 +301,32 @@ fn write(folder: &Path, side: &Side, document: &Value) -> std::io::Result<()> {
     let address = document["address"].as_str().unwrap_or_default();
     let folder = folder.join(address);
     std::fs::create_dir_all(folder.join("files"))?;
+    let private = !side.marks.is_empty();
     let mut json = serde_json::to_string_pretty(document).expect("its keys are strings");
     json.push('\n');
-    std::fs::write(folder.join("spec.json"), json)?;
+    write_file(&folder.join("spec.json"), json.as_bytes(), private)?;
     if let Some(userdata) = &side.spec.userdata {
-        std::fs::write(folder.join("userdata"), userdata.content.to_bytes())?;
+        let bytes = userdata.content.to_bytes();
+        write_file(&folder.join("userdata"), &bytes, private)?;
     }
     for (name, file) in &side.spec.files {
         if let Some(content) = file.content.as_deref().filter(|_| !file.by_server) {
-            std::fs::write(folder.join("files").join(&**name), content)?;
+            let path = folder.join("files").join(&**name);
+            write_file(&path, content.as_bytes(), private)?;
         }
     }
+    Ok(())
+}
+
+/// Writes a file; a private one is its owner's alone, whatever was there before.
+fn write_file(path: &Path, content: &[u8], private: bool) -> std::io::Result<()> {
+    if !private {
+        return std::fs::write(path, content);
+    }
+    let folder = path.parent().unwrap_or(Path::new("."));
+    let mut file = tempfile::NamedTempFile::new_in(folder)?;
+    std::io::Write::write_all(&mut file, content)?;
+    file.persist(path).map_err(|error| error.error)?;
     Ok(())
 }
 

@@ -150,7 +150,13 @@ pub fn overlay(
 ) -> Side {
     let body = body_from(attributes, &side.spec, rules);
     let digest = body.clone().into_spec().digest;
+    let marks = if side.marks.is_empty() {
+        Arc::default()
+    } else {
+        Arc::new(side.marks.carried_to(&side.spec, &body))
+    };
     Side {
+        marks,
         zone: observation.zone.as_str().into(),
         subnet: observation
             .subnet
