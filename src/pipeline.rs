@@ -13,6 +13,7 @@ use crate::address::GroupName;
 use crate::clock::{Clock, Timestamp};
 use crate::config::model::{Config, Group, OnNewer};
 use crate::config::source::SourceMap;
+use crate::credentials::key_of_url;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::digest::sha256_hex;
 use crate::graph::{self, Graph};
@@ -335,7 +336,11 @@ pub fn plan(request: Request<'_>) -> Result<Made, PlanError> {
     let store = store.map(Mutex::new);
     let kept = |url: &str| {
         let store = store.as_ref()?.lock().ok()?;
-        store.fetched(url).ok().flatten().map(|row| row.body)
+        store
+            .fetched(&key_of_url(url))
+            .ok()
+            .flatten()
+            .map(|row| row.body)
     };
     let bodies = fetch::bodies(
         config,
@@ -408,7 +413,7 @@ pub fn plan(request: Request<'_>) -> Result<Made, PlanError> {
         .iter()
         .filter(|(url, _)| !fetch::is_file(url))
         .map(|(url, body)| FetchedRow {
-            url: url.to_string(),
+            url: key_of_url(url),
             digest: sha256_hex(body),
             body: body.to_vec(),
             fetched_at: now.into(),

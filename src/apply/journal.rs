@@ -2,11 +2,14 @@
 //!
 //! In: operations of one wave. Out: one transaction for all of them. May not: touch the cloud.
 
+use std::borrow::Cow;
+
 use nstance_state::{
     ApplyId, HistoryItem, IntentId, NewIntent, Outcome, Record, SpecDigest, StateError, Store,
 };
 
 use crate::clock::Timestamp;
+use crate::redact;
 
 /// One operation on the store; those of a wave are committed together.
 #[derive(Debug, Clone)]
@@ -37,6 +40,14 @@ pub struct Settlement {
     pub puts: Vec<Record>,
     /// What the history says of it.
     pub history: Option<HistoryItem>,
+}
+
+/// What a cloud says may repeat what it was asked.
+fn without_secrets(text: String) -> String {
+    match redact::text(&text) {
+        Cow::Borrowed(_) => text,
+        Cow::Owned(covered) => covered,
+    }
 }
 
 /// Commits a wave. When this returns, all of it is on disk; a crash before leaves none of it.
@@ -83,10 +94,14 @@ pub fn commit(
                     for record in puts {
                         transaction.put_record(record)?;
                     }
-                    if let (Some(apply), Some(item)) = (apply, history) {
+                    if let (Some(apply), Some(mut item)) = (apply, history) {
+                        item.result = without_secrets(item.result);
                         transaction.record_history_item(apply, &item)?;
                     }
-                    if let Some((id, outcome)) = closes {
+                    if let Some((id, mut outcome)) = closes {
+                        if let Outcome::Failed { message } = &mut outcome {
+                            *message = without_secrets(std::mem::take(message));
+                        }
                         transaction.close_intent(id, outcome)?;
                     }
                     ids.push(None);

@@ -60,7 +60,8 @@ pub fn run(globals: &Globals, command: &Convert) -> Ending {
         }
     };
     match &command.out {
-        None => session::print(&converted.text),
+        // The user's own text.
+        None => session::print_in_clear(&converted.text),
         Some(path) => output::write(path, &converted.text).map_err(unplaced)?,
     }
     if !globals.quiet {

@@ -64,6 +64,9 @@ pub fn run(globals: &Globals, command: &Render) -> Ending {
         return try_template(template, command.data.as_deref(), functions).map_err(unplaced);
     }
     let mut fleet = Fleet::load(globals, Purpose::Render)?;
+    if command.show_sensitive {
+        session::show_sensitive();
+    }
     fleet.choose(Asked {
         targets: command.address.as_slice(),
         ..Asked::default()

@@ -181,6 +181,8 @@ impl Evaluation<'_> {
             }
             made = module.finish();
             evaluated.overrides = settled.overrides;
+            made.secrets.extend(settled.texts);
+            made.secrets.remove("");
         }
         findings.extend(made.findings);
         for (span, holes) in made.holes {

@@ -170,6 +170,9 @@ impl Loaded {
             complete: !self.incomplete,
         }
         .run(documents, &mut self.sources, &mut self.findings);
+        if self.incomplete {
+            self.sources.leave_unsettled();
+        }
         self.aliases.extend(made.aliases);
         self.secrets = made.secrets;
         self.variables = made.variables;

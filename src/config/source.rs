@@ -3,9 +3,11 @@
 //! In: the text of configuration files. Out: [`Span`]s that every later stage carries along, and
 //! the line and column of any of them. May not: parse anything, or read the file system.
 
-use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
+
+use crate::credentials::is_telling;
 
 /// One file of a configuration; an index into its [`SourceMap`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -165,6 +167,10 @@ pub struct SourceMap {
     /// Interpolations by the literal that they stand in; `None` where one literal stands for
     /// several values.
     holes: HashMap<Span, Option<Arc<[Hole]>>>,
+    /// Files of values, some of which may be secrets.
+    guarded: HashSet<SourceId>,
+    /// Whether it isn't known what is a secret.
+    unsettled: bool,
 }
 
 impl SourceMap {
@@ -203,6 +209,29 @@ impl SourceMap {
         match self.holes.get(&span) {
             None => Some(&[]),
             Some(holes) => holes.as_deref(),
+        }
+    }
+
+    /// Says that lines of a file mustn't be shown beyond the names that they begin with.
+    pub(super) fn guard(&mut self, id: SourceId) {
+        self.guarded.insert(id);
+    }
+
+    /// Says that what is a secret couldn't be found out.
+    pub(super) fn leave_unsettled(&mut self) {
+        self.unsettled = true;
+    }
+
+    /// How much of a line may be shown: up to the value, where that may be a secret.
+    pub fn shown_of_line<'l>(&self, id: SourceId, line: &'l str) -> &'l str {
+        let Some(end) = line.find(['=', ':']) else {
+            return if self.guarded.contains(&id) { "" } else { line };
+        };
+        let name = line[..end].trim().trim_matches(['"', '\'', ',', '{']);
+        if self.guarded.contains(&id) || self.unsettled && is_telling(name) {
+            &line[..=end]
+        } else {
+            line
         }
     }
 

@@ -199,12 +199,17 @@ struct Failure {
 }
 
 impl Failure {
-    fn says_the_same(&self, other: &Self) -> bool {
-        let found = |failure: &Self| {
-            let execution = failure.execution.as_ref();
-            execution.map(|execution| (execution.expression.clone(), execution.found.clone()))
-        };
-        self.hint == other.hint && found(self) == found(other)
+    /// Forgets what another says otherwise.
+    fn keep_what_is_in(&mut self, other: &Self) {
+        if self.hint != other.hint {
+            self.hint = None;
+        }
+        if let Some(execution) = &mut self.execution {
+            let others = other.execution.as_ref();
+            execution
+                .found
+                .retain(|found| others.is_some_and(|other| other.found.contains(found)));
+        }
     }
 }
 
@@ -289,13 +294,15 @@ impl Report {
 
     /// Leaves of the errors that came after `known` only what they say with other secrets as well.
     pub(super) fn conceal(&mut self, known: &BTreeSet<ErrorKey>, other: &Self) {
-        let telling = |key: &ErrorKey, failure: &Failure| {
-            let other = other.errors.get(key);
-            !known.contains(key) && other.is_none_or(|other| !failure.says_the_same(other))
-        };
-        let (secret, open): (BTreeMap<_, _>, BTreeMap<_, _>) = std::mem::take(&mut self.errors)
+        let telling = |key: &ErrorKey| !known.contains(key) && !other.errors.contains_key(key);
+        let (secret, mut open): (BTreeMap<_, _>, BTreeMap<_, _>) = std::mem::take(&mut self.errors)
             .into_iter()
-            .partition(|(key, failure)| telling(key, failure));
+            .partition(|(key, _)| telling(key));
+        for (key, failure) in open.iter_mut().filter(|(key, _)| !known.contains(*key)) {
+            if let Some(other) = other.errors.get(key) {
+                failure.keep_what_is_in(other);
+            }
+        }
         self.errors = open;
         for ((span, offset, _), mut failure) in secret {
             failure.hint = None;

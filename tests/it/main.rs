@@ -25,6 +25,7 @@ mod plan_files;
 mod reference;
 mod render;
 mod schema;
+mod secrets;
 mod shards;
 mod show;
 mod sim;
