@@ -459,6 +459,36 @@ impl Marks {
 }
 
 impl Mark {
+    /// The path as far as it may be told: keys below what is hidden are hidden as well.
+    pub fn told<'p>(&self, path: &'p str) -> &'p str {
+        let length = self.hidden_at(path).unwrap_or(path.len());
+        &path[..length]
+    }
+
+    /// How much of a path leads to something that is hidden as a whole.
+    fn hidden_at(&self, path: &str) -> Option<usize> {
+        let dot = usize::from(path.starts_with('.'));
+        let rest = &path[dot..];
+        match self {
+            Self::Open => None,
+            Self::Whole => Some(0),
+            Self::Keys(marks) => marks
+                .iter()
+                .filter_map(|(key, mark)| {
+                    let below = rest.strip_prefix(key.as_str())?;
+                    let whole = below.is_empty() || below.starts_with(['.', '[']);
+                    let length = mark.hidden_at(below).filter(|_| whole)?;
+                    Some(dot + key.len() + length)
+                })
+                .min(),
+            Self::Items(marks) => {
+                let (index, below) = rest.strip_prefix('[')?.split_once(']')?;
+                let mark = marks.get(index.parse::<usize>().ok()?)?;
+                Some(path.len() - below.len() + mark.hidden_at(below)?)
+            }
+        }
+    }
+
     fn at_key(&self, key: &str) -> &Self {
         match self {
             Self::Keys(marks) => marks.get(key).unwrap_or(&Self::Open),

@@ -17,6 +17,7 @@ use crate::address::{Address, InShard, Selector};
 use crate::config::check::Purpose;
 use crate::config::model::Functions;
 use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::marks::HIDDEN;
 use crate::merge::deep::{first_index, first_key};
 use crate::merge::group::{MergedGroup, merge_group};
 use crate::merge::hashes::hashes;
@@ -221,12 +222,14 @@ fn render(session: &Session<'_>, command: &Render) -> Result<Reply, Failure> {
             if command.explain {
                 text.push_str(&format!("# {}\n", session.name(address)));
                 if let Some(group) = groups.get(&address.group) {
+                    let original = *side;
                     let side = if command.show_sensitive {
-                        Cow::Borrowed(*side)
+                        Cow::Borrowed(original)
                     } else {
-                        side.covered()
+                        original.covered()
                     };
-                    text.push_str(&explain(session, group, address, &side));
+                    let size = userdata_size(original);
+                    text.push_str(&explain(session, group, address, &side, size));
                 }
             } else {
                 text.push_str(&text::instance(document, session.style()));
@@ -333,12 +336,18 @@ fn write_file(path: &Path, content: &[u8], private: bool) -> std::io::Result<()>
     Ok(())
 }
 
+fn userdata_size(side: &Side) -> usize {
+    let userdata = side.spec.userdata.as_ref();
+    userdata.map_or(0, |userdata| userdata.content.to_bytes().len())
+}
+
 /// One line a value: its path, what it is, which layer set it and where.
 fn explain(
     session: &Session<'_>,
     group: &MergedGroup<'_>,
     address: &Address,
     side: &Side,
+    userdata_size: usize,
 ) -> String {
     let place = |span| session.loaded.sources.place(span);
     let mut rows: Vec<[String; 4]> = Vec::new();
@@ -349,9 +358,19 @@ fn explain(
     for (root, merged, rendered) in [("args", args, &rendered), ("vars", vars, &side.spec.vars)] {
         let Some(merged) = merged else { continue };
         merged.leaves(&mut String::new(), &mut |path, value| {
-            let shown = at_path(rendered, path).map_or_else(String::new, Value::to_string);
+            let told = told(rendered, path);
+            let shown = match at_path(rendered, told) {
+                Some(Value::String(text)) if text == HIDDEN => HIDDEN.to_owned(),
+                value => value.map_or_else(String::new, Value::to_string),
+            };
+            let whole = told.len() == path.len();
+            let path = format!("{root}.{told}").trim_end_matches('.').to_owned();
+            // What is below a hidden value is told once.
+            if !whole && rows.last().is_some_and(|[last, ..]| *last == path) {
+                return;
+            }
             rows.push([
-                format!("{root}.{path}"),
+                path,
                 shortened(&shown),
                 value.layer.to_string(),
                 place(value.span),
@@ -363,15 +382,10 @@ fn explain(
         rows.push(["instance_type".into(), value, "-".into(), place(span)]);
     }
     if let Some((layer, userdata)) = &group.userdata {
-        let size = side
-            .spec
-            .userdata
-            .as_ref()
-            .map_or(0, |u| u.content.to_bytes().len());
         let place = place(userdata.content.span);
         rows.push([
             "userdata".into(),
-            format!("{size} bytes"),
+            format!("{userdata_size} bytes"),
             layer.to_string(),
             place,
         ]);
@@ -385,6 +399,15 @@ fn explain(
         ]);
     }
     crate::report::table(&["PATH", "VALUE", "SET BY", "WRITTEN AT"], &rows)
+}
+
+/// A path as far as it leads to what isn't hidden.
+fn told<'p>(value: &Value, path: &'p str) -> &'p str {
+    let ends = path.match_indices(['.', '[']).map(|(at, _)| at);
+    let hidden = std::iter::once(0)
+        .chain(ends)
+        .find(|end| at_path(value, &path[..*end]).and_then(Value::as_str) == Some(HIDDEN));
+    &path[..hidden.unwrap_or(path.len())]
 }
 
 fn at_path<'v>(value: &'v Value, path: &str) -> Option<&'v Value> {

@@ -4,6 +4,9 @@
 //! is rendered otherwise from them; errors that tell nothing of a secret. May not: cost anything
 //! where a group has no secrets.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

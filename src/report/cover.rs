@@ -8,8 +8,9 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::marks::{Mark, Marks, TextMark, cover_both, file_text, userdata_text};
+use crate::marks::{HIDDEN, Mark, Marks, TextMark, cover_both, file_text, userdata_text};
 use crate::plan::change::{AttributeChange, Change, Drift, Plan, Side};
+use crate::provider::rules::Effect;
 use crate::spec::{Content, SpecBody};
 
 /// The plan as it may be shown; every report of a plan begins with this.
@@ -51,6 +52,7 @@ fn cover_change(change: &mut Change) {
     for attribute in &mut change.attributes {
         cover_attribute(attribute, &old, &new);
     }
+    join_attributes(&mut change.attributes);
     let (old_spec, new_spec) = cover_specs((&before.spec, &old), (&after.spec, &new));
     (before.spec, after.spec) = (Arc::new(old_spec), Arc::new(new_spec));
     (before.marks, after.marks) = (Arc::new(old), Arc::new(new));
@@ -92,9 +94,10 @@ fn cover_specs(
 
 fn cover_attribute(attribute: &mut AttributeChange, old: &Marks, new: &Marks) {
     match place(&attribute.path, old, new) {
-        Place::Value(mark) => {
+        Place::Value(mark, told) => {
             cover(&mut attribute.before, &mark);
             cover(&mut attribute.after, &mark);
+            attribute.path.truncate(told);
         }
         Place::Text(old, new) => {
             cover_texts((&mut attribute.before, old), (&mut attribute.after, new))
@@ -103,10 +106,32 @@ fn cover_attribute(attribute: &mut AttributeChange, old: &Marks, new: &Marks) {
     }
 }
 
+/// Makes one of several changes below what is hidden as a whole.
+fn join_attributes(attributes: &mut Vec<AttributeChange>) {
+    attributes.dedup_by(|next, first| {
+        let same = next.path == first.path;
+        if same {
+            let strength = |effect| match effect {
+                Effect::InPlace => 0,
+                Effect::Restart => 1,
+                Effect::Replace => 2,
+            };
+            if strength(next.effect) > strength(first.effect) {
+                first.effect = next.effect;
+            }
+            // Whether a part of it comes or goes isn't told.
+            first.before = Some(HIDDEN.into());
+            first.after = Some(HIDDEN.into());
+        }
+        same
+    });
+}
+
 /// What is hidden at a path of an instance.
 enum Place<'m> {
     Open,
-    Value(Mark),
+    /// The mark, and how much of the path may be told.
+    Value(Mark, usize),
     /// Before and after.
     Text(&'m TextMark, &'m TextMark),
 }
@@ -126,9 +151,15 @@ fn place<'m>(path: &str, old: &'m Marks, new: &'m Marks) -> Place<'m> {
         "tags" => marks.tags.at(rest),
         _ => Mark::Open,
     };
+    let told = |marks: &Marks| match root {
+        "args" => marks.args.told(rest).len(),
+        "vars" => marks.vars.told(rest).len(),
+        "tags" => marks.tags.told(rest).len(),
+        _ => rest.len(),
+    };
     match of(old).or(&of(new)) {
         Mark::Open => Place::Open,
-        mark => Place::Value(mark),
+        mark => Place::Value(mark, root.len() + told(old).min(told(new))),
     }
 }
 
@@ -168,9 +199,10 @@ fn cover_drift(drift: &mut Drift) {
     }
     for change in &mut drift.changes {
         match place(&change.path, &marks, &marks) {
-            Place::Value(mark) => {
+            Place::Value(mark, told) => {
                 cover(&mut change.recorded, &mark);
                 cover(&mut change.observed, &mark);
+                change.path.truncate(told);
             }
             Place::Text(mark, _) => {
                 let text = |value: &Option<Value>| {
@@ -183,5 +215,8 @@ fn cover_drift(drift: &mut Drift) {
             Place::Open => {}
         }
     }
+    drift
+        .changes
+        .dedup_by(|next, first| next.path == first.path);
     before.spec = Arc::new(marks.cover(&before.spec));
 }

@@ -325,23 +325,30 @@ fn errors_tell_nothing_of_a_secret() {
 
 #[test]
 fn what_the_cloud_says_is_searched_for_secrets() {
-    let config = HCL.replacen("provider = \"sim\"", "provider = \"aws\"", 1);
-    let config = config.replacen("    options  = { seed = 1 }\n", "", 1);
-    let config = config.replacen(
-        "Login     =",
-        "PrivateIpAddress = var.password\n    Login     =",
-        1,
-    );
-    let cage = Cage::new("nstance.hcl", &config, "--sim --var-file secret.tfvars");
-    for words in [
-        "plan",
-        "apply --auto-approve",
-        "apply --auto-approve --json",
+    for (options, argument, said) in [
+        ("{}", "PrivateIpAddress", "(sensitive value)"),
+        ("{ strict_images = true }", "ImageId", "[(sensitive value)]"),
     ] {
-        cage.run(words);
+        let config = HCL.replacen("{ seed = 1 }", options, 1).replacen(
+            "Open  ",
+            &format!("{argument} = var.password\n    Open  "),
+            1,
+        );
+        let cage = Cage::new("nstance.hcl", &config, "--var-file secret.tfvars");
+        cage.ok("plan");
+        let ended = cage.fails("apply --auto-approve");
+        assert!(ended.stderr.contains(said), "{ended}");
+        let ended = cage.fails("apply --auto-approve --json");
+        assert!(ended.stdout.contains(said), "{ended}");
+        for words in [
+            "state history --json",
+            "state history 1 --json",
+            "state history 1",
+        ] {
+            cage.ok(words);
+        }
+        cage.assert_nothing_left(&OWN);
     }
-    cage.run("state history --json");
-    cage.assert_nothing_left(&OWN);
 }
 
 #[test]
