@@ -57,6 +57,12 @@ impl<'g> Session<'g> {
         let directory = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("."));
         let loaded = load_for(purpose, path, &directory, &globals.given());
         redact::know(&loaded.secrets.0);
+        redact::know(
+            globals
+                .state
+                .iter()
+                .flat_map(|url| credentials::of_url(url)),
+        );
         if let Some(config) = &loaded.config {
             redact::know(credentials::of(config));
         }

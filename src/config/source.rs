@@ -3,8 +3,9 @@
 //! In: the text of configuration files. Out: [`Span`]s that every later stage carries along, and
 //! the line and column of any of them. May not: parse anything, or read the file system.
 
+use std::collections::HashMap;
 use std::collections::hash_map::Entry;
-use std::collections::{HashMap, HashSet};
+use std::ops::Range;
 use std::sync::Arc;
 
 use crate::credentials::is_telling;
@@ -160,6 +161,24 @@ pub struct Hole {
     pub length: u32,
 }
 
+/// The entries of a file of values.
+#[derive(Debug, Default)]
+pub(super) struct Entries {
+    /// Those that are no secrets.
+    pub(super) open: Vec<Span>,
+    /// Those that are, or may be.
+    pub(super) closed: Vec<Span>,
+}
+
+impl Entries {
+    /// Whether a line may be shown: it is of entries that are no secrets.
+    fn allow(&self, line: Range<usize>) -> bool {
+        let touches =
+            |span: &Span| (span.start as usize) < line.end && line.start < span.end as usize;
+        self.open.iter().any(touches) && !self.closed.iter().any(touches)
+    }
+}
+
 /// All files of one configuration.
 #[derive(Debug, Default)]
 pub struct SourceMap {
@@ -168,7 +187,7 @@ pub struct SourceMap {
     /// several values.
     holes: HashMap<Span, Option<Arc<[Hole]>>>,
     /// Files of values, some of which may be secrets.
-    guarded: HashSet<SourceId>,
+    guarded: HashMap<SourceId, Entries>,
     /// Whether it isn't known what is a secret.
     unsettled: bool,
 }
@@ -212,9 +231,10 @@ impl SourceMap {
         }
     }
 
-    /// Says that lines of a file mustn't be shown beyond the names that they begin with.
-    pub(super) fn guard(&mut self, id: SourceId) {
-        self.guarded.insert(id);
+    /// Says that lines of a file mustn't be shown beyond the names that they begin with, but for
+    /// those of entries that are no secrets.
+    pub(super) fn guard(&mut self, id: SourceId, entries: Entries) {
+        self.guarded.insert(id, entries);
     }
 
     /// Says that what is a secret couldn't be found out.
@@ -222,16 +242,22 @@ impl SourceMap {
         self.unsettled = true;
     }
 
-    /// How much of a line may be shown: up to the value, where that may be a secret.
-    pub fn shown_of_line<'l>(&self, id: SourceId, line: &'l str) -> &'l str {
-        let Some(end) = line.find(['=', ':']) else {
-            return if self.guarded.contains(&id) { "" } else { line };
+    /// How much of the line at a byte may be shown: up to the value, where that may be a secret.
+    pub fn shown_of_line<'l>(&self, id: SourceId, start: usize, line: &'l str) -> &'l str {
+        let entries = self.guarded.get(&id);
+        let end = line.find(['=', ':']);
+        let telling = |end: usize| {
+            let name = line[..end].trim();
+            is_telling(name.trim_matches(['"', '\'', ',', '{']))
         };
-        let name = line[..end].trim().trim_matches(['"', '\'', ',', '{']);
-        if self.guarded.contains(&id) || self.unsettled && is_telling(name) {
-            &line[..=end]
-        } else {
-            line
+        let hidden = match entries {
+            Some(entries) => !entries.allow(start..start + line.len()),
+            None => self.unsettled && end.is_some_and(telling),
+        };
+        match end {
+            _ if !hidden => line,
+            Some(end) => &line[..=end],
+            None => "",
         }
     }
 

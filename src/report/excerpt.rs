@@ -127,7 +127,7 @@ fn excerpt(
         let line = &source.text[range];
         let at = excerpt.text.len();
         excerpt.lines.push((at, number));
-        let shown = sources.shown_of_line(id, line);
+        let shown = sources.shown_of_line(id, start, line);
         let shortened = if shown.len() < line.len() || redact::catches(line) {
             concealed(if redact::catches(shown) { "" } else { shown }, &places)
         } else {

@@ -39,6 +39,8 @@ pub(super) struct Candidate {
 pub(super) struct Unread {
     /// The files.
     pub(super) files: Vec<SourceId>,
+    /// The names in them, and where each stands with its value.
+    pub(super) entries: Vec<(Arc<str>, Span)>,
     /// Texts that can't be read.
     pub(super) texts: Vec<Arc<str>>,
     /// Values that aren't any, by name.
@@ -125,6 +127,8 @@ fn read(
                     Item::Attribute(attribute) => {
                         let place = places.span(reading.sources, attribute.name.span);
                         let name = Arc::clone(&attribute.name.name);
+                        let whole = places.span(reading.sources, attribute.span);
+                        unread.entries.push((Arc::clone(&name), whole));
                         if let Some(value) = reading.constant(&attribute.value) {
                             values.push((name, place, value));
                         } else {
@@ -136,6 +140,8 @@ fn read(
                     }
                     Item::Block(block) => {
                         let place = places.span(reading.sources, block.header);
+                        let whole = places.span(reading.sources, block.span);
+                        unread.entries.push((Arc::clone(&block.kind.name), whole));
                         reading.findings.push(
                             Diagnostic::error("a var-file holds values, no blocks")
                                 .at(place, "this is a block")
@@ -153,6 +159,17 @@ fn read(
         unread.texts.push(text);
         return Vec::new();
     };
+    let entries = root.entries().iter().map(|entry| {
+        let (start, end) = (entry.key_span, entry.value.span);
+        (
+            Arc::clone(&entry.key),
+            Span {
+                end: end.end,
+                ..start
+            },
+        )
+    });
+    unread.entries.extend(entries);
     of_root(&root, findings)
 }
 

@@ -14,7 +14,7 @@ use super::given::{Candidate, Raw, Unread, candidates};
 use super::{Given, Origin, Setting};
 use crate::config::hcl::{At, Module, Places, Values, named};
 use crate::config::node::{Entry, Node, NodeValue};
-use crate::config::source::{SourceId, SourceMap, Span};
+use crate::config::source::{Entries as FileEntries, SourceId, SourceMap, Span};
 use crate::diagnostic::{Diagnostic, Diagnostics, nearest};
 
 /// Every variable with its value.
@@ -39,11 +39,23 @@ impl Settled {
         if !declared.values().any(Declaration::is_sensitive) {
             return;
         }
-        for file in unread.files {
-            sources.guard(file);
-        }
         let may_be_secret =
             |name: &Arc<str>| declared.get(name).is_none_or(Declaration::is_sensitive);
+        for file in unread.files {
+            let mut entries = FileEntries::default();
+            for (name, span) in unread
+                .entries
+                .iter()
+                .filter(|(_, span)| span.source == file)
+            {
+                if may_be_secret(name) {
+                    entries.closed.push(*span);
+                } else {
+                    entries.open.push(*span);
+                }
+            }
+            sources.guard(file, entries);
+        }
         let values = unread.values.into_iter();
         let values = values.filter_map(|(name, text)| may_be_secret(&name).then_some(text));
         for text in unread.texts.into_iter().chain(values) {
