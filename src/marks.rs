@@ -8,6 +8,7 @@
 //! instance is.
 
 use std::collections::{BTreeMap, HashSet};
+use std::sync::{Arc, LazyLock};
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -146,6 +147,7 @@ impl Mark {
 
     /// The mark of what lies at a path, such as `.Ebs.Size` or `[0].Name`. A key with dots in it is
     /// found as well as keys below one another.
+    #[must_use]
     pub fn at(&self, path: &str) -> Self {
         let path = path.strip_prefix('.').unwrap_or(path);
         if path.is_empty() || matches!(self, Self::Open | Self::Whole) {
@@ -359,6 +361,12 @@ pub struct Marks {
 }
 
 impl Marks {
+    /// Those of a spec without secrets: one for all of them.
+    pub fn none() -> Arc<Self> {
+        static NONE: LazyLock<Arc<Marks>> = LazyLock::new(Arc::default);
+        Arc::clone(&NONE)
+    }
+
     /// Whether nothing is hidden.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
@@ -370,6 +378,7 @@ impl Marks {
     }
 
     /// What either hides of one spec.
+    #[must_use]
     pub fn or(&self, other: &Self, spec: &SpecBody) -> Self {
         let mut files = self.files.clone();
         for (name, mark) in &other.files {
@@ -387,6 +396,7 @@ impl Marks {
     }
 
     /// What is to be hidden of another spec of the same instance.
+    #[must_use]
     pub fn carried_to(&self, spec: &SpecBody, other: &SpecBody) -> Self {
         let files = self.files.iter().map(|(name, mark)| {
             let mark = mark.carried_to(file_text(spec, name), file_text(other, name));

@@ -126,7 +126,7 @@ fn compile_some<'a>(
 
 /// The configurations with other values in the place of secrets, and what parses their templates.
 struct Twins<'a> {
-    twins: Vec<(&'a Config, TemplateCache<'a>)>,
+    others: Vec<(&'a Config, TemplateCache<'a>)>,
     /// Whether a snippet is made of a secret: whatever calls it may be, too.
     in_snippets: bool,
     /// The number of the first group that is asked for.
@@ -158,16 +158,16 @@ impl<'a> Twins<'a> {
             .collect();
         Self {
             in_snippets: twins.iter().any(|(twin, _)| contents(twin) != snippets),
-            twins,
+            others: twins,
             first: 0,
         }
     }
 
     /// The same for another thread, which has the groups from `first` on.
     fn another(&self, first: usize) -> Self {
-        let twins = self.twins.iter();
+        let others = self.others.iter();
         Self {
-            twins: twins
+            others: others
                 .map(|(twin, cache)| (*twin, cache.another()))
                 .collect(),
             in_snippets: self.in_snippets,
@@ -184,7 +184,7 @@ impl<'a> Twins<'a> {
     ) -> Vec<CompiledGroup<'a>> {
         let number = self.first + index;
         let merged: Vec<_> = self
-            .twins
+            .others
             .iter()
             .map(|(twin, _)| merge_group(twin, &twin.groups[number]))
             .collect();
@@ -194,7 +194,7 @@ impl<'a> Twins<'a> {
         let mut ignored = Diagnostics::default();
         merged
             .into_iter()
-            .zip(&mut self.twins)
+            .zip(&mut self.others)
             .map(|(merged, (twin, cache))| compile(merged, twin, bodies, cache, &mut ignored))
             .collect()
     }

@@ -13,6 +13,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
 use serde_json::{Map, Value};
 
+use crate::digest::hex;
 use crate::marks::HIDDEN;
 
 /// Shorter secrets are covered by their place only: they are in words and numbers everywhere.
@@ -144,7 +145,7 @@ fn forms(secret: &str) -> Vec<String> {
         percent_encoded(secret),
     ];
     if secret.len() >= SHORTEST_PART {
-        forms.push(secret.bytes().map(|byte| format!("{byte:02x}")).collect());
+        forms.push(hex(secret.as_bytes()));
         forms.extend(base64_within(secret.as_bytes()));
     }
     forms

@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 use clap::{Args, ValueEnum};
 
 use super::failure::{Failure, Failures};
-use super::{Ending, Globals, exit, output, session, unplaced};
+use super::session::{self, Session};
+use super::{Ending, Globals, exit, output, unplaced};
+use crate::config::check::Purpose;
 use crate::config::conversion::Input;
 use crate::config::files::{self, read_text};
 use crate::config::inputs::Inputs;
@@ -50,6 +52,8 @@ pub fn run(globals: &Globals, command: &Convert) -> Ending {
         working_dir: &here,
         given: &globals.given(),
     };
+    // Messages pass a net, which has to know what is secret.
+    Session::read(globals, Purpose::Render, Some(&file));
     let (sources, converted) = convert(&input, to);
     let converted = match converted {
         Ok(converted) => converted,

@@ -144,7 +144,7 @@ fn wanted(
         .find(|change| change.address == *address)
         .or_else(|| all().find(|change| change.address.group == address.group))
         .and_then(|change| change.after.as_deref());
-    let none = || (SpecBody::empty("ins"), Arc::default());
+    let none = || (SpecBody::empty("ins"), Marks::none());
     Ok(side.map_or_else(none, |side| ((*side.spec).clone(), Arc::clone(&side.marks))))
 }
 

@@ -237,8 +237,8 @@ impl SourceMap {
         self.guarded.insert(id, entries);
     }
 
-    /// Says that what is a secret couldn't be found out.
-    pub(super) fn leave_unsettled(&mut self) {
+    /// Says that what is a secret isn't found out: lines that look like one are cut short.
+    pub fn leave_unsettled(&mut self) {
         self.unsettled = true;
     }
 

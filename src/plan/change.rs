@@ -180,7 +180,7 @@ pub struct Side {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub protected: bool,
     /// What of it mustn't be shown.
-    #[serde(default, skip_serializing_if = "no_marks")]
+    #[serde(default = "Marks::none", skip_serializing_if = "no_marks")]
     pub marks: Arc<Marks>,
     /// The version of its row when the plan was made; `None` where there is none.
     pub version: Option<u64>,

@@ -362,7 +362,7 @@ impl GroupPlanner<'_> {
 /// What mustn't be shown of a spec that keeps some of what was before.
 fn kept_marks(before: &Side, after: &Side, body: &SpecBody) -> Arc<Marks> {
     if before.marks.is_empty() && after.marks.is_empty() {
-        return Arc::default();
+        return Marks::none();
     }
     let old = before.marks.carried_to(&before.spec, body);
     let new = after.marks.carried_to(&after.spec, body);

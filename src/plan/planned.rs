@@ -148,7 +148,7 @@ impl Planned {
             created_at: Some(observation.created_at),
             images: BTreeMap::new(),
             protected: false,
-            marks: Arc::default(),
+            marks: Marks::none(),
             version: None,
             spec: Arc::new(body),
             digest,
@@ -221,7 +221,7 @@ pub fn side_of(record: &Record, spec: Arc<SpecBody>, digest: SpecDigest) -> Side
         created_at: Some(record.created_at.into()),
         images: attributes.images,
         protected: attributes.protected,
-        marks: attributes.marks,
+        marks: attributes.marks.unwrap_or_else(Marks::none),
         version: Some(record.version),
         spec,
         digest,
@@ -238,12 +238,8 @@ pub struct RecordAttributes {
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub protected: bool,
     /// What of its spec mustn't be shown.
-    #[serde(skip_serializing_if = "no_marks")]
-    pub marks: Arc<Marks>,
-}
-
-fn no_marks(marks: &Arc<Marks>) -> bool {
-    marks.is_empty()
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub marks: Option<Arc<Marks>>,
 }
 
 impl RecordAttributes {

@@ -33,7 +33,7 @@ impl GroupRenderer<'_> {
         spec: &InstanceSpec,
     ) -> Arc<Marks> {
         if self.twins.is_empty() {
-            return Arc::default();
+            return Marks::none();
         }
         let slot = address.slot;
         let make = || Arc::new(self.make_marks(address, instance, kept, spec));

@@ -100,7 +100,7 @@ fn cover_attribute(attribute: &mut AttributeChange, old: &Marks, new: &Marks) {
             attribute.path.truncate(told);
         }
         Place::Text(old, new) => {
-            cover_texts((&mut attribute.before, old), (&mut attribute.after, new))
+            cover_texts((&mut attribute.before, old), (&mut attribute.after, new));
         }
         Place::Open => {}
     }

@@ -6,6 +6,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use insta::assert_snapshot;
+use nstance::digest::hex;
 use sha2::{Digest as _, Sha256};
 
 use crate::harness::{CANARY, Ended, Harness};
@@ -21,7 +22,6 @@ const MEANT_TO_HOLD: [&str; 2] = [".nstance/sim.db", ".nstance/test/one/files/"]
 
 /// The canary in every form that it may take.
 fn forms() -> Vec<String> {
-    let hex = |bytes: &[u8]| -> String { bytes.iter().map(|b| format!("{b:02x}")).collect() };
     let mut forms = vec![
         CANARY.to_lowercase(),
         CANARY.chars().rev().collect::<String>().to_lowercase(),

@@ -40,6 +40,7 @@ locals {
     {{- if eq (len .Vars.PASSWORD) 17 }}
     echo it has seventeen
     {{- end }}
+    {{ template "lib" . }}
     echo {{ .Instance.ID }}
   EOT
 }
@@ -62,7 +63,7 @@ vars = {
 }
 
 templates_lib = {
-  lib = "{{ define \"lib\" }}key=${var.password}{{ end }}"
+  lib = "key=${var.password} {{ .Vars.PASSWORD | upper }}"
 }
 
 template "base" {
