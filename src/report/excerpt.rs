@@ -127,9 +127,15 @@ fn excerpt(
         let line = &source.text[range];
         let at = excerpt.text.len();
         excerpt.lines.push((at, number));
-        let shown = sources.shown_of_line(id, start, line);
-        let shortened = if shown.len() < line.len() || redact::catches(line) {
-            concealed(if redact::catches(shown) { "" } else { shown }, &places)
+        let shown = match sources.shown_of_line(id, start, line) {
+            shown if !redact::catches(shown) => shown,
+            shown => {
+                let name = shown.find(['=', ':']).map(|end| &shown[..=end]);
+                name.filter(|name| !redact::catches(name)).unwrap_or("")
+            }
+        };
+        let shortened = if shown.len() < line.len() {
+            concealed(shown, &places)
         } else {
             shorten(line, &places)
         };

@@ -352,6 +352,29 @@ fn what_the_cloud_says_is_searched_for_secrets() {
 }
 
 #[test]
+fn credentials_of_options_and_urls_are_secrets() {
+    let config = format!(
+        "cluster: {{id: test}}\nshard:\n  id: one\n  infra:\n    provider: aws\n    region: r\n    \
+         zone: z\n    options: {{secret_access_key: \"{CANARY}\", endpoint_url: \"https://me:{CANARY}@h\"}}\n\
+         groups:\n  default:\n    web:\n      kind: web\n      arch: arm64\n      instance_type: small\n      \
+         args: {{ImageId: x}}\n      userdata: {{source: url, content: \"http://me:{CANARY}@127.0.0.1:1/x?sig={CANARY}\"}}\n"
+    );
+    let cage = Cage::new("nstance.yaml", &config, "--sim");
+    cage.ok("validate");
+    for words in [
+        "plan",
+        "plan --json",
+        "apply --auto-approve --json",
+        "render",
+    ] {
+        cage.fails(words);
+    }
+    assert_snapshot!("unfetched", cage.fails("plan"));
+    cage.fails(&format!("plan --state postgres://me:{CANARY}@host/state"));
+    cage.assert_nothing_left(&OWN);
+}
+
+#[test]
 fn a_render_shows_secrets_when_asked_to() {
     let cage = Cage::new("nstance.hcl", HCL, "--var-file secret.tfvars");
     let harness = cage.harness.showing_secrets();
