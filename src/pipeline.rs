@@ -3,6 +3,8 @@
 //! In: a loaded configuration, a state if there is one, a cloud if it may be asked. Out: compiled
 //! groups, or a plan and what the caches should keep. May not: print, or write anything.
 
+mod compile;
+
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -12,154 +14,25 @@ use nstance_state::{
 };
 
 use crate::clock::{Clock, Timestamp};
-use crate::config::model::{Config, Group, OnNewer};
+use crate::config::model::{Config, OnNewer};
 use crate::config::source::SourceMap;
+use crate::credentials::key_of_url;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::digest::sha256_hex;
-use crate::graph::{self, Graph};
-use crate::merge::group::merge_group;
 use crate::plan::build::{self, Inputs, Options};
 use crate::plan::change::Plan;
 use crate::provider::retry::RetryingReads;
 use crate::provider::rules::Rules;
 use crate::provider::{Cloud, CloudError, Owner};
 use crate::refresh::{Observed, refresh};
-use crate::render::cache::TemplateCache;
-use crate::render::group::{Bodies, CompiledGroup, compile};
-use crate::render::library::Snippets;
+use crate::render::group::CompiledGroup;
 use crate::render::renderer::GroupRenderer;
 use crate::resolve::fetch;
 use crate::resolve::images::{self, Policy, ResolvedImages};
 use crate::resolve::subnets::Placer;
 use crate::spec::SpecBody;
-use crate::threads::cores;
 
-/// A configuration whose templates are parsed and whose groups are in order.
-pub struct Compiled<'a> {
-    /// The groups, each after those it depends on.
-    pub groups: Vec<CompiledGroup<'a>>,
-    /// What depends on what.
-    pub graph: Graph,
-}
-
-/// Groups that one thread works on at least: below it a thread costs more than it gives.
-const GROUPS_A_THREAD: usize = 500;
-
-/// Merges and parses everything. Findings may hold errors; then nothing should be planned.
-pub fn compile_all<'a>(
-    config: &'a Config,
-    sources: &'a SourceMap,
-    bodies: &Bodies,
-    findings: &mut Diagnostics,
-) -> Compiled<'a> {
-    let (groups, graph) = compile_each(config, sources, bodies, findings, |group, _| group);
-    Compiled { groups, graph }
-}
-
-/// As [`compile_all`], but gives each group away when it is parsed, with whether nothing is wrong
-/// with it, and keeps what `use_it` makes of it. Groups that nobody keeps need no memory of their
-/// own, which for thousands of them is most of the time.
-pub fn compile_each<'a, T: Send>(
-    config: &'a Config,
-    sources: &'a SourceMap,
-    bodies: &Bodies,
-    findings: &mut Diagnostics,
-    use_it: impl Fn(CompiledGroup<'a>, bool) -> T + Sync,
-) -> (Vec<T>, Graph) {
-    let snippets = Snippets::parse(config, sources, bodies, findings);
-    // What is wrong with a snippet is told of its first caller, which one thread alone knows.
-    let threads = if config.templates_lib.is_empty() {
-        cores()
-    } else {
-        1
-    };
-    let images = config.images.keys().map(|name| &**name);
-    let mut cache = TemplateCache::new(sources, images, Arc::new(snippets));
-    let chunk = config.groups.len().div_ceil(threads).max(GROUPS_A_THREAD);
-    let (own, others) = config.groups.split_at(chunk.min(config.groups.len()));
-    let some = |groups: &'a [Group], cache: &mut _, findings: &mut Diagnostics| {
-        compile_some(config, groups, bodies, cache, findings, &use_it)
-    };
-    let (mut made, images_of) = std::thread::scope(|scope| {
-        let workers: Vec<_> = others
-            .chunks(chunk)
-            .map(|groups| {
-                let mut cache = cache.another();
-                scope.spawn(move || {
-                    let mut findings = Diagnostics::default();
-                    (some(groups, &mut cache, &mut findings), findings)
-                })
-            })
-            .collect();
-        let (mut made, mut images_of) = some(own, &mut cache, findings);
-        for worker in workers {
-            let ((more, images), found) = worker.join().expect("parsing doesn't panic");
-            made.extend(more);
-            images_of.extend(images);
-            findings.extend(found);
-        }
-        (made, images_of)
-    });
-    check_unused_templates(config, bodies, &mut cache, findings);
-    let graph = graph::build(config, &images_of, findings);
-    if !graph.order.is_sorted() {
-        let mut as_written: Vec<Option<T>> = made.into_iter().map(Some).collect();
-        made = graph
-            .order
-            .iter()
-            .filter_map(|index| as_written[*index].take())
-            .collect();
-    }
-    (made, graph)
-}
-
-/// What is made of some groups, and the images that each of them reads.
-fn compile_some<'a, T>(
-    config: &'a Config,
-    groups: &'a [Group],
-    bodies: &Bodies,
-    cache: &mut TemplateCache<'_>,
-    findings: &mut Diagnostics,
-    use_it: &impl Fn(CompiledGroup<'a>, bool) -> T,
-) -> (Vec<T>, Vec<BTreeSet<Arc<str>>>) {
-    let each = groups.iter().map(|group| {
-        let mut found = Diagnostics::default();
-        let compiled = compile(
-            merge_group(config, group),
-            config,
-            bodies,
-            cache,
-            &mut found,
-        );
-        let images = compiled.images.clone();
-        let is_sound = !found.has_errors();
-        findings.extend(found);
-        (use_it(compiled, is_sound), images)
-    });
-    each.unzip()
-}
-
-/// A template that no group uses is still checked, through a group that uses nothing else.
-fn check_unused_templates(
-    config: &Config,
-    bodies: &Bodies,
-    cache: &mut TemplateCache<'_>,
-    findings: &mut Diagnostics,
-) {
-    let used: BTreeSet<&str> = config
-        .groups
-        .iter()
-        .filter_map(|group| group.template.as_ref().map(|name| &*name.value))
-        .collect();
-    for (name, template) in config
-        .templates
-        .iter()
-        .filter(|(name, _)| !used.contains(&***name))
-    {
-        let group = Group::of_template(name, template.span);
-        compile(merge_group(config, &group), config, bodies, cache, findings);
-    }
-}
+pub use compile::{Compiled, compile_all, compile_each};
 
 /// What a plan is to be made of.
 pub struct Request<'a> {
@@ -270,7 +143,11 @@ pub fn plan(request: Request<'_>) -> Result<Made, PlanError> {
     let store = store.map(Mutex::new);
     let kept = |url: &str| {
         let store = store.as_ref()?.lock().ok()?;
-        store.fetched(url).ok().flatten().map(|row| row.body)
+        store
+            .fetched(&key_of_url(url))
+            .ok()
+            .flatten()
+            .map(|row| row.body)
     };
     let bodies = fetch::bodies(
         config,
@@ -352,7 +229,7 @@ pub fn plan(request: Request<'_>) -> Result<Made, PlanError> {
         .iter()
         .filter(|(url, _)| !fetch::is_file(url))
         .map(|(url, body)| FetchedRow {
-            url: url.to_string(),
+            url: key_of_url(url),
             digest: sha256_hex(body),
             body: body.to_vec(),
             fetched_at: now.into(),

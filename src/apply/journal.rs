@@ -2,12 +2,15 @@
 //!
 //! In: operations of one wave. Out: one transaction for all of them. May not: touch the cloud.
 
+use std::borrow::Cow;
+
 use nstance_state::{
     ApplyId, HistoryItem, IntentId, NewIntent, Outcome, Record, SpecDigest, StateError, Store,
     Write,
 };
 
 use crate::clock::Timestamp;
+use crate::redact;
 
 /// One operation on the store; those of a wave are committed together.
 #[derive(Debug, Clone)]
@@ -38,6 +41,14 @@ pub struct Settlement {
     pub puts: Vec<Record>,
     /// What the history says of it.
     pub history: Option<HistoryItem>,
+}
+
+/// What a cloud says may repeat what it was asked.
+fn without_secrets(text: String) -> String {
+    match redact::text(&text) {
+        Cow::Borrowed(_) => text,
+        Cow::Owned(covered) => covered,
+    }
 }
 
 /// Commits a wave. When this returns, all of it is on disk; a crash before leaves none of it.
@@ -91,9 +102,15 @@ fn settle(settlement: Settlement, apply: Option<ApplyId>, batch: &mut Vec<Write>
     batch.extend(removes.map(|instance_id| Write::RemoveRecord { instance_id }));
     let puts = puts.into_iter();
     batch.extend(puts.map(|record| Write::PutRecord(Box::new(record))));
-    if let (Some(_), Some(item)) = (apply, history) {
+    if let (Some(_), Some(mut item)) = (apply, history) {
+        item.result = without_secrets(item.result);
         let item = Box::new(item);
         batch.push(Write::HistoryItem { id: apply, item });
     }
-    batch.extend(closes.map(|(id, outcome)| Write::CloseIntent { id, outcome }));
+    batch.extend(closes.map(|(id, mut outcome)| {
+        if let Outcome::Failed { message } = &mut outcome {
+            *message = without_secrets(std::mem::take(message));
+        }
+        Write::CloseIntent { id, outcome }
+    }));
 }

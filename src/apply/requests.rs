@@ -256,6 +256,7 @@ pub fn record(
         attributes: RecordAttributes {
             images: side.images.clone(),
             protected: side.protected,
+            marks: (!side.marks.is_empty()).then(|| Arc::clone(&side.marks)),
         }
         .to_text(),
         version: 0,

@@ -226,7 +226,7 @@ fn begin<'s, 'g>(
 
 fn print_version(fleet: &Fleet<'_>) {
     let now = session::clock(fleet.globals).now();
-    session::print(&format!("{}\n", events::version(now)));
+    session::print_json_line(&events::version(now));
 }
 
 /// What is planned in all shards together.
@@ -239,7 +239,7 @@ fn tell_total(fleet: &Fleet<'_>, begun: &[Option<Work<'_, '_>>]) {
             total.add(summary);
         }
         let now = session::clock(fleet.globals).now();
-        session::print(&format!("{}\n", events::plan_summary(now, &total)));
+        session::print_json_line(&events::plan_summary(now, &total));
     } else {
         let total = text::plan_total(&summaries, fleet.globals.style());
         session::print(&format!("\n{total}\n"));

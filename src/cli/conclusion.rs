@@ -107,7 +107,7 @@ pub fn conclude_all(fleet: &Fleet<'_>, mode: Mode, ends: &[Ended]) {
         let now = session::clock(fleet.globals).now();
         let mut event = events::apply_summary(now, mode, total);
         event["shards"] = shards.into();
-        session::print(&format!("{event}\n"));
+        session::print_json_line(&event);
         return;
     }
     let shards = fleet.names().into_iter().zip(ends);

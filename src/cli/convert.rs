@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 use clap::{Args, ValueEnum};
 
 use super::failure::{Failure, Failures};
-use super::{Ending, Globals, exit, output, session, unplaced};
+use super::session::{self, Session};
+use super::{Ending, Globals, exit, output, unplaced};
+use crate::config::check::Purpose;
 use crate::config::conversion::Input;
 use crate::config::files::{self, read_text};
 use crate::config::inputs::Inputs;
@@ -50,6 +52,8 @@ pub fn run(globals: &Globals, command: &Convert) -> Ending {
         working_dir: &here,
         given: &globals.given(),
     };
+    // Messages pass a net, which has to know what is secret.
+    Session::read(globals, Purpose::Render, Some(&file));
     let (sources, converted) = convert(&input, to);
     let converted = match converted {
         Ok(converted) => converted,
@@ -60,7 +64,8 @@ pub fn run(globals: &Globals, command: &Convert) -> Ending {
         }
     };
     match &command.out {
-        None => session::print(&converted.text),
+        // The user's own text.
+        None => session::print_in_clear(&converted.text),
         Some(path) => output::write(path, &converted.text).map_err(unplaced)?,
     }
     if !globals.quiet {

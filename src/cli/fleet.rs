@@ -284,7 +284,7 @@ impl<'g> Fleet<'g> {
             let now = session::clock(self.globals).now();
             let findings = diagnostic::to_json(findings, &SourceMap::default());
             for finding in findings.as_array().into_iter().flatten() {
-                session::print(&format!("{}\n", events::diagnostic(now, finding.clone())));
+                session::print_json_line(&events::diagnostic(now, finding.clone()));
             }
         } else {
             session::report(self.globals, [(findings, &SourceMap::default())]);

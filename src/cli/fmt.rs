@@ -49,7 +49,7 @@ pub fn run(globals: &Globals, command: &Fmt) -> Ending {
     let mut work = Work {
         globals,
         command,
-        sources: SourceMap::default(),
+        sources: unsettled(),
         findings: Diagnostics::default(),
         files: Vec::new(),
     };
@@ -190,7 +190,7 @@ fn of_standard_input(globals: &Globals, command: &Fmt) -> Ending {
     let text = String::from_utf8(bytes).map_err(|_| {
         unplaced(Diagnostic::error("standard input isn't UTF-8").hint("Save it as UTF-8"))
     })?;
-    let mut sources = SourceMap::default();
+    let mut sources = unsettled();
     let source = sources.add(stdin_name(&text), text);
     match layout(&sources, source) {
         Err(findings) => {
@@ -238,4 +238,11 @@ fn stdin_name(text: &str) -> &'static str {
 fn difference(name: &str, from: &str, to: &str) -> String {
     let diff = similar::TextDiff::from_lines(from, to);
     diff.unified_diff().header(name, name).to_string()
+}
+
+/// Texts that are only laid out: nobody asks which of their values are secrets.
+fn unsettled() -> SourceMap {
+    let mut sources = SourceMap::default();
+    sources.leave_unsettled();
+    sources
 }

@@ -13,6 +13,7 @@ use crate::address::{Address, InShard, InstanceId};
 use crate::apply::requests;
 use crate::config::check::Purpose;
 use crate::diagnostic::Diagnostic;
+use crate::marks::Marks;
 use crate::pipeline::{self, Request};
 use crate::plan::build::{Options, new_instance_id};
 use crate::plan::change::Side;
@@ -75,7 +76,7 @@ fn import(session: &Session<'_>, command: &Import) -> Result<Reply, Failure> {
     };
     let _lock = session.lock("import")?;
     let mut store = session.open_to_write()?;
-    let wanted = wanted(session, store.as_mut(), address)?;
+    let (wanted, marks) = wanted(session, store.as_mut(), address)?;
     let mut store = if let Some(store) = store {
         store
     } else {
@@ -85,7 +86,13 @@ fn import(session: &Session<'_>, command: &Import) -> Result<Reply, Failure> {
         session.create_state(&identity, &lineage)?
     };
     debug_assert_eq!(group_name, address.group);
-    record(session, &mut store, address, &observation, &wanted)?;
+    record(
+        session,
+        &mut store,
+        address,
+        &observation,
+        (&wanted, &marks),
+    )?;
     if session.globals.quiet {
         return Ok(Reply::text(""));
     }
@@ -107,7 +114,7 @@ fn wanted(
     session: &Session<'_>,
     store: Option<&mut SqliteStore>,
     address: &Address,
-) -> Result<SpecBody, Failure> {
+) -> Result<(SpecBody, Arc<Marks>), Failure> {
     let identity = session.identity();
     let options = Options {
         targets: vec![crate::address::Selector::Group(address.group.clone())],
@@ -137,7 +144,8 @@ fn wanted(
         .find(|change| change.address == *address)
         .or_else(|| all().find(|change| change.address.group == address.group))
         .and_then(|change| change.after.as_deref());
-    Ok(side.map_or_else(|| SpecBody::empty("ins"), |side| (*side.spec).clone()))
+    let none = || (SpecBody::empty("ins"), Marks::none());
+    Ok(side.map_or_else(none, |side| ((*side.spec).clone(), Arc::clone(&side.marks))))
 }
 
 fn record(
@@ -145,7 +153,7 @@ fn record(
     store: &mut SqliteStore,
     address: &Address,
     observation: &Observation,
-    wanted: &SpecBody,
+    (wanted, marks): (&SpecBody, &Marks),
 ) -> Result<(), Failure> {
     let snapshot = store.snapshot()?;
     let taken = snapshot
@@ -195,6 +203,7 @@ fn record(
         created_at: Some(observation.created_at),
         images: std::collections::BTreeMap::new(),
         protected: false,
+        marks: Arc::new(marks.carried_to(wanted, &body)),
         version: None,
         spec: Arc::new(body),
         digest,

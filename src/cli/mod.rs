@@ -45,6 +45,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use clap::error::{ContextKind, ContextValue};
 use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 use crate::clock::Timestamp;
@@ -282,6 +283,7 @@ impl Cli {
 /// Runs the command line.
 pub fn main() -> ExitCode {
     signals::install();
+    report_panics();
     let cli = match Cli::read_from(std::env::args_os()) {
         Ok(cli) => cli,
         Err(error) => {
@@ -289,6 +291,8 @@ pub fn main() -> ExitCode {
             // "changes" in CI.
             if error.use_stderr() && asks_for_json() {
                 report_wrong_flag(&error);
+            } else if let Some(value) = wrong_var(&error) {
+                session::error(&without_value(&error, &value));
             } else {
                 let _ = error.print();
             }
@@ -341,9 +345,40 @@ fn asks_for_json() -> bool {
         || std::env::var_os("NSTANCE_JSON").is_some_and(|value| !value.is_empty())
 }
 
+/// Lets what a panic says pass the door that all output passes.
+fn report_panics() {
+    std::panic::set_hook(Box::new(|panic| {
+        let trace = std::backtrace::Backtrace::capture();
+        let trace = match trace.status() {
+            std::backtrace::BacktraceStatus::Captured => format!("\n{trace}"),
+            _ => String::new(),
+        };
+        session::error(&format!("{panic}{trace}\n"));
+    }));
+}
+
+/// The value of a `--var` that can't be read: it may be a secret, its name forgotten.
+fn wrong_var(error: &clap::Error) -> Option<String> {
+    let text = |kind| match error.get(kind) {
+        Some(ContextValue::String(text)) => Some(text.clone()),
+        _ => None,
+    };
+    let argument = text(ContextKind::InvalidArg)?;
+    let is_var = argument.starts_with("--var ");
+    text(ContextKind::InvalidValue).filter(|value| is_var && !value.is_empty())
+}
+
+fn without_value(error: &clap::Error, value: &str) -> String {
+    let text = error.render().to_string();
+    text.replace(&format!("'{value}'"), "(not shown)")
+}
+
 /// What is wrong with a command line, as a document.
 fn report_wrong_flag(error: &clap::Error) {
-    let text = error.render().to_string();
+    let text = match wrong_var(error) {
+        Some(value) => without_value(error, &value),
+        None => error.render().to_string(),
+    };
     let (summary, rest) = text.split_once("\n\n").unwrap_or((&text, ""));
     let summary = summary.strip_prefix("error: ").unwrap_or(summary).trim();
     let finding = Diagnostic::error(summary).detail(rest.trim());

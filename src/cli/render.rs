@@ -1,5 +1,6 @@
 //! `nstance render`: what instances are, fully merged and rendered.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -17,6 +18,7 @@ use crate::address::{Address, InShard, Selector};
 use crate::config::check::Purpose;
 use crate::config::model::Functions;
 use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::marks::HIDDEN;
 use crate::merge::deep::{first_index, first_key};
 use crate::merge::group::{MergedGroup, merge_group};
 use crate::merge::hashes::hashes;
@@ -40,8 +42,11 @@ pub struct Render {
     /// several
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
+    /// Show sensitive values, and write them with --out
+    #[arg(long)]
+    show_sensitive: bool,
     /// Render this template instead of the configuration
-    #[arg(long, value_name = "TEMPLATE", conflicts_with_all = ["address", "explain", "out"])]
+    #[arg(long, value_name = "TEMPLATE", conflicts_with_all = ["address", "explain", "out", "show_sensitive"])]
     template_string: Option<String>,
     /// Its data, a JSON file
     #[arg(long, value_name = "FILE", requires = "template_string")]
@@ -61,6 +66,9 @@ pub fn run(globals: &Globals, command: &Render) -> Ending {
         return try_template(template, command.data.as_deref(), functions).map_err(unplaced);
     }
     let mut fleet = Fleet::load(globals, Purpose::Render)?;
+    if command.show_sensitive {
+        session::show_sensitive();
+    }
     fleet.choose(Asked {
         targets: command.address.as_slice(),
         ..Asked::default()
@@ -168,7 +176,7 @@ fn render(session: &Session<'_>, command: &Render) -> Result<Reply, Failure> {
         .iter()
         .map(|(address, side)| {
             let group = groups.get(&address.group);
-            document(&plan, address, side, group, &findings, session)
+            document(&plan, address, side, group, &findings, session, command)
         })
         .collect();
     let code = if findings.has_errors() || plan.errored() {
@@ -182,7 +190,12 @@ fn render(session: &Session<'_>, command: &Render) -> Result<Reply, Failure> {
             None => folder.clone(),
         };
         for ((_, side), document) in sides.iter().zip(&documents) {
-            write(&folder, side, document).map_err(|error| {
+            let side = if command.show_sensitive {
+                Cow::Borrowed(*side)
+            } else {
+                side.covered()
+            };
+            write(&folder, &side, document).map_err(|error| {
                 Failure::say(format!(
                     "can't write the rendered specs: {error}: {}",
                     folder.display()
@@ -210,7 +223,14 @@ fn render(session: &Session<'_>, command: &Render) -> Result<Reply, Failure> {
             if command.explain {
                 text.push_str(&format!("# {}\n", session.name(address)));
                 if let Some(group) = groups.get(&address.group) {
-                    text.push_str(&explain(session, group, address, side));
+                    let original = *side;
+                    let side = if command.show_sensitive {
+                        Cow::Borrowed(original)
+                    } else {
+                        original.covered()
+                    };
+                    let size = userdata_size(original);
+                    text.push_str(&explain(session, group, address, &side, size));
                 }
             } else {
                 text.push_str(&text::instance(document, session.style()));
@@ -248,12 +268,19 @@ fn document(
     group: Option<&MergedGroup<'_>>,
     findings: &Diagnostics,
     session: &Session<'_>,
+    command: &Render,
 ) -> Value {
     let mut document = json!({ "address": address.to_string() });
-    if let (Value::Object(document), Value::Object(view)) =
-        (&mut document, plan.view(address, side))
-    {
+    let view = if command.show_sensitive {
+        plan.view_in_clear(address, side)
+    } else {
+        plan.view(address, side)
+    };
+    if let (Value::Object(document), Value::Object(view)) = (&mut document, view) {
         document.extend(view);
+        if !side.marks.is_empty() && (session.globals.json || command.out.is_some()) {
+            document.insert("sensitive_values".to_owned(), side.marks.to_json());
+        }
         if let Some(group) = group {
             let hashes = hashes(group, group.overrides.get(&address.slot));
             document.insert(
@@ -281,18 +308,38 @@ fn write(folder: &Path, side: &Side, document: &Value) -> std::io::Result<()> {
     let address = document["address"].as_str().unwrap_or_default();
     let folder = folder.join(address);
     std::fs::create_dir_all(folder.join("files"))?;
+    let private = !side.marks.is_empty();
     let mut json = serde_json::to_string_pretty(document).expect("its keys are strings");
     json.push('\n');
-    std::fs::write(folder.join("spec.json"), json)?;
+    write_file(&folder.join("spec.json"), json.as_bytes(), private)?;
     if let Some(userdata) = &side.spec.userdata {
-        std::fs::write(folder.join("userdata"), userdata.content.to_bytes())?;
+        let bytes = userdata.content.to_bytes();
+        write_file(&folder.join("userdata"), &bytes, private)?;
     }
     for (name, file) in &side.spec.files {
         if let Some(content) = file.content.as_deref().filter(|_| !file.by_server) {
-            std::fs::write(folder.join("files").join(&**name), content)?;
+            let path = folder.join("files").join(&**name);
+            write_file(&path, content.as_bytes(), private)?;
         }
     }
     Ok(())
+}
+
+/// Writes a file; a private one is its owner's alone, whatever was there before.
+fn write_file(path: &Path, content: &[u8], private: bool) -> std::io::Result<()> {
+    if !private {
+        return std::fs::write(path, content);
+    }
+    let folder = path.parent().unwrap_or(Path::new("."));
+    let mut file = tempfile::NamedTempFile::new_in(folder)?;
+    std::io::Write::write_all(&mut file, content)?;
+    file.persist(path).map_err(|error| error.error)?;
+    Ok(())
+}
+
+fn userdata_size(side: &Side) -> usize {
+    let userdata = side.spec.userdata.as_ref();
+    userdata.map_or(0, |userdata| userdata.content.to_bytes().len())
 }
 
 /// One line a value: its path, what it is, which layer set it and where.
@@ -301,6 +348,7 @@ fn explain(
     group: &MergedGroup<'_>,
     address: &Address,
     side: &Side,
+    userdata_size: usize,
 ) -> String {
     let place = |span| session.loaded.sources.place(span);
     let mut rows: Vec<[String; 4]> = Vec::new();
@@ -311,9 +359,19 @@ fn explain(
     for (root, merged, rendered) in [("args", args, &rendered), ("vars", vars, &side.spec.vars)] {
         let Some(merged) = merged else { continue };
         merged.leaves(&mut String::new(), &mut |path, value| {
-            let shown = at_path(rendered, path).map_or_else(String::new, Value::to_string);
+            let told = told(rendered, path);
+            let shown = match at_path(rendered, told) {
+                Some(Value::String(text)) if text == HIDDEN => HIDDEN.to_owned(),
+                value => value.map_or_else(String::new, Value::to_string),
+            };
+            let whole = told.len() == path.len();
+            let path = format!("{root}.{told}").trim_end_matches('.').to_owned();
+            // What is below a hidden value is told once.
+            if !whole && rows.last().is_some_and(|[last, ..]| *last == path) {
+                return;
+            }
             rows.push([
-                format!("{root}.{path}"),
+                path,
                 shortened(&shown),
                 value.layer.to_string(),
                 place(value.span),
@@ -325,15 +383,10 @@ fn explain(
         rows.push(["instance_type".into(), value, "-".into(), place(span)]);
     }
     if let Some((layer, userdata)) = &group.userdata {
-        let size = side
-            .spec
-            .userdata
-            .as_ref()
-            .map_or(0, |u| u.content.to_bytes().len());
         let place = place(userdata.content.span);
         rows.push([
             "userdata".into(),
-            format!("{size} bytes"),
+            format!("{userdata_size} bytes"),
             layer.to_string(),
             place,
         ]);
@@ -347,6 +400,15 @@ fn explain(
         ]);
     }
     crate::report::table(&["PATH", "VALUE", "SET BY", "WRITTEN AT"], &rows)
+}
+
+/// A path as far as it leads to what isn't hidden.
+fn told<'p>(value: &Value, path: &'p str) -> &'p str {
+    let ends = path.match_indices(['.', '[']).map(|(at, _)| at);
+    let hidden = std::iter::once(0)
+        .chain(ends)
+        .find(|end| at_path(value, &path[..*end]).and_then(Value::as_str) == Some(HIDDEN));
+    &path[..hidden.unwrap_or(path.len())]
 }
 
 fn at_path<'v>(value: &'v Value, path: &str) -> Option<&'v Value> {

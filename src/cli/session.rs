@@ -8,6 +8,7 @@ use std::fmt::Display;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use nstance_state::{Identity, Keys, Lock, LockInfo, NewKey, SqliteStore, StateError};
 use serde_json::Value;
@@ -21,10 +22,12 @@ use crate::config::check::Purpose;
 use crate::config::load::{Loaded, load_for};
 use crate::config::model::{Config, ProviderKind};
 use crate::config::source::SourceMap;
+use crate::credentials;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::provider::Cloud;
 use crate::provider::rules::Rules;
 use crate::provider::sim::{DEFAULT_PATH, SimCloud, SimOptions};
+use crate::redact;
 use crate::report::{diagnostic, events, json, text};
 
 /// The folder for what is nstance's own, beside a configuration.
@@ -60,7 +63,18 @@ impl<'g> Session<'g> {
     /// Loads a configuration, errors and all: `path`, or the one of the working folder.
     pub fn read(globals: &Globals, purpose: Purpose, path: Option<&Path>) -> Loaded {
         let directory = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("."));
-        load_for(purpose, path, &directory, &globals.given())
+        let loaded = load_for(purpose, path, &directory, &globals.given());
+        redact::know(&loaded.secrets.0);
+        redact::know(
+            globals
+                .state
+                .iter()
+                .flat_map(|url| credentials::of_url(url)),
+        );
+        if let Some(config) = &loaded.config {
+            redact::know(credentials::of(config));
+        }
+        loaded
     }
 
     /// The configuration.
@@ -349,7 +363,7 @@ impl<'g> Session<'g> {
             event["cluster"] = identity.cluster.into();
             event["shard"] = identity.shard.into();
         }
-        print(&format!("{event}\n"));
+        print_json_line(&event);
     }
 
     /// Prints findings as events.
@@ -444,23 +458,54 @@ pub fn report<'f>(
     error(&texts.join("\n"));
 }
 
-/// Writes to standard output; a reader that went away is no error of ours.
+/// Writes to standard output; a reader that went away is no error of ours. Secrets are left out.
 pub fn print(text: &str) {
+    if IN_CLEAR.load(Ordering::Relaxed) {
+        print_in_clear(text);
+    } else {
+        print_in_clear(&redact::text(text));
+    }
+}
+
+/// Whether standard output may show secrets.
+static IN_CLEAR: AtomicBool = AtomicBool::new(false);
+
+/// Lets standard output show secrets for the rest of this process: `--show-sensitive`.
+pub fn show_sensitive() {
+    IN_CLEAR.store(true, Ordering::Relaxed);
+}
+
+/// The same with secrets: for what is the user's own file, or asked for by name.
+pub fn print_in_clear(text: &str) {
     let mut out = std::io::stdout().lock();
     let _ = out.write_all(text.as_bytes());
     let _ = out.flush();
 }
 
-/// Writes to standard error.
+/// Writes to standard error. Secrets are left out.
 pub fn error(text: &str) {
+    let text = redact::text(text);
     let _ = std::io::stderr().lock().write_all(text.as_bytes());
 }
 
 /// Writes a JSON document to standard output.
 pub fn print_json(value: &Value) {
-    let text = serde_json::to_string_pretty(value).expect("a document's keys are strings");
-    print(&text);
-    print("\n");
+    let text = serde_json::to_string_pretty(&*document(value));
+    print_in_clear(&text.expect("a document's keys are strings"));
+    print_in_clear("\n");
+}
+
+fn document(value: &Value) -> Cow<'_, Value> {
+    if IN_CLEAR.load(Ordering::Relaxed) {
+        Cow::Borrowed(value)
+    } else {
+        redact::json(value)
+    }
+}
+
+/// Writes a JSON document as one line to standard output.
+pub fn print_json_line(value: &Value) {
+    print_in_clear(&format!("{}\n", document(value)));
 }
 
 /// A path as messages show it.

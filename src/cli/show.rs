@@ -149,8 +149,11 @@ pub fn view(session: &Session<'_>, store: &SqliteStore, record: &Record) -> Resu
         &address,
         &side,
     );
-    let mut view = Plan::view_with_tags(&side, &tags);
+    let mut view = Plan::view_with_tags(&side.covered(), &tags);
     if let Value::Object(view) = &mut view {
+        if !side.marks.is_empty() && session.globals.json {
+            view.insert("sensitive_values".into(), side.marks.to_json());
+        }
         view.insert("address".into(), address.to_string().into());
         view.insert("ip4".into(), json!(record.ip4));
         view.insert("ip6".into(), json!(record.ip6));

@@ -120,7 +120,7 @@ fn keep_watching(globals: &Globals) -> Result<u8, Failure> {
 
 /// The verdicts of one moment: texts, or a document on a line of its own.
 fn say_once(globals: &Globals, checked: Vec<Checked>) {
-    let print_line = |document: &Value| session::print(&format!("{document}\n"));
+    let print_line = |document: &Value| session::print_json_line(document);
     match &checked[..] {
         [only] if globals.json => print_line(&only.document()),
         [only] => {

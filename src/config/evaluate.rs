@@ -7,6 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::assemble::Document;
+use super::disguise::Disguise;
 use super::hcl::{self, Folders, Known, Made, Module, Places};
 use super::model::Config;
 use super::node::{Alias, Entry, Node, NodeValue};
@@ -56,17 +57,22 @@ pub(super) struct Evaluated {
     pub(super) variables: Vec<Setting>,
     /// What mustn't be shown.
     pub(super) secrets: Secrets,
+    /// The documents with other values in the place of secrets, for each way to replace them;
+    /// none where there are no secrets.
+    pub(super) twins: Vec<Vec<Document>>,
     /// Where values stand that were written elsewhere.
     pub(super) aliases: Vec<Alias>,
     /// Blocks that became several: what is wrong in one is wrong in all.
     pub(super) repeated: Vec<Span>,
 }
 
+/// A file's tree, or a place for the one that it gives; whether it overrides, and its folder.
+pub(super) type Tree = (Option<Node>, bool, Option<Arc<Path>>);
+
 /// The files of a configuration, sorted by what they need.
 pub(super) struct Prepared {
-    /// In order: trees, and places for those that the HCL files give; whether they override, and
-    /// their folders.
-    pub(super) trees: Vec<(Option<Node>, bool, Option<Arc<Path>>)>,
+    /// In order.
+    pub(super) trees: Vec<Tree>,
     /// The HCL files.
     pub(super) files: Vec<hcl::File>,
     /// The variables.
@@ -157,6 +163,7 @@ impl Evaluation<'_> {
             settled.keep_secrets(&declarations, &module);
             evaluated.variables = settled.settings(&declarations, &module);
             variables::validate(&declarations, &settled, &module);
+            let written = may_have_secrets(&module, sources).then(|| trees.clone());
             for (root, _, folder) in &mut trees {
                 if let Some(root) = root
                     && !declarations.is_empty()
@@ -165,25 +172,84 @@ impl Evaluation<'_> {
                 }
             }
             roots.extend(files.iter().map(|file| hcl::document(&module, file)));
+            if let Some(trees) = written
+                && module.has_secrets()
+            {
+                let twins = Disguise::ALL
+                    .map(|disguise| twin(&module, &trees, &files, &settled.values, disguise));
+                evaluated.twins = twins.into();
+            }
             made = module.finish();
             evaluated.overrides = settled.overrides;
+            made.secrets.extend(settled.texts);
+            made.secrets.remove("");
         }
         findings.extend(made.findings);
         for (span, holes) in made.holes {
             sources.record_holes(span, holes);
         }
         let mut roots = roots.into_iter();
-        let documents = trees.into_iter().filter_map(|(root, overrides, _)| {
-            let root = root.or_else(|| roots.next())?;
-            Some(Document { root, overrides })
-        });
-        evaluated.documents = documents.collect();
+        evaluated.documents = joined(trees, &mut roots);
         known.settle_groups(&mut evaluated.documents);
+        for twin in &mut evaluated.twins {
+            known.settle_groups(twin);
+        }
         evaluated.aliases = made.aliases;
         evaluated.repeated = made.repeated;
         evaluated.secrets = Secrets(made.secrets.into_iter().collect());
         evaluated
     }
+}
+
+/// Trees, and those of HCL files in the places kept for them.
+fn joined(trees: Vec<Tree>, roots: &mut impl Iterator<Item = Node>) -> Vec<Document> {
+    trees
+        .into_iter()
+        .filter_map(|(root, overrides, _)| {
+            let root = root.or_else(|| roots.next())?;
+            Some(Document { root, overrides })
+        })
+        .collect()
+}
+
+/// Whether a secret may come up: a variable is one, or some text makes one.
+fn may_have_secrets(module: &Module<'_>, sources: &SourceMap) -> bool {
+    module.has_secrets()
+        || sources
+            .iter()
+            .any(|(_, source)| source.text.contains("sensitive"))
+}
+
+/// The documents with other values in the place of secrets. What is wrong with them is wrong in
+/// truth as well, or due to the replacement.
+fn twin(
+    real: &Module<'_>,
+    trees: &[Tree],
+    files: &[hcl::File],
+    values: &hcl::Values,
+    disguise: Disguise,
+) -> Vec<Document> {
+    let values = values
+        .iter()
+        .map(|(name, value)| {
+            let value = value.as_ref().map(|value| disguise.value(value));
+            (Arc::clone(name), value)
+        })
+        .collect();
+    let module = Module::twin(real, files, &values, disguise);
+    let mut trees = trees.to_vec();
+    for (root, _, folder) in &mut trees {
+        if let Some(root) = root
+            && !values.is_empty()
+        {
+            interpolate(root, &module, folder.as_ref());
+        }
+    }
+    let roots: Vec<Node> = files
+        .iter()
+        .map(|file| hcl::document(&module, file))
+        .collect();
+    joined(trees, &mut roots.into_iter())
 }
 
 /// Values of the command line and the like, where no variables are declared: they replace or join

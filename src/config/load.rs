@@ -7,7 +7,7 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::assemble::assemble;
+use super::assemble::{Document, assemble};
 use super::check::{Purpose, check};
 use super::decode::decode;
 use super::evaluate::{Content, Evaluation, Parsed, add_overrides, top_level_vars};
@@ -16,10 +16,10 @@ use super::hcl::{self, Folders};
 use super::inputs::Inputs;
 use super::jsonc;
 use super::model::Config;
-use super::node::{Alias, Node, NodeValue};
+use super::node::{Alias, Entry, Node, NodeValue};
 use super::source::{Language, SourceMap, Span, Spanned};
 use super::speak::speak;
-use super::variables::{Given, Secrets, Setting};
+use super::variables::{Given, Origin, Secrets, Setting};
 use super::yaml;
 use crate::diagnostic::{Diagnostic, Diagnostics, Label, Severity};
 
@@ -170,6 +170,9 @@ impl Loaded {
             complete: !self.incomplete,
         }
         .run(documents, &mut self.sources, &mut self.findings);
+        if self.incomplete {
+            self.sources.leave_unsettled();
+        }
         self.aliases.extend(made.aliases);
         self.secrets = made.secrets;
         self.variables = made.variables;
@@ -184,8 +187,9 @@ impl Loaded {
             && whole
         {
             add_overrides(&mut root, &made.overrides);
-            if let Some(decoded) = decode(&root, &mut self.findings) {
+            if let Some(mut decoded) = decode(&root, &mut self.findings) {
                 check(&decoded, purpose, &self.sources, &mut self.findings);
+                decoded.config.twins = twins(&decoded.config, made.twins, &made.overrides);
                 if self.variables.is_empty() {
                     self.variables = top_level_vars(&decoded.config, &made.overrides);
                 }
@@ -202,6 +206,26 @@ impl Loaded {
         }
         self.findings.extend(findings);
     }
+}
+
+/// A configuration with the contents of other documents. Where the first of these don't fit it,
+/// nothing is known of what was made of a secret: there is one without any, so that all differs.
+fn twins(config: &Config, twins: Vec<Vec<Document>>, overrides: &[(Entry, Origin)]) -> Vec<Config> {
+    let twin = |documents: Vec<Document>| {
+        let mut ignored = Diagnostics::default();
+        let mut root = assemble(documents, &mut ignored)?;
+        add_overrides(&mut root, overrides);
+        config.with_contents_of(&decode(&root, &mut ignored)?.config)
+    };
+    let mut made = Vec::new();
+    for (index, documents) in twins.into_iter().enumerate() {
+        match twin(documents) {
+            Some(twin) => made.push(twin),
+            None if index == 0 => made.push(config.without_contents()),
+            None => {}
+        }
+    }
+    made
 }
 
 /// Files being read, and those that they include.

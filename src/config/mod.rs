@@ -7,6 +7,7 @@ mod assemble;
 pub mod check;
 pub mod conversion;
 pub mod decode;
+mod disguise;
 pub mod duration;
 mod evaluate;
 pub(crate) mod files;

@@ -50,6 +50,10 @@ pub struct Config {
     pub destroy_budget: DestroyBudget,
     /// `strict`: warnings about unset vars are errors.
     pub strict: bool,
+    /// The same with other values in the place of secrets: what is rendered otherwise from one of
+    /// them than from this was made of a secret. The first looks most like this one. Empty where
+    /// there are no secrets.
+    pub twins: Vec<Config>,
 }
 
 /// `functions`: the functions that templates have.
@@ -71,6 +75,70 @@ impl Functions {
 }
 
 impl Config {
+    /// This configuration with args, vars, userdata, files and labels of another, which holds the
+    /// same groups and templates. `None` if it doesn't.
+    pub(super) fn with_contents_of(&self, other: &Self) -> Option<Self> {
+        let mut made = self.clone();
+        made.vars.clone_from(&other.vars);
+        made.defaults.args.clone_from(&other.defaults.args);
+        made.defaults.vars.clone_from(&other.defaults.vars);
+        take_text(
+            &mut made.defaults.userdata,
+            other.defaults.userdata.as_ref(),
+        );
+        for (snippet, other) in made
+            .templates_lib
+            .values_mut()
+            .zip(other.templates_lib.values())
+        {
+            if snippet.value.source != Some(UserdataSource::Url) {
+                snippet.value.clone_from(&other.value);
+            }
+        }
+        let alike = self.templates.keys().eq(other.templates.keys())
+            && self.templates_lib.keys().eq(other.templates_lib.keys())
+            && self.groups.len() == other.groups.len();
+        if !alike {
+            return None;
+        }
+        for (template, other) in made.templates.values_mut().zip(other.templates.values()) {
+            template.value.common.take_contents(&other.value.common);
+        }
+        for (group, other) in made.groups.iter_mut().zip(&other.groups) {
+            if group.name != other.name || !group.overrides.keys().eq(other.overrides.keys()) {
+                return None;
+            }
+            group.common.take_contents(&other.common);
+            let slots = group.overrides.values_mut();
+            for (slot, other) in slots.zip(other.overrides.values()) {
+                slot.value.args.clone_from(&other.value.args);
+                slot.value.vars.clone_from(&other.value.vars);
+            }
+        }
+        Some(made)
+    }
+
+    /// This configuration without args, vars, userdata, files and labels.
+    pub(super) fn without_contents(&self) -> Self {
+        let mut made = Self {
+            vars: None,
+            defaults: Defaults::default(),
+            ..self.clone()
+        };
+        let templates = made.templates.values_mut();
+        let templates = templates.map(|template| &mut template.value.common);
+        let groups = made.groups.iter_mut().map(|group| &mut group.common);
+        for common in templates.chain(groups) {
+            common.take_contents(&Common::default());
+        }
+        for group in &mut made.groups {
+            for slot in group.overrides.values_mut() {
+                slot.value = SlotOverride::default();
+            }
+        }
+        made
+    }
+
     /// The group of that name.
     pub fn group(&self, name: &GroupName) -> Option<&Group> {
         self.groups.iter().find(|group| group.name == *name)
@@ -318,6 +386,23 @@ impl Arch {
     }
 }
 
+impl Common {
+    fn take_contents(&mut self, other: &Self) {
+        self.args.clone_from(&other.args);
+        self.vars.clone_from(&other.vars);
+        self.files.clone_from(&other.files);
+        self.labels.clone_from(&other.labels);
+        take_text(&mut self.userdata, other.userdata.as_ref());
+    }
+}
+
+/// Takes another text. A URL stays, as nobody asks for another one's body.
+fn take_text(mine: &mut Option<Userdata>, other: Option<&Userdata>) {
+    if mine.as_ref().and_then(|userdata| userdata.source) != Some(UserdataSource::Url) {
+        *mine = other.cloned();
+    }
+}
+
 /// One of `templates`.
 #[derive(Debug, Clone, Default)]
 pub struct Template {
@@ -396,7 +481,7 @@ pub struct Lifecycle {
 }
 
 /// A source of userdata.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Userdata {
     /// The whole value's place.
     pub span: Span,
@@ -445,7 +530,7 @@ pub enum Compress {
 }
 
 /// One of `files`.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct File {
     /// `kind` and what it needs.
     pub content: FileContent,
@@ -454,7 +539,7 @@ pub struct File {
 }
 
 /// What a file is made of.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum FileContent {
     /// `env`: names (shell identifiers) and string values, in the order written.
     Env(Node),

@@ -5,7 +5,10 @@
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::ops::Range;
 use std::sync::Arc;
+
+use crate::credentials::is_telling;
 
 /// One file of a configuration; an index into its [`SourceMap`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -158,6 +161,24 @@ pub struct Hole {
     pub length: u32,
 }
 
+/// The entries of a file of values.
+#[derive(Debug, Default)]
+pub(super) struct Entries {
+    /// Those that are no secrets.
+    pub(super) open: Vec<Span>,
+    /// Those that are, or may be.
+    pub(super) closed: Vec<Span>,
+}
+
+impl Entries {
+    /// Whether a line may be shown: it is of entries that are no secrets.
+    fn allow(&self, line: Range<usize>) -> bool {
+        let touches =
+            |span: &Span| (span.start as usize) < line.end && line.start < span.end as usize;
+        self.open.iter().any(touches) && !self.closed.iter().any(touches)
+    }
+}
+
 /// All files of one configuration.
 #[derive(Debug, Default)]
 pub struct SourceMap {
@@ -165,6 +186,10 @@ pub struct SourceMap {
     /// Interpolations by the literal that they stand in; `None` where one literal stands for
     /// several values.
     holes: HashMap<Span, Option<Arc<[Hole]>>>,
+    /// Files of values, some of which may be secrets.
+    guarded: HashMap<SourceId, Entries>,
+    /// Whether it isn't known what is a secret.
+    unsettled: bool,
 }
 
 impl SourceMap {
@@ -203,6 +228,36 @@ impl SourceMap {
         match self.holes.get(&span) {
             None => Some(&[]),
             Some(holes) => holes.as_deref(),
+        }
+    }
+
+    /// Says that lines of a file mustn't be shown beyond the names that they begin with, but for
+    /// those of entries that are no secrets.
+    pub(super) fn guard(&mut self, id: SourceId, entries: Entries) {
+        self.guarded.insert(id, entries);
+    }
+
+    /// Says that what is a secret isn't found out: lines that look like one are cut short.
+    pub fn leave_unsettled(&mut self) {
+        self.unsettled = true;
+    }
+
+    /// How much of the line at a byte may be shown: up to the value, where that may be a secret.
+    pub fn shown_of_line<'l>(&self, id: SourceId, start: usize, line: &'l str) -> &'l str {
+        let entries = self.guarded.get(&id);
+        let end = line.find(['=', ':']);
+        let telling = |end: usize| {
+            let name = line[..end].trim();
+            is_telling(name.trim_matches(['"', '\'', ',', '{']))
+        };
+        let hidden = match entries {
+            Some(entries) => !entries.allow(start..start + line.len()),
+            None => self.unsettled && end.is_some_and(telling),
+        };
+        match end {
+            _ if !hidden => line,
+            Some(end) => &line[..=end],
+            None => "",
         }
     }
 

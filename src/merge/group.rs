@@ -109,6 +109,21 @@ impl MergedGroup<'_> {
         }
     }
 
+    /// Whether another configuration's group has the same args, vars, userdata, files and labels.
+    pub fn has_contents_of(&self, other: &Self) -> bool {
+        self.args == other.args
+            && self.vars == other.vars
+            && self.files == other.files
+            && self.userdata == other.userdata
+            && self.labels == other.labels
+            && self.overrides.len() == other.overrides.len()
+            && self
+                .overrides
+                .values()
+                .zip(other.overrides.values())
+                .all(|(slot, other)| slot.args == other.args && slot.vars == other.vars)
+    }
+
     /// Whether `lifecycle.ignore_changes` names the size.
     pub fn ignores_size(&self) -> bool {
         self.ignore_changes.iter().any(|path| &**path == "size")

@@ -3,6 +3,7 @@
 //! In: nothing (data only). Out: the types that `build` fills, reports print, plan files keep and
 //! `apply` follows. May not: decide anything.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -12,6 +13,7 @@ use serde_json::{Value, json};
 
 use crate::address::Address;
 use crate::clock::Timestamp;
+use crate::marks::{HIDDEN, Marks};
 use crate::provider::rules::{Effect, Ownership, Rules};
 use crate::render::files::Deferred;
 use crate::spec::SpecBody;
@@ -177,6 +179,9 @@ pub struct Side {
     /// Whether its group is protected; kept in the record, so that it holds when the group is gone.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub protected: bool,
+    /// What of it mustn't be shown.
+    #[serde(default = "Marks::none", skip_serializing_if = "no_marks")]
+    pub marks: Arc<Marks>,
     /// The version of its row when the plan was made; `None` where there is none.
     pub version: Option<u64>,
     /// What it is or must be.
@@ -185,6 +190,23 @@ pub struct Side {
     /// The spec's digest.
     #[serde(with = "digest_text")]
     pub digest: SpecDigest,
+}
+
+impl Side {
+    /// The same with what mustn't be shown covered.
+    pub fn covered(&self) -> Cow<'_, Self> {
+        if self.marks.is_empty() {
+            return Cow::Borrowed(self);
+        }
+        Cow::Owned(Self {
+            spec: Arc::new(self.marks.cover(&self.spec)),
+            ..self.clone()
+        })
+    }
+}
+
+fn no_marks(marks: &Arc<Marks>) -> bool {
+    marks.is_empty()
 }
 
 mod shared_body {
@@ -547,13 +569,37 @@ impl Plan {
         all_tags(self.rules(), &self.cluster, &self.shard, address, side)
     }
 
-    /// One side of a change in the form that design §6 calls an instance.
+    /// Whether anything in it mustn't be shown.
+    pub fn holds_secrets(&self) -> bool {
+        let changes = self.changes.iter().chain(&self.unchanged);
+        let sides = changes.flat_map(|change| [&change.before, &change.after]);
+        let drifted = self.drift.iter().map(|drift| &drift.before);
+        let mut sides = sides.chain(drifted).flatten();
+        sides.any(|side| !side.marks.is_empty())
+    }
+
+    /// One side of a change in the form that design §6 calls an instance, what mustn't be shown
+    /// covered.
     pub fn view(&self, address: &Address, side: &Side) -> Value {
+        Self::view_with_tags(&side.covered(), &self.tags(address, side))
+    }
+
+    /// The same with nothing covered.
+    pub fn view_in_clear(&self, address: &Address, side: &Side) -> Value {
         Self::view_with_tags(side, &self.tags(address, side))
     }
 
-    /// The same, given all tags.
+    /// An instance as it stands in documents, given all its tags. What is covered is for the caller
+    /// to say.
     pub fn view_with_tags(side: &Side, tags: &BTreeMap<String, String>) -> Value {
+        let tags: serde_json::Map<_, _> = tags
+            .iter()
+            .map(|(key, value)| {
+                // Those of the user's are covered where the side is.
+                let own = side.spec.tags.get(key).filter(|own| *own == HIDDEN);
+                (key.clone(), Value::from(own.unwrap_or(value).as_str()))
+            })
+            .collect();
         let files: serde_json::Map<_, _> = side
             .spec
             .files

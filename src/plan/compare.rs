@@ -14,12 +14,13 @@ use super::occupants::Presence;
 use super::planned::{Planned, recorded_side, side_of};
 use crate::address::Address;
 use crate::diagnostic::Diagnostics;
+use crate::marks::Marks;
 use crate::provider::Observation;
 use crate::provider::rules::Effect;
 use crate::render::instance::Report;
 use crate::render::renderer::fixed_address;
 use crate::resolve::subnets::Placer;
-use crate::spec::InstanceSpec;
+use crate::spec::{InstanceSpec, SpecBody};
 
 impl GroupPlanner<'_> {
     /// Compares a slot attribute by attribute and plans what follows.
@@ -80,11 +81,13 @@ impl GroupPlanner<'_> {
             _ => (recorded.clone(), Vec::new()),
         };
         let mut after = side_of(kept.record, Arc::new(spec.to_body()), spec.digest);
+        after.marks = self.marks(kept, spec, &recorded);
         after.images = self.images_of(&self.kept_images(kept.record));
         if !lifecycle.ignore_changes.is_empty() {
             let mut body = (*after.spec).clone();
             diff::keep_ignored(&before.spec, &mut body, &lifecycle);
             after.digest = body.clone().into_spec().digest;
+            after.marks = kept_marks(&before, &after, &body);
             after.spec = Arc::new(body);
         }
         after.protected = group.protect;
@@ -181,6 +184,7 @@ impl GroupPlanner<'_> {
             let mut body = (*new.spec).clone();
             diff::keep_ignored(&before.spec, &mut body, &lifecycle);
             new.digest = body.clone().into_spec().digest;
+            new.marks = kept_marks(&before, &new, &body);
             new.spec = Arc::new(body);
         }
         // Two instances can't have one address: where it is fixed, the old one goes first.
@@ -353,6 +357,16 @@ impl GroupPlanner<'_> {
             })
             .collect()
     }
+}
+
+/// What mustn't be shown of a spec that keeps some of what was before.
+fn kept_marks(before: &Side, after: &Side, body: &SpecBody) -> Arc<Marks> {
+    if before.marks.is_empty() && after.marks.is_empty() {
+        return Marks::none();
+    }
+    let old = before.marks.carried_to(&before.spec, body);
+    let new = after.marks.carried_to(&after.spec, body);
+    Arc::new(old.or(&new, body))
 }
 
 /// A subnet that is in none of the new pool's has to be left; `after` says so.

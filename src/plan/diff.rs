@@ -351,6 +351,7 @@ mod tests {
             created_at: None,
             images: BTreeMap::new(),
             protected: false,
+            marks: crate::marks::Marks::none(),
             version: Some(1),
             spec: body.into(),
             digest,

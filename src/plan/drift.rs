@@ -9,6 +9,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 
 use super::change::{DriftedAttribute, Side};
+use crate::marks::Marks;
 use crate::provider::rules::Rules;
 use crate::provider::{Attributes, LifecycleState, Observation};
 use crate::spec::{Content, SpecBody, Userdata};
@@ -150,7 +151,13 @@ pub fn overlay(
 ) -> Side {
     let body = body_from(attributes, &side.spec, rules);
     let digest = body.clone().into_spec().digest;
+    let marks = if side.marks.is_empty() {
+        Marks::none()
+    } else {
+        Arc::new(side.marks.carried_to(&side.spec, &body))
+    };
     Side {
+        marks,
         zone: observation.zone.as_str().into(),
         subnet: observation
             .subnet

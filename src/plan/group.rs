@@ -17,6 +17,7 @@ use super::slots;
 use crate::address::{Address, GroupName};
 use crate::config::model::OnNewer;
 use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::marks::Marks;
 use crate::provider::Observation;
 use crate::render::data::InstanceFacts;
 use crate::render::instance::Report;
@@ -339,7 +340,8 @@ impl GroupPlanner<'_> {
         spec: &InstanceSpec,
         planned: &mut Planned,
     ) {
-        let side = side_of(kept.record, Arc::new(spec.to_body()), spec.digest);
+        let mut side = side_of(kept.record, Arc::new(spec.to_body()), spec.digest);
+        side.marks = self.marks(kept, spec, &side);
         planned.unchanged.push(Change {
             address: self.address(kept.slot),
             deposed: None,
@@ -352,6 +354,23 @@ impl GroupPlanner<'_> {
             deferred: None,
             drain_timeout_ms: 0,
         });
+    }
+
+    /// What of a kept slot's spec mustn't be shown, today or by its record.
+    pub(super) fn marks(
+        &self,
+        kept: &Kept<'_>,
+        spec: &InstanceSpec,
+        recorded: &Side,
+    ) -> Arc<Marks> {
+        let address = self.address(kept.slot);
+        let facts = self.recorded_facts(kept.slot, kept.record);
+        let images = self.kept_images(kept.record);
+        let marks = self.renderer.marks(&address, &facts, &images, spec);
+        if recorded.marks.is_empty() || recorded.digest != spec.digest || marks == recorded.marks {
+            return marks;
+        }
+        Arc::new(marks.or(&recorded.marks, &recorded.spec))
     }
 
     /// A new instance for a slot: its identity, its place, its spec.
@@ -402,6 +421,9 @@ impl GroupPlanner<'_> {
             created_at: None,
             images: self.images_of(&BTreeMap::new()),
             protected: group.protect,
+            marks: self
+                .renderer
+                .marks(&address, &facts, &BTreeMap::new(), &spec),
             version: None,
             digest: spec.digest,
             spec: Arc::new(spec.to_body()),
@@ -437,19 +459,18 @@ impl GroupPlanner<'_> {
             planned.left_out(&address, "it can't be rendered");
             return;
         };
-        planned.adopt(
-            self.inputs,
-            &address,
-            observation,
-            Some(&spec.to_body()),
-            findings,
-        );
+        let marks = self
+            .renderer
+            .marks(&address, &facts, &BTreeMap::new(), &spec);
+        let wanted = spec.to_body();
+        planned.adopt(self.inputs, &address, observation, Some(&wanted), findings);
         if let Some(side) = planned
             .changes
             .last_mut()
             .and_then(|change| change.after.as_mut())
         {
             side.images = self.images_of(&BTreeMap::new());
+            side.marks = Arc::new(marks.carried_to(&wanted, &side.spec));
             side.protected = self.renderer.group.merged.protect;
         }
     }

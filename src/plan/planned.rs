@@ -13,6 +13,7 @@ use super::drift;
 use super::occupants::Presence;
 use crate::address::{Address, InstanceId};
 use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::marks::Marks;
 use crate::provider::Observation;
 use crate::spec::SpecBody;
 
@@ -147,6 +148,7 @@ impl Planned {
             created_at: Some(observation.created_at),
             images: BTreeMap::new(),
             protected: false,
+            marks: Marks::none(),
             version: None,
             spec: Arc::new(body),
             digest,
@@ -219,6 +221,7 @@ pub fn side_of(record: &Record, spec: Arc<SpecBody>, digest: SpecDigest) -> Side
         created_at: Some(record.created_at.into()),
         images: attributes.images,
         protected: attributes.protected,
+        marks: attributes.marks.unwrap_or_else(Marks::none),
         version: Some(record.version),
         spec,
         digest,
@@ -234,6 +237,9 @@ pub struct RecordAttributes {
     /// Whether its group is protected.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub protected: bool,
+    /// What of its spec mustn't be shown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub marks: Option<Arc<Marks>>,
 }
 
 impl RecordAttributes {

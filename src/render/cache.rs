@@ -117,8 +117,13 @@ impl<'a> TemplateCache<'a> {
     /// An empty one for another thread, for the same configuration.
     #[must_use]
     pub fn another(&self) -> Self {
-        let images = self.images.iter().copied();
-        Self::new(self.sources, images, Arc::clone(&self.snippets))
+        self.with_snippets(Arc::clone(&self.snippets))
+    }
+
+    /// An empty one for a configuration whose snippets are others.
+    #[must_use]
+    pub fn with_snippets(&self, snippets: Arc<Snippets>) -> Self {
+        Self::new(self.sources, self.images.iter().copied(), snippets)
     }
 
     /// The sources that places point into.

@@ -32,6 +32,8 @@ pub struct CompiledGroup<'a> {
     pub(super) files: Vec<CompiledFile>,
     /// The images its templates read.
     pub images: BTreeSet<Arc<str>>,
+    /// The group with other values in the place of secrets; none where it has no secrets.
+    pub twins: Vec<CompiledGroup<'a>>,
 }
 
 /// A group's args and vars, or those of a slot with an override.
@@ -115,6 +117,7 @@ pub fn compile<'a>(
         userdata,
         files,
         images: BTreeSet::new(),
+        twins: Vec::new(),
     };
     group.images = group.read_images(config);
     group.warn_of_size(cache, findings);

@@ -3,7 +3,7 @@
 //! In: compiled templates and the data of one instance. Out: strings, and a [`Report`] of what
 //! went wrong where, once for all the instances it went wrong for. May not: parse.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use nstance_gotemplate::{ExecError, ExecErrorKind, Found, Value};
@@ -106,14 +106,20 @@ impl Execution<'_> {
     }
 }
 
+/// An error's text's place, where in it the error is, and what it says.
+pub(super) type ErrorKey = (Span, usize, String);
+
+/// What an error says that would tell of a secret.
+const CONCEALED: &str = "why isn't shown, since it depends on a sensitive value";
+
 /// What rendering found, gathered over many instances.
 #[derive(Debug, Default)]
 pub struct Report {
     unset: BTreeMap<(Span, usize, Arc<str>), Place>,
-    errors: BTreeMap<(Span, usize, String), Failure>,
+    errors: BTreeMap<ErrorKey, Failure>,
     failed_images: BTreeMap<Arc<str>, (Address, usize)>,
     /// Templates that reached a limit, and the errors they made: they aren't tried again.
-    exhausted: HashMap<Place, (Span, usize, String)>,
+    exhausted: HashMap<Place, ErrorKey>,
 }
 
 /// What an execution was doing when it failed.
@@ -192,6 +198,21 @@ struct Failure {
     count: usize,
 }
 
+impl Failure {
+    /// Forgets what another says otherwise.
+    fn keep_what_is_in(&mut self, other: &Self) {
+        if self.hint != other.hint {
+            self.hint = None;
+        }
+        if let Some(execution) = &mut self.execution {
+            let others = other.execution.as_ref();
+            execution
+                .found
+                .retain(|found| others.is_some_and(|other| other.found.contains(found)));
+        }
+    }
+}
+
 impl Report {
     /// Notes that something can't be rendered, and what is the matter with it.
     pub fn failure(
@@ -259,6 +280,41 @@ impl Report {
             failure.count += 1;
         }
         true
+    }
+
+    /// What can't be rendered so far.
+    pub(super) fn known_errors(&self) -> BTreeSet<ErrorKey> {
+        self.errors.keys().cloned().collect()
+    }
+
+    /// Whether there are errors besides these.
+    pub(super) fn has_more_than(&self, known: &BTreeSet<ErrorKey>) -> bool {
+        self.errors.len() > known.len()
+    }
+
+    /// Leaves of the errors that came after `known` only what they say with other secrets as well.
+    pub(super) fn conceal(&mut self, known: &BTreeSet<ErrorKey>, other: &Self) {
+        let telling = |key: &ErrorKey| !known.contains(key) && !other.errors.contains_key(key);
+        let (secret, mut open): (BTreeMap<_, _>, BTreeMap<_, _>) = std::mem::take(&mut self.errors)
+            .into_iter()
+            .partition(|(key, _)| telling(key));
+        for (key, failure) in open.iter_mut().filter(|(key, _)| !known.contains(*key)) {
+            if let Some(other) = other.errors.get(key) {
+                failure.keep_what_is_in(other);
+            }
+        }
+        self.errors = open;
+        for ((span, offset, _), mut failure) in secret {
+            failure.hint = None;
+            if let Some(execution) = &mut failure.execution {
+                execution.found.clear();
+            }
+            let key = (span, offset, CONCEALED.to_owned());
+            self.errors
+                .entry(key)
+                .and_modify(|known| known.count += failure.count)
+                .or_insert(failure);
+        }
     }
 
     fn unset(&mut self, place: Place, offset: usize, path: &str) {

@@ -12,4 +12,5 @@ pub mod group;
 pub mod instance;
 pub mod library;
 pub mod renderer;
+mod twins;
 pub mod userdata;

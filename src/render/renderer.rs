@@ -19,6 +19,7 @@ use super::instance::{Execution, Report, Timing};
 use super::userdata::{self, CarriedFile};
 use crate::address::Address;
 use crate::config::model::{Compress, Config, Deliver, Functions};
+use crate::marks::Marks;
 use crate::merge::group::MergedGroup;
 use crate::provider::rules::Rules;
 use crate::spec::{Files, Head, InstanceSpec, Part, Userdata};
@@ -37,6 +38,8 @@ pub struct GroupRenderer<'a> {
     slots: BTreeMap<u32, usize>,
     userdata_is_own: bool,
     pinned: bool,
+    /// The same with other values in the place of secrets.
+    pub(super) twins: Vec<GroupRenderer<'a>>,
 }
 
 /// What a variant's instances share, rendered when the first of them is.
@@ -47,13 +50,21 @@ struct Shared {
     args: OnceLock<Option<RenderedArgs>>,
     userdata: OnceLock<Option<RenderedUserdata>>,
     files: OnceLock<Option<Part<Files>>>,
+    marks: OnceLock<Arc<Marks>>,
 }
 
 /// Rendered userdata, if there is any.
 #[derive(Clone)]
-struct RenderedUserdata(Option<Part<Userdata>>);
+pub(super) struct RenderedUserdata(pub(super) Option<Part<Userdata>>);
 
-type RenderedArgs = (Part<Map<String, Value>>, Part<BTreeMap<String, String>>);
+/// What an instance is made of; `None` for what can't be rendered.
+pub(super) struct Parts {
+    pub(super) args: Option<RenderedArgs>,
+    pub(super) userdata: Option<RenderedUserdata>,
+    pub(super) files: Option<Part<Files>>,
+}
+
+pub(super) type RenderedArgs = (Part<Map<String, Value>>, Part<BTreeMap<String, String>>);
 
 impl<'a> GroupRenderer<'a> {
     /// A renderer for a group. `images`: ids by name, `None` where the look-up failed; `pinned`
@@ -133,6 +144,11 @@ impl<'a> GroupRenderer<'a> {
                 .collect(),
             userdata_is_own,
             pinned,
+            twins: group
+                .twins
+                .iter()
+                .map(|twin| Self::new(twin, config, images, pinned, rules))
+                .collect(),
             group,
         }
     }
@@ -142,7 +158,7 @@ impl<'a> GroupRenderer<'a> {
         self.pinned
     }
 
-    fn variant(&self, slot: u32) -> (usize, &Variant) {
+    pub(super) fn variant(&self, slot: u32) -> (usize, &Variant) {
         match self.slots.get(&slot) {
             Some(index) => (*index, &self.group.overrides[&slot]),
             None => (0, &self.group.base),
@@ -163,6 +179,32 @@ impl<'a> GroupRenderer<'a> {
         kept: &BTreeMap<Arc<str>, Arc<str>>,
         report: &mut Report,
     ) -> Option<InstanceSpec> {
+        let variant = self.variant(address.slot).1;
+        let parts = if self.twins.is_empty() {
+            self.parts(address, instance, kept, false, report)
+        } else {
+            self.parts_concealed(address, instance, kept, report)
+        };
+        let (args, tags) = parts.args?;
+        Some(InstanceSpec::new(
+            variant.head.clone(),
+            args,
+            variant.vars.clone(),
+            parts.userdata?.0,
+            parts.files?,
+            tags,
+        ))
+    }
+
+    /// Renders what an instance is made of; `anew`: with what it shares as well.
+    pub(super) fn parts(
+        &self,
+        address: &Address,
+        instance: &InstanceFacts,
+        kept: &BTreeMap<Arc<str>, Arc<str>>,
+        anew: bool,
+        report: &mut Report,
+    ) -> Parts {
         let (index, variant) = self.variant(address.slot);
         let shared = &self.shared[index];
         let images = (self.pinned && !kept.is_empty()).then(|| self.kept_images(index, kept));
@@ -171,9 +213,12 @@ impl<'a> GroupRenderer<'a> {
         let mut root = None;
         let root = root.insert(build());
 
-        let args = once(&shared.args, shared.args_are_own, report, |report| {
-            self.render_args(variant, root, address, report)
-        });
+        let args = once(
+            &shared.args,
+            anew || shared.args_are_own,
+            report,
+            |report| self.render_args(variant, root, address, report),
+        );
         // An address that is fixed in args is known when planning.
         let root = match &args {
             Some((args, _)) if instance.ip4.is_none() => match fixed_address(&args.value) {
@@ -188,21 +233,32 @@ impl<'a> GroupRenderer<'a> {
             },
             _ => &*root,
         };
-        let files = once(&shared.files, shared.files_are_own, report, |report| {
-            self.render_files(root, address, report)
-        });
-        let userdata = once(&shared.userdata, self.userdata_is_own, report, |report| {
+        let files = once(
+            &shared.files,
+            anew || shared.files_are_own,
+            report,
+            |report| self.render_files(root, address, report),
+        );
+        let own = anew || self.userdata_is_own;
+        let userdata = once(&shared.userdata, own, report, |report| {
             self.render_userdata(files.as_ref()?, root, address, report)
         });
-        let (args, tags) = args?;
-        Some(InstanceSpec::new(
-            variant.head.clone(),
+        Parts {
             args,
-            variant.vars.clone(),
-            userdata?.0,
-            files?,
-            tags,
-        ))
+            userdata,
+            files,
+        }
+    }
+
+    /// Whether a slot's spec is the same for all instances with the slot's args and vars.
+    pub(super) fn is_shared(&self, slot: u32) -> bool {
+        let shared = &self.shared[self.variant(slot).0];
+        !shared.args_are_own && !shared.files_are_own && !self.userdata_is_own
+    }
+
+    /// What is remembered of a spec that is shared.
+    pub(super) fn shared_marks(&self, slot: u32) -> &OnceLock<Arc<Marks>> {
+        &self.shared[self.variant(slot).0].marks
     }
 
     fn kept_images(&self, index: usize, kept: &BTreeMap<Arc<str>, Arc<str>>) -> TemplateValue {

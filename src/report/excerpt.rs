@@ -13,6 +13,8 @@ use codespan_reporting::diagnostic::{Label, LabelStyle};
 use codespan_reporting::files::{Error, Files};
 
 use crate::config::source::{Source, SourceId, SourceMap, Span};
+use crate::marks::HIDDEN;
+use crate::redact;
 
 /// Lines up to this many characters are shown whole.
 const WIDEST_LINE: usize = 140;
@@ -74,7 +76,7 @@ impl Excerpts {
         let mut moved: Vec<Option<Range<usize>>> = vec![None; labels.len()];
         let excerpts = files
             .into_iter()
-            .map(|(id, lines)| excerpt(id, sources.get(id), lines, &mut moved))
+            .map(|(id, lines)| excerpt(id, sources, lines, &mut moved))
             .collect();
         let labels = labels
             .iter()
@@ -98,10 +100,11 @@ impl Excerpts {
 
 fn excerpt(
     id: SourceId,
-    source: &Source,
+    sources: &SourceMap,
     lines: BTreeMap<usize, Vec<Place>>,
     moved: &mut [Option<Range<usize>>],
 ) -> Excerpt {
+    let source = sources.get(id);
     let mut excerpt = Excerpt {
         id,
         name: source.name.clone(),
@@ -124,7 +127,18 @@ fn excerpt(
         let line = &source.text[range];
         let at = excerpt.text.len();
         excerpt.lines.push((at, number));
-        let shortened = shorten(line, &places);
+        let shown = match sources.shown_of_line(id, start, line) {
+            shown if !redact::catches(shown) => shown,
+            shown => {
+                let name = shown.find(['=', ':']).map(|end| &shown[..=end]);
+                name.filter(|name| !redact::catches(name)).unwrap_or("")
+            }
+        };
+        let shortened = if shown.len() < line.len() {
+            concealed(shown, &places)
+        } else {
+            shorten(line, &places)
+        };
         for (place, range) in places.iter().zip(shortened.ranges) {
             let range = at + range.start..at + range.end;
             excerpt.columns.insert(range.start, place.column);
@@ -154,6 +168,30 @@ struct Shortened {
     text: String,
     /// Where the places went, in their order.
     ranges: Vec<Range<usize>>,
+}
+
+/// The beginning of a line whose rest mustn't be shown; places in the rest are its end.
+fn concealed(shown: &str, places: &[Place]) -> Shortened {
+    let shown = shown.chars().map(|c| if c.is_control() { ' ' } else { c });
+    let shown: String = shown.collect();
+    let end = shown.len();
+    let lead = if shown.is_empty() || shown.ends_with(' ') {
+        ""
+    } else {
+        " "
+    };
+    let ranges = places.iter().map(|place| {
+        if place.range.end <= end {
+            place.range.clone()
+        } else {
+            let start = end + lead.len();
+            start..start + HIDDEN.len()
+        }
+    });
+    Shortened {
+        ranges: ranges.collect(),
+        text: format!("{shown}{lead}{HIDDEN}"),
+    }
 }
 
 /// Keeps the surroundings of the places, and makes every character printable.

@@ -1,10 +1,11 @@
 //! Plans for programs, in Terraform's keys.
 //!
 //! In: a [`Plan`] and the findings of its making, as JSON. Out: the documents of design §6. May
-//! not: print, or leave anything out.
+//! not: print, or leave anything out but what is sensitive.
 
 use serde_json::{Map, Value, json};
 
+use super::cover::covered;
 use super::path::{Segment, put, segments};
 use crate::address::Address;
 use crate::plan::change::{Action, Change, Drift, DriftKind, DriftedAttribute, Plan, Reason, Side};
@@ -16,6 +17,7 @@ pub const FORMAT_VERSION: &str = "1.0";
 
 /// The document of `plan --json` and `show --json PLANFILE`.
 pub fn plan(plan: &Plan, diagnostics: Value) -> Value {
+    let plan = &*covered(plan);
     let failed = diagnostics.as_array().is_some_and(|findings| {
         findings
             .iter()
@@ -82,6 +84,7 @@ pub fn plan(plan: &Plan, diagnostics: Value) -> Value {
 
 /// The document of `drift --json`.
 pub fn drift(plan: &Plan, diagnostics: Value) -> Value {
+    let plan = &*covered(plan);
     let drifted = plan.drift.iter().any(|drift| !drift.accepted);
     let found: Vec<Value> = plan
         .drift
@@ -124,8 +127,10 @@ pub fn errors(diagnostics: Value) -> Value {
 }
 
 fn resource_change(plan: &Plan, change: &Change) -> Value {
-    let view =
-        |side: &Option<Box<Side>>| side.as_ref().map(|side| plan.view(&change.address, side));
+    let view = |side: &Option<Box<Side>>| {
+        let side = side.as_ref()?;
+        Some(plan.view_in_clear(&change.address, side))
+    };
     let after = view(&change.after);
     let before = match change.action {
         // What is gone already is no part of what comes; the drift has it.
@@ -134,13 +139,22 @@ fn resource_change(plan: &Plan, change: &Change) -> Value {
         Action::Adopt if change.before.is_none() => after.clone(),
         _ => view(&change.before),
     };
+    let sensitive = |side: &Option<Box<Side>>| {
+        let side = side.as_ref();
+        side.map_or_else(|| json!({}), |side| side.marks.to_json())
+    };
+    let before_sensitive = match change.action {
+        Action::Create => json!({}),
+        Action::Adopt if change.before.is_none() => sensitive(&change.after),
+        _ => sensitive(&change.before),
+    };
     let mut body = json!({
         "actions": change.action.terraform(),
         "before": before,
         "after": after,
         "after_unknown": after_unknown(change),
-        "before_sensitive": {},
-        "after_sensitive": {},
+        "before_sensitive": before_sensitive,
+        "after_sensitive": sensitive(&change.after),
     });
     if change.action.is_replace() {
         let instances: Vec<&Value> = [&before, &after].into_iter().flatten().collect();
@@ -221,7 +235,8 @@ fn after_unknown(change: &Change) -> Value {
 /// Drift in the form of a change; `None` for what isn't recorded and so has no form before.
 fn resource_drift(plan: &Plan, drift: &Drift) -> Option<Value> {
     let address: Address = drift.address.parse().ok()?;
-    let mut before = plan.view(&address, drift.before.as_deref()?);
+    let side = drift.before.as_deref()?;
+    let mut before = plan.view_in_clear(&address, side);
     let (actions, after) = match drift.kind {
         DriftKind::Missing => (["delete"], Value::Null),
         DriftKind::Changed => {
@@ -241,8 +256,8 @@ fn resource_drift(plan: &Plan, drift: &Drift) -> Option<Value> {
             "before": before,
             "after": after,
             "after_unknown": {},
-            "before_sensitive": {},
-            "after_sensitive": {},
+            "before_sensitive": side.marks.to_json(),
+            "after_sensitive": side.marks.to_json(),
         }),
     );
     Some(Value::Object(value))

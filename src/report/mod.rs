@@ -2,6 +2,7 @@
 //!
 //! In: findings and plans. Out: text and JSON. May not: print, or decide anything.
 
+mod cover;
 pub mod diagnostic;
 pub mod events;
 mod excerpt;

@@ -165,6 +165,7 @@ pub(super) fn side(slot: u32, generation: u64, body: SpecBody) -> Side {
         created_at: None,
         protected: false,
         images: BTreeMap::from([("debian".into(), "ami-0a1".into())]),
+        marks: crate::marks::Marks::none(),
         version: None,
         spec: Arc::new(body),
         digest,

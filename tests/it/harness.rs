@@ -28,6 +28,9 @@ pub(crate) const TWO_STATE: &str = ".nstance/test/one.db";
 /// Where the starter's state lies.
 pub(crate) const STARTER_STATE: &str = ".nstance/example/local.db";
 
+/// A secret. No command may print it, unless a test says that it is to be shown.
+pub(crate) const CANARY: &str = "c4Nary-huNter2-Q7";
+
 /// When each test begins.
 const BEGINNING: jiff::Timestamp = jiff::Timestamp::constant(1_796_083_200, 0);
 
@@ -37,6 +40,7 @@ pub(crate) struct Harness {
     folder: TempDir,
     commands: Cell<i64>,
     real_time: bool,
+    shows_secrets: bool,
 }
 
 impl Harness {
@@ -47,6 +51,7 @@ impl Harness {
             folder: folder.unwrap(),
             commands: Cell::new(0),
             real_time: false,
+            shows_secrets: false,
         }
     }
 
@@ -87,6 +92,12 @@ impl Harness {
     /// The same folder by the system's clock, for what has to take time.
     pub(crate) fn in_real_time(mut self) -> Self {
         self.real_time = true;
+        self
+    }
+
+    /// The same folder, where commands may show the canary.
+    pub(crate) fn showing_secrets(mut self) -> Self {
+        self.shows_secrets = true;
         self
     }
 
@@ -212,7 +223,12 @@ impl Harness {
     }
 
     fn ended(&self, words: &str, output: &std::process::Output) -> Ended {
-        let text = |bytes: &[u8]| self.normalised(std::str::from_utf8(bytes).expect("it is UTF-8"));
+        let text = |bytes: &[u8]| {
+            let text = std::str::from_utf8(bytes).expect("it is UTF-8");
+            let shown = self.shows_secrets || !text.contains(CANARY);
+            assert!(shown, "{words} shows a secret:\n{text}");
+            self.normalised(text)
+        };
         Ended {
             words: words.to_owned(),
             code: output.status.code(),

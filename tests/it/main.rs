@@ -26,6 +26,7 @@ mod plan_files;
 mod reference;
 mod render;
 mod schema;
+mod secrets;
 mod shards;
 mod show;
 mod sim;

@@ -65,12 +65,14 @@ impl Run<'_> {
                         Error::new(span, "This value isn't sensitive")
                             .hint("take `nonsensitive` away"),
                     ),
+                    Form::NonSensitive => Some(Value {
+                        sensitive: false,
+                        ..value.clone()
+                    }),
                     _ => {
-                        let sensitive = matches!(form, Form::Sensitive);
-                        Some(Value {
-                            sensitive,
-                            ..value.clone()
-                        })
+                        let disguise = self.evaluator.context.disguise;
+                        let value = disguise.map_or_else(|| value.clone(), |of| of(value));
+                        Some(value.or_sensitive(true))
                     }
                 }
             }

@@ -106,6 +106,7 @@ pub fn decode(root: &Node, findings: &mut Diagnostics) -> Option<Decoded> {
             groups,
             destroy_budget,
             strict: strict.is_some_and(|strict| strict.value),
+            twins: Vec::new(),
         },
         provider_known,
         declared_load_balancers,

@@ -20,6 +20,7 @@ use super::instances::{Instance, Repeated};
 use super::known::{Kind, Known};
 use super::locals::{self, Locals};
 use super::{File, Places};
+use crate::config::disguise::Disguise;
 use crate::config::inputs::Inputs;
 use crate::config::node::Alias;
 use crate::config::source::{Hole, SourceMap, Span};
@@ -55,6 +56,8 @@ pub(in crate::config) struct Made {
     pub(in crate::config) holes: Vec<(Span, Vec<Hole>)>,
     /// Values that mustn't be shown.
     pub(in crate::config) secrets: BTreeSet<Arc<str>>,
+    /// Whether there are any, be they short or empty.
+    pub(in crate::config) sensitive: bool,
     /// Where values stand that were written elsewhere.
     pub(in crate::config) aliases: Vec<Alias>,
     /// Blocks that became several.
@@ -184,6 +187,8 @@ pub(in crate::config) struct Module<'a> {
     folders: &'a Folders,
     context: Context<'a>,
     aliases: Cell<usize>,
+    /// Set where secrets have other values than they have in truth.
+    pub(super) twin_of: Option<(&'a Module<'a>, Disguise)>,
 }
 
 impl<'a> Module<'a> {
@@ -212,7 +217,28 @@ impl<'a> Module<'a> {
             folders,
             context,
             aliases: Cell::new(0),
+            twin_of: None,
         }
+    }
+
+    /// The same names with other values in the place of secrets. `variables` are `real`'s,
+    /// disguised.
+    pub(in crate::config) fn twin(
+        real: &'a Module<'a>,
+        files: &'a [File],
+        variables: &'a Values,
+        disguise: Disguise,
+    ) -> Self {
+        let texts = (real.sources, real.places);
+        let mut twin = Self::new(texts, files, variables, real.known, real.folders);
+        twin.context.disguise = Some(disguise.function());
+        twin.twin_of = Some((real, disguise));
+        twin
+    }
+
+    /// Whether anything that was made is sensitive.
+    pub(in crate::config) fn has_secrets(&self) -> bool {
+        self.made.borrow().sensitive
     }
 
     /// Evaluates what nothing asked for, so that its errors show; gives what was left behind.
@@ -390,6 +416,27 @@ impl At<'_> {
             .ok()
     }
 
+    /// The value that a document gets: in a twin one that is another wherever it is sensitive,
+    /// and the same everywhere else.
+    pub(in crate::config) fn in_document(
+        &self,
+        expression: &Expression,
+    ) -> Result<Value, Vec<Error>> {
+        let Some((real, disguise)) = self.module.twin_of else {
+            return self.value(expression);
+        };
+        let real = At {
+            module: real,
+            ..*self
+        }
+        .value(expression)?;
+        if !real.is_sensitive_within() {
+            return Ok(real);
+        }
+        let other = self.value(expression).ok();
+        Ok(disguise.apart(&real, other.as_ref()))
+    }
+
     fn each(&self, reference: &Reference<'_>) -> Result<Value, Vec<Error>> {
         let (name, span) = first_name(reference, "each.key")?;
         let Some(instance) = self.each else {
@@ -401,7 +448,10 @@ impl At<'_> {
         };
         match name {
             "key" => Ok(Value::string(Arc::clone(&instance.key)).with_span(instance.span)),
-            "value" => Ok(instance.value.clone()),
+            "value" => Ok(match self.module.twin_of {
+                Some((_, disguise)) => disguise.value(&instance.value),
+                None => instance.value.clone(),
+            }),
             _ => Err(vec![
                 Error::new(span, format!("`each` has no `{name}`"))
                     .detail("there are `each.key` and `each.value`"),

@@ -38,7 +38,7 @@ impl At<'_> {
             }
             ExpressionKind::Parenthesis(inner) => self.node(inner),
             _ => {
-                let value = self.evaluate(expression)?;
+                let value = self.document_value(expression)?;
                 self.record_holes(expression, &value);
                 let node = self.module.node(&value, span, false);
                 let elsewhere = node.span.source != span.source
@@ -84,8 +84,14 @@ impl At<'_> {
         complete.then_some(entries)
     }
 
+    fn document_value(&self, expression: &Expression) -> Option<Value> {
+        self.in_document(expression)
+            .map_err(|errors| self.module.report(&errors))
+            .ok()
+    }
+
     fn key(&self, expression: &Expression) -> Option<Arc<str>> {
-        let value = self.evaluate(expression)?;
+        let value = self.document_value(expression)?;
         match convert(&value, &Type::String).map(|value| value.kind) {
             Ok(Kind::String(text)) if !value.sensitive => Some(text),
             _ => {
@@ -109,6 +115,9 @@ impl At<'_> {
         let ExpressionKind::Template(template) = &expression.kind else {
             return;
         };
+        if self.module.twin_of.is_some() {
+            return;
+        }
         let span = self.module.span(expression.span);
         let source = self.module.sources.get(span.source);
         if source.language != Language::Hcl || template.passes {
@@ -176,6 +185,9 @@ impl super::Module<'_> {
     /// mustn't be shown.
     pub(in crate::config) fn node(&self, value: &Value, fallback: Span, secret: bool) -> Node {
         let secret = secret || value.sensitive;
+        if secret {
+            self.made.borrow_mut().sensitive = true;
+        }
         let span = match value.span {
             Some(span) if !secret => self.span(span),
             _ => fallback,

@@ -14,7 +14,7 @@ use super::{Given, Origin};
 use crate::config::files;
 use crate::config::hcl::{self, Places};
 use crate::config::node::Node;
-use crate::config::source::{Language, SourceMap, Span};
+use crate::config::source::{Language, SourceId, SourceMap, Span};
 use crate::config::{jsonc, yaml};
 use crate::diagnostic::{Diagnostic, Diagnostics};
 
@@ -34,12 +34,26 @@ pub(super) struct Candidate {
     pub(super) origin: Origin,
 }
 
+/// What files of values hold besides values: nobody knows which of it is a secret.
+#[derive(Debug, Default)]
+pub(super) struct Unread {
+    /// The files.
+    pub(super) files: Vec<SourceId>,
+    /// The names in them, and where each stands with its value.
+    pub(super) entries: Vec<(Arc<str>, Span)>,
+    /// Texts that can't be read.
+    pub(super) texts: Vec<Arc<str>>,
+    /// Values that aren't any, by name.
+    pub(super) values: Vec<(Arc<str>, Arc<str>)>,
+}
+
 /// Everything that is given, by name. `None` for what a file can't tell.
 pub(super) fn candidates(
     given: &Given,
     working_dir: &Path,
     sources: &mut SourceMap,
     findings: &mut Diagnostics,
+    unread: &mut Unread,
 ) -> BTreeMap<Arc<str>, Candidate> {
     let mut candidates = BTreeMap::new();
     let text = |value: &String, origin| Candidate {
@@ -50,7 +64,7 @@ pub(super) fn candidates(
         candidates.insert(name.as_str().into(), text(value, Origin::Environment));
     }
     for file in &given.files {
-        for (name, place, value) in read(file, working_dir, sources, findings) {
+        for (name, place, value) in read(file, working_dir, sources, findings, unread) {
             let candidate = Candidate {
                 origin: Origin::File(place),
                 raw: Raw::Value(value, place),
@@ -70,6 +84,7 @@ fn read(
     working_dir: &Path,
     sources: &mut SourceMap,
     findings: &mut Diagnostics,
+    unread: &mut Unread,
 ) -> Vec<(Arc<str>, Span, Value)> {
     let shown = file.display();
     let extension = file.extension().and_then(|name| name.to_str());
@@ -92,10 +107,12 @@ fn read(
         }
     };
     let source = sources.add(shown.to_string(), text);
+    unread.files.push(source);
     let text = Arc::clone(&sources.get(source).text);
     let root = match sources.get(source).language {
         Language::Hcl => {
             let Some(document) = hcl::parse(source, sources, findings) else {
+                unread.texts.push(text);
                 return Vec::new();
             };
             let places = Places::default();
@@ -109,12 +126,22 @@ fn read(
                 match item {
                     Item::Attribute(attribute) => {
                         let place = places.span(reading.sources, attribute.name.span);
+                        let name = Arc::clone(&attribute.name.name);
+                        let whole = places.span(reading.sources, attribute.span);
+                        unread.entries.push((Arc::clone(&name), whole));
                         if let Some(value) = reading.constant(&attribute.value) {
-                            values.push((Arc::clone(&attribute.name.name), place, value));
+                            values.push((name, place, value));
+                        } else {
+                            let written = text.get(attribute.value.span.range());
+                            unread
+                                .values
+                                .push((name, written.unwrap_or_default().into()));
                         }
                     }
                     Item::Block(block) => {
                         let place = places.span(reading.sources, block.header);
+                        let whole = places.span(reading.sources, block.span);
+                        unread.entries.push((Arc::clone(&block.kind.name), whole));
                         reading.findings.push(
                             Diagnostic::error("a var-file holds values, no blocks")
                                 .at(place, "this is a block")
@@ -128,7 +155,22 @@ fn read(
         Language::Yaml => yaml::read(source, &text, findings),
         Language::Jsonc | Language::Plain => jsonc::read(source, &text, findings),
     };
-    root.map_or_else(Vec::new, |root| of_root(&root, findings))
+    let Some(root) = root else {
+        unread.texts.push(text);
+        return Vec::new();
+    };
+    let entries = root.entries().iter().map(|entry| {
+        let (start, end) = (entry.key_span, entry.value.span);
+        (
+            Arc::clone(&entry.key),
+            Span {
+                end: end.end,
+                ..start
+            },
+        )
+    });
+    unread.entries.extend(entries);
+    of_root(&root, findings)
 }
 
 fn of_root(root: &Node, findings: &mut Diagnostics) -> Vec<(Arc<str>, Span, Value)> {

@@ -269,7 +269,7 @@ fn places(parts: &[(usize, Part<'_>)], span: Span, module: &Module<'_>) -> Vec<S
 
 fn evaluated(expression: &str, start: usize, span: Span, at: At<'_>) -> Option<Value> {
     let parsed = parse_template(expression, at.module.snippet(span, start));
-    let value = parsed.and_then(|parsed| at.value(&parsed));
+    let value = parsed.and_then(|parsed| at.in_document(&parsed));
     match value {
         Ok(value) => Some(value),
         Err(errors) => {

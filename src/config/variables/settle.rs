@@ -3,18 +3,18 @@
 //! In: declarations, values from outside. Out: [`Settled`]. May not: evaluate the configuration;
 //! `validate` evaluates conditions, which come with their scope.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 
 use nstance_hcl::{Entries, Kind, Type, Value, convert, parse_expression};
 
 use super::declare::{Declaration, Declarations};
-use super::given::{Candidate, Raw, candidates};
+use super::given::{Candidate, Raw, Unread, candidates};
 use super::{Given, Origin, Setting};
 use crate::config::hcl::{At, Module, Places, Values, named};
 use crate::config::node::{Entry, Node, NodeValue};
-use crate::config::source::{SourceId, SourceMap, Span};
+use crate::config::source::{Entries as FileEntries, SourceId, SourceMap, Span};
 use crate::diagnostic::{Diagnostic, Diagnostics, nearest};
 
 /// Every variable with its value.
@@ -28,6 +28,93 @@ pub(in crate::config) struct Settled {
     pub(in crate::config) overrides: Vec<(Entry, Origin)>,
     /// Variables that have no value because none is given, and what to say about each.
     pub(in crate::config) missing: BTreeMap<Arc<str>, Diagnostic>,
+    /// Texts of secrets, whether they become a variable's value or not.
+    pub(in crate::config) texts: BTreeSet<Arc<str>>,
+}
+
+impl Settled {
+    /// Keeps what can't be read of files of values from being shown, if any of it may be a secret.
+    fn guard(&mut self, declarations: &Declarations, unread: Unread, sources: &mut SourceMap) {
+        let declared = &declarations.variables;
+        if !declared.values().any(Declaration::is_sensitive) {
+            return;
+        }
+        let may_be_secret =
+            |name: &Arc<str>| declared.get(name).is_none_or(Declaration::is_sensitive);
+        for file in unread.files {
+            let mut entries = FileEntries::default();
+            for (name, span) in unread
+                .entries
+                .iter()
+                .filter(|(_, span)| span.source == file)
+            {
+                if may_be_secret(name) {
+                    entries.closed.push(*span);
+                } else {
+                    entries.open.push(*span);
+                }
+            }
+            sources.guard(file, entries);
+        }
+        let values = unread.values.into_iter();
+        let values = values.filter_map(|(name, text)| may_be_secret(&name).then_some(text));
+        for text in unread.texts.into_iter().chain(values) {
+            let words = words(&text).filter(|word| !declared.contains_key(*word));
+            self.texts.extend(words.map(Arc::from));
+        }
+    }
+
+    /// Notes all that a sensitive variable was to have.
+    fn note_secret(&mut self, declaration: &Declaration, candidate: Option<&Candidate>) {
+        if let Some((value, _)) = &declaration.default {
+            self.note_texts(value);
+        }
+        match candidate.map(|candidate| &candidate.raw) {
+            Some(Raw::Value(value, _)) => self.note_texts(value),
+            Some(Raw::Text(text)) => {
+                self.texts.insert(Arc::clone(text));
+                // Written as an expression, it may be in messages part by part.
+                if !declaration
+                    .of
+                    .as_ref()
+                    .is_none_or(|(of, _)| of.is_primitive())
+                {
+                    self.texts.extend(words(text).map(Arc::from));
+                }
+            }
+            None => {}
+        }
+    }
+
+    fn note_texts(&mut self, value: &Value) {
+        match &value.kind {
+            Kind::Null(_) | Kind::Bool(_) => {}
+            Kind::Number(number) => {
+                self.texts.insert(number.to_string().into());
+            }
+            Kind::String(text) => {
+                self.texts.insert(Arc::clone(text));
+            }
+            Kind::Tuple(elements) | Kind::List(_, elements) | Kind::Set(_, elements) => {
+                elements.iter().for_each(|element| self.note_texts(element));
+            }
+            Kind::Object(entries) | Kind::Map(_, entries) => {
+                entries.values().for_each(|value| self.note_texts(value));
+            }
+        }
+    }
+}
+
+/// What messages may name of a text.
+fn words(text: &str) -> impl Iterator<Item = &str> {
+    text.split(|c: char| {
+        c.is_whitespace()
+            || matches!(
+                c,
+                '"' | '\'' | '=' | ',' | '[' | ']' | '{' | '}' | '(' | ')'
+            )
+    })
+    .filter(|word| !word.is_empty())
 }
 
 /// Decides; what is missing, unknown or of the wrong type is reported.
@@ -38,8 +125,10 @@ pub(in crate::config) fn settle(
     sources: &mut SourceMap,
     findings: &mut Diagnostics,
 ) -> Settled {
-    let mut candidates = candidates(given, working_dir, sources, findings);
+    let mut unread = Unread::default();
+    let mut candidates = candidates(given, working_dir, sources, findings, &mut unread);
     let mut settled = Settled::default();
+    settled.guard(declarations, unread, sources);
     if declarations.is_empty() {
         let mut places = Vec::new();
         for (name, candidate) in candidates {
@@ -50,6 +139,9 @@ pub(in crate::config) fn settle(
     }
     for (name, declaration) in &declarations.variables {
         let candidate = candidates.remove(name);
+        if declaration.is_sensitive() {
+            settled.note_secret(declaration, candidate.as_ref());
+        }
         let value = settled_value(
             name,
             declaration,

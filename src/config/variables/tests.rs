@@ -175,3 +175,79 @@ fn nothing_hostile_takes_long() {
         assert!(loaded.findings.len() <= 100, "{piece}");
     }
 }
+
+/// What a twin's group has for `vars`.
+fn twin_vars(loaded: &Loaded) -> Vec<serde_json::Value> {
+    let config = loaded.config.as_ref().expect("it can be read");
+    let twins = config.twins.iter();
+    twins
+        .map(|twin| twin.groups[0].common.vars.as_ref().unwrap().to_json())
+        .collect()
+}
+
+#[test]
+fn twins_differ_where_secrets_are_and_nowhere_else() {
+    let body = "variable \"token\" {\n  sensitive = true\n  default = \"hunter2\"\n}\n\
+                variable \"map\" {\n  default = { x = 1 }\n}\n\
+                locals {\n  made = \"l-${var.token}\"\n  text = <<-EOT\n    open\n    ${local.made}\n    ${sensitive(\"other\")}\n  EOT\n}\n\
+                group \"default\" \"g\" {\n  instance_type = \"t\"\n  vars = {\n\
+                A = \"open\"\n B = var.token\n C = sha256(var.token)\n D = nonsensitive(sha256(var.token))\n\
+                E = local.text\n F = [\"open\", { a = local.made }]\n G = sensitive(7)\n\
+                H = var.token == \"x\" ? \"yes\" : \"no\"\n I = length(nonsensitive(var.token))\n J = jsondecode(\"[\\\"${var.token}\\\"]\")\n}\n}\n";
+    let loaded = loaded(body, &Given::default());
+    assert_eq!(findings(&loaded), "");
+    let config = loaded.config.as_ref().unwrap();
+    let real = config.groups[0].common.vars.as_ref().unwrap().to_json();
+    let twins = twin_vars(&loaded);
+    assert_eq!(twins.len(), 3);
+    for twin in &twins {
+        for key in ["A", "D", "I"] {
+            assert_eq!(twin[key], real[key], "{key}");
+        }
+        for key in ["B", "C", "G", "H", "J"] {
+            assert_ne!(twin[key], real[key], "{key}");
+        }
+        assert_eq!(twin["F"][0], "open");
+        assert_ne!(twin["F"][1]["a"], real["F"][1]["a"]);
+        let (one, other) = (real["E"].as_str().unwrap(), twin["E"].as_str().unwrap());
+        let same: Vec<bool> = one
+            .lines()
+            .zip(other.lines())
+            .map(|(a, b)| a == b)
+            .collect();
+        assert_eq!(same[..3], [true, false, false], "{other}");
+    }
+}
+
+#[test]
+fn each_turn_of_a_repeated_block_has_its_own_twin() {
+    let body = "variable \"tokens\" {\n  type = map(string)\n  default = { a = \"aaaaaa1\", b = \"bbbbbb2\" }\n}\n\
+                locals {\n  hidden = { for key, value in var.tokens : key => sensitive(value) }\n}\n\
+                group \"default\" \"g\" {\n  for_each = local.hidden\n  instance_type = \"t\"\n\
+                vars = { KEY = each.key, VALUE = each.value, IN = \"x-${each.value}\" }\n}\n";
+    let loaded = loaded(body, &Given::default());
+    assert_eq!(findings(&loaded), "");
+    let config = loaded.config.as_ref().unwrap();
+    for twin in &config.twins {
+        assert_eq!(twin.groups.len(), 2);
+        for (real, twin) in config.groups.iter().zip(&twin.groups) {
+            assert_eq!(real.name, twin.name);
+            let vars =
+                |group: &crate::config::model::Group| group.common.vars.as_ref().unwrap().to_json();
+            let (real, twin) = (vars(real), vars(twin));
+            assert_eq!(real["KEY"], twin["KEY"]);
+            assert_ne!(real["VALUE"], twin["VALUE"]);
+            assert_ne!(real["IN"], twin["IN"]);
+        }
+    }
+}
+
+#[test]
+fn what_a_variable_should_not_have_is_a_secret_too() {
+    let body = "variable \"pin\" {\n  type = number\n  sensitive = true\n  default = 12345678\n}\n";
+    let given = Given::vars([("pin".to_owned(), "not a number".to_owned())]);
+    let loaded = loaded(body, &given);
+    let secrets: Vec<&str> = loaded.secrets.0.iter().map(AsRef::as_ref).collect();
+    assert_eq!(secrets, ["12345678", "not a number"]);
+    assert!(!findings(&loaded).contains("not a number"));
+}

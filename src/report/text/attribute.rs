@@ -7,6 +7,7 @@ use serde_json::Value;
 use super::entry::{self, Entry};
 use super::paint::{Sign, Style};
 use super::value::{self, counted};
+use crate::marks::HIDDEN;
 use crate::plan::change::{Action, AttributeChange, Change, Side};
 use crate::provider::rules::Effect;
 use crate::spec::{Content, SpecBody};
@@ -68,6 +69,8 @@ fn readable(
             Entry::line(sign, path, format!("{} -> {then}", summary(old, room / 2)))
         }
         (None, Some(new)) => Entry::value(sign, path, new, 0, limit, style),
+        // Parts that can be shown are the same in both.
+        (Some(old), Some(new)) if old == new => Entry::line(sign, path, HIDDEN),
         (Some(Value::String(old)), Some(Value::String(new)))
             if old.contains('\n') || new.contains('\n') =>
         {
@@ -105,6 +108,9 @@ fn summary(value: &Value, room: usize) -> String {
 
 /// `(3 lines)`
 pub(super) fn lines_of(text: &str) -> String {
+    if text == HIDDEN {
+        return HIDDEN.to_owned();
+    }
     format!("({})", counted(text.lines().count(), "line"))
 }
 

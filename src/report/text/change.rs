@@ -12,6 +12,7 @@ use super::collapse::{Block, group_part};
 use super::entry::{self, Entry};
 use super::paint::{Sign, Style};
 use super::value::{self, age, counted, listed, quoted};
+use crate::marks::HIDDEN;
 use crate::plan::change::{Action, AttributeChange, Change, Reason, Side};
 use crate::provider::rules::Effect;
 use crate::spec::{Content, SpecBody};
@@ -243,7 +244,7 @@ impl View<'_> {
 
     fn userdata(&self, sign: Sign, spec: &SpecBody) -> Option<Entry> {
         Some(match &spec.userdata.as_ref()?.content {
-            Content::Text(text) if self.detail.text == 0 => {
+            Content::Text(text) if self.detail.text == 0 || text == HIDDEN => {
                 Entry::line(sign, "userdata", lines_of(text))
             }
             Content::Text(text) => {

@@ -10,7 +10,9 @@ use super::collapse::{REMEMBERED, Slots};
 use super::paint::{Sign, Style};
 use super::value::{self, counted, visible};
 use crate::address::Address;
+use crate::marks::HIDDEN;
 use crate::plan::change::{Drift, DriftKind, DriftedAttribute, Plan};
+use crate::report::cover::covered;
 
 /// The most lines a plan spends on drift.
 const LINES_IN_A_PLAN: usize = 60;
@@ -31,6 +33,7 @@ struct Block<'a> {
 
 /// The text of `nstance drift`.
 pub fn drift(plan: &Plan, style: Style<'_>) -> String {
+    let plan = &*covered(plan);
     let mut lines = blocks(&collapse(&plan.drift), MOST_LINES - 4, style);
     let counted_of = |kind: DriftKind| {
         plan.drift
@@ -218,6 +221,11 @@ fn attribute(change: &DriftedAttribute, style: Style<'_>, lines: &mut Vec<String
                 style.signed(line.sign, shown.trim_end())
             ));
         }
+        return;
+    }
+    // Where both are covered, what differs isn't to be seen.
+    if change.recorded == change.observed {
+        lines.push(format!("    {symbol} {path}: {HIDDEN}"));
         return;
     }
     let room = style

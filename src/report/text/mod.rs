@@ -27,6 +27,7 @@ pub use value::age;
 
 use self::change::Detail;
 use self::collapse::Block;
+use super::cover::covered;
 use crate::plan::change::{Action, Change, Mode, Plan, Summary};
 
 /// The most lines a plan takes.
@@ -38,6 +39,7 @@ const SHOWN_IN_FULL: usize = 100;
 
 /// The text of `nstance plan`.
 pub fn plan(plan: &Plan, style: Style<'_>) -> String {
+    let plan = &*covered(plan);
     let mut head = notes::images(plan, style);
     head.extend(drift::note(plan, style));
     let mut tail = notes::left_out(plan, style);

@@ -9,6 +9,7 @@ use serde_json::Value;
 use similar::{ChangeTag, TextDiff};
 
 use super::paint::Sign;
+use crate::marks::HIDDEN;
 
 /// Lines around a difference.
 const CONTEXT: usize = 3;
@@ -65,8 +66,12 @@ fn write_inline(value: &Value, text: &mut String) {
     }
 }
 
-/// Text in quotes, with everything escaped that could move the cursor.
+/// Text in quotes, with everything escaped that could move the cursor; what stands for a hidden
+/// value as it is.
 pub(super) fn quoted(text: &str) -> String {
+    if text == HIDDEN {
+        return HIDDEN.to_owned();
+    }
     let mut out = String::with_capacity(text.len() + 2);
     out.push('"');
     for c in text.chars() {

@@ -1,0 +1,222 @@
+//! All groups of a configuration, merged and parsed.
+//!
+//! In: a configuration and what its URLs say. Out: the compiled groups in the graph's order, or what
+//! was made of each. May not: render, or ask anyone.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use crate::config::model::{Config, Group};
+use crate::config::source::SourceMap;
+use crate::diagnostic::Diagnostics;
+use crate::graph::{self, Graph};
+use crate::merge::group::{MergedGroup, merge_group};
+use crate::render::cache::TemplateCache;
+use crate::render::group::{Bodies, CompiledGroup, compile};
+use crate::render::library::Snippets;
+use crate::threads::cores;
+
+/// A configuration whose templates are parsed and whose groups are in order.
+pub struct Compiled<'a> {
+    /// The groups, each after those it depends on.
+    pub groups: Vec<CompiledGroup<'a>>,
+    /// What depends on what.
+    pub graph: Graph,
+}
+
+/// Groups that one thread works on at least: below it a thread costs more than it gives.
+const GROUPS_A_THREAD: usize = 500;
+
+/// Merges and parses everything. Findings may hold errors; then nothing should be planned.
+pub fn compile_all<'a>(
+    config: &'a Config,
+    sources: &'a SourceMap,
+    bodies: &Bodies,
+    findings: &mut Diagnostics,
+) -> Compiled<'a> {
+    let (groups, graph) = compile_each(config, sources, bodies, findings, |group, _| group);
+    Compiled { groups, graph }
+}
+
+/// As [`compile_all`], but gives each group away when it is parsed, with whether nothing is wrong
+/// with it, and keeps what `use_it` makes of it. Groups that nobody keeps need no memory of their
+/// own, which for thousands of them is most of the time.
+pub fn compile_each<'a, T: Send>(
+    config: &'a Config,
+    sources: &'a SourceMap,
+    bodies: &Bodies,
+    findings: &mut Diagnostics,
+    use_it: impl Fn(CompiledGroup<'a>, bool) -> T + Sync,
+) -> (Vec<T>, Graph) {
+    let snippets = Snippets::parse(config, sources, bodies, findings);
+    // What is wrong with a snippet is told of its first caller, which one thread alone knows.
+    let threads = if config.templates_lib.is_empty() {
+        cores()
+    } else {
+        1
+    };
+    let images = config.images.keys().map(|name| &**name);
+    let mut cache = TemplateCache::new(sources, images, Arc::new(snippets));
+    let mut twins = Twins::new(config, sources, bodies, &cache);
+    let chunk = config.groups.len().div_ceil(threads).max(GROUPS_A_THREAD);
+    let (own, others) = config.groups.split_at(chunk.min(config.groups.len()));
+    let some = |groups: &'a [Group], cache: &mut _, twins: &mut _, findings: &mut _| {
+        compile_some(config, groups, bodies, cache, twins, findings, &use_it)
+    };
+    let (mut made, images_of) = std::thread::scope(|scope| {
+        let workers: Vec<_> = others
+            .chunks(chunk)
+            .enumerate()
+            .map(|(index, groups)| {
+                let mut cache = cache.another();
+                let mut twins = twins.another(own.len() + index * chunk);
+                scope.spawn(move || {
+                    let mut findings = Diagnostics::default();
+                    let made = some(groups, &mut cache, &mut twins, &mut findings);
+                    (made, findings)
+                })
+            })
+            .collect();
+        let (mut made, mut images_of) = some(own, &mut cache, &mut twins, findings);
+        for worker in workers {
+            let ((more, images), found) = worker.join().expect("parsing doesn't panic");
+            made.extend(more);
+            images_of.extend(images);
+            findings.extend(found);
+        }
+        (made, images_of)
+    });
+    check_unused_templates(config, bodies, &mut cache, findings);
+    let graph = graph::build(config, &images_of, findings);
+    if !graph.order.is_sorted() {
+        let mut as_written: Vec<Option<T>> = made.into_iter().map(Some).collect();
+        made = graph
+            .order
+            .iter()
+            .filter_map(|index| as_written[*index].take())
+            .collect();
+    }
+    (made, graph)
+}
+
+/// What is made of some groups, and the images that each of them reads.
+fn compile_some<'a, T>(
+    config: &'a Config,
+    groups: &'a [Group],
+    bodies: &Bodies,
+    cache: &mut TemplateCache<'_>,
+    twins: &mut Twins<'a>,
+    findings: &mut Diagnostics,
+    use_it: &impl Fn(CompiledGroup<'a>, bool) -> T,
+) -> (Vec<T>, Vec<BTreeSet<Arc<str>>>) {
+    let each = groups.iter().enumerate().map(|(index, group)| {
+        let merged = merge_group(config, group);
+        let others = twins.of(index, &merged, bodies);
+        let mut found = Diagnostics::default();
+        let mut compiled = compile(merged, config, bodies, cache, &mut found);
+        compiled.twins = others;
+        let images = compiled.images.clone();
+        let is_sound = !found.has_errors();
+        findings.extend(found);
+        (use_it(compiled, is_sound), images)
+    });
+    each.unzip()
+}
+
+/// The configurations with other values in the place of secrets, and what parses their templates.
+struct Twins<'a> {
+    others: Vec<(&'a Config, TemplateCache<'a>)>,
+    /// Whether a snippet is made of a secret: whatever calls it may be, too.
+    in_snippets: bool,
+    /// The number of the first group that is asked for.
+    first: usize,
+}
+
+impl<'a> Twins<'a> {
+    fn new(
+        config: &'a Config,
+        sources: &'a SourceMap,
+        bodies: &Bodies,
+        cache: &TemplateCache<'a>,
+    ) -> Self {
+        let contents = |config: &Config| -> Vec<Arc<str>> {
+            let snippets = config.templates_lib.values();
+            snippets
+                .map(|snippet| Arc::clone(&snippet.value.content.value))
+                .collect()
+        };
+        let snippets = contents(config);
+        let twins: Vec<_> = config
+            .twins
+            .iter()
+            .map(|twin| {
+                let mut ignored = Diagnostics::default();
+                let snippets = Snippets::parse(twin, sources, bodies, &mut ignored);
+                (twin, cache.with_snippets(Arc::new(snippets)))
+            })
+            .collect();
+        Self {
+            in_snippets: twins.iter().any(|(twin, _)| contents(twin) != snippets),
+            others: twins,
+            first: 0,
+        }
+    }
+
+    /// The same for another thread, which has the groups from `first` on.
+    fn another(&self, first: usize) -> Self {
+        let others = self.others.iter();
+        Self {
+            others: others
+                .map(|(twin, cache)| (*twin, cache.another()))
+                .collect(),
+            in_snippets: self.in_snippets,
+            first,
+        }
+    }
+
+    /// The twins of a group, if anything in it is made of a secret.
+    fn of(
+        &mut self,
+        index: usize,
+        group: &MergedGroup<'_>,
+        bodies: &Bodies,
+    ) -> Vec<CompiledGroup<'a>> {
+        let number = self.first + index;
+        let merged: Vec<_> = self
+            .others
+            .iter()
+            .map(|(twin, _)| merge_group(twin, &twin.groups[number]))
+            .collect();
+        if !self.in_snippets && merged.iter().all(|twin| twin.has_contents_of(group)) {
+            return Vec::new();
+        }
+        let mut ignored = Diagnostics::default();
+        merged
+            .into_iter()
+            .zip(&mut self.others)
+            .map(|(merged, (twin, cache))| compile(merged, twin, bodies, cache, &mut ignored))
+            .collect()
+    }
+}
+
+/// A template that no group uses is still checked, through a group that uses nothing else.
+fn check_unused_templates(
+    config: &Config,
+    bodies: &Bodies,
+    cache: &mut TemplateCache<'_>,
+    findings: &mut Diagnostics,
+) {
+    let used: BTreeSet<&str> = config
+        .groups
+        .iter()
+        .filter_map(|group| group.template.as_ref().map(|name| &*name.value))
+        .collect();
+    for (name, template) in config
+        .templates
+        .iter()
+        .filter(|(name, _)| !used.contains(&***name))
+    {
+        let group = Group::of_template(name, template.span);
+        compile(merge_group(config, &group), config, bodies, cache, findings);
+    }
+}

@@ -1,0 +1,222 @@
+//! A plan that can be shown: what is sensitive in it covered.
+//!
+//! In: a [`Plan`] with the marks of its sides. Out: the same plan, values and lines that mustn't be
+//! shown replaced by words for them. May not: hide that something changes.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::marks::{HIDDEN, Mark, Marks, TextMark, cover_both, file_text, userdata_text};
+use crate::plan::change::{AttributeChange, Change, Drift, Plan, Side};
+use crate::provider::rules::Effect;
+use crate::spec::{Content, SpecBody};
+
+/// The plan as it may be shown; every report of a plan begins with this.
+pub(super) fn covered(plan: &Plan) -> Cow<'_, Plan> {
+    if !plan.holds_secrets() {
+        return Cow::Borrowed(plan);
+    }
+    let mut plan = plan.clone();
+    for change in plan.changes.iter_mut().chain(&mut plan.unchanged) {
+        cover_change(change);
+    }
+    plan.drift.iter_mut().for_each(cover_drift);
+    Cow::Owned(plan)
+}
+
+fn cover_change(change: &mut Change) {
+    let nothing = |side: &Option<Box<Side>>| side.as_ref().is_none_or(|side| side.marks.is_empty());
+    if nothing(&change.before) && nothing(&change.after) {
+        return;
+    }
+    let (Some(before), Some(after)) = (&mut change.before, &mut change.after) else {
+        for side in [&mut change.before, &mut change.after]
+            .into_iter()
+            .flatten()
+        {
+            side.spec = Arc::new(side.marks.cover(&side.spec));
+        }
+        return;
+    };
+    // What one side hides, the other mustn't tell.
+    let old = before.marks.or(
+        &after.marks.carried_to(&after.spec, &before.spec),
+        &before.spec,
+    );
+    let new = after.marks.or(
+        &before.marks.carried_to(&before.spec, &after.spec),
+        &after.spec,
+    );
+    for attribute in &mut change.attributes {
+        cover_attribute(attribute, &old, &new);
+    }
+    join_attributes(&mut change.attributes);
+    let (old_spec, new_spec) = cover_specs((&before.spec, &old), (&after.spec, &new));
+    (before.spec, after.spec) = (Arc::new(old_spec), Arc::new(new_spec));
+    (before.marks, after.marks) = (Arc::new(old), Arc::new(new));
+}
+
+/// Two specs, their texts covered together, so that a change of a hidden line shows.
+fn cover_specs(
+    (before, old): (&SpecBody, &Marks),
+    (after, new): (&SpecBody, &Marks),
+) -> (SpecBody, SpecBody) {
+    let (mut covered_before, mut covered_after) = (old.cover(before), new.cover(after));
+    let both = |a: (&str, &TextMark), b: (&str, &TextMark)| {
+        (!a.1.is_open() || !b.1.is_open()).then(|| cover_both(a, b))
+    };
+    if let (Some(one), Some(other)) = (&mut covered_before.userdata, &mut covered_after.userdata)
+        && let Some((text, other_text)) = both(
+            (userdata_text(before), &old.userdata),
+            (userdata_text(after), &new.userdata),
+        )
+    {
+        one.content = Content::Text(text);
+        other.content = Content::Text(other_text);
+    }
+    for (name, file) in &mut covered_before.files {
+        let Some(other) = covered_after.files.get_mut(name) else {
+            continue;
+        };
+        if let (Some(content), Some(other)) = (&mut file.content, &mut other.content)
+            && let Some((text, other_text)) = both(
+                (file_text(before, name), old.file(name)),
+                (file_text(after, name), new.file(name)),
+            )
+        {
+            (*content, *other) = (text, other_text);
+        }
+    }
+    (covered_before, covered_after)
+}
+
+fn cover_attribute(attribute: &mut AttributeChange, old: &Marks, new: &Marks) {
+    match place(&attribute.path, old, new) {
+        Place::Value(mark, told) => {
+            cover(&mut attribute.before, &mark);
+            cover(&mut attribute.after, &mark);
+            attribute.path.truncate(told);
+        }
+        Place::Text(old, new) => {
+            cover_texts((&mut attribute.before, old), (&mut attribute.after, new));
+        }
+        Place::Open => {}
+    }
+}
+
+/// Makes one of several changes below what is hidden as a whole.
+fn join_attributes(attributes: &mut Vec<AttributeChange>) {
+    attributes.dedup_by(|next, first| {
+        let same = next.path == first.path;
+        if same {
+            let strength = |effect| match effect {
+                Effect::InPlace => 0,
+                Effect::Restart => 1,
+                Effect::Replace => 2,
+            };
+            if strength(next.effect) > strength(first.effect) {
+                first.effect = next.effect;
+            }
+            // Whether a part of it comes or goes isn't told.
+            first.before = Some(HIDDEN.into());
+            first.after = Some(HIDDEN.into());
+        }
+        same
+    });
+}
+
+/// What is hidden at a path of an instance.
+enum Place<'m> {
+    Open,
+    /// The mark, and how much of the path may be told.
+    Value(Mark, usize),
+    /// Before and after.
+    Text(&'m TextMark, &'m TextMark),
+}
+
+fn place<'m>(path: &str, old: &'m Marks, new: &'m Marks) -> Place<'m> {
+    if path == "userdata" {
+        return Place::Text(&old.userdata, &new.userdata);
+    }
+    if let Some(name) = path.strip_prefix("files.") {
+        return Place::Text(old.file(name), new.file(name));
+    }
+    let root = path.find(['.', '[']).unwrap_or(path.len());
+    let (root, rest) = path.split_at(root);
+    let of = |marks: &Marks| match root {
+        "args" => marks.args.at(rest),
+        "vars" => marks.vars.at(rest),
+        "tags" => marks.tags.at(rest),
+        _ => Mark::Open,
+    };
+    let told = |marks: &Marks| match root {
+        "args" => marks.args.told(rest).len(),
+        "vars" => marks.vars.told(rest).len(),
+        "tags" => marks.tags.told(rest).len(),
+        _ => rest.len(),
+    };
+    match of(old).or(&of(new)) {
+        Mark::Open => Place::Open,
+        mark => Place::Value(mark, root.len() + told(old).min(told(new))),
+    }
+}
+
+fn cover(value: &mut Option<Value>, mark: &Mark) {
+    if let Some(value) = value {
+        *value = mark.cover(value);
+    }
+}
+
+fn cover_texts(
+    (before, old): (&mut Option<Value>, &TextMark),
+    (after, new): (&mut Option<Value>, &TextMark),
+) {
+    if old.is_open() && new.is_open() {
+        return;
+    }
+    let text = |value: &Option<Value>| value.as_ref().and_then(Value::as_str).map(str::to_owned);
+    match (text(before), text(after)) {
+        (Some(one), Some(other)) => {
+            let (one, other) = cover_both((&one, old), (&other, new));
+            (*before, *after) = (Some(one.into()), Some(other.into()));
+        }
+        (one, other) => {
+            *before = one.map(|text| old.cover(&text).into());
+            *after = other.map(|text| new.cover(&text).into());
+        }
+    }
+}
+
+fn cover_drift(drift: &mut Drift) {
+    let Some(before) = &mut drift.before else {
+        return;
+    };
+    let marks = Arc::clone(&before.marks);
+    if marks.is_empty() {
+        return;
+    }
+    for change in &mut drift.changes {
+        match place(&change.path, &marks, &marks) {
+            Place::Value(mark, told) => {
+                cover(&mut change.recorded, &mark);
+                cover(&mut change.observed, &mark);
+                change.path.truncate(told);
+            }
+            Place::Text(mark, _) => {
+                let text = |value: &Option<Value>| {
+                    let text = value.as_ref().and_then(Value::as_str);
+                    text.unwrap_or_default().to_owned()
+                };
+                let seen = mark.carried_to(&text(&change.recorded), &text(&change.observed));
+                cover_texts((&mut change.recorded, mark), (&mut change.observed, &seen));
+            }
+            Place::Open => {}
+        }
+    }
+    drift
+        .changes
+        .dedup_by(|next, first| next.path == first.path);
+    before.spec = Arc::new(marks.cover(&before.spec));
+}

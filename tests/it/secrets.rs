@@ -1,0 +1,459 @@
+//! Secrets: a canary goes in by every way there is, and mustn't come out by any.
+//!
+//! What a run prints and what it leaves behind is searched for the canary, as it is and in whatever
+//! form it was turned into on the way.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use insta::assert_snapshot;
+use nstance::digest::hex;
+use sha2::{Digest as _, Sha256};
+
+use crate::harness::{CANARY, Ended, Harness};
+
+const HCL: &str = include_str!("data/secrets.hcl");
+const YAML: &str = include_str!("data/secrets.yaml");
+
+/// Files that will be encrypted, and hold secrets in clear until then.
+const ENCRYPTED_LATER: [&str; 3] = [".nstance/test/one.db", "saved.plan", "backup.db"];
+
+/// What holds the secrets because it has to: the cloud itself, and files that are asked for.
+const MEANT_TO_HOLD: [&str; 2] = [".nstance/sim.db", ".nstance/test/one/files/"];
+
+/// The canary in every form that it may take.
+fn forms() -> Vec<String> {
+    let mut forms = vec![
+        CANARY.to_lowercase(),
+        CANARY.chars().rev().collect::<String>().to_lowercase(),
+        CANARY[..9].to_lowercase(),
+        hex(CANARY.as_bytes()),
+        hex(&Sha256::digest(CANARY)),
+        "yranac".to_owned(),
+    ];
+    // Whatever stands before it, the middle is the same.
+    for before in ["", "x", "xx"] {
+        let encoded = STANDARD.encode(format!("{before}{CANARY}"));
+        forms.push(encoded[4..16].to_lowercase());
+    }
+    let upper = STANDARD.encode(CANARY.to_uppercase());
+    forms.push(upper[..12].to_lowercase());
+    let part = STANDARD.encode(&CANARY[..9]);
+    forms.push(part.to_lowercase());
+    forms
+}
+
+#[track_caller]
+fn assert_hidden(what: &str, bytes: &[u8]) {
+    let text = String::from_utf8_lossy(bytes).to_lowercase();
+    for form in forms() {
+        if let Some(at) = text.find(&form) {
+            let start = text.floor_char_boundary(at.saturating_sub(300));
+            panic!("{what} holds `{form}`: {}", &text[start..at + form.len()]);
+        }
+    }
+}
+
+/// A folder, and how its variables get their values.
+struct Cage {
+    harness: Harness,
+    options: &'static str,
+}
+
+impl Cage {
+    fn new(name: &str, config: &str, options: &'static str) -> Self {
+        let harness = Harness::empty();
+        harness.write(name, config);
+        harness.write("secret.tfvars", vars(CANARY));
+        harness.write("new.tfvars", vars(&format!("new {CANARY} new")));
+        harness.write(
+            "secret.json",
+            format!(
+                "{{\"password\": \"{CANARY}\", \"database\": {{\"user\": \"u-{CANARY}\", \
+                 \"password\": \"{CANARY}\", \"hosts\": [\"h-{CANARY}\"]}}}}"
+            ),
+        );
+        Self { harness, options }
+    }
+
+    #[track_caller]
+    fn run(&self, words: &str) -> Ended {
+        self.run_with(self.options, words)
+    }
+
+    #[track_caller]
+    fn run_with(&self, options: &str, words: &str) -> Ended {
+        let words = format!("{options} {words}");
+        let mut command = self.harness.command(&words);
+        if options.is_empty() {
+            let database =
+                format!("{{ user = \"u\", password = \"{CANARY}\", hosts = [\"{CANARY}\"] }}");
+            command
+                .env("NSTANCE_VAR_password", CANARY)
+                .env("NSTANCE_VAR_database", database);
+        }
+        let ended = self.harness.end(&words, command);
+        assert_hidden(&format!("the output of {words}"), ended.stdout.as_bytes());
+        assert_hidden(&format!("the messages of {words}"), ended.stderr.as_bytes());
+        ended
+    }
+
+    #[track_caller]
+    fn ok(&self, words: &str) -> Ended {
+        let ended = self.run(words);
+        assert!(matches!(ended.code, Some(0 | 2)), "{ended}");
+        ended
+    }
+
+    #[track_caller]
+    fn fails(&self, words: &str) -> Ended {
+        let ended = self.run(words);
+        assert_eq!(ended.code, Some(1), "{ended}");
+        ended
+    }
+
+    /// Nothing that was left behind holds the canary.
+    #[track_caller]
+    fn assert_nothing_left(&self, own: &[&str]) {
+        for file in self.harness.files() {
+            let is = |names: &[&str]| names.iter().any(|name| file.starts_with(name));
+            if !is(own) && !is(&ENCRYPTED_LATER) && !is(&MEANT_TO_HOLD) {
+                assert_hidden(&file, &self.harness.read(&file));
+            }
+        }
+    }
+}
+
+fn vars(value: &str) -> String {
+    format!(
+        "password = \"{value}\"\ndatabase = {{\n  user = \"u-{value}\"\n  password = \"{value}\"\n  \
+         hosts = [\"h-{value}\"]\n}}\n"
+    )
+}
+
+const OWN: [&str; 5] = ["nstance.", "secret.", "new.", "wrong.", "broken."];
+
+/// A whole life, each command in all of its forms.
+fn live(cage: &Cage, name: &str) {
+    for words in [
+        "validate",
+        "validate --json",
+        "graph",
+        "graph --format json",
+        "graph --format mermaid",
+        "images",
+        "explain --vars",
+        "explain --vars --json",
+        "render",
+        "render --json",
+        "render --explain",
+        "render --out rendered",
+        "plan",
+        "plan --json",
+        "plan --verbose",
+        "plan --out saved.plan",
+        "show saved.plan",
+        "show saved.plan --json",
+        "apply saved.plan --auto-approve",
+        "show",
+        "show --json",
+        "show default/web",
+        "show default/web/0",
+        "state list --json",
+        "state show default/web/1",
+        "state show default/web/1 --json",
+        "state history",
+        "state history 1 --json",
+        "state backup backup.db",
+        "plan --detailed-exitcode",
+        "render default/web/0",
+        "drift",
+        "drift --json",
+    ] {
+        cage.ok(words);
+    }
+    if name != "nstance.jsonc" {
+        cage.ok("convert --to jsonc");
+    }
+    // Somebody changes what is there, behind our back.
+    let listed = cage.ok("sim list --json").json();
+    let id = listed["instances"][0]["provider_id"].as_str().unwrap();
+    cage.ok(&format!("sim set-tag {id} token=changed"));
+    cage.ok(&format!("sim set-type {id} large"));
+    for words in [
+        "drift",
+        "drift --json",
+        "plan",
+        "plan --json",
+        "plan --refresh-only",
+    ] {
+        cage.ok(words);
+    }
+    // Other values: the old ones are in the record alone.
+    let new = "--var-file new.tfvars";
+    for words in [
+        "plan",
+        "plan --json",
+        "plan --out saved.plan",
+        "show saved.plan --json",
+        "apply --auto-approve --json",
+        "plan --destroy --json",
+        "state history --json",
+    ] {
+        let ended = cage.run_with(new, words);
+        assert_eq!(ended.code, Some(0), "{ended}");
+    }
+    // Without the configuration's secrets.
+    let plain = "cluster { id = \"test\" }\nshard {\n  id = \"one\"\n  infra {\n    provider = \"sim\"\n    \
+                 region = \"r\"\n    zone = \"z\"\n  }\n}\n";
+    cage.harness.write("plain/nstance.hcl", plain);
+    let plain = "-c plain/nstance.hcl --state sqlite:.nstance/test/one.db";
+    for words in [
+        "plan --refresh=false",
+        "plan --refresh=false --json",
+        "show --json",
+        "show default/web/0",
+    ] {
+        let ended = cage.run_with(plain, words);
+        assert_eq!(ended.code, Some(0), "{ended}");
+    }
+    cage.ok("destroy --auto-approve");
+    cage.ok("state history --json");
+    cage.assert_nothing_left(&OWN);
+}
+
+#[test]
+fn nothing_of_a_secret_is_shown_or_left() {
+    for (name, config, options) in [
+        ("nstance.hcl", HCL, "--var-file secret.tfvars"),
+        ("nstance.yaml", YAML, "--var-file secret.json"),
+    ] {
+        live(&Cage::new(name, config, options), name);
+    }
+}
+
+#[test]
+fn values_of_the_environment_and_the_command_line_are_as_secret() {
+    let cage = Cage::new("nstance.hcl", HCL, "");
+    for words in [
+        "plan",
+        "plan --json",
+        "apply --auto-approve",
+        "show --json",
+        "render",
+        "explain --vars",
+    ] {
+        cage.ok(words);
+    }
+    let database = format!("database={{user=\"{CANARY}\",password=\"x\",hosts=[]}}");
+    let password = format!("password={CANARY}");
+    let arguments = ["--var", &password, "--var", &database];
+    for words in [&["plan"][..], &["plan", "--json"], &["explain", "--vars"]] {
+        let ended = cage.harness.run_of(&[&arguments[..], words].concat());
+        assert_eq!(ended.code, Some(0), "{ended}");
+        assert_hidden("the output", ended.stdout.as_bytes());
+        assert_hidden("the messages", ended.stderr.as_bytes());
+    }
+    cage.assert_nothing_left(&OWN);
+}
+
+#[test]
+fn errors_tell_nothing_of_a_secret() {
+    let cage = Cage::new("nstance.hcl", HCL, "--var-file secret.tfvars");
+    cage.ok("validate");
+    // Files of values that are wrong.
+    for text in [
+        format!("password = \"{CANARY}\n"),
+        format!("password = {CANARY}\n"),
+        format!("pasword = \"{CANARY}\"\n"),
+        format!("password = [\"{CANARY}\"]\n"),
+        format!("password = \"x\"\ndatabase = \"{CANARY}\"\n"),
+        format!("password = \"{CANARY}\" \"{CANARY}\"\n"),
+        format!("password = <<EOT\n{CANARY}\n"),
+        format!("password {{\n  x = \"{CANARY}\"\n}}\n"),
+        format!("password = nope(\"{CANARY}\")\n"),
+    ] {
+        cage.harness.write("wrong.tfvars", &text);
+        for words in ["plan", "plan --json", "validate --json"] {
+            let ended = cage.run_with("--var-file wrong.tfvars", words);
+            assert_eq!(ended.code, Some(1), "{text}{ended}");
+        }
+    }
+    for (name, text) in [
+        ("wrong.json", format!("{{\"password\": \"{CANARY}\"")),
+        (
+            "wrong.json",
+            format!("{{\"password\": {{\"a\": \"{CANARY}\"}}}}"),
+        ),
+        ("wrong.yaml", format!("password: \"{CANARY}\n")),
+        ("wrong.yaml", format!("- {CANARY}\n")),
+    ] {
+        cage.harness.write(name, &text);
+        let ended = cage.run_with(&format!("--var-file {name}"), "plan");
+        assert_eq!(ended.code, Some(1), "{text}{ended}");
+    }
+    // Templates and expressions that can't cope with a secret.
+    for (from, to) in [
+        ("echo open line", "{{ fail .Vars.PASSWORD }}"),
+        ("echo open line", "{{ index .Vars.PASSWORD 99 }}"),
+        ("echo open line", "{{ mustFromJson .Vars.PASSWORD }}"),
+        ("echo open line", "{{ b64enc .Vars.PASSWORD | fail }}"),
+        ("echo open line", "{{ template .Vars.PASSWORD }}"),
+        ("base64encode(local.login)", "base64decode(var.password)"),
+        ("base64encode(local.login)", "jsondecode(var.password)"),
+        ("base64encode(local.login)", "{a = 1}[var.password]"),
+        ("sha256(var.password)", "var.database"),
+        (
+            "template = { OPEN = \"1\"",
+            "template = { (var.password) = \"1\"",
+        ),
+        ("length(var.password) > 3", "length(var.password) > 300"),
+        ("length(var.password) > 3", "tonumber(var.password) > 300"),
+        (
+            "template = \"base\"\n  size",
+            "template = var.password\n  size",
+        ),
+        ("size     = 2", "size = var.password"),
+    ] {
+        assert!(HCL.contains(from), "{from}");
+        cage.harness.write("nstance.hcl", HCL.replacen(from, to, 1));
+        for words in ["plan", "plan --json", "validate"] {
+            cage.fails(words);
+        }
+    }
+    cage.assert_nothing_left(&OWN);
+}
+
+#[test]
+fn what_the_cloud_says_is_searched_for_secrets() {
+    for (options, argument, said) in [
+        ("{}", "PrivateIpAddress", "(sensitive value)"),
+        ("{ strict_images = true }", "ImageId", "[(sensitive value)]"),
+    ] {
+        let config = HCL.replacen("{ seed = 1 }", options, 1).replacen(
+            "Open  ",
+            &format!("{argument} = var.password\n    Open  "),
+            1,
+        );
+        let cage = Cage::new("nstance.hcl", &config, "--var-file secret.tfvars");
+        cage.ok("plan");
+        let ended = cage.fails("apply --auto-approve");
+        assert!(ended.stderr.contains(said), "{ended}");
+        let ended = cage.fails("apply --auto-approve --json");
+        assert!(ended.stdout.contains(said), "{ended}");
+        for words in [
+            "state history --json",
+            "state history 1 --json",
+            "state history 1",
+        ] {
+            cage.ok(words);
+        }
+        cage.assert_nothing_left(&OWN);
+    }
+}
+
+#[test]
+fn credentials_of_options_and_urls_are_secrets() {
+    let config = format!(
+        "cluster: {{id: test}}\nshard:\n  id: one\n  infra:\n    provider: aws\n    region: r\n    \
+         zone: z\n    options: {{secret_access_key: \"{CANARY}\", endpoint_url: \"https://me:{CANARY}@h\"}}\n\
+         groups:\n  default:\n    web:\n      kind: web\n      arch: arm64\n      instance_type: small\n      \
+         args: {{ImageId: x}}\n      userdata: {{source: url, content: \"http://me:{CANARY}@127.0.0.1:1/x?sig={CANARY}\"}}\n"
+    );
+    let cage = Cage::new("nstance.yaml", &config, "--sim");
+    cage.ok("validate");
+    for words in [
+        "plan",
+        "plan --json",
+        "apply --auto-approve --json",
+        "render",
+    ] {
+        cage.fails(words);
+    }
+    assert_snapshot!("unfetched", cage.fails("plan"));
+    cage.fails(&format!("plan --state postgres://me:{CANARY}@host/state"));
+    cage.assert_nothing_left(&OWN);
+}
+
+#[test]
+fn a_render_shows_secrets_when_asked_to() {
+    let cage = Cage::new("nstance.hcl", HCL, "--var-file secret.tfvars");
+    let harness = cage.harness.showing_secrets();
+    let options = "--var-file secret.tfvars";
+    let shown = harness.ok(&format!("{options} render default/web/0 --show-sensitive"));
+    assert!(
+        shown
+            .stdout
+            .contains(&format!("export PASSWORD='{CANARY}'")),
+        "{shown}"
+    );
+    let shown = harness.json(&format!(
+        "{options} render default/web/0 --show-sensitive --json"
+    ));
+    let instance = &shown["instances"][0];
+    assert_eq!(instance["vars"]["PASSWORD"], CANARY);
+    assert_eq!(instance["sensitive_values"]["vars"]["PASSWORD"], true);
+    harness.ok(&format!(
+        "{options} render default/web/0 --show-sensitive --out clear"
+    ));
+    let userdata = harness.path("clear/default/web/0/userdata");
+    assert!(String::from_utf8_lossy(&std::fs::read(&userdata).unwrap()).contains(CANARY));
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt as _;
+        let mode = std::fs::metadata(userdata).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+    }
+}
+
+#[test]
+fn exported_files_are_their_owners_alone() {
+    let cage = Cage::new("nstance.hcl", HCL, "--var-file secret.tfvars");
+    cage.ok("apply --auto-approve");
+    let file = cage
+        .harness
+        .path(".nstance/test/one/files/default/web/0/env");
+    assert!(String::from_utf8_lossy(&std::fs::read(&file).unwrap()).contains(CANARY));
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt as _;
+        let mode = std::fs::metadata(file).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+    }
+}
+
+#[test]
+fn a_plan_reads_with_its_secrets_hidden() {
+    let cage = Cage::new("nstance.hcl", HCL, "--var-file secret.tfvars");
+    assert_snapshot!("create", cage.ok("plan"));
+    cage.ok("apply --auto-approve");
+    assert_snapshot!(
+        "change",
+        cage.run_with("--var-file new.tfvars", "plan --target default/web/0")
+    );
+    assert_snapshot!("explained", cage.ok("render default/web/0 --explain"));
+    let document = cage.ok("render default/packed/0 --json").json();
+    assert_snapshot!("rendered", serde_json::to_string_pretty(&document).unwrap());
+    let listed = cage.ok("sim list --json").json();
+    let id = listed["instances"][0]["provider_id"].as_str().unwrap();
+    cage.ok(&format!("sim set-tag {id} token=changed"));
+    assert_snapshot!("drifted", cage.ok("drift"));
+}
+
+#[test]
+fn a_new_mark_alone_changes_no_instance() {
+    let cage = Cage::new("nstance.hcl", HCL, "--var-file secret.tfvars");
+    let open = HCL.replacen(
+        "  type      = number\n  sensitive = true",
+        "  type = number",
+        1,
+    );
+    assert_ne!(open, HCL);
+    cage.harness.write("nstance.hcl", &open);
+    cage.ok("apply --auto-approve");
+    cage.harness.write("nstance.hcl", HCL);
+    let planned = cage.run("plan --detailed-exitcode");
+    assert_eq!(planned.code, Some(0), "{planned}");
+    // What is shown of it follows the configuration all the same.
+    let shown = cage.ok("render default/web/0 --json").json();
+    assert_eq!(shown["instances"][0]["args"]["Pin"], "(sensitive value)");
+}
