@@ -370,8 +370,9 @@ fn split_comments(text: &str) -> (&str, &str) {
 
 /// A secret of the environment; one that is empty is none.
 pub fn secret(name: &str) -> Option<Zeroizing<String>> {
-    let value = std::env::var(name).ok().filter(|value| !value.is_empty());
-    value.map(Zeroizing::new)
+    // What is no text isn't passed over: another key would be taken, or made.
+    let value = std::env::var_os(name)?.to_string_lossy().into_owned();
+    Some(Zeroizing::new(value)).filter(|value| !value.is_empty())
 }
 
 /// A key, or where what is none stands.
