@@ -12,7 +12,6 @@ use std::collections::HashMap;
 use std::fmt;
 use std::fs;
 use std::io::{self, Write as _};
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -227,7 +226,7 @@ impl KeyFile {
             }
             found => found.map_err(|error| unreadable(&error))?,
         };
-        if metadata.permissions().mode() & 0o077 != 0 {
+        if !is_private(&metadata) {
             return Err(KeyError {
                 why: format!("others may read or write the key file {self}"),
                 hint: Some(format!(
@@ -334,6 +333,21 @@ impl fmt::Display for KeyFile {
     }
 }
 
+/// Whether nobody but its owner may do anything with a file.
+fn is_private(metadata: &fs::Metadata) -> bool {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt as _;
+        let mode = metadata.permissions().mode();
+        mode & 0o777 == mode & 0o700
+    }
+    #[cfg(not(unix))]
+    {
+        let _ = metadata;
+        true
+    }
+}
+
 /// The folder that a path is in.
 fn folder(path: &Path) -> &Path {
     match path.parent() {
@@ -356,8 +370,9 @@ fn split_comments(text: &str) -> (&str, &str) {
 
 /// A secret of the environment; one that is empty is none.
 pub fn secret(name: &str) -> Option<Zeroizing<String>> {
-    let value = std::env::var(name).ok().filter(|value| !value.is_empty());
-    value.map(Zeroizing::new)
+    // What is no text isn't passed over: another key would be taken, or made.
+    let value = std::env::var_os(name)?.to_string_lossy().into_owned();
+    Some(Zeroizing::new(value)).filter(|value| !value.is_empty())
 }
 
 /// A key, or where what is none stands.

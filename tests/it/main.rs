@@ -31,6 +31,7 @@ mod shards;
 mod show;
 mod sim;
 mod state;
+mod store;
 mod validate;
 mod variables;
 mod watch;
