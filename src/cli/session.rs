@@ -15,7 +15,7 @@ use serde_json::Value;
 use super::Globals;
 use super::failure::Failure;
 use crate::address::in_shard;
-use crate::clock::{Clock, FixedClock, SystemClock};
+use crate::clock::{Clock, FixedClock, SystemClock, Timestamp};
 use crate::config::check::Purpose;
 use crate::config::load::{Loaded, load_for};
 use crate::config::model::{Config, ProviderKind};
@@ -184,19 +184,35 @@ impl<'g> Session<'g> {
             operation: operation.to_owned(),
             since: now.into(),
         };
-        Lock::acquire(&path, info, self.globals.lock_timeout.0).map_err(|error| {
-            if let StateError::Locked { holder } = &error {
-                let age = now.since(holder.since.into());
-                let mut diagnostic = Diagnostic::error(error.to_string());
-                // A holder that didn't sign has no beginning.
-                if holder.since.0 > 0 {
-                    diagnostic = diagnostic.detail(format!("held for {}", crate::report::age(age)));
-                }
-                return Failure::new(
-                    diagnostic.hint("Wait for it, with --lock-timeout 5m if it may take a while; the lock ends with its process"),
-                );
+        let timeout = self.globals.lock_timeout.0;
+        let mut tell = |holder: &LockInfo| {
+            if !self.globals.quiet {
+                let age = held(holder, now).map_or_else(String::new, |age| format!(", {age}"));
+                let waited = crate::report::age(timeout);
+                let label = self.label.iter();
+                let of: String = label.map(|label| format!(" of {label}")).collect();
+                error(&format!(
+                    "Waiting up to {waited} for the state{of}, locked by {holder}{age}\n"
+                ));
             }
-            error.into()
+        };
+        Lock::acquire_telling(&path, info, timeout, &mut tell).map_err(|error| {
+            let StateError::Locked { holder } = &error else {
+                return error.into();
+            };
+            let mut diagnostic = Diagnostic::error(error.to_string());
+            if let Some(age) = held(holder, self.clock.now()) {
+                diagnostic = diagnostic.detail(age);
+            }
+            diagnostic = diagnostic.hint(if timeout.is_zero() {
+                "Wait for it, with --lock-timeout 5m if it may take a while; the lock ends with its process".to_owned()
+            } else {
+                format!(
+                    "It was waited for {}; the lock ends with its process",
+                    crate::report::age(timeout)
+                )
+            });
+            Failure::new(diagnostic.hint("Commands that only read need no lock, `plan` and `drift` among them"))
         })
     }
 
@@ -300,6 +316,14 @@ impl<'g> Session<'g> {
             ..self.globals.style()
         }
     }
+}
+
+/// Since when a lock is held; a holder that didn't sign has no beginning.
+pub fn held(holder: &LockInfo, now: Timestamp) -> Option<String> {
+    let since = Timestamp::from(holder.since);
+    holder
+        .is_signed()
+        .then(|| format!("held for {}", crate::report::age(now.since(since))))
 }
 
 fn no_client(provider: ProviderKind) -> Diagnostic {

@@ -217,6 +217,9 @@ impl StateError {
                 "Use the state of this cluster, shard and provider, or give each its own path"
                     .to_owned()
             }
+            Self::Locked { holder } if !holder.is_signed() => {
+                "Wait until it has ended; the lock ends with it".to_owned()
+            }
             Self::Locked { holder } => format!(
                 "Wait until process {} on {} has ended, or stop it; the lock ends with it",
                 holder.pid, holder.host

@@ -20,6 +20,7 @@ mod import;
 mod init;
 mod interrupted;
 mod lifecycle;
+mod locks;
 mod plan;
 mod plan_files;
 mod reference;
