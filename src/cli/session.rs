@@ -189,8 +189,8 @@ impl<'g> Session<'g> {
             if !self.globals.quiet {
                 let age = held(holder, now).map_or_else(String::new, |age| format!(", {age}"));
                 let waited = crate::report::age(timeout);
-                let label = self.label.iter();
-                let of: String = label.map(|label| format!(" of {label}")).collect();
+                let label = self.label.as_ref();
+                let of = label.map_or_else(String::new, |label| format!(" of {label}"));
                 error(&format!(
                     "Waiting up to {waited} for the state{of}, locked by {holder}{age}\n"
                 ));

@@ -1,6 +1,6 @@
 //! Bad moments: each is explained, ends with 1, and leaves the state as it was.
 
-use std::fs::{self, File, Permissions};
+use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::os::unix::process::CommandExt as _;
 use std::process::Command;
