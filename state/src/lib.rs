@@ -43,6 +43,7 @@ mod model;
 mod new_file;
 mod open;
 mod schema;
+mod seal;
 mod snapshot;
 mod store;
 mod transaction;
@@ -54,6 +55,10 @@ pub use model::{
     Apply, ApplyId, ApplyStatus, FetchedRow, HistoryIds, HistoryItem, Identity, ImageRow, Intent,
     IntentId, Meta, NewApply, NewIntent, Operation, Outcome, ParseDigestError, Record, SpecDigest,
     Timestamp, address,
+};
+pub use seal::{
+    Context, Derivation, Key, KeyId, OVERHEAD, OpenError, ParseDerivationError, ParseKeyError,
+    RandomError, key_of,
 };
 pub use snapshot::Snapshot;
 pub use store::Store;

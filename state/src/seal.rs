@@ -1,0 +1,413 @@
+//! Keys, and what is sealed with them.
+//!
+//! In: bytes and a [`Context`] that says where they belong. Out: sealed bytes, which open with the
+//! same key in the same context and nowhere else. A [`KeyId`] names a key without telling it, so
+//! that a wrong key is told from damage. It may not touch files, and shows no key but where
+//! [`Key::to_text`] is asked.
+//!
+//! A key is 32 bytes. Nothing is done with them but to derive what is used: the key of
+//! XChaCha20-Poly1305, whose nonces are long enough to be random; the name; and the keys of masks,
+//! which hide digests one to one, so that they can still be looked up.
+//!
+//! Sealed: a byte for the format, the key's id, the nonce, the ciphertext with its tag.
+
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use aes::Aes256;
+use aes::cipher::{Block, BlockCipherDecrypt as _, BlockCipherEncrypt as _, KeyInit as _};
+use argon2::{Algorithm, Argon2, Params, Version};
+use chacha20poly1305::XChaCha20Poly1305;
+use chacha20poly1305::aead::{Aead as _, Payload};
+use hmac::{Hmac, Mac as _};
+use sha2::Sha256;
+use thiserror::Error;
+use zeroize::Zeroizing;
+
+use crate::model::SpecDigest;
+
+/// The length of a key.
+const KEY: usize = 32;
+/// The length of a nonce.
+const NONCE: usize = 24;
+/// The length of a key's id.
+const ID: usize = 8;
+/// The length of the tag that the ciphertext ends with.
+const TAG: usize = 16;
+/// What sealed bytes begin with.
+const FORMAT: u8 = 1;
+/// How much longer sealed bytes are than what they hold.
+pub const OVERHEAD: usize = 1 + ID + NONCE + TAG;
+/// What the text of a key begins with.
+const PREFIX: &str = "nstance-key-1-";
+
+/// A key. Clones share it; it is overwritten when the last one goes.
+#[derive(Clone)]
+pub struct Key(Arc<Inner>);
+
+struct Inner {
+    secret: Zeroizing<[u8; KEY]>,
+    cipher: XChaCha20Poly1305,
+    id: KeyId,
+    /// For the halves of a digest.
+    masks: [Aes256; 2],
+}
+
+impl Key {
+    /// A new random key.
+    pub fn generate() -> Result<Self, RandomError> {
+        let mut secret = Zeroizing::new([0; KEY]);
+        getrandom::fill(&mut *secret)?;
+        Ok(Self::from_bytes(secret))
+    }
+
+    /// The key that a passphrase makes, by Argon2id. The same passphrase makes the same key with
+    /// the same parameters only, so these belong where the ciphertext is.
+    ///
+    /// Takes a tenth of a second, and the memory that the parameters say.
+    pub fn from_passphrase(passphrase: &str, derivation: &Derivation) -> Self {
+        let Derivation {
+            salt,
+            memory_kib,
+            passes,
+            lanes,
+        } = derivation;
+        let params = Params::new(*memory_kib, *passes, *lanes, Some(KEY))
+            .expect("a derivation is within the limits");
+        let mut secret = Zeroizing::new([0; KEY]);
+        Argon2::new(Algorithm::Argon2id, Version::V0x13, params)
+            .hash_password_into(passphrase.as_bytes(), salt, &mut *secret)
+            .expect("a passphrase is shorter than 4 GiB, and the lengths are right");
+        Self::from_bytes(secret)
+    }
+
+    fn from_bytes(secret: Zeroizing<[u8; KEY]>) -> Self {
+        let derive = |purpose: &str| {
+            let mut mac = <Hmac<Sha256> as hmac::KeyInit>::new_from_slice(&*secret)
+                .expect("HMAC takes keys of any length");
+            mac.update(b"nstance ");
+            mac.update(purpose.as_bytes());
+            Zeroizing::new(<[u8; KEY]>::from(mac.finalize().into_bytes()))
+        };
+        let cipher = XChaCha20Poly1305::new((&*derive("seal 1")).into());
+        let id = derive("key id 1");
+        let id = KeyId(std::array::from_fn(|index| id[index]));
+        let masks =
+            ["mask 1 left", "mask 1 right"].map(|half| Aes256::new((&*derive(half)).into()));
+        Self(Arc::new(Inner {
+            secret,
+            cipher,
+            id,
+            masks,
+        }))
+    }
+
+    /// What names the key.
+    pub fn id(&self) -> KeyId {
+        self.0.id
+    }
+
+    /// The key as text, as [`Key::from_str`] reads it. Whoever has the text has the key.
+    pub fn to_text(&self) -> Zeroizing<String> {
+        let mut text = Zeroizing::new(String::with_capacity(PREFIX.len() + 2 * KEY));
+        text.push_str(PREFIX);
+        for byte in *self.0.secret {
+            for digit in [byte >> 4, byte & 15] {
+                text.push(char::from(b"0123456789abcdef"[usize::from(digit)]));
+            }
+        }
+        text
+    }
+
+    /// Seals bytes for one place.
+    pub fn seal(&self, context: &Context<'_>, plaintext: &[u8]) -> Result<Vec<u8>, RandomError> {
+        let mut sealed = Vec::with_capacity(OVERHEAD + plaintext.len());
+        sealed.push(FORMAT);
+        sealed.extend(self.0.id.0);
+        let mut nonce = [0; NONCE];
+        getrandom::fill(&mut nonce)?;
+        sealed.extend(nonce);
+        let aad = context.bytes(&sealed[..=ID]);
+        let payload = Payload {
+            msg: plaintext,
+            aad: &aad,
+        };
+        let ciphertext = self
+            .0
+            .cipher
+            .encrypt(&nonce.into(), payload)
+            .expect("what is sealed is shorter than 256 GiB");
+        sealed.extend(ciphertext);
+        Ok(sealed)
+    }
+
+    /// What was sealed for this place.
+    ///
+    /// Errors: [`OpenError::WrongKey`] where another key sealed it; [`OpenError::Damaged`] where
+    /// a bit of it changed, or where it was sealed for another place.
+    pub fn open(&self, context: &Context<'_>, sealed: &[u8]) -> Result<Vec<u8>, OpenError> {
+        let needed = key_of(sealed)?;
+        if needed != self.0.id {
+            let given = self.0.id;
+            return Err(OpenError::WrongKey { needed, given });
+        }
+        let (head, rest) = sealed.split_at(1 + ID);
+        let (nonce, msg) = rest.split_at(NONCE);
+        let nonce = <[u8; NONCE]>::try_from(nonce).map_err(|_| OpenError::NotSealed)?;
+        let aad = context.bytes(head);
+        self.0
+            .cipher
+            .decrypt(&nonce.into(), Payload { msg, aad: &aad })
+            .map_err(|_| OpenError::Damaged)
+    }
+
+    /// A digest that nobody without the key can compare a guess with. Equal digests have equal
+    /// masks, so that they can be looked up.
+    pub fn mask(&self, digest: SpecDigest) -> SpecDigest {
+        self.halves(digest, Aes256::encrypt_block)
+    }
+
+    /// The digest behind a mask.
+    pub fn unmask(&self, masked: SpecDigest) -> SpecDigest {
+        self.halves(masked, Aes256::decrypt_block)
+    }
+
+    // A digest is as good as random, so no two that differ have a half in common; and its halves
+    // have keys of their own. So a block cipher is all it takes, and costs next to nothing.
+    fn halves(&self, digest: SpecDigest, turn: impl Fn(&Aes256, &mut Block<Aes256>)) -> SpecDigest {
+        let mut turned = [0; 32];
+        let halves = digest.0.chunks_exact(16).zip(turned.chunks_exact_mut(16));
+        for ((half, turned), cipher) in halves.zip(&self.0.masks) {
+            let mut block = Block::<Aes256>::default();
+            block.copy_from_slice(half);
+            turn(cipher, &mut block);
+            turned.copy_from_slice(&block);
+        }
+        SpecDigest(turned)
+    }
+
+    /// A name for a text that nobody without the key can compare a guess with.
+    pub fn name(&self, purpose: &str, text: &str) -> String {
+        let mut mac = <Hmac<Sha256> as hmac::KeyInit>::new_from_slice(&*self.0.secret)
+            .expect("HMAC takes keys of any length");
+        for part in ["nstance name 1", purpose, text] {
+            mac.update(&(part.len() as u64).to_le_bytes());
+            mac.update(part.as_bytes());
+        }
+        hex(&mac.finalize().into_bytes())
+    }
+}
+
+/// The key that sealed bytes need.
+pub fn key_of(sealed: &[u8]) -> Result<KeyId, OpenError> {
+    match sealed.split_first() {
+        Some((&FORMAT, rest)) if sealed.len() >= OVERHEAD => {
+            Ok(KeyId(std::array::from_fn(|index| rest[index])))
+        }
+        _ => Err(OpenError::NotSealed),
+    }
+}
+
+impl fmt::Debug for Key {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "Key({}, secret)", self.0.id)
+    }
+}
+
+impl PartialEq for Key {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.id == other.0.id
+    }
+}
+
+impl Eq for Key {}
+
+/// A text that is no key. Tells nothing of the text: it may be a secret all the same.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("it is no key: one is \"{PREFIX}\" and 64 hexadecimal digits")]
+pub struct ParseKeyError;
+
+impl FromStr for Key {
+    type Err = ParseKeyError;
+
+    /// Reads a key as [`Key::to_text`] writes it; spaces and line ends around it are no part of
+    /// it.
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let digits = text.trim().strip_prefix(PREFIX).ok_or(ParseKeyError)?;
+        let mut secret = Zeroizing::new([0; KEY]);
+        unhex(digits, &mut *secret).ok_or(ParseKeyError)?;
+        Ok(Self::from_bytes(secret))
+    }
+}
+
+/// Names a key without telling it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct KeyId(pub [u8; ID]);
+
+impl fmt::Display for KeyId {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&hex(&self.0))
+    }
+}
+
+impl fmt::Debug for KeyId {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "KeyId({self})")
+    }
+}
+
+/// How a passphrase becomes a key. No secret: it is kept where the ciphertext is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Derivation {
+    salt: [u8; 16],
+    memory_kib: u32,
+    passes: u32,
+    lanes: u32,
+}
+
+impl Derivation {
+    /// A new salt, and the parameters of today: 64 MiB, three passes (RFC 9106, its second
+    /// choice, but one lane: another wouldn't be computed at the same time here).
+    pub fn generate() -> Result<Self, RandomError> {
+        let mut salt = [0; 16];
+        getrandom::fill(&mut salt)?;
+        Ok(Self {
+            salt,
+            memory_kib: 64 * 1024,
+            passes: 3,
+            lanes: 1,
+        })
+    }
+}
+
+impl fmt::Display for Derivation {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            salt,
+            memory_kib,
+            passes,
+            lanes,
+        } = self;
+        let salt = hex(salt);
+        write!(
+            formatter,
+            "argon2id:m={memory_kib},t={passes},p={lanes}:{salt}"
+        )
+    }
+}
+
+/// A text that is no [`Derivation`], or one that would take a machine's whole memory.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("\"{0}\" doesn't say how a passphrase becomes a key")]
+pub struct ParseDerivationError(String);
+
+impl FromStr for Derivation {
+    type Err = ParseDerivationError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let read = || {
+            let (costs, digits) = text.strip_prefix("argon2id:")?.split_once(':')?;
+            let mut costs = costs.split(',');
+            let mut cost = |name: &str| -> Option<u32> {
+                let value = costs.next()?.strip_prefix(name)?.strip_prefix('=')?;
+                value.parse().ok()
+            };
+            let (memory_kib, passes, lanes) = (cost("m")?, cost("t")?, cost("p")?);
+            let mut salt = [0; 16];
+            unhex(digits, &mut salt)?;
+            // The file may be anyone's: it may not ask for more than a gibibyte.
+            let usable = (1..=64).contains(&passes)
+                && (1..=16).contains(&lanes)
+                && (8 * lanes..=1024 * 1024).contains(&memory_kib);
+            usable.then_some(Self {
+                salt,
+                memory_kib,
+                passes,
+                lanes,
+            })
+        };
+        read().ok_or_else(|| ParseDerivationError(text.chars().take(100).collect()))
+    }
+}
+
+/// Where sealed bytes belong. They don't open anywhere else.
+#[derive(Clone, Copy, Debug)]
+pub struct Context<'a> {
+    /// The state, or whatever else they are part of.
+    pub lineage: &'a str,
+    /// What they are: the table, or the kind of file.
+    pub table: &'a str,
+    /// What tells the row from the table's others.
+    pub row: &'a [&'a [u8]],
+    /// Which version of the row.
+    pub version: u64,
+}
+
+impl Context<'_> {
+    /// Each part with its length before it, so that no two contexts have the same bytes.
+    fn bytes(&self, head: &[u8]) -> Vec<u8> {
+        let Self {
+            lineage,
+            table,
+            row,
+            version,
+        } = self;
+        let mut bytes = Vec::with_capacity(192);
+        let parts = [head, lineage.as_bytes(), table.as_bytes()];
+        for part in parts.iter().chain(*row) {
+            bytes.extend((part.len() as u64).to_le_bytes());
+            bytes.extend(*part);
+        }
+        bytes.extend(version.to_le_bytes());
+        bytes
+    }
+}
+
+/// The system has no random bytes to give.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("the system gives no random bytes: {0}")]
+pub struct RandomError(#[from] getrandom::Error);
+
+/// Why sealed bytes don't open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum OpenError {
+    /// They were sealed with another key.
+    #[error("it is sealed with the key {needed}, and this is {given}")]
+    WrongKey {
+        /// The key that they need.
+        needed: KeyId,
+        /// The key that was tried.
+        given: KeyId,
+    },
+    /// The right key, but they changed since they were sealed, or were sealed for another place.
+    #[error("it was changed or moved after it was sealed")]
+    Damaged,
+    /// They never were sealed, or were cut short.
+    #[error("it isn't sealed")]
+    NotSealed,
+}
+
+fn hex(bytes: &[u8]) -> String {
+    use fmt::Write as _;
+    let mut text = String::with_capacity(2 * bytes.len());
+    for byte in bytes {
+        let _ = write!(text, "{byte:02x}");
+    }
+    text
+}
+
+/// Reads exactly as many bytes as `bytes` has.
+fn unhex(digits: &str, bytes: &mut [u8]) -> Option<()> {
+    if digits.len() != 2 * bytes.len() {
+        return None;
+    }
+    let digit = |byte: u8| char::from(byte).to_digit(16);
+    for (byte, pair) in bytes.iter_mut().zip(digits.as_bytes().chunks_exact(2)) {
+        *byte = (digit(pair[0])? << 4 | digit(pair[1])?) as u8;
+    }
+    Some(())
+}
+
+#[cfg(test)]
+mod tests;
