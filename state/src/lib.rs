@@ -35,6 +35,7 @@
 
 mod check;
 mod codec;
+mod document;
 mod error;
 mod files;
 mod history;
@@ -49,6 +50,7 @@ mod store;
 mod transaction;
 
 pub use check::{Problem, ProblemKind};
+pub use document::{Contents, DOCUMENT_VERSION, Difference, Document, DocumentError};
 pub use error::{Result, StateError};
 pub use lock::{Lock, LockInfo};
 pub use model::{

@@ -3,7 +3,7 @@
 //! In: a path. Out: [`Meta`], [`Snapshot`], specs, caches. Every read is one transaction. It may
 //! not write but through [`Store::transaction`].
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,6 +12,7 @@ use rusqlite::types::Type;
 use rusqlite::{Connection, OptionalExtension, Row};
 
 use crate::codec;
+use crate::document::Contents;
 use crate::error::{Result, StateError};
 use crate::files::Fingerprint;
 use crate::model::{FetchedRow, Identity, ImageRow, Intent, Meta, SpecDigest, Timestamp};
@@ -138,6 +139,45 @@ impl Store {
             }
             Ok(specs)
         })
+    }
+
+    /// All that another store needs to be the same state, as it was at one moment.
+    pub fn contents(&self) -> Result<Contents> {
+        const LOOKS: u32 = 5;
+        let mut looks = 0;
+        loop {
+            looks += 1;
+            let snapshot = self.snapshot()?;
+            let records = snapshot.records.iter().map(|record| record.spec);
+            let intents = snapshot.intents.iter().filter_map(|intent| intent.spec);
+            let digests: BTreeSet<SpecDigest> = records.chain(intents).collect();
+            let specs = self.specs(digests.iter().copied())?;
+            // A spec that is gone meanwhile was dropped with the last row that named it.
+            if specs.len() < digests.len() && looks < LOOKS {
+                continue;
+            }
+            let generations = snapshot.past_generations();
+            let generations = generations
+                .map(|(group, slot, generation)| ((Arc::clone(group), slot), generation))
+                .collect();
+            let Meta {
+                identity,
+                lineage,
+                serial,
+                created_at,
+                ..
+            } = snapshot.meta;
+            return Ok(Contents {
+                identity,
+                lineage,
+                serial,
+                created_at,
+                records: snapshot.records,
+                generations,
+                specs: specs.into_iter().collect(),
+                intents: snapshot.intents,
+            });
+        }
     }
 
     /// The resolved images, by name.
