@@ -33,6 +33,8 @@ pub mod show;
 pub mod signals;
 pub mod sim;
 pub mod state;
+pub mod surgery;
+pub mod transfer;
 pub mod validate;
 pub mod watch;
 pub mod work;

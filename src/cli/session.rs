@@ -9,7 +9,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use nstance_state::{Identity, Lock, LockInfo, StateError, Store};
+use nstance_state::{Derivation, Document, Identity, Key, Lock, LockInfo, StateError, Store};
 use serde_json::Value;
 
 use super::Globals;
@@ -167,6 +167,49 @@ impl<'g> Session<'g> {
             Err(StateError::NotFound { .. }) => Ok(None),
             Err(error) => Err(error.into()),
         }
+    }
+
+    /// A backup to read, whosever it is.
+    pub fn open_backup(&self, path: &Path) -> Result<Store, Failure> {
+        Ok(Store::open_read_only(path, None)?)
+    }
+
+    /// Makes the state. To be asked with the lock held.
+    pub fn create_state(
+        &self,
+        lineage: &str,
+        created_at: nstance_state::Timestamp,
+    ) -> Result<Store, Failure> {
+        let identity = self.identity();
+        Ok(Store::create(
+            &self.state_path()?,
+            &identity,
+            lineage,
+            created_at,
+        )?)
+    }
+
+    /// The key that a document of a state is sealed with.
+    pub fn document_key(&self, _: &Store) -> Result<(Key, Option<Derivation>), Failure> {
+        let path = self.home().join("key");
+        let key = match std::fs::read_to_string(&path) {
+            Ok(text) => text
+                .parse()
+                .map_err(|error| Failure::say(format!("{error}")))?,
+            Err(_) => {
+                let key = Key::generate().map_err(|error| Failure::say(format!("{error}")))?;
+                std::fs::write(&path, &**key.to_text())?;
+                key
+            }
+        };
+        Ok((key, None))
+    }
+
+    /// The key that a document is sealed with.
+    pub fn key_of_document(&self, _: &Document) -> Result<Key, Failure> {
+        let text = std::fs::read_to_string(self.home().join("key"))?;
+        text.parse()
+            .map_err(|error| Failure::say(format!("{error}")))
     }
 
     /// Takes the lock, waiting as long as `--lock-timeout` says.

@@ -3,16 +3,17 @@
 use std::path::PathBuf;
 
 use clap::Subcommand;
-use nstance_state::{Apply, ApplyStatus, HistoryIds, HistoryItem, Lock, NewApply, Record, Store};
+use nstance_state::{Apply, HistoryIds, Lock, Record, Store};
 use serde_json::{Value, json};
 
 use super::exit;
 use super::failure::{Failure, Failures};
 use super::fleet::{Fleet, Form, Reply};
 use super::selection::Asked;
-use super::session::{self, Session};
+use super::session::Session;
 use super::show::{address, view};
-use super::{Ending, Globals, plan_files};
+use super::surgery::{Step, operate};
+use super::{Ending, Globals, plan_files, transfer};
 use crate::address::{Address, InShard, Selector};
 use crate::clock::Timestamp;
 use crate::config::check::Purpose;
@@ -54,6 +55,17 @@ pub enum StateCommand {
         /// The file; by default beside the state, with the time in its name
         #[arg(value_name = "FILE")]
         file: Option<PathBuf>,
+    },
+    /// Print the state as a document that another store can be made of; secrets are sealed in it
+    Pull,
+    /// Put a pulled document, or a backup, in the state's place
+    Push {
+        /// The document or backup; `-` for standard input
+        #[arg(value_name = "FILE")]
+        file: PathBuf,
+        /// Even if it is older than the state
+        #[arg(long)]
+        force: bool,
     },
     /// Show what was applied, when, by whom
     History {
@@ -117,6 +129,16 @@ pub fn run(globals: &Globals, command: &StateCommand) -> Ending {
             };
             fleet.each(Form::Plain, |index, session| {
                 backup(session, files.as_ref().map(|files| &*files[index]))
+            })
+        }
+        StateCommand::Pull => {
+            fleet.only("pulling a state")?;
+            fleet.each(Form::Plain, |_, session| transfer::pull(session))
+        }
+        StateCommand::Push { file, force } => {
+            fleet.only("pushing a state")?;
+            fleet.each(Form::Plain, |_, session| {
+                transfer::push(session, file, *force)
             })
         }
         StateCommand::History { limit, id } => {
@@ -226,42 +248,6 @@ fn show(session: &Session<'_>, address: &Address) -> Result<Reply, Failure> {
     })
 }
 
-/// Starts an entry of the history for a command that changes the record by hand.
-fn by_hand(session: &Session<'_>, operation: &str) -> NewApply {
-    let _ = session;
-    let who = session::who();
-    NewApply {
-        who: who.user,
-        host: who.host,
-        pid: std::process::id(),
-        operation: operation.to_owned(),
-        plan_digest: None,
-    }
-}
-
-fn item(record: &Record, action: &str, to: Option<&Address>) -> HistoryItem {
-    let ids = || HistoryIds {
-        instance_id: Some(record.instance_id.clone()),
-        provider_id: Some(record.provider_id.clone()),
-    };
-    HistoryItem {
-        address: record.address(),
-        action: action.to_owned(),
-        before: ids(),
-        after: if to.is_some() {
-            ids()
-        } else {
-            HistoryIds::default()
-        },
-        result: "done".to_owned(),
-        detail_json: to.map_or_else(
-            || "{}".to_owned(),
-            |to| json!({"to": to.to_string()}).to_string(),
-        ),
-        at: nstance_state::Timestamp(0),
-    }
-}
-
 fn open_locked(session: &Session<'_>) -> Result<Store, Failure> {
     match session.open_to_write()? {
         Some(store) => Ok(store),
@@ -275,16 +261,25 @@ fn mv(session: &Session<'_>, from: &Address, to: &Address) -> Result<Reply, Fail
     let _lock = session.lock("state mv")?;
     let mut store = open_locked(session)?;
     let snapshot = store.snapshot()?;
-    let record = find(&snapshot, from)?;
-    let now = session.clock.now();
-    store.transaction(now.into(), |transaction| {
-        let apply = transaction.start_apply(by_hand(session, "state mv"))?;
+    find(&snapshot, from)?;
+    // A slot's deposed instances move with its live one.
+    let moved = snapshot.group(from.group.as_str()).iter();
+    let steps: Vec<Step> = moved
+        .filter(|record| record.slot == from.slot)
+        .map(|record| Step {
+            before: Some(record.clone()),
+            after: Some(Record {
+                group: to.group.shared(),
+                slot: to.slot,
+                ..record.clone()
+            }),
+        })
+        .collect();
+    operate(session, &mut store, "state mv", &steps, |transaction| {
         transaction.move_record(
             (from.group.as_str(), from.slot),
             (to.group.as_str(), to.slot),
-        )?;
-        transaction.record_history_item(apply, &item(record, "mv", Some(to)))?;
-        transaction.finish_apply(apply, ApplyStatus::Succeeded, "{}")
+        )
     })?;
     if session.globals.quiet {
         return Ok(Reply::text(""));
@@ -302,14 +297,18 @@ fn rm(session: &Session<'_>, addresses: &[Address]) -> Result<Reply, Failure> {
         .iter()
         .map(|address| find(&snapshot, address))
         .collect::<Result<Vec<_>, _>>()?;
-    store.transaction(session.clock.now().into(), |transaction| {
-        let apply = transaction.start_apply(by_hand(session, "state rm"))?;
+    let steps: Vec<Step> = records
+        .iter()
+        .map(|record| Step {
+            before: Some((*record).clone()),
+            after: None,
+        })
+        .collect();
+    operate(session, &mut store, "state rm", &steps, |transaction| {
         for record in &records {
             transaction.remove_record(&record.instance_id)?;
-            transaction.record_history_item(apply, &item(record, "rm", None))?;
         }
-        transaction.finish_apply(apply, ApplyStatus::Succeeded, "{}")?;
-        transaction.collect_garbage()
+        Ok(())
     })?;
     let mut text = String::new();
     for record in records.iter().filter(|_| !session.globals.quiet) {

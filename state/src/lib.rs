@@ -33,6 +33,7 @@
 //! ```
 #![warn(missing_docs)]
 
+mod backups;
 mod check;
 mod codec;
 mod document;
