@@ -2,10 +2,16 @@
 //!
 //! In: an open state. Out: every [`Problem`] found. It changes nothing.
 
-use rusqlite::Connection;
+use rusqlite::types::ValueRef;
+use rusqlite::{Connection, Row};
 
-use crate::error::Result;
-use crate::store::{Store, unpacked};
+use crate::error::{Result, StateError};
+use crate::history::{ENTRIES, entry};
+use crate::keys;
+use crate::seal::{KeyId, key_of};
+use crate::snapshot::{INTENTS, intent};
+use crate::store::{FETCHED, Store, fetched, spec};
+use crate::vault::Vault;
 
 /// How many problems of one kind are told.
 const LIMIT: usize = 100;
@@ -78,31 +84,91 @@ const QUESTIONS: &[Question] = &[
     },
 ];
 
-/// Where something packed is stored: a name for it, its length and its body.
-const CONTENTS: &[&str] = &[
-    "SELECT 'the spec ' || lower(hex(digest)), size, body FROM specs",
-    "SELECT 'the request of intent ' || id, size, request FROM journal WHERE request IS NOT NULL",
-    "SELECT 'what was fetched from ' || url, size, body FROM fetched",
+/// Where something packed is stored.
+struct Content {
+    /// What it is.
+    what: &'static str,
+    sql: &'static str,
+    /// The column that names the row.
+    name: usize,
+    /// The column that is sealed.
+    sealed: usize,
+    /// Reads a row as it is read when it is needed.
+    open: fn(&Row<'_>, &Vault) -> rusqlite::Result<()>,
+}
+
+const CONTENTS: &[Content] = &[
+    Content {
+        what: "the spec",
+        sql: "SELECT digest, size, body, lower(hex(digest)) FROM specs",
+        name: 3,
+        sealed: 2,
+        open: |row, vault| spec(row, vault).map(drop),
+    },
+    Content {
+        what: "the request of intent",
+        sql: INTENTS,
+        name: 0,
+        sealed: 13,
+        open: |row, vault| intent(row, vault, vault).map(drop),
+    },
+    Content {
+        what: "what was fetched from",
+        sql: FETCHED,
+        name: 0,
+        sealed: 3,
+        open: |row, vault| fetched(row, vault).map(drop),
+    },
+    Content {
+        what: "the entry of the history",
+        sql: ENTRIES,
+        name: 0,
+        sealed: 11,
+        open: |row, vault| entry(row, vault).map(drop),
+    },
 ];
 
 impl Store {
     /// Looks for everything that could be wrong with the state, and reads all of it to do so. No
-    /// problem, no entry.
+    /// problem, no entry. Without its key, what is sealed is only looked at from outside.
     pub fn check(&self) -> Result<Vec<Problem>> {
-        self.read(|connection| {
+        let look = |connection: &Connection, vault: Option<&Vault>| {
             let mut problems = Vec::new();
             for question in QUESTIONS {
                 tolerant(&mut problems, |problems| {
                     ask(connection, question, problems)
                 })?;
             }
-            for sql in CONTENTS {
+            let (need, _) = keys::need(connection)?;
+            for content in CONTENTS {
                 tolerant(&mut problems, |problems| {
-                    open_all(connection, sql, problems)
+                    let wrong = |row: &Row<'_>| match (vault, &need) {
+                        (Some(vault), _) => (content.open)(row, vault).err().map(|e| e.to_string()),
+                        (None, Some(need)) => outside(row, content.sealed, need.id),
+                        (None, None) => None,
+                    };
+                    open_all(connection, content, wrong, problems)
                 })?;
             }
             Ok(problems)
-        })
+        };
+        match self.read_opened(|connection, vault| look(connection, Some(vault))) {
+            Err(StateError::NoKey { .. }) => self.read(|connection| look(connection, None)),
+            checked => checked,
+        }
+    }
+}
+
+/// What is wrong with something sealed, as far as that can be told without its key.
+fn outside(row: &Row<'_>, column: usize, needed: KeyId) -> Option<String> {
+    let sealed: Option<Vec<u8>> = match row.get(column) {
+        Ok(sealed) => sealed,
+        Err(error) => return Some(error.to_string()),
+    };
+    match key_of(&sealed?) {
+        Ok(id) if id == needed => None,
+        Ok(given) => Some(format!("it is sealed with another key, {given}")),
+        Err(error) => Some(error.to_string()),
     }
 }
 
@@ -123,16 +189,20 @@ fn ask(
 
 fn open_all(
     connection: &Connection,
-    sql: &str,
+    content: &Content,
+    wrong: impl Fn(&Row<'_>) -> Option<String>,
     problems: &mut Vec<Problem>,
 ) -> rusqlite::Result<()> {
-    let mut statement = connection.prepare(sql)?;
+    let mut statement = connection.prepare(content.sql)?;
     let mut rows = statement.query(())?;
     let mut told = 0;
     while let Some(row) = rows.next()? {
-        if let Err(error) = unpacked(row, 1, 2) {
-            let name: String = row.get(0)?;
-            let detail = format!("{name} can't be read: {error}");
+        if let Some(why) = wrong(row) {
+            let name = match row.get_ref(content.name)? {
+                ValueRef::Integer(id) => id.to_string(),
+                name => String::from_utf8_lossy(name.as_bytes()?).into_owned(),
+            };
+            let detail = format!("{} {name} can't be read: {why}", content.what);
             problems.push(Problem {
                 kind: ProblemKind::Content,
                 detail,

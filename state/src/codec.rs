@@ -48,6 +48,26 @@ pub(crate) fn unpack(packed: &[u8], size: usize) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
+/// A text and bytes as one, to be packed and sealed together.
+pub(crate) fn join(text: &str, bytes: &[u8]) -> Vec<u8> {
+    let mut joined = Vec::with_capacity(8 + text.len() + bytes.len());
+    joined.extend((text.len() as u64).to_le_bytes());
+    joined.extend(text.as_bytes());
+    joined.extend(bytes);
+    joined
+}
+
+/// What was joined.
+pub(crate) fn split(joined: &[u8]) -> io::Result<(&str, &[u8])> {
+    let split = || {
+        let (length, rest) = joined.split_first_chunk()?;
+        let length = usize::try_from(u64::from_le_bytes(*length)).ok()?;
+        let (text, bytes) = rest.split_at_checked(length)?;
+        Some((str::from_utf8(text).ok()?, bytes))
+    };
+    split().ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "no text before its bytes"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -63,6 +83,21 @@ mod tests {
             for effort in [Effort::Low, Effort::Normal] {
                 assert_eq!(unpack(&pack(bytes, effort), bytes.len()).unwrap(), bytes);
             }
+        }
+    }
+
+    #[test]
+    fn what_is_joined_is_split() {
+        for (text, bytes) in [("", &b""[..]), ("https://a/ä", b""), ("a", b"\0\xff")] {
+            assert_eq!(split(&join(text, bytes)).unwrap(), (text, bytes));
+        }
+        for damaged in [
+            &b""[..],
+            &[1, 0, 0, 0, 0, 0, 0, 0],
+            &[255; 9],
+            &[1, 0, 0, 0, 0, 0, 0, 0, 255],
+        ] {
+            assert!(split(damaged).is_err());
         }
     }
 

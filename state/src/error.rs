@@ -10,8 +10,10 @@ use std::path::{Path, PathBuf};
 use rusqlite::ErrorCode;
 use thiserror::Error;
 
+use crate::keys::KeyError;
 use crate::lock::LockInfo;
 use crate::model::{Identity, SpecDigest};
+use crate::seal::{KeyId, RandomError};
 
 /// The result of everything that touches a state.
 pub type Result<T, E = StateError> = std::result::Result<T, E>;
@@ -75,6 +77,28 @@ pub enum StateError {
         /// Whom the state belongs to.
         found: Box<Identity>,
     },
+
+    /// What is asked for is sealed, and the key isn't there.
+    #[error("the state is sealed with the key {needed}, and {reason}: {}", path.display())]
+    NoKey {
+        /// The state. It was left as it is.
+        path: PathBuf,
+        /// The key that opens it.
+        needed: KeyId,
+        /// Why there is none.
+        reason: KeyError,
+    },
+
+    /// Someone else began to write since this writer did: its lock was lost, or broken.
+    #[error("another process has taken over as the writer of the state: {}", path.display())]
+    Fenced {
+        /// The state. Nothing of the transaction was kept.
+        path: PathBuf,
+    },
+
+    /// The system has no random bytes, so nothing can be sealed.
+    #[error("nothing can be sealed: {0}")]
+    Random(RandomError),
 
     /// A living process holds the lock.
     #[error("the state is locked by {holder}")]
@@ -220,6 +244,10 @@ impl StateError {
             Self::Locked { holder } if !holder.is_signed() => {
                 "Wait until it has ended; the lock ends with it".to_owned()
             }
+            Self::NoKey { reason, .. } => return reason.hint.clone(),
+            Self::Fenced { .. } => {
+                "Wait for the other to end, then run again: it continues".to_owned()
+            }
             Self::Locked { holder } => format!(
                 "Wait until process {} on {} has ended, or stop it; the lock ends with it",
                 holder.pid, holder.host
@@ -241,6 +269,7 @@ impl StateError {
             | Self::NoRecord { .. }
             | Self::MissingSpec { .. }
             | Self::NotOpen { .. }
+            | Self::Random(_)
             | Self::Sqlite { .. } => return None,
         };
         Some(hint)

@@ -3,12 +3,13 @@
 //! In: an open state. Out: its applies and what each of them did. Entries are written in a
 //! transaction; here they are only read.
 
-use rusqlite::Row;
+use rusqlite::{Connection, Row};
 
 use crate::error::Result;
 use crate::lock::{Lock, LockInfo};
 use crate::model::{Apply, ApplyId, ApplyStatus, HistoryIds, HistoryItem, Timestamp};
 use crate::store::{Store, unknown};
+use crate::vault::{Place, Vault, unreadable};
 
 impl Store {
     /// The latest `limit` applies, the latest first. One that never ended is running if its
@@ -38,33 +39,52 @@ impl Store {
 
     /// What an apply did, in the order in which it was entered.
     pub fn history_items(&self, id: ApplyId) -> Result<Vec<HistoryItem>> {
-        self.read(|connection| {
+        let read = |connection: &Connection, vault: &Vault| {
             connection
-                .prepare_cached(
-                    "SELECT address, action, before_instance_id, before_provider_id,
-                            after_instance_id, after_provider_id, result, detail, at
-                     FROM history WHERE apply_id = ?1 ORDER BY id",
-                )?
-                .query_map([id.0], |row| {
-                    let ids = |instance, provider| {
-                        Ok::<_, rusqlite::Error>(HistoryIds {
-                            instance_id: row.get(instance)?,
-                            provider_id: row.get(provider)?,
-                        })
-                    };
-                    Ok(HistoryItem {
-                        address: row.get(0)?,
-                        action: row.get(1)?,
-                        before: ids(2, 3)?,
-                        after: ids(4, 5)?,
-                        result: row.get(6)?,
-                        detail_json: row.get(7)?,
-                        at: Timestamp(row.get(8)?),
-                    })
-                })?
+                .prepare_cached(&format!("{ENTRIES} WHERE apply_id = ?1 ORDER BY id"))?
+                .query_map([id.0], |row| Ok(entry(row, vault)?.1))?
                 .collect()
-        })
+        };
+        let sealed = "SELECT 1 FROM history WHERE apply_id = ?1 AND sealed IS NOT NULL";
+        // Most of what is done goes well, and then no key is needed to read of it.
+        if self.read(|connection| connection.prepare_cached(sealed)?.exists([id.0]))? {
+            self.read_opened(read)
+        } else {
+            self.read(|connection| read(connection, &Vault::clear()))
+        }
     }
+}
+
+/// All columns of `history`, as [`entry`] reads them.
+pub(crate) const ENTRIES: &str = "SELECT id, apply_id, address, action, before_instance_id,
+        before_provider_id, after_instance_id, after_provider_id, result, detail, at, sealed
+    FROM history";
+
+pub(crate) fn entry(row: &Row<'_>, vault: &Vault) -> rusqlite::Result<(ApplyId, HistoryItem)> {
+    let ids = |instance, provider| {
+        Ok::<_, rusqlite::Error>(HistoryIds {
+            instance_id: row.get(instance)?,
+            provider_id: row.get(provider)?,
+        })
+    };
+    let apply = ApplyId(row.get(1)?);
+    let mut item = HistoryItem {
+        address: row.get(2)?,
+        action: row.get(3)?,
+        before: ids(4, 5)?,
+        after: ids(6, 7)?,
+        result: row.get(8)?,
+        detail_json: row.get(9)?,
+        at: Timestamp(row.get(10)?),
+    };
+    if let Some(sealed) = row.get::<_, Option<Vec<u8>>>(11)? {
+        let said = vault
+            .open(&Place::history(apply, &item, item.at), &sealed)
+            .map_err(|error| unreadable(11, error))?;
+        (item.result, item.detail_json) =
+            serde_json::from_slice(&said).map_err(|error| unreadable(11, error))?;
+    }
+    Ok((apply, item))
 }
 
 fn is_of(apply: &Apply, holder: &LockInfo) -> bool {

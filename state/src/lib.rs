@@ -40,25 +40,30 @@ mod document;
 mod error;
 mod files;
 mod history;
+mod keys;
 mod lock;
 mod model;
 mod new_file;
 mod open;
+mod rekey;
 mod schema;
 mod seal;
 mod snapshot;
 mod store;
 mod transaction;
+mod vault;
 
 pub use check::{Problem, ProblemKind};
 pub use document::{Contents, DOCUMENT_VERSION, Difference, Document, DocumentError};
 pub use error::{Result, StateError};
+pub use keys::{KeyError, KeyNeed, Keys};
 pub use lock::{Lock, LockInfo};
 pub use model::{
     Apply, ApplyId, ApplyStatus, FetchedRow, HistoryIds, HistoryItem, Identity, ImageRow, Intent,
     IntentId, Meta, NewApply, NewIntent, Operation, Outcome, ParseDigestError, Record, SpecDigest,
     Timestamp, address,
 };
+pub use rekey::NewKey;
 pub use seal::{
     Context, Derivation, Key, KeyId, OVERHEAD, OpenError, ParseDerivationError, ParseKeyError,
     RandomError, key_of,

@@ -9,6 +9,8 @@ use std::sync::Arc;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use thiserror::Error;
 
+use crate::keys::KeyNeed;
+
 /// Whom a state belongs to. Fixed when the state is created.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Identity {
@@ -56,6 +58,8 @@ pub struct Meta {
     /// The schema version of what was opened; of a migrated copy where an older state was opened
     /// for reading.
     pub schema_version: u32,
+    /// The key that opens what is sealed in it; `None` where all lies in clear.
+    pub key: Option<KeyNeed>,
 }
 
 /// The digest by which a spec is known. The state takes it as it is given: what was hashed, and
@@ -147,7 +151,8 @@ pub struct Record {
     pub created_at: Timestamp,
     /// When the record last changed. Set by the store: what is given is ignored.
     pub updated_at: Timestamp,
-    /// A small JSON text for what the caller wants to add; `{}` where there is nothing.
+    /// A small JSON text for what the caller wants to add; `{}` where there is nothing. In clear
+    /// on disk, in a sealed state too: no place for anything that was rendered.
     pub attributes: String,
     /// The serial at which the record last changed. Set by the store: what is given is ignored.
     pub version: u64,
@@ -215,7 +220,7 @@ pub struct NewIntent {
     /// What the instance is to be, for the record that is made of it when it is found after a
     /// crash. Must have been put; it is kept as long as the intent is open.
     pub spec: Option<SpecDigest>,
-    /// The exact request. Compressed at rest, dropped when the intent is closed.
+    /// The exact request. Compressed and sealed at rest, dropped when the intent is closed.
     pub request: Vec<u8>,
     /// The apply that it is part of.
     pub apply_id: Option<ApplyId>,
@@ -252,6 +257,28 @@ pub struct Intent {
     pub apply_id: Option<ApplyId>,
     /// When it was opened.
     pub opened_at: Timestamp,
+}
+
+impl Intent {
+    /// An intent as it is opened, but without its request.
+    pub(crate) fn opened(id: IntentId, intent: &NewIntent, opened_at: Timestamp) -> Self {
+        Self {
+            id,
+            address: intent.address.clone(),
+            group: Arc::clone(&intent.group),
+            slot: intent.slot,
+            operation: intent.operation,
+            instance_id: intent.instance_id.clone(),
+            provider_id: intent.provider_id.clone(),
+            generation: intent.generation,
+            attempt: intent.attempt,
+            token: intent.token.clone(),
+            spec: intent.spec,
+            request: Vec::new(),
+            apply_id: intent.apply_id,
+            opened_at,
+        }
+    }
 }
 
 /// How an intent ended.
@@ -312,7 +339,7 @@ pub struct FetchedRow {
     pub url: String,
     /// The digest of the body, as the caller writes it.
     pub digest: String,
-    /// The body. Compressed at rest.
+    /// The body. Compressed and sealed at rest.
     pub body: Vec<u8>,
     /// When it was fetched.
     pub fetched_at: Timestamp,
@@ -417,4 +444,17 @@ pub struct HistoryItem {
     pub detail_json: String,
     /// When it was recorded. Set by the store: what is given is ignored.
     pub at: Timestamp,
+}
+
+impl HistoryItem {
+    /// Whether it quotes nothing: a result like "done" is nstance's own, others may be a cloud's,
+    /// which may quote what it was asked.
+    pub(crate) fn is_harmless(&self) -> bool {
+        self.detail_json == "{}" && self.result.chars().all(char::is_alphabetic)
+    }
+
+    /// The result and the detail, to be sealed.
+    pub(crate) fn said(&self) -> Vec<u8> {
+        serde_json::to_vec(&(&self.result, &self.detail_json)).expect("texts are JSON")
+    }
 }

@@ -20,10 +20,16 @@ pub(crate) struct Migration {
 
 /// Every step there is, oldest first. A released step never changes. `meta` keeps its columns
 /// `id`, `cluster`, `shard` and `provider` for ever: they are read before anything is migrated.
-pub(crate) const MIGRATIONS: &[Migration] = &[Migration {
-    version: 1,
-    sql: include_str!("schema_v1.sql"),
-}];
+pub(crate) const MIGRATIONS: &[Migration] = &[
+    Migration {
+        version: 1,
+        sql: include_str!("schema_v1.sql"),
+    },
+    Migration {
+        version: 2,
+        sql: include_str!("schema_v2.sql"),
+    },
+];
 
 /// The version that the last of these steps leads to.
 pub(crate) fn newest(migrations: &[Migration]) -> u32 {

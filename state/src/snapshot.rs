@@ -5,10 +5,11 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use rusqlite::Connection;
+use rusqlite::{Connection, Row};
 
 use crate::model::{ApplyId, Intent, IntentId, Meta, Operation, Record, SpecDigest, Timestamp};
-use crate::store::{unknown, unpacked};
+use crate::store::unknown;
+use crate::vault::{Place, Vault, unreadable};
 
 /// Everything that a plan needs of a state, read in one transaction: no part is older or newer
 /// than another.
@@ -81,18 +82,23 @@ impl Snapshot {
 }
 
 /// Reads the snapshot of a state of which `meta` was read in the same transaction.
-pub(crate) fn read(connection: &Connection, meta: Meta) -> rusqlite::Result<Snapshot> {
+pub(crate) fn read(
+    connection: &Connection,
+    vault: &Vault,
+    meta: Meta,
+) -> rusqlite::Result<Snapshot> {
     Ok(Snapshot {
         meta,
-        records: records(connection)?,
-        intents: intents(connection)?,
+        records: records(connection, vault)?,
+        intents: intents(connection, vault)?,
         generations: generations(connection)?,
     })
 }
 
-fn records(connection: &Connection) -> rusqlite::Result<Vec<Record>> {
+/// The records of a state. Without its key the digests are the masked ones.
+pub(crate) fn records(connection: &Connection, vault: &Vault) -> rusqlite::Result<Vec<Record>> {
     let groups = groups(connection)?;
-    let digests = Digests::read(connection)?;
+    let digests = Digests::read(connection, vault)?;
     let count: usize =
         connection.query_row("SELECT count(*) FROM instances", (), |row| row.get(0))?;
     let mut records = Vec::with_capacity(count);
@@ -113,7 +119,7 @@ fn records(connection: &Connection) -> rusqlite::Result<Vec<Record>> {
             generation: row.get(5)?,
             kind: row.get(6)?,
             spec: digests.get(row.get(7)?, 7)?,
-            observed: observed.map(SpecDigest),
+            observed: observed.map(|digest| vault.unmask(SpecDigest(digest))),
             zone: row.get(9)?,
             subnet: row.get(10)?,
             ip4: row.get(11)?,
@@ -177,40 +183,60 @@ fn generations(connection: &Connection) -> rusqlite::Result<HashMap<Arc<str>, Ha
 }
 
 /// The intents that were opened and not closed, oldest first.
-pub(crate) fn intents(connection: &Connection) -> rusqlite::Result<Vec<Intent>> {
+pub(crate) fn intents(connection: &Connection, vault: &Vault) -> rusqlite::Result<Vec<Intent>> {
+    intents_of(connection, vault, vault)
+}
+
+/// The same, while a state is given another key: requests are still sealed with the old one, and
+/// the digests of specs are masked with the new one already.
+pub(crate) fn intents_of(
+    connection: &Connection,
+    vault: &Vault,
+    specs: &Vault,
+) -> rusqlite::Result<Vec<Intent>> {
     connection
-        .prepare_cached(
-            "SELECT journal.id, apply_id, address, group_name, slot, operation, instance_id,
-                    provider_id, generation, attempt, token, specs.digest, journal.size, request,
-                    opened_at
-             FROM journal LEFT JOIN specs ON specs.id = spec_id
-             WHERE closed_at IS NULL ORDER BY journal.id",
-        )?
-        .query_map((), |row| {
-            let operation = match row.get_ref(5)?.as_str()? {
-                "create" => Operation::Create,
-                "update" => Operation::Update,
-                "delete" => Operation::Delete,
-                other => return Err(unknown(5, &format!("operation \"{other}\""))),
-            };
-            Ok(Intent {
-                id: IntentId(row.get(0)?),
-                apply_id: row.get::<_, Option<i64>>(1)?.map(ApplyId),
-                address: row.get(2)?,
-                group: Arc::from(row.get_ref(3)?.as_str()?),
-                slot: row.get(4)?,
-                operation,
-                instance_id: row.get(6)?,
-                provider_id: row.get(7)?,
-                generation: row.get(8)?,
-                attempt: row.get(9)?,
-                token: row.get(10)?,
-                spec: row.get::<_, Option<[u8; 32]>>(11)?.map(SpecDigest),
-                request: unpacked(row, 12, 13)?,
-                opened_at: Timestamp(row.get(14)?),
-            })
-        })?
+        .prepare_cached(INTENTS)?
+        .query_map((), |row| intent(row, vault, specs))?
         .collect()
+}
+
+/// All columns of open intents, as [`intent`] reads them, the id before all others.
+pub(crate) const INTENTS: &str =
+    "SELECT journal.id, apply_id, address, group_name, slot, operation,
+        instance_id, provider_id, generation, attempt, token, specs.digest, journal.size, request,
+        opened_at
+    FROM journal LEFT JOIN specs ON specs.id = spec_id
+    WHERE closed_at IS NULL ORDER BY journal.id";
+
+pub(crate) fn intent(row: &Row<'_>, vault: &Vault, specs: &Vault) -> rusqlite::Result<Intent> {
+    let operation = match row.get_ref(5)?.as_str()? {
+        "create" => Operation::Create,
+        "update" => Operation::Update,
+        "delete" => Operation::Delete,
+        other => return Err(unknown(5, &format!("operation \"{other}\""))),
+    };
+    let spec: Option<[u8; 32]> = row.get(11)?;
+    let mut intent = Intent {
+        id: IntentId(row.get(0)?),
+        apply_id: row.get::<_, Option<i64>>(1)?.map(ApplyId),
+        address: row.get(2)?,
+        group: Arc::from(row.get_ref(3)?.as_str()?),
+        slot: row.get(4)?,
+        operation,
+        instance_id: row.get(6)?,
+        provider_id: row.get(7)?,
+        generation: row.get(8)?,
+        attempt: row.get(9)?,
+        token: row.get(10)?,
+        spec: spec.map(|digest| specs.unmask(SpecDigest(digest))),
+        request: Vec::new(),
+        opened_at: Timestamp(row.get(14)?),
+    };
+    let stored = row.get_ref(13)?.as_blob()?;
+    intent.request = vault
+        .unpack(&Place::request(&intent), stored, row.get(12)?)
+        .map_err(|error| unreadable(13, error))?;
+    Ok(intent)
 }
 
 fn found(groups: &HashMap<i64, Arc<str>>, id: i64) -> rusqlite::Result<&Arc<str>> {
@@ -224,10 +250,12 @@ fn found(groups: &HashMap<i64, Arc<str>>, id: i64) -> rusqlite::Result<&Arc<str>
 struct Digests(Vec<(i64, SpecDigest)>);
 
 impl Digests {
-    fn read(connection: &Connection) -> rusqlite::Result<Self> {
+    fn read(connection: &Connection, vault: &Vault) -> rusqlite::Result<Self> {
         let mut digests: Vec<(i64, SpecDigest)> = connection
             .prepare_cached("SELECT id, digest FROM specs")?
-            .query_map((), |row| Ok((row.get(0)?, SpecDigest(row.get(1)?))))?
+            .query_map((), |row| {
+                Ok((row.get(0)?, vault.unmask(SpecDigest(row.get(1)?))))
+            })?
             .collect::<rusqlite::Result<_>>()?;
         digests.sort_unstable_by_key(|(id, _)| *id);
         Ok(Self(digests))

@@ -4,6 +4,7 @@
 //! not write but through [`Store::transaction`].
 
 use std::collections::{BTreeSet, HashMap};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,12 +16,14 @@ use crate::codec;
 use crate::document::Contents;
 use crate::error::{Result, StateError};
 use crate::files::Fingerprint;
-use crate::model::{FetchedRow, Identity, ImageRow, Intent, Meta, SpecDigest, Timestamp};
+use crate::keys::{self, Keys, Ring};
+use crate::model::{FetchedRow, Identity, ImageRow, Intent, Meta, Record, SpecDigest, Timestamp};
 use crate::new_file;
 use crate::open::{self, Access, Opened};
 use crate::schema::{self, MIGRATIONS};
 use crate::snapshot::{self, Snapshot};
 use crate::transaction::Transaction;
+use crate::vault::{Place, Vault, unreadable};
 
 /// A state that is open.
 ///
@@ -31,6 +34,9 @@ use crate::transaction::Transaction;
 pub struct Store {
     opened: Opened,
     path: PathBuf,
+    ring: Ring,
+    /// The number under which this writes; `None` as long as it leads nobody.
+    fence: Option<u64>,
 }
 
 impl Store {
@@ -67,10 +73,7 @@ impl Store {
     /// or at one between, and opening it again goes on from there.
     pub fn open(path: &Path, expected: Option<&Identity>) -> Result<Self> {
         let opened = open::to_write(path, expected, MIGRATIONS)?;
-        Ok(Self {
-            opened,
-            path: path.to_owned(),
-        })
+        Ok(Self::new(opened, path))
     }
 
     /// Opens the state at `path` for reading. Takes no lock that a writer would wait for, works
@@ -78,10 +81,31 @@ impl Store {
     /// older schema is read from a migrated copy.
     pub fn open_read_only(path: &Path, expected: Option<&Identity>) -> Result<Self> {
         let opened = open::to_read(path, expected, MIGRATIONS)?;
-        Ok(Self {
+        Ok(Self::new(opened, path))
+    }
+
+    fn new(opened: Opened, path: &Path) -> Self {
+        Self {
             opened,
             path: path.to_owned(),
-        })
+            ring: Ring::default(),
+            fence: None,
+        }
+    }
+
+    /// The same, with keys to ask for when something is to be opened or sealed.
+    ///
+    /// Without the key of a sealed state, what needs none still works: [`Store::meta`],
+    /// [`Store::outline`], [`Store::images`], the history but for what went wrong, backups, and
+    /// checks from outside. Anything else is [`StateError::NoKey`], any change included.
+    #[must_use]
+    pub fn with_keys(mut self, keys: Arc<dyn Keys>) -> Self {
+        self.ring = Ring::new(keys);
+        self
+    }
+
+    pub(crate) fn connection(&self) -> &Connection {
+        &self.opened.connection
     }
 
     /// The path that the state was opened by.
@@ -105,15 +129,21 @@ impl Store {
 
     /// Everything that a plan needs, as it was at one moment.
     pub fn snapshot(&self) -> Result<Snapshot> {
-        self.read(|connection| {
+        self.read_opened(|connection, vault| {
             let meta = meta(connection)?;
-            snapshot::read(connection, meta)
+            snapshot::read(connection, vault, meta)
         })
+    }
+
+    /// The records without what takes a key: in a sealed state their digests are masked, and
+    /// equal no others.
+    pub fn outline(&self) -> Result<Vec<Record>> {
+        self.read(|connection| snapshot::records(connection, &Vault::clear()))
     }
 
     /// The intents that were opened and not closed, oldest first: what the next run must settle.
     pub fn open_intents(&self) -> Result<Vec<Intent>> {
-        self.read(snapshot::intents)
+        self.read_opened(snapshot::intents)
     }
 
     /// The specs with these digests. Those that aren't in the state are left out; what a record
@@ -122,18 +152,17 @@ impl Store {
         &self,
         digests: impl Iterator<Item = SpecDigest>,
     ) -> Result<HashMap<SpecDigest, Arc<[u8]>>> {
-        self.read(|connection| {
-            let mut statement =
-                connection.prepare_cached("SELECT size, body FROM specs WHERE digest = ?1")?;
+        self.read_opened(|connection, vault| {
+            let mut statement = connection.prepare_cached(&format!("{SPECS} WHERE digest = ?1"))?;
             let mut specs = HashMap::new();
             for digest in digests {
                 if specs.contains_key(&digest) {
                     continue;
                 }
-                let spec = statement
-                    .query_row([&digest.0[..]], |row| unpacked(row, 0, 1))
+                let found = statement
+                    .query_row([&vault.mask(digest).0[..]], |row| spec(row, vault))
                     .optional()?;
-                if let Some(spec) = spec {
+                if let Some((_, spec)) = found {
                     specs.insert(digest, Arc::from(spec));
                 }
             }
@@ -204,21 +233,27 @@ impl Store {
 
     /// What `url` answered when it was last fetched.
     pub fn fetched(&self, url: &str) -> Result<Option<FetchedRow>> {
-        self.read(|connection| {
+        self.read_opened(|connection, vault| {
             connection
-                .prepare_cached(
-                    "SELECT url, digest, size, body, fetched_at FROM fetched WHERE url = ?1",
-                )?
-                .query_row([url], |row| {
-                    Ok(FetchedRow {
-                        url: row.get(0)?,
-                        digest: row.get(1)?,
-                        body: unpacked(row, 2, 3)?,
-                        fetched_at: Timestamp(row.get(4)?),
-                    })
-                })
+                .prepare_cached(&format!("{FETCHED} WHERE url = ?1"))?
+                .query_row([vault.name(url)], |row| fetched(row, vault))
                 .optional()
         })
+    }
+
+    /// Takes the lead: from now on nobody who wrote before can write to the state, and this one
+    /// can until somebody else does the same. To be called with the lock held, which makes sure
+    /// that it isn't called while somebody rightly writes; should a lock be lost all the same,
+    /// its holder learns of it here rather than spoil what the next one does.
+    ///
+    /// Errors: [`StateError::Fenced`] where this one has led and was followed by another.
+    #[expect(
+        clippy::redundant_closure_for_method_calls,
+        reason = "the method alone is of one lifetime, not of any"
+    )]
+    pub fn lead(&mut self) -> Result<()> {
+        // Nothing that is written here has a time.
+        self.transaction(Timestamp(0), |transaction| transaction.lead())
     }
 
     /// Changes the state: all that `change` does, or nothing where it returns an error.
@@ -235,9 +270,15 @@ impl Store {
                 path: self.path.clone(),
             });
         }
-        let mut transaction = Transaction::begin(&mut self.opened.connection, &self.path, now)?;
+        let mut transaction = Transaction::begin(
+            &mut self.opened.connection,
+            &self.path,
+            now,
+            &self.ring,
+            self.fence,
+        )?;
         let result = change(&mut transaction)?;
-        transaction.commit()?;
+        self.fence = transaction.commit()?;
         Ok(result)
     }
 
@@ -270,6 +311,25 @@ impl Store {
         })
     }
 
+    /// Reads in one transaction, with what opens the rows.
+    pub(crate) fn read_opened<R>(
+        &self,
+        read: impl FnOnce(&Connection, &Vault) -> rusqlite::Result<R>,
+    ) -> Result<R> {
+        self.unchanged(|| {
+            let failed = |error| StateError::sqlite(&self.path, error);
+            let transaction = self
+                .opened
+                .connection
+                .unchecked_transaction()
+                .map_err(failed)?;
+            let vault = self.ring.vault(&transaction, &self.path)?;
+            let result = read(&transaction, &vault).map_err(failed)?;
+            transaction.finish().map_err(failed)?;
+            Ok(result)
+        })
+    }
+
     /// Where no lock could be taken, what was read counts only if nobody wrote meanwhile.
     fn unchanged<R>(&self, read: impl FnOnce() -> Result<R>) -> Result<R> {
         let result = read();
@@ -286,6 +346,7 @@ impl Store {
 
 pub(crate) fn meta(connection: &Connection) -> rusqlite::Result<Meta> {
     let schema_version = schema::version(connection)?;
+    let (key, _) = keys::need(connection)?;
     connection
         .prepare_cached(
             "SELECT cluster, shard, provider, lineage, serial, created_at FROM meta WHERE id = 1",
@@ -301,16 +362,57 @@ pub(crate) fn meta(connection: &Connection) -> rusqlite::Result<Meta> {
                 serial: row.get(4)?,
                 created_at: Timestamp(row.get(5)?),
                 schema_version,
+                key: key.clone(),
             })
         })
 }
 
-/// The bytes of a packed column, with another column for their length.
-pub(crate) fn unpacked(row: &Row<'_>, size: usize, body: usize) -> rusqlite::Result<Vec<u8>> {
-    let packed = row.get_ref(body)?.as_blob()?;
-    codec::unpack(packed, row.get(size)?).map_err(|error| {
-        rusqlite::Error::FromSqlConversionFailure(body, Type::Blob, Box::new(error))
-    })
+/// All columns of `specs`, as [`spec`] reads them.
+pub(crate) const SPECS: &str = "SELECT digest, size, body FROM specs";
+
+/// A spec, and the digest that it is known by.
+pub(crate) fn spec(row: &Row<'_>, vault: &Vault) -> rusqlite::Result<(SpecDigest, Vec<u8>)> {
+    let digest = vault.unmask(SpecDigest(row.get(0)?));
+    let stored = row.get_ref(2)?.as_blob()?;
+    let body = vault
+        .unpack(&Place::spec(digest), stored, row.get(1)?)
+        .map_err(|error| unreadable(2, error))?;
+    Ok((digest, body))
+}
+
+/// All columns of `fetched`, as [`fetched`] reads them.
+pub(crate) const FETCHED: &str = "SELECT url, digest, size, body, fetched_at FROM fetched";
+
+/// A row of `fetched`. In a sealed state URL and digest are sealed with the body.
+pub(crate) fn fetched(row: &Row<'_>, vault: &Vault) -> rusqlite::Result<FetchedRow> {
+    let name: String = row.get(0)?;
+    let fetched_at = Timestamp(row.get(4)?);
+    let content = vault
+        .unpack(
+            &Place::fetched(&name, fetched_at),
+            row.get_ref(3)?.as_blob()?,
+            row.get(2)?,
+        )
+        .map_err(|error| unreadable(3, error))?;
+    if !vault.is_sealed() {
+        return Ok(FetchedRow {
+            url: name,
+            digest: row.get(1)?,
+            body: content,
+            fetched_at,
+        });
+    }
+    let split = || {
+        let (url, rest) = codec::split(&content)?;
+        let (digest, body) = codec::split(rest)?;
+        Ok(FetchedRow {
+            url: url.to_owned(),
+            digest: digest.to_owned(),
+            body: body.to_owned(),
+            fetched_at,
+        })
+    };
+    split().map_err(|error: io::Error| unreadable(3, error))
 }
 
 /// A value in the file that nothing here wrote.
@@ -383,10 +485,7 @@ mod tests {
                 connection: open::unlocked(&path).unwrap(),
                 access: Access::Unlocked(before),
             };
-            Store {
-                opened,
-                path: path.clone(),
-            }
+            Store::new(opened, &path)
         };
         drop(create(folder.path()));
         let reader = unlocked(Fingerprint::of(&path).unwrap());

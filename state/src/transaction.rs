@@ -16,23 +16,32 @@ use rusqlite::{
     Connection, ErrorCode, OptionalExtension, Params, Row, TransactionBehavior, params,
 };
 
-use crate::codec::{self, Effort};
+use crate::codec::Effort;
 use crate::error::{Result, StateError};
+use crate::keys::Ring;
 use crate::model::{Record, SpecDigest, Timestamp, address};
 use crate::schema::{self, MIGRATIONS, newest};
+use crate::seal::Key;
+use crate::vault::{Place, Vault};
 
 /// A change in the making. No other process writes while it lives.
 #[derive(Debug)]
 pub struct Transaction<'store> {
-    inner: rusqlite::Transaction<'store>,
-    path: &'store Path,
+    pub(crate) inner: rusqlite::Transaction<'store>,
+    pub(crate) path: &'store Path,
     now: Timestamp,
+    ring: &'store Ring,
+    pub(crate) vault: Vault,
+    /// The number under which this writes.
+    fence: Option<u64>,
+    /// The key that the state is given.
+    pub(crate) rekeyed: Option<Key>,
     /// The serial before the transaction.
     serial: u64,
     /// Whether a record changed, so that the serial has to grow.
     changed: bool,
     groups: HashMap<Arc<str>, i64>,
-    specs: HashMap<SpecDigest, i64>,
+    pub(crate) specs: HashMap<SpecDigest, i64>,
 }
 
 /// What a row of `instances` says, with the names of groups and specs still numbers.
@@ -59,6 +68,8 @@ impl<'store> Transaction<'store> {
         connection: &'store mut Connection,
         path: &'store Path,
         now: Timestamp,
+        ring: &'store Ring,
+        fence: Option<u64>,
     ) -> Result<Self> {
         let refused = |error| StateError::sqlite(path, error);
         let inner = connection
@@ -76,14 +87,26 @@ impl<'store> Transaction<'store> {
                 supported,
             });
         }
-        let serial = inner
-            .query_row("SELECT serial FROM meta WHERE id = 1", (), |row| row.get(0))
+        let (serial, leads): (u64, u64) = inner
+            .query_row("SELECT serial, fence FROM meta WHERE id = 1", (), |row| {
+                Ok((row.get(0)?, row.get(1)?))
+            })
             .map_err(refused)?;
+        if fence.is_some_and(|fence| fence != leads) {
+            return Err(StateError::Fenced {
+                path: path.to_owned(),
+            });
+        }
+        let vault = ring.vault(&inner, path)?;
         let (groups, specs) = (HashMap::new(), HashMap::new());
         Ok(Self {
             inner,
             path,
             now,
+            ring,
+            vault,
+            fence,
+            rekeyed: None,
             serial,
             changed: false,
             groups,
@@ -91,7 +114,8 @@ impl<'store> Transaction<'store> {
         })
     }
 
-    pub(crate) fn commit(self) -> Result<()> {
+    /// Answers the number under which the store writes from now on.
+    pub(crate) fn commit(self) -> Result<Option<u64>> {
         if self.changed {
             self.execute(
                 "UPDATE meta SET serial = ?1 WHERE id = 1",
@@ -101,7 +125,18 @@ impl<'store> Transaction<'store> {
         let path = self.path;
         self.inner
             .commit()
-            .map_err(|error| StateError::sqlite(path, error))
+            .map_err(|error| StateError::sqlite(path, error))?;
+        if let Some(key) = self.rekeyed {
+            self.ring.remember(key);
+        }
+        Ok(self.fence)
+    }
+
+    /// Takes the next number, under which nobody else writes.
+    pub(crate) fn lead(&mut self) -> Result<()> {
+        let next = "UPDATE meta SET fence = fence + 1 WHERE id = 1 RETURNING fence";
+        self.fence = self.row(next, (), |row| row.get(0))?;
+        Ok(())
     }
 
     /// The time that this transaction was given.
@@ -122,9 +157,10 @@ impl<'store> Transaction<'store> {
         self.execute(
             "INSERT INTO specs (digest, size, body) VALUES (?1, ?2, ?3)",
             params![
-                &digest.0[..],
+                &self.vault.mask(digest).0[..],
                 bytes.len(),
-                codec::pack(bytes, Effort::Normal)
+                self.vault
+                    .pack(&Place::spec(digest), bytes, Effort::Normal)?,
             ],
         )?;
         self.specs.insert(digest, self.inner.last_insert_rowid());
@@ -258,7 +294,7 @@ impl<'store> Transaction<'store> {
                 new.generation,
                 new.kind,
                 new.spec_id,
-                new.observed.map(|digest| digest.0),
+                new.observed.map(|digest| self.vault.mask(digest).0),
                 new.zone,
                 new.subnet,
                 new.ip4,
@@ -320,7 +356,9 @@ impl<'store> Transaction<'store> {
                     generation: row.get(4)?,
                     kind: row.get(5)?,
                     spec_id: row.get(6)?,
-                    observed: row.get::<_, Option<[u8; 32]>>(7)?.map(SpecDigest),
+                    observed: row
+                        .get::<_, Option<[u8; 32]>>(7)?
+                        .map(|digest| self.vault.unmask(SpecDigest(digest))),
                     zone: row.get(8)?,
                     subnet: row.get(9)?,
                     ip4: row.get(10)?,
@@ -393,7 +431,7 @@ impl<'store> Transaction<'store> {
         }
         let id = self.row(
             "SELECT id FROM specs WHERE digest = ?1",
-            [&digest.0[..]],
+            [&self.vault.mask(digest).0[..]],
             |row| row.get(0),
         )?;
         if let Some(id) = id {
@@ -402,14 +440,14 @@ impl<'store> Transaction<'store> {
         Ok(id)
     }
 
-    fn execute(&self, sql: &str, params: impl Params) -> Result<usize> {
+    pub(crate) fn execute(&self, sql: &str, params: impl Params) -> Result<usize> {
         self.inner
             .prepare_cached(sql)
             .and_then(|mut statement| statement.execute(params))
             .map_err(|error| self.wrap(error))
     }
 
-    fn row<T>(
+    pub(crate) fn row<T>(
         &self,
         sql: &str,
         params: impl Params,
@@ -421,7 +459,7 @@ impl<'store> Transaction<'store> {
             .map_err(|error| self.wrap(error))
     }
 
-    fn wrap(&self, error: rusqlite::Error) -> StateError {
+    pub(crate) fn wrap(&self, error: rusqlite::Error) -> StateError {
         StateError::sqlite(self.path, error)
     }
 }

@@ -8,6 +8,7 @@ use super::Transaction;
 use crate::codec::{self, Effort};
 use crate::error::Result;
 use crate::model::{ApplyStatus, FetchedRow, ImageRow};
+use crate::vault::Place;
 
 #[expect(
     clippy::needless_pass_by_value,
@@ -34,14 +35,26 @@ impl Transaction<'_> {
 
     /// Stores what a URL answered, in place of what was there.
     pub fn put_fetched(&mut self, fetched: FetchedRow) -> Result<()> {
+        let name = self.vault.name(&fetched.url);
+        let content = if self.vault.is_sealed() {
+            codec::join(&fetched.url, &codec::join(&fetched.digest, &fetched.body))
+        } else {
+            fetched.body
+        };
+        let digest = if self.vault.is_sealed() {
+            String::new()
+        } else {
+            fetched.digest
+        };
+        let place = Place::fetched(&name, fetched.fetched_at);
         self.execute(
             "INSERT OR REPLACE INTO fetched (url, digest, size, body, fetched_at)
              VALUES (?1, ?2, ?3, ?4, ?5)",
             params![
-                fetched.url,
-                fetched.digest,
-                fetched.body.len(),
-                codec::pack(&fetched.body, Effort::Normal),
+                name,
+                digest,
+                content.len(),
+                self.vault.pack(&place, &content, Effort::Normal)?,
                 fetched.fetched_at.0,
             ],
         )?;

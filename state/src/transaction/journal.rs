@@ -6,11 +6,12 @@
 use rusqlite::params;
 
 use super::{Transaction, is_duplicate};
-use crate::codec::{self, Effort};
+use crate::codec::Effort;
 use crate::error::{Result, StateError};
 use crate::model::{
-    ApplyId, ApplyStatus, HistoryItem, IntentId, NewApply, NewIntent, Operation, Outcome,
+    ApplyId, ApplyStatus, HistoryItem, Intent, IntentId, NewApply, NewIntent, Operation, Outcome,
 };
+use crate::vault::Place;
 
 #[expect(
     clippy::needless_pass_by_value,
@@ -31,11 +32,14 @@ impl Transaction<'_> {
 
     fn open_intent(&mut self, intent: &NewIntent) -> Result<IntentId> {
         let spec = intent.spec.map(|digest| self.spec(digest)).transpose()?;
+        let id = self.next_intent()?;
+        let place = Place::request(&Intent::opened(id, intent, self.now));
         self.execute(
-            "INSERT INTO journal (apply_id, address, group_name, slot, operation, instance_id,
+            "INSERT INTO journal (id, apply_id, address, group_name, slot, operation, instance_id,
                  provider_id, generation, attempt, token, spec_id, size, request, opened_at)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)",
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)",
             params![
+                id.0,
                 intent.apply_id.map(|id| id.0),
                 intent.address,
                 intent.group,
@@ -48,7 +52,7 @@ impl Transaction<'_> {
                 intent.token,
                 spec,
                 intent.request.len(),
-                codec::pack(&intent.request, Effort::Low),
+                self.vault.pack(&place, &intent.request, Effort::Low)?,
                 self.now.0,
             ],
         )
@@ -58,7 +62,6 @@ impl Transaction<'_> {
             },
             other => other,
         })?;
-        let id = IntentId(self.inner.last_insert_rowid());
         // For a change or an end the record has the generation already.
         if intent.operation == Operation::Create {
             let group = self.group(&intent.group)?;
@@ -67,16 +70,35 @@ impl Transaction<'_> {
         Ok(id)
     }
 
+    /// The id of the next intent, which its request is sealed for before it is stored.
+    fn next_intent(&self) -> Result<IntentId> {
+        // The newest that was ever given; none until the first is.
+        let newest = self.row(
+            "SELECT seq FROM sqlite_sequence WHERE name = 'journal'",
+            (),
+            |row| row.get::<_, i64>(0),
+        )?;
+        Ok(IntentId(newest.unwrap_or(0) + 1))
+    }
+
     /// Closes an intent. What came of it belongs into the same transaction. The request is let
     /// go.
     ///
     /// Errors: [`StateError::NotOpen`].
     pub fn close_intent(&mut self, id: IntentId, outcome: Outcome) -> Result<()> {
+        // What the cloud says may quote what it was asked.
+        let (message, sealed) = match outcome.message() {
+            Some(message) if self.vault.is_sealed() => {
+                let place = Place::message(id, self.now);
+                (None, Some(self.vault.seal(&place, message.into())?))
+            }
+            message => (message, None),
+        };
         let closed = self.execute(
-            "UPDATE journal SET closed_at = ?2, outcome = ?3, message = ?4,
+            "UPDATE journal SET closed_at = ?2, outcome = ?3, message = ?4, sealed_message = ?5,
                  request = NULL, size = NULL, spec_id = NULL
              WHERE id = ?1 AND closed_at IS NULL",
-            params![id.0, self.now.0, outcome.as_str(), outcome.message()],
+            params![id.0, self.now.0, outcome.as_str(), message, sealed],
         )?;
         if closed == 0 {
             return Err(StateError::NotOpen {
@@ -89,7 +111,11 @@ impl Transaction<'_> {
 
     /// Enters the beginning of an apply into the history. To be called under the lock: an apply
     /// that the history still has as running is dead, and becomes interrupted.
+    /// Takes the lead, where this store doesn't have it ([`crate::Store::lead`]).
     pub fn start_apply(&mut self, apply: NewApply) -> Result<ApplyId> {
+        if self.fence.is_none() {
+            self.lead()?;
+        }
         self.execute(
             "UPDATE applies SET status = ?1 WHERE status = ?2",
             [
@@ -148,10 +174,19 @@ impl Transaction<'_> {
 
     /// Enters what an apply did to one address into the history.
     pub fn record_history_item(&mut self, id: ApplyId, item: &HistoryItem) -> Result<()> {
+        let (mut result, mut detail) = (item.result.as_str(), item.detail_json.as_str());
+        let sealed = if self.vault.is_sealed() && !item.is_harmless() {
+            (result, detail) = ("", "");
+            let place = Place::history(id, item, self.now);
+            Some(self.vault.seal(&place, item.said())?)
+        } else {
+            None
+        };
         self.execute(
             "INSERT INTO history (apply_id, address, action, before_instance_id,
-                 before_provider_id, after_instance_id, after_provider_id, result, detail, at)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
+                 before_provider_id, after_instance_id, after_provider_id, result, detail, at,
+                 sealed)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
             params![
                 id.0,
                 item.address,
@@ -160,9 +195,10 @@ impl Transaction<'_> {
                 item.before.provider_id,
                 item.after.instance_id,
                 item.after.provider_id,
-                item.result,
-                item.detail_json,
+                result,
+                detail,
                 self.now.0,
+                sealed,
             ],
         )?;
         Ok(())

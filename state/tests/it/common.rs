@@ -1,5 +1,6 @@
 //! What the tests share: a state in a folder of its own, and values to put in it.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -38,6 +39,18 @@ impl Place {
         names.sort();
         names
     }
+}
+
+/// Every file of the folder with its content.
+pub(crate) fn content(place: &Place) -> BTreeMap<String, Vec<u8>> {
+    place
+        .names()
+        .into_iter()
+        .map(|name| {
+            let bytes = std::fs::read(place.folder.path().join(&name)).unwrap();
+            (name, bytes)
+        })
+        .collect()
 }
 
 pub(crate) fn identity() -> Identity {

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use nstance_state::{LockInfo, SpecDigest, StateError, Timestamp};
+use nstance_state::{KeyError, KeyId, LockInfo, SpecDigest, StateError, Timestamp};
 
 use crate::common::{digest, identity};
 
@@ -44,6 +44,16 @@ fn every() -> Vec<StateError> {
             expected: Box::new(identity()),
             found: Box::new(found),
         },
+        StateError::NoKey {
+            path: path(),
+            needed: KeyId([0xab; 8]),
+            reason: KeyError {
+                why: "no key was given".into(),
+                hint: Some("Set NSTANCE_STATE_KEY".into()),
+            },
+        },
+        StateError::Fenced { path: path() },
+        StateError::Random(getrandom::Error::UNSUPPORTED.into()),
         StateError::Locked { holder: holder() },
         StateError::NotLocked { path: path() },
         StateError::WrongLock {
@@ -92,6 +102,9 @@ the state is damaged (malformed): /states/prod.db
 the state has schema version 7, and this version knows up to 1: /states/prod.db
 the state belongs to cluster \"dev\", shard \"us-west-2a\", provider \"aws\", not to cluster \
 \"prod\", shard \"us-west-2a\", provider \"aws\": /states/prod.db
+the state is sealed with the key abababababababab, and no key was given: /states/prod.db
+another process has taken over as the writer of the state: /states/prod.db
+nothing can be sealed: the system gives no random bytes: getrandom: this target is not supported
 the state is locked by ann@build-7, process 4711, for \"apply\" (id 7f3a)
 the state is not locked: /states/prod.db
 the lock's id is not \"1\": the state was locked by ann@build-7, process 4711, for \"apply\" \

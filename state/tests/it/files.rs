@@ -1,6 +1,5 @@
 //! What is refused, and that it is left alone; damage; copies.
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -8,23 +7,11 @@ use std::path::Path;
 use nstance_state::{Identity, ProblemKind, StateError, Store, Timestamp};
 use rusqlite::Connection;
 
-use crate::common::{Place, creation, digest, identity, put, record};
+use crate::common::{Place, content, creation, digest, identity, put, record};
 
 type Open = fn(&Path, Option<&Identity>) -> nstance_state::Result<Store>;
 
 const WAYS: [Open; 2] = [Store::open, Store::open_read_only];
-
-/// Every file of the folder with its content.
-fn content(place: &Place) -> BTreeMap<String, Vec<u8>> {
-    place
-        .names()
-        .into_iter()
-        .map(|name| {
-            let bytes = fs::read(place.folder.path().join(&name)).unwrap();
-            (name, bytes)
-        })
-        .collect()
-}
 
 /// Asserts that both ways of opening refuse as `refused` says, and leave everything as it lies.
 fn assert_refused(place: &Place, name: &str, refused: impl Fn(&StateError) -> bool) {
@@ -54,7 +41,7 @@ fn a_state_is_created_whole_and_for_its_owner_only() {
     let meta = store.meta().unwrap();
     assert_eq!(
         (meta.serial, meta.created_at, meta.schema_version),
-        (0, Timestamp(7), 1)
+        (0, Timestamp(7), 2)
     );
     assert_eq!(
         fs::metadata(&path).unwrap().permissions().mode() & 0o777,
@@ -180,7 +167,7 @@ fn a_newer_schema_is_refused_and_kept() {
             error,
             StateError::Newer {
                 found: 77,
-                supported: 1,
+                supported: 2,
                 ..
             }
         )
@@ -382,7 +369,7 @@ fn backups_are_named_after_serials_and_the_oldest_go() {
     let folder = Store::backups_of(&place.path);
     assert_eq!(folder, place.folder.path().join("prod.backups"));
     let names = || {
-        let mut names: Vec<String> = std::fs::read_dir(&folder)
+        let mut names: Vec<String> = fs::read_dir(&folder)
             .unwrap()
             .map(|entry| entry.unwrap().file_name().into_string().unwrap())
             .collect();
@@ -396,7 +383,7 @@ fn backups_are_named_after_serials_and_the_oldest_go() {
     assert_eq!(names(), ["10-lineage.db", "11-lineage.db", "9-lineage.db"]);
     // What isn't a backup, and what is another state's, stays.
     for name in ["notes.txt", "1-other.db", "x-lineage.db"] {
-        std::fs::write(folder.join(name), "").unwrap();
+        fs::write(folder.join(name), "").unwrap();
     }
     let made = store.back_up_into(&folder, 1).unwrap();
     assert_eq!(made, folder.join("12-lineage.db"));

@@ -9,3 +9,4 @@ mod journal;
 mod lock;
 mod processes;
 mod records;
+mod sealed;

@@ -1,0 +1,128 @@
+//! Which key a state needs, and who is asked for it.
+//!
+//! In: [`Keys`], which the caller implements. Out: the right key, or why there is none. It is asked
+//! only when something is to be opened or sealed, since a passphrase takes its time.
+
+use std::fmt;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rusqlite::Connection;
+use thiserror::Error;
+
+use crate::error::{Result, StateError};
+use crate::seal::{Derivation, Key, KeyId};
+use crate::vault::Vault;
+
+/// Which key opens something, and how a passphrase makes it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeyNeed {
+    /// The key's name.
+    pub id: KeyId,
+    /// How a passphrase becomes the key, where it was made of one.
+    pub derivation: Option<Derivation>,
+}
+
+/// Who has keys.
+pub trait Keys: Send + Sync {
+    /// The key that is needed. It may answer with another one, which is refused by its name.
+    fn find(&self, needed: &KeyNeed) -> Result<Key, KeyError>;
+}
+
+/// One key, whatever is needed.
+impl Keys for Key {
+    fn find(&self, _: &KeyNeed) -> Result<Key, KeyError> {
+        Ok(self.clone())
+    }
+}
+
+/// Why there is no key.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{why}")]
+pub struct KeyError {
+    /// Why, as a lower-case fragment.
+    pub why: String,
+    /// What to do, as a sentence without a full stop.
+    pub hint: Option<String>,
+}
+
+/// The keys that an open state may ask for, and the one it was given last.
+#[derive(Default)]
+pub(crate) struct Ring {
+    keys: Option<Arc<dyn Keys>>,
+    last: Mutex<Option<Key>>,
+}
+
+impl Ring {
+    pub(crate) fn new(keys: Arc<dyn Keys>) -> Self {
+        let (keys, last) = (Some(keys), Mutex::default());
+        Self { keys, last }
+    }
+
+    /// What opens and seals the rows that `connection` sees. To be asked within the transaction
+    /// that reads or writes them: another process may have given the state another key meanwhile.
+    pub(crate) fn vault(&self, connection: &Connection, path: &Path) -> Result<Vault> {
+        let (need, lineage) = need(connection).map_err(|error| StateError::sqlite(path, error))?;
+        match need {
+            None => Ok(Vault::clear()),
+            Some(need) => Ok(Vault::new(self.key(&need, path)?, lineage)),
+        }
+    }
+
+    fn key(&self, need: &KeyNeed, path: &Path) -> Result<Key> {
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(key) = last.as_ref().filter(|key| key.id() == need.id) {
+            return Ok(key.clone());
+        }
+        let refused = |reason: KeyError| StateError::NoKey {
+            path: path.to_owned(),
+            needed: need.id,
+            reason,
+        };
+        let Some(keys) = &self.keys else {
+            let why = "no key was given".to_owned();
+            return Err(refused(KeyError { why, hint: None }));
+        };
+        let key = keys.find(need).map_err(refused)?;
+        if key.id() != need.id {
+            let why = format!("the key given is {}", key.id());
+            return Err(refused(KeyError { why, hint: None }));
+        }
+        *last = Some(key.clone());
+        Ok(key)
+    }
+
+    /// Remembers the key that a state was given.
+    pub(crate) fn remember(&self, key: Key) {
+        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Some(key);
+    }
+}
+
+impl fmt::Debug for Ring {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("Ring")
+    }
+}
+
+/// What a state needs to be opened, and its lineage.
+pub(crate) fn need(connection: &Connection) -> rusqlite::Result<(Option<KeyNeed>, String)> {
+    connection
+        .prepare_cached("SELECT key_id, derivation, lineage FROM meta WHERE id = 1")?
+        .query_row((), |row| {
+            let id: Option<[u8; 8]> = row.get(0)?;
+            let derivation: Option<String> = row.get(1)?;
+            let derivation = derivation.map(|text| text.parse()).transpose();
+            let derivation = derivation.map_err(|error| {
+                rusqlite::Error::FromSqlConversionFailure(
+                    1,
+                    rusqlite::types::Type::Text,
+                    Box::new(error),
+                )
+            })?;
+            let need = id.map(|id| KeyNeed {
+                id: KeyId(id),
+                derivation,
+            });
+            Ok((need, row.get(2)?))
+        })
+}

@@ -1,0 +1,220 @@
+//! Giving a state another key: the first one, or one in place of another.
+//!
+//! In: a transaction, and the new key. Out: everything that is sealed, sealed anew. A crash leaves
+//! the state with the old key or with the new one, and never with both or half of each. What lay in
+//! the file before may still lie in its unused parts, until it was scrubbed.
+
+use rusqlite::{Connection, params};
+
+use crate::codec::Effort;
+use crate::error::{Result, StateError};
+use crate::history::{ENTRIES, entry};
+use crate::keys;
+use crate::model::{FetchedRow, IntentId, SpecDigest, Timestamp};
+use crate::seal::{Derivation, Key};
+use crate::snapshot;
+use crate::store::{FETCHED, SPECS, Store, fetched, spec};
+use crate::transaction::Transaction;
+use crate::vault::{Place, Vault, unreadable};
+
+/// A key that a state is given.
+#[derive(Clone, Debug)]
+pub struct NewKey {
+    /// The key.
+    pub key: Key,
+    /// How a passphrase made it, so that it can be made again.
+    pub derivation: Option<Derivation>,
+}
+
+impl From<Key> for NewKey {
+    fn from(key: Key) -> Self {
+        let derivation = None;
+        Self { key, derivation }
+    }
+}
+
+impl Transaction<'_> {
+    /// Seals everything with another key. The state must be open with the key that it has, if it
+    /// has one. No record changes by it, and no serial.
+    ///
+    /// To be followed by [`Store::scrub`] once it is committed.
+    pub fn rekey(&mut self, new: &NewKey) -> Result<()> {
+        let path = self.path;
+        let failed = |error| StateError::sqlite(path, error);
+        let (_, lineage) = keys::need(&self.inner).map_err(failed)?;
+        let old = std::mem::replace(&mut self.vault, Vault::new(new.key.clone(), lineage));
+        self.specs.clear();
+        self.reseal_specs(&old)?;
+        self.reseal_observations(&old)?;
+        self.reseal_requests(&old)?;
+        self.reseal_messages(&old)?;
+        self.reseal_history(&old)?;
+        self.reseal_fetched(&old)?;
+        let derivation = new.derivation.as_ref().map(ToString::to_string);
+        self.execute(
+            "UPDATE meta SET key_id = ?1, derivation = ?2, unscrubbed = 1 WHERE id = 1",
+            params![new.key.id().0, derivation],
+        )?;
+        self.rekeyed = Some(new.key.clone());
+        Ok(())
+    }
+
+    // Row by row: no more than one is in memory, and none is read after it was written.
+    fn reseal_specs(&self, old: &Vault) -> Result<()> {
+        for id in self.ids("SELECT id FROM specs")? {
+            let sql = format!("{SPECS} WHERE id = ?1");
+            let row = self.row(&sql, [id], |row| spec(row, old))?;
+            let Some((digest, body)) = row else { continue };
+            self.execute(
+                "UPDATE specs SET digest = ?2, body = ?3 WHERE id = ?1",
+                params![
+                    id,
+                    &self.vault.mask(digest).0[..],
+                    self.vault
+                        .pack(&Place::spec(digest), &body, Effort::Normal)?,
+                ],
+            )?;
+        }
+        Ok(())
+    }
+
+    fn reseal_observations(&self, old: &Vault) -> Result<()> {
+        for id in self.ids("SELECT rowid FROM instances WHERE observed IS NOT NULL")? {
+            let observed = self.row(
+                "SELECT observed FROM instances WHERE rowid = ?1",
+                [id],
+                |row| Ok(SpecDigest(row.get(0)?)),
+            )?;
+            let observed = observed.map(|digest| self.vault.mask(old.unmask(digest)).0);
+            self.execute(
+                "UPDATE instances SET observed = ?2 WHERE rowid = ?1",
+                params![id, observed],
+            )?;
+        }
+        Ok(())
+    }
+
+    fn reseal_requests(&self, old: &Vault) -> Result<()> {
+        // The digests of the specs are the new ones by now: the requests were sealed with what
+        // they mean, not with how they are stored, so what was read is put right.
+        let intents = self.all(|connection| snapshot::intents_of(connection, old, &self.vault))?;
+        for intent in intents {
+            let place = Place::request(&intent);
+            self.execute(
+                "UPDATE journal SET request = ?2 WHERE id = ?1",
+                params![
+                    intent.id.0,
+                    self.vault.pack(&place, &intent.request, Effort::Low)?
+                ],
+            )?;
+        }
+        Ok(())
+    }
+
+    fn reseal_messages(&self, old: &Vault) -> Result<()> {
+        let told = "SELECT id FROM journal
+                    WHERE message IS NOT NULL OR sealed_message IS NOT NULL";
+        for id in self.ids(told)? {
+            let row = self.row(
+                "SELECT closed_at, message, sealed_message FROM journal WHERE id = ?1",
+                [id],
+                |row| {
+                    let place = Place::message(IntentId(id), Timestamp(row.get(0)?));
+                    let clear: Option<String> = row.get(1)?;
+                    let sealed: Option<Vec<u8>> = row.get(2)?;
+                    let message = match (clear, sealed) {
+                        (Some(message), _) => message.into_bytes(),
+                        (None, sealed) => old
+                            .open(&place, &sealed.unwrap_or_default())
+                            .map_err(|error| unreadable(2, error))?
+                            .into_owned(),
+                    };
+                    Ok((place, message))
+                },
+            )?;
+            let Some((place, message)) = row else {
+                continue;
+            };
+            self.execute(
+                "UPDATE journal SET message = NULL, sealed_message = ?2 WHERE id = ?1",
+                params![id, self.vault.seal(&place, message)?],
+            )?;
+        }
+        Ok(())
+    }
+
+    fn reseal_history(&self, old: &Vault) -> Result<()> {
+        for id in self.ids("SELECT id FROM history")? {
+            let sql = format!("{ENTRIES} WHERE id = ?1");
+            let Some((apply, item)) = self.row(&sql, [id], |row| entry(row, old))? else {
+                continue;
+            };
+            if item.is_harmless() {
+                continue;
+            }
+            let place = Place::history(apply, &item, item.at);
+            self.execute(
+                "UPDATE history SET result = '', detail = '', sealed = ?2 WHERE id = ?1",
+                params![id, self.vault.seal(&place, item.said())?],
+            )?;
+        }
+        Ok(())
+    }
+
+    fn reseal_fetched(&mut self, old: &Vault) -> Result<()> {
+        let rows: Vec<FetchedRow> = self.all(|connection| {
+            connection
+                .prepare(FETCHED)?
+                .query_map((), |row| fetched(row, old))?
+                .collect()
+        })?;
+        self.execute("DELETE FROM fetched", ())?;
+        rows.into_iter().try_for_each(|row| self.put_fetched(row))
+    }
+
+    fn ids(&self, sql: &str) -> Result<Vec<i64>> {
+        self.all(|connection| {
+            connection
+                .prepare(sql)?
+                .query_map((), |row| row.get(0))?
+                .collect()
+        })
+    }
+
+    fn all<T>(&self, read: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T> {
+        read(&self.inner).map_err(|error| self.wrap(error))
+    }
+}
+
+impl Store {
+    /// Overwrites what the file held before it was sealed, or under an older key, which may still
+    /// lie in parts of it that aren't in use. Nothing is done where that was done already. Answers
+    /// whether it is done now: `false` where another process reads, so that it can't be.
+    ///
+    /// A crash leaves the state as it was. What the disk itself keeps of overwritten files, and
+    /// what backups hold, is beyond its reach.
+    pub fn scrub(&mut self) -> Result<bool> {
+        let unscrubbed: bool = self.read(|connection| {
+            connection.query_row("SELECT unscrubbed FROM meta WHERE id = 1", (), |row| {
+                row.get(0)
+            })
+        })?;
+        if !unscrubbed {
+            return Ok(true);
+        }
+        let rewrite = |connection: &Connection| {
+            connection.execute_batch("VACUUM")?;
+            // The log has the old content too, and is cut to nothing where nobody reads from it.
+            let busy: bool =
+                connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", (), |row| row.get(0))?;
+            if !busy {
+                connection.execute("UPDATE meta SET unscrubbed = 0 WHERE id = 1", ())?;
+            }
+            Ok(!busy)
+        };
+        match rewrite(self.connection()).map_err(|error| StateError::sqlite(self.path(), error)) {
+            Err(StateError::Busy { .. }) => Ok(false),
+            done => done,
+        }
+    }
+}

@@ -1,0 +1,207 @@
+//! What is done to a row on its way to the disk, and back.
+//!
+//! In: a row's content, and the [`Place`] it has. Out: what is stored. In a state without a key
+//! that is the content itself. It may not know the tables but for what tells their rows apart.
+//!
+//! What binds each sealed part to its row and version:
+//!
+//! | part | row | version |
+//! | --- | --- | --- |
+//! | spec | its digest | none: other content is another row |
+//! | request | the intent's id, address, instance, token, spec | the attempt |
+//! | message | the intent's id | when it was closed |
+//! | history | the apply and all that the entry says in clear | when it was entered |
+//! | fetched | the keyed name of its URL | when it was fetched |
+//!
+//! So nothing sealed opens in another row, in another state, or in a row that was changed around
+//! it. Ids of intents and applies are never given again.
+
+use std::borrow::Cow;
+use std::io;
+
+use rusqlite::types::Type;
+
+use crate::codec::{self, Effort};
+use crate::error::StateError;
+use crate::model::{ApplyId, HistoryItem, Intent, IntentId, SpecDigest, Timestamp};
+use crate::seal::{Context, Key, OpenError};
+
+/// Opens and seals the rows of one state.
+#[derive(Clone, Debug)]
+pub(crate) struct Vault(Option<Sealed>);
+
+#[derive(Clone, Debug)]
+struct Sealed {
+    key: Key,
+    lineage: String,
+}
+
+/// Where something sealed belongs.
+pub(crate) struct Place {
+    table: &'static str,
+    row: Vec<Vec<u8>>,
+    version: u64,
+}
+
+impl Place {
+    pub(crate) fn spec(digest: SpecDigest) -> Self {
+        Self {
+            table: "spec",
+            row: vec![digest.0.to_vec()],
+            version: 0,
+        }
+    }
+
+    pub(crate) fn fetched(name: &str, at: Timestamp) -> Self {
+        Self {
+            table: "fetched",
+            row: vec![name.as_bytes().to_vec()],
+            version: at.0 as u64,
+        }
+    }
+
+    pub(crate) fn request(intent: &Intent) -> Self {
+        let text = |text: &str| text.as_bytes().to_vec();
+        Self {
+            table: "request",
+            row: vec![
+                intent.id.0.to_le_bytes().to_vec(),
+                text(&intent.address),
+                text(&intent.group),
+                intent.slot.to_le_bytes().to_vec(),
+                text(intent.operation.as_str()),
+                text(&intent.instance_id),
+                text(intent.provider_id.as_deref().unwrap_or_default()),
+                intent.generation.to_le_bytes().to_vec(),
+                text(&intent.token),
+                intent.spec.map_or_else(Vec::new, |spec| spec.0.to_vec()),
+            ],
+            version: intent.attempt.into(),
+        }
+    }
+
+    pub(crate) fn message(id: IntentId, closed_at: Timestamp) -> Self {
+        Self {
+            table: "message",
+            row: vec![id.0.to_le_bytes().to_vec()],
+            version: closed_at.0 as u64,
+        }
+    }
+
+    pub(crate) fn history(id: ApplyId, item: &HistoryItem, at: Timestamp) -> Self {
+        let ids = [
+            &item.before.instance_id,
+            &item.before.provider_id,
+            &item.after.instance_id,
+            &item.after.provider_id,
+        ];
+        let mut row = vec![
+            id.0.to_le_bytes().to_vec(),
+            item.address.as_bytes().to_vec(),
+            item.action.as_bytes().to_vec(),
+        ];
+        row.extend(ids.map(|id| id.as_deref().unwrap_or_default().as_bytes().to_vec()));
+        Self {
+            table: "history",
+            row,
+            version: at.0 as u64,
+        }
+    }
+}
+
+impl Vault {
+    /// For a state whose content lies in clear.
+    pub(crate) fn clear() -> Self {
+        Self(None)
+    }
+
+    pub(crate) fn new(key: Key, lineage: String) -> Self {
+        Self(Some(Sealed { key, lineage }))
+    }
+
+    pub(crate) fn is_sealed(&self) -> bool {
+        self.0.is_some()
+    }
+
+    /// Compresses, then seals.
+    pub(crate) fn pack(
+        &self,
+        place: &Place,
+        bytes: &[u8],
+        effort: Effort,
+    ) -> Result<Vec<u8>, StateError> {
+        self.seal(place, codec::pack(bytes, effort))
+    }
+
+    /// Opens, then decompresses.
+    pub(crate) fn unpack(&self, place: &Place, stored: &[u8], size: usize) -> io::Result<Vec<u8>> {
+        let packed = self.open(place, stored).map_err(io::Error::other)?;
+        codec::unpack(&packed, size)
+    }
+
+    pub(crate) fn seal(&self, place: &Place, bytes: Vec<u8>) -> Result<Vec<u8>, StateError> {
+        match &self.0 {
+            None => Ok(bytes),
+            Some(sealed) => sealed
+                .within(place, |context| sealed.key.seal(context, &bytes))
+                .map_err(StateError::Random),
+        }
+    }
+
+    pub(crate) fn open<'s>(
+        &self,
+        place: &Place,
+        stored: &'s [u8],
+    ) -> Result<Cow<'s, [u8]>, OpenError> {
+        match &self.0 {
+            None => Ok(Cow::Borrowed(stored)),
+            Some(sealed) => sealed
+                .within(place, |context| sealed.key.open(context, stored))
+                .map(Cow::Owned),
+        }
+    }
+
+    /// A digest as it is stored.
+    pub(crate) fn mask(&self, digest: SpecDigest) -> SpecDigest {
+        match &self.0 {
+            None => digest,
+            Some(sealed) => sealed.key.mask(digest),
+        }
+    }
+
+    /// A digest as it was stored.
+    pub(crate) fn unmask(&self, stored: SpecDigest) -> SpecDigest {
+        match &self.0 {
+            None => stored,
+            Some(sealed) => sealed.key.unmask(stored),
+        }
+    }
+
+    /// What a URL is stored under: it may hold a password or a signature.
+    pub(crate) fn name(&self, url: &str) -> String {
+        match &self.0 {
+            None => url.to_owned(),
+            Some(sealed) => sealed.key.name("url", url),
+        }
+    }
+}
+
+impl Sealed {
+    fn within<R>(&self, place: &Place, act: impl FnOnce(&Context<'_>) -> R) -> R {
+        let row: Vec<&[u8]> = place.row.iter().map(Vec::as_slice).collect();
+        act(&Context {
+            lineage: &self.lineage,
+            table: place.table,
+            row: &row,
+            version: place.version,
+        })
+    }
+}
+
+/// A column that doesn't open, or holds what nobody wrote.
+pub(crate) fn unreadable(
+    column: usize,
+    error: impl std::error::Error + Send + Sync + 'static,
+) -> rusqlite::Error {
+    rusqlite::Error::FromSqlConversionFailure(column, Type::Blob, Box::new(error))
+}
