@@ -10,7 +10,7 @@ use insta::assert_snapshot;
 use crate::harness::{AWS, Harness, TWO, TWO_STATE};
 
 /// Who may do nothing that isn't allowed to everyone.
-const NOBODY: u32 = 65_534;
+pub(crate) const NOBODY: u32 = 65_534;
 
 /// Commands that open the state in different ways, and what they say about it.
 fn openings(harness: &Harness) -> String {
@@ -148,7 +148,7 @@ fn a_folder_that_can_only_be_read_is_planned_from() {
 }
 
 /// Gives folders and files below the harness's modes.
-fn set_modes(harness: &Harness, folders: u32, files: u32) {
+pub(crate) fn set_modes(harness: &Harness, folders: u32, files: u32) {
     let mut all = vec![harness.path("")];
     while let Some(path) = all.pop() {
         if path.is_dir() {
@@ -164,7 +164,7 @@ fn set_modes(harness: &Harness, folders: u32, files: u32) {
 }
 
 /// A copy of the binary where anyone can reach it.
-fn executable_for_anyone() -> (tempfile::TempDir, std::path::PathBuf) {
+pub(crate) fn executable_for_anyone() -> (tempfile::TempDir, std::path::PathBuf) {
     let folder = tempfile::tempdir().unwrap();
     fs::set_permissions(folder.path(), Permissions::from_mode(0o755)).unwrap();
     let copy = folder.path().join("nstance");

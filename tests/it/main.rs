@@ -8,6 +8,7 @@ mod hostile;
 
 mod apply;
 mod bad_moments;
+mod bad_states;
 mod bad_templates;
 mod completions;
 mod convert;
@@ -30,6 +31,7 @@ mod shards;
 mod show;
 mod sim;
 mod state;
+mod transfer;
 mod validate;
 mod variables;
 mod watch;
