@@ -7,6 +7,7 @@ pub mod clock;
 pub mod config;
 pub mod diagnostic;
 pub mod digest;
+pub mod doctor;
 pub mod format;
 pub mod graph;
 pub mod merge;

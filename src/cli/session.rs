@@ -153,6 +153,11 @@ impl<'g> Session<'g> {
         }
     }
 
+    /// The state to read, with the error as it is.
+    pub fn find_state(&self, path: &Path) -> Result<Store, StateError> {
+        Store::open_read_only(path, Some(&self.identity()))
+    }
+
     /// The state to read; that there is none is a failure.
     pub fn need_state(&self) -> Result<Store, Failure> {
         let path = self.state_path()?;

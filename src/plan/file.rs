@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use std::io::{self, Read as _, Write as _};
 use std::path::Path;
 
-use super::change::Plan;
+use super::change::{Action, Change, Plan};
 use crate::digest::sha256_hex;
 use nstance_state::{Record, Snapshot};
 
@@ -79,6 +79,15 @@ pub fn read(path: &Path) -> Result<(Plan, String), PlanFileError> {
     Ok((plan, actual))
 }
 
+/// The cloud's id of an instance that wasn't recorded when a plan was made to record or delete it.
+fn unrecorded(change: &Change) -> Option<&str> {
+    match (change.before.as_deref(), change.action) {
+        (None, Action::Adopt) => change.importing.as_deref(),
+        (Some(before), Action::Delete) if before.version.is_none() => before.provider_id.as_deref(),
+        _ => None,
+    }
+}
+
 /// What moved on since a plan was made: one line each. Nothing: it may run.
 pub fn stale(plan: &Plan, snapshot: Option<&Snapshot>) -> Vec<String> {
     let mut moved = Vec::new();
@@ -105,8 +114,21 @@ pub fn stale(plan: &Plan, snapshot: Option<&Snapshot>) -> Vec<String> {
         .flat_map(|snapshot| &snapshot.records)
         .map(|record| (record.instance_id.as_str(), record))
         .collect();
+    let by_provider_id: HashMap<&str, &Record> = records
+        .values()
+        .map(|record| (record.provider_id.as_str(), *record))
+        .collect();
     for change in &plan.changes {
         let address = &change.address;
+        if let Some(id) = unrecorded(change)
+            && let Some(record) = by_provider_id.get(id)
+        {
+            moved.push(format!(
+                "{address}: {id} is recorded by now, as {}",
+                record.address()
+            ));
+            continue;
+        }
         if let Some(before) = change.before.as_deref()
             && let Some(version) = before.version
         {

@@ -3,6 +3,7 @@
 //! In: findings and plans. Out: text and JSON. May not: print, or decide anything.
 
 pub mod diagnostic;
+pub mod doctor;
 pub mod events;
 mod excerpt;
 pub mod graph;

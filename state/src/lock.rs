@@ -169,6 +169,22 @@ impl Lock {
         }
     }
 
+    /// What a dead process left of the lock of the state at `path`; `None` where it left nothing,
+    /// or where a living process holds the lock. Creates nothing.
+    pub fn remains(path: &Path) -> Result<Option<LockInfo>> {
+        let side = side_file(path);
+        let file = match File::open(&side) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(StateError::io(&side, error)),
+        };
+        match file.try_lock_shared() {
+            Ok(()) => read(&file).map_err(|error| StateError::io(&side, error)),
+            Err(TryLockError::WouldBlock) => Ok(None),
+            Err(TryLockError::Error(error)) => Err(StateError::io(&side, error)),
+        }
+    }
+
     /// Clears what a dead process left of the lock with this id, and returns it. Refuses with
     /// [`StateError::Locked`] while a living process holds the lock, with
     /// [`StateError::WrongLock`] where the id is another, and with [`StateError::NotLocked`]

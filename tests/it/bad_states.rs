@@ -143,7 +143,10 @@ fn a_state_that_can_only_be_read_is_read_and_not_changed() {
     set_modes(&harness, 0o555, 0o444);
     let (folder, executable) = executable_for_anyone();
     let mut told = String::new();
-    for words in COMMANDS {
+    for words in COMMANDS
+        .iter()
+        .chain(&["doctor", "doctor --out other.plan"])
+    {
         let words = words.replace("PROVIDER_ID", &id).replace("web/0", "web/1");
         let mut command = Command::new(&executable);
         command

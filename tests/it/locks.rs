@@ -120,6 +120,8 @@ const READING: &[&str] = &[
     "state history",
     "state history 1",
     "state backup copy.db",
+    "state pull",
+    "doctor",
 ];
 
 #[test]
@@ -145,6 +147,25 @@ fn a_lock_is_waited_for_as_long_as_was_asked() {
     drop(holder);
     assert_eq!(harness.wait(words, child).code, Some(0));
     assert_eq!(harness.agrees(""), 6);
+}
+
+#[test]
+fn the_doctor_proposes_nothing_while_someone_works() {
+    let harness = Harness::applied(TWO).in_real_time();
+    harness.ok("state rm default/web/1");
+    let holder = Holder::start(&harness);
+    let document = harness.run("doctor --json").json();
+    let kinds: Vec<&str> = document["findings"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|finding| finding["kind"].as_str().unwrap())
+        .collect();
+    assert!(kinds.contains(&"held"), "{kinds:?}");
+    assert!(document["repair"].is_null(), "{document}");
+    drop(holder);
+    let document = harness.run("doctor --json").json();
+    assert!(document["repair"].is_object(), "{document}");
 }
 
 #[test]

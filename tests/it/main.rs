@@ -13,6 +13,7 @@ mod bad_templates;
 mod completions;
 mod convert;
 mod destroy;
+mod doctor;
 mod drift;
 mod fmt;
 mod graph;
