@@ -300,6 +300,7 @@ pub fn plan(request: Request<'_>) -> Result<Made, PlanError> {
     let specs = SpecCache {
         store: store.as_ref(),
         read: Mutex::new(HashMap::new()),
+        failed: Mutex::default(),
     };
     let read = |digest: SpecDigest| specs.get(digest);
     let inputs = Inputs {
@@ -318,6 +319,14 @@ pub fn plan(request: Request<'_>) -> Result<Made, PlanError> {
         options: request.options,
     };
     let (plan, planned) = build::build(&inputs, &mut placer);
+    if let Some(error) = specs
+        .failed
+        .lock()
+        .ok()
+        .and_then(|mut failed| failed.take())
+    {
+        return Err(error.into());
+    }
     findings.extend(planned);
     findings.extend(snapshot.as_ref().and_then(interrupted));
     let fetched = bodies
@@ -433,6 +442,8 @@ fn interrupted(snapshot: &Snapshot) -> Option<Diagnostic> {
 struct SpecCache<'s, 'm> {
     store: Option<&'m Mutex<&'s mut Store>>,
     read: Mutex<HashMap<SpecDigest, Option<Arc<SpecBody>>>>,
+    /// Why one couldn't be read: without it the plan would be another.
+    failed: Mutex<Option<StateError>>,
 }
 
 impl SpecCache<'_, '_> {
@@ -443,7 +454,13 @@ impl SpecCache<'_, '_> {
         }
         let body = self.store.and_then(|store| {
             let store = store.lock().ok()?;
-            let bytes = store.specs([digest].into_iter()).ok()?.remove(&digest)?;
+            let bytes = match store.specs([digest].into_iter()) {
+                Ok(mut specs) => specs.remove(&digest)?,
+                Err(error) => {
+                    *self.failed.lock().ok()? = Some(error);
+                    return None;
+                }
+            };
             serde_json::from_slice(&bytes).ok().map(Arc::new)
         });
         read.insert(digest, body.clone());

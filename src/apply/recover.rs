@@ -71,6 +71,8 @@ pub fn recover(
     if snapshot.intents.is_empty() {
         return Ok(Vec::new());
     }
+    // Whoever opened the state before and lost its lock can't write from here on.
+    store.lead()?;
     let cloud = &RetryingReads::new(cloud, clock);
     let listed = list_created(&snapshot.intents, cloud, clock, owner)?;
     let mut settled = Vec::new();

@@ -75,7 +75,12 @@ fn doctor(
         let given = super::plan::given(session.globals);
         note = match out {
             Some(path) => {
-                file::write(path, plan).map_err(|error| Failure::unsaved_plan(path, &error))?;
+                let key = match session.open_to_read()? {
+                    Some(store) => session.keys.of_plan(store.meta()?.key.as_ref())?,
+                    None => session.keys.of_plan(None)?,
+                };
+                file::write(path, plan, key.as_ref())
+                    .map_err(|error| Failure::unsaved_plan(path, &error))?;
                 let path = path.display();
                 format!(
                     "\nSaved the repair to: {path}\nTo carry it out: nstance{given} apply {path}\n"

@@ -153,6 +153,12 @@ impl Failure {
             PlanFileError::Io(error) => {
                 Diagnostic::error(format!("the plan can't be read: {error}: {name}"))
             }
+            PlanFileError::NoKey { reason, .. } => {
+                let mut diagnostic =
+                    Diagnostic::error(format!("the plan can't be opened: {error}: {name}"));
+                diagnostic.hints.extend(reason.hint.clone());
+                diagnostic
+            }
             other => Diagnostic::error(format!("the plan can't be used: {other}: {name}"))
                 .hint(format!("Make a new one: nstance plan --out {name}")),
         };
@@ -169,10 +175,16 @@ impl Failure {
             PlanFileError::Io(error) => error.kind().to_string(),
             other => other.to_string(),
         };
-        Self::say(format!(
+        let finding = Diagnostic::error(format!(
             "the plan can't be saved: {why}: {}",
             path.display()
-        ))
+        ));
+        Self::new(match error {
+            PlanFileError::Secret => finding
+                .hint("Give plan and apply a key: NSTANCE_STATE_KEY=nstance-key-1-$(openssl rand -hex 32)")
+                .hint("Or apply without a saved plan: that makes .nstance/key, for later ones too"),
+            _ => finding,
+        })
     }
 }
 

@@ -83,7 +83,7 @@ fn import(session: &Session<'_>, command: &Import) -> Result<Reply, Failure> {
         let identity = session.identity();
         let now = session.clock.now();
         let lineage = InstanceId::generate("", now.0, lineage_bytes(&identity)).to_string();
-        Store::create(&session.state_path()?, &identity, &lineage, now.into())?
+        session.create_state(&identity, &lineage)?
     };
     debug_assert_eq!(group_name, address.group);
     record(session, &mut store, address, &observation, &wanted)?;

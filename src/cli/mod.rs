@@ -19,10 +19,12 @@ pub mod graph;
 pub mod images;
 pub mod import;
 pub mod init;
+pub mod keys;
 pub mod output;
 pub mod plan;
 pub mod plan_files;
 pub mod progress;
+pub mod rekey;
 pub mod render;
 pub mod repeated;
 pub mod rollout;
@@ -89,6 +91,16 @@ pub struct Globals {
         hide_env_values = true
     )]
     state: Option<String>,
+    /// Take the keys of states and saved plans from this file [default: .nstance/key beside the
+    /// configuration; made when the first state is]
+    #[arg(
+        long,
+        global = true,
+        value_name = "FILE",
+        env = "NSTANCE_KEY_FILE",
+        hide_env_values = true
+    )]
+    key_file: Option<PathBuf>,
     /// Use the embedded cloud in place of the configured one, by the configured one's rules
     #[arg(long, global = true, env = "NSTANCE_SIM", hide_env_values = true)]
     sim: bool,

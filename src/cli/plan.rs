@@ -105,6 +105,11 @@ fn plan(
         command.shape.refresh_images,
         &options,
     )?;
+    let key = match (file, &store) {
+        (None, _) => None,
+        (Some(_), None) => session.keys.of_plan(None)?,
+        (Some(_), Some(store)) => session.keys.of_plan(store.meta()?.key.as_ref())?,
+    };
     drop(store);
     let Made {
         plan,
@@ -117,7 +122,8 @@ fn plan(
     let findings = all_findings(session, findings);
     if let Some(path) = file {
         // A plan that leaves something out is still worth looking at, and apply refuses it.
-        file::write(path, &plan).map_err(|error| Failure::unsaved_plan(path, &error))?;
+        file::write(path, &plan, key.as_ref())
+            .map_err(|error| Failure::unsaved_plan(path, &error))?;
     }
     let code = if plan.errored() || findings.has_errors() {
         exit::ERROR
@@ -238,7 +244,12 @@ fn keep(session: &Session<'_>, caches: Caches) {
     if caches.is_empty() {
         return;
     }
-    if let Ok(Some(mut store)) = session.open_to_write() {
+    // Answers may hold secrets, and sealing what lies in clear is no business of a plan's; nor is
+    // bringing an older state to today's schema.
+    let sealed = session.open_to_read().is_ok_and(|store| {
+        store.is_some_and(|store| store.meta().is_ok_and(|meta| meta.key.is_some()))
+    });
+    if sealed && let Ok(Some(mut store)) = session.open_as_it_is() {
         let _ = store.set_busy_timeout(std::time::Duration::from_millis(200));
         let _ = caches.save(&mut store, session.clock.now());
     }

@@ -5,9 +5,11 @@
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use super::failure::{Failure, Failures};
 use super::fleet::Fleet;
+use super::keys::Keyrings;
 use super::session::Session;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::plan::change::Plan;
@@ -59,8 +61,15 @@ pub struct Saved {
 pub fn read(fleet: &mut Fleet<'_>, files: &[PathBuf]) -> Result<Vec<Saved>, Failures> {
     let mut found: Vec<Option<(Saved, &Path)>> = fleet.shards.iter().map(|_| None).collect();
     let mut findings = Diagnostics::default();
+    // The shards of a run have keys in common, or each its own.
+    let keys: Vec<_> = fleet
+        .shards
+        .iter()
+        .map(|session| Arc::clone(&session.keys))
+        .collect();
+    let keys = Keyrings(keys);
     for path in files {
-        let (plan, digest) = match file::read(path) {
+        let (plan, digest) = match file::read(path, &keys) {
             Ok(read) => read,
             Err(error) => {
                 findings.extend(Failure::plan_file(path, &error).findings);

@@ -9,11 +9,14 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use nstance_state::{Derivation, Document, Identity, Key, Lock, LockInfo, StateError, Store};
+use nstance_state::{
+    Derivation, Document, Identity, Key, Keys, Lock, LockInfo, NewKey, StateError, Store,
+};
 use serde_json::Value;
 
 use super::Globals;
 use super::failure::Failure;
+use super::keys::Keyring;
 use crate::address::in_shard;
 use crate::clock::{Clock, FixedClock, SystemClock, Timestamp};
 use crate::config::check::Purpose;
@@ -26,6 +29,9 @@ use crate::provider::rules::Rules;
 use crate::provider::sim::{DEFAULT_PATH, SimCloud, SimOptions};
 use crate::report::{diagnostic, events, json, text};
 
+/// The folder for what is nstance's own, beside a configuration.
+pub const HOME: &str = ".nstance";
+
 /// One command's surroundings.
 pub struct Session<'g> {
     /// The global options.
@@ -36,16 +42,20 @@ pub struct Session<'g> {
     pub clock: Arc<dyn Clock>,
     /// What the shard is called in a run over several.
     pub label: Option<String>,
+    /// The keys of states and plans.
+    pub keys: Arc<Keyring>,
 }
 
 impl<'g> Session<'g> {
     /// A command on a configuration that is usable.
     pub fn new(globals: &'g Globals, loaded: Loaded) -> Self {
+        let keys = Keyring::new(globals, &loaded.directory.join(HOME));
         Self {
             globals,
             loaded,
             clock: clock(globals),
             label: None,
+            keys,
         }
     }
 
@@ -99,7 +109,7 @@ impl<'g> Session<'g> {
 
     /// Where nstance keeps what is its own.
     pub fn home(&self) -> PathBuf {
-        self.loaded.directory.join(".nstance")
+        self.loaded.directory.join(HOME)
     }
 
     /// Where files of instances are exported to: beside the state's usual place, so that no two
@@ -147,7 +157,7 @@ impl<'g> Session<'g> {
     pub fn open_to_read(&self) -> Result<Option<Store>, Failure> {
         let path = self.state_path()?;
         match Store::open_read_only(&path, Some(&self.identity())) {
-            Ok(store) => Ok(Some(store)),
+            Ok(store) => Ok(Some(self.with_keys(store))),
             Err(StateError::NotFound { .. }) => Ok(None),
             Err(error) => Err(error.into()),
         }
@@ -155,20 +165,45 @@ impl<'g> Session<'g> {
 
     /// The state to read, with the error as it is.
     pub fn find_state(&self, path: &Path) -> Result<Store, StateError> {
-        Store::open_read_only(path, Some(&self.identity()))
+        Store::open_read_only(path, Some(&self.identity())).map(|store| self.with_keys(store))
+    }
+
+    fn with_keys(&self, store: Store) -> Store {
+        store.with_keys(Arc::clone(&self.keys) as Arc<dyn Keys>)
     }
 
     /// The state to read; that there is none is a failure.
     pub fn need_state(&self) -> Result<Store, Failure> {
         let path = self.state_path()?;
-        Ok(Store::open_read_only(&path, Some(&self.identity()))?)
+        let store = Store::open_read_only(&path, Some(&self.identity()))?;
+        Ok(self.with_keys(store))
     }
 
-    /// The state to write, if there is one. To be asked with the lock held.
+    /// The state to write, if there is one, sealed from now on if it wasn't. To be asked with the
+    /// lock held.
     pub fn open_to_write(&self) -> Result<Option<Store>, Failure> {
+        let Some(mut store) = self.open_as_it_is()? else {
+            return Ok(None);
+        };
+        if store.meta()?.key.is_none() {
+            let key = self.provide_key()?;
+            store.transaction(self.clock.now().into(), |transaction| {
+                transaction.rekey(&key)
+            })?;
+            self.tell(&self.sealed(&key)?.into());
+        } else {
+            store.unlock()?;
+        }
+        // What can't be done while someone reads is done another time.
+        store.scrub()?;
+        Ok(Some(store))
+    }
+
+    /// The state to write, if there is one, sealed or not.
+    pub fn open_as_it_is(&self) -> Result<Option<Store>, Failure> {
         let path = self.state_path()?;
         match Store::open(&path, Some(&self.identity())) {
-            Ok(store) => Ok(Some(store)),
+            Ok(store) => Ok(Some(self.with_keys(store))),
             Err(StateError::NotFound { .. }) => Ok(None),
             Err(error) => Err(error.into()),
         }
@@ -176,45 +211,72 @@ impl<'g> Session<'g> {
 
     /// A backup to read, whosever it is.
     pub fn open_backup(&self, path: &Path) -> Result<Store, Failure> {
-        Ok(Store::open_read_only(path, None)?)
+        Ok(self.with_keys(Store::open_read_only(path, None)?))
     }
 
-    /// Makes the state. To be asked with the lock held.
-    pub fn create_state(
-        &self,
-        lineage: &str,
-        created_at: nstance_state::Timestamp,
-    ) -> Result<Store, Failure> {
-        let identity = self.identity();
-        Ok(Store::create(
-            &self.state_path()?,
-            &identity,
-            lineage,
-            created_at,
-        )?)
-    }
-
-    /// The key that a document of a state is sealed with.
-    pub fn document_key(&self, _: &Store) -> Result<(Key, Option<Derivation>), Failure> {
-        let path = self.home().join("key");
-        let key = match std::fs::read_to_string(&path) {
-            Ok(text) => text
-                .parse()
-                .map_err(|error| Failure::say(format!("{error}")))?,
-            Err(_) => {
-                let key = Key::generate().map_err(|error| Failure::say(format!("{error}")))?;
-                std::fs::write(&path, &**key.to_text())?;
-                key
-            }
-        };
-        Ok((key, None))
+    /// The key that a document of a state is sealed with: the state's own.
+    pub fn document_key(&self, store: &Store) -> Result<(Key, Option<Derivation>), Failure> {
+        let key = self.keys.of_plan(store.meta()?.key.as_ref())?;
+        let key = key.ok_or_else(|| {
+            Diagnostic::error("there is no key to seal the document with")
+                .detail("the state lies in clear; a document of it never does")
+                .hint("The next apply makes a key and seals the state; or set NSTANCE_STATE_KEY")
+        })?;
+        Ok((key.key, key.derivation))
     }
 
     /// The key that a document is sealed with.
-    pub fn key_of_document(&self, _: &Document) -> Result<Key, Failure> {
-        let text = std::fs::read_to_string(self.home().join("key"))?;
-        text.parse()
-            .map_err(|error| Failure::say(format!("{error}")))
+    pub fn key_of_document(&self, document: &Document) -> Result<Key, Failure> {
+        let need = document
+            .key()
+            .map_err(|error| Failure::say(error.to_string()))?;
+        self.keys.find(&need).map_err(|error| {
+            let mut finding = Diagnostic::error(format!(
+                "the document is sealed with the key {}, and {}",
+                need.id, error.why
+            ));
+            finding.hints.extend(error.hint);
+            finding.into()
+        })
+    }
+
+    /// A new state, sealed from the beginning. Its key is on disk before it is, or was given.
+    pub fn create_state(&self, identity: &Identity, lineage: &str) -> Result<Store, Failure> {
+        let path = self.state_path()?;
+        let key = self.provide_key()?;
+        let now = self.clock.now().into();
+        let store = Store::create_sealed(&path, identity, lineage, now, &key)?;
+        Ok(self.with_keys(store))
+    }
+
+    fn provide_key(&self) -> Result<NewKey, Failure> {
+        self.keys.provide(|file| {
+            if !self.globals.quiet && !self.globals.json {
+                error(&format!(
+                    "Made a key for the state: {file}. Keep a copy: without it the state can't be \
+                     opened\n"
+                ));
+            }
+        })
+    }
+
+    /// What there is to say where a state was sealed that lay in clear before.
+    fn sealed(&self, key: &NewKey) -> Result<Diagnostic, Failure> {
+        let finding = Diagnostic::warning(format!(
+            "the state is sealed from now on, with the key {}",
+            key.key.id()
+        ));
+        let clear: Vec<String> = Store::automatic_backups(&self.state_path()?)?
+            .iter()
+            .map(|path| shown(path))
+            .collect();
+        Ok(if clear.is_empty() {
+            finding.hint("Copies that were made before are in clear: protect or remove them")
+        } else {
+            finding
+                .detail(format!("in clear as it was: {}", clear.join(", ")))
+                .hint("Remove what is in clear once you need no way back to an older version")
+        })
     }
 
     /// Takes the lock, waiting as long as `--lock-timeout` says.

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use super::failure::Failure;
 use super::fleet::{Fleet, Form, Reply};
+use super::keys::Keyrings;
 use super::selection::Asked;
 use super::session::{self, Session};
 use super::{Ending, Globals, exit, unplaced};
@@ -50,7 +51,8 @@ pub fn run(globals: &Globals, command: &Show) -> Ending {
 }
 
 fn saved_plan(globals: &Globals, path: &Path) -> Result<u8, Failure> {
-    let (plan, _) = file::read(path).map_err(|error| Failure::plan_file(path, &error))?;
+    let (plan, _) = file::read(path, &Keyrings::of(globals))
+        .map_err(|error| Failure::plan_file(path, &error))?;
     if globals.json {
         session::print_json(&report::plan(&plan, json!([])));
     } else {

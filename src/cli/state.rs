@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use super::exit;
 use super::failure::{Failure, Failures};
 use super::fleet::{Fleet, Form, Reply};
+use super::rekey::{self, Rekey};
 use super::selection::Asked;
 use super::session::Session;
 use super::show::{address, view};
@@ -76,6 +77,8 @@ pub enum StateCommand {
         #[arg(value_name = "ID")]
         id: Option<i64>,
     },
+    /// Seal the state with another key
+    Rekey(Rekey),
     /// Clear what a dead process left of the lock
     Unlock {
         /// The lock's id, as messages show it
@@ -148,6 +151,7 @@ pub fn run(globals: &Globals, command: &StateCommand) -> Ending {
             let form = Form::Headed.documents_or(globals.json);
             fleet.each(form, |_, session| history(session, *limit, *id))
         }
+        StateCommand::Rekey(command) => return rekey::run(&fleet, command),
         StateCommand::Unlock { id } => {
             fleet.only("unlocking")?;
             fleet.each(Form::Plain, |_, session| unlock(session, id))
@@ -182,9 +186,13 @@ fn beside<'a>(
 
 fn list(session: &Session<'_>, selector: Option<&Selector>) -> Result<Reply, Failure> {
     let store = session.need_state()?;
-    let snapshot = store.snapshot()?;
-    let chosen: Vec<_> = snapshot
-        .records
+    // A list needs no key, but for the digests of specs.
+    let records = if session.globals.json {
+        store.snapshot()?.records
+    } else {
+        store.outline()?
+    };
+    let chosen: Vec<_> = records
         .iter()
         .filter(|record| selector.is_none_or(|selector| selector.matches(&address(record))))
         .collect();

@@ -151,7 +151,7 @@ fn refuse_unsound(name: &str, contents: &Contents) -> Result<(), Failure> {
 
 /// Makes the state that isn't there yet: the very same one, so that saved plans hold.
 fn anew(session: &Session<'_>, contents: &Contents) -> Result<String, Failure> {
-    let mut store = session.create_state(&contents.lineage, contents.created_at)?;
+    let mut store = session.create_state(&contents.identity, &contents.lineage)?;
     let steps: Vec<Step> = contents
         .records
         .iter()

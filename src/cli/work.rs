@@ -243,12 +243,7 @@ impl Work<'_, '_> {
                 back_up(session, &store)?;
                 store
             }
-            None => Store::create(
-                &session.state_path()?,
-                &plan.identity(),
-                &plan.lineage,
-                now.into(),
-            )?,
+            None => session.create_state(&plan.identity(), &plan.lineage)?,
         };
         self.caches.save(&mut store, now)?;
         let apply = store.transaction(now.into(), |transaction| {

@@ -1,21 +1,29 @@
 //! Saved plans: what you saw is what runs.
 //!
-//! In: a [`Plan`]. Out: a file, and the plan again; or why a file is none. May not: trust a file
-//! that isn't whole.
+//! In: a [`Plan`], and the key it is to be sealed with. Out: a file, and the plan again; or why a
+//! file is none. May not: trust a file that isn't whole, or write a secret in clear.
 //!
-//! A line that names the format, a line with the SHA-256 of the rest, then gzipped JSON. A file that
-//! was cut or edited has another digest.
+//! A line that names the format, a line with the SHA-256 of the rest, a line that says what it is
+//! sealed with, then gzipped JSON, sealed. A file that was cut or edited has another digest; one that
+//! was made up by someone without the key doesn't open.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::io::{self, Read as _, Write as _};
 use std::path::Path;
 
+use nstance_state::{
+    Context, KeyError, KeyId, KeyNeed, Keys, NewKey, OpenError, RandomError, Record, Snapshot,
+};
+
 use super::change::{Action, Change, Plan};
 use crate::digest::sha256_hex;
-use nstance_state::{Record, Snapshot};
+use crate::spec::File;
 
 /// The first line.
-const MAGIC: &str = "nstance plan 1";
+const MAGIC: &str = "nstance plan 2";
+/// The third line of a plan that isn't sealed.
+const CLEAR: &str = "clear";
 /// The most a plan may unpack to.
 const LARGEST_PLAN: u64 = 8 * 1024 * 1024 * 1024;
 
@@ -34,13 +42,52 @@ pub enum PlanFileError {
     /// Cut or edited.
     #[error("it was cut or edited after it was saved")]
     Damaged,
+    /// Sealed, and the key isn't there.
+    #[error("it is sealed with the key {needed}, and {reason}")]
+    NoKey {
+        /// The key that opens it.
+        needed: KeyId,
+        /// Why there is none.
+        reason: KeyError,
+    },
+    /// It would hold secrets in clear.
+    #[error("it holds secrets, and there is no key to seal it with")]
+    Secret,
+    /// No random bytes.
+    #[error("{0}")]
+    Random(#[from] RandomError),
 }
 
-/// Writes a plan; the file is whole or not there. Mode 0600: specs may be nobody else's business.
-pub fn write(path: &Path, plan: &Plan) -> Result<String, PlanFileError> {
+/// Where a sealed plan belongs: to this format, and to one state.
+fn context<'a>(lineage: &'a str, row: &'a [&'a [u8]]) -> Context<'a> {
+    Context {
+        lineage,
+        table: MAGIC,
+        row,
+        version: 0,
+    }
+}
+
+/// Writes a plan, sealed where there is a key; the file is whole or not there. Mode 0600: specs may
+/// be nobody else's business.
+pub fn write(path: &Path, plan: &Plan, key: Option<&NewKey>) -> Result<String, PlanFileError> {
+    if key.is_none() && holds_secrets(plan) {
+        return Err(PlanFileError::Secret);
+    }
     let mut encoder = flate2::GzBuilder::new().write(Vec::new(), flate2::Compression::fast());
     serde_json::to_writer(&mut encoder, plan).map_err(io::Error::from)?;
-    let body = encoder.finish()?;
+    let packed = encoder.finish()?;
+    let body = match key {
+        None => [CLEAR.as_bytes(), b"\n", &packed].concat(),
+        Some(NewKey { key, derivation }) => {
+            let mut line = format!("sealed {} {}", key.id(), plan.lineage);
+            if let Some(derivation) = derivation {
+                line.push_str(&format!(" {derivation}"));
+            }
+            let sealed = key.seal(&context(&plan.lineage, &[line.as_bytes()]), &packed)?;
+            [line.as_bytes(), b"\n", &sealed].concat()
+        }
+    };
     let digest = sha256_hex(&body);
     let folder = path
         .parent()
@@ -53,8 +100,8 @@ pub fn write(path: &Path, plan: &Plan) -> Result<String, PlanFileError> {
     Ok(digest)
 }
 
-/// Reads a plan, and the digest that names it.
-pub fn read(path: &Path) -> Result<(Plan, String), PlanFileError> {
+/// Reads a plan, and the digest that names it. `keys` are asked where it is sealed.
+pub fn read(path: &Path, keys: &dyn Keys) -> Result<(Plan, String), PlanFileError> {
     let bytes = std::fs::read(path)?;
     let mut lines = bytes.splitn(3, |byte| *byte == b'\n');
     let (magic, digest, body) = (lines.next(), lines.next(), lines.next());
@@ -73,8 +120,9 @@ pub fn read(path: &Path) -> Result<(Plan, String), PlanFileError> {
     if actual.as_bytes() != digest {
         return Err(PlanFileError::Damaged);
     }
-    let reader = flate2::read::GzDecoder::new(body).take(LARGEST_PLAN);
-    let plan =
+    let packed = opened(body, keys)?;
+    let reader = flate2::read::GzDecoder::new(&*packed).take(LARGEST_PLAN);
+    let plan: Plan =
         serde_json::from_reader(io::BufReader::new(reader)).map_err(|_| PlanFileError::Damaged)?;
     Ok((plan, actual))
 }
@@ -86,6 +134,49 @@ fn unrecorded(change: &Change) -> Option<&str> {
         (Some(before), Action::Delete) if before.version.is_none() => before.provider_id.as_deref(),
         _ => None,
     }
+}
+
+/// The gzipped JSON.
+fn opened<'b>(body: &'b [u8], keys: &dyn Keys) -> Result<Cow<'b, [u8]>, PlanFileError> {
+    let mut parts = body.splitn(2, |byte| *byte == b'\n');
+    let (Some(line), Some(packed)) = (parts.next(), parts.next()) else {
+        return Err(PlanFileError::Damaged);
+    };
+    if line == CLEAR.as_bytes() {
+        return Ok(Cow::Borrowed(packed));
+    }
+    let text = str::from_utf8(line).map_err(|_| PlanFileError::Damaged)?;
+    let mut words = text.split(' ');
+    let (Some("sealed"), Some(_), Some(lineage)) = (words.next(), words.next(), words.next())
+    else {
+        return Err(PlanFileError::Damaged);
+    };
+    let derivation = words.next().map(str::parse).transpose();
+    let id = nstance_state::key_of(packed).map_err(|_| PlanFileError::Damaged)?;
+    let derivation = derivation.map_err(|_| PlanFileError::Damaged)?;
+    let refused = |reason| PlanFileError::NoKey { needed: id, reason };
+    let key = keys.find(&KeyNeed { id, derivation }).map_err(refused)?;
+    match key.open(&context(lineage, &[line]), packed) {
+        Ok(packed) => Ok(Cow::Owned(packed)),
+        Err(OpenError::WrongKey { given, .. }) => Err(refused(KeyError {
+            why: format!("the key given is {given}"),
+            hint: None,
+        })),
+        Err(OpenError::Damaged | OpenError::NotSealed) => Err(PlanFileError::Damaged),
+    }
+}
+
+/// Whether a plan holds what may not lie about in clear.
+pub fn holds_secrets(plan: &Plan) -> bool {
+    let sides = |change: &Change| [change.before.clone(), change.after.clone()];
+    let secret = |file: &File| {
+        !file.by_server && file.content.is_some() && matches!(&*file.kind, "secret" | "certificate")
+    };
+    plan.changes
+        .iter()
+        .flat_map(sides)
+        .flatten()
+        .any(|side| side.spec.files.values().any(secret))
 }
 
 /// What moved on since a plan was made: one line each. Nothing: it may run.

@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::codec::{self, Effort};
+use crate::keys::KeyNeed;
 use crate::model::{Identity, Intent, IntentId, Operation, Record, SpecDigest, Timestamp, address};
 use crate::seal::{Context, Derivation, Key, OpenError};
 
@@ -345,9 +346,20 @@ impl Document {
         }
     }
 
-    /// The id of the key that opens it, and how a passphrase makes the key.
-    pub fn key(&self) -> (&str, Option<&str>) {
-        (&self.key.id, self.key.derivation.as_deref())
+    /// The key that opens it.
+    pub fn key(&self) -> Result<KeyNeed, DocumentError> {
+        let wrong = |why: String| DocumentError::Wrong {
+            what: "`key`".to_owned(),
+            why,
+        };
+        let id = self
+            .key
+            .id
+            .parse()
+            .map_err(|error| wrong(format!("{error}")))?;
+        let derivation = self.key.derivation.as_deref().map(str::parse).transpose();
+        let derivation = derivation.map_err(|error| wrong(format!("{error}")))?;
+        Ok(KeyNeed { id, derivation })
     }
 
     /// Opens what is sealed. Whether the contents are sound is another question.

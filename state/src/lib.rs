@@ -66,7 +66,7 @@ pub use model::{
 pub use rekey::NewKey;
 pub use seal::{
     Context, Derivation, Key, KeyId, OVERHEAD, OpenError, ParseDerivationError, ParseKeyError,
-    RandomError, key_of,
+    ParseKeyIdError, RandomError, key_of,
 };
 pub use snapshot::Snapshot;
 pub use store::Store;

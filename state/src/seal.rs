@@ -277,6 +277,21 @@ impl fmt::Display for KeyId {
     }
 }
 
+/// A text that names no key.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("it names no key: a key's id is 16 hexadecimal digits")]
+pub struct ParseKeyIdError;
+
+impl FromStr for KeyId {
+    type Err = ParseKeyIdError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let mut id = [0; ID];
+        unhex(text, &mut id).ok_or(ParseKeyIdError)?;
+        Ok(Self(id))
+    }
+}
+
 impl fmt::Debug for KeyId {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "KeyId({self})")

@@ -20,6 +20,7 @@ use crate::keys::{self, Keys, Ring};
 use crate::model::{FetchedRow, Identity, ImageRow, Intent, Meta, Record, SpecDigest, Timestamp};
 use crate::new_file;
 use crate::open::{self, Access, Opened};
+use crate::rekey::NewKey;
 use crate::schema::{self, MIGRATIONS};
 use crate::snapshot::{self, Snapshot};
 use crate::transaction::Transaction;
@@ -35,8 +36,9 @@ pub struct Store {
     opened: Opened,
     path: PathBuf,
     ring: Ring,
-    /// The number under which this writes; `None` as long as it leads nobody.
-    fence: Option<u64>,
+    /// The number of the writer that leads, as far as this one knows. Where it is another by now,
+    /// this one may not write.
+    fence: u64,
 }
 
 impl Store {
@@ -46,7 +48,32 @@ impl Store {
     ///
     /// When this returns, the state and its name are on disk. A crash leaves either that or no
     /// state, never half of one.
+    ///
+    /// The state isn't sealed: see [`Store::create_sealed`].
     pub fn create(path: &Path, identity: &Identity, lineage: &str, now: Timestamp) -> Result<Self> {
+        Self::make(path, identity, lineage, now, None)?;
+        Self::open(path, Some(identity))
+    }
+
+    /// The same, sealed with a key from the beginning.
+    pub fn create_sealed(
+        path: &Path,
+        identity: &Identity,
+        lineage: &str,
+        now: Timestamp,
+        key: &NewKey,
+    ) -> Result<Self> {
+        Self::make(path, identity, lineage, now, Some(key))?;
+        Ok(Self::open(path, Some(identity))?.with_keys(Arc::new(key.key.clone())))
+    }
+
+    fn make(
+        path: &Path,
+        identity: &Identity,
+        lineage: &str,
+        now: Timestamp,
+        key: Option<&NewKey>,
+    ) -> Result<()> {
         new_file::create(path, MIGRATIONS, |connection| {
             let Identity {
                 cluster,
@@ -55,13 +82,21 @@ impl Store {
             } = identity;
             connection
                 .execute(
-                    "INSERT INTO meta (id, cluster, shard, provider, lineage, serial, created_at)
-                     VALUES (1, ?1, ?2, ?3, ?4, 0, ?5)",
-                    (cluster, shard, provider, lineage, now.0),
+                    "INSERT INTO meta (id, cluster, shard, provider, lineage, serial, created_at,
+                         key_id, derivation)
+                     VALUES (1, ?1, ?2, ?3, ?4, 0, ?5, ?6, ?7)",
+                    (
+                        cluster,
+                        shard,
+                        provider,
+                        lineage,
+                        now.0,
+                        key.map(|key| key.key.id().0),
+                        key.and_then(|key| key.derivation.as_ref().map(ToString::to_string)),
+                    ),
                 )
                 .map(|_| ())
-        })?;
-        Self::open(path, Some(identity))
+        })
     }
 
     /// Opens the state at `path` for reading and writing. What belongs to someone else than
@@ -72,8 +107,11 @@ impl Store {
     /// ([`Store::automatic_backups`]); a crash leaves the file at the old schema, at the new one,
     /// or at one between, and opening it again goes on from there.
     pub fn open(path: &Path, expected: Option<&Identity>) -> Result<Self> {
-        let opened = open::to_write(path, expected, MIGRATIONS)?;
-        Ok(Self::new(opened, path))
+        let mut store = Self::new(open::to_write(path, expected, MIGRATIONS)?, path);
+        store.fence = store.read(|connection| {
+            connection.query_row("SELECT fence FROM meta WHERE id = 1", (), |row| row.get(0))
+        })?;
+        Ok(store)
     }
 
     /// Opens the state at `path` for reading. Takes no lock that a writer would wait for, works
@@ -89,7 +127,7 @@ impl Store {
             opened,
             path: path.to_owned(),
             ring: Ring::default(),
-            fence: None,
+            fence: 0,
         }
     }
 
@@ -106,6 +144,12 @@ impl Store {
 
     pub(crate) fn connection(&self) -> &Connection {
         &self.opened.connection
+    }
+
+    /// Asks for the key now, where the state is sealed: what is refused is refused before anything
+    /// is done.
+    pub fn unlock(&self) -> Result<()> {
+        self.read_opened(|_, _| Ok(()))
     }
 
     /// The path that the state was opened by.
@@ -241,12 +285,13 @@ impl Store {
         })
     }
 
-    /// Takes the lead: from now on nobody who wrote before can write to the state, and this one
-    /// can until somebody else does the same. To be called with the lock held, which makes sure
-    /// that it isn't called while somebody rightly writes; should a lock be lost all the same,
-    /// its holder learns of it here rather than spoil what the next one does.
+    /// Takes the lead: from now on nobody can write who opened the state before this, and this one
+    /// can until somebody else does the same. [`Transaction::start_apply`] does it by itself. A
+    /// state is opened with the lock held, so that nobody is shut out who rightly writes; should a
+    /// lock be lost all the same, its holder learns of it rather than spoil what the next one does.
     ///
-    /// Errors: [`StateError::Fenced`] where this one has led and was followed by another.
+    /// Errors: [`StateError::Fenced`] where somebody else took the lead since the state was opened
+    /// here.
     #[expect(
         clippy::redundant_closure_for_method_calls,
         reason = "the method alone is of one lifetime, not of any"

@@ -32,8 +32,10 @@ pub struct Transaction<'store> {
     now: Timestamp,
     ring: &'store Ring,
     pub(crate) vault: Vault,
-    /// The number under which this writes.
-    fence: Option<u64>,
+    /// The number of the writer that leads.
+    fence: u64,
+    /// Whether that is this one, from this transaction on.
+    led: bool,
     /// The key that the state is given.
     pub(crate) rekeyed: Option<Key>,
     /// The serial before the transaction.
@@ -69,7 +71,7 @@ impl<'store> Transaction<'store> {
         path: &'store Path,
         now: Timestamp,
         ring: &'store Ring,
-        fence: Option<u64>,
+        fence: u64,
     ) -> Result<Self> {
         let refused = |error| StateError::sqlite(path, error);
         let inner = connection
@@ -92,7 +94,7 @@ impl<'store> Transaction<'store> {
                 Ok((row.get(0)?, row.get(1)?))
             })
             .map_err(refused)?;
-        if fence.is_some_and(|fence| fence != leads) {
+        if fence != leads {
             return Err(StateError::Fenced {
                 path: path.to_owned(),
             });
@@ -106,6 +108,7 @@ impl<'store> Transaction<'store> {
             ring,
             vault,
             fence,
+            led: false,
             rekeyed: None,
             serial,
             changed: false,
@@ -114,8 +117,8 @@ impl<'store> Transaction<'store> {
         })
     }
 
-    /// Answers the number under which the store writes from now on.
-    pub(crate) fn commit(self) -> Result<Option<u64>> {
+    /// Answers the number of the writer that leads from now on.
+    pub(crate) fn commit(self) -> Result<u64> {
         if self.changed {
             self.execute(
                 "UPDATE meta SET serial = ?1 WHERE id = 1",
@@ -134,8 +137,11 @@ impl<'store> Transaction<'store> {
 
     /// Takes the next number, under which nobody else writes.
     pub(crate) fn lead(&mut self) -> Result<()> {
-        let next = "UPDATE meta SET fence = fence + 1 WHERE id = 1 RETURNING fence";
-        self.fence = self.row(next, (), |row| row.get(0))?;
+        if !self.led {
+            self.fence += 1;
+            self.led = true;
+            self.execute("UPDATE meta SET fence = ?1 WHERE id = 1", [self.fence])?;
+        }
         Ok(())
     }
 

@@ -108,6 +108,9 @@ fn a_folder_that_can_only_be_read_is_planned_from() {
     let harness = Harness::applied(TWO);
     harness.edit("\"size\": 3", "\"size\": 4");
     let files = harness.files();
+    // A key file that anyone may read is refused, so the key comes from elsewhere.
+    let key = String::from_utf8(harness.read(".nstance/key")).unwrap();
+    let key = key.lines().last().unwrap().to_owned();
     set_modes(&harness, 0o555, 0o444);
     let (folder, executable) = executable_for_anyone();
     let run = |words: &str| {
@@ -116,7 +119,9 @@ fn a_folder_that_can_only_be_read_is_planned_from() {
             .args(words.split(' '))
             .current_dir(harness.path(""))
             .env_clear();
-        command.env("NSTANCE_NOW", "2026-12-01T01:00:00Z");
+        command
+            .env("NSTANCE_NOW", "2026-12-01T01:00:00Z")
+            .env("NSTANCE_STATE_KEY", &key);
         // Root may do everything, so it has to be somebody else.
         if fs::metadata("/proc/self").unwrap().uid() == 0 {
             command.uid(NOBODY).gid(NOBODY);

@@ -140,6 +140,8 @@ fn a_state_that_can_only_be_read_is_read_and_not_changed() {
     let id = harness.live().into_iter().next().unwrap()[2].clone();
     harness.ok("state rm default/web/0");
     let (state, files) = (harness.bytes(TWO_STATE), harness.files());
+    let keys = String::from_utf8(harness.read(".nstance/key")).unwrap();
+    let key = keys.lines().last().unwrap().to_owned();
     set_modes(&harness, 0o555, 0o444);
     let (folder, executable) = executable_for_anyone();
     let mut told = String::new();
@@ -154,6 +156,8 @@ fn a_state_that_can_only_be_read_is_read_and_not_changed() {
             .current_dir(harness.path(""))
             .env_clear();
         command.env("NSTANCE_NOW", "2026-12-01T01:00:00Z");
+        // A key file that others may read is refused.
+        command.env("NSTANCE_STATE_KEY", &key);
         // Root may do everything, so it has to be somebody else.
         if fs::metadata("/proc/self").unwrap().uid() == 0 {
             command.uid(NOBODY).gid(NOBODY);

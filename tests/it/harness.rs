@@ -263,6 +263,9 @@ impl Harness {
         }
         let text = after(&text, "process ", "[PID]", |c| c.is_ascii_digit());
         let text = after(&text, "(id ", "[ID]", |c| c.is_ascii_hexdigit() || c == '-');
+        let text = after(&text, "sealed with the key ", "[KEY]", |c| {
+            c.is_ascii_hexdigit()
+        });
         after(&text, "\"pid\": ", "0", |c| c.is_ascii_digit())
     }
 }

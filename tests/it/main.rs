@@ -21,6 +21,7 @@ mod images;
 mod import;
 mod init;
 mod interrupted;
+mod keys;
 mod lifecycle;
 mod locks;
 mod plan;

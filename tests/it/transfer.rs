@@ -303,3 +303,19 @@ fn what_is_open_is_settled_before_it_is_replaced() {
     let history = harness.ok("state history");
     assert!(history.stdout.contains("recovery"), "{history}");
 }
+
+#[test]
+fn a_document_without_its_key_is_not_opened() {
+    let (harness, document) = with_document();
+    let other = Harness::with(TWO);
+    other.write("document.json", &document);
+    let ended = other.refused(TWO_STATE, "state push document.json");
+    assert_snapshot!(ended);
+    assert_eq!(other.files(), ["document.json", "nstance.jsonc"]);
+    // With the key it is opened anywhere.
+    let key = String::from_utf8(harness.read(".nstance/key")).unwrap();
+    let mut command = other.command("state push document.json");
+    command.env("NSTANCE_STATE_KEY", key.lines().last().unwrap());
+    let ended = other.end("state push document.json", command);
+    assert_eq!(ended.code, Some(0), "{ended}");
+}

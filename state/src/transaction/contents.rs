@@ -39,8 +39,8 @@ impl Transaction<'_> {
         }
         self.open_as_they_were(&contents.intents)?;
         self.execute(
-            "UPDATE meta SET serial = ?1 WHERE id = 1",
-            [contents.serial],
+            "UPDATE meta SET serial = ?1, created_at = ?2 WHERE id = 1",
+            params![contents.serial, contents.created_at.0],
         )?;
         self.serial = contents.serial;
         self.changed = false;

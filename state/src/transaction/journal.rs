@@ -111,11 +111,9 @@ impl Transaction<'_> {
 
     /// Enters the beginning of an apply into the history. To be called under the lock: an apply
     /// that the history still has as running is dead, and becomes interrupted.
-    /// Takes the lead, where this store doesn't have it ([`crate::Store::lead`]).
+    /// Takes the lead ([`crate::Store::lead`]).
     pub fn start_apply(&mut self, apply: NewApply) -> Result<ApplyId> {
-        if self.fence.is_none() {
-            self.lead()?;
-        }
+        self.lead()?;
         self.execute(
             "UPDATE applies SET status = ?1 WHERE status = ?2",
             [

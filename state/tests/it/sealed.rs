@@ -684,6 +684,10 @@ fn who_lost_the_lead_cant_write() {
     assert_eq!(first.snapshot().unwrap().records, before);
     put(&mut second, &[record("a/b", 1)]).unwrap();
 
+    // Who opens it now is none of those.
+    let mut late = Store::open(&place.path, None).unwrap();
+    put(&mut late, &[record("a/b", 9)]).unwrap();
+
     // The beginning of an apply takes the lead too, and none that failed does.
     let mut third = Store::open(&place.path, None).unwrap();
     let failed: nstance_state::Result<()> = third.transaction(Timestamp(3), |transaction| {

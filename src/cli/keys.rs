@@ -1,0 +1,385 @@
+//! Where keys come from.
+//!
+//! In: the environment, the option `--key-file`, and the key file beside the configuration. Out: a
+//! [`Keyring`], which finds the key that a state or a saved plan needs, and has one for new ones.
+//! May not: make a key where it isn't asked to, or tell one.
+//!
+//! A key file has a key a line, lines that begin with `#` aside. New states get the first; the
+//! others still open what was sealed with them. So a new key stands in the file before the first
+//! state has it, and whenever a crash comes, the file opens the state.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::fs;
+use std::io::{self, Write as _};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use nstance_state::{Derivation, Key, KeyError, KeyId, KeyNeed, Keys, NewKey, RandomError};
+use zeroize::Zeroizing;
+
+use super::Globals;
+use super::failure::Failure;
+use super::session::HOME;
+use crate::diagnostic::Diagnostic;
+
+/// A key as text.
+pub const KEY: &str = "NSTANCE_STATE_KEY";
+/// A passphrase.
+pub const PASSPHRASE: &str = "NSTANCE_STATE_PASSPHRASE";
+/// The hint wherever a key is missing or wrong.
+const SOURCES: &str = "A key comes from NSTANCE_STATE_KEY, --key-file FILE (NSTANCE_KEY_FILE), \
+                       NSTANCE_STATE_PASSPHRASE, or .nstance/key beside the configuration";
+/// What a key file says of itself.
+const HEADER: &str = "# Keys of nstance: they open states and saved plans. New ones get the first.\n\
+                      # Keep a copy where the states' backups aren't; never commit this file.\n";
+
+/// The keys of a run.
+pub struct Keyring {
+    variable: Option<Zeroizing<String>>,
+    passphrase: Option<Zeroizing<String>>,
+    /// The key file, and whether it was asked for by name.
+    file: KeyFile,
+    named: bool,
+    /// What passphrases made: it takes a while.
+    made: Mutex<HashMap<KeyId, Key>>,
+}
+
+impl Keyring {
+    /// The keys that can be had where `home` is the folder for what is nstance's own.
+    pub fn new(globals: &Globals, home: &Path) -> Arc<Self> {
+        let file = globals.key_file.clone();
+        Arc::new(Self {
+            variable: secret(KEY),
+            passphrase: secret(PASSPHRASE),
+            named: file.is_some(),
+            file: KeyFile(file.unwrap_or_else(|| home.join("key"))),
+            made: Mutex::default(),
+        })
+    }
+
+    /// The key for a plan that is saved: the one of the state that it was made from, or that a new
+    /// one would have, if there is one yet.
+    pub fn of_plan(&self, state: Option<&KeyNeed>) -> Result<Option<NewKey>, Failure> {
+        let Some(need) = state else {
+            return self.present();
+        };
+        let key = self.find(need).map_err(failure)?;
+        let derivation = need.derivation.clone();
+        Ok(Some(NewKey { key, derivation }))
+    }
+
+    /// The key for what is new; `None` where there is none yet.
+    pub fn present(&self) -> Result<Option<NewKey>, Failure> {
+        if let Some(text) = &self.variable {
+            return Ok(Some(parsed(text, KEY).map_err(failure)?.into()));
+        }
+        if self.named || self.passphrase.is_none() {
+            let keys = self.file.read(self.named).map_err(failure)?;
+            if let Some(key) = keys.into_iter().next() {
+                return Ok(Some(key.into()));
+            }
+        }
+        self.passphrase
+            .as_deref()
+            .map(|phrase| self.derive(phrase))
+            .transpose()
+    }
+
+    /// The key for what is new. Where there is none, one is made now, and `tell` hears of it.
+    pub fn provide(&self, tell: impl FnOnce(&KeyFile)) -> Result<NewKey, Failure> {
+        if let Some(key) = self.present()? {
+            return Ok(key);
+        }
+        let (key, made) = self.file.first_or_new()?;
+        if made {
+            tell(&self.file);
+        }
+        Ok(key.into())
+    }
+
+    /// The key that a passphrase makes now.
+    pub fn derive(&self, passphrase: &str) -> Result<NewKey, Failure> {
+        let derivation = Derivation::generate().map_err(random)?;
+        let key = Key::from_passphrase(passphrase, &derivation);
+        self.made().insert(key.id(), key.clone());
+        let derivation = Some(derivation);
+        Ok(NewKey { key, derivation })
+    }
+
+    /// The file that keys are kept in.
+    pub fn file(&self) -> &KeyFile {
+        &self.file
+    }
+
+    /// Has a key that was just given to a state at hand.
+    pub fn remember(&self, key: &Key) {
+        self.made().insert(key.id(), key.clone());
+    }
+
+    fn made(&self) -> std::sync::MutexGuard<'_, HashMap<KeyId, Key>> {
+        self.made.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Keys for Keyring {
+    fn find(&self, needed: &KeyNeed) -> Result<Key, KeyError> {
+        if let Some(key) = self.made().get(&needed.id) {
+            return Ok(key.clone());
+        }
+        let mut seen = Vec::new();
+        if let Some(text) = &self.variable {
+            let key = parsed(text, KEY)?;
+            if key.id() == needed.id {
+                return Ok(key);
+            }
+            seen.push(format!("{KEY} is {}", key.id()));
+        }
+        let keys = self.file.read(self.named)?;
+        let ids: Vec<String> = keys.iter().map(|key| key.id().to_string()).collect();
+        if let Some(key) = keys.into_iter().find(|key| key.id() == needed.id) {
+            return Ok(key);
+        }
+        if !ids.is_empty() {
+            seen.push(format!("{} has {}", self.file, ids.join(", ")));
+        }
+        match (&self.passphrase, &needed.derivation) {
+            (Some(phrase), Some(derivation)) => {
+                let key = Key::from_passphrase(phrase, derivation);
+                if key.id() == needed.id {
+                    self.made().insert(key.id(), key.clone());
+                    return Ok(key);
+                }
+                seen.push(format!("the passphrase of {PASSPHRASE} makes another"));
+            }
+            (Some(_), None) => seen.push(format!("{PASSPHRASE} is set, but no passphrase made it")),
+            (None, Some(_)) => {
+                seen.push(format!("a passphrase made it, and {PASSPHRASE} isn't set"));
+            }
+            (None, None) => {}
+        }
+        if seen.is_empty() {
+            seen.push(format!("there is no key: no {KEY}, and no {}", self.file));
+        }
+        Err(missing(seen.join("; ")))
+    }
+}
+
+/// The keys of several configurations.
+pub struct Keyrings(pub Vec<Arc<Keyring>>);
+
+impl Keyrings {
+    /// The keys of the configurations that are named, without a look into them.
+    pub fn of(globals: &Globals) -> Self {
+        let mut folders: Vec<PathBuf> = Vec::new();
+        for path in globals.configs() {
+            let folder = if path.is_dir() {
+                Some(&*path)
+            } else {
+                path.parent()
+            };
+            folders.extend(folder.map(Path::to_owned));
+        }
+        if folders.is_empty() {
+            folders.push(PathBuf::new());
+        }
+        let rings = folders
+            .iter()
+            .map(|folder| Keyring::new(globals, &folder.join(HOME)));
+        Self(rings.collect())
+    }
+}
+
+impl Keys for Keyrings {
+    fn find(&self, needed: &KeyNeed) -> Result<Key, KeyError> {
+        let mut first = None;
+        for keyring in &self.0 {
+            match keyring.find(needed) {
+                Ok(key) => return Ok(key),
+                Err(error) => first = first.or(Some(error)),
+            }
+        }
+        Err(first.unwrap_or_else(|| missing("there is no key".to_owned())))
+    }
+}
+
+/// A file of keys.
+pub struct KeyFile(PathBuf);
+
+impl KeyFile {
+    /// A file of keys by its path.
+    pub fn new(path: PathBuf) -> Self {
+        Self(path)
+    }
+
+    /// Its keys, the first first. A file that isn't there has none, and is an error only where it
+    /// was asked for by name.
+    pub fn read(&self, named: bool) -> Result<Vec<Key>, KeyError> {
+        let path = &self.0;
+        let unreadable = |error: &io::Error| {
+            let kind = error.kind();
+            missing(format!("the key file can't be read: {kind}: {self}"))
+        };
+        let metadata = match fs::metadata(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound && !named => {
+                return Ok(Vec::new());
+            }
+            found => found.map_err(|error| unreadable(&error))?,
+        };
+        if metadata.permissions().mode() & 0o077 != 0 {
+            return Err(KeyError {
+                why: format!("others may read or write the key file {self}"),
+                hint: Some(format!(
+                    "Keep it to yourself: chmod 600 {self}; where it is mounted as it is, set \
+                     {KEY} to what it holds"
+                )),
+            });
+        }
+        let text = fs::read_to_string(path).map_err(|error| unreadable(&error))?;
+        let text = Zeroizing::new(text);
+        let lines = text
+            .lines()
+            .enumerate()
+            .map(|(index, line)| (index, line.trim()));
+        let keys = lines
+            .filter(|(_, line)| !line.is_empty() && !line.starts_with('#'))
+            .map(|(index, line)| parsed(line, &format!("line {} of {self}", index + 1)))
+            .collect::<Result<Vec<Key>, KeyError>>()?;
+        if keys.is_empty() {
+            return Err(missing(format!("the key file is empty: {self}")));
+        }
+        Ok(keys)
+    }
+
+    /// The first key, and whether it was made now because there was none. Of several who ask at
+    /// once one makes it.
+    pub fn first_or_new(&self) -> Result<(Key, bool), Failure> {
+        let _lock = self.lock()?;
+        let keys = self.read(false).map_err(failure)?;
+        if let Some(key) = keys.into_iter().next() {
+            return Ok((key, false));
+        }
+        let key = Key::generate().map_err(random)?;
+        self.write(&key)?;
+        Ok((key, true))
+    }
+
+    /// A new key, before the others. When this returns it is on disk, and the others are still
+    /// there; a crash leaves the file as it was. Nobody but its owner may read it.
+    pub fn put_new(&self) -> Result<Key, Failure> {
+        let _lock = self.lock()?;
+        // One that can't be read is none to add to.
+        self.read(false).map_err(failure)?;
+        let key = Key::generate().map_err(random)?;
+        self.write(&key)?;
+        Ok(key)
+    }
+
+    /// Keeps others from writing the file until it is dropped: a lock on its folder, which ends
+    /// with the process.
+    fn lock(&self) -> Result<fs::File, Failure> {
+        let path = self.path();
+        let folder = folder(&path);
+        let lock = || {
+            if !folder.is_dir() {
+                fs::create_dir_all(folder)?;
+                fs::File::open(self::folder(folder))?.sync_all()?;
+            }
+            let folder = fs::File::open(folder)?;
+            folder.lock()?;
+            Ok(folder)
+        };
+        lock().map_err(|error: io::Error| self.unkept(&error))
+    }
+
+    /// The file itself, where its path is a symbolic link.
+    fn path(&self) -> PathBuf {
+        fs::canonicalize(&self.0).unwrap_or_else(|_| self.0.clone())
+    }
+
+    fn unkept(&self, error: &io::Error) -> Failure {
+        Failure::say(format!("the key can't be kept: {}: {self}", error.kind()))
+    }
+
+    fn write(&self, key: &Key) -> Result<(), Failure> {
+        let path = self.path();
+        let old = match fs::read_to_string(&path) {
+            Ok(text) => Zeroizing::new(text),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Zeroizing::default(),
+            Err(error) => return Err(self.unkept(&error)),
+        };
+        let write = || {
+            let folder = folder(&path);
+            // Readable by its owner only, from the beginning.
+            let mut file = tempfile::NamedTempFile::new_in(folder)?;
+            if !old.starts_with('#') {
+                file.write_all(HEADER.as_bytes())?;
+            }
+            let (comments, keys) = split_comments(&old);
+            for part in [comments, &key.to_text(), "\n", keys] {
+                file.write_all(part.as_bytes())?;
+            }
+            file.as_file().sync_all()?;
+            file.persist(&path).map_err(|error| error.error)?;
+            fs::File::open(folder)?.sync_all()
+        };
+        write().map_err(|error: io::Error| self.unkept(&error))
+    }
+}
+
+impl fmt::Display for KeyFile {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.display().fmt(formatter)
+    }
+}
+
+/// The folder that a path is in.
+fn folder(path: &Path) -> &Path {
+    match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    }
+}
+
+/// The comments at the beginning, and the rest.
+fn split_comments(text: &str) -> (&str, &str) {
+    let mut end = 0;
+    for line in text
+        .split_inclusive('\n')
+        .take_while(|line| line.starts_with('#'))
+    {
+        end += line.len();
+    }
+    text.split_at(end)
+}
+
+/// A secret of the environment; one that is empty is none.
+pub fn secret(name: &str) -> Option<Zeroizing<String>> {
+    let value = std::env::var(name).ok().filter(|value| !value.is_empty());
+    value.map(Zeroizing::new)
+}
+
+/// A key, or where what is none stands.
+pub fn parsed(text: &str, place: &str) -> Result<Key, KeyError> {
+    text.parse().map_err(|_| KeyError {
+        why: format!("{place} is no key"),
+        hint: Some("A key is `nstance-key-1-` and 64 hexadecimal digits".to_owned()),
+    })
+}
+
+fn missing(why: String) -> KeyError {
+    let hint = Some(SOURCES.to_owned());
+    KeyError { why, hint }
+}
+
+/// A key that can't be had, as a command's failure.
+pub fn failure(error: KeyError) -> Failure {
+    let mut finding = Diagnostic::error(error.why);
+    finding.hints.extend(error.hint);
+    finding.into()
+}
+
+fn random(error: RandomError) -> Failure {
+    Failure::say(format!("no key can be made: {error}"))
+}
