@@ -38,6 +38,7 @@ pub mod sim;
 pub mod state;
 pub mod surgery;
 pub mod transfer;
+pub mod undo;
 pub mod validate;
 pub mod watch;
 pub mod work;

@@ -14,7 +14,7 @@ use super::selection::Asked;
 use super::session::Session;
 use super::show::{address, view};
 use super::surgery::{Step, operate};
-use super::{Ending, Globals, plan_files, transfer};
+use super::{Ending, Globals, plan_files, transfer, undo};
 use crate::address::{Address, InShard, Selector};
 use crate::clock::Timestamp;
 use crate::config::check::Purpose;
@@ -79,6 +79,15 @@ pub enum StateCommand {
     },
     /// Seal the state with another key
     Rekey(Rekey),
+    /// Undo a change of the record by hand: mv, rm, push, import, undo
+    Undo {
+        /// The entry of the history; by default the latest that can be undone
+        #[arg(value_name = "ID")]
+        id: Option<i64>,
+        /// Don't ask
+        #[arg(long)]
+        auto_approve: bool,
+    },
     /// Clear what a dead process left of the lock
     Unlock {
         /// The lock's id, as messages show it
@@ -152,6 +161,9 @@ pub fn run(globals: &Globals, command: &StateCommand) -> Ending {
             fleet.each(form, |_, session| history(session, *limit, *id))
         }
         StateCommand::Rekey(command) => return rekey::run(&fleet, command),
+        StateCommand::Undo { id, auto_approve } => {
+            return undo::run(fleet, *id, *auto_approve);
+        }
         StateCommand::Unlock { id } => {
             fleet.only("unlocking")?;
             fleet.each(Form::Plain, |_, session| unlock(session, id))

@@ -16,6 +16,9 @@ use crate::diagnostic::Diagnostic;
 /// How many automatic backups of a state are kept.
 pub const BACKUPS_KEPT: usize = 10;
 
+/// How many changes by hand can be undone: as long are the specs of their records kept.
+pub const UNDOABLE: usize = 20;
+
 /// A record before and after; on one side it may not be there.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Step {
@@ -26,6 +29,14 @@ pub struct Step {
 }
 
 impl Step {
+    /// The same the other way round.
+    pub fn reversed(self) -> Self {
+        Self {
+            before: self.after,
+            after: self.before,
+        }
+    }
+
     /// The history's word for it.
     fn action(&self) -> &'static str {
         match (&self.before, &self.after) {
@@ -56,6 +67,12 @@ impl Step {
             at: nstance_state::Timestamp(0),
         }
     }
+}
+
+/// Whether an entry of the history is a change of the record by hand, which can be undone.
+pub fn is_surgery(operation: &str) -> bool {
+    let words = ["state mv", "state rm", "state push", "import"];
+    words.contains(&operation) || operation.starts_with("state undo ")
 }
 
 /// An entry of the history that begins.
@@ -110,6 +127,8 @@ pub fn operate(
         for step in steps {
             transaction.record_history_item(apply, &step.item())?;
         }
+        let before = steps.iter().filter_map(|step| step.before.as_ref());
+        transaction.keep_specs(apply, before.map(|record| record.spec), UNDOABLE)?;
         transaction.finish_apply(apply, ApplyStatus::Succeeded, &summary(steps))?;
         transaction.collect_garbage()
     })?;

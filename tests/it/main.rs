@@ -34,6 +34,7 @@ mod show;
 mod sim;
 mod state;
 mod transfer;
+mod undo;
 mod validate;
 mod variables;
 mod watch;
