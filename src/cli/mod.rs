@@ -16,6 +16,7 @@ pub mod failure;
 pub mod fleet;
 pub mod fmt;
 pub mod graph;
+pub mod history;
 pub mod images;
 pub mod import;
 pub mod init;

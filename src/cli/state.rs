@@ -3,12 +3,13 @@
 use std::path::PathBuf;
 
 use clap::Subcommand;
-use nstance_state::{Apply, HistoryIds, Lock, Record, Store};
+use nstance_state::{Lock, Record, Store};
 use serde_json::{Value, json};
 
 use super::exit;
 use super::failure::{Failure, Failures};
 use super::fleet::{Fleet, Form, Reply};
+use super::history::{self, History};
 use super::rekey::{self, Rekey};
 use super::selection::Asked;
 use super::session::Session;
@@ -16,10 +17,8 @@ use super::show::{address, view};
 use super::surgery::{Step, operate};
 use super::{Ending, Globals, plan_files, transfer, undo};
 use crate::address::{Address, InShard, Selector};
-use crate::clock::Timestamp;
 use crate::config::check::Purpose;
 use crate::diagnostic::Diagnostic;
-use crate::report::table;
 
 /// Subcommands of `state`.
 #[derive(Debug, Subcommand)]
@@ -69,14 +68,7 @@ pub enum StateCommand {
         force: bool,
     },
     /// Show what was applied, when, by whom
-    History {
-        /// How many entries
-        #[arg(long, default_value_t = 20)]
-        limit: usize,
-        /// Show the changes of this entry
-        #[arg(value_name = "ID")]
-        id: Option<i64>,
-    },
+    History(History),
     /// Seal the state with another key
     Rekey(Rekey),
     /// Undo a change of the record by hand: mv, rm, push, import, undo
@@ -153,12 +145,12 @@ pub fn run(globals: &Globals, command: &StateCommand) -> Ending {
                 transfer::push(session, file, *force)
             })
         }
-        StateCommand::History { limit, id } => {
-            if id.is_some() {
+        StateCommand::History(command) => {
+            if command.id.is_some() {
                 fleet.only("an entry of the history")?;
             }
             let form = Form::Headed.documents_or(globals.json);
-            fleet.each(form, |_, session| history(session, *limit, *id))
+            fleet.each(form, |_, session| history::history(session, command))
         }
         StateCommand::Rekey(command) => return rekey::run(&fleet, command),
         StateCommand::Undo { id, auto_approve } => {
@@ -359,114 +351,6 @@ fn backup(session: &Session<'_>, file: Option<&std::path::Path>) -> Result<Reply
     };
     store.backup(&path)?;
     Ok(Reply::text(format!("Backed up to {}\n", path.display())))
-}
-
-fn history(session: &Session<'_>, limit: usize, id: Option<i64>) -> Result<Reply, Failure> {
-    let store = session.need_state()?;
-    let entries = store.history(if id.is_some() { usize::MAX >> 1 } else { limit })?;
-    if let Some(id) = id {
-        let Some(entry) = entries.iter().find(|entry| entry.id.0 == id) else {
-            return Err(Failure::new(
-                Diagnostic::error(format!("the history has no entry {id}"))
-                    .hint("What there is: nstance state history"),
-            ));
-        };
-        return entry_of(session, &store, entry);
-    }
-    if session.globals.json {
-        let entries: Vec<Value> = entries.iter().map(entry_json).collect();
-        let document = json!({ "format_version": "1.0", "applies": entries });
-        return Ok(Reply::document(document));
-    }
-    let rows: Vec<[String; 6]> = entries
-        .iter()
-        .map(|entry| {
-            [
-                entry.id.0.to_string(),
-                Timestamp::from(entry.started_at).to_string(),
-                format!("{}@{}", entry.who, entry.host),
-                entry.operation.clone(),
-                entry.status.as_str().to_owned(),
-                summary_text(&entry.summary_json),
-            ]
-        })
-        .collect();
-    let header = ["ID", "STARTED", "WHO", "OPERATION", "STATUS", "CHANGES"];
-    Ok(Reply::text(table(&header, &rows)))
-}
-
-fn entry_of(session: &Session<'_>, store: &Store, entry: &Apply) -> Result<Reply, Failure> {
-    let items = store.history_items(entry.id)?;
-    if session.globals.json {
-        let mut document = entry_json(entry);
-        let ids = |ids: &HistoryIds| json!({"instance_id": ids.instance_id, "provider_id": ids.provider_id});
-        let items: Vec<Value> = items
-            .iter()
-            .map(|item| {
-                json!({
-                    "address": item.address,
-                    "action": item.action,
-                    "before": ids(&item.before),
-                    "after": ids(&item.after),
-                    "result": item.result,
-                    "at": Timestamp::from(item.at).to_string(),
-                })
-            })
-            .collect();
-        if let Value::Object(document) = &mut document {
-            document.insert("items".into(), items.into());
-        }
-        return Ok(Reply::document(document));
-    }
-    let id = |ids: &HistoryIds| ids.provider_id.clone().unwrap_or_else(|| "-".into());
-    let rows: Vec<[String; 5]> = items
-        .iter()
-        .map(|item| {
-            [
-                item.address.clone(),
-                item.action.clone(),
-                id(&item.before),
-                id(&item.after),
-                item.result.clone(),
-            ]
-        })
-        .collect();
-    let header = ["ADDRESS", "ACTION", "BEFORE", "AFTER", "RESULT"];
-    Ok(Reply::text(table(&header, &rows)))
-}
-
-fn entry_json(entry: &Apply) -> Value {
-    json!({
-        "id": entry.id.0,
-        "started_at": Timestamp::from(entry.started_at).to_string(),
-        "finished_at": entry.finished_at.map(|at| Timestamp::from(at).to_string()),
-        "who": entry.who,
-        "host": entry.host,
-        "pid": entry.pid,
-        "operation": entry.operation,
-        "status": entry.status.as_str(),
-        "serial_before": entry.serial_before,
-        "serial_after": entry.serial_after,
-        "summary": serde_json::from_str::<Value>(&entry.summary_json).unwrap_or(Value::Null),
-        "plan_digest": entry.plan_digest,
-    })
-}
-
-/// `2 create, 1 delete` of a summary's JSON.
-fn summary_text(json: &str) -> String {
-    let Ok(Value::Object(summary)) = serde_json::from_str(json) else {
-        return String::new();
-    };
-    let counts: Vec<String> = summary
-        .iter()
-        .filter(|(_, count)| count.as_u64().is_some_and(|count| count > 0))
-        .map(|(action, count)| format!("{count} {}", action.replace('_', "-")))
-        .collect();
-    if counts.is_empty() {
-        "-".to_owned()
-    } else {
-        counts.join(", ")
-    }
 }
 
 fn unlock(session: &Session<'_>, id: &str) -> Result<Reply, Failure> {

@@ -56,8 +56,9 @@ pub fn run(fleet: Fleet<'_>, id: Option<i64>, auto_approve: bool) -> Ending {
         }
     }
     let json = fleet.globals.json;
-    if !json {
-        prepared.iter().for_each(Prepared::show);
+    for (index, one) in prepared.iter().enumerate().filter(|_| !json) {
+        session::print(if index == 0 { "" } else { "\n" });
+        one.show();
     }
     if !auto_approve && !approved("\nDo you want to undo this?\n").map_err(unplaced)? {
         session::print("\nUndo cancelled.\n");

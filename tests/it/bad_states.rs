@@ -27,6 +27,7 @@ const COMMANDS: &[&str] = &[
     "state mv default/web/0 default/web/7",
     "state rm default/web/0",
     "state push document.json --force",
+    "state undo --auto-approve",
     "import default/web/5 PROVIDER_ID",
     "apply --auto-approve",
     "apply saved.plan",

@@ -45,7 +45,10 @@ fn every_change_by_hand_is_undone_exactly() {
         harness.ok(words);
         let changed = records(&harness);
         assert_ne!(changed, before, "{words}");
-        told.push_str(&format!("# {words}\n{}\n", harness.ok("state undo --auto-approve")));
+        told.push_str(&format!(
+            "# {words}\n{}\n",
+            harness.ok("state undo --auto-approve")
+        ));
         assert_eq!(records(&harness), before, "{words}");
         assert_eq!(serial(&harness), serial_before + 2, "{words}");
         // Undone once more, it is done again; and once more, it isn't.
@@ -57,7 +60,10 @@ fn every_change_by_hand_is_undone_exactly() {
     harness.ok("state rm default/web/1");
     let before = records(&harness);
     harness.ok(&format!("import default/web/9 {id}"));
-    told.push_str(&format!("# import\n{}", harness.ok("state undo --auto-approve")));
+    told.push_str(&format!(
+        "# import\n{}",
+        harness.ok("state undo --auto-approve")
+    ));
     assert_eq!(records(&harness), before);
     assert_snapshot!(told);
     // By its number an older one, too: what came after it is about others.
@@ -172,7 +178,9 @@ fn a_command_over_several_shards_is_undone_in_all_that_it_changed() {
     harness.ok(&format!("apply {all} --auto-approve"));
     // What one shard had before isn't meant.
     harness.ok("state rm -c three.jsonc default/web/2");
-    harness.ok(&format!("state rm {all} one:default/web/0 two:default/web/1"));
+    harness.ok(&format!(
+        "state rm {all} one:default/web/0 two:default/web/1"
+    ));
     assert_snapshot!(harness.ok(&format!("state undo {all} --auto-approve")));
     let listed = harness.ok(&format!("state list {all}")).stdout;
     assert_eq!(listed.lines().count(), 14, "{listed}");
