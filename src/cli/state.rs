@@ -154,7 +154,7 @@ pub fn run(globals: &Globals, command: &StateCommand) -> Ending {
         }
         StateCommand::Rekey(command) => return rekey::run(&fleet, command),
         StateCommand::Undo { id, auto_approve } => {
-            return undo::run(fleet, *id, *auto_approve);
+            return undo::run(&fleet, *id, *auto_approve);
         }
         StateCommand::Unlock { id } => {
             fleet.only("unlocking")?;

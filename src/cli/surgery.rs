@@ -30,6 +30,7 @@ pub struct Step {
 
 impl Step {
     /// The same the other way round.
+    #[must_use]
     pub fn reversed(self) -> Self {
         Self {
             before: self.after,

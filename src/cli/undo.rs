@@ -35,7 +35,7 @@ struct Prepared<'s, 'g> {
 }
 
 /// Undoes an entry, or the latest command that can be undone, in all shards that it changed.
-pub fn run(fleet: Fleet<'_>, id: Option<i64>, auto_approve: bool) -> Ending {
+pub fn run(fleet: &Fleet<'_>, id: Option<i64>, auto_approve: bool) -> Ending {
     if !auto_approve && !std::io::stdin().is_terminal() {
         return Err(unplaced(
             Diagnostic::error(
@@ -45,7 +45,7 @@ pub fn run(fleet: Fleet<'_>, id: Option<i64>, auto_approve: bool) -> Ending {
         ));
     }
     let mut prepared = Vec::new();
-    for (index, id) in chosen(&fleet, id)? {
+    for (index, id) in chosen(fleet, id)? {
         let session = &fleet.shards[index];
         match prepare(session, id) {
             Ok(ready) => prepared.push(ready),

@@ -109,7 +109,7 @@ impl Finding {
         }
     }
 
-    fn about(mut self, address: impl ToString, provider_id: Option<&str>) -> Self {
+    fn about(mut self, address: &(impl ToString + ?Sized), provider_id: Option<&str>) -> Self {
         self.address = Some(address.to_string());
         self.provider_id = provider_id.map(str::to_owned);
         self

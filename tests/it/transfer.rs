@@ -285,7 +285,7 @@ fn what_is_open_is_settled_before_it_is_replaced() {
     let open: Value = serde_json::from_str(&document).unwrap();
     assert!(!open["intents"].as_array().unwrap().is_empty(), "{open}");
     let closed = edited(&document, |document| {
-        document["intents"] = Value::Array(Vec::new())
+        document["intents"] = Value::Array(Vec::new());
     });
     harness.write("closed.json", closed);
     assert_snapshot!(harness.refused(TWO_STATE, "state push closed.json"));
