@@ -249,11 +249,14 @@ fn what_is_no_document_is_said() {
     }
 }
 
+/// Something that contents mustn't be.
+type Spoil<'s> = &'s dyn Fn(&mut Contents);
+
 #[test]
 fn everything_that_is_wrong_with_contents_is_found() {
     let (_place, store) = full();
     let good = store.contents().unwrap();
-    let spoiled: [(&dyn Fn(&mut Contents), &str); 10] = [
+    let spoiled: [(Spoil<'_>, &str); 10] = [
         (
             &|contents| contents.records[1].instance_id = contents.records[0].instance_id.clone(),
             "knd-default/web-0 is there twice",
