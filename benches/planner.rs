@@ -26,7 +26,7 @@ use nstance::provider::sim::{SimCloud, SimOptions};
 use nstance::render::data::InstanceFacts;
 use nstance::render::group::Bodies;
 use nstance::render::instance::Report;
-use nstance_state::{Identity, Store};
+use nstance_state::{Identity, Key, SqliteStore, Store};
 
 fn main() {
     divan::main();
@@ -92,18 +92,19 @@ fn cloud(folder: &Path) -> SimCloud {
 /// Plans as `nstance plan` does, state and cloud opened anew.
 fn plan(loaded: &Loaded, folder: &Path) -> Plan {
     let cloud = cloud(folder);
-    let mut store = Store::open_read_only(&folder.join("state.db"), None).ok();
+    let store = SqliteStore::open_read_only(&folder.join("state.db"), None).ok();
+    let mut store = store.map(|store| store.with_keys(Arc::new(key())));
     make(loaded, folder, store.as_mut(), &cloud)
 }
 
-fn make(loaded: &Loaded, folder: &Path, store: Option<&mut Store>, cloud: &SimCloud) -> Plan {
+fn make(loaded: &Loaded, folder: &Path, store: Option<&mut SqliteStore>, cloud: &SimCloud) -> Plan {
     let identity = identity();
     let clock = clock();
     let made = pipeline::plan(Request {
         config: loaded.config.as_ref().expect("it loaded"),
         sources: &loaded.sources,
         directory: folder,
-        store,
+        store: store.map(|store| store as &mut dyn Store),
         cloud: Some(cloud),
         observe: true,
         network: false,
@@ -124,7 +125,7 @@ fn make(loaded: &Loaded, folder: &Path, store: Option<&mut Store>, cloud: &SimCl
 /// Creates a fleet on the embedded cloud; kept under `target/` between runs.
 fn fleet(size: usize) -> (Loaded, PathBuf) {
     let loaded = configuration(size);
-    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("fleet-{size}"));
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("sealed-{size}"));
     let ready = folder.join("ready");
     if !ready.exists() {
         let _ = std::fs::remove_dir_all(&folder);
@@ -140,7 +141,8 @@ fn apply(loaded: &Loaded, folder: &Path) {
     let plan = make(loaded, folder, None, &cloud);
     let clock = clock();
     let path = folder.join("state.db");
-    let mut store = Store::create(&path, &identity(), &plan.lineage, clock.now().into())
+    let (identity, now) = (identity(), clock.now().into());
+    let mut store = SqliteStore::create_sealed(&path, &identity, &plan.lineage, now, &key().into())
         .expect("the folder can be written");
     let outcome = drive(
         &plan,
@@ -160,6 +162,12 @@ fn apply(loaded: &Loaded, folder: &Path) {
         &mut |_| {},
     );
     assert!(outcome.expect("the store can be written").is_complete());
+}
+
+/// The key of fleets that are kept between runs.
+fn key() -> Key {
+    let text = format!("nstance-key-1-{}", "5e".repeat(32));
+    text.parse().expect("it is a key")
 }
 
 /// A plan that finds nothing to do, refreshed from the embedded cloud.

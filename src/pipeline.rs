@@ -7,7 +7,9 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-use nstance_state::{FetchedRow, Identity, ImageRow, Snapshot, SpecDigest, StateError, Store};
+use nstance_state::{
+    FetchedRow, Identity, ImageRow, Snapshot, SpecDigest, StateError, Store, Write,
+};
 
 use crate::address::GroupName;
 use crate::clock::{Clock, Timestamp};
@@ -142,7 +144,7 @@ pub struct Request<'a> {
     /// Where its relative paths start.
     pub directory: &'a Path,
     /// The state, if it exists.
-    pub store: Option<&'a mut Store>,
+    pub store: Option<&'a mut dyn Store>,
     /// The cloud, if it may be asked.
     pub cloud: Option<&'a dyn Cloud>,
     /// Whether userdata may be fetched from URLs.
@@ -214,19 +216,14 @@ impl Caches {
     }
 
     /// Keeps the answers. On disk when this returns; a crash before leaves the old ones.
-    pub fn save(self, store: &mut Store, now: Timestamp) -> Result<(), StateError> {
+    pub fn save(self, store: &mut dyn Store, now: Timestamp) -> Result<(), StateError> {
         if self.is_empty() {
             return Ok(());
         }
-        store.transaction(now.into(), |transaction| {
-            for image in self.images {
-                transaction.put_image(image)?;
-            }
-            for body in self.fetched {
-                transaction.put_fetched(body)?;
-            }
-            Ok(())
-        })
+        let images = self.images.into_iter().map(Write::PutImage);
+        let fetched = self.fetched.into_iter().map(Write::PutFetched);
+        store.commit(now.into(), images.chain(fetched).collect())?;
+        Ok(())
     }
 }
 
@@ -440,7 +437,7 @@ fn interrupted(snapshot: &Snapshot) -> Option<Diagnostic> {
 
 /// Recorded specs, each read once.
 struct SpecCache<'s, 'm> {
-    store: Option<&'m Mutex<&'s mut Store>>,
+    store: Option<&'m Mutex<&'s mut dyn Store>>,
     read: Mutex<HashMap<SpecDigest, Option<Arc<SpecBody>>>>,
     /// Why one couldn't be read: without it the plan would be another.
     failed: Mutex<Option<StateError>>,
@@ -454,7 +451,7 @@ impl SpecCache<'_, '_> {
         }
         let body = self.store.and_then(|store| {
             let store = store.lock().ok()?;
-            let bytes = match store.specs([digest].into_iter()) {
+            let bytes = match store.specs(&[digest]) {
                 Ok(mut specs) => specs.remove(&digest)?,
                 Err(error) => {
                     *self.failed.lock().ok()? = Some(error);

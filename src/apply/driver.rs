@@ -24,7 +24,7 @@ const SIGNAL_POLL: Duration = Duration::from_millis(100);
 /// What an apply is carried out in.
 pub struct World<'a> {
     /// The record.
-    pub store: &'a mut Store,
+    pub store: &'a mut dyn Store,
     /// The cloud.
     pub cloud: &'a dyn Cloud,
     /// The time.

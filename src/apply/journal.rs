@@ -4,6 +4,7 @@
 
 use nstance_state::{
     ApplyId, HistoryItem, IntentId, NewIntent, Outcome, Record, SpecDigest, StateError, Store,
+    Write,
 };
 
 use crate::clock::Timestamp;
@@ -42,57 +43,57 @@ pub struct Settlement {
 /// Commits a wave. When this returns, all of it is on disk; a crash before leaves none of it.
 /// Answers the ids of the intents, in order; `None` for settlements.
 pub fn commit(
-    store: &mut Store,
+    store: &mut dyn Store,
     now: Timestamp,
     apply: Option<ApplyId>,
     wave: Vec<StoreOperation>,
 ) -> Result<Vec<Option<IntentId>>, StateError> {
-    store.transaction(now.into(), |transaction| {
-        let mut ids = Vec::with_capacity(wave.len());
-        for operation in wave {
-            match operation {
-                StoreOperation::Intend { mut intent, spec } => {
-                    if let Some((digest, bytes)) = spec {
-                        transaction.put_spec(digest, &bytes)?;
-                    }
-                    intent.apply_id = apply;
-                    let opened = transaction.open_intents(std::slice::from_ref(&*intent))?;
-                    ids.push(opened.first().copied());
-                }
-                StoreOperation::Settle(settlement) => {
-                    let Settlement {
-                        closes,
-                        specs,
-                        deposes,
-                        removes,
-                        puts,
-                        history,
-                    } = *settlement;
-                    for (digest, bytes) in specs {
-                        transaction.put_spec(digest, &bytes)?;
-                    }
-                    for record in deposes {
-                        transaction.put_record(Record {
-                            deposed: true,
-                            ..record
-                        })?;
-                    }
-                    for id in &removes {
-                        transaction.remove_record(id)?;
-                    }
-                    for record in puts {
-                        transaction.put_record(record)?;
-                    }
-                    if let (Some(apply), Some(item)) = (apply, history) {
-                        transaction.record_history_item(apply, &item)?;
-                    }
-                    if let Some((id, outcome)) = closes {
-                        transaction.close_intent(id, outcome)?;
-                    }
-                    ids.push(None);
-                }
+    let opens: Vec<bool> = wave
+        .iter()
+        .map(|operation| matches!(operation, StoreOperation::Intend { .. }))
+        .collect();
+    let mut batch = Vec::with_capacity(2 * wave.len());
+    for operation in wave {
+        match operation {
+            StoreOperation::Intend { mut intent, spec } => {
+                batch.extend(spec.map(put_spec));
+                intent.apply_id = apply;
+                batch.push(Write::OpenIntent(intent));
             }
+            StoreOperation::Settle(settlement) => settle(*settlement, apply, &mut batch),
         }
-        Ok(ids)
-    })
+    }
+    let mut ids = store.commit(now.into(), batch)?.intents.into_iter();
+    let id_of = |opens: bool| opens.then(|| ids.next()).flatten();
+    Ok(opens.into_iter().map(id_of).collect())
+}
+
+fn put_spec((digest, bytes): (SpecDigest, Vec<u8>)) -> Write {
+    Write::PutSpec { digest, bytes }
+}
+
+fn settle(settlement: Settlement, apply: Option<ApplyId>, batch: &mut Vec<Write>) {
+    let Settlement {
+        closes,
+        specs,
+        deposes,
+        removes,
+        puts,
+        history,
+    } = settlement;
+    batch.extend(specs.into_iter().map(put_spec));
+    // The slot is free before another gets it.
+    batch.extend(deposes.into_iter().map(|record| {
+        let deposed = true;
+        Write::PutRecord(Box::new(Record { deposed, ..record }))
+    }));
+    let removes = removes.into_iter();
+    batch.extend(removes.map(|instance_id| Write::RemoveRecord { instance_id }));
+    let puts = puts.into_iter();
+    batch.extend(puts.map(|record| Write::PutRecord(Box::new(record))));
+    if let (Some(_), Some(item)) = (apply, history) {
+        let item = Box::new(item);
+        batch.push(Write::HistoryItem { id: apply, item });
+    }
+    batch.extend(closes.map(|(id, outcome)| Write::CloseIntent { id, outcome }));
 }

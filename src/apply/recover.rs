@@ -60,7 +60,7 @@ pub enum RecoverError {
 
 /// Settles every open intent. `wanted` says whether an address is still configured.
 pub fn recover(
-    store: &mut Store,
+    store: &mut dyn Store,
     cloud: &dyn Cloud,
     clock: &dyn Clock,
     owner: &Owner,

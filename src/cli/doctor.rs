@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use nstance_state::{Lock, StateError, Store};
+use nstance_state::{Lock, SqliteStore, StateError};
 
 use super::failure::Failure;
 use super::fleet::{Fleet, Form, Reply};
@@ -111,7 +111,7 @@ fn doctor(
 /// Looks at what lies on this machine.
 fn gather(session: &Session<'_>) -> Result<Local, Failure> {
     let path = session.state_path()?;
-    let backups = Store::backups_in(&Store::backups_of(&path)).unwrap_or_default();
+    let backups = SqliteStore::backups_in(&SqliteStore::backups_of(&path)).unwrap_or_default();
     let mut files = vec![(path.clone(), true)];
     files.push((session.home().join("key"), false));
     files.extend(backups.iter().map(|backup| (backup.clone(), false)));

@@ -4,7 +4,7 @@
 //! not: change anything.
 
 use clap::Args;
-use nstance_state::{Apply, HistoryIds, HistoryItem, Store};
+use nstance_state::{Apply, HistoryIds, HistoryItem, SqliteStore};
 use serde_json::{Value, json};
 
 use super::failure::Failure;
@@ -39,7 +39,7 @@ pub fn history(session: &Session<'_>, command: &History) -> Result<Reply, Failur
     }
 }
 
-fn page(session: &Session<'_>, store: &Store, command: &History) -> Result<Reply, Failure> {
+fn page(session: &Session<'_>, store: &SqliteStore, command: &History) -> Result<Reply, Failure> {
     let mut entries = store.history(usize::MAX >> 1)?;
     entries.retain(|entry| command.before.is_none_or(|before| entry.id.0 < before));
     let more = entries.len().saturating_sub(command.limit);
@@ -75,7 +75,7 @@ fn page(session: &Session<'_>, store: &Store, command: &History) -> Result<Reply
     Ok(reply)
 }
 
-fn entry(session: &Session<'_>, store: &Store, entry: &Apply) -> Result<Reply, Failure> {
+fn entry(session: &Session<'_>, store: &SqliteStore, entry: &Apply) -> Result<Reply, Failure> {
     let items = store.history_items(entry.id)?;
     if session.globals.json {
         let mut document = entry_json(entry);

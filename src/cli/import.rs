@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use clap::Args;
-use nstance_state::Store;
+use nstance_state::{SqliteStore, Store};
 
 use super::failure::Failure;
 use super::fleet::{Fleet, Form, Reply};
@@ -106,7 +106,7 @@ fn lineage_bytes(identity: &nstance_state::Identity) -> [u8; 10] {
 /// What the slot should have, which stands for what the cloud doesn't report.
 fn wanted(
     session: &Session<'_>,
-    store: Option<&mut Store>,
+    store: Option<&mut SqliteStore>,
     address: &Address,
 ) -> Result<SpecBody, Failure> {
     let identity = session.identity();
@@ -120,7 +120,7 @@ fn wanted(
         config: session.config(),
         sources: &session.loaded.sources,
         directory: &session.loaded.directory,
-        store,
+        store: store.map(|store| store as &mut dyn Store),
         cloud: Some(&*cloud),
         observe: false,
         network: true,
@@ -143,7 +143,7 @@ fn wanted(
 
 fn record(
     session: &Session<'_>,
-    store: &mut Store,
+    store: &mut SqliteStore,
     address: &Address,
     observation: &Observation,
     wanted: &SpecBody,

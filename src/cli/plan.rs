@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use nstance_state::Store;
+use nstance_state::{SqliteStore, Store};
 
 use super::failure::Failure;
 use super::fleet::{Fleet, Form, Reply};
@@ -194,7 +194,7 @@ fn unmatched(plan: &Plan, options: &Options, session: &Session<'_>) -> Vec<Diagn
 /// Makes a plan, with a word on standard error while instances are listed.
 pub fn make(
     session: &Session<'_>,
-    store: Option<&mut Store>,
+    store: Option<&mut SqliteStore>,
     cloud: Option<&dyn Cloud>,
     refresh_images: bool,
     options: &Options,
@@ -205,7 +205,7 @@ pub fn make(
 /// The same, for who has to know why there is none.
 pub fn try_make(
     session: &Session<'_>,
-    store: Option<&mut Store>,
+    store: Option<&mut SqliteStore>,
     cloud: Option<&dyn Cloud>,
     refresh_images: bool,
     options: &Options,
@@ -216,7 +216,7 @@ pub fn try_make(
         config: session.config(),
         sources: &session.loaded.sources,
         directory: &session.loaded.directory,
-        store,
+        store: store.map(|store| store as &mut dyn Store),
         cloud,
         observe: true,
         network: true,

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use nstance_gotemplate::Template;
+use nstance_state::Store;
 use serde_json::{Value, json};
 
 use super::failure::Failure;
@@ -126,7 +127,7 @@ fn render(session: &Session<'_>, command: &Render) -> Result<Reply, Failure> {
         config: session.config(),
         sources: &session.loaded.sources,
         directory: &session.loaded.directory,
-        store: store.as_mut(),
+        store: store.as_mut().map(|store| store as &mut dyn Store),
         cloud: cloud.as_deref(),
         observe: false,
         network: true,

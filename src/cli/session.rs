@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use nstance_state::{
-    Derivation, Document, Identity, Key, Keys, Lock, LockInfo, NewKey, StateError, Store,
+    Derivation, Document, Identity, Key, Keys, Lock, LockInfo, NewKey, SqliteStore, StateError,
 };
 use serde_json::Value;
 
@@ -154,9 +154,9 @@ impl<'g> Session<'g> {
     }
 
     /// The state to read, if there is one.
-    pub fn open_to_read(&self) -> Result<Option<Store>, Failure> {
+    pub fn open_to_read(&self) -> Result<Option<SqliteStore>, Failure> {
         let path = self.state_path()?;
-        match Store::open_read_only(&path, Some(&self.identity())) {
+        match SqliteStore::open_read_only(&path, Some(&self.identity())) {
             Ok(store) => Ok(Some(self.with_keys(store))),
             Err(StateError::NotFound { .. }) => Ok(None),
             Err(error) => Err(error.into()),
@@ -164,24 +164,24 @@ impl<'g> Session<'g> {
     }
 
     /// The state to read, with the error as it is.
-    pub fn find_state(&self, path: &Path) -> Result<Store, StateError> {
-        Store::open_read_only(path, Some(&self.identity())).map(|store| self.with_keys(store))
+    pub fn find_state(&self, path: &Path) -> Result<SqliteStore, StateError> {
+        SqliteStore::open_read_only(path, Some(&self.identity())).map(|store| self.with_keys(store))
     }
 
-    fn with_keys(&self, store: Store) -> Store {
+    fn with_keys(&self, store: SqliteStore) -> SqliteStore {
         store.with_keys(Arc::clone(&self.keys) as Arc<dyn Keys>)
     }
 
     /// The state to read; that there is none is a failure.
-    pub fn need_state(&self) -> Result<Store, Failure> {
+    pub fn need_state(&self) -> Result<SqliteStore, Failure> {
         let path = self.state_path()?;
-        let store = Store::open_read_only(&path, Some(&self.identity()))?;
+        let store = SqliteStore::open_read_only(&path, Some(&self.identity()))?;
         Ok(self.with_keys(store))
     }
 
     /// The state to write, if there is one, sealed from now on if it wasn't. To be asked with the
     /// lock held.
-    pub fn open_to_write(&self) -> Result<Option<Store>, Failure> {
+    pub fn open_to_write(&self) -> Result<Option<SqliteStore>, Failure> {
         let Some(mut store) = self.open_as_it_is()? else {
             return Ok(None);
         };
@@ -200,9 +200,9 @@ impl<'g> Session<'g> {
     }
 
     /// The state to write, if there is one, sealed or not.
-    pub fn open_as_it_is(&self) -> Result<Option<Store>, Failure> {
+    pub fn open_as_it_is(&self) -> Result<Option<SqliteStore>, Failure> {
         let path = self.state_path()?;
-        match Store::open(&path, Some(&self.identity())) {
+        match SqliteStore::open(&path, Some(&self.identity())) {
             Ok(store) => Ok(Some(self.with_keys(store))),
             Err(StateError::NotFound { .. }) => Ok(None),
             Err(error) => Err(error.into()),
@@ -210,12 +210,12 @@ impl<'g> Session<'g> {
     }
 
     /// A backup to read, whosever it is.
-    pub fn open_backup(&self, path: &Path) -> Result<Store, Failure> {
-        Ok(self.with_keys(Store::open_read_only(path, None)?))
+    pub fn open_backup(&self, path: &Path) -> Result<SqliteStore, Failure> {
+        Ok(self.with_keys(SqliteStore::open_read_only(path, None)?))
     }
 
     /// The key that a document of a state is sealed with: the state's own.
-    pub fn document_key(&self, store: &Store) -> Result<(Key, Option<Derivation>), Failure> {
+    pub fn document_key(&self, store: &SqliteStore) -> Result<(Key, Option<Derivation>), Failure> {
         let key = self.keys.of_plan(store.meta()?.key.as_ref())?;
         let key = key.ok_or_else(|| {
             Diagnostic::error("there is no key to seal the document with")
@@ -241,11 +241,11 @@ impl<'g> Session<'g> {
     }
 
     /// A new state, sealed from the beginning. Its key is on disk before it is, or was given.
-    pub fn create_state(&self, identity: &Identity, lineage: &str) -> Result<Store, Failure> {
+    pub fn create_state(&self, identity: &Identity, lineage: &str) -> Result<SqliteStore, Failure> {
         let path = self.state_path()?;
         let key = self.provide_key()?;
         let now = self.clock.now().into();
-        let store = Store::create_sealed(&path, identity, lineage, now, &key)?;
+        let store = SqliteStore::create_sealed(&path, identity, lineage, now, &key)?;
         Ok(self.with_keys(store))
     }
 
@@ -266,7 +266,7 @@ impl<'g> Session<'g> {
             "the state is sealed from now on, with the key {}",
             key.key.id()
         ));
-        let clear: Vec<String> = Store::automatic_backups(&self.state_path()?)?
+        let clear: Vec<String> = SqliteStore::automatic_backups(&self.state_path()?)?
             .iter()
             .map(|path| shown(path))
             .collect();

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use clap::Args;
-use nstance_state::{Record, Store};
+use nstance_state::{Record, SqliteStore};
 use serde_json::{Value, json};
 
 use super::failure::Failure;
@@ -138,7 +138,7 @@ pub fn address(record: &Record) -> Address {
 }
 
 /// A record in the form of design §6, with its address and its network addresses.
-pub fn view(session: &Session<'_>, store: &Store, record: &Record) -> Result<Value, Failure> {
+pub fn view(session: &Session<'_>, store: &SqliteStore, record: &Record) -> Result<Value, Failure> {
     let side = side(store, record)?;
     let identity = session.identity();
     let address = address(record);
@@ -163,7 +163,7 @@ pub fn view(session: &Session<'_>, store: &Store, record: &Record) -> Result<Val
 }
 
 /// A record with its spec.
-pub fn side(store: &Store, record: &Record) -> Result<Side, Failure> {
+pub fn side(store: &SqliteStore, record: &Record) -> Result<Side, Failure> {
     let bytes = store.specs([record.spec].into_iter())?.remove(&record.spec);
     let body: SpecBody = bytes
         .and_then(|bytes| serde_json::from_slice(&bytes).ok())

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Subcommand;
-use nstance_state::{Lock, Record, Store};
+use nstance_state::{Lock, Record, SqliteStore};
 use serde_json::{Value, json};
 
 use super::exit;
@@ -260,7 +260,7 @@ fn show(session: &Session<'_>, address: &Address) -> Result<Reply, Failure> {
     })
 }
 
-fn open_locked(session: &Session<'_>) -> Result<Store, Failure> {
+fn open_locked(session: &Session<'_>) -> Result<SqliteStore, Failure> {
     match session.open_to_write()? {
         Some(store) => Ok(store),
         // The same words as for commands that only read.

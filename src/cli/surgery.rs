@@ -5,7 +5,7 @@
 //! cloud.
 
 use nstance_state::{
-    ApplyStatus, HistoryIds, HistoryItem, NewApply, Record, StateError, Store, Transaction,
+    ApplyStatus, HistoryIds, HistoryItem, NewApply, Record, SqliteStore, StateError, Transaction,
 };
 use serde::{Deserialize, Serialize};
 
@@ -90,12 +90,12 @@ pub fn entry(operation: &str, plan_digest: Option<String>) -> NewApply {
 
 /// Keeps a copy of the state as it is, before records change. That it can't be made is an error:
 /// where a copy has no place, an apply mostly hasn't either, and it is better to stop before.
-pub fn back_up(session: &Session<'_>, store: &Store) -> Result<(), Failure> {
+pub fn back_up(session: &Session<'_>, store: &SqliteStore) -> Result<(), Failure> {
     // One that never had a record has nothing to lose.
     if store.meta()?.serial == 0 {
         return Ok(());
     }
-    let folder = Store::backups_of(&session.state_path()?);
+    let folder = SqliteStore::backups_of(&session.state_path()?);
     store
         .back_up_into(&folder, BACKUPS_KEPT)
         .map(|_| ())
@@ -116,7 +116,7 @@ pub fn back_up(session: &Session<'_>, store: &Store) -> Result<(), Failure> {
 /// Does `change`, which is to bring about `steps`, under an entry `operation`.
 pub fn operate(
     session: &Session<'_>,
-    store: &mut Store,
+    store: &mut SqliteStore,
     operation: &str,
     steps: &[Step],
     change: impl FnOnce(&mut Transaction<'_>) -> Result<(), StateError>,

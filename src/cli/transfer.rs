@@ -7,7 +7,9 @@
 use std::io::Read as _;
 use std::path::Path;
 
-use nstance_state::{Contents, Document, DocumentError, Identity, SpecDigest, StateError, Store};
+use nstance_state::{
+    Contents, Document, DocumentError, Identity, SpecDigest, SqliteStore, StateError,
+};
 
 use super::failure::Failure;
 use super::fleet::Reply;
@@ -25,7 +27,7 @@ const PROBLEMS: usize = 10;
 pub fn pull(session: &Session<'_>) -> Result<Reply, Failure> {
     let store = session.need_state()?;
     let (key, derivation) = session.document_key(&store)?;
-    let document = Document::new(&store.contents()?, &key, derivation.as_ref());
+    let document = Document::new(&Contents::of(&store)?, &key, derivation.as_ref());
     Ok(Reply::text(document.to_text()))
 }
 
@@ -39,7 +41,7 @@ pub struct Given {
 enum Source {
     Document(Box<Document>),
     /// A backup is a state itself.
-    Backup(Box<Store>),
+    Backup(Box<SqliteStore>),
 }
 
 impl Given {
@@ -89,7 +91,7 @@ impl Given {
                 let opened = document.open(&key);
                 opened.map_err(|error| unusable(&self.name, &error))
             }
-            Source::Backup(store) => Ok(store.contents()?),
+            Source::Backup(store) => Ok(Contents::of(&*store)?),
         }
     }
 }
@@ -172,12 +174,12 @@ fn anew(session: &Session<'_>, contents: &Contents) -> Result<String, Failure> {
 
 fn over(
     session: &Session<'_>,
-    store: &mut Store,
+    store: &mut SqliteStore,
     name: &str,
     contents: &Contents,
     force: bool,
 ) -> Result<String, Failure> {
-    let now = store.contents()?;
+    let now = Contents::of(store)?;
     if now.lineage != contents.lineage {
         return Err(Failure::new(
             Diagnostic::error(format!("{name} is another state"))

@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, HashSet};
 use std::io::IsTerminal as _;
 
-use nstance_state::{Apply, Lock, Record, Snapshot, Store};
+use nstance_state::{Apply, Lock, Record, Snapshot, SqliteStore};
 use serde_json::{Value, json};
 
 use super::apply::approved;
@@ -28,7 +28,7 @@ const SHOWN: usize = 50;
 struct Prepared<'s, 'g> {
     session: &'s Session<'g>,
     _lock: Lock,
-    store: Store,
+    store: SqliteStore,
     entry: Apply,
     /// What will be done.
     steps: Vec<Step>,
@@ -167,7 +167,7 @@ fn prepare<'s, 'g>(session: &'s Session<'g>, id: i64) -> Result<Prepared<'s, 'g>
 }
 
 /// An entry of the history.
-pub fn find(store: &Store, id: i64) -> Result<Apply, Failure> {
+pub fn find(store: &SqliteStore, id: i64) -> Result<Apply, Failure> {
     let entries = store.history(usize::MAX >> 1)?;
     let entry = entries.into_iter().find(|entry| entry.id.0 == id);
     entry.ok_or_else(|| {
@@ -199,7 +199,7 @@ fn refuse_others(entry: &Apply) -> Result<(), Failure> {
 }
 
 /// The specs of an old entry aren't kept for ever.
-fn refuse_forgotten(store: &Store, entry: &Apply, steps: &[Step]) -> Result<(), Failure> {
+fn refuse_forgotten(store: &SqliteStore, entry: &Apply, steps: &[Step]) -> Result<(), Failure> {
     let wanted: HashSet<_> = steps
         .iter()
         .filter_map(|step| Some(step.after.as_ref()?.spec))

@@ -3,7 +3,7 @@
 //! In: a session, and what was asked. Out: the shard locked, its plan made or checked and shown,
 //! and the plan carried out. May not: ask anyone, or know of other shards.
 
-use nstance_state::{ApplyStatus, Lock, Store};
+use nstance_state::{ApplyStatus, Lock, SqliteStore};
 
 use super::conclusion::{Ended, conclude};
 use super::consent::refuse_stale;
@@ -45,7 +45,7 @@ pub struct Work<'s, 'g> {
     digest: Option<String>,
     caches: Caches,
     cloud: Box<dyn Cloud>,
-    store: Option<Store>,
+    store: Option<SqliteStore>,
     lock: Lock,
 }
 
@@ -64,7 +64,7 @@ impl<'s, 'g> Locked<'s, 'g> {
     /// Settles what an earlier run left open, then takes up a saved plan.
     pub fn follow(self, saved: Saved) -> Result<Work<'s, 'g>, Failure> {
         let store = self.settled()?;
-        let snapshot = store.as_ref().map(Store::snapshot).transpose()?;
+        let snapshot = store.as_ref().map(SqliteStore::snapshot).transpose()?;
         refuse_stale(&saved.plan, snapshot.as_ref())?;
         Ok(self.work(store, saved.plan, Some(saved.digest), Caches::default()))
     }
@@ -92,7 +92,7 @@ impl<'s, 'g> Locked<'s, 'g> {
 
     fn work(
         self,
-        store: Option<Store>,
+        store: Option<SqliteStore>,
         plan: Plan,
         digest: Option<String>,
         caches: Caches,
@@ -109,7 +109,7 @@ impl<'s, 'g> Locked<'s, 'g> {
     }
 
     /// The state, with what an earlier run left open settled before anything else is looked at.
-    fn settled(&self) -> Result<Option<Store>, Failure> {
+    fn settled(&self) -> Result<Option<SqliteStore>, Failure> {
         let session = self.session;
         let Some(mut store) = session.open_to_write()? else {
             return Ok(None);
@@ -144,7 +144,7 @@ impl<'s, 'g> Locked<'s, 'g> {
     /// Settles what is open, as an entry of its own in the history.
     fn settle(
         &self,
-        store: &mut Store,
+        store: &mut SqliteStore,
         owner: &Owner,
         wanted: &dyn Fn(&Address) -> bool,
     ) -> Result<(), Failure> {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use divan::{Bencher, black_box};
 use nstance_state::{
-    Identity, NewIntent, Operation, Outcome, Record, SpecDigest, Store, Timestamp,
+    Identity, NewIntent, Operation, Outcome, Record, SpecDigest, SqliteStore, Timestamp,
 };
 use tempfile::TempDir;
 
@@ -50,18 +50,18 @@ fn record(index: u32, spec: SpecDigest) -> Record {
     }
 }
 
-fn create(folder: &Path) -> Store {
+fn create(folder: &Path) -> SqliteStore {
     let identity = Identity {
         cluster: "prod".into(),
         shard: "us-west-2a".into(),
         provider: "aws".into(),
     };
-    Store::create(&folder.join("prod.db"), &identity, "lineage", Timestamp(1)).unwrap()
+    SqliteStore::create(&folder.join("prod.db"), &identity, "lineage", Timestamp(1)).unwrap()
 }
 
 /// A state of `count` records, the groups interleaved as an apply interleaves them; with a spec
 /// for each group, or one for each record.
-fn filled(count: u32, own_specs: bool) -> (TempDir, Store) {
+fn filled(count: u32, own_specs: bool) -> (TempDir, SqliteStore) {
     let folder = tempfile::tempdir().unwrap();
     let mut store = create(folder.path());
     store
@@ -95,7 +95,7 @@ fn open_to_read_and_snapshot(bencher: Bencher<'_, '_>, count: u32) {
     let path = folder.path().join("prod.db");
     bencher.bench_local(|| {
         black_box(
-            Store::open_read_only(&path, None)
+            SqliteStore::open_read_only(&path, None)
                 .unwrap()
                 .snapshot()
                 .unwrap(),
@@ -108,7 +108,7 @@ fn open_to_write(bencher: Bencher<'_, '_>, count: u32) {
     let (folder, store) = filled(count, false);
     drop(store);
     let path = folder.path().join("prod.db");
-    bencher.bench_local(|| black_box(Store::open(&path, None).unwrap()));
+    bencher.bench_local(|| black_box(SqliteStore::open(&path, None).unwrap()));
 }
 
 /// A thousand instances as an apply makes them: a wave of intents in one transaction, then their

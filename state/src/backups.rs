@@ -9,9 +9,9 @@ use std::path::{Path, PathBuf};
 
 use crate::error::{Result, StateError};
 use crate::files;
-use crate::store::Store;
+use crate::sqlite::SqliteStore;
 
-impl Store {
+impl SqliteStore {
     /// Copies the state into `folder`, which is made where it is missing, and then removes the
     /// oldest copies of this lineage, so that `keep` are left. Copies of other lineages stay:
     /// they are all that is left of those. Where a copy of this serial is there already, there is

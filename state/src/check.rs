@@ -10,7 +10,7 @@ use crate::history::{ENTRIES, entry};
 use crate::keys;
 use crate::seal::{KeyId, key_of};
 use crate::snapshot::{INTENTS, intent};
-use crate::store::{FETCHED, Store, fetched, spec};
+use crate::sqlite::{FETCHED, SqliteStore, fetched, spec};
 use crate::vault::Vault;
 
 /// How many problems of one kind are told.
@@ -129,7 +129,7 @@ const CONTENTS: &[Content] = &[
     },
 ];
 
-impl Store {
+impl SqliteStore {
     /// Looks for everything that could be wrong with the state, and reads all of it to do so. No
     /// problem, no entry. Without its key, what is sealed is only looked at from outside.
     pub fn check(&self) -> Result<Vec<Problem>> {

@@ -14,9 +14,13 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::codec::{self, Effort};
+use crate::error::Result;
 use crate::keys::KeyNeed;
-use crate::model::{Identity, Intent, IntentId, Operation, Record, SpecDigest, Timestamp, address};
+use crate::model::{
+    Identity, Intent, IntentId, Meta, Operation, Record, SpecDigest, Timestamp, address,
+};
 use crate::seal::{Context, Derivation, Key, OpenError};
+use crate::store::Store;
 
 /// The version of the format.
 pub const DOCUMENT_VERSION: &str = "1.0";
@@ -46,6 +50,46 @@ pub struct Contents {
 pub type Difference<'c> = (Option<&'c Record>, Option<&'c Record>);
 
 impl Contents {
+    /// All of a state, as it was at one moment, wherever it is kept.
+    pub fn of(store: &dyn Store) -> Result<Self> {
+        const LOOKS: u32 = 5;
+        let mut looks = 0;
+        loop {
+            looks += 1;
+            let snapshot = store.snapshot()?;
+            let records = snapshot.records.iter().map(|record| record.spec);
+            let intents = snapshot.intents.iter().filter_map(|intent| intent.spec);
+            let digests: BTreeSet<SpecDigest> = records.chain(intents).collect();
+            let digests: Vec<SpecDigest> = digests.into_iter().collect();
+            let specs = store.specs(&digests)?;
+            // A spec that is gone meanwhile was dropped with the last row that named it.
+            if specs.len() < digests.len() && looks < LOOKS {
+                continue;
+            }
+            let generations = snapshot
+                .past_generations()
+                .map(|(group, slot, generation)| ((Arc::clone(group), slot), generation))
+                .collect();
+            let Meta {
+                identity,
+                lineage,
+                serial,
+                created_at,
+                ..
+            } = snapshot.meta;
+            return Ok(Self {
+                identity,
+                lineage,
+                serial,
+                created_at,
+                records: snapshot.records,
+                generations,
+                specs: specs.into_iter().collect(),
+                intents: snapshot.intents,
+            });
+        }
+    }
+
     /// Whether it says the same as another: what only one store gives its rows is left out.
     pub fn says(&self, other: &Self) -> bool {
         let intents = |contents: &Self| -> Vec<Intent> {
@@ -387,7 +431,7 @@ impl Document {
         }
         records.sort_by(|a, b| {
             let key = |record: &Record| (record.slot, record.deposed, record.generation);
-            (&a.group, key(a)).cmp(&(&b.group, key(b)))
+            (&a.group, key(a), &a.instance_id).cmp(&(&b.group, key(b), &b.instance_id))
         });
         let mut generations = BTreeMap::new();
         for row in self.generations {

@@ -14,7 +14,7 @@ use crate::keys::KeyError;
 use crate::lock::LockInfo;
 use crate::model::{Identity, SpecDigest};
 use crate::seal::{KeyId, RandomError};
-use crate::store::Store;
+use crate::sqlite::SqliteStore;
 
 /// The result of everything that touches a state.
 pub type Result<T, E = StateError> = std::result::Result<T, E>;
@@ -231,7 +231,7 @@ impl StateError {
             Self::NotAState { .. } => "Check the path: the file was left as it is".to_owned(),
             Self::Corrupt { path, .. } => format!(
                 "Keep a copy of the file, then restore a backup: look for {:?} beside it",
-                file_name(&Store::backups_of(path))
+                file_name(&SqliteStore::backups_of(path))
             ),
             Self::Newer { .. } => {
                 "Use the version that wrote it, or a later one; a backup of the older schema may lie \

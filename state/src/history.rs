@@ -8,10 +8,10 @@ use rusqlite::{Connection, Row};
 use crate::error::Result;
 use crate::lock::{Lock, LockInfo};
 use crate::model::{Apply, ApplyId, ApplyStatus, HistoryIds, HistoryItem, Timestamp};
-use crate::store::{Store, unknown};
+use crate::sqlite::{SqliteStore, unknown};
 use crate::vault::{Place, Vault, unreadable};
 
-impl Store {
+impl SqliteStore {
     /// The latest `limit` applies, the latest first. One that never ended is running if its
     /// process is the one that holds the lock, and interrupted otherwise.
     pub fn history(&self, limit: usize) -> Result<Vec<Apply>> {
@@ -25,15 +25,7 @@ impl Store {
                 .query_map([i64::try_from(limit).unwrap_or(i64::MAX)], apply)?
                 .collect()
         })?;
-        let unfinished = |apply: &Apply| apply.status == ApplyStatus::Running;
-        if applies.iter().any(unfinished) {
-            let holder = Lock::peek(self.path())?;
-            for apply in applies.iter_mut().filter(|apply| unfinished(apply)) {
-                if !holder.as_ref().is_some_and(|holder| is_of(apply, holder)) {
-                    apply.status = ApplyStatus::Interrupted;
-                }
-            }
-        }
+        settle(&mut applies, || Lock::peek(self.path()))?;
         Ok(applies)
     }
 
@@ -85,6 +77,24 @@ pub(crate) fn entry(row: &Row<'_>, vault: &Vault) -> rusqlite::Result<(ApplyId, 
             serde_json::from_slice(&said).map_err(|error| unreadable(11, error))?;
     }
     Ok((apply, item))
+}
+
+/// Makes interrupted what still counts as running, but isn't the lock's holder.
+pub(crate) fn settle(
+    applies: &mut [Apply],
+    holder: impl FnOnce() -> Result<Option<LockInfo>>,
+) -> Result<()> {
+    let unfinished = |apply: &Apply| apply.status == ApplyStatus::Running;
+    if !applies.iter().any(unfinished) {
+        return Ok(());
+    }
+    let holder = holder()?;
+    for apply in applies.iter_mut().filter(|apply| unfinished(apply)) {
+        if !holder.as_ref().is_some_and(|holder| is_of(apply, holder)) {
+            apply.status = ApplyStatus::Interrupted;
+        }
+    }
+    Ok(())
 }
 
 fn is_of(apply: &Apply, holder: &LockInfo) -> bool {

@@ -3,7 +3,7 @@
 //!
 //! The crate knows nothing of configurations or clouds. It is given values and keeps them:
 //!
-//! - **Nothing is lost.** A transaction is on disk when [`Store::transaction`] returns. Whoever
+//! - **Nothing is lost.** A transaction is on disk when [`SqliteStore::transaction`] returns. Whoever
 //!   commits an intent before asking a cloud for something finds it again after any crash.
 //! - **One writer, any readers.** [`Lock`] makes one process the writer, and ends with it.
 //!   Reading takes no lock, and works where nothing can be written.
@@ -13,7 +13,7 @@
 //! It reads no clock and no environment, and prints nothing.
 //!
 //! ```
-//! use nstance_state::{Identity, Store, Timestamp};
+//! use nstance_state::{Identity, SqliteStore, Timestamp};
 //!
 //! let folder = tempfile::tempdir()?;
 //! let path = folder.path().join("prod/us-west-2a.db");
@@ -22,7 +22,7 @@
 //!     shard: "us-west-2a".to_owned(),
 //!     provider: "aws".to_owned(),
 //! };
-//! let mut store = Store::create(&path, &identity, "6f1c", Timestamp(1_767_225_600_000))?;
+//! let mut store = SqliteStore::create(&path, &identity, "6f1c", Timestamp(1_767_225_600_000))?;
 //! let generation = store
 //!     .transaction(Timestamp(1_767_225_600_001), |transaction| {
 //!         transaction.next_generation("default/workers", 0)
@@ -42,6 +42,7 @@ mod files;
 mod history;
 mod keys;
 mod lock;
+mod memory;
 mod model;
 mod new_file;
 mod open;
@@ -49,6 +50,7 @@ mod rekey;
 mod schema;
 mod seal;
 mod snapshot;
+mod sqlite;
 mod store;
 mod transaction;
 mod vault;
@@ -58,6 +60,7 @@ pub use document::{Contents, DOCUMENT_VERSION, Difference, Document, DocumentErr
 pub use error::{Result, StateError};
 pub use keys::{KeyError, KeyNeed, Keys};
 pub use lock::{Lock, LockInfo};
+pub use memory::{MemoryDisk, MemoryImage, MemoryStore};
 pub use model::{
     Apply, ApplyId, ApplyStatus, FetchedRow, HistoryIds, HistoryItem, Identity, ImageRow, Intent,
     IntentId, Meta, NewApply, NewIntent, Operation, Outcome, ParseDigestError, Record, SpecDigest,
@@ -69,5 +72,6 @@ pub use seal::{
     ParseKeyIdError, RandomError, key_of,
 };
 pub use snapshot::Snapshot;
-pub use store::Store;
+pub use sqlite::SqliteStore;
+pub use store::{Backend, Held, SqliteFile, Store, Write, Written};
 pub use transaction::Transaction;

@@ -13,7 +13,7 @@ use crate::keys;
 use crate::model::{FetchedRow, IntentId, SpecDigest, Timestamp};
 use crate::seal::{Derivation, Key};
 use crate::snapshot;
-use crate::store::{FETCHED, SPECS, Store, fetched, spec};
+use crate::sqlite::{FETCHED, SPECS, SqliteStore, fetched, spec};
 use crate::transaction::Transaction;
 use crate::vault::{Place, Vault, unreadable};
 
@@ -37,7 +37,7 @@ impl Transaction<'_> {
     /// Seals everything with another key. The state must be open with the key that it has, if it
     /// has one. No record changes by it, and no serial.
     ///
-    /// To be followed by [`Store::scrub`] once it is committed.
+    /// To be followed by [`SqliteStore::scrub`] once it is committed.
     pub fn rekey(&mut self, new: &NewKey) -> Result<()> {
         let path = self.path;
         let failed = |error| StateError::sqlite(path, error);
@@ -186,7 +186,7 @@ impl Transaction<'_> {
     }
 }
 
-impl Store {
+impl SqliteStore {
     /// Overwrites what the file held before it was sealed, or under an older key, which may still
     /// lie in parts of it that aren't in use. Nothing is done where that was done already. Answers
     /// whether it is done now: `false` where another process reads, so that it can't be.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use rusqlite::{Connection, Row};
 
 use crate::model::{ApplyId, Intent, IntentId, Meta, Operation, Record, SpecDigest, Timestamp};
-use crate::store::unknown;
+use crate::sqlite::unknown;
 use crate::vault::{Place, Vault, unreadable};
 
 /// Everything that a plan needs of a state, read in one transaction: no part is older or newer
@@ -17,7 +17,7 @@ use crate::vault::{Place, Vault, unreadable};
 pub struct Snapshot {
     /// What is true of the whole.
     pub meta: Meta,
-    /// All records, deposed ones too, ordered by group, slot, deposed after live, generation.
+    /// All records, deposed ones too, ordered by group, slot, deposed after live, generation, id.
     pub records: Vec<Record>,
     /// What was intended and not settled, oldest first.
     pub intents: Vec<Intent>,
@@ -26,6 +26,21 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
+    /// A snapshot of records that are in order.
+    pub(crate) fn new(
+        meta: Meta,
+        records: Vec<Record>,
+        intents: Vec<Intent>,
+        generations: HashMap<Arc<str>, HashMap<u32, u64>>,
+    ) -> Self {
+        Self {
+            meta,
+            records,
+            intents,
+            generations,
+        }
+    }
+
     /// The records of one group, in the order of [`Snapshot::records`].
     pub fn group(&self, group: &str) -> &[Record] {
         let start = self
@@ -134,7 +149,7 @@ pub(crate) fn records(connection: &Connection, vault: &Vault) -> rusqlite::Resul
     Ok(records)
 }
 
-/// Sorts by group, slot, deposed, generation. Rows mostly lie in that order already, and a record
+/// Sorts by group, slot, deposed, generation, id. Rows mostly lie in that order already, and a record
 /// is large: so the order is checked first, and keys are sorted rather than records.
 fn sort(records: &mut [Record], groups: &HashMap<i64, Arc<str>>) {
     let mut names: Vec<&str> = groups.values().map(|name| &**name).collect();
@@ -152,8 +167,16 @@ fn sort(records: &mut [Record], groups: &HashMap<i64, Arc<str>>) {
             record.generation,
         )
     };
-    if !records.is_sorted_by_key(key) {
-        records.sort_by_cached_key(key);
+    // Two that were deposed of one slot may have one generation.
+    let in_order = |one: &Record, next: &Record| {
+        (key(one), &*one.instance_id) <= (key(next), &*next.instance_id)
+    };
+    if records.is_sorted_by(in_order) {
+        return;
+    }
+    records.sort_by_cached_key(key);
+    for alike in records.chunk_by_mut(|one, next| key(one) == key(next)) {
+        alike.sort_by(|one, next| one.instance_id.cmp(&next.instance_id));
     }
 }
 

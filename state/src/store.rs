@@ -1,574 +1,290 @@
-//! A state, opened: everything that can be read from it, and the way into a transaction.
+//! What those who plan and apply need of a state, wherever it is kept.
 //!
-//! In: a path. Out: [`Meta`], [`Snapshot`], specs, caches. Every read is one transaction. It may
-//! not write but through [`Store::transaction`].
+//! In: nothing. Out: [`Store`], which reads a state and changes it in batches; [`Backend`], which
+//! makes, opens and locks it; and [`Write`], of which a batch is made. It may not say how anything
+//! is kept.
+//!
+//! A store is narrow on purpose. Whoever keeps states elsewhere than in a file has this to do, and
+//! nothing of what plans and applies has to change for it. `tests/it/conformance.rs` says what all
+//! of them promise.
 
-use std::collections::{BTreeSet, HashMap};
-use std::io;
-use std::path::{Path, PathBuf};
+use std::collections::HashMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rusqlite::types::Type;
-use rusqlite::{Connection, OptionalExtension, Row};
-
-use crate::codec;
-use crate::document::Contents;
-use crate::error::{Result, StateError};
-use crate::files::Fingerprint;
-use crate::keys::{self, Keys, Ring};
-use crate::model::{FetchedRow, Identity, ImageRow, Intent, Meta, Record, SpecDigest, Timestamp};
-use crate::new_file;
-use crate::open::{self, Access, Opened};
+use crate::error::Result;
+use crate::keys::Keys;
+use crate::lock::{Lock, LockInfo};
+use crate::model::{
+    Apply, ApplyId, ApplyStatus, FetchedRow, HistoryItem, Identity, ImageRow, IntentId, Meta,
+    NewApply, NewIntent, Outcome, Record, SpecDigest, Timestamp,
+};
 use crate::rekey::NewKey;
-use crate::schema::{self, MIGRATIONS};
-use crate::snapshot::{self, Snapshot};
+use crate::snapshot::Snapshot;
+use crate::sqlite::SqliteStore;
 use crate::transaction::Transaction;
-use crate::vault::{Place, Vault, unreadable};
 
 /// A state that is open.
-///
-/// Any number of processes may have the same state open. One of them writes at a time: a
-/// transaction waits for another's to end, up to the busy timeout. That only one *apply* runs is
-/// the business of [`crate::Lock`].
-#[derive(Debug)]
-pub struct Store {
-    opened: Opened,
-    path: PathBuf,
-    ring: Ring,
-    /// The number of the writer that leads, as far as this one knows. Where it is another by now,
-    /// this one may not write.
-    fence: u64,
-}
-
-impl Store {
-    /// Makes a state at `path` and opens it. The folders above it are made where they are
-    /// missing; a file that is there already is an error and stays as it is. Only its owner may
-    /// read the new file.
-    ///
-    /// When this returns, the state and its name are on disk. A crash leaves either that or no
-    /// state, never half of one.
-    ///
-    /// The state isn't sealed: see [`Store::create_sealed`].
-    pub fn create(path: &Path, identity: &Identity, lineage: &str, now: Timestamp) -> Result<Self> {
-        Self::make(path, identity, lineage, now, None)?;
-        Self::open(path, Some(identity))
-    }
-
-    /// The same, sealed with a key from the beginning.
-    pub fn create_sealed(
-        path: &Path,
-        identity: &Identity,
-        lineage: &str,
-        now: Timestamp,
-        key: &NewKey,
-    ) -> Result<Self> {
-        Self::make(path, identity, lineage, now, Some(key))?;
-        Ok(Self::open(path, Some(identity))?.with_keys(Arc::new(key.key.clone())))
-    }
-
-    fn make(
-        path: &Path,
-        identity: &Identity,
-        lineage: &str,
-        now: Timestamp,
-        key: Option<&NewKey>,
-    ) -> Result<()> {
-        new_file::create(path, MIGRATIONS, |connection| {
-            let Identity {
-                cluster,
-                shard,
-                provider,
-            } = identity;
-            connection
-                .execute(
-                    "INSERT INTO meta (id, cluster, shard, provider, lineage, serial, created_at,
-                         key_id, derivation)
-                     VALUES (1, ?1, ?2, ?3, ?4, 0, ?5, ?6, ?7)",
-                    (
-                        cluster,
-                        shard,
-                        provider,
-                        lineage,
-                        now.0,
-                        key.map(|key| key.key.id().0),
-                        key.and_then(|key| key.derivation.as_ref().map(ToString::to_string)),
-                    ),
-                )
-                .map(|_| ())
-        })
-    }
-
-    /// Opens the state at `path` for reading and writing. What belongs to someone else than
-    /// `expected` is refused, and so is what is no state, damaged, or of a newer schema; what is
-    /// refused keeps every byte.
-    ///
-    /// An older schema is migrated. Before that, a backup is on disk beside the file
-    /// ([`Store::automatic_backups`]); a crash leaves the file at the old schema, at the new one,
-    /// or at one between, and opening it again goes on from there.
-    pub fn open(path: &Path, expected: Option<&Identity>) -> Result<Self> {
-        let mut store = Self::new(open::to_write(path, expected, MIGRATIONS)?, path);
-        store.fence = store.read(|connection| {
-            connection.query_row("SELECT fence FROM meta WHERE id = 1", (), |row| row.get(0))
-        })?;
-        Ok(store)
-    }
-
-    /// Opens the state at `path` for reading. Takes no lock that a writer would wait for, works
-    /// where neither the file nor its folder can be written, and leaves no new file behind. An
-    /// older schema is read from a migrated copy.
-    pub fn open_read_only(path: &Path, expected: Option<&Identity>) -> Result<Self> {
-        let opened = open::to_read(path, expected, MIGRATIONS)?;
-        Ok(Self::new(opened, path))
-    }
-
-    fn new(opened: Opened, path: &Path) -> Self {
-        Self {
-            opened,
-            path: path.to_owned(),
-            ring: Ring::default(),
-            fence: 0,
-        }
-    }
-
-    /// The same, with keys to ask for when something is to be opened or sealed.
-    ///
-    /// Without the key of a sealed state, what needs none still works: [`Store::meta`],
-    /// [`Store::outline`], [`Store::images`], the history but for what went wrong, backups, and
-    /// checks from outside. Anything else is [`StateError::NoKey`], any change included.
-    #[must_use]
-    pub fn with_keys(mut self, keys: Arc<dyn Keys>) -> Self {
-        self.ring = Ring::new(keys);
-        self
-    }
-
-    pub(crate) fn connection(&self) -> &Connection {
-        &self.opened.connection
-    }
-
-    /// Asks for the key now, where the state is sealed: what is refused is refused before anything
-    /// is done.
-    pub fn unlock(&self) -> Result<()> {
-        self.read_opened(|_, _| Ok(()))
-    }
-
-    /// The path that the state was opened by.
-    pub fn path(&self) -> &Path {
-        &self.path
-    }
-
-    /// How long to wait for another process's transaction to end: ten seconds unless this says
-    /// otherwise.
-    pub fn set_busy_timeout(&self, timeout: Duration) -> Result<()> {
-        self.opened
-            .connection
-            .busy_timeout(timeout)
-            .map_err(|error| StateError::sqlite(&self.path, error))
-    }
-
+pub trait Store: Send {
     /// What is true of the state as a whole.
-    pub fn meta(&self) -> Result<Meta> {
-        self.read(meta)
-    }
+    fn meta(&self) -> Result<Meta>;
 
     /// Everything that a plan needs, as it was at one moment.
-    pub fn snapshot(&self) -> Result<Snapshot> {
-        self.read_opened(|connection, vault| {
-            let meta = meta(connection)?;
-            snapshot::read(connection, vault, meta)
-        })
-    }
+    fn snapshot(&self) -> Result<Snapshot>;
 
-    /// The records without what takes a key: in a sealed state their digests are masked, and
-    /// equal no others.
-    pub fn outline(&self) -> Result<Vec<Record>> {
-        self.read(|connection| snapshot::records(connection, &Vault::clear()))
-    }
-
-    /// The intents that were opened and not closed, oldest first: what the next run must settle.
-    pub fn open_intents(&self) -> Result<Vec<Intent>> {
-        self.read_opened(snapshot::intents)
-    }
-
-    /// The specs with these digests. Those that aren't in the state are left out; what a record
-    /// or an open intent refers to is always there.
-    pub fn specs(
-        &self,
-        digests: impl Iterator<Item = SpecDigest>,
-    ) -> Result<HashMap<SpecDigest, Arc<[u8]>>> {
-        self.read_opened(|connection, vault| {
-            let mut statement = connection.prepare_cached(&format!("{SPECS} WHERE digest = ?1"))?;
-            let mut specs = HashMap::new();
-            for digest in digests {
-                if specs.contains_key(&digest) {
-                    continue;
-                }
-                let found = statement
-                    .query_row([&vault.mask(digest).0[..]], |row| spec(row, vault))
-                    .optional()?;
-                if let Some((_, spec)) = found {
-                    specs.insert(digest, Arc::from(spec));
-                }
-            }
-            Ok(specs)
-        })
-    }
-
-    /// All that another store needs to be the same state, as it was at one moment.
-    pub fn contents(&self) -> Result<Contents> {
-        const LOOKS: u32 = 5;
-        let mut looks = 0;
-        loop {
-            looks += 1;
-            let snapshot = self.snapshot()?;
-            let records = snapshot.records.iter().map(|record| record.spec);
-            let intents = snapshot.intents.iter().filter_map(|intent| intent.spec);
-            let digests: BTreeSet<SpecDigest> = records.chain(intents).collect();
-            let specs = self.specs(digests.iter().copied())?;
-            // A spec that is gone meanwhile was dropped with the last row that named it.
-            if specs.len() < digests.len() && looks < LOOKS {
-                continue;
-            }
-            let generations = snapshot.past_generations();
-            let generations = generations
-                .map(|(group, slot, generation)| ((Arc::clone(group), slot), generation))
-                .collect();
-            let Meta {
-                identity,
-                lineage,
-                serial,
-                created_at,
-                ..
-            } = snapshot.meta;
-            return Ok(Contents {
-                identity,
-                lineage,
-                serial,
-                created_at,
-                records: snapshot.records,
-                generations,
-                specs: specs.into_iter().collect(),
-                intents: snapshot.intents,
-            });
-        }
-    }
+    /// The specs with these digests. Those that aren't in the state are left out; what a record or
+    /// an open intent refers to is always there.
+    fn specs(&self, digests: &[SpecDigest]) -> Result<HashMap<SpecDigest, Arc<[u8]>>>;
 
     /// The resolved images, by name.
-    pub fn images(&self) -> Result<Vec<ImageRow>> {
-        self.read(|connection| {
-            connection
-                .prepare_cached(
-                    "SELECT name, query_digest, image_id, source, resolved_at, detail
-                     FROM images ORDER BY name",
-                )?
-                .query_map((), |row| {
-                    Ok(ImageRow {
-                        name: row.get(0)?,
-                        query_digest: row.get(1)?,
-                        image_id: row.get(2)?,
-                        source: row.get(3)?,
-                        resolved_at: Timestamp(row.get(4)?),
-                        detail_json: row.get(5)?,
-                    })
-                })?
-                .collect()
-        })
-    }
+    fn images(&self) -> Result<Vec<ImageRow>>;
 
     /// What `url` answered when it was last fetched.
-    pub fn fetched(&self, url: &str) -> Result<Option<FetchedRow>> {
-        self.read_opened(|connection, vault| {
-            connection
-                .prepare_cached(&format!("{FETCHED} WHERE url = ?1"))?
-                .query_row([vault.name(url)], |row| fetched(row, vault))
-                .optional()
-        })
-    }
+    fn fetched(&self, url: &str) -> Result<Option<FetchedRow>>;
+
+    /// The latest `limit` applies, the latest first. One that never ended is running if its
+    /// process holds the lock, and interrupted otherwise.
+    fn history(&self, limit: usize) -> Result<Vec<Apply>>;
+
+    /// What an apply did, in the order in which it was entered.
+    fn history_items(&self, id: ApplyId) -> Result<Vec<HistoryItem>>;
 
     /// Takes the lead: from now on nobody can write who opened the state before this, and this one
-    /// can until somebody else does the same. [`Transaction::start_apply`] does it by itself. A
-    /// state is opened with the lock held, so that nobody is shut out who rightly writes; should a
-    /// lock be lost all the same, its holder learns of it rather than spoil what the next one does.
+    /// can until somebody else does the same. [`Write::StartApply`] does it by itself.
     ///
-    /// Errors: [`StateError::Fenced`] where somebody else took the lead since the state was opened
-    /// here.
-    #[expect(
-        clippy::redundant_closure_for_method_calls,
-        reason = "the method alone is of one lifetime, not of any"
-    )]
-    pub fn lead(&mut self) -> Result<()> {
-        // Nothing that is written here has a time.
-        self.transaction(Timestamp(0), |transaction| transaction.lead())
-    }
+    /// Errors: [`crate::StateError::Fenced`] where somebody else took the lead since the state was
+    /// opened here.
+    fn lead(&mut self) -> Result<()>;
 
-    /// Changes the state: all that `change` does, or nothing where it returns an error.
+    /// Changes the state: all of a batch, in its order, or nothing of it where one is refused.
     ///
-    /// When this returns `Ok`, everything is on disk, and the serial has grown by one if a record
-    /// changed. A crash before that leaves the state as it was.
-    pub fn transaction<R>(
-        &mut self,
-        now: Timestamp,
-        change: impl FnOnce(&mut Transaction<'_>) -> Result<R>,
-    ) -> Result<R> {
-        if !matches!(self.opened.access, Access::Write) {
-            return Err(StateError::ReadOnly {
-                path: self.path.clone(),
-            });
-        }
-        let mut transaction = Transaction::begin(
-            &mut self.opened.connection,
-            &self.path,
-            now,
-            &self.ring,
-            self.fence,
-        )?;
-        let result = change(&mut transaction)?;
-        self.fence = transaction.commit()?;
-        Ok(result)
+    /// When this returns `Ok`, everything is durable, and the serial has grown by one if a record
+    /// changed. A crash before that leaves the state as it was, or with all of it.
+    ///
+    /// Errors: [`crate::StateError::Fenced`], and those of the writes.
+    fn commit(&mut self, now: Timestamp, batch: Vec<Write>) -> Result<Written>;
+}
+
+/// One change of a batch. What each of them does, and how it is refused, is said at the method of
+/// [`Transaction`] that is named here.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Write {
+    /// [`Transaction::put_spec`].
+    PutSpec {
+        /// What the spec is known by.
+        digest: SpecDigest,
+        /// The spec.
+        bytes: Vec<u8>,
+    },
+    /// [`Transaction::put_record`].
+    PutRecord(Box<Record>),
+    /// [`Transaction::remove_record`].
+    RemoveRecord {
+        /// Our id of the instance.
+        instance_id: String,
+    },
+    /// [`Transaction::move_record`].
+    MoveRecord {
+        /// The group and the slot.
+        from: (Arc<str>, u32),
+        /// The group and the slot.
+        to: (Arc<str>, u32),
+    },
+    /// [`Transaction::open_intents`], for one.
+    OpenIntent(Box<NewIntent>),
+    /// [`Transaction::close_intent`].
+    CloseIntent {
+        /// Which.
+        id: IntentId,
+        /// How it ended.
+        outcome: Outcome,
+    },
+    /// [`Transaction::start_apply`].
+    StartApply(NewApply),
+    /// [`Transaction::finish_apply`].
+    FinishApply {
+        /// Which; `None` for the one that the batch began.
+        id: Option<ApplyId>,
+        /// How far it came.
+        status: ApplyStatus,
+        /// What was done, as JSON.
+        summary_json: String,
+    },
+    /// [`Transaction::record_history_item`].
+    HistoryItem {
+        /// Of which apply; `None` for the one that the batch began.
+        id: Option<ApplyId>,
+        /// What it did.
+        item: Box<HistoryItem>,
+    },
+    /// [`Transaction::put_image`].
+    PutImage(ImageRow),
+    /// [`Transaction::put_fetched`].
+    PutFetched(FetchedRow),
+    /// [`Transaction::collect_garbage`].
+    CollectGarbage,
+}
+
+/// What a batch was given.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Written {
+    /// The ids of the intents that it opened, in its order.
+    pub intents: Vec<IntentId>,
+    /// The apply that it began.
+    pub apply: Option<ApplyId>,
+}
+
+/// Where a state is kept.
+pub trait Backend: Send + Sync {
+    /// Makes the state, which must not be there yet, and opens it.
+    fn create(&self, identity: &Identity, lineage: &str, now: Timestamp) -> Result<Box<dyn Store>>;
+
+    /// Opens the state for reading and writing. What belongs to someone else than `expected` is
+    /// refused and left alone.
+    fn open(&self, expected: Option<&Identity>) -> Result<Box<dyn Store>>;
+
+    /// Takes the lock, which needs no state; one that is held is waited for as long as `timeout`
+    /// says, then the error is [`crate::StateError::Locked`].
+    fn lock(&self, info: LockInfo, timeout: Duration) -> Result<Box<dyn Held>>;
+
+    /// Who holds the lock.
+    fn holder(&self) -> Result<Option<LockInfo>>;
+}
+
+/// A held lock. Ends when it is dropped, and when its process dies.
+pub trait Held: Send {
+    /// What it says of itself.
+    fn info(&self) -> &LockInfo;
+}
+
+impl Held for Lock {
+    fn info(&self) -> &LockInfo {
+        Lock::info(self)
+    }
+}
+
+impl Store for SqliteStore {
+    fn meta(&self) -> Result<Meta> {
+        SqliteStore::meta(self)
     }
 
-    /// Writes a copy of the state to `to`, complete in one file; what is there already is an
-    /// error. The copy is on disk when this returns; a crash leaves no half of it under that
-    /// name.
-    pub fn backup(&self, to: &Path) -> Result<()> {
-        self.unchanged(|| new_file::backup(&self.opened.connection, &self.path, to))
+    fn snapshot(&self) -> Result<Snapshot> {
+        SqliteStore::snapshot(self)
     }
 
-    /// The backups that were made beside the state at `path` before its schema was migrated,
-    /// oldest schema first.
-    pub fn automatic_backups(path: &Path) -> Result<Vec<PathBuf>> {
-        new_file::automatic_backups(path)
+    fn specs(&self, digests: &[SpecDigest]) -> Result<HashMap<SpecDigest, Arc<[u8]>>> {
+        SqliteStore::specs(self, digests.iter().copied())
     }
 
-    /// Reads in one transaction.
-    pub(crate) fn read<R>(
-        &self,
-        read: impl FnOnce(&Connection) -> rusqlite::Result<R>,
-    ) -> Result<R> {
-        self.unchanged(|| {
-            let read = || {
-                let transaction = self.opened.connection.unchecked_transaction()?;
-                let result = read(&transaction)?;
-                transaction.finish()?;
-                Ok(result)
-            };
-            read().map_err(|error| StateError::sqlite(&self.path, error))
-        })
+    fn images(&self) -> Result<Vec<ImageRow>> {
+        SqliteStore::images(self)
     }
 
-    /// Reads in one transaction, with what opens the rows.
-    pub(crate) fn read_opened<R>(
-        &self,
-        read: impl FnOnce(&Connection, &Vault) -> rusqlite::Result<R>,
-    ) -> Result<R> {
-        self.unchanged(|| {
-            let failed = |error| StateError::sqlite(&self.path, error);
-            let transaction = self
-                .opened
-                .connection
-                .unchecked_transaction()
-                .map_err(failed)?;
-            let vault = self.ring.vault(&transaction, &self.path)?;
-            let result = read(&transaction, &vault).map_err(failed)?;
-            transaction.finish().map_err(failed)?;
-            Ok(result)
-        })
+    fn fetched(&self, url: &str) -> Result<Option<FetchedRow>> {
+        SqliteStore::fetched(self, url)
     }
 
-    /// Where no lock could be taken, what was read counts only if nobody wrote meanwhile.
-    fn unchanged<R>(&self, read: impl FnOnce() -> Result<R>) -> Result<R> {
-        let result = read();
-        match &self.opened.access {
-            Access::Unlocked(before) if Fingerprint::of(&self.path)? != *before => {
-                Err(StateError::Changed {
-                    path: self.path.clone(),
-                })
+    fn history(&self, limit: usize) -> Result<Vec<Apply>> {
+        SqliteStore::history(self, limit)
+    }
+
+    fn history_items(&self, id: ApplyId) -> Result<Vec<HistoryItem>> {
+        SqliteStore::history_items(self, id)
+    }
+
+    fn lead(&mut self) -> Result<()> {
+        SqliteStore::lead(self)
+    }
+
+    fn commit(&mut self, now: Timestamp, batch: Vec<Write>) -> Result<Written> {
+        self.transaction(now, |transaction| {
+            let mut written = Written::default();
+            for write in batch {
+                transaction.write_one(write, &mut written)?;
             }
-            _ => result,
+            Ok(written)
+        })
+    }
+}
+
+impl Transaction<'_> {
+    fn write_one(&mut self, write: Write, written: &mut Written) -> Result<()> {
+        match write {
+            Write::PutSpec { digest, bytes } => self.put_spec(digest, &bytes)?,
+            Write::PutRecord(record) => self.put_record(*record)?,
+            Write::RemoveRecord { instance_id } => {
+                self.remove_record(&instance_id)?;
+            }
+            Write::MoveRecord { from, to } => {
+                self.move_record((&from.0, from.1), (&to.0, to.1))?;
+            }
+            Write::OpenIntent(intent) => {
+                let opened = self.open_intents(std::slice::from_ref(&*intent))?;
+                written.intents.extend(opened);
+            }
+            Write::CloseIntent { id, outcome } => self.close_intent(id, outcome)?,
+            Write::StartApply(apply) => written.apply = Some(self.start_apply(apply)?),
+            Write::FinishApply {
+                id,
+                status,
+                summary_json,
+            } => self.finish_apply(written.apply(id), status, &summary_json)?,
+            Write::HistoryItem { id, item } => {
+                self.record_history_item(written.apply(id), &item)?;
+            }
+            Write::PutImage(image) => self.put_image(image)?,
+            Write::PutFetched(fetched) => self.put_fetched(fetched)?,
+            Write::CollectGarbage => {
+                self.collect_garbage()?;
+            }
         }
+        Ok(())
     }
 }
 
-pub(crate) fn meta(connection: &Connection) -> rusqlite::Result<Meta> {
-    let schema_version = schema::version(connection)?;
-    let (key, _) = keys::need(connection)?;
-    connection
-        .prepare_cached(
-            "SELECT cluster, shard, provider, lineage, serial, created_at FROM meta WHERE id = 1",
-        )?
-        .query_row((), |row| {
-            Ok(Meta {
-                identity: Identity {
-                    cluster: row.get(0)?,
-                    shard: row.get(1)?,
-                    provider: row.get(2)?,
-                },
-                lineage: row.get(3)?,
-                serial: row.get(4)?,
-                created_at: Timestamp(row.get(5)?),
-                schema_version,
-                key: key.clone(),
-            })
-        })
+impl Written {
+    /// The apply that is meant; no apply has the number of one that no batch began.
+    pub(crate) fn apply(&self, id: Option<ApplyId>) -> ApplyId {
+        id.or(self.apply).unwrap_or(ApplyId(0))
+    }
 }
 
-/// All columns of `specs`, as [`spec`] reads them.
-pub(crate) const SPECS: &str = "SELECT digest, size, body FROM specs";
-
-/// A spec, and the digest that it is known by.
-pub(crate) fn spec(row: &Row<'_>, vault: &Vault) -> rusqlite::Result<(SpecDigest, Vec<u8>)> {
-    let digest = vault.unmask(SpecDigest(row.get(0)?));
-    let stored = row.get_ref(2)?.as_blob()?;
-    let body = vault
-        .unpack(&Place::spec(digest), stored, row.get(1)?)
-        .map_err(|error| unreadable(2, error))?;
-    Ok((digest, body))
+/// A state in a file.
+#[derive(Clone)]
+pub struct SqliteFile {
+    path: PathBuf,
+    key: Option<NewKey>,
 }
 
-/// All columns of `fetched`, as [`fetched`] reads them.
-pub(crate) const FETCHED: &str = "SELECT url, digest, size, body, fetched_at FROM fetched";
-
-/// A row of `fetched`. In a sealed state URL and digest are sealed with the body.
-pub(crate) fn fetched(row: &Row<'_>, vault: &Vault) -> rusqlite::Result<FetchedRow> {
-    let name: String = row.get(0)?;
-    let fetched_at = Timestamp(row.get(4)?);
-    let content = vault
-        .unpack(
-            &Place::fetched(&name, fetched_at),
-            row.get_ref(3)?.as_blob()?,
-            row.get(2)?,
-        )
-        .map_err(|error| unreadable(3, error))?;
-    if !vault.is_sealed() {
-        return Ok(FetchedRow {
-            url: name,
-            digest: row.get(1)?,
-            body: content,
-            fetched_at,
-        });
+impl SqliteFile {
+    /// The state at `path`, sealed with a key where there is one.
+    pub fn new(path: PathBuf, key: Option<NewKey>) -> Self {
+        Self { path, key }
     }
-    let split = || {
-        let (url, rest) = codec::split(&content)?;
-        let (digest, body) = codec::split(rest)?;
-        Ok(FetchedRow {
-            url: url.to_owned(),
-            digest: digest.to_owned(),
-            body: body.to_owned(),
-            fetched_at,
-        })
-    };
-    split().map_err(|error: io::Error| unreadable(3, error))
 }
 
-/// A value in the file that nothing here wrote.
-pub(crate) fn unknown(column: usize, what: &str) -> rusqlite::Error {
-    rusqlite::Error::FromSqlConversionFailure(column, Type::Null, format!("unknown {what}").into())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn create(folder: &Path) -> Store {
-        let identity = Identity {
-            cluster: "prod".into(),
-            shard: "a".into(),
-            provider: "aws".into(),
-        };
-        Store::create(&folder.join("prod.db"), &identity, "lineage", Timestamp(1)).unwrap()
+impl Backend for SqliteFile {
+    fn create(&self, identity: &Identity, lineage: &str, now: Timestamp) -> Result<Box<dyn Store>> {
+        Ok(Box::new(match &self.key {
+            None => SqliteStore::create(&self.path, identity, lineage, now)?,
+            Some(key) => SqliteStore::create_sealed(&self.path, identity, lineage, now, key)?,
+        }))
     }
 
-    fn put(store: &mut Store, seed: u8, length: usize) -> Result<()> {
-        // Bytes that can't be compressed to nothing.
-        let mut value = u32::from(seed);
-        let bytes: Vec<u8> = std::iter::repeat_with(|| {
-            value = value.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-            (value >> 24) as u8
-        })
-        .take(length)
-        .collect();
-        store.transaction(Timestamp(2), |transaction| {
-            transaction.put_spec(SpecDigest([seed; 32]), &bytes)
-        })
+    fn open(&self, expected: Option<&Identity>) -> Result<Box<dyn Store>> {
+        let store = SqliteStore::open(&self.path, expected)?;
+        Ok(Box::new(match &self.key {
+            None => store,
+            Some(new) => store.with_keys(Arc::new(new.key.clone()) as Arc<dyn Keys>),
+        }))
     }
 
-    #[test]
-    fn a_full_disk_keeps_nothing_of_the_transaction_and_spoils_nothing() {
-        let folder = tempfile::tempdir().unwrap();
-        let mut store = create(folder.path());
-        put(&mut store, 1, 1000).unwrap();
-        // As full as a disk can be made without filling one.
-        let limit = |store: &Store, pages: u32| {
-            store
-                .opened
-                .connection
-                .pragma_update_and_check(None, "max_page_count", pages, |row| row.get::<_, u32>(0))
-                .unwrap()
-        };
-        limit(&store, 40);
-        assert!(matches!(
-            put(&mut store, 2, 1_000_000),
-            Err(StateError::Full { .. })
-        ));
-        let digests = || [1, 2, 3].into_iter().map(|seed| SpecDigest([seed; 32]));
-        assert_eq!(store.specs(digests()).unwrap().len(), 1);
-        assert_eq!(store.check().unwrap(), []);
-        put(&mut store, 3, 10_000).unwrap();
-        assert_eq!(store.specs(digests()).unwrap().len(), 2);
-        limit(&store, 10_000);
-        put(&mut store, 2, 1_000_000).unwrap();
-        let specs = store.specs(digests()).unwrap();
-        assert_eq!(specs[&SpecDigest([2; 32])].len(), 1_000_000);
+    fn lock(&self, info: LockInfo, timeout: Duration) -> Result<Box<dyn Held>> {
+        Ok(Box::new(Lock::acquire(&self.path, info, timeout)?))
     }
 
-    #[test]
-    fn what_was_read_without_a_lock_counts_only_if_nobody_wrote() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("prod.db");
-        let unlocked = |before| {
-            let opened = Opened {
-                connection: open::unlocked(&path).unwrap(),
-                access: Access::Unlocked(before),
-            };
-            Store::new(opened, &path)
-        };
-        drop(create(folder.path()));
-        let reader = unlocked(Fingerprint::of(&path).unwrap());
-        assert_eq!(reader.meta().unwrap().serial, 0);
-        assert_eq!(reader.snapshot().unwrap().records, []);
-
-        let mut writer = Store::open(&path, None).unwrap();
-        put(&mut writer, 1, 10).unwrap();
-        assert!(matches!(reader.meta(), Err(StateError::Changed { .. })));
-        drop(writer);
-        assert!(matches!(reader.snapshot(), Err(StateError::Changed { .. })));
-        assert!(matches!(
-            reader.backup(&folder.path().join("copy.db")),
-            Err(StateError::Changed { .. })
-        ));
-        drop(reader);
-        let reader = unlocked(Fingerprint::of(&path).unwrap());
-        assert_eq!(
-            reader
-                .specs([SpecDigest([1; 32])].into_iter())
-                .unwrap()
-                .len(),
-            1
-        );
-    }
-
-    #[test]
-    fn every_commit_is_synced() {
-        let folder = tempfile::tempdir().unwrap();
-        let store = create(folder.path());
-        let pragma = |name| {
-            store
-                .opened
-                .connection
-                .pragma_query_value(None, name, |row| row.get::<_, i64>(0))
-                .unwrap()
-        };
-        assert_eq!(pragma("synchronous"), 2);
-        assert_eq!(pragma("foreign_keys"), 1);
+    fn holder(&self) -> Result<Option<LockInfo>> {
+        Lock::peek(&self.path)
     }
 }

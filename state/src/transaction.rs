@@ -1,7 +1,7 @@
 //! Every change of a state: all of them go through one [`Transaction`].
 //!
 //! In: records, specs, intents, history, caches. Out: ids and numbers that the store gives. What
-//! is done here is on disk when [`crate::Store::transaction`] returns, and not before; the calls
+//! is done here is on disk when [`crate::SqliteStore::transaction`] returns, and not before; the calls
 //! themselves sync nothing, so a wave of intents costs one sync. It may not read a clock.
 
 mod caches;

@@ -6,7 +6,7 @@ use std::process::Command;
 use insta::assert_snapshot;
 use nstance::plan::file::{self, PlanFileError};
 use nstance::spec::File;
-use nstance_state::{Identity, Store, Timestamp};
+use nstance_state::{Identity, SqliteStore, Timestamp};
 
 use crate::harness::{Ended, Harness, TWO, TWO_STATE};
 
@@ -441,7 +441,7 @@ fn a_state_in_clear_is_sealed_by_the_first_that_writes() {
         provider: "sim".into(),
     };
     let path = harness.path(TWO_STATE);
-    drop(Store::create(&path, &identity, "lineage", Timestamp(1)).unwrap());
+    drop(SqliteStore::create(&path, &identity, "lineage", Timestamp(1)).unwrap());
     let before = harness.bytes(TWO_STATE);
     harness.ok("plan");
     assert!(harness.bytes(TWO_STATE) == before);

@@ -16,7 +16,7 @@ use nstance::plan::build::Options;
 use nstance::plan::change::{Action, Mode, Plan};
 use nstance::provider::rules::Rules;
 use nstance::provider::{Cloud, CloudError, Observation, Owner};
-use nstance_state::{ApplyStatus, IntentId, NewApply, Store};
+use nstance_state::{ApplyStatus, IntentId, NewApply, SqliteStore, Store};
 
 use crate::chance::Chance;
 use crate::fleet::Fleet;
@@ -132,7 +132,9 @@ pub(crate) fn apply(world: &World, fleet: &Fleet, course: &Course) -> Result<Ran
 /// The plan that `plan` would show, with nothing done.
 pub(crate) fn plan_of(world: &World, fleet: &Fleet, mode: Mode) -> Result<Plan, String> {
     let path = world.state_path();
-    let mut store = path.exists().then(|| Store::open(&path, None).unwrap());
+    let mut store = path
+        .exists()
+        .then(|| SqliteStore::open(&path, None).unwrap());
     plan(
         world,
         fleet,
@@ -162,7 +164,7 @@ fn plan(
     world: &World,
     fleet: &Fleet,
     options: &Options,
-    store: Option<&mut Store>,
+    store: Option<&mut SqliteStore>,
     cloud: &dyn Cloud,
 ) -> Result<Plan, String> {
     let loaded = fleet.load();
@@ -170,7 +172,7 @@ fn plan(
         config: loaded.config.as_ref().unwrap(),
         sources: &loaded.sources,
         directory: &loaded.directory,
-        store,
+        store: store.map(|store| store as &mut dyn Store),
         cloud: Some(cloud),
         observe: true,
         network: false,
@@ -210,7 +212,7 @@ impl Life<'_> {
         let path = self.world.state_path();
         let mut store = path
             .exists()
-            .then(|| Store::open(&path, Some(&World::identity())).unwrap());
+            .then(|| SqliteStore::open(&path, Some(&World::identity())).unwrap());
         if let Some(store) = store.as_mut().filter(|_| !self.has(Mutation::NoRecovery)) {
             let watched = WatchedClock {
                 clock,
@@ -237,7 +239,7 @@ impl Life<'_> {
         self.doom(&plan);
         self.fuse.point();
         let mut store = store.unwrap_or_else(|| {
-            Store::create(&path, &plan.identity(), &plan.lineage, clock.now().into()).unwrap()
+            SqliteStore::create(&path, &plan.identity(), &plan.lineage, clock.now().into()).unwrap()
         });
         self.fuse.point();
         let apply = store
@@ -285,7 +287,7 @@ impl Life<'_> {
 /// about.
 struct Execution<'a> {
     life: &'a Life<'a>,
-    store: &'a mut Store,
+    store: &'a mut SqliteStore,
     apply: nstance_state::ApplyId,
     engine: Engine<'a>,
     parallelism: usize,
@@ -300,7 +302,7 @@ impl<'a> Execution<'a> {
     fn new(
         life: &'a Life<'a>,
         plan: &'a Plan,
-        store: &'a mut Store,
+        store: &'a mut SqliteStore,
         apply: nstance_state::ApplyId,
     ) -> Self {
         let mut chance = Chance::new(life.course.seed);

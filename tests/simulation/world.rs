@@ -11,7 +11,7 @@ use nstance::clock::{Clock as _, FixedClock, Timestamp};
 use nstance::config::model::ProviderKind;
 use nstance::provider::sim::admin::{Admin, InstanceRow};
 use nstance::provider::sim::{SimCloud, SimOptions};
-use nstance_state::{Identity, Operation, Snapshot, Store};
+use nstance_state::{Identity, Operation, Snapshot, SqliteStore};
 
 use crate::fleet::Fleet;
 
@@ -104,7 +104,7 @@ impl World {
     pub(crate) fn snapshot(&self) -> Option<Snapshot> {
         let path = self.state_path();
         path.exists()
-            .then(|| Store::open(&path, None).unwrap().snapshot().unwrap())
+            .then(|| SqliteStore::open(&path, None).unwrap().snapshot().unwrap())
     }
 
     /// The state's file is deleted; what it knew of is nobody's.
@@ -221,7 +221,7 @@ impl World {
                 Err(format!("no state, and {live:?}"))
             };
         };
-        let store = Store::open(&self.state_path(), None).unwrap();
+        let store = SqliteStore::open(&self.state_path(), None).unwrap();
         let problems = store.check().unwrap();
         if !problems.is_empty() {
             return Err(format!("the state is unsound: {problems:?}"));

@@ -111,7 +111,7 @@ impl Transaction<'_> {
 
     /// Enters the beginning of an apply into the history. To be called under the lock: an apply
     /// that the history still has as running is dead, and becomes interrupted.
-    /// Takes the lead ([`crate::Store::lead`]).
+    /// Takes the lead ([`crate::SqliteStore::lead`]).
     pub fn start_apply(&mut self, apply: NewApply) -> Result<ApplyId> {
         self.lead()?;
         self.execute(

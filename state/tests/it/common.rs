@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use nstance_state::{
-    Identity, NewIntent, Operation, Record, Result, SpecDigest, Store, Timestamp, Transaction,
+    Identity, NewIntent, Operation, Record, Result, SpecDigest, SqliteStore, Timestamp, Transaction,
 };
 use tempfile::TempDir;
 
@@ -24,9 +24,9 @@ impl Place {
     }
 
     /// A folder with a new state in it.
-    pub(crate) fn new() -> (Self, Store) {
+    pub(crate) fn new() -> (Self, SqliteStore) {
         let place = Self::empty();
-        let store = Store::create(&place.path, &identity(), "lineage", Timestamp(1)).unwrap();
+        let store = SqliteStore::create(&place.path, &identity(), "lineage", Timestamp(1)).unwrap();
         (place, store)
     }
 
@@ -91,7 +91,7 @@ pub(crate) fn record(group: &str, slot: u32) -> Record {
 }
 
 /// Puts records, their spec before them.
-pub(crate) fn put(store: &mut Store, records: &[Record]) -> Result<()> {
+pub(crate) fn put(store: &mut SqliteStore, records: &[Record]) -> Result<()> {
     store.transaction(Timestamp(10), |transaction| put_in(transaction, records))
 }
 

@@ -1,7 +1,7 @@
 //! A state as a document, and a document as a state.
 
 use nstance_state::{
-    Contents, Document, DocumentError, Key, OpenError, Outcome, StateError, Store, Timestamp,
+    Contents, Document, DocumentError, Key, OpenError, Outcome, SqliteStore, StateError, Timestamp,
 };
 
 use crate::common::{Place, creation, digest, identity, record};
@@ -15,7 +15,7 @@ fn key() -> Key {
 }
 
 /// A state with something of everything: live and deposed records, holes, an open intent.
-fn full() -> (Place, Store) {
+fn full() -> (Place, SqliteStore) {
     let (place, mut store) = Place::new();
     let mut deposed = record("default/web", 9);
     (deposed.slot, deposed.deposed, deposed.generation) = (0, true, 1);
@@ -44,8 +44,8 @@ fn full() -> (Place, Store) {
     (place, store)
 }
 
-fn text(store: &Store) -> String {
-    Document::new(&store.contents().unwrap(), &key(), None).to_text()
+fn text(store: &SqliteStore) -> String {
+    Document::new(&Contents::of(store).unwrap(), &key(), None).to_text()
 }
 
 fn opened(text: &str) -> Contents {
@@ -59,7 +59,7 @@ fn sound(contents: &Contents) -> Vec<String> {
 #[test]
 fn a_document_is_the_state_and_hides_what_may_be_secret() {
     let (_place, store) = full();
-    let contents = store.contents().unwrap();
+    let contents = Contents::of(&store).unwrap();
     let text = text(&store);
     assert!(opened(&text).says(&contents));
     assert_eq!(sound(&contents), [""; 0]);
@@ -81,7 +81,7 @@ fn a_state_made_of_a_document_is_the_same_state() {
     let before = text(&store);
     let contents = opened(&before);
     let place = Place::empty();
-    let mut copy = Store::create(
+    let mut copy = SqliteStore::create(
         &place.path,
         &identity(),
         &contents.lineage,
@@ -93,7 +93,7 @@ fn a_state_made_of_a_document_is_the_same_state() {
     assert_eq!(text(&copy), before);
     assert!(copy.check().unwrap().is_empty());
     // Tokens of the past stay used: the next generation is the one that it was there.
-    let next = |store: &mut Store| {
+    let next = |store: &mut SqliteStore| {
         store
             .transaction(NOW, |transaction| {
                 transaction.next_generation("default/web", 2)
@@ -109,7 +109,7 @@ fn a_state_made_of_a_document_is_the_same_state() {
 #[test]
 fn contents_take_the_place_of_others_whatever_was_exchanged() {
     let (_place, mut store) = full();
-    let now = store.contents().unwrap();
+    let now = Contents::of(&store).unwrap();
     let mut wanted = now.clone();
     // Two that change places, one that goes, one that comes.
     let (web, db) = (1, 2);
@@ -125,7 +125,7 @@ fn contents_take_the_place_of_others_whatever_was_exchanged() {
     store
         .transaction(NOW, |transaction| transaction.replace(&now, &wanted))
         .unwrap();
-    let after = store.contents().unwrap();
+    let after = Contents::of(&store).unwrap();
     assert!(wanted.differences(&after).is_empty());
     assert_eq!(after.serial, wanted.serial + 1);
     let versions: Vec<u64> = after.records.iter().map(|record| record.version).collect();
@@ -138,7 +138,7 @@ fn contents_take_the_place_of_others_whatever_was_exchanged() {
 #[test]
 fn what_is_open_is_not_lost() {
     let (_place, mut store) = full();
-    let now = store.contents().unwrap();
+    let now = Contents::of(&store).unwrap();
     let mut wanted = now.clone();
     wanted.intents.clear();
     wanted.records.pop();
@@ -147,7 +147,7 @@ fn what_is_open_is_not_lost() {
         matches!(&refused, Err(StateError::Unsettled { address }) if address == "default/web/3"),
         "{refused:?}"
     );
-    assert!(store.contents().unwrap().says(&now));
+    assert!(Contents::of(&store).unwrap().says(&now));
     // What was open when the document was made is open again.
     let id = now.intents[0].id;
     store
@@ -155,11 +155,11 @@ fn what_is_open_is_not_lost() {
             transaction.close_intent(id, Outcome::Abandoned)
         })
         .unwrap();
-    let closed = store.contents().unwrap();
+    let closed = Contents::of(&store).unwrap();
     store
         .transaction(NOW, |transaction| transaction.replace(&closed, &now))
         .unwrap();
-    let again = store.contents().unwrap();
+    let again = Contents::of(&store).unwrap();
     assert_eq!(again.intents[0].request, now.intents[0].request);
     assert_eq!(again.intents[0].opened_at, now.intents[0].opened_at);
 }
@@ -255,7 +255,7 @@ type Spoil<'s> = &'s dyn Fn(&mut Contents);
 #[test]
 fn everything_that_is_wrong_with_contents_is_found() {
     let (_place, store) = full();
-    let good = store.contents().unwrap();
+    let good = Contents::of(&store).unwrap();
     let spoiled: [(Spoil<'_>, &str); 10] = [
         (
             &|contents| contents.records[1].instance_id = contents.records[0].instance_id.clone(),

@@ -4,14 +4,14 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use nstance_state::{Identity, ProblemKind, StateError, Store, Timestamp};
+use nstance_state::{Identity, ProblemKind, SqliteStore, StateError, Timestamp};
 use rusqlite::Connection;
 
 use crate::common::{Place, content, creation, digest, identity, put, record};
 
-type Open = fn(&Path, Option<&Identity>) -> nstance_state::Result<Store>;
+type Open = fn(&Path, Option<&Identity>) -> nstance_state::Result<SqliteStore>;
 
-const WAYS: [Open; 2] = [Store::open, Store::open_read_only];
+const WAYS: [Open; 2] = [SqliteStore::open, SqliteStore::open_read_only];
 
 /// Asserts that both ways of opening refuse as `refused` says, and leave everything as it lies.
 fn assert_refused(place: &Place, name: &str, refused: impl Fn(&StateError) -> bool) {
@@ -37,7 +37,7 @@ fn filled() -> Place {
 fn a_state_is_created_whole_and_for_its_owner_only() {
     let place = Place::empty();
     let path = place.folder.path().join("a/b/prod.db");
-    let mut store = Store::create(&path, &identity(), "lineage", Timestamp(7)).unwrap();
+    let mut store = SqliteStore::create(&path, &identity(), "lineage", Timestamp(7)).unwrap();
     let meta = store.meta().unwrap();
     assert_eq!(
         (meta.serial, meta.created_at, meta.schema_version),
@@ -53,7 +53,7 @@ fn a_state_is_created_whole_and_for_its_owner_only() {
     drop(store);
 
     let before = fs::read(&path).unwrap();
-    let again = Store::create(&path, &identity(), "other", Timestamp(8)).unwrap_err();
+    let again = SqliteStore::create(&path, &identity(), "other", Timestamp(8)).unwrap_err();
     assert!(matches!(again, StateError::Exists { .. }));
     assert_eq!(fs::read(&path).unwrap(), before);
     let names: Vec<_> = fs::read_dir(path.parent().unwrap()).unwrap().collect();
@@ -224,7 +224,7 @@ fn damage_is_told_and_never_a_panic() {
         let mut damaged = bytes.clone();
         damaged[page * 4096..(page + 1) * 4096].fill(0xA5);
         fs::write(&place.path, damaged).unwrap();
-        let problems = Store::open_read_only(&place.path, None).and_then(|store| {
+        let problems = SqliteStore::open_read_only(&place.path, None).and_then(|store| {
             // Whatever these say, they say it.
             let _ = store.snapshot();
             let _ = store.history(10);
@@ -310,7 +310,7 @@ fn a_backup_is_a_state_and_overwrites_nothing() {
         fs::metadata(&to).unwrap().permissions().mode() & 0o777,
         0o600
     );
-    let copy = Store::open_read_only(&to, Some(&identity())).unwrap();
+    let copy = SqliteStore::open_read_only(&to, Some(&identity())).unwrap();
     assert_eq!(copy.meta().unwrap(), store.meta().unwrap());
     assert_eq!(
         copy.snapshot().unwrap().records,
@@ -330,7 +330,7 @@ fn a_backup_is_a_state_and_overwrites_nothing() {
 fn reading_writes_nothing_and_is_no_way_to_write() {
     let place = filled();
     let before = content(&place);
-    let mut store = Store::open_read_only(&place.path, Some(&identity())).unwrap();
+    let mut store = SqliteStore::open_read_only(&place.path, Some(&identity())).unwrap();
     store.snapshot().unwrap();
     store.history(5).unwrap();
     let refused = put(&mut store, &[record("a/b", 0)]).unwrap_err();
@@ -342,7 +342,7 @@ fn reading_writes_nothing_and_is_no_way_to_write() {
 #[test]
 fn a_reader_sees_what_was_committed_while_it_was_open() {
     let (place, mut writer) = Place::new();
-    let reader = Store::open_read_only(&place.path, None).unwrap();
+    let reader = SqliteStore::open_read_only(&place.path, None).unwrap();
     assert_eq!(reader.meta().unwrap().serial, 0);
     put(&mut writer, &[record("a/b", 0)]).unwrap();
     assert_eq!(reader.meta().unwrap().serial, 1);
@@ -350,7 +350,7 @@ fn a_reader_sees_what_was_committed_while_it_was_open() {
     writer
         .transaction(Timestamp(30), |transaction| {
             transaction.remove_record("knd-a/b-0")?;
-            let other = Store::open_read_only(&place.path, None)?;
+            let other = SqliteStore::open_read_only(&place.path, None)?;
             assert_eq!(other.snapshot()?.records.len(), 1);
             assert_eq!(reader.snapshot()?.records.len(), 1);
             Ok(())
@@ -366,7 +366,7 @@ fn a_reader_sees_what_was_committed_while_it_was_open() {
 #[test]
 fn backups_are_named_after_serials_and_the_oldest_go() {
     let (place, mut store) = Place::new();
-    let folder = Store::backups_of(&place.path);
+    let folder = SqliteStore::backups_of(&place.path);
     assert_eq!(folder, place.folder.path().join("prod.backups"));
     let names = || {
         let mut names: Vec<String> = fs::read_dir(&folder)
@@ -393,11 +393,11 @@ fn backups_are_named_after_serials_and_the_oldest_go() {
         names(),
         ["1-other.db", "12-lineage.db", "notes.txt", "x-lineage.db"]
     );
-    let copy = Store::open_read_only(&made, None).unwrap();
+    let copy = SqliteStore::open_read_only(&made, None).unwrap();
     assert_eq!(copy.snapshot().unwrap().records.len(), 12);
-    assert_eq!(Store::backups_in(&folder).unwrap().len(), 2);
+    assert_eq!(SqliteStore::backups_in(&folder).unwrap().len(), 2);
     assert_eq!(
-        Store::backups_in(&place.folder.path().join("no"))
+        SqliteStore::backups_in(&place.folder.path().join("no"))
             .unwrap()
             .len(),
         0

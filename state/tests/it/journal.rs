@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use nstance_state::{
     Apply, ApplyId, ApplyStatus, FetchedRow, HistoryIds, HistoryItem, ImageRow, Lock, NewApply,
-    NewIntent, Operation, Outcome, StateError, Store, Timestamp,
+    NewIntent, Operation, Outcome, SqliteStore, StateError, Timestamp,
 };
 
 use crate::common::{Place, creation, digest, identity, put, put_in, record};
@@ -33,7 +33,7 @@ fn an_intent_is_there_until_it_is_closed() {
         .unwrap();
     drop(store);
 
-    let mut store = Store::open(&place.path, Some(&identity())).unwrap();
+    let mut store = SqliteStore::open(&place.path, Some(&identity())).unwrap();
     let found = store.open_intents().unwrap();
     assert_eq!(
         found.iter().map(|intent| intent.id).collect::<Vec<_>>(),
@@ -257,7 +257,7 @@ fn an_apply_without_its_lock_is_interrupted() {
     let dead = start("apply", mine);
     let latest = start("destroy", mine);
     let statuses = |limit| -> Vec<(ApplyId, ApplyStatus)> {
-        let store = Store::open_read_only(&place.path, None).unwrap();
+        let store = SqliteStore::open_read_only(&place.path, None).unwrap();
         store
             .history(limit)
             .unwrap()
@@ -340,13 +340,13 @@ fn garbage_is_what_nothing_refers_to() {
             Ok((apply, transaction.open_intents(&[intent])?[0]))
         })
         .unwrap();
-    let left = |store: &Store| -> Vec<u64> {
+    let left = |store: &SqliteStore| -> Vec<u64> {
         let specs = store.specs((1..=4).map(digest)).unwrap();
         (1..=4)
             .filter(|seed| specs.contains_key(&digest(*seed)))
             .collect()
     };
-    let collect = |store: &mut Store| {
+    let collect = |store: &mut SqliteStore| {
         store
             .transaction(Timestamp(30), |transaction| transaction.collect_garbage())
             .unwrap()

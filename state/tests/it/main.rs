@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "tests may panic: that is how they fail")]
 
 mod common;
+mod conformance;
 mod documents;
 mod errors;
 mod files;

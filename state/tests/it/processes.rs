@@ -9,7 +9,7 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use nstance_state::{
-    ApplyStatus, Lock, NewApply, NewIntent, Outcome, Record, StateError, Store, Timestamp,
+    ApplyStatus, Lock, NewApply, NewIntent, Outcome, Record, SqliteStore, StateError, Timestamp,
 };
 
 use crate::common::{Place, creation, identity, put, put_in, record};
@@ -25,7 +25,7 @@ fn child() {
     let path = std::path::PathBuf::from(std::env::var_os(PATH).unwrap());
     match std::env::var(TASK).unwrap().as_str() {
         "hold the lock" => {
-            let mut store = Store::open(&path, None).unwrap();
+            let mut store = SqliteStore::open(&path, None).unwrap();
             let _lock = Lock::acquire(&path, info("child"), Duration::ZERO).unwrap();
             store
                 .transaction(Timestamp(1), |transaction| transaction.start_apply(apply()))
@@ -34,7 +34,7 @@ fn child() {
             forever();
         }
         "stay in a transaction" => {
-            let mut store = Store::open(&path, None).unwrap();
+            let mut store = SqliteStore::open(&path, None).unwrap();
             store
                 .transaction(Timestamp(1), |transaction| -> nstance_state::Result<()> {
                     let records: Vec<Record> =
@@ -47,7 +47,7 @@ fn child() {
                 .unwrap();
         }
         "commit again and again" => {
-            let mut store = Store::open(&path, None).unwrap();
+            let mut store = SqliteStore::open(&path, None).unwrap();
             for wave in 0_u32.. {
                 let wave = wave * 8..(wave + 1) * 8;
                 let intents: Vec<NewIntent> = wave
@@ -72,11 +72,11 @@ fn child() {
             }
         }
         "read and try to write" => {
-            let reader = Store::open_read_only(&path, Some(&identity())).unwrap();
+            let reader = SqliteStore::open_read_only(&path, Some(&identity())).unwrap();
             let read = reader.snapshot().unwrap().records.len();
             assert_eq!(Lock::peek(&path).unwrap(), None);
             assert_eq!(reader.history(5).unwrap(), []);
-            let refused = Store::open(&path, Some(&identity())).unwrap_err();
+            let refused = SqliteStore::open(&path, Some(&identity())).unwrap_err();
             assert!(
                 matches!(refused, StateError::ReadOnly { .. }),
                 "{refused:?}"
@@ -206,9 +206,9 @@ fn a_process_killed_in_a_transaction_leaves_nothing_of_it() {
     assert_eq!(child.hear().unwrap(), "inside");
 
     // While it lives: readers see what was there, another writer waits in vain.
-    let reader = Store::open_read_only(&place.path, Some(&identity())).unwrap();
+    let reader = SqliteStore::open_read_only(&place.path, Some(&identity())).unwrap();
     assert_eq!(reader.snapshot().unwrap().records.len(), 1);
-    let mut store = Store::open(&place.path, Some(&identity())).unwrap();
+    let mut store = SqliteStore::open(&place.path, Some(&identity())).unwrap();
     store.set_busy_timeout(Duration::from_millis(50)).unwrap();
     let started = Instant::now();
     let busy = put(&mut store, &[record("a/b", 1)]).unwrap_err();
@@ -226,7 +226,7 @@ fn a_process_killed_in_a_transaction_leaves_nothing_of_it() {
     assert_eq!(store.meta().unwrap().serial, 2);
     drop((store, reader));
     assert_eq!(
-        Store::open(&place.path, None)
+        SqliteStore::open(&place.path, None)
             .unwrap()
             .snapshot()
             .unwrap()
@@ -255,8 +255,8 @@ fn what_a_killed_process_had_committed_is_there_and_nothing_halfway() {
         let (opened, recorded) = (last("opened "), last("recorded "));
 
         // First as a plan would find it, then as the next apply would.
-        let reader = Store::open_read_only(&place.path, Some(&identity())).unwrap();
-        let writer = Store::open(&place.path, Some(&identity())).unwrap();
+        let reader = SqliteStore::open_read_only(&place.path, Some(&identity())).unwrap();
+        let writer = SqliteStore::open(&place.path, Some(&identity())).unwrap();
         for store in [reader, writer] {
             let snapshot = store.snapshot().unwrap();
             let records = snapshot.records.len();

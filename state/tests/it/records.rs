@@ -1,6 +1,6 @@
 //! Records, specs, generations, serials.
 
-use nstance_state::{NewIntent, Record, StateError, Store, Timestamp, Transaction};
+use nstance_state::{NewIntent, Record, SqliteStore, StateError, Timestamp, Transaction};
 
 use crate::common::{Place, creation, digest, identity, put, put_in, record};
 
@@ -37,8 +37,8 @@ fn what_is_put_is_in_the_snapshot_in_order() {
         .collect();
     for store in [
         store,
-        Store::open(&place.path, Some(&identity())).unwrap(),
-        Store::open_read_only(&place.path, Some(&identity())).unwrap(),
+        SqliteStore::open(&place.path, Some(&identity())).unwrap(),
+        SqliteStore::open_read_only(&place.path, Some(&identity())).unwrap(),
     ] {
         let snapshot = store.snapshot().unwrap();
         assert_eq!(snapshot.records, expected);
@@ -104,7 +104,7 @@ fn a_transaction_that_fails_leaves_nothing() {
 
 /// Runs one transaction that must succeed.
 fn run<R>(
-    store: &mut Store,
+    store: &mut SqliteStore,
     change: impl FnOnce(&mut Transaction<'_>) -> nstance_state::Result<R>,
 ) -> R {
     store.transaction(Timestamp(20), change).unwrap()
@@ -227,7 +227,7 @@ fn a_record_keeps_its_spec_when_others_are_dropped() {
 #[test]
 fn a_generation_is_never_given_twice() {
     let (_place, mut store) = Place::new();
-    let next = |store: &mut Store, slot| {
+    let next = |store: &mut SqliteStore, slot| {
         let expected = store.snapshot().unwrap().generation("a/b", slot) + 1;
         let next = run(store, |transaction| {
             transaction.next_generation("a/b", slot)

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use nstance_state::{
     ApplyId, Derivation, FetchedRow, HistoryIds, HistoryItem, Key, KeyError, KeyNeed, Keys,
-    NewApply, NewIntent, NewKey, Outcome, ProblemKind, Record, StateError, Store, Timestamp,
+    NewApply, NewIntent, NewKey, Outcome, ProblemKind, Record, SqliteStore, StateError, Timestamp,
     Transaction,
 };
 use rusqlite::Connection;
@@ -19,14 +19,14 @@ use crate::common::{Place, content, creation, digest, identity, put, record};
 const CANARY: &str = "canary-9f3a7c51e2";
 const URL: &str = "https://user:canary-9f3a7c51e2@example.com/userdata?sig=canary-9f3a7c51e2";
 
-fn sealed(key: &Key) -> (Place, Store) {
+fn sealed(key: &Key) -> (Place, SqliteStore) {
     let (place, store) = Place::new();
     let mut store = store.with_keys(Arc::new(key.clone()));
     rekey(&mut store, key);
     (place, store)
 }
 
-fn rekey(store: &mut Store, key: &Key) {
+fn rekey(store: &mut SqliteStore, key: &Key) {
     let new = NewKey::from(key.clone());
     store
         .transaction(Timestamp(2), |transaction| transaction.rekey(&new))
@@ -34,8 +34,8 @@ fn rekey(store: &mut Store, key: &Key) {
     assert!(store.scrub().unwrap());
 }
 
-fn open(place: &Place, key: &Key) -> Store {
-    let store = Store::open(&place.path, Some(&identity())).unwrap();
+fn open(place: &Place, key: &Key) -> SqliteStore {
+    let store = SqliteStore::open(&place.path, Some(&identity())).unwrap();
     store.with_keys(Arc::new(key.clone()))
 }
 
@@ -97,7 +97,7 @@ fn fill(transaction: &mut Transaction<'_>) -> nstance_state::Result<ApplyId> {
 }
 
 /// Everything that [`fill`] stored can be read as it was given.
-fn assert_filled(store: &Store, apply: ApplyId) {
+fn assert_filled(store: &SqliteStore, apply: ApplyId) {
     let snapshot = store.snapshot().unwrap();
     let record = snapshot.live("default/web", 0).unwrap();
     assert_eq!((record.spec, record.observed), (digest(7), Some(digest(8))));
@@ -298,7 +298,7 @@ fn a_reader_learns_of_a_new_key() {
     let keys: Vec<Key> = (0..3).map(|_| Key::generate().unwrap()).collect();
     let (place, mut store) = sealed(&keys[0]);
     let apply = store.transaction(Timestamp(3), fill).unwrap();
-    let reader = Store::open_read_only(&place.path, None).unwrap();
+    let reader = SqliteStore::open_read_only(&place.path, None).unwrap();
     let reader = reader.with_keys(Arc::new(Both(keys[..2].to_vec())));
     assert_filled(&reader, apply);
     rekey(&mut store, &keys[1]);
@@ -318,7 +318,7 @@ fn without_the_right_key_nothing_is_touched_and_what_needs_none_works() {
     drop(store);
     let before = content(&place);
     let other = Key::generate().unwrap();
-    let without = || Store::open_read_only(&place.path, Some(&identity())).unwrap();
+    let without = || SqliteStore::open_read_only(&place.path, Some(&identity())).unwrap();
     for (store, why) in [
         (without(), "no key was given".to_owned()),
         (
@@ -373,7 +373,7 @@ fn tamper(path: &Path, sql: &str) {
     connection.execute_batch(sql).unwrap();
 }
 
-type Reader = fn(&Store) -> nstance_state::Result<()>;
+type Reader = fn(&SqliteStore) -> nstance_state::Result<()>;
 
 #[test]
 fn what_was_moved_or_changed_is_damage() {
@@ -450,7 +450,7 @@ fn what_was_moved_or_changed_is_damage() {
         drop(store);
         tamper(&place.path, sql);
         let before = content(&place);
-        let store = Store::open_read_only(&place.path, None).unwrap();
+        let store = SqliteStore::open_read_only(&place.path, None).unwrap();
         let store = store.with_keys(Arc::new(key.clone()));
         let refused = read(&store).unwrap_err();
         assert!(
@@ -476,7 +476,8 @@ fn what_another_state_sealed_with_the_same_key_is_damage() {
     store.transaction(Timestamp(3), fill).unwrap();
     drop(store);
     let other = Place::empty();
-    let store = Store::create(&other.path, &identity(), "another lineage", Timestamp(1)).unwrap();
+    let store =
+        SqliteStore::create(&other.path, &identity(), "another lineage", Timestamp(1)).unwrap();
     let mut store = store.with_keys(Arc::new(key.clone()));
     rekey(&mut store, &key);
     store.transaction(Timestamp(3), fill).unwrap();
@@ -512,7 +513,7 @@ fn a_check_without_the_key_sees_what_isnt_sealed_as_it_should_be() {
          UPDATE fetched SET body =
              CAST(x'01' || x'1122334455667788' || substr(body, 10) AS BLOB)",
     );
-    let store = Store::open_read_only(&place.path, None).unwrap();
+    let store = SqliteStore::open_read_only(&place.path, None).unwrap();
     let told: Vec<String> = store
         .check()
         .unwrap()
@@ -571,7 +572,7 @@ fn a_passphrase_is_asked_with_the_parameters_that_the_state_keeps() {
     );
     drop(store);
     let with = |phrase| {
-        let store = Store::open(&place.path, None).unwrap();
+        let store = SqliteStore::open(&place.path, None).unwrap();
         store.with_keys(Arc::new(Passphrase(phrase)))
     };
     assert_filled(&with("correct horse"), apply);
@@ -625,7 +626,7 @@ fn a_state_of_the_first_schema_is_migrated_and_can_be_sealed() {
     let before = content(&place);
 
     // Reading leaves it as it is, and needs no key.
-    let reader = Store::open_read_only(&place.path, Some(&identity())).unwrap();
+    let reader = SqliteStore::open_read_only(&place.path, Some(&identity())).unwrap();
     assert_eq!(reader.meta().unwrap().key, None);
     assert_eq!(
         reader.snapshot().unwrap().intents[0].request,
@@ -634,7 +635,7 @@ fn a_state_of_the_first_schema_is_migrated_and_can_be_sealed() {
     drop(reader);
     assert_eq!(content(&place), before);
 
-    let mut store = Store::open(&place.path, Some(&identity())).unwrap();
+    let mut store = SqliteStore::open(&place.path, Some(&identity())).unwrap();
     let key = Key::generate().unwrap();
     rekey(&mut store, &key);
     drop(store);
@@ -667,7 +668,7 @@ fn who_lost_the_lead_cant_write() {
     let (place, mut first) = Place::new();
     first.lead().unwrap();
     put(&mut first, &[record("a/b", 0)]).unwrap();
-    let mut second = Store::open(&place.path, None).unwrap();
+    let mut second = SqliteStore::open(&place.path, None).unwrap();
     second.lead().unwrap();
     let before = second.snapshot().unwrap().records;
     for refused in [
@@ -685,11 +686,11 @@ fn who_lost_the_lead_cant_write() {
     put(&mut second, &[record("a/b", 1)]).unwrap();
 
     // Who opens it now is none of those.
-    let mut late = Store::open(&place.path, None).unwrap();
+    let mut late = SqliteStore::open(&place.path, None).unwrap();
     put(&mut late, &[record("a/b", 9)]).unwrap();
 
     // The beginning of an apply takes the lead too, and none that failed does.
-    let mut third = Store::open(&place.path, None).unwrap();
+    let mut third = SqliteStore::open(&place.path, None).unwrap();
     let failed: nstance_state::Result<()> = third.transaction(Timestamp(3), |transaction| {
         fill(transaction)?;
         Err(StateError::NoRecord {

@@ -1,0 +1,263 @@
+//! A state in memory, for tests and simulations.
+//!
+//! In: what any [`Store`] is given. Out: the same answers as the state in a file gives. The disk
+//! lives as long as someone has it, and can be copied and put back, so that a process can "die"
+//! between any two commits. It may not touch files, and keeps nothing sealed: there is nothing to
+//! be stolen.
+//!
+//! Each commit works on a copy of everything, which takes the old one's place when all of it went
+//! well. That is slow for large fleets and can't be half done.
+
+mod tables;
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use crate::error::{Result, StateError};
+use crate::history;
+use crate::lock::LockInfo;
+use crate::model::{
+    Apply, ApplyId, FetchedRow, HistoryItem, Identity, ImageRow, Meta, SpecDigest, Timestamp,
+};
+use crate::snapshot::Snapshot;
+use crate::store::{Backend, Held, Store, Write, Written};
+use tables::{Change, Tables};
+
+/// Where states in memory are kept: one state a disk, for any number of processes.
+#[derive(Clone, Debug, Default)]
+pub struct MemoryDisk(Arc<Shared>);
+
+#[derive(Debug, Default)]
+struct Shared {
+    content: Mutex<Content>,
+    unlocked: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct Content {
+    state: Option<Arc<Tables>>,
+    /// The lock, and which of the locks that were ever taken it is.
+    lock: Option<(u64, LockInfo)>,
+    locks: u64,
+    is_full: bool,
+}
+
+/// What a disk held at one moment.
+#[derive(Clone, Debug)]
+pub struct MemoryImage(Option<Arc<Tables>>);
+
+impl MemoryDisk {
+    /// What lies on the disk now: what a crash at this moment would leave.
+    pub fn image(&self) -> MemoryImage {
+        MemoryImage(self.content().state.clone())
+    }
+
+    /// Puts back what lay on the disk. Nobody holds the lock any more.
+    pub fn restore(&self, image: &MemoryImage) {
+        let mut content = self.content();
+        content.state.clone_from(&image.0);
+        content.lock = None;
+        self.0.unlocked.notify_all();
+    }
+
+    /// Takes the lock away from whoever holds it, without its knowledge.
+    pub fn lose_lock(&self) {
+        self.content().lock = None;
+        self.0.unlocked.notify_all();
+    }
+
+    /// From now on commits fail because the disk is full; or do no longer.
+    pub fn set_full(&self, is_full: bool) {
+        self.content().is_full = is_full;
+    }
+
+    fn content(&self) -> MutexGuard<'_, Content> {
+        // Nothing in it is half done, whoever panicked with it.
+        self.0
+            .content
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What errors call it.
+fn place() -> PathBuf {
+    PathBuf::from("(memory)")
+}
+
+impl Backend for MemoryDisk {
+    fn create(&self, identity: &Identity, lineage: &str, now: Timestamp) -> Result<Box<dyn Store>> {
+        let mut content = self.content();
+        if content.state.is_some() {
+            return Err(StateError::Exists { path: place() });
+        }
+        content.state = Some(Arc::new(Tables::new(identity, lineage, now)));
+        drop(content);
+        self.open(Some(identity))
+    }
+
+    fn open(&self, expected: Option<&Identity>) -> Result<Box<dyn Store>> {
+        let content = self.content();
+        let Some(state) = &content.state else {
+            return Err(StateError::NotFound { path: place() });
+        };
+        let found = &state.meta.identity;
+        if let Some(expected) = expected.filter(|expected| *expected != found) {
+            return Err(StateError::Foreign {
+                path: place(),
+                expected: Box::new(expected.clone()),
+                found: Box::new(found.clone()),
+            });
+        }
+        Ok(Box::new(MemoryStore {
+            disk: self.clone(),
+            fence: state.fence,
+        }))
+    }
+
+    fn lock(&self, info: LockInfo, timeout: Duration) -> Result<Box<dyn Held>> {
+        let started = Instant::now();
+        let mut content = self.content();
+        while let Some((_, holder)) = &content.lock {
+            let left = timeout.saturating_sub(started.elapsed());
+            if left.is_zero() {
+                let holder = Box::new(holder.clone());
+                return Err(StateError::Locked { holder });
+            }
+            let waited = self.0.unlocked.wait_timeout(content, left);
+            content = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        content.locks += 1;
+        let number = content.locks;
+        content.lock = Some((number, info.clone()));
+        drop(content);
+        Ok(Box::new(MemoryLock {
+            disk: self.clone(),
+            number,
+            info,
+        }))
+    }
+
+    fn holder(&self) -> Result<Option<LockInfo>> {
+        Ok(self.content().lock.as_ref().map(|(_, info)| info.clone()))
+    }
+}
+
+/// A held lock of a [`MemoryDisk`].
+struct MemoryLock {
+    disk: MemoryDisk,
+    number: u64,
+    info: LockInfo,
+}
+
+impl Held for MemoryLock {
+    fn info(&self) -> &LockInfo {
+        &self.info
+    }
+}
+
+impl Drop for MemoryLock {
+    fn drop(&mut self) {
+        let mut content = self.disk.content();
+        // It may have been lost, and be another's by now.
+        content.lock.take_if(|(number, _)| *number == self.number);
+        self.disk.0.unlocked.notify_all();
+    }
+}
+
+/// A state in memory that is open.
+#[derive(Debug)]
+pub struct MemoryStore {
+    disk: MemoryDisk,
+    /// The number of the writer that leads, as far as this one knows.
+    fence: u64,
+}
+
+impl MemoryStore {
+    fn tables(&self) -> Result<Arc<Tables>> {
+        let state = self.disk.content().state.clone();
+        state.ok_or_else(|| StateError::NotFound { path: place() })
+    }
+
+    fn change<R>(
+        &mut self,
+        now: Timestamp,
+        change: impl FnOnce(&mut Change) -> Result<R>,
+    ) -> Result<R> {
+        let mut content = self.disk.content();
+        let Some(state) = &content.state else {
+            return Err(StateError::NotFound { path: place() });
+        };
+        if state.fence != self.fence {
+            return Err(StateError::Fenced { path: place() });
+        }
+        let mut changing = Change::new(Tables::clone(state), now);
+        let result = change(&mut changing)?;
+        if content.is_full {
+            return Err(StateError::Full { path: place() });
+        }
+        let tables = changing.finish();
+        self.fence = tables.fence;
+        content.state = Some(Arc::new(tables));
+        Ok(result)
+    }
+}
+
+impl Store for MemoryStore {
+    fn meta(&self) -> Result<Meta> {
+        Ok(self.tables()?.meta.clone())
+    }
+
+    fn snapshot(&self) -> Result<Snapshot> {
+        Ok(self.tables()?.snapshot())
+    }
+
+    fn specs(&self, digests: &[SpecDigest]) -> Result<HashMap<SpecDigest, Arc<[u8]>>> {
+        let tables = self.tables()?;
+        let found = digests.iter().filter_map(|digest| {
+            let spec = tables.specs.get(digest)?;
+            Some((*digest, Arc::clone(spec)))
+        });
+        Ok(found.collect())
+    }
+
+    fn images(&self) -> Result<Vec<ImageRow>> {
+        Ok(self.tables()?.images.values().cloned().collect())
+    }
+
+    fn fetched(&self, url: &str) -> Result<Option<FetchedRow>> {
+        Ok(self.tables()?.fetched.get(url).cloned())
+    }
+
+    fn history(&self, limit: usize) -> Result<Vec<Apply>> {
+        let tables = self.tables()?;
+        let mut applies: Vec<Apply> = tables.applies.iter().rev().take(limit).cloned().collect();
+        history::settle(&mut applies, || self.disk.holder())?;
+        Ok(applies)
+    }
+
+    fn history_items(&self, id: ApplyId) -> Result<Vec<HistoryItem>> {
+        let tables = self.tables()?;
+        let items = tables.items.iter().filter(|(apply, _)| *apply == id);
+        Ok(items.map(|(_, item)| item.clone()).collect())
+    }
+
+    fn lead(&mut self) -> Result<()> {
+        self.change(Timestamp(0), |change| {
+            change.lead();
+            Ok(())
+        })
+    }
+
+    fn commit(&mut self, now: Timestamp, batch: Vec<Write>) -> Result<Written> {
+        self.change(now, |change| {
+            let mut written = Written::default();
+            for write in batch {
+                change.write(write, &mut written)?;
+            }
+            Ok(written)
+        })
+    }
+}

@@ -1,0 +1,772 @@
+//! What every store promises, whoever keeps it: one suite, run for all of them.
+//!
+//! A store that isn't here yet has to be a [`Subject`], and a line at the end.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use nstance_state::{
+    ApplyId, ApplyStatus, Backend, FetchedRow, HistoryIds, HistoryItem, Identity, ImageRow,
+    IntentId, Key, MemoryDisk, NewApply, NewIntent, Outcome, Record, Result, SpecDigest,
+    SqliteFile, StateError, Store, Timestamp, Write, Written,
+};
+use tempfile::TempDir;
+
+use crate::common::{creation, digest, identity, record};
+use crate::lock::info;
+
+/// A kind of store, as the suite sees it.
+trait Subject: Sync {
+    /// Where its state is.
+    fn backend(&self) -> &dyn Backend;
+
+    /// What a crash at this moment would leave, elsewhere.
+    fn crashed(&self) -> Box<dyn Subject>;
+
+    /// Takes the lock away from its holder without its knowledge: it lapsed, or was broken.
+    fn lose_lock(&self);
+}
+
+struct Sqlite {
+    folder: TempDir,
+    file: SqliteFile,
+    key: Option<Key>,
+}
+
+impl Sqlite {
+    fn new(key: Option<Key>) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("state.db");
+        let file = SqliteFile::new(path, key.clone().map(Into::into));
+        Self { folder, file, key }
+    }
+}
+
+impl Subject for Sqlite {
+    fn backend(&self) -> &dyn Backend {
+        &self.file
+    }
+
+    fn crashed(&self) -> Box<dyn Subject> {
+        let copy = Self::new(self.key.clone());
+        // Shared memory is no part of what lasts.
+        for name in ["state.db", "state.db-wal"] {
+            let from = self.folder.path().join(name);
+            if from.exists() {
+                fs::copy(from, copy.folder.path().join(name)).unwrap();
+            }
+        }
+        Box::new(copy)
+    }
+
+    fn lose_lock(&self) {
+        fs::remove_file(self.folder.path().join("state.db.lock")).unwrap();
+    }
+}
+
+struct Memory(MemoryDisk);
+
+impl Subject for Memory {
+    fn backend(&self) -> &dyn Backend {
+        &self.0
+    }
+
+    fn crashed(&self) -> Box<dyn Subject> {
+        let copy = MemoryDisk::default();
+        copy.restore(&self.0.image());
+        Box::new(Self(copy))
+    }
+
+    fn lose_lock(&self) {
+        self.0.lose_lock();
+    }
+}
+
+fn created(subject: &dyn Subject) -> Box<dyn Store> {
+    let backend = subject.backend();
+    backend
+        .create(&identity(), "lineage", Timestamp(1))
+        .unwrap()
+}
+
+fn opened(subject: &dyn Subject) -> Box<dyn Store> {
+    subject.backend().open(Some(&identity())).unwrap()
+}
+
+fn spec(seed: u64) -> Write {
+    Write::PutSpec {
+        digest: digest(seed),
+        bytes: format!("{{\"spec\": {seed}}}").into_bytes(),
+    }
+}
+
+fn put(record: Record) -> Write {
+    Write::PutRecord(Box::new(record))
+}
+
+fn open(intent: NewIntent) -> Write {
+    Write::OpenIntent(Box::new(intent))
+}
+
+fn started() -> Write {
+    Write::StartApply(NewApply {
+        who: "ann".into(),
+        host: "build-7".into(),
+        pid: 4711,
+        operation: "apply".into(),
+        plan_digest: Some("plan".into()),
+    })
+}
+
+fn item(id: Option<ApplyId>, result: &str) -> Write {
+    let item = Box::new(HistoryItem {
+        address: "default/web/0".into(),
+        action: "create".into(),
+        before: HistoryIds::default(),
+        after: HistoryIds {
+            instance_id: Some("knd".into()),
+            provider_id: Some("i-1".into()),
+        },
+        result: result.into(),
+        detail_json: "{}".into(),
+        at: Timestamp(0),
+    });
+    Write::HistoryItem { id, item }
+}
+
+/// All that can be read of a store, to be compared.
+#[derive(Debug, PartialEq)]
+struct Seen {
+    serial: u64,
+    lineage: String,
+    identity: Identity,
+    records: Vec<Record>,
+    intents: Vec<nstance_state::Intent>,
+    specs: BTreeMap<SpecDigest, Arc<[u8]>>,
+    images: Vec<ImageRow>,
+    history: Vec<(nstance_state::Apply, Vec<HistoryItem>)>,
+    generations: Vec<u64>,
+}
+
+fn seen(store: &dyn Store) -> Seen {
+    let snapshot = store.snapshot().unwrap();
+    let digests: Vec<SpecDigest> = (0..12).map(digest).collect();
+    let mut generations = Vec::new();
+    for group in ["default/web", "default/db"] {
+        generations.extend((0..6).map(|slot| snapshot.generation(group, slot)));
+    }
+    Seen {
+        serial: snapshot.meta.serial,
+        lineage: snapshot.meta.lineage.clone(),
+        identity: snapshot.meta.identity.clone(),
+        records: snapshot.records,
+        intents: snapshot.intents,
+        specs: store.specs(&digests).unwrap().into_iter().collect(),
+        images: store.images().unwrap(),
+        history: store
+            .history(100)
+            .unwrap()
+            .into_iter()
+            .map(|apply| {
+                let items = store.history_items(apply.id).unwrap();
+                (apply, items)
+            })
+            .collect(),
+        generations,
+    }
+}
+
+/// A batch with something of everything.
+fn everything() -> Vec<Write> {
+    vec![
+        started(),
+        spec(1),
+        spec(2),
+        put(record("default/web", 0)),
+        put(Record {
+            spec: digest(2),
+            observed: Some(digest(3)),
+            ..record("default/db", 1)
+        }),
+        open(NewIntent {
+            spec: Some(digest(2)),
+            ..creation("default/web", 1)
+        }),
+        open(creation("default/web", 2)),
+        item(None, "done"),
+        item(None, "refused: \"no\""),
+        Write::PutImage(ImageRow {
+            name: "debian".into(),
+            query_digest: "query".into(),
+            image_id: "ami-1".into(),
+            source: "lookup".into(),
+            resolved_at: Timestamp(3),
+            detail_json: "{}".into(),
+        }),
+        Write::PutFetched(FetchedRow {
+            url: "https://example.com/a".into(),
+            digest: "digest".into(),
+            body: b"#!/bin/sh".to_vec(),
+            fetched_at: Timestamp(4),
+        }),
+    ]
+}
+
+fn what_is_committed_survives_a_crash_at_any_moment_after(subject: &dyn Subject) {
+    let mut store = created(subject);
+    let empty = seen(&*store);
+    assert_eq!(empty.serial, 0);
+    assert_eq!(seen(&*opened(&*subject.crashed())), empty);
+    let written = store.commit(Timestamp(2), everything()).unwrap();
+    assert_eq!(written.intents.len(), 2);
+    let full = seen(&*store);
+    assert_eq!(
+        (full.serial, full.records.len(), full.intents.len()),
+        (1, 2, 2)
+    );
+    assert_eq!((full.specs.len(), full.history[0].1.len()), (2, 2));
+    assert_eq!(full.intents[1].request, creation("default/web", 2).request);
+    // Nobody said goodbye.
+    let crashed = subject.crashed();
+    let after = opened(&*crashed);
+    assert_eq!(seen(&*after), full);
+    let fetched = after.fetched("https://example.com/a").unwrap().unwrap();
+    assert_eq!(fetched.body, b"#!/bin/sh");
+    assert_eq!(after.fetched("https://example.com/b").unwrap(), None);
+    drop(store);
+    assert_eq!(seen(&*opened(subject)), full);
+}
+
+type Refused = fn(&StateError) -> bool;
+
+fn a_batch_is_done_or_not(subject: &dyn Subject) {
+    let mut store = created(subject);
+    store.commit(Timestamp(2), everything()).unwrap();
+    let before = seen(&*store);
+    let cases: [(Write, Refused); 8] = [
+        (
+            put(Record {
+                spec: digest(11),
+                ..record("default/web", 5)
+            }),
+            |error| matches!(error, StateError::MissingSpec { digest } if *digest == self::digest(11)),
+        ),
+        (
+            put(Record {
+                instance_id: "other".into(),
+                provider_id: "i-other".into(),
+                ..record("default/web", 0)
+            }),
+            |error| matches!(error, StateError::Occupied { address, .. } if address == "default/web/0"),
+        ),
+        (
+            put(Record {
+                instance_id: "other".into(),
+                provider_id: "i-default/db-1".into(),
+                ..record("default/web", 4)
+            }),
+            |error| matches!(error, StateError::Claimed { address, .. } if address == "default/db/1"),
+        ),
+        (open(creation("default/web", 2)), |error| {
+            matches!(error, StateError::Unsettled { .. })
+        }),
+        (
+            Write::CloseIntent {
+                id: IntentId(99),
+                outcome: Outcome::Done,
+            },
+            |error| matches!(error, StateError::NotOpen { id: 99, .. }),
+        ),
+        (
+            Write::FinishApply {
+                id: Some(ApplyId(99)),
+                status: ApplyStatus::Failed,
+                summary_json: "{}".into(),
+            },
+            |error| matches!(error, StateError::NotOpen { id: 99, .. }),
+        ),
+        (
+            Write::MoveRecord {
+                from: ("default/web".into(), 5),
+                to: ("default/web".into(), 4),
+            },
+            |error| matches!(error, StateError::NoRecord { .. }),
+        ),
+        (
+            Write::MoveRecord {
+                from: ("default/web".into(), 0),
+                to: ("default/web".into(), 1),
+            },
+            |error| matches!(error, StateError::Unsettled { .. }),
+        ),
+    ];
+    for (write, refused) in cases {
+        let name = format!("{write:?}");
+        let batch = vec![
+            started(),
+            spec(5),
+            put(record("default/db", 3)),
+            open(creation("default/db", 4)),
+            Write::RemoveRecord {
+                instance_id: "knd-default/web-0".into(),
+            },
+            put(record("default/web", 0)),
+            write,
+        ];
+        let error = store.commit(Timestamp(3), batch).unwrap_err();
+        assert!(refused(&error), "{name}: {error}");
+        assert_eq!(seen(&*store), before, "{name}");
+        assert_eq!(seen(&*opened(&*subject.crashed())), before, "{name}");
+    }
+}
+
+fn records_and_generations_follow_the_rules(subject: &dyn Subject) {
+    let mut store = created(subject);
+    let mut commit = |batch| store.commit(Timestamp(9), batch).unwrap();
+    commit(vec![spec(1), put(record("default/web", 0))]);
+    // What says the same changes nothing.
+    commit(vec![put(record("default/web", 0))]);
+    // One that takes the slot of another that is deposed in the same batch.
+    commit(vec![
+        put(Record {
+            deposed: true,
+            ..record("default/web", 0)
+        }),
+        put(Record {
+            instance_id: "second".into(),
+            provider_id: "i-second".into(),
+            generation: 2,
+            ..record("default/web", 0)
+        }),
+    ]);
+    commit(vec![Write::MoveRecord {
+        from: ("default/web".into(), 0),
+        to: ("default/db".into(), 4),
+    }]);
+    commit(vec![Write::RemoveRecord {
+        instance_id: "second".into(),
+    }]);
+    // One that isn't there is no change.
+    commit(vec![Write::RemoveRecord {
+        instance_id: "nobody".into(),
+    }]);
+    let found = seen(&*store);
+    assert_eq!(found.serial, 4);
+    let [left] = &found.records[..] else {
+        panic!("{:?}", found.records)
+    };
+    assert_eq!(
+        (left.address(), left.deposed),
+        ("default/db/4".to_owned(), true)
+    );
+    assert_eq!((left.version, left.updated_at), (3, Timestamp(9)));
+    // Neither slot gives a generation again.
+    assert_eq!((found.generations[0], found.generations[6 + 4]), (2, 2));
+}
+
+fn intents_stay_until_they_are_closed(subject: &dyn Subject) {
+    let mut store = created(subject);
+    let batch = vec![
+        started(),
+        spec(1),
+        open(NewIntent {
+            spec: Some(digest(1)),
+            generation: 3,
+            ..creation("default/web", 0)
+        }),
+        open(creation("default/web", 1)),
+    ];
+    let Written { intents, apply } = store.commit(Timestamp(2), batch).unwrap();
+    // Kept as long as the intent is open, and not longer.
+    let collected = |store: &mut dyn Store| {
+        store
+            .commit(Timestamp(3), vec![Write::CollectGarbage])
+            .unwrap();
+        store.specs(&[digest(1)]).unwrap().len()
+    };
+    assert_eq!(collected(&mut *store), 1);
+    let failed = Outcome::Failed {
+        message: "no".into(),
+    };
+    for (id, outcome) in intents.iter().zip([failed, Outcome::Done]) {
+        let close = Write::CloseIntent { id: *id, outcome };
+        store.commit(Timestamp(4), vec![close.clone()]).unwrap();
+        let again = store.commit(Timestamp(4), vec![close]).unwrap_err();
+        assert!(matches!(again, StateError::NotOpen { .. }), "{again}");
+    }
+    assert_eq!(collected(&mut *store), 0);
+    let found = seen(&*store);
+    assert_eq!((found.intents.len(), found.serial), (0, 0));
+    // A token is free again, an id and a generation never are.
+    assert_eq!(found.generations[..2], [3, 1]);
+    let batch = vec![
+        open(creation("default/web", 1)),
+        Write::FinishApply {
+            id: apply,
+            status: ApplyStatus::Succeeded,
+            summary_json: "{\"create\":1}".into(),
+        },
+    ];
+    let again = store.commit(Timestamp(5), batch).unwrap();
+    assert!(again.intents[0] > intents[1]);
+    let history = store.history(1).unwrap();
+    assert_eq!(history[0].status, ApplyStatus::Succeeded);
+    assert_eq!(history[0].finished_at, Some(Timestamp(5)));
+}
+
+fn others_see_all_of_a_batch_or_nothing(subject: &dyn Subject) {
+    const ROUNDS: u32 = 40;
+    drop(created(subject));
+    let done = AtomicUsize::new(0);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut store = opened(subject);
+            for round in 0..ROUNDS {
+                let slots = [2 * round, 2 * round + 1];
+                let records = slots.map(|slot| put(record("default/web", slot)));
+                let batch = [spec(1)].into_iter().chain(records).collect();
+                store.commit(Timestamp(2), batch).unwrap();
+            }
+            done.store(1, Ordering::SeqCst);
+        });
+        scope.spawn(|| {
+            let store = opened(subject);
+            loop {
+                let over = done.load(Ordering::SeqCst) == 1;
+                let snapshot = store.snapshot().unwrap();
+                assert_eq!(snapshot.records.len() as u64, 2 * snapshot.meta.serial);
+                if over {
+                    assert_eq!(snapshot.meta.serial, u64::from(ROUNDS));
+                    break;
+                }
+            }
+        });
+    });
+}
+
+fn two_who_write_at_once_lose_nothing(subject: &dyn Subject) {
+    const ROUNDS: u32 = 25;
+    drop(created(subject));
+    std::thread::scope(|scope| {
+        for group in ["default/web", "default/db"] {
+            scope.spawn(move || {
+                let mut store = opened(subject);
+                for slot in 0..ROUNDS {
+                    let batch = vec![
+                        spec(1),
+                        put(record(group, slot)),
+                        open(creation(group, slot)),
+                    ];
+                    store.commit(Timestamp(2), batch).unwrap();
+                }
+            });
+        }
+    });
+    let snapshot = opened(subject).snapshot().unwrap();
+    assert_eq!(snapshot.meta.serial, 2 * u64::from(ROUNDS));
+    assert_eq!(snapshot.records.len(), 2 * ROUNDS as usize);
+    let mut ids: Vec<IntentId> = snapshot.intents.iter().map(|intent| intent.id).collect();
+    ids.dedup();
+    assert_eq!(ids.len(), 2 * ROUNDS as usize);
+}
+
+fn one_holds_the_lock(subject: &dyn Subject) {
+    let backend = subject.backend();
+    assert_eq!(backend.holder().unwrap(), None);
+    let held = backend.lock(info("first"), Duration::ZERO).unwrap();
+    assert_eq!(held.info().id, "first");
+    assert_eq!(backend.holder().unwrap().unwrap().id, "first");
+    let refused = backend.lock(info("second"), Duration::ZERO).map(drop);
+    let refused = refused.unwrap_err();
+    assert!(
+        matches!(&refused, StateError::Locked { holder } if holder.id == "first"),
+        "{refused}"
+    );
+    // A reader needs none.
+    created(subject).snapshot().unwrap();
+    // Whoever waits gets it.
+    std::thread::scope(|scope| {
+        let waits = scope.spawn(|| {
+            let held = backend.lock(info("third"), Duration::from_mins(1)).unwrap();
+            held.info().id.clone()
+        });
+        drop(held);
+        assert_eq!(waits.join().unwrap(), "third");
+    });
+    assert_eq!(backend.holder().unwrap(), None);
+}
+
+fn an_apply_that_died_isnt_running(subject: &dyn Subject) {
+    let backend = subject.backend();
+    let mut store = created(subject);
+    let holder = nstance_state::LockInfo {
+        host: "build-7".into(),
+        pid: 4711,
+        ..info("first")
+    };
+    let held = backend.lock(holder, Duration::ZERO).unwrap();
+    store.commit(Timestamp(2), vec![started()]).unwrap();
+    assert_eq!(store.history(1).unwrap()[0].status, ApplyStatus::Running);
+    drop(held);
+    assert_eq!(
+        store.history(1).unwrap()[0].status,
+        ApplyStatus::Interrupted
+    );
+    let mut next = opened(subject);
+    next.commit(Timestamp(3), vec![started()]).unwrap();
+    let late = Write::FinishApply {
+        id: Some(ApplyId(1)),
+        status: ApplyStatus::Succeeded,
+        summary_json: "{}".into(),
+    };
+    let refused = next.commit(Timestamp(4), vec![late]).unwrap_err();
+    assert!(
+        matches!(refused, StateError::NotOpen { id: 1, .. }),
+        "{refused}"
+    );
+}
+
+fn who_lost_its_lock_cant_write(subject: &dyn Subject) {
+    let backend = subject.backend();
+    let mut first = created(subject);
+    let held = backend.lock(info("first"), Duration::ZERO).unwrap();
+    first.commit(Timestamp(2), everything()).unwrap();
+    subject.lose_lock();
+    let _second_lock = backend.lock(info("second"), Duration::ZERO).unwrap();
+    let mut second = opened(subject);
+    // As long as the other has only looked, nothing has changed.
+    first.commit(Timestamp(3), vec![spec(5)]).unwrap();
+    second.commit(Timestamp(4), vec![started()]).unwrap();
+    let before = seen(&*second);
+    for batch in [
+        vec![],
+        vec![open(creation("default/db", 5))],
+        vec![put(record("default/db", 5))],
+        vec![started()],
+    ] {
+        let refused = first.commit(Timestamp(5), batch).unwrap_err();
+        assert!(matches!(refused, StateError::Fenced { .. }), "{refused}");
+    }
+    assert!(matches!(first.lead(), Err(StateError::Fenced { .. })));
+    assert_eq!(seen(&*second), before);
+    // It may still look.
+    assert_eq!(seen(&*first), before);
+    drop(held);
+    assert_eq!(backend.holder().unwrap().unwrap().id, "second");
+    second
+        .commit(Timestamp(6), vec![put(record("default/db", 5))])
+        .unwrap();
+    // And after a crash nobody who wrote before can, either.
+    let crashed = subject.crashed();
+    let mut third = opened(&*crashed);
+    third.lead().unwrap();
+    third.commit(Timestamp(7), vec![spec(6)]).unwrap();
+}
+
+fn what_is_anothers_is_refused(subject: &dyn Subject) {
+    let backend = subject.backend();
+    let missing = backend.open(Some(&identity())).map(drop).unwrap_err();
+    assert!(matches!(missing, StateError::NotFound { .. }), "{missing}");
+    let before = seen(&*created(subject));
+    let again = backend.create(&identity(), "other", Timestamp(2)).map(drop);
+    assert!(matches!(again, Err(StateError::Exists { .. })));
+    for change in [
+        |identity: &mut Identity| identity.cluster = "dev".into(),
+        |identity: &mut Identity| identity.shard = "us-west-2b".into(),
+        |identity: &mut Identity| identity.provider = "gcp".into(),
+    ] {
+        let mut other = identity();
+        change(&mut other);
+        let refused = backend.open(Some(&other)).map(drop).unwrap_err();
+        let StateError::Foreign {
+            expected, found, ..
+        } = &refused
+        else {
+            panic!("{refused}")
+        };
+        assert_eq!((&**expected, &**found), (&other, &identity()));
+    }
+    assert_eq!(seen(&*opened(subject)), before);
+}
+
+fn a_hundred_thousand_instances(subject: &dyn Subject) {
+    const COUNT: u32 = 100_000;
+    const BATCH: u32 = 20_000;
+    let mut store = created(subject);
+    for start in (0..COUNT).step_by(BATCH as usize) {
+        let records = (start..start + BATCH).map(|index| {
+            let group = ["default/db", "default/web"][index as usize % 2];
+            put(record(group, index / 2))
+        });
+        let batch = [spec(1)].into_iter().chain(records).collect();
+        store.commit(Timestamp(2), batch).unwrap();
+    }
+    let snapshot = opened(subject).snapshot().unwrap();
+    assert_eq!(snapshot.records.len(), COUNT as usize);
+    assert_eq!(snapshot.meta.serial, u64::from(COUNT / BATCH));
+    assert_eq!(snapshot.group("default/web").len(), COUNT as usize / 2);
+    for slot in [0, 1, COUNT / 2 - 1] {
+        let live = snapshot.live("default/web", slot).unwrap();
+        assert_eq!((live.slot, live.spec), (slot, digest(1)));
+    }
+    let order = |record: &Record| (Arc::clone(&record.group), record.slot);
+    assert!(snapshot.records.is_sorted_by_key(order));
+}
+
+/// Random batches, so that stores can be held against each other.
+fn batches(seed: u64) -> Vec<Vec<Write>> {
+    let mut state = seed;
+    // xorshift64*, for the same batches everywhere.
+    let mut below = |limit: u64| {
+        state ^= state >> 12;
+        state ^= state << 25;
+        state ^= state >> 27;
+        (state.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33) % limit
+    };
+    let mut all = Vec::new();
+    for round in 0..120 {
+        let mut batch = vec![spec(below(4)), spec(below(4))];
+        for _ in 0..=below(3) {
+            let group = ["default/web", "default/db"][below(2) as usize];
+            let other = ["default/web", "default/db"][below(2) as usize];
+            let (slot, to) = (below(4) as u32, below(4) as u32);
+            let instance_id = format!("knd-{}", below(8));
+            let last = match below(9) {
+                0..=2 => put(Record {
+                    provider_id: format!("i-{}", below(9)),
+                    instance_id,
+                    generation: below(5),
+                    deposed: below(4) == 0,
+                    spec: digest(below(4)),
+                    ..record(group, slot)
+                }),
+                3 => Write::RemoveRecord { instance_id },
+                4 => Write::MoveRecord {
+                    from: (group.into(), slot),
+                    to: (other.into(), to),
+                },
+                5 => open(NewIntent {
+                    generation: below(6),
+                    spec: (below(2) == 0).then(|| digest(below(4))),
+                    ..creation(group, slot)
+                }),
+                6 => Write::CloseIntent {
+                    id: IntentId(below(20) as i64 + 1),
+                    outcome: Outcome::Done,
+                },
+                7 => Write::CollectGarbage,
+                _ => {
+                    batch.push(started());
+                    batch.push(item(None, "done"));
+                    Write::FinishApply {
+                        id: None,
+                        status: ApplyStatus::Succeeded,
+                        summary_json: format!("{{\"round\":{round}}}"),
+                    }
+                }
+            };
+            batch.push(last);
+        }
+        all.push(batch);
+    }
+    all
+}
+
+#[test]
+fn all_stores_answer_alike() {
+    let (mut done, mut refused) = (0, 0);
+    for seed in 1..=6 {
+        let subjects: [Box<dyn Subject>; 3] = [
+            Box::new(Memory(MemoryDisk::default())),
+            Box::new(Sqlite::new(None)),
+            Box::new(Sqlite::new(Some(Key::generate().unwrap()))),
+        ];
+        let mut stores: Vec<Box<dyn Store>> =
+            subjects.iter().map(|subject| created(&**subject)).collect();
+        for (round, batch) in batches(seed).into_iter().enumerate() {
+            let now = Timestamp(round as i64 + 10);
+            let answers: Vec<Result<Written, String>> = stores
+                .iter_mut()
+                .map(|store| {
+                    store
+                        .commit(now, batch.clone())
+                        .map_err(|error| error.to_string())
+                })
+                .collect();
+            let place = format!("seed {seed}, round {round}: {batch:?}");
+            assert_eq!(answers[0], answers[1], "{place}");
+            assert_eq!(answers[0], answers[2], "{place}");
+            if answers[0].is_ok() {
+                done += 1;
+            } else {
+                refused += 1;
+            }
+            let expected = seen(&*stores[0]);
+            assert_eq!(seen(&*stores[1]), expected, "{place}");
+            assert_eq!(seen(&*stores[2]), expected, "{place}");
+        }
+    }
+    assert!(
+        done > 200 && refused > 100,
+        "{done} done, {refused} refused"
+    );
+}
+
+#[test]
+fn a_full_memory_disk_keeps_nothing_of_a_batch() {
+    let disk = MemoryDisk::default();
+    let subject = Memory(disk.clone());
+    let mut store = created(&subject);
+    store.commit(Timestamp(2), everything()).unwrap();
+    let before = seen(&*store);
+    disk.set_full(true);
+    let refused = store.commit(Timestamp(3), vec![put(record("default/db", 5))]);
+    assert!(matches!(refused, Err(StateError::Full { .. })));
+    assert_eq!(seen(&*store), before);
+    disk.set_full(false);
+    store
+        .commit(Timestamp(3), vec![put(record("default/db", 5))])
+        .unwrap();
+    // Back to what it was: a store that is open sees what lies there now.
+    let image = disk.image();
+    store
+        .commit(Timestamp(4), vec![put(record("default/db", 4))])
+        .unwrap();
+    disk.restore(&image);
+    assert_eq!(seen(&*store).records.len(), 3);
+}
+
+/// A test for each promise and each store.
+macro_rules! every_store {
+    ($($check:ident),* $(,)?) => {
+        mod sqlite {
+            $(#[test] fn $check() { super::$check(&super::Sqlite::new(None)) })*
+        }
+        mod sealed_sqlite {
+            $(#[test] fn $check() {
+                let key = nstance_state::Key::generate().unwrap();
+                super::$check(&super::Sqlite::new(Some(key)))
+            })*
+        }
+        mod memory {
+            $(#[test] fn $check() { super::$check(&super::Memory(super::MemoryDisk::default())) })*
+        }
+    };
+}
+
+every_store![
+    what_is_committed_survives_a_crash_at_any_moment_after,
+    a_batch_is_done_or_not,
+    records_and_generations_follow_the_rules,
+    intents_stay_until_they_are_closed,
+    others_see_all_of_a_batch_or_nothing,
+    two_who_write_at_once_lose_nothing,
+    one_holds_the_lock,
+    an_apply_that_died_isnt_running,
+    who_lost_its_lock_cant_write,
+    what_is_anothers_is_refused,
+    a_hundred_thousand_instances,
+];
