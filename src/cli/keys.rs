@@ -12,7 +12,6 @@ use std::collections::HashMap;
 use std::fmt;
 use std::fs;
 use std::io::{self, Write as _};
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -227,7 +226,7 @@ impl KeyFile {
             }
             found => found.map_err(|error| unreadable(&error))?,
         };
-        if metadata.permissions().mode() & 0o077 != 0 {
+        if !is_private(&metadata) {
             return Err(KeyError {
                 why: format!("others may read or write the key file {self}"),
                 hint: Some(format!(
@@ -331,6 +330,21 @@ impl KeyFile {
 impl fmt::Display for KeyFile {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.display().fmt(formatter)
+    }
+}
+
+/// Whether nobody but its owner may do anything with a file.
+fn is_private(metadata: &fs::Metadata) -> bool {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt as _;
+        let mode = metadata.permissions().mode();
+        mode & 0o777 == mode & 0o700
+    }
+    #[cfg(not(unix))]
+    {
+        let _ = metadata;
+        true
     }
 }
 

@@ -93,8 +93,9 @@ pub struct Globals {
         hide_env_values = true
     )]
     state: Option<String>,
-    /// Take the keys of states and saved plans from this file [default: .nstance/key beside the
-    /// configuration; made when the first state is]
+    /// Take the keys of states and saved plans from this file (also `NSTANCE_STATE_KEY` and
+    /// `NSTANCE_STATE_PASSPHRASE`) [default: .nstance/key beside the configuration, made when the
+    /// first state is]
     #[arg(
         long,
         global = true,

@@ -124,7 +124,7 @@ fn rekey(
         ));
     }
     if !scrubbed {
-        text.push_str("Its file is overwritten once nobody reads it, by the next apply\n");
+        text.push_str("What its file held before is overwritten by a later apply: someone reads it now, or the disk is full\n");
     }
     Ok(Reply::text(text))
 }

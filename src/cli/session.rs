@@ -194,7 +194,7 @@ impl<'g> Session<'g> {
         } else {
             store.unlock()?;
         }
-        // What can't be done while someone reads is done another time.
+        // What can't be done now, while someone reads or the disk is full, is done another time.
         store.scrub()?;
         Ok(Some(store))
     }

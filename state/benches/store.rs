@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use divan::{Bencher, black_box};
 use nstance_state::{
-    Identity, NewIntent, Operation, Outcome, Record, SpecDigest, SqliteStore, Timestamp,
+    Identity, Key, NewIntent, Operation, Outcome, Record, SpecDigest, SqliteStore, Timestamp,
 };
 use tempfile::TempDir;
 
@@ -50,20 +50,41 @@ fn record(index: u32, spec: SpecDigest) -> Record {
     }
 }
 
-fn create(folder: &Path) -> SqliteStore {
+/// How a state lies on the disk.
+#[derive(Clone, Copy, Debug)]
+enum Kept {
+    Clear,
+    Sealed,
+}
+use Kept::{Clear, Sealed};
+
+fn key() -> Key {
+    format!("nstance-key-1-{}", "5e".repeat(32))
+        .parse()
+        .unwrap()
+}
+
+fn create(folder: &Path, kept: Kept) -> SqliteStore {
     let identity = Identity {
         cluster: "prod".into(),
         shard: "us-west-2a".into(),
         provider: "aws".into(),
     };
-    SqliteStore::create(&folder.join("prod.db"), &identity, "lineage", Timestamp(1)).unwrap()
+    let path = folder.join("prod.db");
+    match kept {
+        Clear => SqliteStore::create(&path, &identity, "lineage", Timestamp(1)).unwrap(),
+        Sealed => {
+            let key = key().into();
+            SqliteStore::create_sealed(&path, &identity, "lineage", Timestamp(1), &key).unwrap()
+        }
+    }
 }
 
 /// A state of `count` records, the groups interleaved as an apply interleaves them; with a spec
 /// for each group, or one for each record.
-fn filled(count: u32, own_specs: bool) -> (TempDir, SqliteStore) {
+fn filled(count: u32, own_specs: bool, kept: Kept) -> (TempDir, SqliteStore) {
     let folder = tempfile::tempdir().unwrap();
-    let mut store = create(folder.path());
+    let mut store = create(folder.path(), kept);
     store
         .transaction(Timestamp(2), |transaction| {
             (0..count).try_for_each(|index| {
@@ -78,25 +99,26 @@ fn filled(count: u32, own_specs: bool) -> (TempDir, SqliteStore) {
 
 #[divan::bench(args = [1_000, 10_000, 100_000], sample_count = 20)]
 fn snapshot(bencher: Bencher<'_, '_>, count: u32) {
-    let (_folder, store) = filled(count, false);
+    let (_folder, store) = filled(count, false, Sealed);
     bencher.bench_local(|| black_box(store.snapshot().unwrap()));
 }
 
-#[divan::bench(args = [100_000], sample_count = 20)]
-fn snapshot_with_a_spec_each(bencher: Bencher<'_, '_>, count: u32) {
-    let (_folder, store) = filled(count, true);
+#[divan::bench(args = [Clear, Sealed], sample_count = 20)]
+fn snapshot_of_100_000_with_a_spec_each(bencher: Bencher<'_, '_>, kept: Kept) {
+    let (_folder, store) = filled(100_000, true, kept);
     bencher.bench_local(|| black_box(store.snapshot().unwrap()));
 }
 
-#[divan::bench(args = [100_000], sample_count = 20)]
-fn open_to_read_and_snapshot(bencher: Bencher<'_, '_>, count: u32) {
-    let (folder, store) = filled(count, false);
+#[divan::bench(args = [Clear, Sealed], sample_count = 20)]
+fn open_to_read_and_snapshot_of_100_000(bencher: Bencher<'_, '_>, kept: Kept) {
+    let (folder, store) = filled(100_000, false, kept);
     drop(store);
     let path = folder.path().join("prod.db");
     bencher.bench_local(|| {
         black_box(
             SqliteStore::open_read_only(&path, None)
                 .unwrap()
+                .with_keys(Arc::new(key()))
                 .snapshot()
                 .unwrap(),
         )
@@ -105,19 +127,19 @@ fn open_to_read_and_snapshot(bencher: Bencher<'_, '_>, count: u32) {
 
 #[divan::bench(args = [1_000, 100_000], sample_count = 20)]
 fn open_to_write(bencher: Bencher<'_, '_>, count: u32) {
-    let (folder, store) = filled(count, false);
+    let (folder, store) = filled(count, false, Sealed);
     drop(store);
     let path = folder.path().join("prod.db");
     bencher.bench_local(|| black_box(SqliteStore::open(&path, None).unwrap()));
 }
 
 /// A thousand instances as an apply makes them: a wave of intents in one transaction, then their
-/// records and ends in another. In a state that has `count` records already.
-#[divan::bench(args = [0, 100_000], sample_count = 10)]
-fn journal_of_a_thousand_in_waves(bencher: Bencher<'_, '_>, count: u32) {
-    let (_folder, mut store) = filled(count, false);
-    let request = vec![b'u'; 16 * 1024];
-    let mut next = count;
+/// records and ends in another. In a state that has 100,000 records already.
+#[divan::bench(args = [Clear, Sealed], sample_count = 10)]
+fn journal_of_a_thousand_in_waves(bencher: Bencher<'_, '_>, kept: Kept) {
+    let (_folder, mut store) = filled(100_000, false, kept);
+    let request = request();
+    let mut next = 100_000;
     bencher.bench_local(|| {
         let end = next + 1_000;
         while next < end {
@@ -148,8 +170,8 @@ fn journal_of_a_thousand_in_waves(bencher: Bencher<'_, '_>, count: u32) {
 /// The same with a transaction for each end, which is what it costs when answers come one by one.
 #[divan::bench(sample_count = 5)]
 fn journal_of_a_thousand_ended_one_by_one(bencher: Bencher<'_, '_>) {
-    let (_folder, mut store) = filled(0, false);
-    let request = vec![b'u'; 16 * 1024];
+    let (_folder, mut store) = filled(0, false, Sealed);
+    let request = request();
     let mut next = 0;
     bencher.bench_local(|| {
         let end = next + 1_000;
@@ -178,6 +200,27 @@ fn journal_of_a_thousand_ended_one_by_one(bencher: Bencher<'_, '_>) {
     });
 }
 
+/// All that is sealed, sealed anew.
+#[divan::bench(sample_count = 3)]
+fn rekey_100_000_with_a_spec_each(bencher: Bencher<'_, '_>) {
+    let (_folder, mut store) = filled(100_000, true, Sealed);
+    bencher.bench_local(|| {
+        let new = Key::generate().unwrap().into();
+        store
+            .transaction(Timestamp(3), |transaction| transaction.rekey(&new))
+            .unwrap();
+        store.scrub().unwrap()
+    });
+}
+
+/// 16 KiB that compress as scripts do.
+fn request() -> Vec<u8> {
+    let lines = (0..).flat_map(|line: u32| {
+        format!("echo {:08x}\n", line.wrapping_mul(0x9e37_79b9)).into_bytes()
+    });
+    lines.take(16 * 1024).collect()
+}
+
 fn creation(index: u32, request: &[u8]) -> NewIntent {
     let record = record(index, digest(0));
     NewIntent {
@@ -199,7 +242,7 @@ fn creation(index: u32, request: &[u8]) -> NewIntent {
 /// The copy that is made before records change; on disk when it returns.
 #[divan::bench(args = [1_000, 10_000, 100_000], sample_count = 10)]
 fn back_up(bencher: Bencher<'_, '_>, count: u32) {
-    let (folder, store) = filled(count, true);
+    let (folder, store) = filled(count, true, Sealed);
     let backups = folder.path().join("prod.backups");
     bencher.bench_local(|| {
         // A copy of the same serial is made once.

@@ -1,12 +1,14 @@
-//! The record of what exists, in one `SQLite` file: which instance fills which slot of which
-//! group, what it was made from, what is being done to it right now, and what was done before.
+//! The record of what exists: which instance fills which slot of which group, what it was made
+//! from, what is being done to it right now, and what was done before.
 //!
 //! The crate knows nothing of configurations or clouds. It is given values and keeps them:
 //!
-//! - **Nothing is lost.** A transaction is on disk when [`SqliteStore::transaction`] returns. Whoever
-//!   commits an intent before asking a cloud for something finds it again after any crash.
+//! - **Nothing is lost.** What is changed is on disk when [`Store::commit`] returns. Whoever commits
+//!   an intent before asking a cloud for something finds it again after any crash.
 //! - **One writer, any readers.** [`Lock`] makes one process the writer, and ends with it.
 //!   Reading takes no lock, and works where nothing can be written.
+//! - **Who lost its lock can't write.** Whoever takes the lead shuts out those before it.
+//! - **What was rendered is sealed.** It opens with the state's [`Key`], and in its place only.
 //! - **What is refused is left alone.** A file of another program, of another owner or of a newer
 //!   version keeps every byte.
 //!

@@ -189,7 +189,8 @@ impl Transaction<'_> {
 impl SqliteStore {
     /// Overwrites what the file held before it was sealed, or under an older key, which may still
     /// lie in parts of it that aren't in use. Nothing is done where that was done already. Answers
-    /// whether it is done now: `false` where another process reads, so that it can't be.
+    /// whether it is done now: `false` where another process reads, or the disk is too full for a
+    /// second copy; then another time will do.
     ///
     /// A crash leaves the state as it was. What the disk itself keeps of overwritten files, and
     /// what backups hold, is beyond its reach.
@@ -213,7 +214,7 @@ impl SqliteStore {
             Ok(!busy)
         };
         match rewrite(self.connection()).map_err(|error| StateError::sqlite(self.path(), error)) {
-            Err(StateError::Busy { .. }) => Ok(false),
+            Err(StateError::Busy { .. } | StateError::Full { .. }) => Ok(false),
             done => done,
         }
     }

@@ -33,6 +33,7 @@ mod shards;
 mod show;
 mod sim;
 mod state;
+mod store;
 mod transfer;
 mod undo;
 mod validate;

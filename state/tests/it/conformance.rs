@@ -2,6 +2,8 @@
 //!
 //! A store that isn't here yet has to be a [`Subject`], and a line at the end.
 
+mod alike;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::sync::Arc;
@@ -10,8 +12,8 @@ use std::time::Duration;
 
 use nstance_state::{
     ApplyId, ApplyStatus, Backend, FetchedRow, HistoryIds, HistoryItem, Identity, ImageRow,
-    IntentId, Key, MemoryDisk, NewApply, NewIntent, Outcome, Record, Result, SpecDigest,
-    SqliteFile, StateError, Store, Timestamp, Write, Written,
+    IntentId, Key, MemoryDisk, NewApply, NewIntent, Outcome, Record, SpecDigest, SqliteFile,
+    StateError, Store, Timestamp, Write, Written,
 };
 use tempfile::TempDir;
 
@@ -614,105 +616,6 @@ fn a_hundred_thousand_instances(subject: &dyn Subject) {
     }
     let order = |record: &Record| (Arc::clone(&record.group), record.slot);
     assert!(snapshot.records.is_sorted_by_key(order));
-}
-
-/// Random batches, so that stores can be held against each other.
-fn batches(seed: u64) -> Vec<Vec<Write>> {
-    let mut state = seed;
-    // xorshift64*, for the same batches everywhere.
-    let mut below = |limit: u64| {
-        state ^= state >> 12;
-        state ^= state << 25;
-        state ^= state >> 27;
-        (state.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33) % limit
-    };
-    let mut all = Vec::new();
-    for round in 0..120 {
-        let mut batch = vec![spec(below(4)), spec(below(4))];
-        for _ in 0..=below(3) {
-            let group = ["default/web", "default/db"][below(2) as usize];
-            let other = ["default/web", "default/db"][below(2) as usize];
-            let (slot, to) = (below(4) as u32, below(4) as u32);
-            let instance_id = format!("knd-{}", below(8));
-            let last = match below(9) {
-                0..=2 => put(Record {
-                    provider_id: format!("i-{}", below(9)),
-                    instance_id,
-                    generation: below(5),
-                    deposed: below(4) == 0,
-                    spec: digest(below(4)),
-                    ..record(group, slot)
-                }),
-                3 => Write::RemoveRecord { instance_id },
-                4 => Write::MoveRecord {
-                    from: (group.into(), slot),
-                    to: (other.into(), to),
-                },
-                5 => open(NewIntent {
-                    generation: below(6),
-                    spec: (below(2) == 0).then(|| digest(below(4))),
-                    ..creation(group, slot)
-                }),
-                6 => Write::CloseIntent {
-                    id: IntentId(below(20) as i64 + 1),
-                    outcome: Outcome::Done,
-                },
-                7 => Write::CollectGarbage,
-                _ => {
-                    batch.push(started());
-                    batch.push(item(None, "done"));
-                    Write::FinishApply {
-                        id: None,
-                        status: ApplyStatus::Succeeded,
-                        summary_json: format!("{{\"round\":{round}}}"),
-                    }
-                }
-            };
-            batch.push(last);
-        }
-        all.push(batch);
-    }
-    all
-}
-
-#[test]
-fn all_stores_answer_alike() {
-    let (mut done, mut refused) = (0, 0);
-    for seed in 1..=6 {
-        let subjects: [Box<dyn Subject>; 3] = [
-            Box::new(Memory(MemoryDisk::default())),
-            Box::new(Sqlite::new(None)),
-            Box::new(Sqlite::new(Some(Key::generate().unwrap()))),
-        ];
-        let mut stores: Vec<Box<dyn Store>> =
-            subjects.iter().map(|subject| created(&**subject)).collect();
-        for (round, batch) in batches(seed).into_iter().enumerate() {
-            let now = Timestamp(round as i64 + 10);
-            let answers: Vec<Result<Written, String>> = stores
-                .iter_mut()
-                .map(|store| {
-                    store
-                        .commit(now, batch.clone())
-                        .map_err(|error| error.to_string())
-                })
-                .collect();
-            let place = format!("seed {seed}, round {round}: {batch:?}");
-            assert_eq!(answers[0], answers[1], "{place}");
-            assert_eq!(answers[0], answers[2], "{place}");
-            if answers[0].is_ok() {
-                done += 1;
-            } else {
-                refused += 1;
-            }
-            let expected = seen(&*stores[0]);
-            assert_eq!(seen(&*stores[1]), expected, "{place}");
-            assert_eq!(seen(&*stores[2]), expected, "{place}");
-        }
-    }
-    assert!(
-        done > 200 && refused > 100,
-        "{done} done, {refused} refused"
-    );
 }
 
 #[test]
