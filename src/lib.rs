@@ -8,6 +8,7 @@ pub mod config;
 pub mod credentials;
 pub mod diagnostic;
 pub mod digest;
+pub mod doctor;
 pub mod format;
 pub mod graph;
 pub mod marks;

@@ -370,6 +370,16 @@ impl Marks {
         Arc::clone(&NONE)
     }
 
+    /// Hides args, tags and userdata: all that a cloud tells of an instance.
+    pub fn whole() -> Self {
+        Self {
+            args: Mark::Whole,
+            tags: Mark::Whole,
+            userdata: TextMark::Whole,
+            ..Self::default()
+        }
+    }
+
     /// Whether nothing is hidden.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()

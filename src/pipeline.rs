@@ -93,6 +93,10 @@ pub struct Made {
     pub findings: Diagnostics,
     /// What the caches should keep.
     pub caches: Caches,
+    /// The record that it was made of; `None`: there is no state yet.
+    pub snapshot: Option<Snapshot>,
+    /// What the cloud said, where it was asked.
+    pub observed: Option<Observed>,
 }
 
 /// Answers worth keeping.
@@ -242,6 +246,8 @@ pub fn plan(request: Request<'_>) -> Result<Made, PlanError> {
             images: images.answers,
             fetched,
         },
+        snapshot,
+        observed,
     })
 }
 

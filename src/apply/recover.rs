@@ -11,7 +11,8 @@
 use std::collections::HashMap;
 
 use nstance_state::{
-    ApplyId, Intent, Operation, Outcome as Ending, Record, Snapshot, StateError, Store,
+    ApplyId, HistoryIds, HistoryItem, Intent, Operation, Outcome as Ending, Record, Snapshot,
+    StateError, Store,
 };
 
 use super::driver::find;
@@ -105,6 +106,7 @@ pub fn recover(
         };
         let settlement = Settlement {
             closes: Some((intent.id, ending)),
+            history: Some(entry(intent, &snapshot, &settlement, &result)),
             ..settlement
         };
         let wave = vec![StoreOperation::Settle(Box::new(settlement))];
@@ -116,6 +118,35 @@ pub fn recover(
         });
     }
     Ok(settled)
+}
+
+/// What the history says of something settled.
+fn entry(
+    intent: &Intent,
+    snapshot: &Snapshot,
+    settlement: &Settlement,
+    result: &str,
+) -> HistoryItem {
+    let ids = |record: &Record| HistoryIds {
+        instance_id: Some(record.instance_id.clone()),
+        provider_id: Some(record.provider_id.clone()),
+    };
+    let before = snapshot.live(&intent.group, intent.slot);
+    let stays = |record: &&Record| !settlement.removes.contains(&record.instance_id);
+    HistoryItem {
+        address: intent.address.clone(),
+        action: format!("settle {}", intent.operation.as_str()),
+        before: before.map(ids).unwrap_or_default(),
+        after: settlement
+            .puts
+            .first()
+            .or(before.filter(stays))
+            .map(ids)
+            .unwrap_or_default(),
+        result: result.to_owned(),
+        detail_json: "{}".to_owned(),
+        at: nstance_state::Timestamp(0),
+    }
 }
 
 /// The live instances by our id, where an intent to create is open. A new instance may be missing

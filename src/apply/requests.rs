@@ -127,8 +127,13 @@ pub fn update(plan: &Plan, change: &Change, after: &Side, attempt: u32) -> Updat
 
 /// The request that deletes an instance.
 pub fn delete(plan: &Plan, change: &Change, side: &Side) -> DeleteRequest {
+    // What isn't recorded has no generation of its own: its id tells it from its slot's others.
+    let what = match (&side.provider_id, side.version) {
+        (Some(id), None) => format!("delete {id}"),
+        _ => "delete".to_owned(),
+    };
     DeleteRequest {
-        token: token(&plan.lineage, &change.address, side.generation, 0, "delete"),
+        token: token(&plan.lineage, &change.address, side.generation, 0, &what),
         provider_id: side.provider_id.clone().unwrap_or_default(),
         drain_timeout_ms: change.drain_timeout_ms,
     }

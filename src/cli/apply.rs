@@ -311,7 +311,7 @@ fn finish(
     ends
 }
 
-/// Only the whole word counts, as people know it.
+/// Asks about the plans of all shards at once.
 fn ask(fleet: &Fleet<'_>, changing: &[&Work<'_, '_>]) -> Result<bool, Failure> {
     let mode = changing.first().map_or(Mode::Normal, |work| work.plan.mode);
     let shards = if fleet.is_several() {
@@ -339,6 +339,11 @@ fn ask(fleet: &Fleet<'_>, changing: &[&Work<'_, '_>]) -> Result<bool, Failure> {
         Mode::Normal => format!("\nDo you want to perform these actions{shards}?\n"),
         Mode::RefreshOnly => format!("\nDo you want to record these findings{shards}?\n"),
     };
+    approved(&question)
+}
+
+/// Asks. Only the whole word counts, as people know it.
+pub fn approved(question: &str) -> Result<bool, Failure> {
     session::print(&format!(
         "{question}  Only 'yes' will be accepted to approve.\n\n  Enter a value: "
     ));

@@ -4,7 +4,8 @@
 pub const SUCCESS: u8 = 0;
 /// An error, a wrong flag included.
 pub const ERROR: u8 = 1;
-/// With `--detailed-exitcode`: anything but no-op is planned. `drift`: there is some.
+/// With `--detailed-exitcode`: anything but no-op is planned. `drift`: there is some. `doctor`:
+/// something is wrong.
 pub const CHANGES: u8 = 2;
 /// After SIGINT.
 pub const INTERRUPTED: u8 = 130;
@@ -14,9 +15,10 @@ pub const TERMINATED: u8 = 143;
 /// The table in `--help`.
 pub const HELP: &str = "\
 Exit codes:
-  0    done; `drift`: none
+  0    done; `drift`: none; `doctor`: nothing is wrong
   1    an error, a wrong flag included
-  2    `plan --detailed-exitcode`: there are changes; `drift`: there is drift
+  2    `plan --detailed-exitcode`: there are changes; `drift`: there is drift;
+       `doctor`: something is wrong
   130  stopped by SIGINT (Ctrl-C)
   143  stopped by SIGTERM";
 

@@ -99,6 +99,9 @@ impl From<StateError> for Failure {
     fn from(error: StateError) -> Self {
         let mut diagnostic = Diagnostic::error(error.to_string());
         diagnostic.hints.extend(error.hint());
+        if matches!(error, StateError::Corrupt { .. }) {
+            diagnostic = diagnostic.hint("What there is to restore: nstance doctor");
+        }
         Self::new(diagnostic)
     }
 }

@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use clap::Args;
-use nstance_state::{ApplyStatus, HistoryIds, HistoryItem, NewApply, SqliteStore, Store};
+use nstance_state::{SqliteStore, Store};
 
 use super::failure::Failure;
 use super::fleet::{Fleet, Form, Reply};
-use super::session::{self, Session};
+use super::session::Session;
+use super::surgery::{Step, operate};
 use super::{Ending, Globals};
 use crate::address::{Address, InShard, InstanceId};
 use crate::apply::requests;
@@ -208,34 +209,14 @@ fn record(
         spec: Arc::new(body),
         digest,
     };
-    let who = session::who();
-    store.transaction(now.into(), |transaction| {
-        let apply = transaction.start_apply(NewApply {
-            who: who.user,
-            host: who.host,
-            pid: std::process::id(),
-            operation: "import".to_owned(),
-            plan_digest: None,
-        })?;
+    // Without the digest of the observation, so that the next plan compares all of it.
+    let record = requests::record(address, &side, None, now);
+    let step = Step {
+        before: None,
+        after: Some(record.clone()),
+    };
+    operate(session, store, "import", &[step], |transaction| {
         transaction.put_spec(side.digest, &side.spec.to_bytes())?;
-        // Without the digest of the observation, so that the next plan compares all of it.
-        transaction.put_record(requests::record(address, &side, None, now))?;
-        transaction.record_history_item(
-            apply,
-            &HistoryItem {
-                address: address.to_string(),
-                action: "import".to_owned(),
-                before: HistoryIds::default(),
-                after: HistoryIds {
-                    instance_id: Some(side.instance_id.to_string()),
-                    provider_id: side.provider_id.clone(),
-                },
-                result: "done".to_owned(),
-                detail_json: "{}".to_owned(),
-                at: nstance_state::Timestamp(0),
-            },
-        )?;
-        transaction.finish_apply(apply, ApplyStatus::Succeeded, "{\"adopt\":1}")
-    })?;
-    Ok(())
+        transaction.put_record(record)
+    })
 }

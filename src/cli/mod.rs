@@ -8,6 +8,7 @@ pub mod completions;
 pub mod conclusion;
 pub mod consent;
 pub mod convert;
+pub mod doctor;
 pub mod drift;
 pub mod exit;
 pub mod explain;
@@ -15,6 +16,7 @@ pub mod failure;
 pub mod fleet;
 pub mod fmt;
 pub mod graph;
+pub mod history;
 pub mod images;
 pub mod import;
 pub mod init;
@@ -35,6 +37,9 @@ pub mod show;
 pub mod signals;
 pub mod sim;
 pub mod state;
+pub mod surgery;
+pub mod transfer;
+pub mod undo;
 pub mod validate;
 pub mod watch;
 pub mod work;
@@ -245,6 +250,8 @@ enum Command {
     State(state::StateCommand),
     /// Record an instance that exists
     Import(import::Import),
+    /// Look for what is wrong: state, journal, lock, files, and what the cloud has
+    Doctor(doctor::Doctor),
     /// Look at the embedded cloud, and change it by hand
     Sim(sim::SimArgs),
     /// Lay configurations out anew: HCL and JSONC, comments kept
@@ -320,6 +327,7 @@ pub fn main() -> ExitCode {
         Command::Images(command) => images::run(globals, command),
         Command::State(command) => state::run(globals, command),
         Command::Import(command) => import::run(globals, command),
+        Command::Doctor(command) => doctor::run(globals, command),
         Command::Sim(command) => run_sim(globals, command),
         Command::Fmt(command) => fmt::run(globals, command),
         Command::Convert(command) => convert::run(globals, command),

@@ -15,7 +15,7 @@ use super::shape::Shape;
 use super::{Ending, Globals, exit};
 use crate::config::check::Purpose;
 use crate::diagnostic::{Diagnostic, Diagnostics};
-use crate::pipeline::{self, Caches, Made, Request};
+use crate::pipeline::{self, Caches, Made, PlanError, Request};
 use crate::plan::build::Options;
 use crate::plan::change::{Plan, Summary};
 use crate::plan::file;
@@ -115,6 +115,7 @@ fn plan(
         plan,
         mut findings,
         caches,
+        ..
     } = made;
     keep(session, caches);
     findings.extend(unmatched(&plan, &options, session));
@@ -143,7 +144,7 @@ fn plan(
 }
 
 /// The global options that say which configuration, state and cloud, as they were given.
-fn given(globals: &Globals) -> String {
+pub fn given(globals: &Globals) -> String {
     let mut text = String::new();
     for config in &globals.config {
         text.push_str(&format!(" -c {}", config.display()));
@@ -198,6 +199,17 @@ pub fn make(
     refresh_images: bool,
     options: &Options,
 ) -> Result<Made, Failure> {
+    Ok(try_make(session, store, cloud, refresh_images, options)?)
+}
+
+/// The same, for who has to know why there is none.
+pub fn try_make(
+    session: &Session<'_>,
+    store: Option<&mut SqliteStore>,
+    cloud: Option<&dyn Cloud>,
+    refresh_images: bool,
+    options: &Options,
+) -> Result<Made, PlanError> {
     let identity = session.identity();
     let listing = Listing::new(session.globals, cloud.map(Cloud::name));
     let made = pipeline::plan(Request {
@@ -217,7 +229,7 @@ pub fn make(
         progress: &mut |count| listing.set(count),
     });
     listing.finish();
-    Ok(made?)
+    made
 }
 
 /// The findings of reading, then those of planning.

@@ -13,7 +13,7 @@ use super::failure::{Failure, Failures};
 use super::fleet::{Fleet, Form, Reply};
 use super::keys::{self, KeyFile, secret};
 use super::session::Session;
-use super::state::by_hand;
+use super::surgery::entry;
 use super::{Ending, unplaced};
 use crate::config::source::SourceMap;
 use crate::diagnostic::Diagnostic;
@@ -105,7 +105,7 @@ fn rekey(
     // one stays where it was.
     session.keys.remember(&new.key);
     store.transaction(session.clock.now().into(), |transaction| {
-        let apply = transaction.start_apply(by_hand(session, "state rekey"))?;
+        let apply = transaction.start_apply(entry("state rekey", None))?;
         transaction.rekey(&new)?;
         transaction.finish_apply(apply, ApplyStatus::Succeeded, "{}")
     })?;

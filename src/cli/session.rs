@@ -10,14 +10,16 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use nstance_state::{Identity, Keys, Lock, LockInfo, NewKey, SqliteStore, StateError};
+use nstance_state::{
+    Derivation, Document, Identity, Key, Keys, Lock, LockInfo, NewKey, SqliteStore, StateError,
+};
 use serde_json::Value;
 
 use super::Globals;
 use super::failure::Failure;
 use super::keys::Keyring;
 use crate::address::in_shard;
-use crate::clock::{Clock, FixedClock, SystemClock};
+use crate::clock::{Clock, FixedClock, SystemClock, Timestamp};
 use crate::config::check::Purpose;
 use crate::config::load::{Loaded, load_for};
 use crate::config::model::{Config, ProviderKind};
@@ -175,6 +177,11 @@ impl<'g> Session<'g> {
         }
     }
 
+    /// The state to read, with the error as it is.
+    pub fn find_state(&self, path: &Path) -> Result<SqliteStore, StateError> {
+        SqliteStore::open_read_only(path, Some(&self.identity())).map(|store| self.with_keys(store))
+    }
+
     fn with_keys(&self, store: SqliteStore) -> SqliteStore {
         store.with_keys(Arc::clone(&self.keys) as Arc<dyn Keys>)
     }
@@ -214,6 +221,37 @@ impl<'g> Session<'g> {
             Err(StateError::NotFound { .. }) => Ok(None),
             Err(error) => Err(error.into()),
         }
+    }
+
+    /// A backup to read, whosever it is.
+    pub fn open_backup(&self, path: &Path) -> Result<SqliteStore, Failure> {
+        Ok(self.with_keys(SqliteStore::open_read_only(path, None)?))
+    }
+
+    /// The key that a document of a state is sealed with: the state's own.
+    pub fn document_key(&self, store: &SqliteStore) -> Result<(Key, Option<Derivation>), Failure> {
+        let key = self.keys.of_plan(store.meta()?.key.as_ref())?;
+        let key = key.ok_or_else(|| {
+            Diagnostic::error("there is no key to seal the document with")
+                .detail("the state lies in clear; a document of it never does")
+                .hint("The next apply makes a key and seals the state; or set NSTANCE_STATE_KEY")
+        })?;
+        Ok((key.key, key.derivation))
+    }
+
+    /// The key that a document is sealed with.
+    pub fn key_of_document(&self, document: &Document) -> Result<Key, Failure> {
+        let need = document
+            .key()
+            .map_err(|error| Failure::say(error.to_string()))?;
+        self.keys.find(&need).map_err(|error| {
+            let mut finding = Diagnostic::error(format!(
+                "the document is sealed with the key {}, and {}",
+                need.id, error.why
+            ));
+            finding.hints.extend(error.hint);
+            finding.into()
+        })
     }
 
     /// A new state, sealed from the beginning. Its key is on disk before it is, or was given.
@@ -270,19 +308,35 @@ impl<'g> Session<'g> {
             operation: operation.to_owned(),
             since: now.into(),
         };
-        Lock::acquire(&path, info, self.globals.lock_timeout.0).map_err(|error| {
-            if let StateError::Locked { holder } = &error {
-                let age = now.since(holder.since.into());
-                let mut diagnostic = Diagnostic::error(error.to_string());
-                // A holder that didn't sign has no beginning.
-                if holder.since.0 > 0 {
-                    diagnostic = diagnostic.detail(format!("held for {}", crate::report::age(age)));
-                }
-                return Failure::new(
-                    diagnostic.hint("Wait for it, with --lock-timeout 5m if it may take a while; the lock ends with its process"),
-                );
+        let timeout = self.globals.lock_timeout.0;
+        let mut tell = |holder: &LockInfo| {
+            if !self.globals.quiet {
+                let age = held(holder, now).map_or_else(String::new, |age| format!(", {age}"));
+                let waited = crate::report::age(timeout);
+                let label = self.label.as_ref();
+                let of = label.map_or_else(String::new, |label| format!(" of {label}"));
+                error(&format!(
+                    "Waiting up to {waited} for the state{of}, locked by {holder}{age}\n"
+                ));
             }
-            error.into()
+        };
+        Lock::acquire_telling(&path, info, timeout, &mut tell).map_err(|error| {
+            let StateError::Locked { holder } = &error else {
+                return error.into();
+            };
+            let mut diagnostic = Diagnostic::error(error.to_string());
+            if let Some(age) = held(holder, self.clock.now()) {
+                diagnostic = diagnostic.detail(age);
+            }
+            diagnostic = diagnostic.hint(if timeout.is_zero() {
+                "Wait for it, with --lock-timeout 5m if it may take a while; the lock ends with its process".to_owned()
+            } else {
+                format!(
+                    "It was waited for {}; the lock ends with its process",
+                    crate::report::age(timeout)
+                )
+            });
+            Failure::new(diagnostic.hint("Commands that only read need no lock, `plan` and `drift` among them"))
         })
     }
 
@@ -386,6 +440,14 @@ impl<'g> Session<'g> {
             ..self.globals.style()
         }
     }
+}
+
+/// Since when a lock is held; a holder that didn't sign has no beginning.
+pub fn held(holder: &LockInfo, now: Timestamp) -> Option<String> {
+    let since = Timestamp::from(holder.since);
+    holder
+        .is_signed()
+        .then(|| format!("held for {}", crate::report::age(now.since(since))))
 }
 
 fn no_client(provider: ProviderKind) -> Diagnostic {

@@ -3,24 +3,22 @@
 use std::path::PathBuf;
 
 use clap::Subcommand;
-use nstance_state::{
-    Apply, ApplyStatus, HistoryIds, HistoryItem, Lock, NewApply, Record, SqliteStore,
-};
+use nstance_state::{Lock, Record, SqliteStore};
 use serde_json::{Value, json};
 
 use super::exit;
 use super::failure::{Failure, Failures};
 use super::fleet::{Fleet, Form, Reply};
+use super::history::{self, History};
 use super::rekey::{self, Rekey};
 use super::selection::Asked;
-use super::session::{self, Session};
+use super::session::Session;
 use super::show::{address, view};
-use super::{Ending, Globals, plan_files};
+use super::surgery::{Step, operate};
+use super::{Ending, Globals, plan_files, transfer, undo};
 use crate::address::{Address, InShard, Selector};
-use crate::clock::Timestamp;
 use crate::config::check::Purpose;
 use crate::diagnostic::Diagnostic;
-use crate::report::table;
 
 /// Subcommands of `state`.
 #[derive(Debug, Subcommand)]
@@ -58,17 +56,30 @@ pub enum StateCommand {
         #[arg(value_name = "FILE")]
         file: Option<PathBuf>,
     },
-    /// Show what was applied, when, by whom
-    History {
-        /// How many entries
-        #[arg(long, default_value_t = 20)]
-        limit: usize,
-        /// Show the changes of this entry
-        #[arg(value_name = "ID")]
-        id: Option<i64>,
+    /// Print the state as a document that another store can be made of; secrets are sealed in it
+    Pull,
+    /// Put a pulled document, or a backup, in the state's place
+    Push {
+        /// The document or backup; `-` for standard input
+        #[arg(value_name = "FILE")]
+        file: PathBuf,
+        /// Even if it is older than the state
+        #[arg(long)]
+        force: bool,
     },
+    /// Show what was applied, when, by whom
+    History(History),
     /// Seal the state with another key
     Rekey(Rekey),
+    /// Undo a change of the record by hand: mv, rm, push, import, undo
+    Undo {
+        /// The entry of the history; by default the latest that can be undone
+        #[arg(value_name = "ID")]
+        id: Option<i64>,
+        /// Don't ask
+        #[arg(long)]
+        auto_approve: bool,
+    },
     /// Clear what a dead process left of the lock
     Unlock {
         /// The lock's id, as messages show it
@@ -124,14 +135,27 @@ pub fn run(globals: &Globals, command: &StateCommand) -> Ending {
                 backup(session, files.as_ref().map(|files| &*files[index]))
             })
         }
-        StateCommand::History { limit, id } => {
-            if id.is_some() {
+        StateCommand::Pull => {
+            fleet.only("pulling a state")?;
+            fleet.each(Form::Plain, |_, session| transfer::pull(session))
+        }
+        StateCommand::Push { file, force } => {
+            fleet.only("pushing a state")?;
+            fleet.each(Form::Plain, |_, session| {
+                transfer::push(session, file, *force)
+            })
+        }
+        StateCommand::History(command) => {
+            if command.id.is_some() {
                 fleet.only("an entry of the history")?;
             }
             let form = Form::Headed.documents_or(globals.json);
-            fleet.each(form, |_, session| history(session, *limit, *id))
+            fleet.each(form, |_, session| history::history(session, command))
         }
         StateCommand::Rekey(command) => return rekey::run(&fleet, command),
+        StateCommand::Undo { id, auto_approve } => {
+            return undo::run(&fleet, *id, *auto_approve);
+        }
         StateCommand::Unlock { id } => {
             fleet.only("unlocking")?;
             fleet.each(Form::Plain, |_, session| unlock(session, id))
@@ -236,42 +260,6 @@ fn show(session: &Session<'_>, address: &Address) -> Result<Reply, Failure> {
     })
 }
 
-/// Starts an entry of the history for a command that changes the record by hand.
-pub(super) fn by_hand(session: &Session<'_>, operation: &str) -> NewApply {
-    let _ = session;
-    let who = session::who();
-    NewApply {
-        who: who.user,
-        host: who.host,
-        pid: std::process::id(),
-        operation: operation.to_owned(),
-        plan_digest: None,
-    }
-}
-
-fn item(record: &Record, action: &str, to: Option<&Address>) -> HistoryItem {
-    let ids = || HistoryIds {
-        instance_id: Some(record.instance_id.clone()),
-        provider_id: Some(record.provider_id.clone()),
-    };
-    HistoryItem {
-        address: record.address(),
-        action: action.to_owned(),
-        before: ids(),
-        after: if to.is_some() {
-            ids()
-        } else {
-            HistoryIds::default()
-        },
-        result: "done".to_owned(),
-        detail_json: to.map_or_else(
-            || "{}".to_owned(),
-            |to| json!({"to": to.to_string()}).to_string(),
-        ),
-        at: nstance_state::Timestamp(0),
-    }
-}
-
 fn open_locked(session: &Session<'_>) -> Result<SqliteStore, Failure> {
     match session.open_to_write()? {
         Some(store) => Ok(store),
@@ -285,16 +273,25 @@ fn mv(session: &Session<'_>, from: &Address, to: &Address) -> Result<Reply, Fail
     let _lock = session.lock("state mv")?;
     let mut store = open_locked(session)?;
     let snapshot = store.snapshot()?;
-    let record = find(&snapshot, from)?;
-    let now = session.clock.now();
-    store.transaction(now.into(), |transaction| {
-        let apply = transaction.start_apply(by_hand(session, "state mv"))?;
+    find(&snapshot, from)?;
+    // A slot's deposed instances move with its live one.
+    let moved = snapshot.group(from.group.as_str()).iter();
+    let steps: Vec<Step> = moved
+        .filter(|record| record.slot == from.slot)
+        .map(|record| Step {
+            before: Some(record.clone()),
+            after: Some(Record {
+                group: to.group.shared(),
+                slot: to.slot,
+                ..record.clone()
+            }),
+        })
+        .collect();
+    operate(session, &mut store, "state mv", &steps, |transaction| {
         transaction.move_record(
             (from.group.as_str(), from.slot),
             (to.group.as_str(), to.slot),
-        )?;
-        transaction.record_history_item(apply, &item(record, "mv", Some(to)))?;
-        transaction.finish_apply(apply, ApplyStatus::Succeeded, "{}")
+        )
     })?;
     if session.globals.quiet {
         return Ok(Reply::text(""));
@@ -312,14 +309,18 @@ fn rm(session: &Session<'_>, addresses: &[Address]) -> Result<Reply, Failure> {
         .iter()
         .map(|address| find(&snapshot, address))
         .collect::<Result<Vec<_>, _>>()?;
-    store.transaction(session.clock.now().into(), |transaction| {
-        let apply = transaction.start_apply(by_hand(session, "state rm"))?;
+    let steps: Vec<Step> = records
+        .iter()
+        .map(|record| Step {
+            before: Some((*record).clone()),
+            after: None,
+        })
+        .collect();
+    operate(session, &mut store, "state rm", &steps, |transaction| {
         for record in &records {
             transaction.remove_record(&record.instance_id)?;
-            transaction.record_history_item(apply, &item(record, "rm", None))?;
         }
-        transaction.finish_apply(apply, ApplyStatus::Succeeded, "{}")?;
-        transaction.collect_garbage()
+        Ok(())
     })?;
     let mut text = String::new();
     for record in records.iter().filter(|_| !session.globals.quiet) {
@@ -350,114 +351,6 @@ fn backup(session: &Session<'_>, file: Option<&std::path::Path>) -> Result<Reply
     };
     store.backup(&path)?;
     Ok(Reply::text(format!("Backed up to {}\n", path.display())))
-}
-
-fn history(session: &Session<'_>, limit: usize, id: Option<i64>) -> Result<Reply, Failure> {
-    let store = session.need_state()?;
-    let entries = store.history(if id.is_some() { usize::MAX >> 1 } else { limit })?;
-    if let Some(id) = id {
-        let Some(entry) = entries.iter().find(|entry| entry.id.0 == id) else {
-            return Err(Failure::new(
-                Diagnostic::error(format!("the history has no entry {id}"))
-                    .hint("What there is: nstance state history"),
-            ));
-        };
-        return entry_of(session, &store, entry);
-    }
-    if session.globals.json {
-        let entries: Vec<Value> = entries.iter().map(entry_json).collect();
-        let document = json!({ "format_version": "1.0", "applies": entries });
-        return Ok(Reply::document(document));
-    }
-    let rows: Vec<[String; 6]> = entries
-        .iter()
-        .map(|entry| {
-            [
-                entry.id.0.to_string(),
-                Timestamp::from(entry.started_at).to_string(),
-                format!("{}@{}", entry.who, entry.host),
-                entry.operation.clone(),
-                entry.status.as_str().to_owned(),
-                summary_text(&entry.summary_json),
-            ]
-        })
-        .collect();
-    let header = ["ID", "STARTED", "WHO", "OPERATION", "STATUS", "CHANGES"];
-    Ok(Reply::text(table(&header, &rows)))
-}
-
-fn entry_of(session: &Session<'_>, store: &SqliteStore, entry: &Apply) -> Result<Reply, Failure> {
-    let items = store.history_items(entry.id)?;
-    if session.globals.json {
-        let mut document = entry_json(entry);
-        let ids = |ids: &HistoryIds| json!({"instance_id": ids.instance_id, "provider_id": ids.provider_id});
-        let items: Vec<Value> = items
-            .iter()
-            .map(|item| {
-                json!({
-                    "address": item.address,
-                    "action": item.action,
-                    "before": ids(&item.before),
-                    "after": ids(&item.after),
-                    "result": item.result,
-                    "at": Timestamp::from(item.at).to_string(),
-                })
-            })
-            .collect();
-        if let Value::Object(document) = &mut document {
-            document.insert("items".into(), items.into());
-        }
-        return Ok(Reply::document(document));
-    }
-    let id = |ids: &HistoryIds| ids.provider_id.clone().unwrap_or_else(|| "-".into());
-    let rows: Vec<[String; 5]> = items
-        .iter()
-        .map(|item| {
-            [
-                item.address.clone(),
-                item.action.clone(),
-                id(&item.before),
-                id(&item.after),
-                item.result.clone(),
-            ]
-        })
-        .collect();
-    let header = ["ADDRESS", "ACTION", "BEFORE", "AFTER", "RESULT"];
-    Ok(Reply::text(table(&header, &rows)))
-}
-
-fn entry_json(entry: &Apply) -> Value {
-    json!({
-        "id": entry.id.0,
-        "started_at": Timestamp::from(entry.started_at).to_string(),
-        "finished_at": entry.finished_at.map(|at| Timestamp::from(at).to_string()),
-        "who": entry.who,
-        "host": entry.host,
-        "pid": entry.pid,
-        "operation": entry.operation,
-        "status": entry.status.as_str(),
-        "serial_before": entry.serial_before,
-        "serial_after": entry.serial_after,
-        "summary": serde_json::from_str::<Value>(&entry.summary_json).unwrap_or(Value::Null),
-        "plan_digest": entry.plan_digest,
-    })
-}
-
-/// `2 create, 1 delete` of a summary's JSON.
-fn summary_text(json: &str) -> String {
-    let Ok(Value::Object(summary)) = serde_json::from_str(json) else {
-        return String::new();
-    };
-    let counts: Vec<String> = summary
-        .iter()
-        .filter(|(_, count)| count.as_u64().is_some_and(|count| count > 0))
-        .map(|(action, count)| format!("{count} {}", action.replace('_', "-")))
-        .collect();
-    if counts.is_empty() {
-        "-".to_owned()
-    } else {
-        counts.join(", ")
-    }
 }
 
 fn unlock(session: &Session<'_>, id: &str) -> Result<Reply, Failure> {

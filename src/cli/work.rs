@@ -3,7 +3,7 @@
 //! In: a session, and what was asked. Out: the shard locked, its plan made or checked and shown,
 //! and the plan carried out. May not: ask anyone, or know of other shards.
 
-use nstance_state::{ApplyStatus, Lock, NewApply, SqliteStore};
+use nstance_state::{ApplyStatus, Lock, SqliteStore};
 
 use super::conclusion::{Ended, conclude};
 use super::consent::refuse_stale;
@@ -16,6 +16,7 @@ use super::selection::Chosen;
 use super::session::{self, Session};
 use super::shape::Shape;
 use super::signals::Graceful;
+use super::surgery::{back_up, entry};
 use crate::address::Address;
 use crate::apply::driver::{World, drive};
 use crate::apply::engine::Limits;
@@ -134,8 +135,34 @@ impl<'s, 'g> Locked<'s, 'g> {
             cluster: identity.cluster,
             shard: identity.shard,
         };
-        let clock = &*session.clock;
-        for one in recover(&mut store, &*self.cloud, clock, &owner, None, &wanted)? {
+        if !store.open_intents()?.is_empty() {
+            self.settle(&mut store, &owner, &wanted)?;
+        }
+        Ok(Some(store))
+    }
+
+    /// Settles what is open, as an entry of its own in the history.
+    fn settle(
+        &self,
+        store: &mut SqliteStore,
+        owner: &Owner,
+        wanted: &dyn Fn(&Address) -> bool,
+    ) -> Result<(), Failure> {
+        let (session, clock) = (self.session, &*self.session.clock);
+        back_up(session, store)?;
+        let apply = store.transaction(clock.now().into(), |transaction| {
+            transaction.start_apply(entry("recovery", None))
+        })?;
+        let settled = recover(store, &*self.cloud, clock, owner, Some(apply), wanted);
+        let (status, count) = match &settled {
+            Ok(settled) => (ApplyStatus::Succeeded, settled.len()),
+            Err(_) => (ApplyStatus::Failed, 0),
+        };
+        let summary = format!("{{\"settle\":{count}}}");
+        store.transaction(clock.now().into(), |transaction| {
+            transaction.finish_apply(apply, status, &summary)
+        })?;
+        for one in settled? {
             if !session.globals.quiet {
                 session::error(&format!(
                     "{}: settled an interrupted {}: it {}\n",
@@ -145,7 +172,7 @@ impl<'s, 'g> Locked<'s, 'g> {
                 ));
             }
         }
-        Ok(Some(store))
+        Ok(())
     }
 }
 
@@ -212,19 +239,15 @@ impl Work<'_, '_> {
         let (session, plan, cloud) = (self.session, &self.plan, &*self.cloud);
         let now = session.clock.now();
         let mut store = match self.store {
-            Some(store) => store,
+            Some(store) => {
+                back_up(session, &store)?;
+                store
+            }
             None => session.create_state(&plan.identity(), &plan.lineage)?,
         };
         self.caches.save(&mut store, now)?;
-        let who = session::who();
         let apply = store.transaction(now.into(), |transaction| {
-            transaction.start_apply(NewApply {
-                who: who.user,
-                host: who.host,
-                pid: std::process::id(),
-                operation: operation.to_owned(),
-                plan_digest: self.digest,
-            })
+            transaction.start_apply(entry(operation, self.digest))
         })?;
         let limits = Limits {
             parallelism: session

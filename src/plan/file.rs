@@ -16,9 +16,8 @@ use nstance_state::{
     Context, KeyError, KeyId, KeyNeed, Keys, NewKey, OpenError, RandomError, Record, Snapshot,
 };
 
-use super::change::{Change, Plan};
+use super::change::{Action, Change, Plan};
 use crate::digest::sha256_hex;
-use crate::spec::File;
 
 /// The first line.
 const MAGIC: &str = "nstance plan 2";
@@ -71,7 +70,7 @@ fn context<'a>(lineage: &'a str, row: &'a [&'a [u8]]) -> Context<'a> {
 /// Writes a plan, sealed where there is a key; the file is whole or not there. Mode 0600: specs may
 /// be nobody else's business.
 pub fn write(path: &Path, plan: &Plan, key: Option<&NewKey>) -> Result<String, PlanFileError> {
-    if key.is_none() && holds_secrets(plan) {
+    if key.is_none() && plan.holds_secrets() {
         return Err(PlanFileError::Secret);
     }
     let mut encoder = flate2::GzBuilder::new().write(Vec::new(), flate2::Compression::fast());
@@ -127,6 +126,15 @@ pub fn read(path: &Path, keys: &dyn Keys) -> Result<(Plan, String), PlanFileErro
     Ok((plan, actual))
 }
 
+/// The cloud's id of an instance that wasn't recorded when a plan was made to record or delete it.
+fn unrecorded(change: &Change) -> Option<&str> {
+    match (change.before.as_deref(), change.action) {
+        (None, Action::Adopt) => change.importing.as_deref(),
+        (Some(before), Action::Delete) if before.version.is_none() => before.provider_id.as_deref(),
+        _ => None,
+    }
+}
+
 /// The gzipped JSON.
 fn opened<'b>(body: &'b [u8], keys: &dyn Keys) -> Result<Cow<'b, [u8]>, PlanFileError> {
     let mut parts = body.splitn(2, |byte| *byte == b'\n');
@@ -157,19 +165,6 @@ fn opened<'b>(body: &'b [u8], keys: &dyn Keys) -> Result<Cow<'b, [u8]>, PlanFile
     }
 }
 
-/// Whether a plan holds what may not lie about in clear.
-pub fn holds_secrets(plan: &Plan) -> bool {
-    let sides = |change: &Change| [change.before.clone(), change.after.clone()];
-    let secret = |file: &File| {
-        !file.by_server && file.content.is_some() && matches!(&*file.kind, "secret" | "certificate")
-    };
-    plan.changes
-        .iter()
-        .flat_map(sides)
-        .flatten()
-        .any(|side| side.spec.files.values().any(secret))
-}
-
 /// What moved on since a plan was made: one line each. Nothing: it may run.
 pub fn stale(plan: &Plan, snapshot: Option<&Snapshot>) -> Vec<String> {
     let mut moved = Vec::new();
@@ -196,8 +191,21 @@ pub fn stale(plan: &Plan, snapshot: Option<&Snapshot>) -> Vec<String> {
         .flat_map(|snapshot| &snapshot.records)
         .map(|record| (record.instance_id.as_str(), record))
         .collect();
+    let by_provider_id: HashMap<&str, &Record> = records
+        .values()
+        .map(|record| (record.provider_id.as_str(), *record))
+        .collect();
     for change in &plan.changes {
         let address = &change.address;
+        if let Some(id) = unrecorded(change)
+            && let Some(record) = by_provider_id.get(id)
+        {
+            moved.push(format!(
+                "{address}: {id} is recorded by now, as {}",
+                record.address()
+            ));
+            continue;
+        }
         if let Some(before) = change.before.as_deref()
             && let Some(version) = before.version
         {

@@ -4,6 +4,7 @@
 
 mod cover;
 pub mod diagnostic;
+pub mod doctor;
 pub mod events;
 mod excerpt;
 pub mod graph;

@@ -238,3 +238,15 @@ fn creation(index: u32, request: &[u8]) -> NewIntent {
         apply_id: None,
     }
 }
+
+/// The copy that is made before records change; on disk when it returns.
+#[divan::bench(args = [1_000, 10_000, 100_000], sample_count = 10)]
+fn back_up(bencher: Bencher<'_, '_>, count: u32) {
+    let (folder, store) = filled(count, true, Sealed);
+    let backups = folder.path().join("prod.backups");
+    bencher.bench_local(|| {
+        // A copy of the same serial is made once.
+        let _ = std::fs::remove_dir_all(&backups);
+        store.back_up_into(&backups, 10).unwrap()
+    });
+}

@@ -63,12 +63,13 @@ const QUESTIONS: &[Question] = &[
               FROM journal JOIN instances USING (instance_id)
               WHERE closed_at IS NULL AND operation = 'create'",
     },
+    // What is to be deleted needn't be recorded: it may be a duplicate that never was.
     Question {
         kind: ProblemKind::Journal,
         sql: "SELECT 'the ' || operation || ' of ' || address || ' is open, but ' || instance_id
                   || ' is not recorded'
               FROM journal
-              WHERE closed_at IS NULL AND operation IN ('update', 'delete')
+              WHERE closed_at IS NULL AND operation = 'update'
                   AND instance_id NOT IN (SELECT instance_id FROM instances)",
     },
     Question {

@@ -14,6 +14,7 @@ use crate::keys::KeyError;
 use crate::lock::LockInfo;
 use crate::model::{Identity, SpecDigest};
 use crate::seal::{KeyId, RandomError};
+use crate::sqlite::SqliteStore;
 
 /// The result of everything that touches a state.
 pub type Result<T, E = StateError> = std::result::Result<T, E>;
@@ -229,8 +230,8 @@ impl StateError {
             Self::Exists { .. } => "Choose another path, or move the file away".to_owned(),
             Self::NotAState { .. } => "Check the path: the file was left as it is".to_owned(),
             Self::Corrupt { path, .. } => format!(
-                "Keep a copy of the file, then restore a backup: look for \"{}.backup-…\" beside it",
-                file_name(path)
+                "Keep a copy of the file, then restore a backup: look for {:?} beside it",
+                file_name(&SqliteStore::backups_of(path))
             ),
             Self::Newer { .. } => {
                 "Use the version that wrote it, or a later one; a backup of the older schema may lie \
@@ -240,6 +241,9 @@ impl StateError {
             Self::Foreign { .. } => {
                 "Use the state of this cluster, shard and provider, or give each its own path"
                     .to_owned()
+            }
+            Self::Locked { holder } if !holder.is_signed() => {
+                "Wait until it has ended; the lock ends with it".to_owned()
             }
             Self::NoKey { reason, .. } => return reason.hint.clone(),
             Self::Fenced { .. } => {

@@ -35,8 +35,10 @@
 //! ```
 #![warn(missing_docs)]
 
+mod backups;
 mod check;
 mod codec;
+mod document;
 mod error;
 mod files;
 mod history;
@@ -56,6 +58,7 @@ mod transaction;
 mod vault;
 
 pub use check::{Problem, ProblemKind};
+pub use document::{Contents, DOCUMENT_VERSION, Difference, Document, DocumentError};
 pub use error::{Result, StateError};
 pub use keys::{KeyError, KeyNeed, Keys};
 pub use lock::{Lock, LockInfo};
@@ -68,7 +71,7 @@ pub use model::{
 pub use rekey::NewKey;
 pub use seal::{
     Context, Derivation, Key, KeyId, OVERHEAD, OpenError, ParseDerivationError, ParseKeyError,
-    RandomError, key_of,
+    ParseKeyIdError, RandomError, key_of,
 };
 pub use snapshot::Snapshot;
 pub use sqlite::SqliteStore;

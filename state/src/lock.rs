@@ -53,10 +53,20 @@ impl fmt::Display for LockInfo {
             operation,
             ..
         } = self;
+        if !self.is_signed() {
+            return formatter.write_str("a process that hasn't said who it is");
+        }
         write!(
             formatter,
             "{holder}@{host}, process {pid}, for \"{operation}\" (id {id})"
         )
+    }
+}
+
+impl LockInfo {
+    /// Whether the holder said who it is; one that has only just got the lock may not have yet.
+    pub fn is_signed(&self) -> bool {
+        self.pid != 0
     }
 }
 
@@ -74,6 +84,16 @@ impl Lock {
     ///
     /// The two paths of a state behind a symbolic link have one lock.
     pub fn acquire(path: &Path, info: LockInfo, timeout: Duration) -> Result<Self> {
+        Self::acquire_telling(path, info, timeout, &mut |_| {})
+    }
+
+    /// The same; while it waits, `tell` hears whom for: once of each holder that signed.
+    pub fn acquire_telling(
+        path: &Path,
+        info: LockInfo,
+        timeout: Duration,
+        tell: &mut dyn FnMut(&LockInfo),
+    ) -> Result<Self> {
         let side = side_file(path);
         files::create_parents(&side)?;
         let file = OpenOptions::new()
@@ -84,6 +104,7 @@ impl Lock {
             .open(&side)
             .map_err(|error| StateError::io(&side, error))?;
         let started = Instant::now();
+        let mut told: Option<LockInfo> = None;
         loop {
             match file.try_lock() {
                 Ok(()) => break,
@@ -98,6 +119,10 @@ impl Lock {
                     if started.elapsed() >= patience {
                         let holder = Box::new(signed.unwrap_or_else(unsigned));
                         return Err(StateError::Locked { holder });
+                    }
+                    if signed.is_some() && signed != told {
+                        told = signed;
+                        told.iter().for_each(&mut *tell);
                     }
                     thread::sleep(INTERVAL.min(patience));
                 }
@@ -141,6 +166,22 @@ impl Lock {
                 None if started.elapsed() >= GRACE => return Ok(Some(unsigned())),
                 None => thread::sleep(INTERVAL),
             }
+        }
+    }
+
+    /// What a dead process left of the lock of the state at `path`; `None` where it left nothing,
+    /// or where a living process holds the lock. Creates nothing.
+    pub fn remains(path: &Path) -> Result<Option<LockInfo>> {
+        let side = side_file(path);
+        let file = match File::open(&side) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(StateError::io(&side, error)),
+        };
+        match file.try_lock_shared() {
+            Ok(()) => read(&file).map_err(|error| StateError::io(&side, error)),
+            Err(TryLockError::WouldBlock) => Ok(None),
+            Err(TryLockError::Error(error)) => Err(StateError::io(&side, error)),
         }
     }
 

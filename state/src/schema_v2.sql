@@ -17,3 +17,12 @@ ALTER TABLE meta ADD COLUMN fence INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE history ADD COLUMN sealed BLOB;
 -- In a sealed state, the message; then `message` is null.
 ALTER TABLE journal ADD COLUMN sealed_message BLOB;
+
+-- Specs of records that were changed by hand: undoing that takes them.
+CREATE TABLE kept (
+    apply_id INTEGER NOT NULL REFERENCES applies (id) ON DELETE CASCADE,
+    spec_id INTEGER NOT NULL REFERENCES specs (id),
+    PRIMARY KEY (apply_id, spec_id)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX kept_by_spec ON kept (spec_id);

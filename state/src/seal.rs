@@ -49,6 +49,8 @@ pub struct Key(Arc<Inner>);
 struct Inner {
     secret: Zeroizing<[u8; KEY]>,
     cipher: XChaCha20Poly1305,
+    /// For nonces that aren't random.
+    nonces: Zeroizing<[u8; KEY]>,
     id: KeyId,
     /// For the halves of a digest.
     masks: [Aes256; 2],
@@ -91,6 +93,7 @@ impl Key {
             Zeroizing::new(<[u8; KEY]>::from(mac.finalize().into_bytes()))
         };
         let cipher = XChaCha20Poly1305::new((&*derive("seal 1")).into());
+        let nonces = derive("nonce 1");
         let id = derive("key id 1");
         let id = KeyId(std::array::from_fn(|index| id[index]));
         let masks =
@@ -98,6 +101,7 @@ impl Key {
         Self(Arc::new(Inner {
             secret,
             cipher,
+            nonces,
             id,
             masks,
         }))
@@ -122,11 +126,33 @@ impl Key {
 
     /// Seals bytes for one place.
     pub fn seal(&self, context: &Context<'_>, plaintext: &[u8]) -> Result<Vec<u8>, RandomError> {
+        let mut nonce = [0; NONCE];
+        getrandom::fill(&mut nonce)?;
+        Ok(self.seal_with(nonce, context, plaintext))
+    }
+
+    /// The same for documents that are compared: equal bytes for the same place are sealed alike,
+    /// so whoever has two documents knows what is equal in them, and nothing else. The nonce is a
+    /// keyed digest of the place and the bytes.
+    pub fn seal_alike(&self, context: &Context<'_>, plaintext: &[u8]) -> Vec<u8> {
+        let mut mac = <Hmac<Sha256> as hmac::KeyInit>::new_from_slice(&*self.0.nonces)
+            .expect("HMAC takes keys of any length");
+        let place = context.bytes(&[]);
+        mac.update(&(place.len() as u64).to_le_bytes());
+        mac.update(&place);
+        mac.update(plaintext);
+        let digest = mac.finalize().into_bytes();
+        self.seal_with(
+            std::array::from_fn(|index| digest[index]),
+            context,
+            plaintext,
+        )
+    }
+
+    fn seal_with(&self, nonce: [u8; NONCE], context: &Context<'_>, plaintext: &[u8]) -> Vec<u8> {
         let mut sealed = Vec::with_capacity(OVERHEAD + plaintext.len());
         sealed.push(FORMAT);
         sealed.extend(self.0.id.0);
-        let mut nonce = [0; NONCE];
-        getrandom::fill(&mut nonce)?;
         sealed.extend(nonce);
         let aad = context.bytes(&sealed[..=ID]);
         let payload = Payload {
@@ -139,7 +165,7 @@ impl Key {
             .encrypt(&nonce.into(), payload)
             .expect("what is sealed is shorter than 256 GiB");
         sealed.extend(ciphertext);
-        Ok(sealed)
+        sealed
     }
 
     /// What was sealed for this place.
@@ -248,6 +274,21 @@ pub struct KeyId(pub [u8; ID]);
 impl fmt::Display for KeyId {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str(&hex(&self.0))
+    }
+}
+
+/// A text that names no key.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("it names no key: a key's id is 16 hexadecimal digits")]
+pub struct ParseKeyIdError;
+
+impl FromStr for KeyId {
+    type Err = ParseKeyIdError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let mut id = [0; ID];
+        unhex(text, &mut id).ok_or(ParseKeyIdError)?;
+        Ok(Self(id))
     }
 }
 

@@ -79,6 +79,15 @@ impl Snapshot {
         past.max(present).unwrap_or(0)
     }
 
+    /// The generations that no record of the slot has (any more), with group and slot, in no
+    /// order.
+    pub fn past_generations(&self) -> impl Iterator<Item = (&Arc<str>, u32, u64)> {
+        self.generations.iter().flat_map(|(group, slots)| {
+            let slots = slots.iter();
+            slots.map(move |(slot, generation)| (group, *slot, *generation))
+        })
+    }
+
     fn slot(&self, group: &str, slot: u32) -> &[Record] {
         let records = self.group(group);
         let start = records.partition_point(|record| record.slot < slot);

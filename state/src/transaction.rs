@@ -5,6 +5,7 @@
 //! themselves sync nothing, so a wave of intents costs one sync. It may not read a clock.
 
 mod caches;
+mod contents;
 mod journal;
 
 use std::collections::HashMap;

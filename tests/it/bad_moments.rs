@@ -1,6 +1,6 @@
 //! Bad moments: each is explained, ends with 1, and leaves the state as it was.
 
-use std::fs::{self, File, Permissions};
+use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::os::unix::process::CommandExt as _;
 use std::process::Command;
@@ -10,7 +10,7 @@ use insta::assert_snapshot;
 use crate::harness::{AWS, Harness, TWO, TWO_STATE};
 
 /// Who may do nothing that isn't allowed to everyone.
-const NOBODY: u32 = 65_534;
+pub(crate) const NOBODY: u32 = 65_534;
 
 /// Commands that open the state in different ways, and what they say about it.
 fn openings(harness: &Harness) -> String {
@@ -104,68 +104,6 @@ fn a_state_of_the_stand_in_without_sim() {
 }
 
 #[test]
-fn a_state_that_another_holds() {
-    let harness = Harness::applied(TWO);
-    let lock = File::options()
-        .write(true)
-        .open(harness.path(&format!("{TWO_STATE}.lock")))
-        .unwrap();
-    lock.lock().unwrap();
-    harness.edit("\"size\": 3", "\"size\": 4");
-    assert_snapshot!(harness.refused(TWO_STATE, "apply --auto-approve"));
-    harness.ok("plan");
-    harness.ok("drift");
-    harness.ok("state list");
-    lock.unlock().unwrap();
-    harness.ok("apply --auto-approve");
-}
-
-#[test]
-fn two_applies_at_once() {
-    let harness = Harness::applied(TWO).in_real_time();
-    harness.edit("\"options\": {}", "\"options\": { \"latency\": \"1h\" }");
-    harness.edit("\"size\": 3", "\"size\": 4");
-    // Held by a process that waits for its first answer until it is killed.
-    let mut holder = harness.command("apply --auto-approve").spawn().unwrap();
-    let lock = harness.path(&format!("{TWO_STATE}.lock"));
-    let signed = harness.comes(|| {
-        fs::read_to_string(&lock)
-            .is_ok_and(|text| text.contains(&format!("\"pid\":{}", holder.id())))
-    });
-    assert!(signed, "it has signed the lock");
-    let ended = harness.run("apply --auto-approve");
-    let plan = harness.refused(TWO_STATE, "state rm default/web/0");
-    holder.kill().unwrap();
-    holder.wait().unwrap();
-    assert_eq!(ended.code, Some(1), "{ended}");
-    assert_snapshot!(ended.to_string().replace(&age(&ended.stderr), "[AGE]"));
-    assert!(
-        plan.stderr.contains("is locked by tester@testhost"),
-        "{plan}"
-    );
-    harness.edit("\"latency\": \"1h\"", "");
-    harness.ok("apply --auto-approve");
-    assert_eq!(harness.agrees(""), 6);
-}
-
-/// What follows "held for".
-fn age(text: &str) -> String {
-    let rest = text.split("held for ").nth(1).expect("it says how long");
-    rest.lines().next().unwrap().to_owned()
-}
-
-#[test]
-fn what_a_dead_process_left_is_no_lock() {
-    let harness = Harness::applied(TWO);
-    harness.write(
-        &format!("{TWO_STATE}.lock"),
-        r#"{"id":"1","holder":"ghost","host":"attic","pid":1,"operation":"apply","since":0}"#,
-    );
-    harness.edit("\"size\": 3", "\"size\": 4");
-    harness.ok("apply --auto-approve");
-}
-
-#[test]
 fn a_folder_that_can_only_be_read_is_planned_from() {
     let harness = Harness::applied(TWO);
     harness.edit("\"size\": 3", "\"size\": 4");
@@ -215,7 +153,7 @@ fn a_folder_that_can_only_be_read_is_planned_from() {
 }
 
 /// Gives folders and files below the harness's modes.
-fn set_modes(harness: &Harness, folders: u32, files: u32) {
+pub(crate) fn set_modes(harness: &Harness, folders: u32, files: u32) {
     let mut all = vec![harness.path("")];
     while let Some(path) = all.pop() {
         if path.is_dir() {
@@ -231,7 +169,7 @@ fn set_modes(harness: &Harness, folders: u32, files: u32) {
 }
 
 /// A copy of the binary where anyone can reach it.
-fn executable_for_anyone() -> (tempfile::TempDir, std::path::PathBuf) {
+pub(crate) fn executable_for_anyone() -> (tempfile::TempDir, std::path::PathBuf) {
     let folder = tempfile::tempdir().unwrap();
     fs::set_permissions(folder.path(), Permissions::from_mode(0o755)).unwrap();
     let copy = folder.path().join("nstance");
@@ -435,26 +373,6 @@ fn not_a_state_at_all() {
     }
     assert_snapshot!(harness.run("state list"));
     assert_eq!(harness.files(), ["nstance.jsonc"]);
-}
-
-#[test]
-fn a_lock_is_waited_for_as_long_as_was_asked() {
-    let harness = Harness::applied(TWO);
-    harness.edit("\"size\": 3", "\"size\": 4");
-    let lock = File::options()
-        .write(true)
-        .open(harness.path(&format!("{TWO_STATE}.lock")))
-        .unwrap();
-    lock.lock().unwrap();
-    let words = "apply --auto-approve --lock-timeout 10m";
-    let mut child = harness.command(words).spawn().unwrap();
-    for _ in 0..20 {
-        harness.ok("state list");
-        assert!(child.try_wait().unwrap().is_none(), "it waits");
-    }
-    lock.unlock().unwrap();
-    assert_eq!(harness.wait(words, child).code, Some(0));
-    assert_eq!(harness.agrees(""), 6);
 }
 
 #[test]

@@ -4,8 +4,8 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::process::Command;
 
 use insta::assert_snapshot;
+use nstance::marks::Marks;
 use nstance::plan::file::{self, PlanFileError};
-use nstance::spec::File;
 use nstance_state::{Identity, SqliteStore, Timestamp};
 
 use crate::harness::{Ended, Harness, TWO, TWO_STATE};
@@ -483,19 +483,10 @@ fn a_plan_with_secrets_is_saved_with_a_key_or_not_at_all() {
     let saved = harness.path("saved.plan");
     let nobody = nstance_state::Key::generate().unwrap();
     let (mut plan, _) = file::read(&saved, &nobody).unwrap();
-    assert!(!file::holds_secrets(&plan));
+    assert!(!plan.holds_secrets());
     let side = plan.changes[0].after.as_mut().unwrap();
-    let spec = std::sync::Arc::make_mut(&mut side.spec);
-    spec.files.insert(
-        "token".into(),
-        File {
-            kind: "secret".into(),
-            content: Some(CANARY.into()),
-            by_server: false,
-            in_userdata: false,
-        },
-    );
-    assert!(file::holds_secrets(&plan));
+    side.marks = std::sync::Arc::new(Marks::whole());
+    assert!(plan.holds_secrets());
     let before = harness.read("saved.plan");
     let refused = file::write(&saved, &plan, None).unwrap_err();
     assert!(matches!(refused, PlanFileError::Secret), "{refused}");
@@ -503,5 +494,5 @@ fn a_plan_with_secrets_is_saved_with_a_key_or_not_at_all() {
     file::write(&saved, &plan, Some(&nobody.clone().into())).unwrap();
     assert_eq!(in_clear(&harness), [""; 0]);
     let (again, _) = file::read(&saved, &nobody).unwrap();
-    assert!(file::holds_secrets(&again));
+    assert!(again.holds_secrets());
 }

@@ -43,7 +43,7 @@ impl Style<'_> {
     }
 
     /// Bold.
-    pub(super) fn bold(self, text: &str) -> String {
+    pub(in crate::report) fn bold(self, text: &str) -> String {
         self.paint(Ansi::new().bold(), text)
     }
 
@@ -53,12 +53,12 @@ impl Style<'_> {
     }
 
     /// What ends something.
-    pub(super) fn danger(self, text: &str) -> String {
+    pub(in crate::report) fn danger(self, text: &str) -> String {
         self.paint(AnsiColor::Red.on_default().bold(), text)
     }
 
     /// What asks for attention.
-    pub(super) fn warning(self, text: &str) -> String {
+    pub(in crate::report) fn warning(self, text: &str) -> String {
         self.paint(AnsiColor::Yellow.on_default().bold(), text)
     }
 

@@ -224,3 +224,28 @@ fn derivations_are_read_as_written_and_may_not_ask_for_too_much() {
         assert!(wrong.parse::<Derivation>().is_err(), "{wrong}");
     }
 }
+
+#[test]
+fn what_is_to_be_compared_is_sealed_alike() {
+    let key = key(1);
+    let sealed = key.seal_alike(&CONTEXT, b"secret");
+    assert_eq!(sealed, key.seal_alike(&CONTEXT, b"secret"));
+    assert_eq!(key.open(&CONTEXT, &sealed).unwrap(), b"secret");
+    // Nothing else is: no nonce serves twice.
+    let elsewhere = Context {
+        version: 4,
+        ..CONTEXT
+    };
+    let others = [
+        key.seal_alike(&CONTEXT, b"secreT"),
+        key.seal_alike(&elsewhere, b"secret"),
+        self::key(2).seal_alike(&CONTEXT, b"secret"),
+    ];
+    let nonce = |sealed: &[u8]| sealed[1 + ID..][..NONCE].to_vec();
+    let nonces: HashSet<Vec<u8>> = others
+        .iter()
+        .chain([&sealed])
+        .map(|sealed| nonce(sealed))
+        .collect();
+    assert_eq!(nonces.len(), 4);
+}

@@ -7,7 +7,7 @@ use rusqlite::params;
 use super::Transaction;
 use crate::codec::{self, Effort};
 use crate::error::Result;
-use crate::model::{ApplyStatus, FetchedRow, ImageRow};
+use crate::model::{ApplyId, ApplyStatus, FetchedRow, ImageRow, SpecDigest};
 use crate::vault::Place;
 
 #[expect(
@@ -61,7 +61,32 @@ impl Transaction<'_> {
         Ok(())
     }
 
-    /// Drops the specs that no record and no open intent refers to, and the closed intents of
+    /// Keeps specs that an entry of the history may need again, though no record refers to them
+    /// any more; and lets go what was kept for all but the latest `entries` that kept something.
+    ///
+    /// Errors: [`crate::StateError::MissingSpec`].
+    pub fn keep_specs(
+        &mut self,
+        id: ApplyId,
+        digests: impl IntoIterator<Item = SpecDigest>,
+        entries: usize,
+    ) -> Result<()> {
+        for digest in digests {
+            let spec = self.spec(digest)?;
+            self.execute(
+                "INSERT OR IGNORE INTO kept (apply_id, spec_id) VALUES (?1, ?2)",
+                [id.0, spec],
+            )?;
+        }
+        self.execute(
+            "DELETE FROM kept WHERE apply_id NOT IN
+                 (SELECT DISTINCT apply_id FROM kept ORDER BY apply_id DESC LIMIT ?1)",
+            [i64::try_from(entries).unwrap_or(i64::MAX)],
+        )?;
+        Ok(())
+    }
+
+    /// Drops the specs that no record, no open intent and no kept entry refers to, and the closed intents of
     /// applies that have ended. Answers how many specs were dropped.
     pub fn collect_garbage(&mut self) -> Result<usize> {
         self.execute(
@@ -73,7 +98,8 @@ impl Transaction<'_> {
         self.execute(
             "DELETE FROM specs WHERE
                  NOT EXISTS (SELECT 1 FROM instances WHERE spec_id = specs.id)
-                 AND NOT EXISTS (SELECT 1 FROM journal WHERE spec_id = specs.id)",
+                 AND NOT EXISTS (SELECT 1 FROM journal WHERE spec_id = specs.id)
+                 AND NOT EXISTS (SELECT 1 FROM kept WHERE spec_id = specs.id)",
             (),
         )
     }

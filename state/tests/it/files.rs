@@ -362,3 +362,44 @@ fn a_reader_sees_what_was_committed_while_it_was_open() {
     drop(reader);
     assert_eq!(place.names(), ["prod.db"]);
 }
+
+#[test]
+fn backups_are_named_after_serials_and_the_oldest_go() {
+    let (place, mut store) = Place::new();
+    let folder = SqliteStore::backups_of(&place.path);
+    assert_eq!(folder, place.folder.path().join("prod.backups"));
+    let names = || {
+        let mut names: Vec<String> = fs::read_dir(&folder)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        names.sort();
+        names
+    };
+    for slot in 0..12 {
+        store.back_up_into(&folder, 3).unwrap();
+        put(&mut store, &[record("default/web", slot)]).unwrap();
+    }
+    assert_eq!(names(), ["10-lineage.db", "11-lineage.db", "9-lineage.db"]);
+    // What isn't a backup, and what is another state's, stays.
+    for name in ["notes.txt", "1-other.db", "x-lineage.db"] {
+        fs::write(folder.join(name), "").unwrap();
+    }
+    let made = store.back_up_into(&folder, 1).unwrap();
+    assert_eq!(made, folder.join("12-lineage.db"));
+    // A state that didn't change needs no other.
+    assert_eq!(store.back_up_into(&folder, 1).unwrap(), made);
+    assert_eq!(
+        names(),
+        ["1-other.db", "12-lineage.db", "notes.txt", "x-lineage.db"]
+    );
+    let copy = SqliteStore::open_read_only(&made, None).unwrap();
+    assert_eq!(copy.snapshot().unwrap().records.len(), 12);
+    assert_eq!(SqliteStore::backups_in(&folder).unwrap().len(), 2);
+    assert_eq!(
+        SqliteStore::backups_in(&place.folder.path().join("no"))
+            .unwrap()
+            .len(),
+        0
+    );
+}

@@ -61,6 +61,34 @@ fn a_lock_that_ends_in_time_is_taken() {
 }
 
 #[test]
+fn who_waits_hears_whom_for_once() {
+    let place = Place::empty();
+    let mut lock = Some(acquire(&place, "one").unwrap());
+    let mut told = Vec::new();
+    // The holder goes as soon as it is told of: so being told comes before getting it.
+    let got = Lock::acquire_telling(
+        &place.path,
+        info("two"),
+        Duration::from_mins(1),
+        &mut |holder| {
+            told.push(holder.id.clone());
+            drop(lock.take());
+        },
+    );
+    assert_eq!(told, ["one"]);
+    assert_eq!(got.unwrap().info().id, "two");
+
+    // Without patience nobody waits, and nobody is told of.
+    let _lock = acquire(&place, "three").unwrap();
+    let mut told = 0;
+    let refused = Lock::acquire_telling(&place.path, info("four"), Duration::ZERO, &mut |_| {
+        told += 1;
+    });
+    assert!(matches!(refused, Err(StateError::Locked { .. })));
+    assert_eq!(told, 0);
+}
+
+#[test]
 fn only_one_of_many_gets_the_lock() {
     let place = Place::empty();
     let start = std::sync::Barrier::new(8);

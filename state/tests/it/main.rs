@@ -3,6 +3,7 @@
 
 mod common;
 mod conformance;
+mod documents;
 mod errors;
 mod files;
 mod journal;

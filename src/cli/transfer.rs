@@ -1,0 +1,233 @@
+//! `nstance state pull` and `push`: the state as one portable document.
+//!
+//! In: a state, or a document (or a backup) to take its place. Out: the document; the state
+//! replaced, all of it or not at all. May not: take over what belongs to someone else, what is
+//! older than what there is, or what isn't sound.
+
+use std::io::Read as _;
+use std::path::Path;
+
+use nstance_state::{
+    Contents, Document, DocumentError, Identity, SpecDigest, SqliteStore, StateError,
+};
+
+use super::failure::Failure;
+use super::fleet::Reply;
+use super::session::Session;
+use super::surgery::{Step, operate};
+use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::spec::SpecBody;
+
+/// What every database of `SQLite` begins with.
+const SQLITE: &[u8] = b"SQLite format 3\0";
+/// How many of a document's problems are told.
+const PROBLEMS: usize = 10;
+
+/// Prints the state's document.
+pub fn pull(session: &Session<'_>) -> Result<Reply, Failure> {
+    let store = session.need_state()?;
+    let (key, derivation) = session.document_key(&store)?;
+    let document = Document::new(&Contents::of(&store)?, &key, derivation.as_ref());
+    Ok(Reply::text(document.to_text()))
+}
+
+/// What is to take a state's place.
+pub struct Given {
+    /// Where it comes from, for messages.
+    name: String,
+    source: Source,
+}
+
+enum Source {
+    Document(Box<Document>),
+    /// A backup is a state itself.
+    Backup(Box<SqliteStore>),
+}
+
+impl Given {
+    /// Reads a document, or a backup; `-` is standard input.
+    pub fn read(session: &Session<'_>, file: &Path) -> Result<Self, Failure> {
+        let is_stdin = file == Path::new("-");
+        let name = if is_stdin {
+            "standard input".to_owned()
+        } else {
+            file.display().to_string()
+        };
+        let mut bytes = Vec::new();
+        let read = if is_stdin {
+            std::io::stdin().lock().read_to_end(&mut bytes).map(|_| ())
+        } else {
+            std::fs::read(file).map(|read| bytes = read)
+        };
+        read.map_err(|error| Failure::say(format!("{name} can't be read: {error}")))?;
+        if bytes.starts_with(SQLITE) && !is_stdin {
+            let store = session.open_backup(file)?;
+            return Ok(Self {
+                name,
+                source: Source::Backup(Box::new(store)),
+            });
+        }
+        let text = String::from_utf8(bytes)
+            .map_err(|_| DocumentError::NotADocument("it isn't UTF-8".to_owned()));
+        let document = text.and_then(|text| Document::parse(&text));
+        let document = document.map_err(|error| unusable(&name, &error))?;
+        Ok(Self {
+            name,
+            source: Source::Document(Box::new(document)),
+        })
+    }
+
+    fn identity(&self) -> Result<Identity, StateError> {
+        match &self.source {
+            Source::Document(document) => Ok(document.identity()),
+            Source::Backup(store) => Ok(store.meta()?.identity),
+        }
+    }
+
+    fn contents(self, session: &Session<'_>) -> Result<Contents, Failure> {
+        match self.source {
+            Source::Document(document) => {
+                let key = session.key_of_document(&document)?;
+                let opened = document.open(&key);
+                opened.map_err(|error| unusable(&self.name, &error))
+            }
+            Source::Backup(store) => Ok(Contents::of(&*store)?),
+        }
+    }
+}
+
+fn unusable(name: &str, error: &DocumentError) -> Failure {
+    let finding = Diagnostic::error(format!("{name} can't be pushed: {error}"));
+    Failure::new(match error {
+        DocumentError::Format(_) => finding.hint("Use the version of nstance that pulled it"),
+        _ => finding.hint("Pull it again: nstance state pull > FILE"),
+    })
+}
+
+/// Puts what is given in the state's place.
+pub fn push(session: &Session<'_>, file: &Path, force: bool) -> Result<Reply, Failure> {
+    let given = Given::read(session, file)?;
+    let name = given.name.clone();
+    let (own, its) = (session.identity(), given.identity()?);
+    if own != its {
+        return Err(Failure::new(
+            Diagnostic::error(format!("{name} is the state of {its}, not of {own}"))
+                .hint("Push it with the configuration that it was pulled with"),
+        ));
+    }
+    let contents = given.contents(session)?;
+    refuse_unsound(&name, &contents)?;
+    let _lock = session.lock("state push")?;
+    let said = match session.open_to_write()? {
+        Some(mut store) => over(session, &mut store, &name, &contents, force)?,
+        None => anew(session, &contents)?,
+    };
+    Ok(Reply::text(if session.globals.quiet {
+        String::new()
+    } else {
+        said
+    }))
+}
+
+/// A document that contradicts itself.
+fn refuse_unsound(name: &str, contents: &Contents) -> Result<(), Failure> {
+    let is_spec = |digest: SpecDigest, bytes: &[u8]| {
+        serde_json::from_slice::<SpecBody>(bytes)
+            .is_ok_and(|body| body.into_spec().digest == digest)
+    };
+    let problems = contents.problems(&is_spec);
+    if problems.is_empty() {
+        return Ok(());
+    }
+    let mut told: Vec<String> = problems.iter().take(PROBLEMS).cloned().collect();
+    if problems.len() > PROBLEMS {
+        told.push(format!("and {} more", problems.len() - PROBLEMS));
+    }
+    let findings: Diagnostics =
+        Diagnostic::error(format!("{name} can't be pushed: it isn't sound"))
+            .detail(told.join("\n"))
+            .hint("Pull it again, or push a backup: they are listed by nstance doctor")
+            .into();
+    Err(findings.into())
+}
+
+/// Makes the state that isn't there yet: the very same one, so that saved plans hold.
+fn anew(session: &Session<'_>, contents: &Contents) -> Result<String, Failure> {
+    let mut store = session.create_state(&contents.identity, &contents.lineage)?;
+    let steps: Vec<Step> = contents
+        .records
+        .iter()
+        .map(|record| Step {
+            before: None,
+            after: Some(record.clone()),
+        })
+        .collect();
+    operate(session, &mut store, "state push", &steps, |transaction| {
+        transaction.restore(contents)
+    })?;
+    Ok(format!(
+        "The state is made, with {}, at serial {}\n",
+        records(steps.len()),
+        contents.serial
+    ))
+}
+
+fn over(
+    session: &Session<'_>,
+    store: &mut SqliteStore,
+    name: &str,
+    contents: &Contents,
+    force: bool,
+) -> Result<String, Failure> {
+    let now = Contents::of(store)?;
+    if now.lineage != contents.lineage {
+        return Err(Failure::new(
+            Diagnostic::error(format!("{name} is another state"))
+                .detail(format!(
+                    "its lineage is {}, that of the state there is {}",
+                    contents.lineage, now.lineage
+                ))
+                .hint(format!(
+                    "Move the state away first if it is to take its place: {}",
+                    store.path().display()
+                )),
+        ));
+    }
+    if now.says(contents) {
+        return Ok("Nothing to do: the state says the same already\n".to_owned());
+    }
+    if contents.serial < now.serial && !force {
+        return Err(Failure::new(
+            Diagnostic::error(format!("{name} is older than the state"))
+                .detail(format!(
+                    "its serial is {}, and the state is at {}",
+                    contents.serial, now.serial
+                ))
+                .hint("See what was done since: nstance state history")
+                .hint("Push it all the same with --force: what was recorded since is then unknown, and the next plan adopts it"),
+        ));
+    }
+    let differing = now.differences(contents);
+    let steps: Vec<Step> = differing
+        .into_iter()
+        .map(|(before, after)| Step {
+            before: before.cloned(),
+            after: after.cloned(),
+        })
+        .collect();
+    operate(session, store, "state push", &steps, |transaction| {
+        transaction.replace(&now, contents)
+    })?;
+    Ok(format!(
+        "The state is replaced: {} changed, serial {}\n",
+        records(steps.len()),
+        store.meta()?.serial
+    ))
+}
+
+fn records(count: usize) -> String {
+    match count {
+        1 => "1 record".to_owned(),
+        count => format!("{count} records"),
+    }
+}

@@ -1,0 +1,520 @@
+//! The record against what the cloud has.
+//!
+//! In: a plan that was made of both, what was observed, and the record. Out: findings, and a plan
+//! of its own that brings the two together and changes nothing else. May not: ask the cloud.
+//!
+//! The repair takes from the plan what adopts, forgets and deletes what is left over; it never
+//! grows, shrinks or changes a group. Whatever an open intent is about is left to the next apply,
+//! which settles that first.
+
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::sync::Arc;
+
+use nstance_state::Snapshot;
+
+use super::{Check, Examination, Finding, Severity, counted};
+use crate::address::{Address, GroupName};
+use crate::diagnostic::Diagnostics;
+use crate::marks::Marks;
+use crate::plan::build::{Options, new_instance_id};
+use crate::plan::change::{
+    Action, AttributeChange, Change, Deletions, Drift, DriftKind, Mode, Plan, PlannedGroup, Reason,
+    Side, Summary,
+};
+use crate::plan::drift::{STATE, body_from};
+use crate::plan::planned::RecordAttributes;
+use crate::provider::Observation;
+use crate::provider::rules::Effect;
+use crate::refresh::Observed;
+use crate::spec::SpecBody;
+
+/// What is compared.
+pub struct Compared<'a> {
+    /// The plan of the whole configuration.
+    pub plan: &'a Plan,
+    /// The record it was made of.
+    pub snapshot: Option<&'a Snapshot>,
+    /// What the cloud said.
+    pub observed: &'a Observed,
+    /// What was asked for.
+    pub options: &'a Options,
+    /// Whether another process is at work: then nothing is proposed.
+    pub is_busy: bool,
+}
+
+/// Compares them.
+pub fn examine(compared: &Compared<'_>) -> Examination {
+    let mut repair = Repair {
+        compared,
+        open: compared
+            .snapshot
+            .iter()
+            .flat_map(|snapshot| &snapshot.intents)
+            .map(|intent| intent.address.as_str())
+            .collect(),
+        changes: Vec::new(),
+        findings: Vec::new(),
+        drifted: 0,
+        unsettled: 0,
+    };
+    for drift in &compared.plan.drift {
+        repair.drift(drift);
+    }
+    repair.deposed();
+    repair.nameless();
+    let mut examination = Examination::default();
+    let count = counted(compared.observed.len(), "instance");
+    let wrong = repair
+        .findings
+        .iter()
+        .filter(|finding| finding.severity != Severity::Note)
+        .count();
+    let open = match repair.unsettled {
+        0 => String::new(),
+        open => format!(", {open} left open by an apply"),
+    };
+    let how = match wrong {
+        0 => ", as recorded".to_owned(),
+        wrong => format!(", {wrong} not as recorded"),
+    };
+    let how = if wrong == 0 && !open.is_empty() {
+        ""
+    } else {
+        &how
+    };
+    let cloud = &compared.plan.provider_name;
+    examination.say(Check::Cloud, format!("{count} of {cloud}{how}{open}"));
+    if repair.drifted > 0 {
+        let drifted = counted(repair.drifted, "instance");
+        repair.findings.push(
+            Finding::new(
+                Check::Cloud,
+                Severity::Note,
+                "drift",
+                format!("{drifted} changed behind our back"),
+                "they are known and ours, but not as they were made",
+            )
+            .advise("See what changed: nstance drift"),
+        );
+    }
+    let plan = repair.plan();
+    examination.findings = repair.findings;
+    examination.findings.sort_by_key(|finding| finding.severity);
+    examination.repair = plan;
+    examination
+}
+
+/// The cloud couldn't be asked, for these reasons.
+pub fn unasked(reasons: Diagnostics) -> Examination {
+    let mut examination = Examination::default();
+    examination.say(Check::Cloud, "it couldn't be asked");
+    for reason in reasons {
+        let mut finding = Finding::new(
+            Check::Cloud,
+            Severity::Error,
+            "unasked",
+            reason.summary,
+            "record and cloud couldn't be compared; check the credentials, and that it can be reached",
+        );
+        finding.advice = reason.hints;
+        examination.findings.push(finding);
+    }
+    examination
+}
+
+/// There was no record to compare with.
+pub fn skipped() -> Examination {
+    let mut examination = Examination::default();
+    examination.say(Check::Cloud, "not compared, since the record can't be read");
+    examination
+}
+
+struct Repair<'a> {
+    compared: &'a Compared<'a>,
+    /// Addresses that something is open for.
+    open: HashSet<&'a str>,
+    changes: Vec<Change>,
+    findings: Vec<Finding>,
+    /// Instances that drifted in a way that is none of the doctor's business.
+    drifted: usize,
+    /// Instances whose record an open intent will make or drop.
+    unsettled: usize,
+}
+
+impl Repair<'_> {
+    /// Takes a change up; answers its action, unless nothing is proposed for its address.
+    fn propose(&mut self, change: Change) -> Option<Action> {
+        let action = change.action;
+        let address = change.address.to_string();
+        let selected = self.compared.options.selects(&change.address);
+        if self.compared.is_busy || self.open.contains(address.as_str()) || !selected {
+            return None;
+        }
+        self.changes.push(change);
+        Some(action)
+    }
+
+    /// The change of the plan that is about an instance.
+    fn planned(&self, is_it: impl Fn(&Change) -> bool) -> Option<Change> {
+        self.compared
+            .plan
+            .changes
+            .iter()
+            .find(|change| is_it(change))
+            .cloned()
+    }
+
+    fn drift(&mut self, drift: &Drift) {
+        let id = drift.provider_id.as_str();
+        // The journal's finding says what becomes of it.
+        if self.open.contains(drift.address.as_str()) && drift.kind != DriftKind::Changed {
+            self.unsettled += 1;
+            return;
+        }
+        match drift.kind {
+            DriftKind::Unknown => self.orphan(drift),
+            DriftKind::Missing => self.missing(drift),
+            DriftKind::Duplicate => self.duplicate(drift),
+            DriftKind::Changed => {
+                let rules = self.compared.plan.rules();
+                let is_managed = |path: &str| {
+                    path.strip_prefix("tags.")
+                        .is_some_and(|key| rules.is_managed_tag(key))
+                };
+                if drift.changes.iter().any(|change| is_managed(&change.path)) {
+                    self.stripped(drift);
+                } else if drift.changes.iter().any(|change| change.path == STATE) {
+                    self.findings.push(
+                        Finding::new(
+                            Check::Cloud,
+                            Severity::Note,
+                            "stopped",
+                            format!("{} doesn't run: {id}", drift.address),
+                            "it is recorded and there, but stopped",
+                        )
+                        .about(&drift.address, Some(id))
+                        .advise("The next apply starts it"),
+                    );
+                } else {
+                    self.drifted += 1;
+                }
+            }
+        }
+    }
+
+    /// It carries our tags, and nothing is recorded of it.
+    fn orphan(&mut self, drift: &Drift) {
+        let id = drift.provider_id.as_str();
+        let adoption = self.planned(|change| {
+            change.action == Action::Adopt && change.importing.as_deref() == Some(id)
+        });
+        let action = adoption.and_then(|change| self.propose(change));
+        let finding = Finding::new(
+            Check::Cloud,
+            Severity::Warning,
+            "orphan",
+            format!("{id} isn't recorded, and carries the tags of {}", drift.address),
+            "it was made by an apply whose record is lost, or forgotten by hand: it runs and costs, and nothing looks after it",
+        )
+        .about(&drift.address, Some(id))
+        .repaired_by(action);
+        self.findings.push(if action.is_some() {
+            finding
+        } else {
+            finding.advise(format!("Record it: nstance import {} {id}", drift.address))
+        });
+    }
+
+    /// It is recorded, and it isn't there.
+    fn missing(&mut self, drift: &Drift) {
+        let id = drift.provider_id.as_str();
+        let own = |change: &Change| {
+            change
+                .before
+                .as_deref()
+                .is_some_and(|before| before.provider_id.as_deref() == Some(id))
+        };
+        // The plan may want a new one in its place; that is for an apply to make.
+        let forgetting = self.planned(own).map(|change| Change {
+            action: Action::Forget,
+            reasons: vec![Reason::Missing],
+            importing: None,
+            after: None,
+            attributes: Vec::new(),
+            deferred: None,
+            ..change
+        });
+        let forgetting = forgetting.or_else(|| {
+            Some(Change {
+                address: drift.address.parse().ok()?,
+                deposed: None,
+                action: Action::Forget,
+                reasons: vec![Reason::Missing],
+                importing: None,
+                before: drift.before.clone(),
+                after: None,
+                attributes: Vec::new(),
+                deferred: None,
+                drain_timeout_ms: 0,
+            })
+        });
+        let action = forgetting.and_then(|change| self.propose(change));
+        self.findings.push(
+            Finding::new(
+                Check::Cloud,
+                Severity::Warning,
+                "missing",
+                format!("{} is recorded as {id}, which isn't there", drift.address),
+                "it was deleted by someone else; the next apply makes a new one if the slot is wanted",
+            )
+            .about(&drift.address, Some(id))
+            .repaired_by(action),
+        );
+    }
+
+    /// It claims a slot that another has.
+    fn duplicate(&mut self, drift: &Drift) {
+        let id = drift.provider_id.as_str();
+        let strangers = &self.compared.observed.strangers;
+        let observation = strangers.iter().find(|stranger| stranger.provider_id == id);
+        let address: Option<Address> = drift.address.parse().ok();
+        let deletion = observation
+            .zip(address)
+            .and_then(|(observation, address)| self.deletion(&address, observation));
+        let action = deletion.and_then(|change| self.propose(change));
+        self.findings.push(
+            Finding::new(
+                Check::Cloud,
+                Severity::Warning,
+                "duplicate",
+                format!("{id} claims {}, which another instance has", drift.address),
+                "it is a copy with its original's tags, or was made twice: it runs and costs, and nothing looks after it",
+            )
+            .about(&drift.address, Some(id))
+            .repaired_by(action)
+            .advise("If it is the one to keep, record it in a slot of its own: nstance import ADDR PROVIDER_ID"),
+        );
+    }
+
+    /// Deletes what isn't recorded. It gets an id of its own: the one in its tags may be that of
+    /// its original, whose record must stay.
+    fn deletion(&self, address: &Address, observation: &Observation) -> Option<Change> {
+        let plan = self.compared.plan;
+        let attributes = observation.attributes().ok()?;
+        let kind = observation
+            .instance_id
+            .as_deref()
+            .and_then(|id| id.get(..3))
+            .unwrap_or("ins");
+        let body = body_from(&attributes, &SpecBody::empty(kind), plan.rules());
+        let generation = self.compared.snapshot.map_or(0, |snapshot| {
+            snapshot.generation(address.group.as_str(), address.slot)
+        });
+        let whose = format!("{} {}", plan.lineage, observation.provider_id);
+        let instance_id = new_instance_id(kind, plan.created_at, &whose, address, generation);
+        let before = Side {
+            instance_id: instance_id.as_str().into(),
+            provider_id: Some(observation.provider_id.clone()),
+            generation,
+            zone: observation.zone.as_str().into(),
+            subnet: observation.subnet.as_deref().map(Arc::from),
+            ip4: observation.ip4.as_deref().map(Arc::from),
+            ip6: observation.ip6.as_deref().map(Arc::from),
+            created_at: Some(observation.created_at),
+            images: BTreeMap::new(),
+            protected: false,
+            // Nobody recorded what of it was made of a secret.
+            marks: if plan.holds_secrets() {
+                Arc::new(Marks::whole())
+            } else {
+                Marks::none()
+            },
+            version: None,
+            digest: body.clone().into_spec().digest,
+            spec: Arc::new(body),
+        };
+        Some(Change {
+            address: address.clone(),
+            deposed: Some(observation.provider_id.clone()),
+            action: Action::Delete,
+            reasons: vec![Reason::Duplicate],
+            importing: None,
+            before: Some(Box::new(before)),
+            after: None,
+            attributes: Vec::new(),
+            deferred: None,
+            drain_timeout_ms: 0,
+        })
+    }
+
+    /// It lost tags that say whose it is.
+    fn stripped(&mut self, drift: &Drift) {
+        let id = drift.provider_id.as_str();
+        // What an update sends is all tags, so all that differ are told.
+        let tags = drift.changes.iter();
+        let attributes: Vec<AttributeChange> = tags
+            .filter(|change| change.path.starts_with("tags."))
+            .map(|change| AttributeChange {
+                path: change.path.clone(),
+                before: change.observed.clone(),
+                after: change.recorded.clone(),
+                unknown: false,
+                effect: Effect::InPlace,
+                written_at: None,
+            })
+            .collect();
+        let names: Vec<&str> = attributes
+            .iter()
+            .filter_map(|attribute| attribute.path.strip_prefix("tags."))
+            .collect();
+        let summary = format!(
+            "{} has lost tags of its own: {}",
+            drift.address,
+            names.join(", ")
+        );
+        let update =
+            drift
+                .address
+                .parse()
+                .ok()
+                .zip(drift.before.clone())
+                .map(|(address, before)| Change {
+                    address,
+                    deposed: None,
+                    action: Action::Update,
+                    reasons: vec![Reason::Drifted],
+                    importing: None,
+                    after: Some(before.clone()),
+                    before: Some(before),
+                    attributes,
+                    deferred: None,
+                    drain_timeout_ms: 0,
+                });
+        let action = update.and_then(|change| self.propose(change));
+        self.findings.push(
+            Finding::new(
+                Check::Cloud,
+                Severity::Warning,
+                "tags",
+                summary,
+                "by its tags an instance is found when the record is lost, or an apply was interrupted: without them it would be lost too",
+            )
+            .about(&drift.address, Some(id))
+            .repaired_by(action),
+        );
+    }
+
+    /// Old instances whose successor was made.
+    fn deposed(&mut self) {
+        let left: Vec<Change> = self
+            .compared
+            .plan
+            .changes
+            .iter()
+            .filter(|change| change.action == Action::Delete && change.deposed.is_some())
+            .cloned()
+            .collect();
+        for change in left {
+            let address = change.address.clone();
+            let id = change.deposed.clone().unwrap_or_default();
+            let action = self.propose(change);
+            self.findings.push(
+                Finding::new(
+                    Check::Cloud,
+                    Severity::Warning,
+                    "deposed",
+                    format!("{id} of {address} is still there after its successor was made"),
+                    "an apply could not delete it, or was interrupted; the next one does",
+                )
+                .about(&address, Some(&id))
+                .repaired_by(action),
+            );
+        }
+    }
+
+    /// Instances whose tags say whose they are, but not what.
+    fn nameless(&mut self) {
+        for stranger in &self.compared.observed.strangers {
+            let group = stranger.group.as_deref();
+            let is_named = group.is_some_and(|group| group.parse::<GroupName>().is_ok());
+            if is_named && stranger.slot.is_some() {
+                continue;
+            }
+            let id = stranger.provider_id.as_str();
+            let mut finding = Finding::new(
+                Check::Cloud,
+                Severity::Warning,
+                "nameless",
+                format!("{id} carries this shard's tags, but they name no group and slot"),
+                "tags were removed or written by hand: what it is for can't be told, so no plan touches it",
+            )
+            .advise(format!("Record it where it belongs: nstance import ADDR {id}"))
+            .advise("Or remove the tags that make it this shard's");
+            finding.provider_id = Some(id.to_owned());
+            self.findings.push(finding);
+        }
+    }
+
+    /// The plan of what was taken up.
+    fn plan(&mut self) -> Option<Plan> {
+        if self.changes.is_empty() {
+            return None;
+        }
+        let plan = self.compared.plan;
+        let mut changes = std::mem::take(&mut self.changes);
+        changes.sort_by(|a, b| (&a.address, &a.deposed).cmp(&(&b.address, &b.deposed)));
+        let mut summary = Summary::default();
+        for change in &changes {
+            summary.count(change.action);
+        }
+        let changed: BTreeSet<String> = changes
+            .iter()
+            .map(|change| change.address.group.to_string())
+            .collect();
+        let protected: BTreeSet<String> = changes
+            .iter()
+            .filter(|change| change.action == Action::Delete && self.is_protected(&change.address))
+            .map(|change| change.address.group.to_string())
+            .collect();
+        Some(Plan {
+            mode: Mode::Normal,
+            cluster: plan.cluster.clone(),
+            shard: plan.shard.clone(),
+            provider: plan.provider.clone(),
+            rules: plan.rules,
+            provider_name: plan.provider_name.clone(),
+            lineage: plan.lineage.clone(),
+            serial: plan.serial,
+            new_state: plan.new_state,
+            created_at: plan.created_at,
+            images: BTreeMap::new(),
+            changes,
+            unchanged: Vec::new(),
+            drift: Vec::new(),
+            summary,
+            left_out: Vec::new(),
+            deletions: Deletions {
+                protected: protected.into_iter().collect(),
+                by_group: BTreeMap::new(),
+                ..plan.deletions.clone()
+            },
+            // Nothing here waits for anything else.
+            groups: changed
+                .into_iter()
+                .map(|name| PlannedGroup {
+                    name,
+                    after: Vec::new(),
+                })
+                .collect(),
+        })
+    }
+
+    /// Whether the instance that has the slot says that its group is protected.
+    fn is_protected(&self, address: &Address) -> bool {
+        let live = self
+            .compared
+            .snapshot
+            .and_then(|snapshot| snapshot.live(address.group.as_str(), address.slot));
+        live.is_some_and(|record| RecordAttributes::parse(&record.attributes).protected)
+    }
+}

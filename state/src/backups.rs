@@ -1,0 +1,103 @@
+//! The backups that are made before a state is changed.
+//!
+//! In: an open state, and a folder for its backups. Out: a copy of it there, named after its
+//! serial and lineage, and no more copies of this lineage than were asked for. It removes nothing
+//! that isn't named like one.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::error::{Result, StateError};
+use crate::files;
+use crate::sqlite::SqliteStore;
+
+impl SqliteStore {
+    /// Copies the state into `folder`, which is made where it is missing, and then removes the
+    /// oldest copies of this lineage, so that `keep` are left. Copies of other lineages stay:
+    /// they are all that is left of those. Where a copy of this serial is there already, there is
+    /// nothing to do.
+    ///
+    /// The copy is on disk when this returns; a crash leaves no half of it under its name. That an
+    /// old one can't be removed is no error.
+    pub fn back_up_into(&self, folder: &Path, keep: usize) -> Result<PathBuf> {
+        let meta = self.meta()?;
+        let lineage = tail(&meta.lineage);
+        let path = folder.join(format!("{}-{lineage}.db", meta.serial));
+        files::create_parents(&path)?;
+        match self.backup(&path) {
+            Ok(()) => {}
+            Err(StateError::Exists { .. }) => return Ok(path),
+            // What is missing or can't be written is the folder, not the state.
+            Err(error) => return Err(error),
+        }
+        let mut copies = copies(folder, &lineage)?;
+        copies.sort_by_key(|(serial, _)| std::cmp::Reverse(*serial));
+        for (_, old) in copies.into_iter().skip(keep) {
+            let _ = fs::remove_file(old);
+        }
+        Ok(path)
+    }
+
+    /// Where the backups of the state at `path` are kept: beside it.
+    pub fn backups_of(path: &Path) -> PathBuf {
+        let name = path.to_string_lossy();
+        match name.strip_suffix(".db") {
+            Some(stem) => PathBuf::from(format!("{stem}.backups")),
+            None => files::beside(path, ".backups"),
+        }
+    }
+
+    /// The backups in a folder, the latest first, whatever their lineage.
+    pub fn backups_in(folder: &Path) -> Result<Vec<PathBuf>> {
+        let mut found = Vec::new();
+        for entry in entries(folder)? {
+            if let Some((serial, _)) = named(&entry) {
+                let modified = fs::metadata(&entry).and_then(|metadata| metadata.modified());
+                found.push((modified.ok(), serial, entry));
+            }
+        }
+        found.sort();
+        Ok(found.into_iter().rev().map(|(_, _, path)| path).collect())
+    }
+}
+
+/// What tells a lineage from others in the name of a file.
+fn tail(lineage: &str) -> String {
+    let mut tail: Vec<char> = lineage
+        .chars()
+        .rev()
+        .filter(char::is_ascii_alphanumeric)
+        .take(8)
+        .collect();
+    tail.reverse();
+    tail.into_iter().collect()
+}
+
+fn copies(folder: &Path, lineage: &str) -> Result<Vec<(u64, PathBuf)>> {
+    let copies = entries(folder)?.into_iter().filter_map(|path| {
+        let (serial, of) = named(&path)?;
+        (of == lineage).then_some((serial, path))
+    });
+    Ok(copies.collect())
+}
+
+/// `12-abcdefgh.db`
+fn named(path: &Path) -> Option<(u64, String)> {
+    let name = path.file_name()?.to_str()?.strip_suffix(".db")?;
+    let (serial, lineage) = name.split_once('-')?;
+    Some((serial.parse().ok()?, lineage.to_owned()))
+}
+
+fn entries(folder: &Path) -> Result<Vec<PathBuf>> {
+    let entries = match fs::read_dir(folder) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(StateError::io(folder, error)),
+    };
+    let path = |entry: std::io::Result<fs::DirEntry>| {
+        entry
+            .map(|entry| entry.path())
+            .map_err(|error| StateError::io(folder, error))
+    };
+    entries.map(path).collect()
+}

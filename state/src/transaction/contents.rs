@@ -1,0 +1,137 @@
+//! The whole content of a state, put in place of what it has.
+//!
+//! In: [`Contents`] that were found sound. Out: a state that says the same. Generations never go
+//! back, so that no token is ever used twice.
+
+use std::collections::HashSet;
+
+use rusqlite::params;
+
+use super::Transaction;
+use crate::document::Contents;
+use crate::error::{Result, StateError};
+use crate::model::{Intent, NewIntent, Record, address};
+
+impl Transaction<'_> {
+    /// Makes a state that is new say what `contents` say, to the versions of its rows: whatever
+    /// refers to these rows, such as a saved plan, holds.
+    ///
+    /// Errors: as [`Transaction::put_record`]; [`StateError::Occupied`] where the state has
+    /// records.
+    pub fn restore(&mut self, contents: &Contents) -> Result<()> {
+        let occupant = self.row(
+            "SELECT name, slot, instance_id FROM instances JOIN groups ON groups.id = group_id",
+            (),
+            |row| Ok((address(row.get_ref(0)?.as_str()?, row.get(1)?), row.get(2)?)),
+        )?;
+        if let Some((address, instance_id)) = occupant {
+            return Err(StateError::Occupied {
+                address,
+                instance_id,
+            });
+        }
+        self.fill(contents, &contents.records)?;
+        for record in &contents.records {
+            self.execute(
+                "UPDATE instances SET version = ?2, updated_at = ?3 WHERE instance_id = ?1",
+                params![record.instance_id, record.version, record.updated_at.0],
+            )?;
+        }
+        self.open_as_they_were(&contents.intents)?;
+        self.execute(
+            "UPDATE meta SET serial = ?1, created_at = ?2 WHERE id = 1",
+            params![contents.serial, contents.created_at.0],
+        )?;
+        self.serial = contents.serial;
+        self.changed = false;
+        Ok(())
+    }
+
+    /// Makes a state say what `contents` say, of which `now` has the state as it is: the rows
+    /// that differ get the next version, and the serial is greater than either's.
+    ///
+    /// Errors: as [`Transaction::put_record`]; [`StateError::Unsettled`] where something is open
+    /// that isn't open in `contents`.
+    pub fn replace(&mut self, now: &Contents, contents: &Contents) -> Result<()> {
+        let same = |a: &Intent, b: &Intent| {
+            (&a.token, a.operation, &a.instance_id) == (&b.token, b.operation, &b.instance_id)
+        };
+        let open = now.intents.iter();
+        let lost = open.filter(|own| !contents.intents.iter().any(|other| same(own, other)));
+        if let Some(lost) = lost.clone().next() {
+            return Err(StateError::Unsettled {
+                address: lost.address.clone(),
+            });
+        }
+        // All that changes makes room before any of it comes: slots may have been exchanged.
+        let differing = now.differences(contents);
+        for (own, _) in &differing {
+            if let Some(own) = own {
+                self.remove_record(&own.instance_id)?;
+            }
+        }
+        let coming: Vec<Record> = differing
+            .iter()
+            .filter_map(|(_, other)| (*other).cloned())
+            .collect();
+        self.serial = self.serial.max(contents.serial);
+        self.fill(contents, &coming)?;
+        let new: Vec<Intent> = contents
+            .intents
+            .iter()
+            .filter(|other| !now.intents.iter().any(|own| same(own, other)))
+            .cloned()
+            .collect();
+        self.open_as_they_were(&new)?;
+        self.changed = true;
+        Ok(())
+    }
+
+    fn fill(&mut self, contents: &Contents, records: &[Record]) -> Result<()> {
+        let needed: HashSet<_> = records
+            .iter()
+            .map(|record| record.spec)
+            .chain(contents.intents.iter().filter_map(|intent| intent.spec))
+            .collect();
+        for (digest, body) in &contents.specs {
+            if needed.contains(digest) {
+                self.put_spec(*digest, body)?;
+            }
+        }
+        for record in records {
+            self.put_record(record.clone())?;
+        }
+        for ((group, slot), generation) in &contents.generations {
+            let group = self.group(group)?;
+            self.raise_generation(group, *slot, *generation)?;
+        }
+        Ok(())
+    }
+
+    fn open_as_they_were(&mut self, intents: &[Intent]) -> Result<()> {
+        let new: Vec<NewIntent> = intents
+            .iter()
+            .map(|intent| NewIntent {
+                address: intent.address.clone(),
+                group: intent.group.clone(),
+                slot: intent.slot,
+                operation: intent.operation,
+                instance_id: intent.instance_id.clone(),
+                provider_id: intent.provider_id.clone(),
+                generation: intent.generation,
+                attempt: intent.attempt,
+                token: intent.token.clone(),
+                spec: intent.spec,
+                request: intent.request.clone(),
+                apply_id: None,
+            })
+            .collect();
+        for (id, intent) in self.open_intents(&new)?.into_iter().zip(intents) {
+            self.execute(
+                "UPDATE journal SET opened_at = ?2 WHERE id = ?1",
+                [id.0, intent.opened_at.0],
+            )?;
+        }
+        Ok(())
+    }
+}
