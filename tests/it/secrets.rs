@@ -108,6 +108,14 @@ impl Cage {
         ended
     }
 
+    /// A key where the first apply would put one.
+    fn give_key(&self) {
+        let key = format!("nstance-key-1-{}", "5".repeat(64));
+        self.harness.write(".nstance/key", key);
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o600);
+        std::fs::set_permissions(self.harness.path(".nstance/key"), mode).unwrap();
+    }
+
     /// Nothing that was left behind holds the canary.
     #[track_caller]
     fn assert_nothing_left(&self, own: &[&str]) {
@@ -147,6 +155,12 @@ fn live(cage: &Cage, name: &str) {
         "plan",
         "plan --json",
         "plan --verbose",
+    ] {
+        cage.ok(words);
+    }
+    cage.fails("plan --out saved.plan");
+    cage.give_key();
+    for words in [
         "plan --out saved.plan",
         "show saved.plan",
         "show saved.plan --json",
@@ -161,6 +175,11 @@ fn live(cage: &Cage, name: &str) {
         "state history",
         "state history 1 --json",
         "state backup backup.db",
+        "state pull",
+        "doctor",
+        "doctor --json",
+        "state mv default/web/0 default/web/7",
+        "state undo --auto-approve",
         "plan --detailed-exitcode",
         "render default/web/0",
         "drift",
@@ -179,6 +198,8 @@ fn live(cage: &Cage, name: &str) {
     for words in [
         "drift",
         "drift --json",
+        "doctor --json",
+        "doctor --out repair.plan",
         "plan",
         "plan --json",
         "plan --refresh-only",
@@ -203,7 +224,7 @@ fn live(cage: &Cage, name: &str) {
     let plain = "cluster { id = \"test\" }\nshard {\n  id = \"one\"\n  infra {\n    provider = \"sim\"\n    \
                  region = \"r\"\n    zone = \"z\"\n  }\n}\n";
     cage.harness.write("plain/nstance.hcl", plain);
-    let plain = "-c plain/nstance.hcl --state sqlite:.nstance/test/one.db";
+    let plain = "-c plain/nstance.hcl --state sqlite:.nstance/test/one.db --key-file .nstance/key";
     for words in [
         "plan --refresh=false",
         "plan --refresh=false --json",
