@@ -7,6 +7,7 @@ use nstance_state::{
 };
 
 use crate::clock::Timestamp;
+use crate::sabotage::Sabotage;
 
 /// One operation on the store; those of a wave are committed together.
 #[derive(Debug, Clone)]
@@ -46,11 +47,21 @@ pub fn commit(
     now: Timestamp,
     apply: Option<ApplyId>,
     wave: Vec<StoreOperation>,
+    sabotage: Sabotage,
 ) -> Result<Vec<Option<IntentId>>, StateError> {
+    if sabotage == Sabotage::NoSync {
+        let intends =
+            |operation: &StoreOperation| matches!(operation, StoreOperation::Intend { .. });
+        store.wait_for_disk(!wave.iter().any(intends))?;
+    }
     store.transaction(now.into(), |transaction| {
         let mut ids = Vec::with_capacity(wave.len());
         for operation in wave {
             match operation {
+                StoreOperation::Intend { .. } if sabotage == Sabotage::NoIntent => {
+                    ids.push(Some(IntentId(0)));
+                }
+                StoreOperation::Settle(_) if sabotage == Sabotage::NoSettlement => ids.push(None),
                 StoreOperation::Intend { mut intent, spec } => {
                     if let Some((digest, bytes)) = spec {
                         transaction.put_spec(digest, &bytes)?;
@@ -86,6 +97,7 @@ pub fn commit(
                     if let (Some(apply), Some(item)) = (apply, history) {
                         transaction.record_history_item(apply, &item)?;
                     }
+                    let closes = closes.filter(|_| sabotage != Sabotage::NoIntent);
                     if let Some((id, outcome)) = closes {
                         transaction.close_intent(id, outcome)?;
                     }

@@ -12,6 +12,7 @@ use crate::address::InShard;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::plan::change::{Mode, Plan};
 use crate::plan::file;
+use crate::sabotage::Sabotage;
 
 /// What apply may do without asking.
 #[derive(Debug, Args)]
@@ -97,13 +98,7 @@ pub fn refuse(
             )),
         ));
     }
-    let budgeted: usize = deletions
-        .by_group
-        .iter()
-        .filter(|(group, _)| !allowed(group))
-        .map(|(_, count)| count)
-        .sum();
-    if plan.mode != Mode::Destroy && budgeted > 0 && deletions.exceeds(budgeted) {
+    if let Some(budgeted) = deletions.forbidden(plan.mode, allowed, Sabotage::None) {
         return Err(Failure::new(
             Diagnostic::error(format!(
                 "{budgeted} instances would be deleted, which is more than the destroy budget allows"

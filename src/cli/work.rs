@@ -27,6 +27,7 @@ use crate::plan::change::Plan;
 use crate::provider::{Cloud, Owner};
 use crate::report::events::{self, Events};
 use crate::report::text::{self, ShardEnd};
+use crate::sabotage::Sabotage;
 
 /// A shard that nobody else can change.
 pub struct Locked<'s, 'g> {
@@ -135,7 +136,16 @@ impl<'s, 'g> Locked<'s, 'g> {
             shard: identity.shard,
         };
         let clock = &*session.clock;
-        for one in recover(&mut store, &*self.cloud, clock, &owner, None, &wanted)? {
+        let sound = Sabotage::None;
+        for one in recover(
+            &mut store,
+            &*self.cloud,
+            clock,
+            &owner,
+            None,
+            &wanted,
+            sound,
+        )? {
             if !session.globals.quiet {
                 session::error(&format!(
                     "{}: settled an interrupted {}: it {}\n",

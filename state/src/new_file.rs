@@ -33,7 +33,17 @@ pub(crate) fn create(
             connection.pragma_update(None, "application_id", APPLICATION_ID)?;
             schema::migrate(&mut connection, migrations)?;
             fill(&connection)?;
-            // Closing the last connection folds the log into the file and removes it.
+            // Closing would fold the log into the file too, but without a word where it fails: the
+            // file would get its name without what is in it.
+            connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", (), |row| {
+                match row.get::<_, bool>(0)? {
+                    true => Err(rusqlite::Error::SqliteFailure(
+                        rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_BUSY),
+                        Some("its log can't be folded in".to_owned()),
+                    )),
+                    false => Ok(()),
+                }
+            })?;
             connection.close().map_err(|(_, error)| error)
         };
         build().map_err(|error| StateError::sqlite(path, error))

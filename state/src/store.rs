@@ -201,6 +201,17 @@ impl Store {
         Ok(result)
     }
 
+    /// Whether a commit waits for the disk, which is what [`Store::transaction`] promises. Only
+    /// the simulator says no, to see that the loss is noticed.
+    #[doc(hidden)]
+    pub fn wait_for_disk(&mut self, waits: bool) -> Result<()> {
+        let mode = if waits { "FULL" } else { "OFF" };
+        self.opened
+            .connection
+            .pragma_update(None, "synchronous", mode)
+            .map_err(|error| StateError::sqlite(&self.path, error))
+    }
+
     /// Writes a copy of the state to `to`, complete in one file; what is there already is an
     /// error. The copy is on disk when this returns; a crash leaves no half of it under that
     /// name.

@@ -1,5 +1,5 @@
-//! Chores of this repository: `cargo xtask test`, `conformance`, `fuzz-gotemplate`,
-//! `sprig-corpus`, `terraform-corpus`, `bench`.
+//! Chores of this repository: `cargo xtask test`, `conformance`, `simulate`,
+//! `fuzz-gotemplate`, `sprig-corpus`, `terraform-corpus`, `bench`.
 //!
 //! In: arguments. Out: what the chore prints, and whether it went well. May not: be needed to build
 //! or to use nstance.
@@ -15,6 +15,7 @@ mod conformance;
 mod fuzz;
 mod measure;
 mod process;
+mod simulate;
 mod sprig;
 mod templates;
 mod terraform;
@@ -27,6 +28,10 @@ const HELP: &str = "\
 cargo xtask test [ARGS]…                    run all tests; ARGS go to `cargo test`
 cargo xtask conformance gotemplate FILE…    run the cases of a corpus
 cargo xtask conformance hcl FILE…           the same against Terraform's answers
+cargo xtask simulate --seeds N --from S     whole lifetimes of random fleets, every fault included
+                                            --minutes M: end after that; --jobs J: processes
+                                            --tell: say what happens; --mutants: break nstance
+                                            in each way there is, and see that it is noticed
 cargo xtask fuzz-gotemplate --minutes N     look for differences from Go (see CONTRIBUTING.md)
 cargo xtask fuzz-seeds                      the corpora, as cargo-fuzz's targets take them
 cargo xtask sprig-corpus                    ask the real Sprig about each case of its corpus
@@ -66,6 +71,7 @@ fn main() -> ExitCode {
         )),
         ["fuzz-gotemplate", ref rest @ ..] => fuzz::run(rest),
         ["fuzz-seeds"] => fuzz::seeds::run(),
+        ["simulate", ref rest @ ..] => simulate::run(rest),
         ["sprig-corpus"] => sprig::run(),
         ["terraform-corpus"] => terraform::run(),
         ["bench", ref rest @ ..] => bench::run(rest),

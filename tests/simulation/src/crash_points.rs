@@ -4,56 +4,12 @@ use std::time::Duration;
 
 use nstance::plan::change::Mode;
 use nstance::provider::sim::SimOptions;
+use nstance::sabotage::Sabotage;
 
+use crate::arrival::arrive;
 use crate::fleet::{Fleet, Group};
-use crate::run::{Course, End, apply, plan_of};
+use crate::run::{Course, End, apply};
 use crate::world::{Broken, World};
-
-/// The most applies that it may take to arrive, once nothing goes wrong any more.
-pub(crate) const APPLIES: usize = 3;
-
-/// Applies until nothing is left to do, then looks whether everything is as declared.
-pub(crate) fn arrive(
-    world: &mut World,
-    fleet: &Fleet,
-    mode: Mode,
-    seed: u64,
-) -> Result<(), Broken> {
-    let declared = if mode == Mode::Destroy {
-        &Fleet::nothing()
-    } else {
-        fleet
-    };
-    let mut said = Vec::new();
-    for round in 0..=APPLIES {
-        let course = Course {
-            seed: seed.wrapping_add(round as u64),
-            mode,
-            ..Course::default()
-        };
-        let ran = apply(world, fleet, &course)?;
-        world.check()?;
-        match ran.end {
-            End::Empty => {
-                world.pass(Duration::from_mins(1));
-                world.check_arrived(declared)?;
-                let plan = plan_of(world, fleet, mode)?;
-                if plan.summary.has_changes() {
-                    return Err(format!("the plan is empty no more: {:#?}", plan.changes));
-                }
-                let drift = plan
-                    .drift
-                    .iter()
-                    .find(|drift| !world.lost.contains(&drift.provider_id));
-                return drift.map_or(Ok(()), |drift| Err(format!("it drifts: {drift:?}")));
-            }
-            end => said.push(format!("{end:?}")),
-        }
-        // An instance that is restarted is on its way down for a while, which counts as drift.
-        world.pass(Duration::from_secs(3));
-    }
-    Err(format!("not there after {APPLIES} applies: {said:#?}"))
-}
 
 /// What changes, and how it is brought about.
 struct Scenario {
@@ -78,7 +34,7 @@ impl Scenario {
     /// The world before it.
     fn begin(&self, weather: &SimOptions) -> World {
         let mut world = World::new(weather.clone());
-        arrive(&mut world, &self.from, Mode::Normal, 1).unwrap();
+        arrive(&mut world, &self.from, Mode::Normal, 1, Sabotage::None).unwrap();
         if self.loses_state {
             world.lose_state();
         }
@@ -89,6 +45,7 @@ impl Scenario {
         Course {
             seed,
             mode: self.mode,
+            allow_delete: true,
             ..Course::default()
         }
     }
@@ -192,7 +149,13 @@ fn exhaust(
                     apply(&world, &scenario.to, &again)?;
                     world.check()?;
                 }
-                arrive(&mut world, &scenario.to, scenario.mode, seed + 100)
+                arrive(
+                    &mut world,
+                    &scenario.to,
+                    scenario.mode,
+                    seed + 100,
+                    Sabotage::None,
+                )
             });
             let late = !weather.stale_listing.is_zero();
             result
