@@ -1,5 +1,5 @@
 //! Chores of this repository: `cargo xtask test`, `conformance`, `simulate`,
-//! `fuzz-gotemplate`, `sprig-corpus`, `terraform-corpus`, `bench`.
+//! `kill`, `fuzz-gotemplate`, `sprig-corpus`, `terraform-corpus`, `bench`.
 //!
 //! In: arguments. Out: what the chore prints, and whether it went well. May not: be needed to build
 //! or to use nstance.
@@ -13,6 +13,7 @@
 mod bench;
 mod conformance;
 mod fuzz;
+mod kill;
 mod measure;
 mod process;
 mod simulate;
@@ -32,6 +33,7 @@ cargo xtask simulate --seeds N --from S     whole lifetimes of random fleets, ev
                                             --minutes M: end after that; --jobs J: processes
                                             --tell: say what happens; --mutants: break nstance
                                             in each way there is, and see that it is noticed
+cargo xtask kill --rounds N [--from S]      kill the real program at random moments of apply
 cargo xtask fuzz-gotemplate --minutes N     look for differences from Go (see CONTRIBUTING.md)
 cargo xtask fuzz-seeds                      the corpora, as cargo-fuzz's targets take them
 cargo xtask sprig-corpus                    ask the real Sprig about each case of its corpus
@@ -72,6 +74,7 @@ fn main() -> ExitCode {
         ["fuzz-gotemplate", ref rest @ ..] => fuzz::run(rest),
         ["fuzz-seeds"] => fuzz::seeds::run(),
         ["simulate", ref rest @ ..] => simulate::run(rest),
+        ["kill", ref rest @ ..] => kill::run(rest),
         ["sprig-corpus"] => sprig::run(),
         ["terraform-corpus"] => terraform::run(),
         ["bench", ref rest @ ..] => bench::run(rest),

@@ -1,12 +1,12 @@
 //! `cargo xtask test`: what the tests need, then the tests; and, where everything is tested, the
-//! simulation.
+//! simulation and the kills.
 //!
 //! In: arguments for `cargo test`. Out: its output. May not: install anything.
 //!
 //! The tests need no service, no account and no network: the cloud is embedded, states are files.
 //! All they need beyond Rust is a C compiler, for the `SQLite` that is compiled in.
 
-use crate::{Failure, process, simulate};
+use crate::{Failure, kill, process, simulate};
 
 pub(crate) fn run(arguments: &[&str]) -> Result<(), Failure> {
     check_compiler()?;
@@ -22,7 +22,8 @@ pub(crate) fn run(arguments: &[&str]) -> Result<(), Failure> {
         return Ok(());
     }
     simulate::run(&["--mutants"])?;
-    simulate::run(&["--seeds", simulate::IN_TESTS])
+    simulate::run(&["--seeds", simulate::IN_TESTS])?;
+    kill::run(&["--rounds", kill::IN_TESTS])
 }
 
 fn names_any(arguments: &[&str], options: &[&str]) -> bool {
