@@ -17,6 +17,7 @@ mod chance;
 pub mod disk;
 mod execution;
 mod fleet;
+pub mod ledger;
 pub mod lifetimes;
 pub mod mutants;
 mod person;

@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 
 use nstance::sabotage::Sabotage;
 use nstance_simulation::mutants::{self, MUTANTS, Mutant};
-use nstance_simulation::{disk, lifetimes};
+use nstance_simulation::{disk, ledger, lifetimes};
 
 #[global_allocator]
 static GLOBAL: mimalloc::MiMalloc = mimalloc::MiMalloc;
@@ -28,12 +28,14 @@ static GLOBAL: mimalloc::MiMalloc = mimalloc::MiMalloc;
 const HELP: &str = "\
 simulate [--seeds N] [--from S] [--minutes M] [--jobs J] [--tell]
 simulate --mutants [--from S] [--jobs J]
+simulate --disk
 
   --seeds N    lifetimes (10000)
   --from S     the first one's seed (0)
   --minutes M  end after that time, however many there were
   --jobs J     processes at once (as many as there are cores)
   --tell       say what happens in each
+  --disk       the store alone, with a fault at each operation of its disk
   --mutants    break nstance in each way there is, and see that it is noticed";
 
 /// How often progress is told.
@@ -49,6 +51,7 @@ struct Options {
     jobs: u64,
     tell: bool,
     mutants: bool,
+    disk: bool,
     /// Of a process's child: each how manieth seed is its own.
     every: Option<u64>,
     /// Of a process's child: the mutant to look for.
@@ -65,6 +68,7 @@ impl Options {
             jobs: cores as u64,
             tell: false,
             mutants: false,
+            disk: false,
             every: None,
             mutant: None,
         };
@@ -83,6 +87,7 @@ impl Options {
                 "--mutant" => options.mutant = words.next(),
                 "--tell" => options.tell = true,
                 "--mutants" => options.mutants = true,
+                "--disk" => options.disk = true,
                 "--help" | "-h" => return Err(HELP.to_owned()),
                 other => return Err(format!("unknown argument: {other}\n\n{HELP}")),
             }
@@ -103,6 +108,7 @@ fn main() -> ExitCode {
         (Some(name), _) => look_for(name, options.from),
         (None, Some(every)) => live_some(&options, every),
         (None, None) if options.tell => live_aloud(&options),
+        (None, None) if options.disk => fail_everywhere(),
         (None, None) if options.mutants => all_mutants(&options),
         (None, None) => all_lifetimes(&options),
     };
@@ -134,6 +140,21 @@ fn live_aloud(options: &Options) -> bool {
         }
     }
     went_well
+}
+
+/// The store alone on a failing disk.
+fn fail_everywhere() -> bool {
+    disk::mount();
+    match ledger::exhaust() {
+        Ok(cases) => {
+            println!("{cases} failures of the disk; nothing lost, nothing by half");
+            true
+        }
+        Err(broken) => {
+            println!("{broken}");
+            false
+        }
+    }
 }
 
 /// A child's part: says which seed it is at, and what broke.

@@ -41,14 +41,7 @@ pub(crate) type Broken = String;
 
 impl World {
     pub(crate) fn new(weather: SimOptions) -> Self {
-        // In memory where that is possible: each commit waits for its disk.
-        let memory = Path::new("/dev/shm");
-        let folder = if memory.is_dir() {
-            tempfile::tempdir_in(memory)
-        } else {
-            tempfile::tempdir()
-        };
-        let folder = folder.unwrap();
+        let folder = Self::folder();
         let clock = Arc::new(FixedClock::new(START));
         std::fs::create_dir(folder.path().join("state")).unwrap();
         Self {
@@ -62,6 +55,17 @@ impl World {
             last_serial: 0,
             last_records: String::new(),
         }
+    }
+
+    /// A folder, in memory where that is possible: each commit waits for its disk.
+    pub(crate) fn folder() -> tempfile::TempDir {
+        let memory = Path::new("/dev/shm");
+        let folder = if memory.is_dir() {
+            tempfile::tempdir_in(memory)
+        } else {
+            tempfile::tempdir()
+        };
+        folder.unwrap()
     }
 
     /// Another world that is the same so far.
