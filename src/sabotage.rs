@@ -26,6 +26,6 @@ pub enum Sabotage {
     NoBudget,
     /// A saved plan is carried out though its rows have moved on.
     NoStaleCheck,
-    /// The state's lock isn't taken. Whoever takes it obeys this: the lock itself can't.
+    /// The state's lock isn't taken; whoever would take it obeys.
     NoLock,
 }

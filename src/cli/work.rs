@@ -20,9 +20,10 @@ use crate::address::Address;
 use crate::apply::driver::{World, drive};
 use crate::apply::engine::Limits;
 use crate::apply::export::Exporter;
+use crate::apply::late::moved_on;
 use crate::apply::recover::recover;
 use crate::diagnostic::Diagnostics;
-use crate::pipeline::Caches;
+use crate::pipeline::{Caches, PlanError};
 use crate::plan::change::Plan;
 use crate::provider::{Cloud, Owner};
 use crate::report::events::{self, Events};
@@ -65,7 +66,19 @@ impl<'s, 'g> Locked<'s, 'g> {
     pub fn follow(self, saved: Saved) -> Result<Work<'s, 'g>, Failure> {
         let store = self.settled()?;
         let snapshot = store.as_ref().map(Store::snapshot).transpose()?;
-        refuse_stale(&saved.plan, snapshot.as_ref())?;
+        let clock = &*self.session.clock;
+        let moved = moved_on(
+            &saved.plan,
+            snapshot.as_ref(),
+            &*self.cloud,
+            clock,
+            Sabotage::None,
+        )
+        .map_err(|error| {
+            let doing = "the instances can't be listed";
+            PlanError::Cloud { doing, error }
+        })?;
+        refuse_stale(&moved)?;
         Ok(self.work(store, saved.plan, Some(saved.digest), Caches::default()))
     }
 

@@ -46,7 +46,13 @@ pub(crate) fn create(
             })?;
             connection.close().map_err(|(_, error)| error)
         };
-        build().map_err(|error| StateError::sqlite(path, error))
+        build().map_err(|error| {
+            // What SQLite had beside it would be left behind, on a full disk of all places.
+            for suffix in ["-wal", "-shm"] {
+                let _ = fs::remove_file(files::beside(new, suffix));
+            }
+            StateError::sqlite(path, error)
+        })
     })
 }
 

@@ -198,6 +198,11 @@ fn three_instances_survive_a_death_at_every_point() {
 }
 
 #[test]
+fn four_instances_survive_a_death_at_every_point() {
+    exhaust_all(4, &[late()], 1, false);
+}
+
+#[test]
 fn an_interrupt_at_every_step_loses_nothing() {
     exhaust_all(2, &[fair(), late()], 1, true);
 }

@@ -6,13 +6,13 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use nstance::apply::late::moved_on;
 use nstance::apply::recover::{RecoverError, recover};
 use nstance::clock::Clock;
 use nstance::config::model::ProviderKind;
 use nstance::pipeline::{self, PlanError, Request};
 use nstance::plan::build::Options;
 use nstance::plan::change::{Action, Mode, Plan};
-use nstance::plan::file;
 use nstance::provider::Cloud;
 use nstance::provider::rules::Rules;
 use nstance::sabotage::Sabotage;
@@ -258,9 +258,15 @@ impl Person<'_> {
     fn take_up(&self, saved: &SavedPlan, store: Option<&Store>) -> Result<Plan, End> {
         let snapshot = store.map(Store::snapshot).transpose();
         let snapshot = snapshot.map_err(|error| self.failed(&error))?;
-        let stale = file::stale(&saved.plan, snapshot.as_ref());
-        if self.course.sabotage != Sabotage::NoStaleCheck && !stale.is_empty() {
-            return Err(End::Stale);
+        let clock = &*self.world.clock;
+        let (plan, sabotage) = (&saved.plan, self.course.sabotage);
+        match moved_on(plan, snapshot.as_ref(), self.cloud, clock, sabotage) {
+            Ok(moved) if moved.is_empty() => {}
+            Ok(_) => return Err(End::Stale),
+            Err(error) => {
+                self.tell(&error);
+                return Err(End::GaveUp);
+            }
         }
         let now: BTreeMap<_, _> = rows_of(&saved.plan, snapshot.as_ref())
             .into_iter()
