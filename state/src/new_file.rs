@@ -35,15 +35,12 @@ pub(crate) fn create(
             fill(&connection)?;
             // Closing would fold the log into the file too, but without a word where it fails: the
             // file would get its name without what is in it.
-            connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", (), |row| {
-                match row.get::<_, bool>(0)? {
-                    true => Err(rusqlite::Error::SqliteFailure(
-                        rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_BUSY),
-                        Some("its log can't be folded in".to_owned()),
-                    )),
-                    false => Ok(()),
-                }
-            })?;
+            let is_busy: bool =
+                connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", (), |row| row.get(0))?;
+            if is_busy {
+                let busy = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_BUSY);
+                return Err(rusqlite::Error::SqliteFailure(busy, None));
+            }
             connection.close().map_err(|(_, error)| error)
         };
         build().map_err(|error| {

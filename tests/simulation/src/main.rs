@@ -161,7 +161,7 @@ fn fail_everywhere() -> bool {
 fn live_some(options: &Options, every: u64) -> bool {
     disk::mount();
     let began = Instant::now();
-    let until = options.minutes.map(|m| Duration::from_mins(m));
+    let until = options.minutes.map(Duration::from_mins);
     let mut out = std::io::stdout().lock();
     for seed in (options.from..options.from + options.seeds).step_by(every as usize) {
         if until.is_some_and(|until| began.elapsed() >= until) {

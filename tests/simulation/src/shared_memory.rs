@@ -130,7 +130,9 @@ impl WalIndex for SharedMemory {
         let region = region as usize;
         Ok(self.common(|common| {
             while common.regions.len() <= region {
-                common.regions.push(Box::new([0; 32_768]));
+                let empty = vec![0; size_of::<Region>()].into_boxed_slice();
+                let empty: Box<Region> = empty.try_into().expect("it has that length");
+                common.regions.push(empty);
             }
             *common.regions[region]
         }))

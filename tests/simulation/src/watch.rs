@@ -56,7 +56,7 @@ impl<'a> Fuse<'a> {
 
     /// Looks at each point whether all is as it must be.
     pub(crate) fn watching(mut self, world: &'a World) -> Self {
-        self.eye = Some((world, Mutex::new(world.eye())));
+        self.eye = Some((world, Mutex::default()));
         self
     }
 

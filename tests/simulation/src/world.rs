@@ -154,14 +154,6 @@ impl World {
         )
     }
 
-    /// Somebody who looks at it all the time.
-    pub(crate) fn eye(&self) -> Eye {
-        Eye {
-            store: None,
-            last: None,
-        }
-    }
-
     /// The state's file is deleted; what it knew of is nobody's.
     pub(crate) fn lose_state(&mut self) {
         if !self.state_path().exists() {
@@ -367,6 +359,7 @@ impl World {
 }
 
 /// Looks at state and cloud while somebody works on them, by ways of its own.
+#[derive(Default)]
 pub(crate) struct Eye {
     store: Option<Store>,
     last: Option<(u64, String)>,
