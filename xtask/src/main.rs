@@ -33,6 +33,7 @@ cargo xtask simulate --seeds N --from S     whole lifetimes of random fleets, ev
                                             --minutes M: end after that; --jobs J: processes
                                             --tell: say what happens; --mutants: break nstance
                                             in each way there is, and see that it is noticed
+                                            --points, --disk: every fault, without chance
 cargo xtask kill --rounds N [--from S]      kill the real program at random moments of apply
 cargo xtask fuzz-gotemplate --minutes N     look for differences from Go (see CONTRIBUTING.md)
 cargo xtask fuzz-seeds                      the corpora, as cargo-fuzz's targets take them

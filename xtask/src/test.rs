@@ -22,6 +22,7 @@ pub(crate) fn run(arguments: &[&str]) -> Result<(), Failure> {
         return Ok(());
     }
     simulate::run(&["--mutants"])?;
+    simulate::run(&["--points"])?;
     simulate::run(&["--seeds", simulate::IN_TESTS])?;
     kill::run(&["--rounds", kill::IN_TESTS])
 }

@@ -1,4 +1,6 @@
 //! Small fleets, every scenario, and a death at every point of it.
+//!
+//! In: a size, and how it ends. Out: how many cases there were, or the first that broke.
 
 use std::time::Duration;
 
@@ -112,97 +114,102 @@ fn fair() -> SimOptions {
     SimOptions::default()
 }
 
-/// Runs a scenario with a death at each of its points, or a Ctrl-C at each of its steps; then
-/// with another death while that is mended. Answers how many cases there were.
+/// How a run ends before its time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ending {
+    /// The process dies.
+    Death,
+    /// The power fails, and with it what wasn't synced.
+    PowerCut,
+    /// Ctrl-C.
+    Stop,
+}
+
+/// Runs a scenario with an end at each of its points or steps; then with another while that is
+/// mended. Answers how many cases there were.
 fn exhaust(
     scenario: &Scenario,
     weather: &SimOptions,
-    seeds: u64,
-    stops: bool,
+    seed: u64,
+    ending: Ending,
 ) -> Result<usize, Broken> {
     let mut cases = 0;
     let beginning = scenario.begin(weather);
-    for seed in 0..seeds {
-        let undisturbed = apply(&beginning.copy(), &scenario.to, &scenario.course(seed))?;
-        let last = if stops {
-            undisturbed.steps
-        } else {
-            undisturbed.points
-        };
-        for at in 0..=last {
-            let mut world = beginning.copy();
-            let mut course = scenario.course(seed);
-            if stops {
-                course.stops_after = Some(at);
-            } else {
-                course.dies_at = Some(at);
-            }
-            let case = format!("seed {seed}, at {at}, stops: {stops}");
-            let result = apply(&world, &scenario.to, &course).and_then(|ran| {
+    let undisturbed = apply(&beginning.copy(), &scenario.to, &scenario.course(seed))?;
+    let last = if ending == Ending::Stop {
+        undisturbed.steps
+    } else {
+        undisturbed.points
+    };
+    for at in 0..=last {
+        let mut world = beginning.copy();
+        let mut course = scenario.course(seed);
+        course.watched = true;
+        match ending {
+            Ending::Stop => course.stops_after = Some(at),
+            Ending::Death | Ending::PowerCut => course.dies_at = Some(at),
+        }
+        course.loses_power = ending == Ending::PowerCut;
+        let result = apply(&world, &scenario.to, &course).and_then(|ran| {
+            world.check()?;
+            if at % 3 == 0 && matches!(ran.end, End::Died) {
+                // Dies again where it mends.
+                let again = Course {
+                    dies_at: Some(at / 3),
+                    seed: seed + 7,
+                    ..course
+                };
+                apply(&world, &scenario.to, &again)?;
                 world.check()?;
-                if !stops && at % 3 == 0 && matches!(ran.end, End::Died) {
-                    // Dies again where it mends.
-                    let again = Course {
-                        dies_at: Some(at / 3),
-                        ..scenario.course(seed + 7)
-                    };
-                    apply(&world, &scenario.to, &again)?;
-                    world.check()?;
-                }
-                arrive(
-                    &mut world,
-                    &scenario.to,
-                    scenario.mode,
-                    seed + 100,
-                    Sabotage::None,
-                )
-            });
-            let late = !weather.stale_listing.is_zero();
-            result
-                .map_err(|broken| format!("{}, {case}, late: {late}: {broken}", scenario.name))?;
-            cases += 1;
+            }
+            let (to, mode) = (&scenario.to, scenario.mode);
+            arrive(&mut world, to, mode, seed + 100, Sabotage::None)
+        });
+        let late = !weather.stale_listing.is_zero();
+        result.map_err(|broken| {
+            let name = scenario.name;
+            format!("{name}, seed {seed}, {ending:?} at {at}, late: {late}: {broken}")
+        })?;
+        cases += 1;
+    }
+    Ok(cases)
+}
+
+/// Every scenario of fleets of that size, with an end at each point, in so many orders. Answers how
+/// many cases there were.
+pub fn exhaust_all(size: u32, orders: u64, ending: Ending) -> Result<usize, Broken> {
+    let mut cases = 0;
+    for scenario in scenarios(size) {
+        for weather in [fair(), late()] {
+            for seed in 0..orders {
+                cases += exhaust(&scenario, &weather, seed, ending)?;
+            }
         }
     }
     Ok(cases)
 }
 
-fn exhaust_all(size: u32, weathers: &[SimOptions], seeds: u64, stops: bool) {
-    let mut cases = 0;
-    let mut broken = Vec::new();
-    for scenario in scenarios(size) {
-        for weather in weathers {
-            match exhaust(&scenario, weather, seeds, stops) {
-                Ok(count) => cases += count,
-                Err(error) => broken.push(error),
-            }
-        }
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn survives(size: u32, orders: u64, ending: Ending) {
+        let cases = exhaust_all(size, orders, ending).unwrap();
+        assert!(cases > 100, "{cases}");
     }
-    assert!(broken.is_empty(), "{}", broken.join("\n\n"));
-    println!("{cases} cases of {size} instances, stopped: {stops}");
-    assert!(cases > 100, "{cases}");
-}
 
-#[test]
-fn one_instance_survives_a_death_at_every_point() {
-    exhaust_all(1, &[fair(), late()], 2, false);
-}
+    #[test]
+    fn one_instance_survives_a_death_at_every_point() {
+        survives(1, 2, Ending::Death);
+    }
 
-#[test]
-fn two_instances_survive_a_death_at_every_point() {
-    exhaust_all(2, &[fair(), late()], 1, false);
-}
+    #[test]
+    fn two_instances_survive_a_death_at_every_point() {
+        survives(2, 1, Ending::Death);
+    }
 
-#[test]
-fn three_instances_survive_a_death_at_every_point() {
-    exhaust_all(3, &[late()], 1, false);
-}
-
-#[test]
-fn four_instances_survive_a_death_at_every_point() {
-    exhaust_all(4, &[late()], 1, false);
-}
-
-#[test]
-fn an_interrupt_at_every_step_loses_nothing() {
-    exhaust_all(2, &[fair(), late()], 1, true);
+    #[test]
+    fn an_interrupt_at_every_step_loses_nothing() {
+        survives(2, 1, Ending::Stop);
+    }
 }

@@ -53,7 +53,6 @@ impl Fleet {
     /// How many instances, and which part of those recorded, may be deleted unasked.
     pub(crate) const BUDGET: (usize, usize) = (1, 30);
 
-    #[cfg(test)]
     pub(crate) fn of(groups: impl Into<Vec<Group>>) -> Self {
         Self {
             groups: groups.into(),

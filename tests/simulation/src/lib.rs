@@ -14,6 +14,7 @@
 
 mod arrival;
 mod chance;
+pub mod crash_points;
 pub mod disk;
 mod execution;
 mod fleet;
@@ -27,8 +28,6 @@ mod turns;
 mod watch;
 mod world;
 
-#[cfg(test)]
-mod crash_points;
 #[cfg(test)]
 mod engine;
 #[cfg(test)]

@@ -19,6 +19,7 @@ use std::sync::{Mutex, mpsc};
 use std::time::{Duration, Instant};
 
 use nstance::sabotage::Sabotage;
+use nstance_simulation::crash_points::{self, Ending};
 use nstance_simulation::mutants::{self, MUTANTS, Mutant};
 use nstance_simulation::{disk, ledger, lifetimes};
 
@@ -28,6 +29,7 @@ static GLOBAL: mimalloc::MiMalloc = mimalloc::MiMalloc;
 const HELP: &str = "\
 simulate [--seeds N] [--from S] [--minutes M] [--jobs J] [--tell]
 simulate --mutants [--from S] [--jobs J]
+simulate --points
 simulate --disk
 
   --seeds N    lifetimes (10000)
@@ -35,11 +37,14 @@ simulate --disk
   --minutes M  end after that time, however many there were
   --jobs J     processes at once (as many as there are cores)
   --tell       say what happens in each
+  --points     small fleets, with a death and a power cut at each point there is
   --disk       the store alone, with a fault at each operation of its disk
   --mutants    break nstance in each way there is, and see that it is noticed";
 
 /// How often progress is told.
 const PROGRESS: Duration = Duration::from_secs(10);
+/// In how many orders each scenario of a small fleet is run.
+const ORDERS: u64 = 2;
 /// How many broken lifetimes are enough.
 const ENOUGH: usize = 10;
 
@@ -52,6 +57,7 @@ struct Options {
     tell: bool,
     mutants: bool,
     disk: bool,
+    points: bool,
     /// Of a process's child: each how manieth seed is its own.
     every: Option<u64>,
     /// Of a process's child: the mutant to look for.
@@ -69,6 +75,7 @@ impl Options {
             tell: false,
             mutants: false,
             disk: false,
+            points: false,
             every: None,
             mutant: None,
         };
@@ -88,6 +95,7 @@ impl Options {
                 "--tell" => options.tell = true,
                 "--mutants" => options.mutants = true,
                 "--disk" => options.disk = true,
+                "--points" => options.points = true,
                 "--help" | "-h" => return Err(HELP.to_owned()),
                 other => return Err(format!("unknown argument: {other}\n\n{HELP}")),
             }
@@ -108,6 +116,7 @@ fn main() -> ExitCode {
         (Some(name), _) => look_for(name, options.from),
         (None, Some(every)) => live_some(&options, every),
         (None, None) if options.tell => live_aloud(&options),
+        (None, None) if options.points => die_everywhere(),
         (None, None) if options.disk => fail_everywhere(),
         (None, None) if options.mutants => all_mutants(&options),
         (None, None) => all_lifetimes(&options),
@@ -140,6 +149,25 @@ fn live_aloud(options: &Options) -> bool {
         }
     }
     went_well
+}
+
+/// Small fleets, and an end at each point.
+fn die_everywhere() -> bool {
+    disk::mount();
+    for ending in [Ending::Death, Ending::PowerCut, Ending::Stop] {
+        for size in 1..=4 {
+            match crash_points::exhaust_all(size, ORDERS, ending) {
+                Ok(cases) => {
+                    println!("{cases} cases of {size} instances: {ending:?} at each point")
+                }
+                Err(broken) => {
+                    println!("{broken}");
+                    return false;
+                }
+            }
+        }
+    }
+    true
 }
 
 /// The store alone on a failing disk.

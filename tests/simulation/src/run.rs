@@ -90,10 +90,8 @@ pub(crate) enum End {
 pub(crate) struct Ran {
     pub(crate) end: End,
     /// How many points it passed where it could have died.
-    #[cfg_attr(not(test), expect(dead_code, reason = "told, and looked at by tests"))]
     pub(crate) points: usize,
     /// How many steps its engine took.
-    #[cfg_attr(not(test), expect(dead_code, reason = "told, and looked at by tests"))]
     pub(crate) steps: usize,
 }
 

@@ -69,7 +69,6 @@ impl World {
     }
 
     /// Another world that is the same so far.
-    #[cfg(test)]
     pub(crate) fn copy(&self) -> Self {
         let copy = Self::new(self.weather.clone());
         for part in ["", "state"] {
