@@ -43,8 +43,6 @@ simulate --disk
 
 /// How often progress is told.
 const PROGRESS: Duration = Duration::from_secs(10);
-/// In how many orders each scenario of a small fleet is run.
-const ORDERS: u64 = 2;
 /// How many broken lifetimes are enough.
 const ENOUGH: usize = 10;
 
@@ -62,6 +60,8 @@ struct Options {
     every: Option<u64>,
     /// Of a process's child: the mutant to look for.
     mutant: Option<String>,
+    /// Of a process's child: which of [`PARTS`] is its own.
+    part: Option<u64>,
 }
 
 impl Options {
@@ -78,6 +78,7 @@ impl Options {
             points: false,
             every: None,
             mutant: None,
+            part: None,
         };
         while let Some(word) = words.next() {
             let mut number = |least: u64| {
@@ -91,6 +92,7 @@ impl Options {
                 "--minutes" => options.minutes = Some(number(1)?),
                 "--jobs" => options.jobs = number(1)?,
                 "--every" => options.every = Some(number(1)?),
+                "--part" => options.part = Some(number(0)?),
                 "--mutant" => options.mutant = words.next(),
                 "--tell" => options.tell = true,
                 "--mutants" => options.mutants = true,
@@ -112,11 +114,15 @@ fn main() -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
+    if let Some(part) = options.part {
+        die_everywhere_in(part);
+        return ExitCode::SUCCESS;
+    }
     let went_well = match (&options.mutant, options.every) {
         (Some(name), _) => look_for(name, options.from),
         (None, Some(every)) => live_some(&options, every),
         (None, None) if options.tell => live_aloud(&options),
-        (None, None) if options.points => die_everywhere(),
+        (None, None) if options.points => die_everywhere(&options),
         (None, None) if options.disk => fail_everywhere(),
         (None, None) if options.mutants => all_mutants(&options),
         (None, None) => all_lifetimes(&options),
@@ -151,23 +157,44 @@ fn live_aloud(options: &Options) -> bool {
     went_well
 }
 
-/// Small fleets, and an end at each point.
-fn die_everywhere() -> bool {
+/// Small fleets by size, and how they end.
+const PARTS: [(u32, Ending); 12] = [
+    (4, Ending::PowerCut),
+    (4, Ending::Death),
+    (3, Ending::PowerCut),
+    (3, Ending::Death),
+    (2, Ending::PowerCut),
+    (2, Ending::Death),
+    (1, Ending::PowerCut),
+    (1, Ending::Death),
+    (4, Ending::Stop),
+    (3, Ending::Stop),
+    (2, Ending::Stop),
+    (1, Ending::Stop),
+];
+
+fn die_everywhere_in(part: u64) {
     disk::mount();
-    for ending in [Ending::Death, Ending::PowerCut, Ending::Stop] {
-        for size in 1..=4 {
-            match crash_points::exhaust_all(size, ORDERS, ending) {
-                Ok(cases) => {
-                    println!("{cases} cases of {size} instances: {ending:?} at each point")
-                }
-                Err(broken) => {
-                    println!("{broken}");
-                    return false;
-                }
-            }
-        }
+    let (size, ending) = PARTS[part as usize];
+    match crash_points::exhaust_all(size, 1, ending) {
+        Ok(cases) => println!("{cases} cases of {size} instances: {ending:?} at each point"),
+        Err(broken) => println!("broken: {broken}"),
     }
-    true
+}
+
+/// Small fleets, and an end at each point.
+fn die_everywhere(options: &Options) -> bool {
+    let part = |part: usize| ["--part".to_owned(), part.to_string()].to_vec();
+    let mut went_well = true;
+    side_by_side(
+        options.jobs,
+        (0..PARTS.len()).map(part).collect(),
+        |_, said| {
+            went_well &= said.contains(" at each point");
+            print!("{said}");
+        },
+    );
+    went_well
 }
 
 /// The store alone on a failing disk.
@@ -306,61 +333,67 @@ fn all_lifetimes(options: &Options) -> bool {
     broken.is_empty()
 }
 
-fn all_mutants(options: &Options) -> bool {
-    let waiting = Mutex::new(MUTANTS.iter());
-    let (sender, receiver) = mpsc::channel::<(&Mutant, String)>();
-    println!("| what is broken | caught by seed | as |\n| --- | ---: | --- |");
+/// Runs children, so many at once, and hears what each had to say.
+fn side_by_side(jobs: u64, children: Vec<Vec<String>>, mut hear: impl FnMut(usize, String)) {
+    let waiting = Mutex::new(children.into_iter().enumerate());
+    let (sender, receiver) = mpsc::channel();
     std::thread::scope(|scope| {
-        for _ in 0..options.jobs {
+        for _ in 0..jobs {
             let (sender, waiting) = (sender.clone(), &waiting);
             scope.spawn(move || {
                 loop {
-                    let Some(mutant) = waiting.lock().unwrap().next() else {
+                    let Some((place, arguments)) = waiting.lock().unwrap().next() else {
                         return;
                     };
-                    let from = options.from.to_string();
-                    let child = child(&[
-                        "--mutant".to_owned(),
-                        mutant.name.to_owned(),
-                        "--from".to_owned(),
-                        from,
-                    ]);
-                    let output = child.wait_with_output().unwrap();
+                    let output = child(&arguments).wait_with_output().unwrap();
                     let said = String::from_utf8_lossy(&output.stdout).into_owned();
-                    sender.send((mutant, said)).unwrap();
+                    sender.send((place, said)).unwrap();
                 }
             });
         }
         drop(sender);
-        let mut unseen = 0;
-        for (mutant, said) in receiver {
-            let caught = said.split_once(' ').and_then(|(seed, broken)| {
-                let seed: u64 = seed.parse().ok()?;
-                Some((seed, broken.trim_end()))
-            });
-            match caught {
-                Some((seed, broken)) => {
-                    let broken = broken.split(", Ran {").next().unwrap_or(broken);
-                    let broken = broken.split(", Course {").next().unwrap_or(broken);
-                    let broken: String = broken.chars().take(110).collect();
-                    println!(
-                        "| {} | {seed} | {} |",
-                        mutant.what,
-                        broken.replace('|', "/")
-                    );
-                }
-                None => {
-                    unseen += 1;
-                    println!("| {} | **unseen** | |", mutant.what);
-                }
-            }
+        for (place, said) in receiver {
+            hear(place, said);
         }
-        if unseen > 0 {
-            println!(
-                "\n{unseen} went unseen through {} lifetimes.",
-                mutants::LIFETIMES
-            );
+    });
+}
+
+fn all_mutants(options: &Options) -> bool {
+    println!("| what is broken | caught by seed | as |\n| --- | ---: | --- |");
+    let from = options.from.to_string();
+    let words = |mutant: &Mutant| ["--mutant", mutant.name, "--from", &from].map(str::to_owned);
+    let children = MUTANTS.iter().map(|mutant| words(mutant).to_vec());
+    let mut unseen = 0;
+    side_by_side(options.jobs, children.collect(), |place, said| {
+        let what = MUTANTS[place].what;
+        let caught = said.split_once(' ').and_then(|(seed, broken)| {
+            let seed: u64 = seed.parse().ok()?;
+            Some((seed, broken.trim_end()))
+        });
+        if let Some((seed, broken)) = caught {
+            println!("| {what} | {seed} | {} |", in_short(broken));
+        } else {
+            unseen += 1;
+            println!("| {what} | **unseen** | |");
         }
-        unseen == 0
-    })
+    });
+    if unseen > 0 {
+        let lifetimes = mutants::LIFETIMES;
+        println!("\n{unseen} went unseen through {lifetimes} lifetimes.");
+    }
+    unseen == 0
+}
+
+/// What broke, without the whole world around it.
+fn in_short(broken: &str) -> String {
+    let ends = [", Ran {", ", Course {", ", [Course {"];
+    let end = ends.iter().filter_map(|end| broken.find(end)).min();
+    let words = broken[..end.unwrap_or(broken.len())].split_whitespace();
+    let text = words.collect::<Vec<_>>().join(" ").replace('|', "/");
+    let short: String = text.chars().take(120).collect();
+    if short.len() < text.len() {
+        format!("{short}…")
+    } else {
+        short
+    }
 }
