@@ -15,8 +15,6 @@ pub struct Mutant {
     pub what: &'static str,
     /// How it is put in.
     pub sabotage: Sabotage,
-    /// Whether it takes a disk that loses what wasn't synced.
-    pub needs_disk: bool,
 }
 
 const fn mutant(name: &'static str, what: &'static str, sabotage: Sabotage) -> Mutant {
@@ -24,7 +22,6 @@ const fn mutant(name: &'static str, what: &'static str, sabotage: Sabotage) -> M
         name,
         what,
         sabotage,
-        needs_disk: false,
     }
 }
 
@@ -35,14 +32,11 @@ pub const MUTANTS: [Mutant; 9] = [
         "a call without an intent in the journal",
         Sabotage::NoIntent,
     ),
-    Mutant {
-        needs_disk: true,
-        ..mutant(
-            "no-sync",
-            "an intent committed without its fsync",
-            Sabotage::NoSync,
-        )
-    },
+    mutant(
+        "no-sync",
+        "an intent committed without its fsync",
+        Sabotage::NoSync,
+    ),
     mutant(
         "fresh-token",
         "a token of its own for each try",
