@@ -21,5 +21,6 @@ pub mod refresh;
 pub mod render;
 pub mod report;
 pub mod resolve;
+pub mod sabotage;
 pub mod spec;
 mod threads;

@@ -17,6 +17,7 @@ use super::journal::{self, StoreOperation};
 use crate::clock::Clock;
 use crate::plan::change::Plan;
 use crate::provider::{Cloud, CloudError, Observation, Owner};
+use crate::sabotage::Sabotage;
 
 /// How often the signal counter is looked at while nothing happens.
 const SIGNAL_POLL: Duration = Duration::from_millis(100);
@@ -75,7 +76,7 @@ pub fn drive(
                     // The lock is held only while a call is taken.
                     let taken = calls.lock().map(|calls| calls.recv());
                     let Ok(Ok((task, call))) = taken else { return };
-                    let result = ask(cloud, clock, owner, call);
+                    let result = ask(cloud, clock, owner, call, limits.sabotage);
                     if events
                         .send(Event::Called {
                             task,
@@ -88,7 +89,15 @@ pub fn drive(
                 }
             });
         }
-        let result = run(&mut engine, world, &call_sender, &event_receiver, tell);
+        let sabotage = limits.sabotage;
+        let result = run(
+            &mut engine,
+            world,
+            &call_sender,
+            &event_receiver,
+            sabotage,
+            tell,
+        );
         // Ends the workers: those still in a call end with it.
         drop(call_sender);
         result
@@ -101,6 +110,7 @@ fn run(
     world: &mut World<'_>,
     calls: &mpsc::Sender<(TaskId, Call)>,
     answers: &mpsc::Receiver<Event>,
+    sabotage: Sabotage,
     tell: &mut dyn FnMut(&Progress),
 ) -> Result<(), DriveError> {
     let mut events = vec![Event::Start];
@@ -141,7 +151,13 @@ fn run(
         if !wave.is_empty() {
             // Answers that are there already join the wave, so that a busy apply commits seldom.
             let (tasks, operations): (Vec<_>, Vec<_>) = wave.into_iter().unzip();
-            let ids = journal::commit(world.store, world.clock.now(), world.apply, operations)?;
+            let ids = journal::commit(
+                world.store,
+                world.clock.now(),
+                world.apply,
+                operations,
+                sabotage,
+            )?;
             events.extend(
                 tasks
                     .into_iter()
@@ -192,13 +208,16 @@ pub fn ask(
     clock: &dyn Clock,
     owner: &Owner,
     call: Call,
+    sabotage: Sabotage,
 ) -> Result<Option<Observation>, CloudError> {
     match call {
         Call::Create(request) => cloud.create(&request).map(Some),
         Call::Update(request) => cloud.update(&request).map(Some),
         Call::Delete(request) => cloud.delete(&request).map(|()| None),
         Call::Find { instance_id } => {
-            clock.sleep(cloud.visibility_window());
+            if sabotage != Sabotage::NoWindow {
+                clock.sleep(cloud.visibility_window());
+            }
             find(cloud, owner, &instance_id)
         }
         Call::Describe { provider_id } => {

@@ -24,6 +24,7 @@ use super::settling::settle_record;
 use crate::clock::Timestamp;
 use crate::plan::change::{Action, Change, Mode, Plan};
 use crate::provider::{CloudError, CloudErrorKind, Observation};
+use crate::sabotage::Sabotage;
 
 /// How often an instance is asked for addresses that its files wait for.
 pub(super) const ADDRESS_POLLS: u32 = 60;
@@ -357,7 +358,10 @@ impl<'p> Engine<'p> {
         match self.tasks[id].steps.front() {
             Some(Step::Create) => {
                 let side = after.expect("a create has an after");
-                let request = requests::create(self.plan, &change.address, side, attempt);
+                let mut request = requests::create(self.plan, &change.address, side, attempt);
+                if self.limits.sabotage == Sabotage::FreshToken {
+                    request.token = format!("{}-{}", request.token, self.tasks[id].tries);
+                }
                 Call::Create(Box::new(request))
             }
             Some(Step::Update) => {

@@ -11,6 +11,7 @@ use nstance_state::{
 
 use crate::clock::Timestamp;
 use crate::redact;
+use crate::sabotage::Sabotage;
 
 /// One operation on the store; those of a wave are committed together.
 #[derive(Debug, Clone)]
@@ -58,24 +59,35 @@ pub fn commit(
     now: Timestamp,
     apply: Option<ApplyId>,
     wave: Vec<StoreOperation>,
+    sabotage: Sabotage,
 ) -> Result<Vec<Option<IntentId>>, StateError> {
-    let opens: Vec<bool> = wave
-        .iter()
-        .map(|operation| matches!(operation, StoreOperation::Intend { .. }))
-        .collect();
+    let intends = |operation: &StoreOperation| matches!(operation, StoreOperation::Intend { .. });
+    if sabotage == Sabotage::NoSync {
+        store.wait_for_disk(!wave.iter().any(intends))?;
+    }
+    let opens: Vec<bool> = wave.iter().map(intends).collect();
     let mut batch = Vec::with_capacity(2 * wave.len());
     for operation in wave {
         match operation {
+            StoreOperation::Intend { .. } if sabotage == Sabotage::NoIntent => {}
+            StoreOperation::Settle(_) if sabotage == Sabotage::NoSettlement => {}
             StoreOperation::Intend { mut intent, spec } => {
                 batch.extend(spec.map(put_spec));
                 intent.apply_id = apply;
                 batch.push(Write::OpenIntent(intent));
             }
-            StoreOperation::Settle(settlement) => settle(*settlement, apply, &mut batch),
+            StoreOperation::Settle(mut settlement) => {
+                if sabotage == Sabotage::NoIntent {
+                    settlement.closes = None;
+                }
+                settle(*settlement, apply, &mut batch);
+            }
         }
     }
     let mut ids = store.commit(now.into(), batch)?.intents.into_iter();
-    let id_of = |opens: bool| opens.then(|| ids.next()).flatten();
+    // What wasn't entered has no number; the engine needs one.
+    let none = (sabotage == Sabotage::NoIntent).then_some(IntentId(0));
+    let id_of = |opens: bool| opens.then(|| ids.next().or(none)).flatten();
     Ok(opens.into_iter().map(id_of).collect())
 }
 

@@ -11,6 +11,7 @@ pub mod driver;
 pub mod engine;
 pub mod export;
 pub mod journal;
+pub mod late;
 pub mod protocol;
 pub mod recover;
 pub mod requests;

@@ -12,6 +12,7 @@ use super::journal::StoreOperation;
 use crate::address::Address;
 use crate::plan::change::{Action, Summary};
 use crate::provider::{CloudError, CreateRequest, DeleteRequest, Observation, UpdateRequest};
+use crate::sabotage::Sabotage;
 use crate::spec::SpecBody;
 
 /// How much may go on at once, and how often a call is tried.
@@ -27,6 +28,8 @@ pub struct Limits {
     pub first_wait: Duration,
     /// The longest wait before another try.
     pub longest_wait: Duration,
+    /// A fault of our own, for the simulator.
+    pub sabotage: Sabotage,
 }
 
 impl Default for Limits {
@@ -37,6 +40,7 @@ impl Default for Limits {
             tries: 8,
             first_wait: Duration::from_millis(200),
             longest_wait: Duration::from_secs(20),
+            sabotage: Sabotage::None,
         }
     }
 }

@@ -22,6 +22,7 @@ use crate::address::Address;
 use crate::clock::{Clock, Timestamp};
 use crate::provider::retry::RetryingReads;
 use crate::provider::{Cloud, CloudError, CloudErrorKind, DeleteRequest, Observation, Owner};
+use crate::sabotage::Sabotage;
 
 /// What was settled, for messages and the history.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -66,15 +67,16 @@ pub fn recover(
     owner: &Owner,
     apply: Option<ApplyId>,
     wanted: &dyn Fn(&Address) -> bool,
+    sabotage: Sabotage,
 ) -> Result<Vec<Settled>, RecoverError> {
     let snapshot = store.snapshot()?;
-    if snapshot.intents.is_empty() {
+    if snapshot.intents.is_empty() || sabotage == Sabotage::NoRecovery {
         return Ok(Vec::new());
     }
     // Whoever opened the state before and lost its lock can't write from here on.
     store.lead()?;
     let cloud = &RetryingReads::new(cloud, clock);
-    let listed = list_created(&snapshot.intents, cloud, clock, owner)?;
+    let listed = list_created(&snapshot.intents, cloud, clock, owner, sabotage)?;
     let mut settled = Vec::new();
     for intent in &snapshot.intents {
         let unreadable = |why: String| RecoverError::Unreadable {
@@ -110,7 +112,7 @@ pub fn recover(
             ..settlement
         };
         let wave = vec![StoreOperation::Settle(Box::new(settlement))];
-        journal::commit(store, clock.now(), apply, wave)?;
+        journal::commit(store, clock.now(), apply, wave, sabotage)?;
         settled.push(Settled {
             address: intent.address.clone(),
             operation: intent.operation,
@@ -157,6 +159,7 @@ fn list_created(
     cloud: &dyn Cloud,
     clock: &dyn Clock,
     owner: &Owner,
+    sabotage: Sabotage,
 ) -> Result<HashMap<String, Observation>, RecoverError> {
     let mut creates = intents
         .iter()
@@ -166,7 +169,10 @@ fn list_created(
     };
     let listed = list_by_instance_id(cloud, owner, &first.address)?;
     let window = cloud.visibility_window();
-    if window.is_zero() || creates.all(|intent| listed.contains_key(&intent.instance_id)) {
+    if window.is_zero()
+        || sabotage == Sabotage::NoWindow
+        || creates.all(|intent| listed.contains_key(&intent.instance_id))
+    {
         return Ok(listed);
     }
     clock.sleep(window);

@@ -3,7 +3,6 @@
 //! In: a plan and the options. Out: a failure that says what to allow. May not: ask.
 
 use clap::Args;
-use nstance_state::Snapshot;
 
 use super::failure::Failure;
 use super::selection::Deletable;
@@ -11,7 +10,7 @@ use super::session::Session;
 use crate::address::InShard;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::plan::change::{Mode, Plan};
-use crate::plan::file;
+use crate::sabotage::Sabotage;
 
 /// What apply may do without asking.
 #[derive(Debug, Args)]
@@ -30,8 +29,7 @@ pub struct Consent {
 }
 
 /// Refuses a saved plan whose rows have moved on, and names them.
-pub fn refuse_stale(plan: &Plan, snapshot: Option<&Snapshot>) -> Result<(), Failure> {
-    let moved = file::stale(plan, snapshot);
+pub fn refuse_stale(moved: &[String]) -> Result<(), Failure> {
     if moved.is_empty() {
         return Ok(());
     }
@@ -97,13 +95,7 @@ pub fn refuse(
             )),
         ));
     }
-    let budgeted: usize = deletions
-        .by_group
-        .iter()
-        .filter(|(group, _)| !allowed(group))
-        .map(|(_, count)| count)
-        .sum();
-    if plan.mode != Mode::Destroy && budgeted > 0 && deletions.exceeds(budgeted) {
+    if let Some(budgeted) = deletions.forbidden(plan.mode, allowed, Sabotage::None) {
         return Err(Failure::new(
             Diagnostic::error(format!(
                 "{budgeted} instances would be deleted, which is more than the destroy budget allows"

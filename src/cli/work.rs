@@ -21,13 +21,15 @@ use crate::address::Address;
 use crate::apply::driver::{World, drive};
 use crate::apply::engine::Limits;
 use crate::apply::export::Exporter;
+use crate::apply::late::moved_on;
 use crate::apply::recover::recover;
 use crate::diagnostic::Diagnostics;
-use crate::pipeline::Caches;
+use crate::pipeline::{Caches, PlanError};
 use crate::plan::change::Plan;
 use crate::provider::{Cloud, Owner};
 use crate::report::events::{self, Events};
 use crate::report::text::{self, ShardEnd};
+use crate::sabotage::Sabotage;
 
 /// A shard that nobody else can change.
 pub struct Locked<'s, 'g> {
@@ -65,7 +67,19 @@ impl<'s, 'g> Locked<'s, 'g> {
     pub fn follow(self, saved: Saved) -> Result<Work<'s, 'g>, Failure> {
         let store = self.settled()?;
         let snapshot = store.as_ref().map(SqliteStore::snapshot).transpose()?;
-        refuse_stale(&saved.plan, snapshot.as_ref())?;
+        let clock = &*self.session.clock;
+        let moved = moved_on(
+            &saved.plan,
+            snapshot.as_ref(),
+            &*self.cloud,
+            clock,
+            Sabotage::None,
+        )
+        .map_err(|error| {
+            let doing = "the instances can't be listed";
+            PlanError::Cloud { doing, error }
+        })?;
+        refuse_stale(&moved)?;
         Ok(self.work(store, saved.plan, Some(saved.digest), Caches::default()))
     }
 
@@ -153,7 +167,15 @@ impl<'s, 'g> Locked<'s, 'g> {
         let apply = store.transaction(clock.now().into(), |transaction| {
             transaction.start_apply(entry("recovery", None))
         })?;
-        let settled = recover(store, &*self.cloud, clock, owner, Some(apply), wanted);
+        let settled = recover(
+            store,
+            &*self.cloud,
+            clock,
+            owner,
+            Some(apply),
+            wanted,
+            Sabotage::None,
+        );
         let (status, count) = match &settled {
             Ok(settled) => (ApplyStatus::Succeeded, settled.len()),
             Err(_) => (ApplyStatus::Failed, 0),

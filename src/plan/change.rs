@@ -16,6 +16,7 @@ use crate::clock::Timestamp;
 use crate::marks::{HIDDEN, Marks};
 use crate::provider::rules::{Effect, Ownership, Rules};
 use crate::render::files::Deferred;
+use crate::sabotage::Sabotage;
 use crate::spec::SpecBody;
 
 /// What is to be done with an instance.
@@ -478,8 +479,25 @@ impl Deletions {
         self.exceeds(self.total())
     }
 
+    /// How many deletions the budget forbids to apply, those of `allowed` groups aside: all or
+    /// none. A destroy is exempt: deletions are what it is for.
+    pub fn forbidden(
+        &self,
+        mode: Mode,
+        allowed: impl Fn(&str) -> bool,
+        sabotage: Sabotage,
+    ) -> Option<usize> {
+        let groups = self.by_group.iter();
+        let budgeted: usize = groups
+            .filter(|(group, _)| !allowed(group))
+            .map(|(_, count)| count)
+            .sum();
+        let is_bound = mode != Mode::Destroy && sabotage != Sabotage::NoBudget;
+        (is_bound && self.exceeds(budgeted)).then_some(budgeted)
+    }
+
     /// Whether that many deletions are more than both limits of the budget.
-    pub fn exceeds(&self, count: usize) -> bool {
+    fn exceeds(&self, count: usize) -> bool {
         count > self.budget_count as usize
             && count * 100 > self.budget_percent as usize * self.recorded
     }

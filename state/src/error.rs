@@ -108,6 +108,15 @@ pub enum StateError {
         holder: Box<LockInfo>,
     },
 
+    /// The file system refuses to lock the file beside the state.
+    #[error("the file system refuses to lock a file ({source}): {}", path.display())]
+    NoLocks {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+
     /// Nobody holds the lock that was to be broken.
     #[error("the state is not locked: {}", path.display())]
     NotLocked {
@@ -265,6 +274,10 @@ impl StateError {
                 format!("Move the record of {address}, or remove it first")
             }
             Self::Unsettled { .. } => "Run apply first: it settles what is open".to_owned(),
+            Self::NoLocks { .. } => {
+                "Keep the state where files can be locked, such as a local disk: --state sqlite:PATH"
+                    .to_owned()
+            }
             Self::Io { .. } => "Check that this user may read it, and its folder".to_owned(),
             Self::NotLocked { .. }
             | Self::NoRecord { .. }

@@ -108,7 +108,7 @@ impl Lock {
         loop {
             match file.try_lock() {
                 Ok(()) => break,
-                Err(TryLockError::Error(error)) => return Err(StateError::io(&side, error)),
+                Err(TryLockError::Error(source)) => return Err(refused(&side, source)),
                 Err(TryLockError::WouldBlock) => {
                     let signed = read(&file).map_err(|error| StateError::io(&side, error))?;
                     let patience = if signed.is_some() {
@@ -158,7 +158,7 @@ impl Lock {
             // Shared, so that two who look don't take each other for a holder.
             match file.try_lock_shared() {
                 Ok(()) => return Ok(None),
-                Err(TryLockError::Error(error)) => return Err(StateError::io(&side, error)),
+                Err(TryLockError::Error(source)) => return Err(refused(&side, source)),
                 Err(TryLockError::WouldBlock) => {}
             }
             match read(&file).map_err(|error| StateError::io(&side, error))? {
@@ -201,7 +201,7 @@ impl Lock {
         };
         match file.try_lock() {
             Ok(()) => {}
-            Err(TryLockError::Error(error)) => return Err(StateError::io(&side, error)),
+            Err(TryLockError::Error(source)) => return Err(refused(&side, source)),
             Err(TryLockError::WouldBlock) => {
                 let holder = Self::peek(path)?.unwrap_or_else(unsigned);
                 return Err(StateError::Locked {
@@ -230,6 +230,14 @@ impl Drop for Lock {
         // operating system ends when the file is closed.
         let _ = write(&self.file, b"");
         let _ = self.file.unlock();
+    }
+}
+
+/// The file system knows no locks, or has none left.
+fn refused(side: &Path, source: io::Error) -> StateError {
+    StateError::NoLocks {
+        path: side.to_owned(),
+        source,
     }
 }
 

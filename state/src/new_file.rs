@@ -33,10 +33,23 @@ pub(crate) fn create(
             connection.pragma_update(None, "application_id", APPLICATION_ID)?;
             schema::migrate(&mut connection, migrations)?;
             fill(&connection)?;
-            // Closing the last connection folds the log into the file and removes it.
+            // Closing would fold the log into the file too, but without a word where it fails: the
+            // file would get its name without what is in it.
+            let is_busy: bool =
+                connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", (), |row| row.get(0))?;
+            if is_busy {
+                let busy = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_BUSY);
+                return Err(rusqlite::Error::SqliteFailure(busy, None));
+            }
             connection.close().map_err(|(_, error)| error)
         };
-        build().map_err(|error| StateError::sqlite(path, error))
+        build().map_err(|error| {
+            // What SQLite had beside it would be left behind, on a full disk of all places.
+            for suffix in ["-wal", "-shm"] {
+                let _ = fs::remove_file(files::beside(new, suffix));
+            }
+            StateError::sqlite(path, error)
+        })
     })
 }
 

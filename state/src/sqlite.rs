@@ -38,6 +38,7 @@ pub struct SqliteStore {
     /// The number of the writer that leads, as far as this one knows. Where it is another by now,
     /// this one may not write.
     fence: u64,
+    is_fenced: bool,
 }
 
 impl SqliteStore {
@@ -107,9 +108,7 @@ impl SqliteStore {
     /// or at one between, and opening it again goes on from there.
     pub fn open(path: &Path, expected: Option<&Identity>) -> Result<Self> {
         let mut store = Self::new(open::to_write(path, expected, MIGRATIONS)?, path);
-        store.fence = store.read(|connection| {
-            connection.query_row("SELECT fence FROM meta WHERE id = 1", (), |row| row.get(0))
-        })?;
+        store.fence = store.read_fence()?;
         Ok(store)
     }
 
@@ -127,6 +126,7 @@ impl SqliteStore {
             path: path.to_owned(),
             ring: Ring::default(),
             fence: 0,
+            is_fenced: true,
         }
     }
 
@@ -261,6 +261,30 @@ impl SqliteStore {
         self.transaction(Timestamp(0), |transaction| transaction.lead())
     }
 
+    /// Whether a commit waits for the disk, which is what [`SqliteStore::transaction`] promises.
+    /// Only the simulator says no, to see that the loss is noticed.
+    #[doc(hidden)]
+    pub fn wait_for_disk(&mut self, waits: bool) -> Result<()> {
+        let mode = if waits { "FULL" } else { "OFF" };
+        self.opened
+            .connection
+            .pragma_update(None, "synchronous", mode)
+            .map_err(|error| StateError::sqlite(&self.path, error))
+    }
+
+    /// From now on this one writes whoever leads. Only the simulator asks for it, to see that the
+    /// damage is noticed.
+    #[doc(hidden)]
+    pub fn ignore_fence(&mut self) {
+        self.is_fenced = false;
+    }
+
+    fn read_fence(&self) -> Result<u64> {
+        self.read(|connection| {
+            connection.query_row("SELECT fence FROM meta WHERE id = 1", (), |row| row.get(0))
+        })
+    }
+
     /// Changes the state: all that `change` does, or nothing where it returns an error.
     ///
     /// When this returns `Ok`, everything is on disk, and the serial has grown by one if a record
@@ -274,6 +298,9 @@ impl SqliteStore {
             return Err(StateError::ReadOnly {
                 path: self.path.clone(),
             });
+        }
+        if !self.is_fenced {
+            self.fence = self.read_fence()?;
         }
         let mut transaction = Transaction::begin(
             &mut self.opened.connection,

@@ -64,6 +64,13 @@ pub trait Store: Send {
     ///
     /// Errors: [`crate::StateError::Fenced`], and those of the writes.
     fn commit(&mut self, now: Timestamp, batch: Vec<Write>) -> Result<Written>;
+
+    /// Whether a commit waits for the disk, which is what [`Store::commit`] promises. Only the
+    /// simulator says no, to see that the loss is noticed.
+    #[doc(hidden)]
+    fn wait_for_disk(&mut self, _waits: bool) -> Result<()> {
+        Ok(())
+    }
 }
 
 /// One change of a batch. What each of them does, and how it is refused, is said at the method of
@@ -195,6 +202,10 @@ impl Store for SqliteStore {
 
     fn lead(&mut self) -> Result<()> {
         SqliteStore::lead(self)
+    }
+
+    fn wait_for_disk(&mut self, waits: bool) -> Result<()> {
+        SqliteStore::wait_for_disk(self, waits)
     }
 
     fn commit(&mut self, now: Timestamp, batch: Vec<Write>) -> Result<Written> {

@@ -7,6 +7,7 @@ mod hcl;
 mod hostile;
 
 mod apply;
+mod bad_disks;
 mod bad_moments;
 mod bad_states;
 mod bad_templates;

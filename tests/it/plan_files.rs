@@ -54,6 +54,20 @@ fn a_plan_made_before_there_was_a_state_is_applied_once() {
     assert_snapshot!(refused(&harness, "apply saved.plan"));
 }
 
+/// It made everything a second time: nothing was recorded that could have moved on.
+#[test]
+fn a_plan_made_before_a_state_that_was_lost_is_refused() {
+    let harness = Harness::with(TWO);
+    harness.ok("plan --out saved.plan");
+    harness.ok("apply --auto-approve");
+    let live = harness.live();
+    std::fs::remove_file(harness.path(TWO_STATE)).unwrap();
+    assert_snapshot!(harness.run("apply saved.plan"));
+    assert_eq!(harness.live(), live);
+    harness.ok("apply --auto-approve");
+    assert_eq!(harness.agrees(""), 5);
+}
+
 #[test]
 fn a_saved_plan_to_destroy_is_applied() {
     let harness = Harness::applied(TWO);

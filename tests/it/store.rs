@@ -21,6 +21,7 @@ use nstance::plan::change::Plan;
 use nstance::provider::rules::Rules;
 use nstance::provider::sim::{SimCloud, SimOptions};
 use nstance::provider::{Cloud, Owner};
+use nstance::sabotage::Sabotage;
 use nstance_state::{Backend, Identity, MemoryDisk, NewApply, StateError, Store, Write};
 use tempfile::TempDir;
 
@@ -215,6 +216,7 @@ fn who_is_shut_out_does_no_harm_on_a_store_in_memory() {
         &owner,
         None,
         &|_| true,
+        Sabotage::None,
     );
     assert_eq!(settled.unwrap(), []);
     assert_eq!((fleet.live().len(), fleet.live()), (5, fleet.recorded()));

@@ -1,5 +1,5 @@
-//! Chores of this repository: `cargo xtask test`, `conformance`, `fuzz-gotemplate`,
-//! `sprig-corpus`, `terraform-corpus`, `bench`.
+//! Chores of this repository: `cargo xtask test`, `conformance`, `simulate`,
+//! `kill`, `fuzz-gotemplate`, `sprig-corpus`, `terraform-corpus`, `bench`.
 //!
 //! In: arguments. Out: what the chore prints, and whether it went well. May not: be needed to build
 //! or to use nstance.
@@ -13,8 +13,10 @@
 mod bench;
 mod conformance;
 mod fuzz;
+mod kill;
 mod measure;
 mod process;
+mod simulate;
 mod sprig;
 mod templates;
 mod terraform;
@@ -27,6 +29,12 @@ const HELP: &str = "\
 cargo xtask test [ARGS]…                    run all tests; ARGS go to `cargo test`
 cargo xtask conformance gotemplate FILE…    run the cases of a corpus
 cargo xtask conformance hcl FILE…           the same against Terraform's answers
+cargo xtask simulate --seeds N --from S     whole lifetimes of random fleets, every fault included
+                                            --minutes M: end after that; --jobs J: processes
+                                            --tell: say what happens; --mutants: break nstance
+                                            in each way there is, and see that it is noticed
+                                            --points, --disk: every fault, without chance
+cargo xtask kill --rounds N [--from S]      kill the real program at random moments of apply
 cargo xtask fuzz-gotemplate --minutes N     look for differences from Go (see CONTRIBUTING.md)
 cargo xtask fuzz-seeds                      the corpora, as cargo-fuzz's targets take them
 cargo xtask sprig-corpus                    ask the real Sprig about each case of its corpus
@@ -66,6 +74,8 @@ fn main() -> ExitCode {
         )),
         ["fuzz-gotemplate", ref rest @ ..] => fuzz::run(rest),
         ["fuzz-seeds"] => fuzz::seeds::run(),
+        ["simulate", ref rest @ ..] => simulate::run(rest),
+        ["kill", ref rest @ ..] => kill::run(rest),
         ["sprig-corpus"] => sprig::run(),
         ["terraform-corpus"] => terraform::run(),
         ["bench", ref rest @ ..] => bench::run(rest),

@@ -1,11 +1,12 @@
-//! `cargo xtask test`: what the tests need, then the tests.
+//! `cargo xtask test`: what the tests need, then the tests; and, where everything is tested, the
+//! simulation and the kills.
 //!
 //! In: arguments for `cargo test`. Out: its output. May not: install anything.
 //!
 //! The tests need no service, no account and no network: the cloud is embedded, states are files.
 //! All they need beyond Rust is a C compiler, for the `SQLite` that is compiled in.
 
-use crate::{Failure, process};
+use crate::{Failure, kill, process, simulate};
 
 pub(crate) fn run(arguments: &[&str]) -> Result<(), Failure> {
     check_compiler()?;
@@ -17,7 +18,13 @@ pub(crate) fn run(arguments: &[&str]) -> Result<(), Failure> {
         tests.arg("--workspace");
     }
     process::run(tests.args(arguments))?;
-    Ok(())
+    if !arguments.is_empty() {
+        return Ok(());
+    }
+    simulate::run(&["--mutants"])?;
+    simulate::run(&["--points"])?;
+    simulate::run(&["--seeds", simulate::IN_TESTS])?;
+    kill::run(&["--rounds", kill::IN_TESTS])
 }
 
 fn names_any(arguments: &[&str], options: &[&str]) -> bool {

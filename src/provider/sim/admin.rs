@@ -112,7 +112,7 @@ impl Admin {
     pub fn list(&mut self, all: bool) -> Result<Vec<InstanceRow>, SimError> {
         let now = self.clock.now();
         let connection = self.store.reader()?;
-        let mut statement = connection.prepare(&format!(
+        let mut statement = connection.prepare_cached(&format!(
             "SELECT id, provider_id, instance_id, group_name, slot, cluster, shard,
                     instance_type, zone, subnet, ip4, ip6, created_at, deleted_at IS NOT NULL, {}
              FROM instance ORDER BY id",

@@ -111,10 +111,14 @@ impl Store {
         let mut store = Self {
             path: path.to_owned(),
             place: Place::Nowhere,
-            connection: in_memory()?,
+            connection: Connection::open_in_memory()?,
             scratch: None,
         };
+        // The empty one takes a while to make, and mostly isn't asked.
         store.look_again()?;
+        if store.place == Place::Nowhere {
+            store.connection = in_memory()?;
+        }
         Ok(store)
     }
 
@@ -274,6 +278,9 @@ impl Store {
 }
 
 fn counters(connection: &Connection) -> Result<Vec<(String, i64)>, SimError> {
+    if !connection.table_exists(None, "counter")? {
+        return Ok(Vec::new());
+    }
     let mut statement = connection.prepare("SELECT name, value FROM counter")?;
     let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
     Ok(rows.collect::<Result<_, _>>()?)

@@ -8,7 +8,7 @@ mod generate;
 mod grammar;
 mod literals;
 mod oracle;
-mod random;
+pub(crate) mod random;
 pub(crate) mod seeds;
 mod shrink;
 mod tokens;

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use nstance::apply::requests::CreateIntent;
@@ -13,16 +13,23 @@ use nstance::provider::sim::admin::{Admin, InstanceRow};
 use nstance::provider::sim::{SimCloud, SimOptions};
 use nstance_state::{Identity, Operation, Snapshot, SqliteStore};
 
+use crate::disk::Disk;
 use crate::fleet::Fleet;
+use crate::watch::lock;
 
 const START: Timestamp = Timestamp(1_800_000_000_000);
 
 /// A state and a cloud at a time.
 pub(crate) struct World {
+    /// Where it lies, if something may go wrong with it.
+    disk: Option<Disk>,
     folder: tempfile::TempDir,
     pub(crate) clock: Arc<FixedClock>,
     /// How the cloud behaves from the next run on.
     pub(crate) weather: SimOptions,
+    admin: Mutex<Admin>,
+    /// Whether the last look found no open intent.
+    pub(crate) is_settled: bool,
     /// Instances whose record was lost with the state: nobody's until they are adopted.
     pub(crate) lost: BTreeSet<String>,
     last_serial: u64,
@@ -34,16 +41,15 @@ pub(crate) type Broken = String;
 
 impl World {
     pub(crate) fn new(weather: SimOptions) -> Self {
-        // In memory where that is possible: each commit waits for its disk.
-        let memory = Path::new("/dev/shm");
-        let folder = if memory.is_dir() {
-            tempfile::tempdir_in(memory)
-        } else {
-            tempfile::tempdir()
-        };
+        let folder = Self::folder();
+        let clock = Arc::new(FixedClock::new(START));
+        std::fs::create_dir(folder.path().join("state")).unwrap();
         Self {
-            folder: folder.unwrap(),
-            clock: Arc::new(FixedClock::new(START)),
+            disk: Disk::under(&folder.path().join("state")),
+            admin: Mutex::new(Admin::open(&folder.path().join("cloud.db"), clock.clone()).unwrap()),
+            is_settled: false,
+            folder,
+            clock,
             weather,
             lost: BTreeSet::new(),
             last_serial: 0,
@@ -51,12 +57,28 @@ impl World {
         }
     }
 
+    /// A folder, in memory where that is possible: each commit waits for its disk.
+    pub(crate) fn folder() -> tempfile::TempDir {
+        let memory = Path::new("/dev/shm");
+        let folder = if memory.is_dir() {
+            tempfile::tempdir_in(memory)
+        } else {
+            tempfile::tempdir()
+        };
+        folder.unwrap()
+    }
+
     /// Another world that is the same so far.
     pub(crate) fn copy(&self) -> Self {
         let copy = Self::new(self.weather.clone());
-        for file in std::fs::read_dir(self.folder.path()).unwrap() {
-            let file = file.unwrap();
-            std::fs::copy(file.path(), copy.folder.path().join(file.file_name())).unwrap();
+        for part in ["", "state"] {
+            for file in std::fs::read_dir(self.folder.path().join(part)).unwrap() {
+                let file = file.unwrap();
+                if file.path().is_file() {
+                    let to = copy.folder.path().join(part).join(file.file_name());
+                    std::fs::copy(file.path(), to).unwrap();
+                }
+            }
         }
         copy.pass(self.clock.now().since(START));
         Self {
@@ -76,7 +98,16 @@ impl World {
     }
 
     pub(crate) fn state_path(&self) -> PathBuf {
-        self.folder.path().join("state.db")
+        self.folder.path().join("state/state.db")
+    }
+
+    pub(crate) fn disk(&self) -> Option<&Disk> {
+        self.disk.as_ref()
+    }
+
+    /// Whether the disk may be the cause of what failed.
+    pub(crate) fn has_trouble(&self) -> bool {
+        self.disk.as_ref().is_some_and(Disk::has_trouble)
     }
 
     pub(crate) fn pass(&self, time: Duration) {
@@ -89,9 +120,8 @@ impl World {
         SimCloud::open(&path, &self.weather, ProviderKind::Sim, "r", clock).unwrap()
     }
 
-    pub(crate) fn admin(&self) -> Admin {
-        let path = self.folder.path().join("cloud.db");
-        Admin::open(&path, self.clock.clone()).unwrap()
+    pub(crate) fn admin(&self) -> MutexGuard<'_, Admin> {
+        lock(&self.admin)
     }
 
     /// All instances that are there, whatever their tags say.
@@ -101,23 +131,41 @@ impl World {
         rows
     }
 
-    pub(crate) fn snapshot(&self) -> Option<Snapshot> {
+    /// The state, if there is one.
+    pub(crate) fn snapshot(&self) -> Result<Option<Snapshot>, Broken> {
         let path = self.state_path();
-        path.exists()
-            .then(|| SqliteStore::open(&path, None).unwrap().snapshot().unwrap())
+        if !path.exists() {
+            return Ok(None);
+        }
+        let snapshot = SqliteStore::open(&path, None).and_then(|store| store.snapshot());
+        snapshot
+            .map(Some)
+            .map_err(|error| format!("the state can't be read: {error}"))
+    }
+
+    /// What a state holds, as a text.
+    pub(crate) fn text_of(snapshot: &Snapshot) -> String {
+        let intents = snapshot.intents.iter();
+        let intents: Vec<_> = intents.map(|i| (i.id, &i.address, &i.token)).collect();
+        format!(
+            "serial {}, {:?}, {intents:?}",
+            snapshot.meta.serial, snapshot.records
+        )
     }
 
     /// The state's file is deleted; what it knew of is nobody's.
     pub(crate) fn lose_state(&mut self) {
-        let Some(snapshot) = self.snapshot() else {
+        if !self.state_path().exists() {
             return;
-        };
-        drop(snapshot);
+        }
         let ids = self.live().into_iter().map(|row| row.provider_id);
         self.lost.extend(ids.collect::<Vec<_>>());
         for suffix in ["", "-wal", "-shm"] {
             let path = format!("{}{suffix}", self.state_path().display());
             let _ = std::fs::remove_file(path);
+        }
+        if let Some(disk) = &self.disk {
+            disk.forget();
         }
         self.last_serial = 0;
         self.last_records.clear();
@@ -125,20 +173,23 @@ impl World {
 
     /// What must be true after every run, however it ended.
     pub(crate) fn check(&mut self) -> Result<(), Broken> {
-        let Some(snapshot) = self.snapshot() else {
-            let nobodys: Vec<_> = self
-                .live()
-                .into_iter()
-                .filter(|row| !self.lost.contains(&row.provider_id))
-                .collect();
-            return if nobodys.is_empty() {
-                Ok(())
-            } else {
-                Err(format!("instances without a state: {nobodys:?}"))
-            };
+        let snapshot = self.snapshot()?;
+        self.is_settled = snapshot.as_ref().is_some_and(|s| s.intents.is_empty());
+        let Some(snapshot) = snapshot else {
+            return self.check_none(self.live());
         };
         self.check_serial(&snapshot)?;
-        self.check_orphans(&snapshot)
+        self.check_orphans(&snapshot, self.live())
+    }
+
+    /// While there is no state, nothing is there but what a lost one knew of.
+    fn check_none(&self, mut live: Vec<InstanceRow>) -> Result<(), Broken> {
+        live.retain(|row| !self.lost.contains(&row.provider_id));
+        if live.is_empty() {
+            Ok(())
+        } else {
+            Err(format!("instances without a state: {live:?}"))
+        }
     }
 
     /// The serial grows with every change of a record, and never shrinks.
@@ -156,7 +207,7 @@ impl World {
 
     /// Every live instance is recorded or about to be, and no slot has more than one, but for the
     /// predecessor in a replacement.
-    fn check_orphans(&self, snapshot: &Snapshot) -> Result<(), Broken> {
+    fn check_orphans(&self, snapshot: &Snapshot, live: Vec<InstanceRow>) -> Result<(), Broken> {
         let intents: BTreeMap<&str, CreateIntent> = snapshot
             .intents
             .iter()
@@ -168,7 +219,7 @@ impl World {
             .collect();
         // By slot: instances that fill it, and predecessors on their way out.
         let mut slots: BTreeMap<String, (Vec<String>, Vec<String>)> = BTreeMap::new();
-        for row in self.live() {
+        for row in live {
             let id = row.provider_id;
             let record = snapshot
                 .records
@@ -212,7 +263,7 @@ impl World {
     /// Everything is exactly as declared, in the cloud and in the state. Instances that nobody
     /// recorded because another one has their slot are left alone, and excepted.
     pub(crate) fn check_arrived(&self, fleet: &Fleet) -> Result<(), Broken> {
-        let Some(snapshot) = self.snapshot() else {
+        let Some(snapshot) = self.snapshot()? else {
             let live = self.live();
             let arrived = live.is_empty() && fleet.groups.iter().all(|group| group.size == 0);
             return if arrived {
@@ -221,7 +272,8 @@ impl World {
                 Err(format!("no state, and {live:?}"))
             };
         };
-        let store = SqliteStore::open(&self.state_path(), None).unwrap();
+        let store =
+            SqliteStore::open(&self.state_path(), None).map_err(|error| error.to_string())?;
         let problems = store.check().unwrap();
         if !problems.is_empty() {
             return Err(format!("the state is unsound: {problems:?}"));
@@ -232,9 +284,10 @@ impl World {
         if let Some(deposed) = snapshot.deposed().next() {
             return Err(format!("still deposed: {deposed:?}"));
         }
+        let live = self.live();
         let mut admin = self.admin();
         let mut counts: BTreeMap<&str, u32> = BTreeMap::new();
-        for row in self.live() {
+        for row in live {
             let id = &row.provider_id;
             let record = snapshot
                 .records
@@ -302,5 +355,48 @@ impl World {
             return Err(format!("{recorded} are recorded, {counted} exist"));
         }
         Ok(())
+    }
+}
+
+/// Looks at state and cloud while somebody works on them, by ways of its own.
+#[derive(Default)]
+pub(crate) struct Eye {
+    store: Option<SqliteStore>,
+    last: Option<(u64, String)>,
+}
+
+impl Eye {
+    /// What must be true at every moment.
+    pub(crate) fn check(&mut self, world: &World) -> Result<(), Broken> {
+        let live = world.live();
+        let path = world.state_path();
+        if self.store.is_none() && path.exists() {
+            self.store = match SqliteStore::open_read_only(&path, None) {
+                Ok(store) => Some(store),
+                Err(_) if world.has_trouble() => return Ok(()),
+                Err(error) => return Err(format!("the state can't be read: {error}")),
+            };
+        }
+        let Some(store) = &self.store else {
+            return world.check_none(live);
+        };
+        let snapshot = match store.snapshot() {
+            Ok(snapshot) => snapshot,
+            Err(_) if world.has_trouble() => return Ok(()),
+            Err(error) => return Err(format!("the state can't be read: {error}")),
+        };
+        let now = (snapshot.meta.serial, World::text_of(&snapshot));
+        if let Some((serial, _)) = self.last.replace(now)
+            && snapshot.meta.serial < serial
+        {
+            let is = snapshot.meta.serial;
+            return Err(format!("the serial went from {serial} to {is}"));
+        }
+        world.check_orphans(&snapshot, live)
+    }
+
+    /// What the state held when it was last looked at.
+    pub(crate) fn last_seen(&self) -> Option<String> {
+        self.last.as_ref().map(|(_, text)| text.clone())
     }
 }

@@ -7,6 +7,9 @@ use nstance::config::check::Purpose;
 use nstance::config::load::{Loaded, load_text};
 use nstance::config::variables::Given;
 
+/// A secret in the userdata of every instance.
+pub(crate) const CANARY: &str = "correct-horse-battery-staple";
+
 /// One group of a fleet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Group {
@@ -47,6 +50,9 @@ pub(crate) struct Fleet {
 }
 
 impl Fleet {
+    /// How many instances, and which part of those recorded, may be deleted unasked.
+    pub(crate) const BUDGET: (usize, usize) = (1, 30);
+
     pub(crate) fn of(groups: impl Into<Vec<Group>>) -> Self {
         Self {
             groups: groups.into(),
@@ -69,9 +75,12 @@ impl Fleet {
     }
 
     pub(crate) fn load(&self) -> Loaded {
-        let mut text = String::from(
-            r#"{"cluster": {"id": "sea"},
-"shard": {"id": "reef", "infra": {"provider": "sim", "region": "r", "zone": "za"}}"#,
+        let (count, percent) = Self::BUDGET;
+        let mut text = format!(
+            r##"{{"cluster": {{"id": "sea"}},
+"shard": {{"id": "reef", "infra": {{"provider": "sim", "region": "r", "zone": "za"}}}},
+"destroy_budget": {{"count": {count}, "percent": {percent}}},
+"defaults": {{"userdata": "#!/bin/sh\n: {CANARY}\n"}}"##,
         );
         if !self.groups.is_empty() {
             text.push_str(r#", "groups": {"default": {"#);

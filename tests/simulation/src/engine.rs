@@ -8,7 +8,7 @@ use nstance::plan::change::{Action, Mode, Plan};
 use nstance::provider::CloudErrorKind;
 use nstance::provider::sim::SimOptions;
 
-use crate::crash_points::arrive;
+use crate::arrival::arrive_unharmed as arrive;
 use crate::fleet::{Fleet, Group};
 use crate::rehearsal::{Happening, Rehearsal, bad, good};
 use crate::run::plan_of;

@@ -1,0 +1,291 @@
+//! `cargo xtask kill`: the real program, killed (SIGKILL) at random moments of `apply`, and run
+//! again.
+//!
+//! In: how many rounds, from which seed. Out: what they saw; a failure where an instance was lost,
+//! made twice, or isn't what is declared. May not: look anywhere but where a user can, `show` and
+//! `sim list`.
+//!
+//! Each round declares something else, starts `apply`, and kills it: after so many of its events,
+//! or after so many milliseconds. Often the next one is killed as well. The last one is left alone,
+//! and then exactly what is declared must be there.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::fuzz::random::Random;
+use crate::{Failure, process};
+
+/// How many rounds the tests run.
+pub(crate) const IN_TESTS: &str = "20";
+
+/// How long a killed apply might have taken at most; kills by time are spread over this.
+const LONGEST: u64 = 250;
+
+pub(crate) fn run(arguments: &[&str]) -> Result<(), Failure> {
+    let (mut rounds, mut from) = (200_u64, 0_u64);
+    let mut words = arguments.iter();
+    while let Some(word) = words.next() {
+        let mut number = || {
+            let given = words.next().and_then(|number| number.parse().ok());
+            given.ok_or_else(|| Failure::say(format!("`{word}` takes a number")))
+        };
+        match *word {
+            "--rounds" => rounds = number()?,
+            "--from" => from = number()?,
+            other => return Err(Failure::say(format!("unknown argument: {other}"))),
+        }
+    }
+    process::run(process::cargo().args(["build", "--locked", "--bin", "nstance"]))?;
+    let target = std::env::var_os("CARGO_TARGET_DIR")
+        .map_or_else(|| process::root().join("target"), PathBuf::from);
+    let program = std::path::absolute(target.join("debug/nstance"))?;
+    let mut tally = Tally::default();
+    let began = Instant::now();
+    for round in from..from + rounds {
+        // Every tenth round begins with nothing; the others go on from what was there.
+        let first = round - round % 10;
+        if round == from || round == first {
+            tally.folder = Some(tempfile::tempdir()?);
+        }
+        let folder = tally.folder.as_ref().map(|folder| folder.path().to_owned());
+        let folder = folder.expect("the first round makes one");
+        Round::new(round, &program, &folder)
+            .go(&mut tally)
+            .map_err(|Failure(text)| {
+                Failure::say(format!(
+                    "round {round}: {text}\nagain: cargo xtask kill --from {first} --rounds {}",
+                    round - first + 1
+                ))
+            })?;
+    }
+    println!(
+        "{rounds} rounds in {:.0} s: {} applies killed ({} of them with calls open in the journal), \
+         {} ended before the kill; {} instances made, {} deleted; nothing lost, nothing twice",
+        began.elapsed().as_secs_f64(),
+        tally.killed,
+        tally.left_open,
+        tally.too_late,
+        tally.made,
+        tally.deleted
+    );
+    if rounds >= 20 && tally.left_open == 0 {
+        return Err(Failure::say("no kill hit anything: the moments are wrong"));
+    }
+    Ok(())
+}
+
+/// What happened so far.
+#[derive(Default)]
+struct Tally {
+    folder: Option<tempfile::TempDir>,
+    killed: usize,
+    left_open: usize,
+    too_late: usize,
+    made: usize,
+    deleted: usize,
+}
+
+/// Instances as (address, our id, the cloud's id).
+type Instances = BTreeSet<[String; 3]>;
+
+struct Round<'a> {
+    program: &'a Path,
+    folder: &'a Path,
+    chance: Random,
+    /// What is declared.
+    sizes: BTreeMap<&'static str, u32>,
+}
+
+impl<'a> Round<'a> {
+    fn new(seed: u64, program: &'a Path, folder: &'a Path) -> Self {
+        let mut chance = Random::new(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
+        let sizes = ["web", "store", "edge"]
+            .map(|name| (name, chance.below(9) as u32))
+            .into();
+        Self {
+            program,
+            folder,
+            chance,
+            sizes,
+        }
+    }
+
+    fn go(&mut self, tally: &mut Tally) -> Result<(), Failure> {
+        std::fs::write(self.folder.join("nstance.jsonc"), self.configuration())?;
+        let before = self.live()?;
+        let kills = 1 + self.chance.below(3);
+        for _ in 0..kills {
+            if self.kill()? {
+                tally.killed += 1;
+            } else {
+                tally.too_late += 1;
+            }
+            tally.left_open += usize::from(self.is_open()?);
+        }
+        self.nstance(&["apply", "--auto-approve", "--allow-delete", "all"])?;
+        let live = self.check()?;
+        tally.made += live.difference(&before).count();
+        tally.deleted += before.difference(&live).count();
+        let plan = self.nstance(&["plan", "--detailed-exitcode"])?;
+        if !plan.contains("No changes.") {
+            return Err(Failure::say(format!("something is still to do:\n{plan}")));
+        }
+        Ok(())
+    }
+
+    fn configuration(&mut self) -> String {
+        let mut groups = Vec::new();
+        for (name, size) in self.sizes.clone() {
+            let image = ["ami-1", "ami-2"][self.chance.below(2)];
+            let colour = ["red", "blue"][self.chance.below(2)];
+            groups.push(format!(
+                r#""{name}": {{"kind": "web", "arch": "amd64", "instance_type": "small",
+  "size": {size}, "args": {{"ImageId": "{image}", "TagSpecifications":
+    [{{"ResourceType": "instance", "Tags": [{{"Key": "colour", "Value": "{colour}"}}]}}]}}}}"#
+            ));
+        }
+        let latency = 2 + self.chance.below(30);
+        let stale = [0, 0, 150][self.chance.below(3)];
+        let mut text = String::from(r#"{"cluster": {"id": "kill"}, "shard": {"id": "one","#);
+        let _ = write!(
+            text,
+            r#" "infra": {{"provider": "sim", "region": "r", "zone": "za", "options":
+  {{"latency": "{latency}ms", "stale_listing": "{stale}ms"}}}}}},
+"groups": {{"default": {{{}}}}}}}"#,
+            groups.join(",\n")
+        );
+        text
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(self.program);
+        command
+            .args(arguments)
+            .current_dir(self.folder)
+            .env_clear()
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        command
+    }
+
+    /// Runs a command that must end well.
+    fn nstance(&self, arguments: &[&str]) -> Result<String, Failure> {
+        let output = self.command(arguments).output()?;
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        // 2 says that there are changes, which the output says, too.
+        if output.status.success() || output.status.code() == Some(2) {
+            return Ok(text(&output.stdout));
+        }
+        Err(Failure::say(format!(
+            "nstance {}: {}\n{}",
+            arguments.join(" "),
+            output.status,
+            text(&output.stderr)
+        )))
+    }
+
+    /// Starts an apply and kills it; whether it was still running.
+    fn kill(&mut self) -> Result<bool, Failure> {
+        let mut child = self
+            .command(&[
+                "apply",
+                "--auto-approve",
+                "--allow-delete",
+                "all",
+                "--json",
+                "--parallelism",
+                "3",
+            ])
+            .spawn()?;
+        let mut out = BufReader::new(child.stdout.take().expect("it is piped"));
+        if self.chance.below(2) == 0 {
+            let after = self.chance.below(40);
+            let mut line = String::new();
+            for _ in 0..after {
+                line.clear();
+                if out.read_line(&mut line)? == 0 {
+                    break;
+                }
+            }
+            // Somewhere between this event and the next.
+            std::thread::sleep(Duration::from_micros(self.chance.below(20_000) as u64));
+        } else {
+            let after = self.chance.below(LONGEST as usize) as u64;
+            std::thread::sleep(Duration::from_millis(after));
+        }
+        child.kill()?;
+        let status = child.wait()?;
+        match status.code() {
+            // Ended by the signal.
+            None => Ok(true),
+            Some(0) => Ok(false),
+            Some(code) => {
+                let mut said = String::new();
+                out.read_to_string(&mut said)?;
+                Err(Failure::say(format!(
+                    "an apply ended by itself with {code}:\n{said}"
+                )))
+            }
+        }
+    }
+
+    /// Whether the journal holds something open, as `plan` says.
+    fn is_open(&self) -> Result<bool, Failure> {
+        let output = self.command(&["plan", "--refresh=false"]).output()?;
+        Ok(String::from_utf8_lossy(&output.stderr).contains("an earlier apply ended with"))
+    }
+
+    fn document(&self, arguments: &[&str]) -> Result<Value, Failure> {
+        Ok(serde_json::from_str(&self.nstance(arguments)?)?)
+    }
+
+    fn live(&self) -> Result<Instances, Failure> {
+        Ok(triples(&self.document(&["sim", "list", "--json"])?))
+    }
+
+    /// Everything that is declared is there once, recorded as what it is, and nothing else.
+    fn check(&self) -> Result<Instances, Failure> {
+        let live = self.live()?;
+        let expected: BTreeSet<String> = self
+            .sizes
+            .iter()
+            .flat_map(|(name, size)| (0..*size).map(move |slot| format!("default/{name}/{slot}")))
+            .collect();
+        let recorded = if self.folder.join(".nstance/kill/one.db").exists() {
+            self.document(&["show", "--json"])?
+        } else {
+            Value::Null
+        };
+        let count = recorded["instances"].as_array().map_or(0, Vec::len);
+        let recorded = triples(&recorded);
+        let addresses: BTreeSet<String> =
+            live.iter().map(|[address, ..]| address.clone()).collect();
+        if addresses != expected || live.len() != expected.len() {
+            return Err(Failure::say(format!(
+                "declared: {expected:#?}\nthere: {live:#?}"
+            )));
+        }
+        if live != recorded || count != recorded.len() {
+            return Err(Failure::say(format!(
+                "there: {live:#?}\nrecorded ({count}): {recorded:#?}"
+            )));
+        }
+        Ok(live)
+    }
+}
+
+fn triples(document: &Value) -> Instances {
+    let rows = document["instances"].as_array();
+    let text = |row: &Value, key: &str| row[key].as_str().unwrap_or("-").to_owned();
+    rows.into_iter()
+        .flatten()
+        .map(|row| ["address", "instance_id", "provider_id"].map(|key| text(row, key)))
+        .collect()
+}
