@@ -314,6 +314,16 @@ pub fn plan(request: Request<'_>) -> Result<Made, PlanError> {
         options: request.options,
     };
     let (plan, planned) = build::build(&inputs, &mut placer);
+    // Specs are read as they are needed; another apply may have let go of one since the snapshot.
+    if plan.errored()
+        && let Some(store) = &store
+        && let Ok(store) = store.lock()
+        && store.meta()?.serial != plan.serial
+    {
+        return Err(PlanError::State(StateError::Changed {
+            path: store.path().to_owned(),
+        }));
+    }
     findings.extend(planned);
     findings.extend(snapshot.as_ref().and_then(interrupted));
     let fetched = bodies
