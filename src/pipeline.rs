@@ -227,6 +227,16 @@ pub fn plan(request: Request<'_>) -> Result<Made, PlanError> {
     {
         return Err(error.into());
     }
+    // Specs are read as they are needed; another apply may have let go of one since the snapshot.
+    if plan.errored()
+        && let Some(store) = &store
+        && let Ok(store) = store.lock()
+        && store.meta()?.serial != plan.serial
+    {
+        return Err(PlanError::State(StateError::Changed {
+            path: store.place(),
+        }));
+    }
     findings.extend(planned);
     findings.extend(snapshot.as_ref().and_then(interrupted));
     let fetched = bodies

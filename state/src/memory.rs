@@ -206,6 +206,10 @@ impl MemoryStore {
 }
 
 impl Store for MemoryStore {
+    fn place(&self) -> PathBuf {
+        place()
+    }
+
     fn meta(&self) -> Result<Meta> {
         Ok(self.tables()?.meta.clone())
     }

@@ -27,6 +27,9 @@ use crate::transaction::Transaction;
 
 /// A state that is open.
 pub trait Store: Send {
+    /// Where it is kept, for messages.
+    fn place(&self) -> PathBuf;
+
     /// What is true of the state as a whole.
     fn meta(&self) -> Result<Meta>;
 
@@ -172,6 +175,10 @@ impl Held for Lock {
 }
 
 impl Store for SqliteStore {
+    fn place(&self) -> PathBuf {
+        self.path().to_owned()
+    }
+
     fn meta(&self) -> Result<Meta> {
         SqliteStore::meta(self)
     }

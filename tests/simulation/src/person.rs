@@ -63,6 +63,8 @@ pub(crate) fn plan(
             assert!(!made.plan.errored(), "{:?}", made.plan.left_out);
             Ok(made.plan)
         }
+        // Another wrote meanwhile, which is said, and nothing is done.
+        Err(PlanError::State(error @ StateError::Changed { .. })) => Err(error.to_string()),
         Err(PlanError::State(error)) => Err(format!("{STATE}{error}")),
         Err(error) => Err(error.to_string()),
     }

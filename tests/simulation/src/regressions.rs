@@ -11,9 +11,11 @@ use nstance::provider::{
     Observation, Owner, Page, SubnetInfo, UpdateRequest,
 };
 use nstance::refresh::refresh;
+use nstance_state::SqliteStore;
 
 use crate::arrival::arrive_unharmed as arrive;
 use crate::fleet::{Fleet, Group};
+use crate::person::{options, plan};
 use crate::run::{Course, End, apply, owner, plan_of};
 use crate::world::World;
 
@@ -61,36 +63,42 @@ fn an_instance_made_a_moment_ago_is_not_taken_for_gone() {
     arrive(&mut world, &web(0), Mode::Normal, 1).unwrap();
 }
 
-/// A cloud that says that new instances may be missing from its listings for long.
-struct SlowlySeen<'a>(&'a dyn Cloud);
+/// A cloud that says of itself what isn't so, or where others are busy.
+struct Bent<'a> {
+    cloud: &'a dyn Cloud,
+    window: Duration,
+    on_list: &'a (dyn Fn() + Sync),
+}
 
-impl Cloud for SlowlySeen<'_> {
+impl Cloud for Bent<'_> {
     fn name(&self) -> &'static str {
-        self.0.name()
+        self.cloud.name()
     }
     fn list(&self, owner: &Owner, page: Option<&str>) -> Result<Page, CloudError> {
-        self.0.list(owner, page)
+        let page = self.cloud.list(owner, page);
+        (self.on_list)();
+        page
     }
     fn describe(&self, provider_ids: &[String]) -> Result<Vec<Observation>, CloudError> {
-        self.0.describe(provider_ids)
+        self.cloud.describe(provider_ids)
     }
     fn find_images(&self, query: &ImageQuery) -> Result<Vec<ImageMatch>, CloudError> {
-        self.0.find_images(query)
+        self.cloud.find_images(query)
     }
     fn subnets(&self, ids: &[String]) -> Result<Vec<SubnetInfo>, CloudError> {
-        self.0.subnets(ids)
+        self.cloud.subnets(ids)
     }
     fn create(&self, request: &CreateRequest) -> Result<Observation, CloudError> {
-        self.0.create(request)
+        self.cloud.create(request)
     }
     fn update(&self, request: &UpdateRequest) -> Result<Observation, CloudError> {
-        self.0.update(request)
+        self.cloud.update(request)
     }
     fn delete(&self, request: &DeleteRequest) -> Result<(), CloudError> {
-        self.0.delete(request)
+        self.cloud.delete(request)
     }
     fn visibility_window(&self) -> Duration {
-        Duration::from_mins(5)
+        self.window
     }
 }
 
@@ -114,7 +122,11 @@ fn an_instance_seen_on_its_way_out_is_gone_however_young() {
         drain_timeout_ms: 0,
     };
     cloud.delete(&deletion).unwrap();
-    let slow = SlowlySeen(&cloud);
+    let slow = Bent {
+        cloud: &cloud,
+        window: Duration::from_mins(5),
+        on_list: &|| (),
+    };
     let snapshot = world.snapshot().unwrap();
     let now = world.clock.now();
     let observed = refresh(&slow, &owner(), snapshot.as_ref(), now, |_| {}).unwrap();
@@ -200,6 +212,31 @@ fn a_change_before_the_answer_came_is_not_taken_for_wanted() {
     world.admin().set_tag(&id, "colour", Some("white")).unwrap();
     world.weather = SimOptions::default();
     arrive(&mut world, &web(1), Mode::Normal, 1).unwrap();
+}
+
+/// The spec that a plan was about to read was let go of by an apply: the plan left an instance out,
+/// as if its record were damaged.
+#[test]
+fn a_plan_made_while_another_applies_is_whole_or_says_why() {
+    let mut world = World::new(SimOptions::default());
+    arrive(&mut world, &web(1), Mode::Normal, 1).unwrap();
+    let mut red = web(1);
+    red.groups[0].colour = "red";
+    let cloud = world.cloud();
+    let applied = &|| drop(apply(&world, &red, &free()).unwrap());
+    let busy = Bent {
+        cloud: &cloud,
+        window: Duration::ZERO,
+        on_list: applied,
+    };
+    let mut store = SqliteStore::open_read_only(&world.state_path(), None).unwrap();
+    let options = options(Mode::Normal, &[]);
+    let planned = plan(&red, &options, Some(&mut store), &busy, &*world.clock);
+    let said = planned.unwrap_err();
+    assert!(
+        said.contains("was changed while it was being read"),
+        "{said}"
+    );
 }
 
 /// A copy of an instance, tags and all, took the record of its original.

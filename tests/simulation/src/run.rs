@@ -166,7 +166,7 @@ pub(crate) fn apply_both(
         let people = [0, 1].map(|person| {
             let (fleet, course) = both[person];
             scope.spawn(move || {
-                turns.begin(person);
+                let _taken = turns.begin(person);
                 let fuse = Fuse::new(course.dies_at).in_turns(turns, person);
                 let fuse = if course.watched {
                     fuse.watching(world)
@@ -175,11 +175,14 @@ pub(crate) fn apply_both(
                 };
                 let ran = run(world, fleet, course, &fuse);
                 drop(fuse);
-                turns.end(person);
                 ran
             })
         });
-        people.map(|person| person.join().unwrap_or_else(|_| Err("panicked".to_owned())))
+        people.map(|person| {
+            person
+                .join()
+                .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        })
     });
     Ok([first?, second?])
 }

@@ -50,10 +50,11 @@ impl Turns {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits for the first turn.
-    pub(crate) fn begin(&self, person: usize) {
+    /// Waits for the first turn. However it ends, the others go on when what is returned is gone.
+    pub(crate) fn begin(&self, person: usize) -> Taken<'_> {
         let state = self.state();
         drop(self.changed.wait_while(state, |state| state.turn != person));
+        Taken(self, person)
     }
 
     /// A point where anyone may go on; returns when it is this one's turn again.
@@ -65,10 +66,19 @@ impl Turns {
     }
 
     /// This one is done, or dead.
-    pub(crate) fn end(&self, person: usize) {
+    fn end(&self, person: usize) {
         let mut state = self.state();
         state.is_done[person] = true;
         state.choose();
         self.changed.notify_all();
+    }
+}
+
+/// Somebody's part in the turns.
+pub(crate) struct Taken<'a>(&'a Turns, usize);
+
+impl Drop for Taken<'_> {
+    fn drop(&mut self) {
+        self.0.end(self.1);
     }
 }
