@@ -174,7 +174,9 @@ fn check(globals: &Globals, mut loaded: Loaded) -> Checked {
             try_group(&renderer(config, &group, &ids, rules), sources, strict)
         });
         if !findings.has_errors() {
-            trials.into_iter().for_each(|found| findings.extend(found));
+            for found in trials {
+                findings.extend(found);
+            }
         }
     }
     // Found by different stages; people read from the top.
