@@ -8,7 +8,7 @@
 //! have one spec.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -22,18 +22,25 @@ use sha2::{Digest, Sha256};
 pub struct Part<T> {
     /// The value.
     pub value: Arc<T>,
-    /// The digest of its canonical JSON.
-    pub digest: [u8; 32],
+    /// Made when it is asked for, once for all who share the value: not everybody asks.
+    digest: Arc<OnceLock<[u8; 32]>>,
 }
 
 impl<T: Serialize> Part<T> {
-    /// Digests a value.
+    /// A part of this value.
     pub fn new(value: T) -> Self {
-        let json = serde_json::to_vec(&value).expect("a part's keys are strings");
         Self {
-            digest: Sha256::digest(json).into(),
             value: Arc::new(value),
+            digest: Arc::default(),
         }
+    }
+
+    /// The digest of the value's canonical JSON.
+    pub fn digest(&self) -> &[u8; 32] {
+        self.digest.get_or_init(|| {
+            let json = serde_json::to_vec(&*self.value).expect("a part's keys are strings");
+            Sha256::digest(json).into()
+        })
     }
 }
 
@@ -134,8 +141,6 @@ pub struct InstanceSpec {
     pub files: Part<Files>,
     /// The user's tags (managed ones follow from who the instance is).
     pub tags: Part<BTreeMap<String, String>>,
-    /// The digest of all of it.
-    pub digest: SpecDigest,
 }
 
 impl InstanceSpec {
@@ -148,21 +153,6 @@ impl InstanceSpec {
         files: Part<Files>,
         tags: Part<BTreeMap<String, String>>,
     ) -> Self {
-        let mut hasher = Sha256::new();
-        hasher.update(b"nstance spec 1\0");
-        for digest in [
-            &head.digest,
-            &args.digest,
-            &vars.digest,
-            &files.digest,
-            &tags.digest,
-        ] {
-            hasher.update(digest);
-        }
-        if let Some(userdata) = &userdata {
-            hasher.update(userdata.digest);
-        }
-        let digest = SpecDigest(hasher.finalize().into());
         Self {
             head,
             args,
@@ -170,8 +160,26 @@ impl InstanceSpec {
             userdata,
             files,
             tags,
-            digest,
         }
+    }
+
+    /// The digest of all of it.
+    pub fn digest(&self) -> SpecDigest {
+        let mut hasher = Sha256::new();
+        hasher.update(b"nstance spec 1\0");
+        for digest in [
+            self.head.digest(),
+            self.args.digest(),
+            self.vars.digest(),
+            self.files.digest(),
+            self.tags.digest(),
+        ] {
+            hasher.update(digest);
+        }
+        if let Some(userdata) = &self.userdata {
+            hasher.update(userdata.digest());
+        }
+        SpecDigest(hasher.finalize().into())
     }
 
     /// The form that the state and plan files keep.

@@ -285,7 +285,7 @@ pub fn complete(
             file.content = Some(content);
         }
     }
-    let digest = body.clone().into_spec().digest;
+    let digest = body.clone().into_spec().digest();
     Ok(Side {
         spec: Arc::new(body),
         digest,

@@ -183,7 +183,8 @@ fn begin<'s, 'g>(
     let mut locked = BTreeMap::new();
     let mut begun: Vec<Option<Work<'s, 'g>>> = fleet.shards.iter().map(|_| None).collect();
     for index in order {
-        match Locked::lock(&fleet.shards[index], request.operation) {
+        let session = &fleet.shards[index];
+        match Locked::lock(session, request.operation, saved.is_none()) {
             Ok(lock) => {
                 locked.insert(index, lock);
             }

@@ -185,7 +185,7 @@ fn record(
         .attributes()
         .map_err(|error| Failure::say(format!("what the cloud reports can't be read: {error}")))?;
     let body = body_from(&attributes, wanted, session.rules());
-    let digest = body.clone().into_spec().digest;
+    let digest = body.clone().into_spec().digest();
     let generation = snapshot.generation(address.group.as_str(), address.slot) + 1;
     let now = session.clock.now();
     let lineage = &snapshot.meta.lineage;

@@ -133,7 +133,7 @@ pub fn push(session: &Session<'_>, file: &Path, force: bool) -> Result<Reply, Fa
 fn refuse_unsound(name: &str, contents: &Contents) -> Result<(), Failure> {
     let is_spec = |digest: SpecDigest, bytes: &[u8]| {
         serde_json::from_slice::<SpecBody>(bytes)
-            .is_ok_and(|body| body.into_spec().digest == digest)
+            .is_ok_and(|body| body.into_spec().digest() == digest)
     };
     let problems = contents.problems(&is_spec);
     if problems.is_empty() {

@@ -24,11 +24,12 @@ use crate::apply::export::Exporter;
 use crate::apply::late::moved_on;
 use crate::apply::recover::recover;
 use crate::diagnostic::Diagnostics;
-use crate::pipeline::{Caches, PlanError};
+use crate::pipeline::{Caches, PlanError, compile_each};
 use crate::plan::change::Plan;
 use crate::provider::{Cloud, Owner};
 use crate::report::events::{self, Events};
 use crate::report::text::{self, ShardEnd};
+use crate::resolve::fetch;
 use crate::sabotage::Sabotage;
 
 /// A shard that nobody else can change.
@@ -52,8 +53,11 @@ pub struct Work<'s, 'g> {
 }
 
 impl<'s, 'g> Locked<'s, 'g> {
-    /// Takes a shard's lock.
-    pub fn lock(session: &'s Session<'g>, operation: &str) -> Result<Self, Failure> {
+    /// Takes a shard's lock; where a plan is to be made, not before its templates are sound.
+    pub fn lock(session: &'s Session<'g>, operation: &str, plans: bool) -> Result<Self, Failure> {
+        if plans {
+            check_templates(session)?;
+        }
         let cloud = session.cloud()?;
         let lock = session.lock(operation)?;
         Ok(Self {
@@ -314,4 +318,16 @@ impl Work<'_, '_> {
         self.lock.release();
         Ok(board.aside(|| conclude(session, plan, &outcome, signals.code())))
     }
+}
+
+/// Bad input touches nothing: what is wrong with templates is told before a lock is made.
+fn check_templates(session: &Session<'_>) -> Result<(), Failure> {
+    let (config, loaded) = (session.config(), &session.loaded);
+    let mut findings = Diagnostics::default();
+    let bodies = fetch::bodies(config, &loaded.directory, false, |_| None, &mut findings);
+    compile_each(config, &loaded.sources, &bodies, &mut findings, |_, _| ());
+    if findings.has_errors() {
+        return Err(findings.into());
+    }
+    Ok(())
 }

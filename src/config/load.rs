@@ -18,7 +18,6 @@ use super::jsonc;
 use super::model::Config;
 use super::node::{Alias, Entry, Node, NodeValue};
 use super::source::{Language, SourceMap, Span, Spanned};
-use super::speak::speak;
 use super::variables::{Given, Origin, Secrets, Setting};
 use super::yaml;
 use crate::diagnostic::{Diagnostic, Diagnostics, Label, Severity};
@@ -201,9 +200,6 @@ impl Loaded {
         say_once(made.repeated, &mut findings);
         name_aliases(&self.aliases, &self.sources, &mut findings);
         findings.sort_by_key(|finding| finding.label.as_ref().map(|label| label.span));
-        for finding in &mut findings {
-            speak(finding, &self.sources);
-        }
         self.findings.extend(findings);
     }
 }

@@ -21,7 +21,7 @@ mod outline;
 pub mod position;
 pub mod schema;
 pub mod source;
-mod speak;
+pub(crate) mod speak;
 pub mod variables;
 pub mod yaml;
 

@@ -4,22 +4,28 @@
 //! in the file's own language: `size: 1`, `size = 1`. May not: change anything outside of
 //! backticks.
 
+use std::borrow::Cow;
+
 use super::source::{Language, SourceMap};
 use crate::diagnostic::Diagnostic;
 
-/// Lets a finding speak the language of the file that it is about.
-pub(super) fn speak(finding: &mut Diagnostic, sources: &SourceMap) {
-    let Some(label) = &finding.label else { return };
-    let language = sources.get(label.span.source).language;
+/// A finding in the language of the file that it is about.
+pub(crate) fn spoken<'d>(finding: &'d Diagnostic, sources: &SourceMap) -> Cow<'d, Diagnostic> {
+    let language = finding
+        .label
+        .as_ref()
+        .map(|label| sources.get(label.span.source).language);
     let sign = match language {
-        Language::Jsonc | Language::Plain => return,
-        Language::Yaml => ": ",
-        Language::Hcl => " = ",
+        None | Some(Language::Jsonc | Language::Plain) => return Cow::Borrowed(finding),
+        Some(Language::Yaml) => ": ",
+        Some(Language::Hcl) => " = ",
     };
+    let mut finding = finding.clone();
     finding.summary = translated(&finding.summary, sign);
     for hint in &mut finding.hints {
         *hint = translated(hint, sign);
     }
+    Cow::Owned(finding)
 }
 
 /// The text with `"key": ` between backticks as `key`, and the sign in place of the colon.

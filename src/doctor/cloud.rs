@@ -330,7 +330,7 @@ impl Repair<'_> {
                 Marks::none()
             },
             version: None,
-            digest: body.clone().into_spec().digest,
+            digest: body.clone().into_spec().digest(),
             spec: Arc::new(body),
         };
         Some(Change {

@@ -80,13 +80,13 @@ impl GroupPlanner<'_> {
             }
             _ => (recorded.clone(), Vec::new()),
         };
-        let mut after = side_of(kept.record, Arc::new(spec.to_body()), spec.digest);
+        let mut after = side_of(kept.record, Arc::new(spec.to_body()), spec.digest());
         after.marks = self.marks(kept, spec, &recorded);
         after.images = self.images_of(&self.kept_images(kept.record));
         if !lifecycle.ignore_changes.is_empty() {
             let mut body = (*after.spec).clone();
             diff::keep_ignored(&before.spec, &mut body, &lifecycle);
-            after.digest = body.clone().into_spec().digest;
+            after.digest = body.clone().into_spec().digest();
             after.marks = kept_marks(&before, &after, &body);
             after.spec = Arc::new(body);
         }
@@ -108,7 +108,7 @@ impl GroupPlanner<'_> {
         let reasons = self.reasons(kept, &address, &attributes, &before, former.as_ref());
         // The cloud has it as wanted already, and only the record doesn't say so: an update whose
         // end wasn't recorded, or a change by hand that was configured afterwards.
-        let outdated = after.digest != recorded.digest && spec.digest != recorded.digest;
+        let outdated = after.digest != recorded.digest && spec.digest() != recorded.digest;
         if reasons.is_empty() && outdated {
             planned.changes.push(Change {
                 address,
@@ -183,7 +183,7 @@ impl GroupPlanner<'_> {
         if !lifecycle.ignore_changes.is_empty() {
             let mut body = (*new.spec).clone();
             diff::keep_ignored(&before.spec, &mut body, &lifecycle);
-            new.digest = body.clone().into_spec().digest;
+            new.digest = body.clone().into_spec().digest();
             new.marks = kept_marks(&before, &new, &body);
             new.spec = Arc::new(body);
         }

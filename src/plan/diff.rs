@@ -339,7 +339,7 @@ mod tests {
         .unwrap();
         body.tags.insert("team".into(), "a".into());
         change(&mut body);
-        let digest = body.clone().into_spec().digest;
+        let digest = body.clone().into_spec().digest();
         Side {
             instance_id: "web1".into(),
             provider_id: Some("i-1".into()),

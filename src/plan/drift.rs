@@ -150,7 +150,7 @@ pub fn overlay(
     rules: Rules,
 ) -> Side {
     let body = body_from(attributes, &side.spec, rules);
-    let digest = body.clone().into_spec().digest;
+    let digest = body.clone().into_spec().digest();
     let marks = if side.marks.is_empty() {
         Marks::none()
     } else {

@@ -300,7 +300,7 @@ impl GroupPlanner<'_> {
         let Some(spec) = self.renderer.render(&address, &facts, &images, report) else {
             return Verdict::Failed;
         };
-        let unchanged = spec.digest == kept.record.spec
+        let unchanged = spec.digest() == kept.record.spec
             && matches!(kept.presence, Presence::InSync)
             && self.moved_from.is_none()
             && !self.inputs.options.replaces(&address)
@@ -340,7 +340,7 @@ impl GroupPlanner<'_> {
         spec: &InstanceSpec,
         planned: &mut Planned,
     ) {
-        let mut side = side_of(kept.record, Arc::new(spec.to_body()), spec.digest);
+        let mut side = side_of(kept.record, Arc::new(spec.to_body()), spec.digest());
         side.marks = self.marks(kept, spec, &side);
         planned.unchanged.push(Change {
             address: self.address(kept.slot),
@@ -367,7 +367,8 @@ impl GroupPlanner<'_> {
         let facts = self.recorded_facts(kept.slot, kept.record);
         let images = self.kept_images(kept.record);
         let marks = self.renderer.marks(&address, &facts, &images, spec);
-        if recorded.marks.is_empty() || recorded.digest != spec.digest || marks == recorded.marks {
+        if recorded.marks.is_empty() || recorded.digest != spec.digest() || marks == recorded.marks
+        {
             return marks;
         }
         Arc::new(marks.or(&recorded.marks, &recorded.spec))
@@ -425,7 +426,7 @@ impl GroupPlanner<'_> {
                 .renderer
                 .marks(&address, &facts, &BTreeMap::new(), &spec),
             version: None,
-            digest: spec.digest,
+            digest: spec.digest(),
             spec: Arc::new(spec.to_body()),
         };
         Some((side, deferred))

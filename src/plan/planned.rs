@@ -101,7 +101,7 @@ impl Planned {
             .unwrap_or("ins");
         let empty = SpecBody::empty(kind);
         let body = drift::body_from(&attributes, wanted.unwrap_or(&empty), inputs.rules);
-        let digest = body.clone().into_spec().digest;
+        let digest = body.clone().into_spec().digest();
         let as_wanted = wanted.is_some_and(|wanted| *wanted == body);
         if !as_wanted {
             findings.push(

@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 
 use super::excerpt::Excerpts;
 use crate::config::source::{Position, SourceMap, Span};
+use crate::config::speak::spoken;
 use crate::diagnostic::{Diagnostic, Diagnostics, Severity};
 
 const CYAN: &str = "\u{1b}[0m\u{1b}[1m\u{1b}[36m";
@@ -30,6 +31,7 @@ pub fn render(diagnostics: &Diagnostics, sources: &SourceMap, color: bool) -> St
 }
 
 fn render_one(diagnostic: &Diagnostic, sources: &SourceMap, color: bool) -> String {
+    let diagnostic = &*spoken(diagnostic, sources);
     let labels: Vec<(LabelStyle, Span, &str)> = diagnostic
         .label
         .iter()
@@ -128,6 +130,7 @@ pub fn to_json(diagnostics: &Diagnostics, sources: &SourceMap) -> Value {
 }
 
 fn one_to_json(diagnostic: &Diagnostic, sources: &SourceMap) -> Value {
+    let diagnostic = &*spoken(diagnostic, sources);
     let severity = match diagnostic.severity {
         Severity::Error => "error",
         Severity::Warning => "warning",

@@ -153,7 +153,7 @@ pub(super) fn new(slot: u32, generation: u64) -> Side {
 
 /// An instance to be, of a spec.
 pub(super) fn side(slot: u32, generation: u64, body: SpecBody) -> Side {
-    let digest = body.clone().into_spec().digest;
+    let digest = body.clone().into_spec().digest();
     Side {
         instance_id: instance_id(slot, generation).into(),
         provider_id: None,

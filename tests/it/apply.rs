@@ -289,3 +289,16 @@ fn a_thousand_that_must_not_be_destroyed_are_told_in_a_few_lines() {
     assert!(ended.stderr.lines().count() < 30, "{ended}");
     assert!(ended.stdout.lines().count() < 200, "{ended}");
 }
+
+#[test]
+fn a_template_that_is_wrong_leaves_everything_as_it_was() {
+    let harness = Harness::with(TWO);
+    harness.edit("\"debian-13\"", "\"{{ .Nope }}\"");
+    let before = harness.files();
+    for words in ["apply --auto-approve", "destroy --auto-approve"] {
+        let ended = harness.run(words);
+        assert_eq!(ended.code, Some(1), "{ended}");
+        assert!(ended.stderr.contains("templates have no data"), "{ended}");
+        assert_eq!(harness.files(), before, "{words}");
+    }
+}

@@ -113,6 +113,14 @@ impl Harness {
         std::fs::write(path, content).unwrap();
     }
 
+    /// A key where the first apply would put one: what is sealed with it is always the same.
+    pub(crate) fn give_key(&self) {
+        let key = format!("nstance-key-1-{}", "5".repeat(64));
+        self.write(".nstance/key", key);
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o600);
+        std::fs::set_permissions(self.path(".nstance/key"), mode).unwrap();
+    }
+
     /// Reads a file.
     pub(crate) fn read(&self, name: &str) -> Vec<u8> {
         std::fs::read(self.path(name)).unwrap_or_else(|error| panic!("{name}: {error}"))

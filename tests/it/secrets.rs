@@ -108,14 +108,6 @@ impl Cage {
         ended
     }
 
-    /// A key where the first apply would put one.
-    fn give_key(&self) {
-        let key = format!("nstance-key-1-{}", "5".repeat(64));
-        self.harness.write(".nstance/key", key);
-        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o600);
-        std::fs::set_permissions(self.harness.path(".nstance/key"), mode).unwrap();
-    }
-
     /// Nothing that was left behind holds the canary.
     #[track_caller]
     fn assert_nothing_left(&self, own: &[&str]) {
@@ -159,7 +151,7 @@ fn live(cage: &Cage, name: &str) {
         cage.ok(words);
     }
     cage.fails("plan --out saved.plan");
-    cage.give_key();
+    cage.harness.give_key();
     for words in [
         "plan --out saved.plan",
         "show saved.plan",
