@@ -10,26 +10,24 @@
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, HashSet, VecDeque};
-use std::time::Duration;
+use std::sync::Arc;
 
-use nstance_state::{IntentId, Outcome as Ending};
+use nstance_state::IntentId;
 
-use super::journal::{Settlement, StoreOperation};
+use super::journal::StoreOperation;
 pub use super::protocol::{
     ADDRESS_WAIT, Call, Command, Event, Limits, Outcome, Progress, Step, TaskEnd, TaskId,
     action_name,
 };
-use super::requests;
+use super::requests::{self, Try};
 use super::settling::settle_record;
 use crate::clock::Timestamp;
 use crate::plan::change::{Action, Change, Mode, Plan};
-use crate::provider::{CloudError, CloudErrorKind, Observation};
+use crate::provider::{CloudError, Observation};
 use crate::sabotage::Sabotage;
 
 /// How often an instance is asked for addresses that its files wait for.
 pub(super) const ADDRESS_POLLS: u32 = 60;
-/// How many tokens are tried for one instance.
-const ATTEMPTS: u32 = 3;
 /// Intents stored ahead of their calls, so that one commit serves many of them.
 const AHEAD: usize = 64;
 
@@ -53,6 +51,10 @@ pub(super) struct Task {
     pub(super) phase: Phase,
     pub(super) intent: Option<IntentId>,
     pub(super) attempt: u32,
+    /// Tokens that turned out to be used up.
+    pub(super) mismatches: u32,
+    /// Which of its places a new instance is made in; see [`Change::creation`].
+    pub(super) place: usize,
     pub(super) tries: u32,
     pub(super) polls: u32,
     /// A try's answer was lost: the call may have had its effect.
@@ -90,11 +92,13 @@ pub struct Engine<'p> {
     pub(super) tasks: Vec<Task>,
     groups: Vec<Group>,
     ready: VecDeque<TaskId>,
-    timers: BinaryHeap<Reverse<(Timestamp, TaskId)>>,
+    pub(super) timers: BinaryHeap<Reverse<(Timestamp, TaskId)>>,
     pub(super) calling: usize,
     active: usize,
     next_create: Timestamp,
-    entropy: u64,
+    pub(super) entropy: u64,
+    /// Types and subnets that there was no capacity for.
+    pub(super) exhausted: HashSet<(Arc<str>, Arc<str>)>,
     pub(super) stopping: bool,
 }
 
@@ -155,6 +159,7 @@ impl<'p> Engine<'p> {
             active: 0,
             next_create: Timestamp(i64::MIN),
             entropy: seed | 1,
+            exhausted: HashSet::new(),
             stopping: false,
         }
     }
@@ -252,6 +257,9 @@ impl<'p> Engine<'p> {
         if self.tasks[id].attempt == 0 {
             self.tasks[id].started_at = now;
             commands.push(Command::Tell(Progress::Started { task: id, step }));
+            if step == Step::Create {
+                self.tasks[id].place = self.first_place(id);
+            }
         }
         let operation = match step {
             Step::Record => {
@@ -264,7 +272,8 @@ impl<'p> Engine<'p> {
                 return;
             }
             Step::Create | Step::Update | Step::Delete => {
-                requests::intent(self.plan, change, step, self.tasks[id].attempt)
+                let Task { attempt, place, .. } = self.tasks[id];
+                requests::intent(self.plan, change, step, Try { attempt, place })
             }
         };
         self.tasks[id].phase = Phase::Intending;
@@ -357,8 +366,8 @@ impl<'p> Engine<'p> {
         let after = change.after.as_deref();
         match self.tasks[id].steps.front() {
             Some(Step::Create) => {
-                let side = after.expect("a create has an after");
-                let mut request = requests::create(self.plan, &change.address, side, attempt);
+                let side = change.creation(self.tasks[id].place);
+                let mut request = requests::create(self.plan, &change.address, &side, attempt);
                 if self.limits.sabotage == Sabotage::FreshToken {
                     request.token = format!("{}-{}", request.token, self.tasks[id].tries);
                 }
@@ -410,63 +419,6 @@ impl<'p> Engine<'p> {
         }
     }
 
-    fn call_failed(
-        &mut self,
-        id: TaskId,
-        step: Option<Step>,
-        error: &CloudError,
-        now: Timestamp,
-        commands: &mut Vec<Command>,
-    ) {
-        let task = &mut self.tasks[id];
-        task.ambiguous |= error.kind == CloudErrorKind::Ambiguous;
-        match (step, error.kind) {
-            (Some(Step::Delete), CloudErrorKind::NotFound) => self.settle_delete(id, commands),
-            (Some(Step::Create), CloudErrorKind::TokenMismatch) => {
-                let change = &self.plan.changes[id];
-                let side = change.after.as_deref().expect("a create has an after");
-                self.tasks[id].phase = Phase::Finding;
-                self.calling += 1;
-                let instance_id = side.instance_id.to_string();
-                commands.push(Command::Call(id, Call::Find { instance_id }));
-            }
-            (_, kind)
-                if kind.is_retryable()
-                    && self.tasks[id].tries < self.limits.tries
-                    && !self.stopping =>
-            {
-                let wait = self.backoff(self.tasks[id].tries);
-                self.tasks[id].phase = Phase::BackingOff;
-                self.timers.push(Reverse((now.after(wait), id)));
-                let error = error.to_string();
-                commands.push(Command::Tell(Progress::Retrying {
-                    task: id,
-                    error,
-                    wait,
-                }));
-            }
-            _ if self.tasks[id].ambiguous => self.leave_open(id, error.to_string(), commands),
-            _ => self.settle_failure(id, error.to_string(), commands),
-        }
-    }
-
-    /// Half of the doubled wait, and a random part of the other half, so that many don't come back
-    /// at once.
-    fn backoff(&mut self, tries: u32) -> Duration {
-        // xorshift64*: a few bits of jitter need no better source.
-        self.entropy ^= self.entropy >> 12;
-        self.entropy ^= self.entropy << 25;
-        self.entropy ^= self.entropy >> 27;
-        let random = self.entropy.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 32;
-        let full = self
-            .limits
-            .first_wait
-            .saturating_mul(1 << tries.saturating_sub(1).min(16))
-            .min(self.limits.longest_wait);
-        let half = full / 2;
-        half + Duration::from_millis((half.as_millis() as u64 * random) >> 32)
-    }
-
     fn wake(&mut self, now: Timestamp) {
         while let Some(Reverse((at, id))) = self.timers.peek().copied()
             && at <= now
@@ -477,23 +429,6 @@ impl<'p> Engine<'p> {
                 self.ready.push_back(id);
             }
         }
-    }
-
-    /// Ends a task whose effect isn't known; its intent stays open.
-    pub(super) fn leave_open(&mut self, id: TaskId, error: String, commands: &mut Vec<Command>) {
-        self.end(id, TaskEnd::Unsettled(error), commands);
-    }
-
-    /// The token was used up: tries with the next one.
-    fn next_attempt(&mut self, id: TaskId, commands: &mut Vec<Command>) {
-        if self.tasks[id].attempt + 1 >= ATTEMPTS {
-            let error = "its token is used up and no instance carries its id".to_owned();
-            self.leave_open(id, error, commands);
-            return;
-        }
-        self.tasks[id].attempt += 1;
-        self.tasks[id].again = true;
-        self.settle(id, Ending::Abandoned, Settlement::default(), commands);
     }
 
     pub(super) fn end(&mut self, id: TaskId, end: TaskEnd, commands: &mut Vec<Command>) {
@@ -573,6 +508,8 @@ impl Task {
             phase: Phase::Waiting,
             intent: None,
             attempt: 0,
+            mismatches: 0,
+            place: 0,
             tries: 0,
             polls: 0,
             ambiguous: false,

@@ -10,6 +10,7 @@
 pub mod driver;
 pub mod engine;
 pub mod export;
+mod failing;
 pub mod journal;
 pub mod late;
 pub mod protocol;

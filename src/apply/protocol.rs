@@ -132,6 +132,15 @@ pub enum Progress {
         /// After how long.
         wait: Duration,
     },
+    /// There was no capacity; the instance will be made in another subnet of its pool.
+    Elsewhere {
+        /// Which.
+        task: TaskId,
+        /// Why.
+        error: String,
+        /// Where.
+        subnet: Arc<str>,
+    },
     /// A step of a change is done and recorded.
     Completed {
         /// Which.

@@ -3,6 +3,7 @@
 //! In: a change and its sides. Out: the exact requests, and the records they lead to. May not:
 //! decide what is requested.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -59,6 +60,15 @@ pub fn token(
         hasher.update(b"\0");
     }
     format!("nstance-{}", hex(&hasher.finalize()[..20]))
+}
+
+/// The how manieth try at a step it is, and where.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Try {
+    /// Tokens used up before; each try that may not repeat another has its own.
+    pub attempt: u32,
+    /// Which of the places that a new instance may be made in ([`Change::creation`]).
+    pub place: usize,
 }
 
 /// The request that creates a side of a change.
@@ -140,18 +150,23 @@ pub fn delete(plan: &Plan, change: &Change, side: &Side) -> DeleteRequest {
 }
 
 /// What the journal keeps of a step before it is tried.
-pub fn intent(plan: &Plan, change: &Change, step: Step, attempt: u32) -> StoreOperation {
+pub fn intent(
+    plan: &Plan,
+    change: &Change,
+    step: Step,
+    Try { attempt, place }: Try,
+) -> StoreOperation {
     let address = &change.address;
     let (operation, side, token, request, spec) = match step {
         Step::Create => {
-            let side = change.after.as_deref().expect("a create has an after");
-            let request = create(plan, address, side, attempt);
+            let side = change.creation(place);
+            let request = create(plan, address, &side, attempt);
             let replaced = change
                 .before
                 .as_deref()
                 .map(|before| before.instance_id.to_string());
             let intent = CreateIntent {
-                side: side.clone(),
+                side: side.clone().into_owned(),
                 deposes: replaced
                     .clone()
                     .filter(|_| change.action == Action::CreateThenDelete),
@@ -176,7 +191,7 @@ pub fn intent(plan: &Plan, change: &Change, step: Step, attempt: u32) -> StoreOp
             let spec = Some((side.digest, side.spec.to_bytes()));
             (
                 Operation::Update,
-                side,
+                Cow::Borrowed(side),
                 token,
                 serde_json::to_vec(&request),
                 spec,
@@ -188,7 +203,7 @@ pub fn intent(plan: &Plan, change: &Change, step: Step, attempt: u32) -> StoreOp
             let token = request.token.clone();
             (
                 Operation::Delete,
-                side,
+                Cow::Borrowed(side),
                 token,
                 serde_json::to_vec(&request),
                 None,

@@ -36,7 +36,7 @@ impl Engine<'_> {
             commands.push(Command::Call(id, Call::Describe { provider_id }));
             return;
         }
-        let planned = change.after.as_deref().expect("a create has an after");
+        let planned = &*change.creation(self.tasks[id].place);
         let deferred = change.deferred.as_deref();
         let side = match requests::complete(&change.address, planned, deferred, &observation) {
             Ok(side) => side,

@@ -184,7 +184,11 @@ fn record(
     let attributes = observation
         .attributes()
         .map_err(|error| Failure::say(format!("what the cloud reports can't be read: {error}")))?;
-    let body = body_from(&attributes, wanted, session.rules());
+    let mut body = body_from(&attributes, wanted, session.rules());
+    let subnet = observation.subnet.as_deref();
+    body.head
+        .subnet_pool
+        .take_if(|pool| !session.config().shard.pool_has(pool, subnet));
     let digest = body.clone().into_spec().digest();
     let generation = snapshot.generation(address.group.as_str(), address.slot) + 1;
     let now = session.clock.now();

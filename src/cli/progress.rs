@@ -3,7 +3,9 @@
 //! In: counts and the engine's progress. Out: bars on a terminal, plain lines elsewhere, JSON
 //! events with `--json`; all but the events on standard error. May not: hold anything up.
 
+use std::collections::BTreeSet;
 use std::io::IsTerminal as _;
+use std::sync::Arc;
 use std::time::Duration;
 
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
@@ -102,6 +104,8 @@ pub struct ApplyProgress<'a> {
     plan: &'a Plan,
     bar: ProgressBar,
     events: Events,
+    /// Subnets that were turned to, as far as it was said.
+    elsewhere: BTreeSet<Arc<str>>,
 }
 
 impl<'a> ApplyProgress<'a> {
@@ -113,6 +117,7 @@ impl<'a> ApplyProgress<'a> {
             plan,
             bar: board.bar(session, plan.changes.len()),
             events: Events::of(plan).in_shard(session.label.as_deref()),
+            elsewhere: BTreeSet::new(),
         }
     }
 
@@ -159,6 +164,17 @@ impl<'a> ApplyProgress<'a> {
                 self.line(address, &format!("trying again in {wait:.1}s: {error}"));
             }
             Progress::Started { .. } | Progress::Completed { .. } | Progress::Retrying { .. } => {}
+            Progress::Elsewhere {
+                task,
+                error,
+                subnet,
+            } => {
+                // Where lines would be too many, one says it for all.
+                if lines || self.elsewhere.insert(Arc::clone(subnet)) {
+                    let address = &self.plan.changes[*task].address;
+                    self.line(address, &format!("trying in subnet {subnet}: {error}"));
+                }
+            }
             Progress::Failed { task, step, error } => {
                 let change = &self.plan.changes[*task];
                 let noun = noun(*step, change.action);
@@ -204,6 +220,19 @@ impl<'a> ApplyProgress<'a> {
                 let change = &self.plan.changes[*task];
                 let operation = operation(Step::Create, change.action);
                 events.apply_progress(now, &change.address, operation, Duration::ZERO)
+            }
+            Progress::Elsewhere {
+                task,
+                error,
+                subnet,
+            } => {
+                let change = &self.plan.changes[*task];
+                let operation = operation(Step::Create, change.action);
+                let mut event =
+                    events.apply_progress(now, &change.address, operation, Duration::ZERO);
+                event["error"] = error.as_str().into();
+                event["subnet"] = (&**subnet).into();
+                event
             }
             Progress::Ended { .. } | Progress::ExportFailed { .. } => return None,
         })

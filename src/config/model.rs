@@ -181,6 +181,16 @@ pub struct Shard {
     pub expiry: Expiry,
 }
 
+impl Shard {
+    /// Whether an instance in `subnet` is in a pool. Which subnets a pool has that isn't written
+    /// down isn't known: then it is.
+    pub fn pool_has(&self, pool: &str, subnet: Option<&str>) -> bool {
+        self.subnet_pools
+            .get(pool)
+            .is_none_or(|subnets| subnets.value.iter().any(|id| Some(&*id.value) == subnet))
+    }
+}
+
 /// `shard.infra`
 #[derive(Debug, Clone)]
 pub struct Infra {

@@ -242,6 +242,7 @@ impl Repair<'_> {
             after: None,
             attributes: Vec::new(),
             deferred: None,
+            alternatives: Vec::new(),
             ..change
         });
         let forgetting = forgetting.or_else(|| {
@@ -255,6 +256,7 @@ impl Repair<'_> {
                 after: None,
                 attributes: Vec::new(),
                 deferred: None,
+                alternatives: Vec::new(),
                 drain_timeout_ms: 0,
             })
         });
@@ -343,6 +345,7 @@ impl Repair<'_> {
             after: None,
             attributes: Vec::new(),
             deferred: None,
+            alternatives: Vec::new(),
             drain_timeout_ms: 0,
         })
     }
@@ -388,6 +391,7 @@ impl Repair<'_> {
                     before: Some(before),
                     attributes,
                     deferred: None,
+                    alternatives: Vec::new(),
                     drain_timeout_ms: 0,
                 });
         let action = update.and_then(|change| self.propose(change));

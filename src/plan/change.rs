@@ -271,9 +271,28 @@ pub struct Change {
     /// Files to be rendered once it exists.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deferred: Option<Box<Deferred>>,
+    /// Where else it may be made, should its subnet have no capacity: the pool's further subnets
+    /// in its zone, in order of preference.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub alternatives: Vec<Arc<str>>,
     /// How long its connections may drain before it is deleted, in milliseconds.
     #[serde(default)]
     pub drain_timeout_ms: u64,
+}
+
+impl Change {
+    /// What is created by trying `place`: 0 is what was planned, each further one the next of the
+    /// alternatives.
+    pub fn creation(&self, place: usize) -> Cow<'_, Side> {
+        let side = self.after.as_deref().expect("a create has an after");
+        match place.checked_sub(1) {
+            None => Cow::Borrowed(side),
+            Some(index) => Cow::Owned(Side {
+                subnet: Some(Arc::clone(&self.alternatives[index])),
+                ..side.clone()
+            }),
+        }
+    }
 }
 
 mod address_text {

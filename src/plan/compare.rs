@@ -13,6 +13,7 @@ use super::group::{GroupPlanner, Kept, prevented};
 use super::occupants::Presence;
 use super::planned::{Planned, recorded_side, side_of};
 use crate::address::Address;
+use crate::config::model::Shard;
 use crate::diagnostic::Diagnostics;
 use crate::marks::Marks;
 use crate::provider::Observation;
@@ -44,7 +45,7 @@ impl GroupPlanner<'_> {
             planned.note_missing(&address, kept.record, &recorded);
             let zone = self.zone_for(kept);
             let made = self.new_side(kept.slot, zone, Some(&recorded), placer, report, findings);
-            if let Some((side, deferred)) = made {
+            if let Some(new) = made {
                 planned.changes.push(Change {
                     address,
                     deposed: None,
@@ -52,9 +53,10 @@ impl GroupPlanner<'_> {
                     reasons: vec![Reason::Missing],
                     importing: None,
                     before: Some(Box::new(recorded)),
-                    after: Some(Box::new(side)),
+                    after: Some(Box::new(new.side)),
                     attributes: Vec::new(),
-                    deferred,
+                    deferred: new.deferred,
+                    alternatives: new.alternatives,
                     drain_timeout_ms: 0,
                 });
             } else {
@@ -92,7 +94,7 @@ impl GroupPlanner<'_> {
         }
         after.protected = group.protect;
         after.zone = self.zone_for(kept);
-        leave_foreign_subnet(&before, &mut after, placer);
+        leave_foreign_subnet(&before, &mut after, &inputs.config.shard);
         let mut attributes = diff::diff(&before, &after, inputs.rules, &lifecycle);
         attributes.extend(
             drifted
@@ -120,6 +122,7 @@ impl GroupPlanner<'_> {
                 before: Some(Box::new(recorded)),
                 after: Some(Box::new(after)),
                 deferred: None,
+                alternatives: Vec::new(),
                 drain_timeout_ms: 0,
             });
             return;
@@ -148,6 +151,7 @@ impl GroupPlanner<'_> {
                 after: Some(Box::new(after)),
                 attributes,
                 deferred: None,
+                alternatives: Vec::new(),
                 drain_timeout_ms: 0,
             });
             return;
@@ -174,12 +178,13 @@ impl GroupPlanner<'_> {
             }
         }
         let zone = Arc::clone(&after.zone);
-        let Some((mut new, deferred)) =
+        let Some(newcomer) =
             self.new_side(kept.slot, zone, Some(&recorded), placer, report, findings)
         else {
             planned.left_out(&address, "its successor can't be rendered or placed");
             return;
         };
+        let mut new = newcomer.side;
         if !lifecycle.ignore_changes.is_empty() {
             let mut body = (*new.spec).clone();
             diff::keep_ignored(&before.spec, &mut body, &lifecycle);
@@ -203,7 +208,8 @@ impl GroupPlanner<'_> {
             before: Some(Box::new(before)),
             after: Some(Box::new(new)),
             attributes,
-            deferred,
+            deferred: newcomer.deferred,
+            alternatives: newcomer.alternatives,
             drain_timeout_ms: group.drain_timeout.as_millis() as u64,
         });
     }
@@ -370,13 +376,13 @@ fn kept_marks(before: &Side, after: &Side, body: &SpecBody) -> Arc<Marks> {
 }
 
 /// A subnet that is in none of the new pool's has to be left; `after` says so.
-fn leave_foreign_subnet(before: &Side, after: &mut Side, placer: &Placer<'_>) {
+fn leave_foreign_subnet(before: &Side, after: &mut Side, shard: &Shard) {
     let pool = after.spec.head.subnet_pool.as_deref();
     if pool == before.spec.head.subnet_pool.as_deref() {
         return;
     }
     let stays = match (pool, before.subnet.as_deref()) {
-        (Some(pool), Some(subnet)) => placer.pool_has(pool, subnet),
+        (Some(pool), subnet @ Some(_)) => shard.pool_has(pool, subnet),
         (None, None) => true,
         _ => false,
     };

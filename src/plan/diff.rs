@@ -72,11 +72,17 @@ pub fn diff(
     );
     let optional = |value: &Option<Arc<str>>| value.as_deref().map(Value::from);
     // Only a subnet that isn't in the new pool has to be left; the name of the pool is a record.
+    // What is in no subnet is in none of the pool's.
+    let placed = before.subnet.is_some() || new.head.subnet_pool.is_none();
     changes.add_with(
         "subnet_pool",
         optional(&old.head.subnet_pool),
         optional(&new.head.subnet_pool),
-        Effect::InPlace,
+        if placed {
+            Effect::InPlace
+        } else {
+            Effect::Replace
+        },
     );
     changes.add_with(
         "template",

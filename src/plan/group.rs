@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use nstance_state::Record;
 
-use super::build::{Inputs, new_instance_id};
+use super::build::Inputs;
 use super::change::{Action, Change, DriftKind, LeftOut, Mode, Reason, Side};
 use super::diff::{self, Lifecycle};
 use super::occupants::{Occupant, Presence};
@@ -150,16 +150,17 @@ impl GroupPlanner<'_> {
             let address = self.address(slot);
             let zone = Arc::clone(group.zone_of(slot));
             match self.new_side(slot, zone, None, placer, &mut report, findings) {
-                Some((side, deferred)) => planned.changes.push(Change {
+                Some(new) => planned.changes.push(Change {
                     address,
                     deposed: None,
                     action: Action::Create,
                     reasons: vec![Reason::GroupGrew],
                     importing: None,
                     before: None,
-                    after: Some(Box::new(side)),
+                    after: Some(Box::new(new.side)),
                     attributes: Vec::new(),
-                    deferred,
+                    deferred: new.deferred,
+                    alternatives: new.alternatives,
                     drain_timeout_ms: 0,
                 }),
                 None => failed += 1,
@@ -352,6 +353,7 @@ impl GroupPlanner<'_> {
             after: Some(Box::new(side)),
             attributes: Vec::new(),
             deferred: None,
+            alternatives: Vec::new(),
             drain_timeout_ms: 0,
         });
     }
@@ -372,64 +374,6 @@ impl GroupPlanner<'_> {
             return marks;
         }
         Arc::new(marks.or(&recorded.marks, &recorded.spec))
-    }
-
-    /// A new instance for a slot: its identity, its place, its spec.
-    pub(super) fn new_side(
-        &self,
-        slot: u32,
-        zone: Arc<str>,
-        predecessor: Option<&Side>,
-        placer: &mut Placer<'_>,
-        report: &mut Report,
-        findings: &mut Diagnostics,
-    ) -> Option<(Side, Option<Box<crate::render::files::Deferred>>)> {
-        let address = self.address(slot);
-        let group = &self.renderer.group.merged;
-        let known = self.inputs.snapshot.map_or(0, |snapshot| {
-            snapshot.generation(address.group.as_str(), slot)
-        });
-        let generation = known.max(predecessor.map_or(0, |side| side.generation)) + 1;
-        let id = new_instance_id(
-            &group.kind,
-            self.inputs.now,
-            self.lineage,
-            &address,
-            generation,
-        );
-        let facts = self.facts(slot, id.as_str(), &zone);
-        let spec = self
-            .renderer
-            .render(&address, &facts, &BTreeMap::new(), report)?;
-        let change = group.overrides.get(&slot);
-        let pool = change.map_or(group.subnet_pool.as_ref(), |c| c.subnet_pool.as_ref());
-        let subnet = match pool.map(|pool| placer.place(pool, &zone)).transpose() {
-            Ok(subnet) => subnet,
-            Err(finding) => {
-                findings.push(finding.about(&address.group));
-                return None;
-            }
-        };
-        let deferred = self.renderer.deferred(&spec, slot, &facts).map(Box::new);
-        let side = Side {
-            instance_id: id.as_str().into(),
-            provider_id: None,
-            generation,
-            zone,
-            subnet,
-            ip4: None,
-            ip6: None,
-            created_at: None,
-            images: self.images_of(&BTreeMap::new()),
-            protected: group.protect,
-            marks: self
-                .renderer
-                .marks(&address, &facts, &BTreeMap::new(), &spec),
-            version: None,
-            digest: spec.digest(),
-            spec: Arc::new(spec.to_body()),
-        };
-        Some((side, deferred))
     }
 
     fn adopt(
@@ -574,6 +518,7 @@ impl GroupPlanner<'_> {
                             before: Some(Box::new(before)),
                             after: Some(Box::new(after)),
                             deferred: None,
+                            alternatives: Vec::new(),
                             drain_timeout_ms: 0,
                         }),
                         None => planned.no_op += 1,

@@ -10,6 +10,7 @@ pub mod diff;
 pub mod drift;
 pub mod file;
 pub mod group;
+mod newcomer;
 pub mod occupants;
 pub mod planned;
 pub mod slots;

@@ -76,6 +76,7 @@ impl Planned {
             after: None,
             attributes: Vec::new(),
             deferred: None,
+            alternatives: Vec::new(),
             drain_timeout_ms,
         });
     }
@@ -100,7 +101,12 @@ impl Planned {
             .and_then(|id| id.get(..3))
             .unwrap_or("ins");
         let empty = SpecBody::empty(kind);
-        let body = drift::body_from(&attributes, wanted.unwrap_or(&empty), inputs.rules);
+        let mut body = drift::body_from(&attributes, wanted.unwrap_or(&empty), inputs.rules);
+        // It is recorded in the pool that it is in; the plan after this one moves it.
+        let subnet = observation.subnet.as_deref();
+        body.head
+            .subnet_pool
+            .take_if(|pool| !inputs.config.shard.pool_has(pool, subnet));
         let digest = body.clone().into_spec().digest();
         let as_wanted = wanted.is_some_and(|wanted| *wanted == body);
         if !as_wanted {
@@ -163,6 +169,7 @@ impl Planned {
             after: Some(Box::new(after)),
             attributes: Vec::new(),
             deferred: None,
+            alternatives: Vec::new(),
             drain_timeout_ms: 0,
         });
     }

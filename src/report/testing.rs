@@ -184,6 +184,7 @@ pub(super) fn change(group: &str, slot: u32, action: Action, reason: Reason) -> 
         after: None,
         attributes: Vec::new(),
         deferred: None,
+        alternatives: Vec::new(),
         drain_timeout_ms: 0,
     }
 }

@@ -20,6 +20,15 @@ pub struct Placer<'a> {
     known: Option<HashMap<String, Room>>,
 }
 
+/// Where a new instance goes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Placement {
+    /// The first subnet of the pool that lies in the zone and has room.
+    pub subnet: Arc<str>,
+    /// The further ones, in order of preference; their room is taken only when they are.
+    pub alternatives: Vec<Arc<str>>,
+}
+
 struct Room {
     zone: Option<String>,
     /// `None`: the cloud doesn't tell.
@@ -70,22 +79,13 @@ impl<'a> Placer<'a> {
         })
     }
 
-    /// Whether a subnet belongs to a pool.
-    pub fn pool_has(&self, pool: &str, subnet: &str) -> bool {
-        self.config
-            .shard
-            .subnet_pools
-            .get(pool)
-            .is_some_and(|pool| pool.value.iter().any(|id| &*id.value == subnet))
-    }
-
     /// Takes the first subnet of a pool, in order of preference, that lies in the zone and has
     /// room.
     pub fn place(
         &mut self,
         pool: &Spanned<Arc<str>>,
         zone: &str,
-    ) -> Result<Arc<str>, Box<Diagnostic>> {
+    ) -> Result<Placement, Box<Diagnostic>> {
         let Some(subnets) = self.config.shard.subnet_pools.get(&pool.value) else {
             // Checked when the configuration was read, except for pools that appear at run time.
             return Err(
@@ -95,16 +95,21 @@ impl<'a> Placer<'a> {
             );
         };
         let Some(known) = &mut self.known else {
+            // Which zones they lie in isn't known, so there are no alternatives.
             return subnets
                 .value
                 .first()
-                .map(|id| Arc::clone(&id.value))
+                .map(|id| Placement {
+                    subnet: Arc::clone(&id.value),
+                    alternatives: Vec::new(),
+                })
                 .ok_or_else(|| {
                     Diagnostic::error(format!("subnet pool `{}` is empty", pool.value)).into()
                 });
         };
         let reserve = self.rules.reserved_addresses();
         let mut reasons = Vec::new();
+        let mut placed: Option<Placement> = None;
         for id in &subnets.value {
             let Some(room) = known.get_mut(&*id.value) else {
                 reasons.push((id.span, format!("`{}` doesn't exist", id.value)));
@@ -114,16 +119,24 @@ impl<'a> Placer<'a> {
                 reasons.push((id.span, format!("`{}` lies in zone {lies_in}", id.value)));
                 continue;
             }
-            match &mut room.free {
-                Some(free) if *free <= reserve => {
-                    reasons.push((id.span, format!("`{}` has {free} free addresses", id.value)));
-                }
-                Some(free) => {
-                    *free -= 1;
-                    return Ok(Arc::clone(&id.value));
-                }
-                None => return Ok(Arc::clone(&id.value)),
+            if let Some(free) = room.free.filter(|free| *free <= reserve) {
+                reasons.push((id.span, format!("`{}` has {free} free addresses", id.value)));
+                continue;
             }
+            let subnet = Arc::clone(&id.value);
+            match &mut placed {
+                Some(placed) => placed.alternatives.push(subnet),
+                None => {
+                    room.free = room.free.map(|free| free - 1);
+                    placed = Some(Placement {
+                        subnet,
+                        alternatives: Vec::new(),
+                    });
+                }
+            }
+        }
+        if let Some(placed) = placed {
+            return Ok(placed);
         }
         Err(no_room(pool, zone, reserve, &reasons).into())
     }

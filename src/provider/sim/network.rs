@@ -13,7 +13,7 @@ use rusqlite::{Connection, OptionalExtension, Transaction};
 use crate::config::model::ProviderKind;
 use crate::provider::{CloudError, CloudErrorKind, SubnetInfo};
 
-use super::{SimError, World, hash};
+use super::{SimError, World, faults, hash};
 
 /// The free addresses of a subnet that nothing is said of: those of a /24 less the five that a
 /// cloud keeps.
@@ -121,6 +121,10 @@ pub(super) fn take(
         .into());
     }
     let (base, used, mut lowest_free) = found(transaction, id, made.size)?;
+    let capacity = world.options.subnets.get(id).and_then(|it| it.capacity);
+    if capacity.is_some_and(|capacity| used >= capacity) {
+        return Err(faults::error(world.provider, CloudErrorKind::Capacity).into());
+    }
     if used >= made.size {
         return Err(exhausted(world, id).into());
     }

@@ -61,6 +61,8 @@ pub struct SubnetOption {
     pub zone: Option<String>,
     /// `size`: how many addresses it has, by default 251.
     pub size: u32,
+    /// `capacity`: how many instances there is capacity for, whatever its addresses.
+    pub capacity: Option<u32>,
 }
 
 /// What can be asked of the cloud, as `fail` names it.
@@ -217,7 +219,7 @@ impl Reader<'_> {
     /// The entries of an object with known keys; `what` is `options` or one of its lists.
     fn object<'n>(&mut self, what: &str, node: &'n Node) -> Vec<(&'n str, &'n Node)> {
         let known: &[&str] = match what {
-            "subnets" => &["zone", "size"],
+            "subnets" => &["zone", "size", "capacity"],
             "images" => &["id", "name", "created", "owner", "arch", "tags"],
             "fail" => &["operation", "after", "count", "error"],
             _ => &KEYS,
@@ -353,6 +355,7 @@ impl Reader<'_> {
                 let mut subnet = SubnetOption {
                     zone: None,
                     size: super::network::DEFAULT_SIZE,
+                    capacity: None,
                 };
                 for (key, value) in self.object("subnets", value) {
                     match key {
@@ -360,6 +363,10 @@ impl Reader<'_> {
                         "size" => {
                             let size = self.whole(key, value, 0..=u64::from(MAX_SUBNET_SIZE));
                             subnet.size = size.map_or(subnet.size, |size| size as u32);
+                        }
+                        "capacity" => {
+                            let capacity = self.whole(key, value, 0..=u64::from(u32::MAX));
+                            subnet.capacity = capacity.map(|capacity| capacity as u32);
                         }
                         _ => {}
                     }

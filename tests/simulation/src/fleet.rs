@@ -26,6 +26,8 @@ pub(crate) struct Group {
     /// Whether a file waits for the instance's address.
     pub(crate) file: bool,
     pub(crate) depends_on: Vec<&'static str>,
+    /// Whether it is placed in one of three subnets; changes by replacement.
+    pub(crate) pool: bool,
 }
 
 impl Group {
@@ -39,6 +41,7 @@ impl Group {
             fixed_address: None,
             file: false,
             depends_on: Vec::new(),
+            pool: false,
         }
     }
 }
@@ -78,7 +81,8 @@ impl Fleet {
         let (count, percent) = Self::BUDGET;
         let mut text = format!(
             r##"{{"cluster": {{"id": "sea"}},
-"shard": {{"id": "reef", "infra": {{"provider": "sim", "region": "r", "zone": "za"}}}},
+"shard": {{"id": "reef", "infra": {{"provider": "sim", "region": "r", "zone": "za"}},
+  "subnet_pools": {{"shoal": ["sub-a", "sub-b", "sub-c"]}}}},
 "destroy_budget": {{"count": {count}, "percent": {percent}}},
 "defaults": {{"userdata": "#!/bin/sh\n: {CANARY}\n"}}"##,
         );
@@ -103,6 +107,11 @@ impl Fleet {
             } else {
                 ""
             };
+            let pool = if group.pool {
+                r#""subnet_pool": "shoal","#
+            } else {
+                ""
+            };
             let depends_on: Vec<_> = group
                 .depends_on
                 .iter()
@@ -113,7 +122,7 @@ impl Fleet {
                 text,
                 r#"
 "{name}": {{"kind": "web", "arch": "amd64", "instance_type": "{instance_type}", "size": {size},
-  "depends_on": [{depends_on}], {file}
+  "depends_on": [{depends_on}], {pool} {file}
   "args": {{"ImageId": "{image}", {address}
     "TagSpecifications": [{{"ResourceType": "instance",
       "Tags": [{{"Key": "colour", "Value": "{colour}"}}]}}]}}}},"#

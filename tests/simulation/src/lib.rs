@@ -31,6 +31,8 @@ mod world;
 #[cfg(test)]
 mod engine;
 #[cfg(test)]
+mod places;
+#[cfg(test)]
 mod regressions;
 #[cfg(test)]
 mod rehearsal;

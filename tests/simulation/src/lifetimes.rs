@@ -5,7 +5,7 @@ use std::time::Duration;
 use nstance::plan::change::Mode;
 use nstance::provider::CloudErrorKind;
 use nstance::provider::sim::SimOptions;
-use nstance::provider::sim::options::{FailRule, Operation};
+use nstance::provider::sim::options::{FailRule, Operation, SubnetOption};
 use nstance::sabotage::Sabotage;
 
 use crate::arrival::arrive;
@@ -197,6 +197,16 @@ fn weather(chance: &mut Chance) -> SimOptions {
     if chance.happens(20) {
         weather.capacity = [("small".to_owned(), chance.below(3) as u32)].into();
     }
+    if chance.happens(30) {
+        let subnet = |chance: &mut Chance| SubnetOption {
+            zone: chance.happens(30).then(|| "za".to_owned()),
+            size: 251,
+            capacity: chance.happens(70).then(|| chance.below(3) as u32),
+        };
+        weather.subnets = ["sub-a", "sub-b", "sub-c"]
+            .map(|id| (id.to_owned(), subnet(chance)))
+            .into();
+    }
     if chance.happens(40) {
         weather.fail = (0..=chance.below(3)).map(|_| fail_rule(chance)).collect();
     }
@@ -261,8 +271,11 @@ fn change(fleet: &mut Fleet, chance: &mut Chance) {
         if chance.happens(15) {
             group.file = !group.file;
         }
+        if chance.happens(20) {
+            group.pool = !group.pool;
+        }
         group.fixed_address = None;
-        if group.name == "web" && group.size == 1 && chance.happens(30) {
+        if !group.pool && group.name == "web" && group.size == 1 && chance.happens(30) {
             group.fixed_address = Some("100.64.9.9");
         }
         group.depends_on = if group.name == "web" && needed && chance.happens(50) {

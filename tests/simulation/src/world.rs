@@ -330,6 +330,16 @@ impl World {
                     &record.slot.to_string(),
                 ),
                 ("state", row.state.as_str(), "running"),
+                (
+                    "subnet",
+                    row.subnet.as_deref().unwrap_or_default(),
+                    record.subnet.as_deref().unwrap_or_default(),
+                ),
+                (
+                    "pool",
+                    row.subnet.as_deref().map_or("", |id| &id[..4]),
+                    if group.pool { "sub-" } else { "" },
+                ),
             ];
             for (what, is, should) in facts {
                 if is != should {

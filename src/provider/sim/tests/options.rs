@@ -27,7 +27,7 @@ fn every_option_is_read() {
         "throttle": 0.5,
         "capacity": {"t3.small": 3},
         "quota": 10,
-        "subnets": {"subnet-a": {"zone": "a", "size": 5}, "subnet-b": {}},
+        "subnets": {"subnet-a": {"zone": "a", "size": 5, "capacity": 2}, "subnet-b": {}},
         "images": [{"id": "ami-1", "name": "debian-13-arm64-20270101-1"}],
         "fail": [{"operation": "images", "after": 2, "count": 3, "error": "not-found"}],
         "strict_images": true,
@@ -52,6 +52,7 @@ fn every_option_is_read() {
                 SubnetOption {
                     zone: Some("a".to_owned()),
                     size: 5,
+                    capacity: Some(2),
                 },
             ),
             (
@@ -59,6 +60,7 @@ fn every_option_is_read() {
                 SubnetOption {
                     zone: None,
                     size: 251,
+                    capacity: None,
                 },
             ),
         ]
