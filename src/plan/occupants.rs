@@ -2,6 +2,7 @@
 //!
 //! In: the record and the observations. Out: occupants by group and slot. May not: judge them.
 
+use std::cmp::Reverse;
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 
@@ -76,7 +77,15 @@ impl<'a> Occupants<'a> {
             }
         }
         let mut strangers: Vec<_> = observed.iter().flat_map(|o| &o.strangers).collect();
-        strangers.sort_by_key(|o| (o.created_at, &o.provider_id));
+        // Of several that claim a slot, the one with our latest id was made to take the others'
+        // place; of several with one id, the first is the original of the others.
+        strangers.sort_by_key(|o| {
+            (
+                Reverse(o.instance_id.as_deref().map(made_at)),
+                o.created_at,
+                &o.provider_id,
+            )
+        });
         for stranger in strangers {
             let (Some(group), Some(slot)) = (stranger.group.as_deref(), stranger.slot) else {
                 occupants.duplicates.push(stranger);
@@ -101,4 +110,9 @@ impl<'a> Occupants<'a> {
     pub fn take(&mut self, group: &str) -> BTreeMap<u32, Occupant<'a>> {
         self.by_group.remove(group).unwrap_or_default()
     }
+}
+
+/// The part of our ids that sorts by the time they were made: they begin with a kind.
+fn made_at(id: &str) -> &str {
+    id.get(3..).unwrap_or_default()
 }

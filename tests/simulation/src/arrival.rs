@@ -53,7 +53,12 @@ pub(crate) fn arrive(
                     .find(|drift| !world.lost.contains(&drift.provider_id));
                 return drift.map_or(Ok(()), |drift| Err(format!("it drifts: {drift:?}")));
             }
-            end => said.push(format!("{end:?}")),
+            end => {
+                if matches!(&end, End::Applied(outcome) if !outcome.is_complete()) {
+                    world.delete_duplicates()?;
+                }
+                said.push(format!("{end:?}"));
+            }
         }
         // An instance that is restarted is on its way down for a while, which counts as drift.
         world.pass(Duration::from_secs(3));

@@ -134,6 +134,33 @@ fn an_instance_seen_on_its_way_out_is_gone_however_young() {
     assert!(observed.get(&ids[1]).is_some());
 }
 
+/// The state was lost in the midst of a replacement: the predecessor was adopted, and replaced once
+/// more, by an instance that its successor stood in the way of.
+#[test]
+fn of_two_that_claim_a_slot_the_successor_is_adopted() {
+    for stops_after in 0..12 {
+        let mut world = World::new(SimOptions::default());
+        apply(&world, &web(1), &free()).unwrap();
+        let mut wanted = web(1);
+        wanted.groups[0].image = "img-b";
+        wanted.groups[0].fixed_address = Some("100.64.9.9");
+        let course = Course {
+            stops_after: Some(stops_after),
+            ..free()
+        };
+        apply(&world, &wanted, &course).unwrap();
+        if world.live().len() == 2 {
+            world.lose_state();
+            let plan = plan_of(&world, &wanted, Mode::Normal).unwrap();
+            let adopted = plan.changes[0].after.as_ref().unwrap();
+            assert_eq!(adopted.ip4.as_deref(), Some("100.64.9.9"));
+            arrive(&mut world, &wanted, Mode::Normal, 1).unwrap();
+            return;
+        }
+    }
+    panic!("it never stopped in the midst");
+}
+
 /// The call went out long after its intent was stored; recovery counted from the intent.
 #[test]
 fn a_call_much_later_than_its_intent_is_found_again() {

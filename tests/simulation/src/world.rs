@@ -171,6 +171,23 @@ impl World {
         self.last_records.clear();
     }
 
+    /// Where a state was lost, several instances may claim a slot; nstance leaves those alone that
+    /// it doesn't record, and says so. One that has what another needs, such as its address, is
+    /// deleted by hand.
+    pub(crate) fn delete_duplicates(&self) -> Result<(), Broken> {
+        let Some(snapshot) = self.snapshot()? else {
+            return Ok(());
+        };
+        let recorded = |id: &String| snapshot.records.iter().any(|it| it.provider_id == *id);
+        for row in self.live() {
+            let id = row.provider_id;
+            if self.lost.contains(&id) && !recorded(&id) {
+                self.admin().delete(&id).unwrap();
+            }
+        }
+        Ok(())
+    }
+
     /// What must be true after every run, however it ended.
     pub(crate) fn check(&mut self) -> Result<(), Broken> {
         let snapshot = self.snapshot()?;
