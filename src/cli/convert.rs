@@ -46,18 +46,29 @@ pub fn run(globals: &Globals, command: &Convert) -> Ending {
         Target::Yaml => Language::Yaml,
         Target::Hcl => Language::Hcl,
     };
+    let whole = whole(globals, &file, &here);
     let input = Input {
         file: &file,
+        original: &file,
+        whole: &whole,
         text: &text,
         working_dir: &here,
         given: &globals.given(),
     };
-    // Messages pass a net, which has to know what is secret.
-    Session::read(globals, Purpose::Render, Some(&file));
     let (sources, converted) = convert(&input, to);
     let converted = match converted {
         Ok(converted) => converted,
-        Err(findings) => {
+        Err(mut findings) => {
+            if whole.is_empty()
+                && has_siblings(&file, &here)
+                && let Some(last) = (&mut findings).into_iter().last()
+            {
+                last.hints.push(format!(
+                    "Where the file is a part of a configuration, name that too: nstance -c {} convert {}",
+                    session::shown(folder_of(&file)),
+                    session::shown(&file)
+                ));
+            }
             let mut failures = Failures::default();
             failures.push(findings.into(), sources);
             return Err(failures);
@@ -90,6 +101,40 @@ pub fn run(globals: &Globals, command: &Convert) -> Ending {
         }
     }
     Ok(exit::SUCCESS)
+}
+
+/// The files of the configuration that was named beside the file, if that is one of them. Messages
+/// pass a net, which has to know what is secret: so what is converted is loaded in any case.
+fn whole(globals: &Globals, file: &Path, here: &Path) -> Vec<PathBuf> {
+    let identity = |path: &Path| here.join(path).canonicalize().ok();
+    for config in globals.configs() {
+        let loaded = Session::read(globals, Purpose::Render, Some(&config));
+        let names = loaded
+            .sources
+            .iter()
+            .map(|(_, source)| PathBuf::from(&source.name));
+        // Values of variables have names too, which aren't files'.
+        let files: Vec<PathBuf> = names.filter(|path| here.join(path).is_file()).collect();
+        if files.len() > 1 && files.iter().any(|path| identity(path) == identity(file)) {
+            return files;
+        }
+    }
+    Session::read(globals, Purpose::Render, Some(file));
+    Vec::new()
+}
+
+/// The folder that a file lies in, as a person would name it.
+fn folder_of(file: &Path) -> &Path {
+    match file.parent() {
+        Some(folder) if folder != Path::new("") => folder,
+        _ => Path::new("."),
+    }
+}
+
+/// Whether there are other files of a configuration beside a file.
+fn has_siblings(file: &Path, here: &Path) -> bool {
+    files::find(Some(folder_of(file)), here, &mut Inputs::default())
+        .is_ok_and(|found| found.len() > 1)
 }
 
 /// Whether a text that names other files by relative paths was written to another folder.

@@ -4,7 +4,7 @@
 //! for ([`Names`]), and what the whole of it means ([`Meaning`]). May not: write anything.
 
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -27,6 +27,10 @@ pub(crate) use super::hcl::Instance;
 pub struct Input<'a> {
     /// Its path as people see it; its extension says the language.
     pub file: &'a Path,
+    /// The file that the text stands for, where that is another one.
+    pub original: &'a Path,
+    /// The files of the configuration that it is a part of; none if it is one by itself.
+    pub whole: &'a [PathBuf],
     /// Its text.
     pub text: &'a str,
     /// Where paths start from.
@@ -72,8 +76,7 @@ impl Input<'_> {
         &self,
         work: impl FnOnce(&Names<'_>, &mut Diagnostics) -> T,
     ) -> (SourceMap, Result<(T, Diagnostics), Diagnostics>) {
-        let (mut sources, mut findings, documents) =
-            read_as(self.file, self.text, self.working_dir);
+        let (mut sources, mut findings, documents) = read_as(self);
         let Some(documents) = documents else {
             return (sources, Err(findings));
         };
@@ -117,8 +120,7 @@ impl Input<'_> {
 
     /// What the configuration means.
     pub(crate) fn meaning(&self) -> Result<Meaning, Diagnostics> {
-        let (mut sources, mut findings, documents) =
-            read_as(self.file, self.text, self.working_dir);
+        let (mut sources, mut findings, documents) = read_as(self);
         let Some(documents) = documents else {
             return Err(findings);
         };

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use super::assemble::{Document, assemble};
 use super::check::{Purpose, check};
+use super::conversion::Input;
 use super::decode::decode;
 use super::evaluate::{Content, Evaluation, Parsed, add_overrides, top_level_vars};
 use super::files;
@@ -104,17 +105,19 @@ pub fn load_text(purpose: Purpose, name: &str, text: &str, given: &Given) -> Loa
     loaded
 }
 
-/// A text as the file at `file`, and what it includes, before anything is evaluated. The first
-/// document is the text's. No documents where one of them can't be read.
-pub(super) fn read_as(
-    file: &Path,
-    text: &str,
-    working_dir: &Path,
-) -> (SourceMap, Diagnostics, Option<Vec<Parsed>>) {
+/// A text as the file at `file`, what it includes, and the rest of the configuration that it is a
+/// part of, before anything is evaluated. The first document is the text's. No documents where one
+/// of them can't be read.
+pub(super) fn read_as(input: &Input<'_>) -> (SourceMap, Diagnostics, Option<Vec<Parsed>>) {
     let mut loaded = Loaded::default();
-    let mut reading = Reading::new(working_dir);
-    reading.done.insert(reading.identity(file));
-    reading.text(file, text.to_owned(), &mut loaded);
+    let mut reading = Reading::new(input.working_dir);
+    for its_own in [input.file, input.original] {
+        reading.done.insert(reading.identity(its_own));
+    }
+    reading.text(input.file, input.text.to_owned(), &mut loaded);
+    for other in input.whole {
+        reading.file(other, &mut loaded);
+    }
     let complete = !loaded.incomplete && !loaded.findings.has_errors();
     let documents = complete.then_some(reading.documents);
     (loaded.sources, loaded.findings, documents)

@@ -155,10 +155,10 @@ fn expressions(node: &Node, are_some: bool, findings: &mut Diagnostics) {
             }
         }
         NodeValue::String(text) if text.contains("${var.") => {
-            findings.push(Diagnostic::warning("`${ }` stays text").at(
-                node.span,
-                "no variables are declared in this file, nor in what it includes",
-            ));
+            findings.push(
+                Diagnostic::warning("`${ }` stays text")
+                    .at(node.span, "no variables are declared in what is read"),
+            );
         }
         _ => {}
     }

@@ -22,6 +22,8 @@ const LANGUAGES: [(Language, &str); 3] = [
 fn result_of(name: &str, text: &str, to: Language) -> (SourceMap, Result<Converted, Diagnostics>) {
     let input = Input {
         file: Path::new(name),
+        original: Path::new(name),
+        whole: &[],
         text,
         working_dir: Path::new(""),
         given: &Given::default(),

@@ -42,6 +42,8 @@ locals {
 fn input<'a>(name: &'a str, text: &'a str, given: &'a Given) -> Input<'a> {
     Input {
         file: Path::new(name),
+        original: Path::new(name),
+        whole: &[],
         text,
         working_dir: Path::new(""),
         given,

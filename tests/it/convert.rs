@@ -79,3 +79,32 @@ fn what_became_a_value_is_said() {
     let quiet = harness.ok("convert a.hcl --to jsonc --var id=x -q");
     assert_eq!(quiet.stderr, "");
 }
+
+/// A file of a folder, whose variables and blocks are in others of it.
+#[test]
+fn a_part_of_a_configuration_is_converted_as_such() {
+    let harness = Harness::empty();
+    harness.write(
+        "fleet/variables.hcl",
+        "variable \"region\" { default = \"r\" }\n",
+    );
+    harness.write("fleet/locals.hcl", "locals { sizes = { small = 2 } }\n");
+    let groups = "\
+        # Ours.\n\
+        group \"web\" {\n  size = local.sizes.small\n  vars = { R = upper(var.region) }\n}\n";
+    harness.write("fleet/groups.hcl", groups);
+    assert_snapshot!("alone", harness.run("convert fleet/groups.hcl --to yaml"));
+    assert_snapshot!(
+        "as_a_part",
+        harness.ok("-c fleet convert fleet/groups.hcl --to yaml")
+    );
+    // And back, where the other files are what they were.
+    harness.ok("-c fleet convert fleet/groups.hcl --to yaml --out fleet/nstance-groups.yaml");
+    std::fs::remove_file(harness.path("fleet/groups.hcl")).unwrap();
+    let back = harness.ok("-c fleet convert fleet/nstance-groups.yaml --to hcl");
+    assert_snapshot!("and_back", back);
+    // A configuration that it is no part of says nothing about it.
+    harness.write("other.jsonc", "{}");
+    let apart = harness.run("-c other.jsonc convert fleet/variables.hcl --to jsonc");
+    assert_eq!(apart.code, Some(0), "{apart}");
+}

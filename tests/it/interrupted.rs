@@ -301,3 +301,24 @@ fn a_clock_that_was_ahead_makes_nothing_twice() {
     harness.ok("drift");
     assert_eq!(harness.agrees(""), 5);
 }
+
+/// Planning saw room in both subnets; there turned out to be no capacity in the first.
+#[test]
+fn without_capacity_the_pools_next_subnet_is_tried() {
+    let harness = with_options(
+        r#""subnets": { "subnet-a": { "zone": "local-1a", "capacity": 1 }, "subnet-b": { "zone": "local-1a" } }"#,
+    );
+    harness.edit(
+        "\"infra\":",
+        "\"subnet_pools\": { \"near\": [\"subnet-a\", \"subnet-b\"] }, \"infra\":",
+    );
+    harness.edit("\"size\": 3", "\"size\": 3, \"subnet_pool\": \"near\"");
+    let ended = harness.ok("apply --auto-approve --parallelism 1");
+    assert_snapshot!("next_subnet", ended);
+    assert_eq!(harness.agrees(""), 5);
+    let shown = harness.ok("show --json");
+    assert_eq!(shown.stdout.matches("\"subnet-a\"").count(), 1);
+    assert_eq!(shown.stdout.matches("\"subnet-b\"").count(), 2);
+    assert_snapshot!("next_subnet_history", harness.ok("state history"));
+    assert_eq!(harness.run("plan --detailed-exitcode").code, Some(0));
+}

@@ -321,6 +321,13 @@ impl World {
             };
             *counts.entry(group.name).or_default() += 1;
             let seen = admin.show(id).unwrap().attributes;
+            let pool = row.subnet.as_deref().map_or("", |id| &id[..4]);
+            let pool_wanted = match group.pool {
+                true => "sub-",
+                // What was adopted where no pool is asked for stays where it is.
+                false if self.lost.contains(id) => pool,
+                false => "",
+            };
             let tag = |key: &str| seen.tags.get(key).map(String::as_str);
             let facts = [
                 ("type", seen.instance_type.as_str(), group.instance_type),
@@ -352,11 +359,7 @@ impl World {
                     row.subnet.as_deref().unwrap_or_default(),
                     record.subnet.as_deref().unwrap_or_default(),
                 ),
-                (
-                    "pool",
-                    row.subnet.as_deref().map_or("", |id| &id[..4]),
-                    if group.pool { "sub-" } else { "" },
-                ),
+                ("pool", pool, pool_wanted),
             ];
             for (what, is, should) in facts {
                 if is != should {
