@@ -32,6 +32,7 @@ mod render;
 mod schema;
 mod secrets;
 mod shards;
+mod shards_applied;
 mod show;
 mod sim;
 mod state;
