@@ -31,6 +31,25 @@ pub struct Finding {
     pub origin: Origin,
     /// Whether it is only deprecated.
     pub is_deprecation: bool,
+    /// Whether a value of another type would do: its type, or its value, is what is wrong.
+    pub is_of_type: bool,
+}
+
+impl Finding {
+    /// The path as people write it: `users[0].name`.
+    pub fn shown_path(&self) -> String {
+        let mut shown = String::new();
+        for step in self.path.split('.').filter(|step| !step.is_empty()) {
+            let is_index = step.bytes().all(|byte| byte.is_ascii_digit());
+            if is_index && !shown.is_empty() {
+                shown.push_str(&format!("[{step}]"));
+            } else {
+                let dot = if shown.is_empty() { "" } else { "." };
+                shown.push_str(&format!("{dot}{step}"));
+            }
+        }
+        shown
+    }
 }
 
 struct Schema {
@@ -93,6 +112,7 @@ impl Check {
             message: message.into(),
             origin: value.origin,
             is_deprecation,
+            is_of_type: false,
         }
     }
 
@@ -243,7 +263,10 @@ impl Check {
             _ => None,
         };
         wrong
-            .map(|message| self.finding(value, message, false))
+            .map(|message| Finding {
+                is_of_type: matches!(keyword, "type" | "enum" | "pattern"),
+                ..self.finding(value, message, false)
+            })
             .into_iter()
             .collect()
     }

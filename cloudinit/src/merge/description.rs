@@ -79,9 +79,12 @@ pub enum Settings {
 }
 
 impl Mergers {
+    /// How parts are merged that say nothing, as they would say it.
+    pub const DEFAULT: &str = "dict(replace)+list()+str()";
+
     /// How parts are merged that say nothing: top-level keys are replaced.
     pub fn of_parts() -> Self {
-        Self::parse("dict(replace)+list()+str()").expect("it is well-formed")
+        Self::parse(Self::DEFAULT).expect("it is well-formed")
     }
 
     /// How sources are merged that say nothing: user data over vendor data over what is on disk.
