@@ -229,17 +229,18 @@ mod tests {
         }
     }
 
+    fn part<'p>(filename: &'p str, headers: &'p [(String, String)]) -> Outgoing<'p> {
+        Outgoing {
+            content_type: "text/x-shellscript",
+            filename,
+            headers,
+            content: b"#!/bin/sh\n",
+        }
+    }
+
     #[test]
     fn what_a_header_cannot_hold_is_refused() {
         let headers = [header("Merge-Type", "list(append)\n +dict()")];
-        fn part<'p>(filename: &'p str, headers: &'p [(String, String)]) -> Outgoing<'p> {
-            Outgoing {
-                content_type: "text/x-shellscript",
-                filename,
-                headers,
-                content: b"#!/bin/sh\n",
-            }
-        }
         let folded = write(&[part("", &headers)]).unwrap();
         let read: Vec<Part> = take_apart(&folded.bytes, None).unwrap();
         assert_eq!(read[0].header("Merge-Type"), Some("list(append) +dict()"));

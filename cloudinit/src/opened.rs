@@ -116,14 +116,14 @@ impl Opener {
                     opened.problem = opened.problem.or(found.problem);
                 }
                 Err(_) => {
-                    opened.content_type = "application/octet-stream".to_owned();
+                    "application/octet-stream".clone_into(&mut opened.content_type);
                     opened.problem = Some("it is a message, and isn't UTF-8".to_owned());
                 }
             }
             return opened;
         }
         opened.content_type = kind(NOT_MULTIPART, &opened.content);
-        self.archive(&mut opened, depth);
+        open_archive(&mut opened, depth);
         opened
     }
 
@@ -165,42 +165,42 @@ impl Opener {
                     return opened;
                 }
                 opened.content_type = kind(&opened.content_type, &opened.content);
-                self.archive(&mut opened, depth);
+                open_archive(&mut opened, depth);
             }
         }
         opened
     }
+}
 
-    /// The parts of an archive.
-    fn archive(&mut self, opened: &mut Opened, depth: u32) {
-        if opened.content_type != ARCHIVE || depth >= DEEPEST {
-            return;
-        }
-        let archive = crate::parts::Part {
-            content_type: ARCHIVE.to_owned(),
-            filename: String::new(),
-            headers: Vec::new(),
-            content: opened.content.clone(),
-        };
-        match take_apart(&[], Some(archive)) {
-            Ok(parts) => {
-                opened.parts = parts
-                    .into_iter()
-                    .map(|part| Opened {
-                        content_type: part.content_type,
-                        filename: Some(part.filename).filter(|name| !name.is_empty()),
-                        headers: part.headers,
-                        packed_size: part.content.len(),
-                        content: part.content,
-                        ..Opened::default()
-                    })
-                    .collect();
-                if opened.parts.is_empty() {
-                    opened.problem = Some("it is no list of parts".to_owned());
-                }
+/// The parts of an archive.
+fn open_archive(opened: &mut Opened, depth: u32) {
+    if opened.content_type != ARCHIVE || depth >= DEEPEST {
+        return;
+    }
+    let archive = crate::parts::Part {
+        content_type: ARCHIVE.to_owned(),
+        filename: String::new(),
+        headers: Vec::new(),
+        content: opened.content.clone(),
+    };
+    match take_apart(&[], Some(archive)) {
+        Ok(parts) => {
+            opened.parts = parts
+                .into_iter()
+                .map(|part| Opened {
+                    content_type: part.content_type,
+                    filename: Some(part.filename).filter(|name| !name.is_empty()),
+                    headers: part.headers,
+                    packed_size: part.content.len(),
+                    content: part.content,
+                    ..Opened::default()
+                })
+                .collect();
+            if opened.parts.is_empty() {
+                opened.problem = Some("it is no list of parts".to_owned());
             }
-            Err(error) => opened.problem = Some(error.to_string()),
         }
+        Err(error) => opened.problem = Some(error.to_string()),
     }
 }
 

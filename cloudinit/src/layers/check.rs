@@ -12,6 +12,17 @@ use crate::schema::{self, Finding};
 use crate::value::{Origin, Value};
 use crate::yaml::{self, Plain, Remark};
 
+/// What the schema has to say of a layer.
+#[derive(Debug)]
+pub(super) struct Told {
+    /// The number of the finding.
+    index: usize,
+    origin: Origin,
+    message: String,
+    /// Whether it is an error if the result has it too.
+    is_unsettled: bool,
+}
+
 impl Joiner<'_> {
     /// What is wrong with each piece by itself.
     pub(super) fn check_pieces(&mut self, pieces: &[Piece]) {
@@ -27,74 +38,63 @@ impl Joiner<'_> {
             for finding in schema::check(&config.value) {
                 let surprise = remarks.plain(finding.origin.line, finding.origin.column);
                 let surprise = surprise.filter(|_| finding.is_of_type);
-                self.schema_finding(&finding, surprise, !finding.is_deprecation);
+                self.schema_finding(&finding, surprise);
             }
         }
     }
 
-    /// What is wrong with the result: what is wrong with it too was meant seriously.
+    /// What is wrong with the result: a layer's finding that is one of the result's too is an error.
     pub(super) fn check_result(&mut self, config: Option<&Value>) {
         let findings: Vec<Finding> = config.map(schema::check).unwrap_or_default();
-        let mut known = HashSet::new();
-        for finding in &findings {
-            known.insert((
-                place(&self.sources, finding.origin),
-                finding.message.clone(),
-            ));
-        }
-        let mut told = HashSet::new();
-        self.unsettled.sort_unstable();
-        for index in std::mem::take(&mut self.unsettled) {
-            let finding = &mut self.findings[index];
-            let message = (finding.place.clone(), finding.summary.clone());
-            told.insert(message.clone());
-            if known.contains(&message) {
-                finding.severity = Severity::Error;
+        let key = |finding: &Finding| (finding.origin, finding.message.clone());
+        let known: HashSet<(Origin, String)> = findings.iter().map(key).collect();
+        let mut told_of = HashSet::new();
+        for told in std::mem::take(&mut self.told) {
+            let key = (told.origin, told.message);
+            if told.is_unsettled && known.contains(&key) {
+                self.findings[told.index].severity = Severity::Error;
             }
+            told_of.insert(key);
         }
-        for finding in &findings {
-            let at = place(&self.sources, finding.origin);
-            let is_told = self.findings.iter().any(|earlier| {
-                earlier.place == at
-                    && (earlier.summary == finding.message
-                        || earlier.detail.as_deref() == Some(&finding.message))
-            });
-            if !is_told && !told.contains(&(at, finding.message.clone())) {
-                self.schema_finding(finding, None, false);
-                if !finding.is_deprecation
-                    && let Some(last) = self.findings.last_mut()
-                {
-                    last.severity = Severity::Error;
-                }
+        for finding in findings.iter().filter(|one| !told_of.contains(&key(one))) {
+            self.schema_finding(finding, None);
+            if !finding.is_deprecation
+                && let Some(last) = self.findings.last_mut()
+            {
+                last.severity = Severity::Error;
             }
         }
     }
 
-    fn schema_finding(&mut self, finding: &Finding, surprise: Option<&Plain>, unsettled: bool) {
-        let place = place(&self.sources, finding.origin);
+    fn schema_finding(&mut self, finding: &Finding, surprise: Option<&Plain>) {
+        self.told.push(Told {
+            index: self.findings.len(),
+            origin: finding.origin,
+            message: finding.message.clone(),
+            is_unsettled: surprise.is_none() && !finding.is_deprecation,
+        });
         let path = finding.shown_path();
         let mut made = LayerFinding {
             severity: Severity::Warning,
-            place,
+            place: place(&self.sources, finding.origin),
+            summary: about(&path, finding.message.trim_end_matches('.')),
             path,
-            summary: finding.message.clone(),
             detail: None,
             hint: None,
         };
-        match surprise {
-            Some(plain) => {
-                made.summary = format!(
-                    "`{}` is read as {}, and has to be something else",
-                    plain.text, plain.read
-                );
-                made.detail = Some(finding.message.clone());
-                made.hint = Some(format!(
-                    "Write {}, if that is what is meant",
-                    yaml::quoted(&plain.text.as_str().into())
-                ));
-            }
-            None if unsettled => self.unsettled.push(self.findings.len()),
-            None => {}
+        if let Some(plain) = surprise {
+            let read = format!("`{}` is read as {}", plain.text, plain.read);
+            made.detail = Some(made.summary);
+            made.summary = read;
+            made.hint = Some(format!(
+                "If it is meant as written, write {}",
+                yaml::quoted(&plain.text.as_str().into())
+            ));
+        } else if finding.message.starts_with("this is a mapping")
+            && finding.message.contains("a string")
+        {
+            let hint = "A colon and a blank make a mapping of a text without quotes: write quotes";
+            made.hint = Some(hint.to_owned());
         }
         self.findings.push(made);
     }
@@ -137,4 +137,24 @@ impl Joiner<'_> {
             }
         }
     }
+}
+
+/// What the schema says of a value, by the value's name.
+fn about(path: &str, message: &str) -> String {
+    if path.is_empty() {
+        return message.to_owned();
+    }
+    for (begins, instead) in [
+        ("this is ", format!("`{path}` is ")),
+        ("it ", format!("`{path}` ")),
+        ("its ", format!("of `{path}`: its ")),
+        ("`", format!("in `{path}`: `")),
+        ("these ", format!("in `{path}`: these ")),
+        ("two ", format!("in `{path}`: two ")),
+    ] {
+        if let Some(rest) = message.strip_prefix(begins) {
+            return format!("{instead}{rest}");
+        }
+    }
+    message.to_owned()
 }

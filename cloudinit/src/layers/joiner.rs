@@ -3,15 +3,16 @@
 //! In: layers. Out: the pieces that are left of them, merged where a mode says so. May not: write
 //! anything out (that is `output`).
 
-use super::lost::{Lost, Reason, lost};
+use super::check::Told;
+use super::lost::{Done, Lost, Reason, lost};
 use super::pieces::{Content, Piece};
 use super::{
     Dropped, Joined, Layer, LayerFinding, Mode, Options, Place, Severity, Source, Why, place,
 };
 use crate::merge::Documented;
-use crate::merge::{Merger, Mergers};
+use crate::merge::Merger;
 use crate::parts::{Buffer, Config, Part};
-use crate::value::{Origin, Value};
+use crate::value::{Map, Origin, Value};
 
 pub(super) struct Joiner<'l> {
     pub(super) layers: &'l [Layer],
@@ -20,10 +21,10 @@ pub(super) struct Joiner<'l> {
     pub(super) pieces: Vec<Piece>,
     pub(super) findings: Vec<LayerFinding>,
     pub(super) dropped: Vec<Dropped>,
-    /// Cloud-configs as cloud-init merges them, in order: where each says how to merge it.
-    described: Vec<Option<Option<Place>>>,
-    /// Findings of a schema in a layer by itself: the result says how bad they are.
-    pub(super) unsettled: Vec<usize>,
+    /// Cloud-configs as cloud-init merges them, in order: where each says how to merge it, if it does.
+    described: Vec<Option<Place>>,
+    /// What the schema has to say of layers by themselves: the result says how bad it is.
+    pub(super) told: Vec<Told>,
 }
 
 impl<'l> Joiner<'l> {
@@ -36,7 +37,7 @@ impl<'l> Joiner<'l> {
             findings: Vec::new(),
             dropped: Vec::new(),
             described: Vec::new(),
-            unsettled: Vec::new(),
+            told: Vec::new(),
         }
     }
 
@@ -177,8 +178,9 @@ impl<'l> Joiner<'l> {
                 }
                 Content::Config(config) => {
                     let at = config.described_at.map(|origin| origin.line);
-                    let at = (!config.described.is_empty())
-                        .then(|| self.at(piece.source, at.or(Some(1)), None));
+                    let at = self
+                        .at(piece.source, at.or(Some(1)), None)
+                        .filter(|_| !config.described.is_empty());
                     let merged = buffer.merge(config);
                     if merged.is_ok() {
                         self.described.push(at);
@@ -190,16 +192,14 @@ impl<'l> Joiner<'l> {
             };
             match merged {
                 Ok(()) => {
-                    let is_own = |merger: &Merger| matches!(merger, Merger::Str { append: true });
-                    let appends = matches!(&piece.content, Content::Config(config)
-                        if config.mergers().ok().flatten().is_some_and(|m: Mergers| m.list.iter().any(is_own)));
-                    if let (Some(before), Some(after)) = (before, buffer.value()) {
-                        let lost = lost(&before, new.as_ref(), after, appends);
-                        self.note(lost, false);
-                    } else if let (Some(new), Some(after)) = (new, buffer.value()) {
-                        let nothing = Value::from(crate::value::Map::default());
-                        let lost = lost(&nothing, Some(&new), after, appends);
-                        self.note(lost, false);
+                    let nothing = Value::from(Map::default());
+                    let before = before.unwrap_or(nothing);
+                    let done = Done::ByMergers {
+                        appends: appends(&piece.content),
+                    };
+                    if let Some(after) = buffer.value() {
+                        let lost = lost(&before, new.as_ref(), after, done);
+                        self.note(lost);
                     }
                 }
                 Err(error) => self.failed(piece, &error),
@@ -229,7 +229,7 @@ impl<'l> Joiner<'l> {
         }
     }
 
-    fn note(&mut self, lost: Vec<Lost>, natively: bool) {
+    fn note(&mut self, lost: Vec<Lost>) {
         for Lost {
             origin,
             path,
@@ -245,7 +245,7 @@ impl<'l> Joiner<'l> {
                 Reason::Kept(earlier) => Why::Kept {
                     earlier: known(earlier),
                 },
-                Reason::NotInList if natively => Why::Repeated,
+                Reason::Repeated => Why::Repeated,
                 Reason::NotInList => Why::Cut,
                 Reason::Gone => Why::Deleted,
             };
@@ -320,7 +320,7 @@ impl<'l> Joiner<'l> {
         let described = self.described.split_off(counted);
         if let Some(Some(at)) = described.into_iter().next() {
             self.warning(
-                at,
+                Some(at),
                 "what this says of merging has no effect: the layer's mode is `nstance`",
                 Some("Take it away, or use the mode `cloud-init`"),
             );
@@ -333,8 +333,8 @@ impl<'l> Joiner<'l> {
         };
         match super::native::merge(base, new) {
             Ok(merged) => {
-                let lost = lost(base, Some(new), &merged, false);
-                self.note(lost, true);
+                let lost = lost(base, Some(new), &merged, Done::Natively);
+                self.note(lost);
                 self.buffer().holding(merged)
             }
             Err(error) => {
@@ -366,7 +366,7 @@ impl<'l> Joiner<'l> {
         if rest.iter().any(Option::is_some) || self.options.as_documented {
             return;
         }
-        let (at, is_alone) = (first.clone(), rest.is_empty());
+        let (at, is_alone) = (Some(first.clone()), rest.is_empty());
         let summary = "what this says of merging is for this part only, which is the first";
         if is_alone {
             self.warning(
@@ -380,6 +380,16 @@ impl<'l> Joiner<'l> {
             self.error(at, summary, Some(hint));
         }
     }
+}
+
+/// Whether mergers put one text behind the other.
+fn appends(content: &Content) -> bool {
+    let Content::Config(config) = content else {
+        return false;
+    };
+    let mergers = config.mergers().ok().flatten().unwrap_or_default();
+    let appends = |merger: &Merger| matches!(merger, Merger::Str { append: true });
+    mergers.list.iter().any(appends)
 }
 
 impl Piece {

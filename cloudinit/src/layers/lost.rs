@@ -26,15 +26,25 @@ pub(super) enum Reason {
     Overridden(Origin),
     /// The earlier value, written there, stands in its place.
     Kept(Origin),
-    /// It is of a list that has no such entry.
+    /// A list has an index less than it needs.
     NotInList,
+    /// A list has it already.
+    Repeated,
     /// Nothing stands in its place.
     Gone,
 }
 
-/// What is lost of `base` and `new` in `result`. A text that others were appended to isn't, if
-/// `appends`.
-pub(super) fn lost(base: &Value, new: Option<&Value>, result: &Value, appends: bool) -> Vec<Lost> {
+/// How a merge was done, as far as it matters here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Done {
+    /// By mergers of cloud-init; whether they put one text behind the other.
+    ByMergers { appends: bool },
+    /// As `nstance` does it: a list lacks only what it has already.
+    Natively,
+}
+
+/// What is lost of `base` and `new` in `result`.
+pub(super) fn lost(base: &Value, new: Option<&Value>, result: &Value, done: Done) -> Vec<Lost> {
     let mut counts = Counts::default();
     if counts.add(result).is_none() {
         return Vec::new();
@@ -42,7 +52,7 @@ pub(super) fn lost(base: &Value, new: Option<&Value>, result: &Value, appends: b
     let mut search = Search {
         counts,
         result,
-        appends,
+        done,
         is_new: false,
         path: Vec::new(),
         left: MOST_VALUES,
@@ -92,6 +102,10 @@ impl Counts {
     }
 }
 
+fn is_scalar(value: &Value) -> bool {
+    value.as_map().is_none() && value.as_sequence().is_none()
+}
+
 fn leaf(value: &Value) -> Leaf {
     let shown = match &value.data {
         // Where it was written tells long texts apart.
@@ -112,7 +126,7 @@ enum Step {
 struct Search<'v> {
     counts: Counts,
     result: &'v Value,
-    appends: bool,
+    done: Done,
     is_new: bool,
     path: Vec<Step>,
     left: u32,
@@ -187,12 +201,14 @@ impl Search<'_> {
                         ..
                     }),
                     Data::Text(text),
-                ) if self.appends => {
+                ) if self.done == (Done::ByMergers { appends: true }) => {
                     let (all, text) = (all.to_string(), text.to_string());
                     !(all.starts_with(&text) || all.ends_with(&text))
                 }
                 (None, Data::Null) => false,
-                _ => true,
+                // The same was written elsewhere too.
+                (Some(at), _) => !is_scalar(at) || at != value,
+                (None, _) => true,
             },
         }
     }
@@ -200,6 +216,7 @@ impl Search<'_> {
     fn report(&self, value: &Value, origin: Origin) -> Vec<Lost> {
         let reason = match self.at(&self.path) {
             Some(there) if there.origin == value.origin => return Vec::new(),
+            _ if self.is_new && self.done == Done::Natively => Reason::Repeated,
             Some(there) if self.is_new => Reason::Kept(there.origin),
             Some(there) => Reason::Overridden(there.origin),
             None if self.is_in_list() => Reason::NotInList,

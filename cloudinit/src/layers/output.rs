@@ -9,7 +9,7 @@ use super::{Joined, JoinedPart, LayerPart};
 use crate::detect::CLOUD_CONFIG;
 use crate::merge::Mergers;
 use crate::mime_write::{Outgoing, write};
-use crate::userdata::is_message;
+use crate::userdata::{NOT_MULTIPART, is_message};
 use crate::value::{Origin, Value};
 use crate::yaml::emit_marked;
 
@@ -153,7 +153,10 @@ impl Joiner<'_> {
         let outgoing: Vec<Outgoing<'_>> = parts
             .iter()
             .map(|part| Outgoing {
-                content_type: &part.content_type,
+                content_type: match &*part.content_type {
+                    NOT_MULTIPART => "text/plain",
+                    other => other,
+                },
                 filename: part.filename.as_deref().unwrap_or(""),
                 headers: &part.headers,
                 content: &part.content,

@@ -64,7 +64,7 @@ impl YamlError {
         match self.context {
             Some((what, since)) if since != self.mark => {
                 let line = since.line + 1;
-                format!("{}, {what} that begins on line {line}", self.problem)
+                format!("{}, {what} (line {line})", self.problem)
             }
             Some((what, _)) => format!("{}, {what}", self.problem),
             None => self.problem.clone(),
