@@ -27,6 +27,7 @@ pub mod plan_files;
 pub mod progress;
 pub mod rekey;
 pub mod render;
+mod render_userdata;
 pub mod repeated;
 pub mod rollout;
 pub mod schema;
