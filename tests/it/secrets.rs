@@ -13,6 +13,7 @@ use crate::harness::{CANARY, Ended, Harness};
 
 const HCL: &str = include_str!("data/secrets.hcl");
 const YAML: &str = include_str!("data/secrets.yaml");
+const LAYERS: &str = include_str!("data/secrets_layers.yaml");
 
 /// What holds the secrets because it has to: the cloud itself, and files that are asked for.
 const MEANT_TO_HOLD: [&str; 2] = [".nstance/sim.db", ".nstance/test/one/files/"];
@@ -143,6 +144,10 @@ fn live(cage: &Cage, name: &str) {
         "render",
         "render --json",
         "render --explain",
+        "render --userdata",
+        "render --userdata --explain",
+        "render --userdata --explain --json",
+        "explain default/web.userdata",
         "render --out rendered",
         "plan",
         "plan --json",
@@ -236,6 +241,7 @@ fn nothing_of_a_secret_is_shown_or_left() {
     for (name, config, options) in [
         ("nstance.hcl", HCL, "--var-file secret.tfvars"),
         ("nstance.yaml", YAML, "--var-file secret.json"),
+        ("nstance.yaml", LAYERS, "--var-file secret.json"),
     ] {
         live(&Cage::new(name, config, options), name);
     }

@@ -7,7 +7,7 @@ use nstance_cloudinit::opened::{Opened, open};
 
 use super::entry::Entry;
 use super::paint::Sign;
-use super::value::{self, counted};
+use super::value::{self, Line, counted};
 use crate::marks::HIDDEN_LINE;
 
 /// The least lines that a part gets, however many there are.
@@ -27,11 +27,11 @@ pub(super) fn changed(sign: Sign, name: &str, old: &str, new: &str, limit: usize
     if differing == 0 {
         return None;
     }
-    let limit = (limit / differing).max(LEAST_LINES);
+    let mut room = Room::new(limit, differing);
     let mut entries: Vec<Entry> = pairs
         .iter()
         .filter(|pair| pair.differs())
-        .map(|pair| pair.entry(limit))
+        .map(|pair| pair.entry(&mut room))
         .collect();
     let same = pairs.len() - differing;
     if same > 0 {
@@ -48,9 +48,30 @@ pub(super) fn taken_apart(sign: Sign, name: &str, text: &str, limit: usize) -> O
         return None;
     }
     let parts = parts_of(&whole);
-    let limit = (limit / parts.len().max(1)).max(LEAST_LINES);
-    let entries = parts.iter().map(|part| part.entry(sign, limit));
+    let mut room = Room::new(limit, parts.len());
+    let entries = parts.iter().map(|part| part.entry(sign, &mut room));
     Some(Entry::object(sign, name, entries.collect()))
+}
+
+/// The lines that are left for the parts that are still to come.
+struct Room {
+    lines: usize,
+    parts: usize,
+}
+
+impl Room {
+    fn new(lines: usize, parts: usize) -> Self {
+        Self { lines, parts }
+    }
+
+    /// The lines of the next part: as many as leave the others their least.
+    fn lines(&mut self, make: impl FnOnce(usize) -> Vec<Line>) -> Vec<Line> {
+        self.parts = self.parts.saturating_sub(1);
+        let others = self.parts * LEAST_LINES;
+        let lines = make(self.lines.saturating_sub(others).max(LEAST_LINES));
+        self.lines = self.lines.saturating_sub(lines.len());
+        lines
+    }
 }
 
 /// Opens userdata that isn't damaged. What hides a line of base64 spoils the rest of it: that isn't
@@ -65,7 +86,9 @@ fn opened(text: &str) -> Option<Opened> {
         })
     };
     let leaves = whole.leaves();
-    let is_spoilt = text.contains(HIDDEN_LINE) && leaves.iter().any(is_encoded);
+    // Where hidden lines change, they have numbers.
+    let hidden = HIDDEN_LINE.trim_end_matches(')');
+    let is_spoilt = text.contains(hidden) && leaves.iter().any(is_encoded);
     let is_damaged = leaves.iter().any(|part| part.problem.is_some());
     (!is_spoilt && !is_damaged).then_some(whole)
 }
@@ -103,10 +126,13 @@ impl Part<'_> {
         }
     }
 
-    fn entry(&self, sign: Sign, limit: usize) -> Entry {
+    fn entry(&self, sign: Sign, room: &mut Room) -> Entry {
         let name = value::visible(&self.title());
         match self.text() {
-            Some(text) => Entry::text(sign, name, value::text_lines(text, limit)),
+            Some(text) => {
+                let lines = room.lines(|limit| value::text_lines(text, limit));
+                Entry::text(sign, name, lines)
+            }
             None => Entry::line(sign, name, self.size()),
         }
     }
@@ -164,12 +190,12 @@ impl Pair<'_> {
         }
     }
 
-    fn entry(&self, limit: usize) -> Entry {
+    fn entry(&self, room: &mut Room) -> Entry {
         let title = |part: &Part<'_>| value::visible(&part.title());
         match self {
             Self::Both(old, new) => match (old.text(), new.text()) {
                 (Some(before), Some(after)) if before != after => {
-                    let diff = value::line_diff(before, after, limit);
+                    let diff = room.lines(|limit| value::line_diff(before, after, limit));
                     Entry::text(Sign::Update, title(new), diff)
                 }
                 (Some(_), Some(_)) => Entry::line(Sign::Update, title(old), title(new)),
@@ -178,10 +204,94 @@ impl Pair<'_> {
                     Entry::line(Sign::Update, title(new), change)
                 }
             },
-            Self::Comes(new) => new.entry(Sign::Create, limit),
+            Self::Comes(new) => new.entry(Sign::Create, room),
             Self::Goes(old) => {
                 Entry::line(Sign::Delete, title(old), format!("{} -> null", old.size()))
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SCRIPT: &str = "MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=b\n\n--b\n\
+        Content-Type: text/x-shellscript\nContent-Transfer-Encoding: base64\n\n\
+        IyEvYmluL3NoCmVjaG8gw6kK\n--b--\n";
+
+    #[test]
+    fn only_what_has_parts_or_is_packed_is_opened() {
+        let plain = "#!/bin/sh\necho a\n";
+        assert!(changed(Sign::Update, "u", plain, "#!/bin/sh\n", 9).is_none());
+        assert!(changed(Sign::Update, "u", plain, SCRIPT, 9).is_some());
+        // Nothing in it differs.
+        assert!(
+            changed(
+                Sign::Update,
+                "u",
+                SCRIPT,
+                &SCRIPT.replace("=b", "=\"b\""),
+                9
+            )
+            .is_none()
+        );
+        assert!(taken_apart(Sign::Create, "u", plain, 9).is_none());
+        assert!(taken_apart(Sign::Create, "u", SCRIPT, 9).is_some());
+        assert!(taken_apart(Sign::Create, "u", "IyEvYmluL3NoCg==", 9).is_some());
+    }
+
+    #[test]
+    fn base64_with_hidden_lines_is_not_opened() {
+        for hidden in ["(sensitive line)", "(sensitive line 12)"] {
+            let covered = SCRIPT.replace("IyEvYmluL3NoCmVjaG8gw6kK", hidden);
+            assert!(taken_apart(Sign::Create, "u", &covered, 9).is_none());
+            assert!(changed(Sign::Update, "u", &covered, SCRIPT, 9).is_none());
+        }
+    }
+
+    #[test]
+    fn a_long_part_leaves_the_others_their_least() {
+        let mut room = Room::new(20, 3);
+        let many = |limit: usize| value::text_lines(&"a\n".repeat(99), limit);
+        let few = |_: usize| value::text_lines("a\n", 9);
+        assert_eq!(room.lines(many).len(), 12 + 1);
+        assert_eq!(room.lines(few).len(), 1);
+        assert_eq!(room.lines(many).len(), 6 + 1);
+        assert_eq!(room.lines(many).len(), LEAST_LINES + 1);
+    }
+
+    #[test]
+    fn parts_are_found_again_by_name_or_by_type() {
+        let part = |kind: &str, name: Option<&str>, content: &str| Opened {
+            content_type: kind.to_owned(),
+            filename: name.map(str::to_owned),
+            content: content.into(),
+            ..Opened::default()
+        };
+        let whole = |parts: Vec<Opened>| Opened {
+            parts,
+            ..Opened::default()
+        };
+        let old = whole(vec![
+            part("a", None, "1"),
+            part("b", Some("x"), "2"),
+            part("a", None, "3"),
+        ]);
+        let new = whole(vec![
+            part("b", Some("y"), "2"),
+            part("a", None, "1"),
+            part("a", None, "4"),
+        ]);
+        let (old, new) = (parts_of(&old), parts_of(&new));
+        let found: Vec<_> = pairs(&old, &new)
+            .iter()
+            .map(|pair| match pair {
+                Pair::Both(old, new) => (old.number, new.number),
+                Pair::Comes(new) => (0, new.number),
+                Pair::Goes(old) => (old.number, 0),
+            })
+            .collect();
+        assert_eq!(found, [(0, 1), (1, 2), (3, 3), (2, 0)]);
     }
 }
