@@ -127,6 +127,11 @@ impl Buffer {
         Ok(())
     }
 
+    /// Passes over a part that can't be read.
+    pub(crate) fn skip(&mut self) {
+        self.begin();
+    }
+
     /// What the next part is merged into. From here on there is a cloud-config, if an empty one.
     fn begin(&mut self) -> Value {
         match &self.value {

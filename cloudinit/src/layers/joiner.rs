@@ -188,7 +188,11 @@ impl<'l> Joiner<'l> {
                     (merged, Some(config.value.clone()))
                 }
                 Content::Patch(text) => (buffer.patch(text, piece.source as u32), None),
-                Content::Other | Content::Unreadable => continue,
+                Content::Unreadable => {
+                    buffer.skip();
+                    continue;
+                }
+                Content::Other => continue,
             };
             match merged {
                 Ok(()) => {

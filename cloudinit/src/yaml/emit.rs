@@ -137,11 +137,14 @@ impl Emitter {
     /// A key at its place, and its value.
     fn entry(&mut self, key: &Value, value: &Value, depth: usize) -> Emitted {
         self.check()?;
-        self.mark(if holds_more(value) {
-            key.origin
-        } else {
-            value.origin
-        });
+        // A key keeps its place when a later layer gives it another value.
+        self.mark(
+            if holds_more(value) && key.origin.layer == value.origin.layer {
+                key.origin
+            } else {
+                value.origin
+            },
+        );
         let start = self.text.len();
         self.scalar(key);
         if self.text.len() - start > LONGEST_SIMPLE_KEY {
