@@ -15,29 +15,38 @@ use crate::diagnostic::{Diagnostic, Diagnostics};
 /// once, not for each of its groups.
 pub fn replaced_layers(config: &Config, bodies: &Bodies, findings: &mut Diagnostics) {
     let defaults = config.defaults.userdata.as_ref();
-    let templates = config.templates.iter().map(|(name, template)| {
+    for (name, template) in &config.templates {
         let own = template.value.common.userdata.as_ref();
-        (format!("template `{name}`"), own, None)
-    });
-    let groups = config.groups.iter().map(|group| {
+        let name = || format!("template `{name}`");
+        warn(name, own, ("`defaults`", defaults), bodies, findings);
+    }
+    for group in &config.groups {
         let template = group.template.as_ref();
         let template = template.and_then(|name| config.templates.get(&name.value));
-        let below = template.and_then(|template| template.value.common.userdata.as_ref());
-        let own = group.common.userdata.as_ref();
-        (format!("group `{}`", group.name), own, below)
-    });
-    for (name, own, template) in templates.chain(groups) {
-        let (owner, below) = match template {
+        let below = match template.and_then(|template| template.value.common.userdata.as_ref()) {
             Some(template) => ("its template", Some(template)),
             None => ("`defaults`", defaults),
         };
-        let (Some(own), Some(below)) = (own, below) else {
-            continue;
-        };
-        let is_unsaid = own.merge.is_none();
-        if is_unsaid && is_cloud_config(own, bodies) && is_cloud_config(below, bodies) {
-            findings.push(warning(&name, own, owner, below));
-        }
+        let own = group.common.userdata.as_ref();
+        let name = || format!("group `{}`", group.name);
+        warn(name, own, below, bodies, findings);
+    }
+}
+
+/// Warns of a layer that replaces the one below without saying so, if both are cloud-config.
+fn warn(
+    name: impl FnOnce() -> String,
+    own: Option<&Userdata>,
+    (owner, below): (&str, Option<&Userdata>),
+    bodies: &Bodies,
+    findings: &mut Diagnostics,
+) {
+    let (Some(own), Some(below)) = (own, below) else {
+        return;
+    };
+    let is_unsaid = own.merge.is_none();
+    if is_unsaid && is_cloud_config(own, bodies) && is_cloud_config(below, bodies) {
+        findings.push(warning(&name(), own, owner, below));
     }
 }
 

@@ -166,6 +166,8 @@ fn live(cage: &Cage, name: &str) {
         "show --json",
         "show default/web",
         "show default/web/0",
+        "userdata decode default/web/0",
+        "userdata decode default/web/0 --json",
         "state list --json",
         "state show default/web/1",
         "state show default/web/1 --json",
@@ -268,6 +270,38 @@ fn values_of_the_environment_and_the_command_line_are_as_secret() {
         assert_eq!(ended.code, Some(0), "{ended}");
         assert_hidden("the output", ended.stdout.as_bytes());
         assert_hidden("the messages", ended.stderr.as_bytes());
+    }
+    cage.assert_nothing_left(&OWN);
+}
+
+#[test]
+fn what_is_wrong_with_layers_tells_nothing_of_a_secret() {
+    let cage = Cage::new("nstance.yaml", LAYERS, "--var-file secret.json");
+    cage.ok("validate");
+    let from = "hostname: \"{{ .Instance.Hostname }}\"";
+    assert!(LAYERS.contains(from));
+    for to in [
+        // A key that nobody knows, a value of the wrong type, no YAML at all, mergers.
+        "\"${var.password}\": 1",
+        "\"{{ .Vars.PASSWORD }}\": 1",
+        "hostname: {\"${var.password}\": 1}",
+        "disk_setup: {\"${var.password}\": \"${var.password}\"}",
+        "hostname: ${var.password}: [",
+        "hostname: !<${var.password}> a",
+        "hostname: *${var.password}",
+        "hostname: [\"${var.password}\"]",
+        "? {${var.password}: 1}\n          : 2",
+    ] {
+        let config = LAYERS.replacen(from, to, 1);
+        cage.harness.write("nstance.yaml", &config);
+        for words in [
+            "validate",
+            "plan",
+            "plan --json",
+            "render --userdata --explain",
+        ] {
+            cage.fails(words);
+        }
     }
     cage.assert_nothing_left(&OWN);
 }

@@ -294,3 +294,38 @@ fn a_limit_is_told_with_the_share_of_each_layer() {
         "{message}"
     );
 }
+
+#[test]
+fn what_an_instance_was_given_is_opened() {
+    let harness = layers();
+    let early = harness.run("userdata decode default/scripts/0");
+    assert_eq!(early.code, Some(1), "{early}");
+    harness.ok("apply --auto-approve");
+    let by_address = harness.ok("userdata decode default/scripts/0");
+    assert_snapshot!(by_address);
+    let listed = harness.json("sim list --json");
+    let mut instances = listed["instances"].as_array().unwrap().iter();
+    let script = instances.find(|instance| instance["address"] == "default/scripts/0");
+    let script = script.unwrap();
+    for id in ["provider_id", "instance_id"] {
+        let id = script[id].as_str().unwrap();
+        let by_id = harness.ok(&format!("userdata decode {id}"));
+        assert_eq!(by_id.stdout, by_address.stdout);
+    }
+    for (asked, told) in [
+        (
+            "default/scripts/7",
+            "nothing is recorded for `default/scripts/7`",
+        ),
+        ("i-0123", "there is no such file: i-0123"),
+        ("nope.txt", "there is no such file: nope.txt"),
+    ] {
+        let refused = harness.run(&format!("userdata decode {asked}"));
+        assert_eq!(refused.code, Some(1), "{refused}");
+        assert!(refused.stderr.contains(told), "{refused}");
+    }
+    // A file of that name is what is meant.
+    harness.write("i-0123", "#!/bin/sh\n");
+    let file = harness.ok("userdata decode i-0123").stdout;
+    assert!(file.contains("text/x-shellscript"), "{file}");
+}

@@ -8,14 +8,14 @@ use nstance_cloudinit::opened::open;
 
 use super::super::failure::Failure;
 use super::super::{Ending, Globals, exit, output, session, unplaced};
-use super::read;
+use super::{read, recorded};
 use crate::report::userdata;
 
 /// Options of `userdata decode`.
 #[derive(Debug, Args)]
 pub struct Decode {
-    /// The file; `-` is standard input
-    #[arg(value_name = "FILE")]
+    /// The file, `-` for standard input; or the address or id of an instance that is recorded
+    #[arg(value_name = "FILE|ADDR|ID")]
     file: PathBuf,
     /// Only what this part says, byte for byte; parts are counted from 1
     #[arg(long, value_name = "N")]
@@ -27,7 +27,10 @@ pub struct Decode {
 
 /// Runs `userdata decode`.
 pub(super) fn run(globals: &Globals, command: &Decode) -> Ending {
-    let bytes = read(&command.file).map_err(unplaced)?;
+    let bytes = match recorded::find(globals, &command.file)? {
+        Some(bytes) => bytes,
+        None => read(&command.file).map_err(unplaced)?,
+    };
     let opened = open(&bytes);
     if let Some(number) = command.part {
         let leaves = opened.leaves();

@@ -2,6 +2,7 @@
 
 mod decode;
 mod merge;
+mod recorded;
 
 use std::io::Read as _;
 use std::path::Path;
