@@ -38,6 +38,7 @@ mod state;
 mod store;
 mod transfer;
 mod undo;
+mod userdata;
 mod validate;
 mod variables;
 mod watch;
