@@ -428,3 +428,24 @@ fn the_documentation_can_be_taken_by_its_word() {
     assert_eq!(on_a_machine(&documented), "runcmd:\n  - a\n  - b\n");
     assert!(join(&layers).has_errors());
 }
+
+#[test]
+fn one_part_whose_header_matters_keeps_it() {
+    let without_dict = "#cloud-config\nmerge_how: list(append)\nhostname: a\n";
+    for (content, merge, expected, is_wrapped) in [
+        (without_dict, "dict()", "hostname: a\n", true),
+        (ONE, "list(append)", "{}\n", true),
+        (
+            ONE,
+            "dict()",
+            "runcmd:\n  - one\n  - both\nhostname: a\n",
+            false,
+        ),
+    ] {
+        let mut layers = stack(Mode::Replace, &[content]);
+        layers[0].parts[0].merge = Some(merge.to_owned());
+        let joined = join(&layers);
+        assert_eq!(on_a_machine(&joined), expected, "{merge}");
+        assert_eq!(text(&joined) != content, is_wrapped, "{merge}");
+    }
+}
