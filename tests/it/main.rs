@@ -38,6 +38,7 @@ mod state;
 mod store;
 mod transfer;
 mod undo;
+mod userdata;
 mod userdata_layers;
 mod validate;
 mod variables;

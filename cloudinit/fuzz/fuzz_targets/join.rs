@@ -36,7 +36,9 @@ fuzz_target!(|bytes: &[u8]| {
             continue;
         };
         let outcome = process(&joined.bytes, &Machine::default()).unwrap();
-        assert!(outcome.failed.is_empty(), "{:?}", outcome.failed);
+        // Nothing is lost of a part that is empty.
+        let is_lost = |(_, error): &(u32, nstance_cloudinit::Error)| error.message != "it is empty";
+        assert!(!outcome.failed.iter().any(is_lost), "{:?}", outcome.failed);
         let merged = outcome.merged.expect("a cloud-config was said to come of it");
         assert_eq!(emit(&merged, 1 << 20), emit(config, 1 << 20));
     }

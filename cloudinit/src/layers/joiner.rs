@@ -325,8 +325,8 @@ impl<'l> Joiner<'l> {
         if let Some(Some(at)) = described.into_iter().next() {
             self.warning(
                 Some(at),
-                "what this says of merging has no effect: the layer's mode is `nstance`",
-                Some("Take it away, or use the mode `cloud-init`"),
+                "this has no effect: it says how to merge, and the layer is merged as `nstance` does it",
+                Some("Take it away, or let the layer's mode be `cloud-init`"),
             );
         }
         let Some(new) = layer.value() else {
@@ -371,11 +371,12 @@ impl<'l> Joiner<'l> {
             return;
         }
         let (at, is_alone) = (Some(first.clone()), rest.is_empty());
-        let summary = "what this says of merging is for this part only, which is the first";
+        let summary =
+            "this has no effect: it says how the first part is merged, and nothing is there";
         if is_alone {
             self.warning(
                 at,
-                "what this says of merging has no effect in the only part",
+                "this has no effect: it says how to merge, and there is only one part",
                 None,
             );
         } else {

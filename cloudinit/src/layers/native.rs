@@ -134,7 +134,16 @@ impl Merge {
         }
         let mut without = (**old).clone();
         for key in holds.iter().chain(&["encoding"]) {
-            without.remove(&Value::from(*key));
+            let key = Value::from(*key);
+            match theirs.get(&key) {
+                // A key that stays keeps its place.
+                Some(value) if without.get(&key).is_some() => {
+                    without.insert(key, value.clone());
+                }
+                _ => {
+                    without.remove(&key);
+                }
+            }
         }
         let base = Value {
             origin: base.origin,

@@ -4,11 +4,12 @@
 //! written: one part of a layer that is left alone goes out byte for byte.
 
 use super::joiner::Joiner;
-use super::pieces::{Content, Piece, says_itself};
+use super::pieces::{Content, Piece, needs_header, says_itself};
 use super::{Joined, JoinedPart, LayerPart};
 use crate::detect::CLOUD_CONFIG;
 use crate::merge::Mergers;
 use crate::mime_write::{Outgoing, write};
+use crate::parts::Part;
 use crate::userdata::{NOT_MULTIPART, is_message};
 use crate::value::{Origin, Value};
 use crate::yaml::emit_marked;
@@ -72,7 +73,9 @@ impl Joiner<'_> {
                 kind.starts_with("multipart/") || says_itself(kind, &part.content)
             })
             && (part.filename.is_none() || is_cloud_config);
-        (all_are_there && says_no_more).then_some(part)
+        let needs_more = pieces.iter().any(|piece| needs_header(&piece.part));
+        let is_whole_part = part.merge.is_none() || !needs_more;
+        (all_are_there && says_no_more && is_whole_part).then_some(part)
     }
 
     fn joined_part(&mut self, piece: &Piece) -> Option<JoinedPart> {
@@ -246,7 +249,13 @@ fn is_enough(part: &JoinedPart) -> bool {
         .iter()
         .any(|(name, _)| !is_config || name.eq_ignore_ascii_case("launch-index"))
         || !is_config && part.filename.is_some();
-    !says_more && says_itself(&part.content_type, &part.content)
+    let as_sent = Part {
+        content_type: part.content_type.clone(),
+        filename: String::new(),
+        headers: part.headers.clone(),
+        content: part.content.clone(),
+    };
+    !says_more && !needs_header(&as_sent) && says_itself(&part.content_type, &part.content)
 }
 
 /// Whether a cloud-config lacks nothing but its first line.

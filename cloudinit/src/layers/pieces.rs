@@ -9,7 +9,7 @@ use crate::detect::{
     ARCHIVE, CLOUD_CONFIG, INCLUDE, INCLUDE_ONCE, JINJA, JSON_PATCH, SHELL_SCRIPT, detect_bytes,
 };
 use crate::error::{Class, Error};
-use crate::merge::{Described, Merger, Settings};
+use crate::merge::{Described, Settings};
 use crate::parts::{self, Buffer, Config, Part};
 use crate::userdata::{is_message, take_apart, unpack};
 use crate::value::{Data, Origin};
@@ -221,11 +221,7 @@ impl Joiner<'_> {
                 return self.error(at, summary, None);
             }
         };
-        let has_dict = mergers
-            .list
-            .iter()
-            .any(|merger| matches!(merger, Merger::Dict { .. }));
-        if !has_dict && !self.options.as_documented {
+        if !mergers.has_dict() && !self.options.as_documented {
             self.error(
                 at,
                 "without a merger for `dict` all of this part is lost",
@@ -399,4 +395,19 @@ fn placed(outer: &[u8], part: &Part, number: usize) -> (Option<String>, u32) {
 /// Whether a part alone says itself what it is.
 pub(super) fn says_itself(content_type: &str, content: &[u8]) -> bool {
     !is_message(content) && detect_bytes(content) == Some(content_type)
+}
+
+/// Whether a cloud-config that stands alone would come out otherwise without its header `Merge-Type`.
+/// What is merged into nothing needs a merger for `dict`, and no more.
+pub(super) fn needs_header(part: &Part) -> bool {
+    let is_merged = |part: &Part| {
+        let config = part.text().and_then(|text| parts::read(part, text, 0));
+        let mergers = config.and_then(|config| config.mergers());
+        mergers.is_ok_and(|mergers| mergers.is_none_or(|mergers| mergers.has_dict()))
+    };
+    if part.content_type != CLOUD_CONFIG || part.headers.is_empty() {
+        return false;
+    }
+    let bare = Part::cloud_config(String::new(), part.content.clone());
+    is_merged(part) != is_merged(&bare)
 }

@@ -92,6 +92,12 @@ impl Mergers {
         Self::parse("list()+dict()+str()").expect("it is well-formed")
     }
 
+    /// Whether there is one for dictionaries, without which a whole cloud-config is passed over.
+    pub fn has_dict(&self) -> bool {
+        let is_dict = |merger: &Merger| matches!(merger, Merger::Dict { .. });
+        self.list.iter().any(is_dict)
+    }
+
     /// The mergers that a string describes.
     pub fn parse(text: &str) -> Result<Self, Error> {
         Self::of(&describe(text)?)
