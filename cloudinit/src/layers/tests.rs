@@ -449,3 +449,13 @@ fn one_part_whose_header_matters_keeps_it() {
         assert_eq!(text(&joined) != content, is_wrapped, "{merge}");
     }
 }
+
+#[test]
+fn an_empty_entry_of_an_archive_is_passed_over() {
+    let joined = join(&stack(Mode::Nstance, &["#cloud-config-archive\n- {}\n"]));
+    assert_eq!(
+        findings(&joined),
+        "warning 0:0 this cloud-config is empty\n"
+    );
+    assert_eq!(text(&joined), "#cloud-config-archive\n- {}\n");
+}
