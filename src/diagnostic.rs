@@ -56,6 +56,11 @@ impl Diagnostic {
         Self::new(Severity::Warning, summary.into())
     }
 
+    /// A finding of that severity.
+    pub fn of(severity: Severity, summary: impl Into<String>) -> Self {
+        Self::new(severity, summary.into())
+    }
+
     fn new(severity: Severity, summary: String) -> Self {
         Self {
             severity,

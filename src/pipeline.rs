@@ -25,7 +25,7 @@ use crate::provider::retry::RetryingReads;
 use crate::provider::rules::Rules;
 use crate::provider::{Cloud, CloudError, Owner};
 use crate::refresh::{Observed, refresh};
-use crate::render::group::CompiledGroup;
+use crate::render::group::{Bodies, CompiledGroup};
 use crate::render::renderer::GroupRenderer;
 use crate::resolve::fetch;
 use crate::resolve::images::{self, Policy, ResolvedImages};
@@ -97,6 +97,8 @@ pub struct Made {
     pub snapshot: Option<Snapshot>,
     /// What the cloud said, where it was asked.
     pub observed: Option<Observed>,
+    /// What userdata's URLs said.
+    pub bodies: Bodies,
 }
 
 /// Answers worth keeping.
@@ -258,6 +260,7 @@ pub fn plan(request: Request<'_>) -> Result<Made, PlanError> {
         },
         snapshot,
         observed,
+        bodies,
     })
 }
 

@@ -68,6 +68,8 @@ pub struct Error {
     pub message: String,
     /// The line of the part, from 1, where that is known.
     pub line: Option<u32>,
+    /// The column in it, in characters, from 1, where that is known.
+    pub column: Option<u32>,
 }
 
 impl Error {
@@ -76,6 +78,7 @@ impl Error {
             class,
             message: message.into(),
             line: None,
+            column: None,
         }
     }
 
@@ -95,8 +98,13 @@ impl From<YamlError> for Error {
             yaml::Kind::Key => Class::Key,
             yaml::Kind::Attribute => Class::Attribute,
         };
-        let line = error.mark.line as u32 + 1;
-        Self::new(class, format!("it can't be read as YAML 1.1: {error}")).at(line)
+        let message = format!("it can't be read as YAML 1.1: {}", error.without_place());
+        Self {
+            class,
+            message,
+            line: Some(error.mark.line as u32 + 1),
+            column: Some(error.mark.column as u32 + 1),
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! cloud-init's user data: what a booting machine would make of it, known before it boots.
 //!
-//! [`userdata`] takes whole user data apart ([`detect`], MIME, archives) and merges its [`parts`];
+//! [`layers`] joins layers of user data into what one machine gets, [`mime_write`] writes messages,
+//! [`opened`] opens what is packed. [`userdata`] takes whole user data apart ([`detect`], MIME, archives) and merges its [`parts`];
 //! [`merge`] is how two values become one, [`patch`] how a JSON patch changes one; [`yaml`] reads and
 //! writes [values](value::Value), [`schema`] says what is wrong with one.
 //!
@@ -12,8 +13,11 @@
 pub mod conformance;
 pub mod detect;
 mod error;
+pub mod layers;
 pub mod merge;
 mod mime;
+pub mod mime_write;
+pub mod opened;
 pub mod parts;
 pub mod patch;
 pub mod schema;

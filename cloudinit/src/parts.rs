@@ -7,7 +7,7 @@ use crate::detect::{CLOUD_CONFIG, JSON_PATCH};
 use crate::error::{Class, Error};
 use crate::merge::{Described, Documented, Mergers, describe, describe_value};
 use crate::patch;
-use crate::value::{Data, Map, Value};
+use crate::value::{Data, Map, Origin, Value};
 use crate::yaml;
 
 /// A part, decoded.
@@ -81,6 +81,14 @@ impl Buffer {
         }
     }
 
+    /// One that holds a value already.
+    #[must_use]
+    pub(crate) fn holding(mut self, value: Value) -> Self {
+        self.value = Some(value);
+        self.has_merged = true;
+        self
+    }
+
     /// What was merged so far; `None`: there was no cloud-config.
     pub fn value(&self) -> Option<&Value> {
         self.value.as_ref()
@@ -88,55 +96,94 @@ impl Buffer {
 
     /// Merges a part. Where that fails, it is as if the part weren't there.
     pub fn add(&mut self, part: &Part, layer: u32) -> Result<(), Error> {
-        let base = match self.value.take() {
-            Some(value) if self.has_merged => value,
-            _ => Value::from(Map::default()),
-        };
-        let merged = part.text().and_then(|text| {
+        let read = part.text().and_then(|text| {
             if part.content_type == JSON_PATCH {
-                patch::apply(&base, text, layer)
-            } else {
-                self.merged(&base, part, text, layer)
+                return Ok(None);
             }
+            read(part, text, layer).map(Some)
         });
-        match merged {
-            Ok(value) => {
-                self.value = Some(value);
-                self.has_merged = true;
-                Ok(())
-            }
+        match read {
+            Ok(Some(config)) => self.merge(&config),
+            Ok(None) => self.patch(part.text()?, layer),
             Err(error) => {
-                self.value = Some(base);
+                self.begin();
                 Err(error)
             }
         }
     }
 
-    fn merged(
-        &mut self,
-        base: &Value,
-        part: &Part,
-        text: &str,
-        layer: u32,
-    ) -> Result<Value, Error> {
-        let (value, described) = read(part, text, layer)?;
-        let own = (!described.is_empty())
-            .then(|| Mergers::of(&described))
-            .transpose()?;
+    /// Merges a part that was read.
+    pub(crate) fn merge(&mut self, config: &Config) -> Result<(), Error> {
+        let base = self.begin();
+        let merged = self.merged(&base, config)?;
+        self.keep(merged);
+        Ok(())
+    }
+
+    /// Applies a JSON patch.
+    pub(crate) fn patch(&mut self, text: &str, layer: u32) -> Result<(), Error> {
+        let patched = patch::apply(&self.begin(), text, layer)?;
+        self.keep(patched);
+        Ok(())
+    }
+
+    /// Passes over a part that can't be read.
+    pub(crate) fn skip(&mut self) {
+        self.begin();
+    }
+
+    /// What the next part is merged into. From here on there is a cloud-config, if an empty one.
+    fn begin(&mut self) -> Value {
+        match &self.value {
+            Some(value) if self.has_merged => value.clone(),
+            _ => {
+                let empty = Value::from(Map::default());
+                self.value = Some(empty.clone());
+                empty
+            }
+        }
+    }
+
+    fn keep(&mut self, value: Value) {
+        self.value = Some(value);
+        self.has_merged = true;
+    }
+
+    fn merged(&mut self, base: &Value, config: &Config) -> Result<Value, Error> {
+        let own = config.mergers()?;
         let Some(stack) = &mut self.stack else {
             let mergers = own.unwrap_or_else(Mergers::of_parts);
-            return mergers.merge(base, &value, self.documented);
+            return mergers.merge(base, &config.value, self.documented);
         };
         let last = stack.last().expect("the default stays at the bottom");
-        let merged = last.merge(base, &value, self.documented)?;
+        let merged = last.merge(base, &config.value, self.documented)?;
         stack.extend(own);
         Ok(merged)
     }
 }
 
-/// Reads a cloud-config: its content without the keys that say how to merge it, and what these and
-/// its headers say.
-fn read(part: &Part, text: &str, layer: u32) -> Result<(Value, Vec<Described>), Error> {
+/// A cloud-config, read.
+#[derive(Debug, Clone)]
+pub(crate) struct Config {
+    /// Its content without the keys that say how to merge it.
+    pub(crate) value: Value,
+    /// What these keys say, and what the headers say.
+    pub(crate) described: Vec<Described>,
+    /// Where the keys say it.
+    pub(crate) described_at: Option<Origin>,
+}
+
+impl Config {
+    /// Its own mergers, if it has some.
+    pub(crate) fn mergers(&self) -> Result<Option<Mergers>, Error> {
+        (!self.described.is_empty())
+            .then(|| Mergers::of(&self.described))
+            .transpose()
+    }
+}
+
+/// Reads a cloud-config.
+pub(crate) fn read(part: &Part, text: &str, layer: u32) -> Result<Config, Error> {
     let value = yaml::load(text, layer)?;
     let Data::Map(map) = &value.data else {
         let message = match value.data {
@@ -149,23 +196,23 @@ fn read(part: &Part, text: &str, layer: u32) -> Result<(Value, Vec<Described>), 
         return Err(Error::new(Class::Value, message).at(value.origin.line));
     };
     let mut map = (**map).clone();
-    let mut described = match take_mergers(&mut map) {
-        Some(mergers) => describe_value(&mergers)?,
-        None => Vec::new(),
+    let (mut described, described_at) = match take_mergers(&mut map) {
+        Some(mergers) => (describe_value(&mergers)?, Some(mergers.origin)),
+        None => (Vec::new(), None),
     };
     let header = ["Merge-Type", "X-Merge-Type"]
         .iter()
         .filter_map(|name| part.header(name))
         .find(|value| !value.is_empty());
     described.extend(describe(header.unwrap_or_default())?);
-    let origin = value.origin;
-    Ok((
-        Value {
-            origin,
+    Ok(Config {
+        value: Value {
+            origin: value.origin,
             ..Value::from(map)
         },
         described,
-    ))
+        described_at,
+    })
 }
 
 /// Takes `merge_how` away and, where that says nothing, `merge_type`.

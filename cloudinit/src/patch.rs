@@ -395,6 +395,9 @@ pub(crate) fn of_json(value: &serde_json::Value, layer: u32) -> Value {
             Data::Map(Arc::new(map))
         }
     };
-    let origin = Origin { layer, line: 0 };
+    let origin = Origin {
+        layer,
+        ..Origin::default()
+    };
     Value { data, origin }
 }

@@ -17,6 +17,9 @@ use crate::value::{Data, Map, Origin, Value};
 
 const TEXT: &str = include_str!("schema-cloud-config-v1.json");
 
+/// What stands between the type of a value and those that it may have.
+const TYPES: &str = ", and has to be ";
+
 /// How deep a schema may refer to others.
 const DEEPEST: u32 = 200;
 
@@ -31,6 +34,25 @@ pub struct Finding {
     pub origin: Origin,
     /// Whether it is only deprecated.
     pub is_deprecation: bool,
+    /// Whether a value of another type would do: its type, or its value, is what is wrong.
+    pub is_of_type: bool,
+}
+
+impl Finding {
+    /// The path as people write it: `users[0].name`.
+    pub fn shown_path(&self) -> String {
+        let mut shown = String::new();
+        for step in self.path.split('.').filter(|step| !step.is_empty()) {
+            let is_index = step.bytes().all(|byte| byte.is_ascii_digit());
+            if is_index && !shown.is_empty() {
+                shown.push_str(&format!("[{step}]"));
+            } else {
+                let dot = if shown.is_empty() { "" } else { "." };
+                shown.push_str(&format!("{dot}{step}"));
+            }
+        }
+        shown
+    }
 }
 
 struct Schema {
@@ -93,6 +115,7 @@ impl Check {
             message: message.into(),
             origin: value.origin,
             is_deprecation,
+            is_of_type: false,
         }
     }
 
@@ -178,11 +201,7 @@ impl Check {
                 let fits = names.iter().any(|name| is_of_type(value, name));
                 (!fits).then(|| {
                     let names: Vec<_> = names.iter().map(|name| shown_type(name)).collect();
-                    format!(
-                        "this is {}, and has to be {}",
-                        value.type_name(),
-                        names.join(" or ")
-                    )
+                    format!("this is {}{TYPES}{}", value.type_name(), names.join(" or "))
                 })
             }
             "enum" => {
@@ -243,7 +262,10 @@ impl Check {
             _ => None,
         };
         wrong
-            .map(|message| self.finding(value, message, false))
+            .map(|message| Finding {
+                is_of_type: matches!(keyword, "type" | "enum" | "pattern"),
+                ..self.finding(value, message, false)
+            })
             .into_iter()
             .collect()
     }
@@ -337,7 +359,32 @@ fn closest(findings: Vec<Finding>) -> Vec<Finding> {
     let depth = |finding: &Finding| finding.path.matches('.').count();
     let deepest = findings.iter().map(depth).max().unwrap_or(0);
     let is_deepest = |finding: &Finding| depth(finding) == deepest;
-    findings.into_iter().filter(is_deepest).collect()
+    let mut closest: Vec<Finding> = Vec::new();
+    for finding in findings.into_iter().filter(is_deepest) {
+        // What may be of several types is told of once.
+        let types = finding.message.split_once(TYPES);
+        let told = closest.iter_mut().find_map(|earlier| {
+            let (what, more) = types?;
+            let is_same = earlier.path == finding.path
+                && earlier.origin == finding.origin
+                && earlier.message.split_once(TYPES)?.0 == what;
+            is_same.then_some((earlier, more))
+        });
+        match told {
+            None => closest.push(finding),
+            Some((earlier, more)) => {
+                let has = |known: &str| known == more;
+                let known = earlier
+                    .message
+                    .split_once(TYPES)
+                    .map_or("", |(_, known)| known);
+                if !known.split(" or ").any(has) {
+                    earlier.message.push_str(&format!(" or {more}"));
+                }
+            }
+        }
+    }
+    closest
 }
 
 fn number(value: &Value) -> Option<f64> {

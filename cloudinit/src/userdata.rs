@@ -20,7 +20,7 @@ const LARGEST: u64 = 64 << 20;
 /// How deep what is included may include more.
 const DEEPEST: u32 = 10;
 /// The type of what is no message.
-const NOT_MULTIPART: &str = "text/x-not-multipart";
+pub(crate) const NOT_MULTIPART: &str = "text/x-not-multipart";
 /// Types of packed parts.
 const PACKED: [&str; 8] = [
     "application/gzip",
@@ -111,18 +111,48 @@ pub fn explode(raw: &[u8], machine: &Machine<'_>) -> Result<Vec<Part>, Error> {
         depth: 0,
     };
     exploder.blob(raw)?;
+    let mut parts = exploder.parts;
+    for (index, numbered) in parts.iter_mut().enumerate() {
+        if numbered.part.filename.is_empty() {
+            numbered.part.filename = format!("part-{:03}", index + 1);
+        }
+    }
     let wanted = machine.launch_index;
-    exploder
-        .parts
-        .retain(|part| match (wanted, part.launch_index) {
-            (Some(wanted), Some(index)) => wanted == index,
-            _ => true,
-        });
-    Ok(exploder
-        .parts
-        .into_iter()
-        .map(|numbered| numbered.part)
-        .collect())
+    parts.retain(|part| match (wanted, part.launch_index) {
+        (Some(wanted), Some(index)) => wanted == index,
+        _ => true,
+    });
+    Ok(parts.into_iter().map(|numbered| numbered.part).collect())
+}
+
+/// Takes user data apart for whoever sends it: nothing is fetched or left out, and what has no name
+/// gets none. With a part's `headers` it is that part; without any it is found out what it is.
+pub(crate) fn take_apart(raw: &[u8], part: Option<Part>) -> Result<Vec<Part>, Error> {
+    let machine = Machine::default();
+    let mut exploder = Exploder {
+        machine: &machine,
+        parts: Vec::new(),
+        depth: 0,
+    };
+    match part {
+        None => exploder.blob(raw)?,
+        Some(part) if is_packed(&part.content_type) => exploder.packed(part)?,
+        Some(part) => exploder.part(part)?,
+    }
+    let parts = exploder.parts.into_iter();
+    Ok(parts.map(|numbered| numbered.part).collect())
+}
+
+/// Whether bytes are taken for a MIME message.
+pub(crate) fn is_message(bytes: &[u8]) -> bool {
+    let start = bytes[..bytes.len().min(4096)].to_ascii_lowercase();
+    let phrase = b"mime-version:";
+    start.windows(phrase.len()).any(|window| window == phrase)
+}
+
+/// Whether a part of that type is unpacked first.
+pub(crate) fn is_packed(content_type: &str) -> bool {
+    PACKED.contains(&content_type)
 }
 
 struct Numbered {
@@ -140,9 +170,7 @@ impl Exploder<'_> {
     fn blob(&mut self, raw: &[u8]) -> Result<(), Error> {
         let unpacked = unpack(raw);
         let bytes = unpacked.as_deref().unwrap_or(raw);
-        let start = bytes[..bytes.len().min(4096)].to_ascii_lowercase();
-        let phrase = b"mime-version:";
-        if start.windows(phrase.len()).any(|window| window == phrase) {
+        if is_message(bytes) {
             let text = std::str::from_utf8(bytes).map_err(|error| {
                 let at = error.valid_up_to();
                 let message = format!("it is a MIME message and isn't UTF-8 (byte {at})");
@@ -167,26 +195,28 @@ impl Exploder<'_> {
     }
 
     fn message(&mut self, message: &Message, content_type: String) -> Result<(), Error> {
-        let mut headers = message.headers.clone();
-        let mut content = message.payload();
-        let is_packed = PACKED.contains(&&*content_type);
-        let mut content_type = content_type;
-        if is_packed {
-            content = unpack(&content).ok_or_else(|| {
-                let message = format!("a part of type {content_type} isn't gzip");
-                Error::new(Class::Runtime, message)
-            })?;
-            // Of the headers only these are kept.
-            headers.retain(|(name, _)| name.eq_ignore_ascii_case("launch-index"));
-            "text/plain".clone_into(&mut content_type);
-        }
-        let filename = message.filename().unwrap_or_default();
-        self.part(Part {
+        let part = Part {
             content_type,
-            filename,
-            headers,
-            content,
-        })
+            filename: message.filename().unwrap_or_default(),
+            headers: message.headers.clone(),
+            content: message.payload(),
+        };
+        if is_packed(&part.content_type) {
+            return self.packed(part);
+        }
+        self.part(part)
+    }
+
+    fn packed(&mut self, mut part: Part) -> Result<(), Error> {
+        part.content = unpack(&part.content).ok_or_else(|| {
+            let message = format!("a part of type {} isn't gzip", part.content_type);
+            Error::new(Class::Runtime, message)
+        })?;
+        // Of the headers only these are kept.
+        part.headers
+            .retain(|(name, _)| name.eq_ignore_ascii_case("launch-index"));
+        "text/plain".clone_into(&mut part.content_type);
+        self.part(part)
     }
 
     fn part(&mut self, mut part: Part) -> Result<(), Error> {
@@ -206,10 +236,7 @@ impl Exploder<'_> {
         }
     }
 
-    fn attach(&mut self, mut part: Part) {
-        if part.filename.is_empty() {
-            part.filename = format!("part-{:03}", self.parts.len() + 1);
-        }
+    fn attach(&mut self, part: Part) {
         let header = part
             .headers
             .iter()
@@ -372,7 +399,7 @@ fn index_in(part: &Part) -> Option<i64> {
 }
 
 /// Unpacks gzip; `None`: it isn't gzip, or is damaged, or far too large.
-fn unpack(bytes: &[u8]) -> Option<Vec<u8>> {
+pub(crate) fn unpack(bytes: &[u8]) -> Option<Vec<u8>> {
     if !bytes.starts_with(&[0x1f, 0x8b]) {
         return None;
     }

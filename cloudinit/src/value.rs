@@ -18,6 +18,8 @@ pub struct Origin {
     pub layer: u32,
     /// The line in it, from 1; 0 where it isn't known.
     pub line: u32,
+    /// The column, in characters, from 1; 0 where it isn't known.
+    pub column: u32,
 }
 
 /// A value, and where it was written.

@@ -3,7 +3,9 @@
 use clap::Args;
 
 use super::fleet::{Fleet, Form, Reply};
+use super::render::{self, Render};
 use super::{Ending, Globals};
+use crate::address::{AddressError, InShard, Selector};
 use crate::config::check::Purpose;
 use crate::diagnostic::{Diagnostics, Severity};
 use crate::report::variables;
@@ -11,14 +13,30 @@ use crate::report::variables;
 /// Options of `explain`.
 #[derive(Debug, Args)]
 pub struct Explain {
+    /// The userdata of a group or slot: the layer and line of each value, and what was dropped
+    #[arg(value_name = "ADDR.userdata", value_parser = userdata_path, required_unless_present = "vars")]
+    path: Option<InShard<Selector>>,
     /// Each variable, its value, and whether that is the default, or from the environment, a file
     /// or the command line
-    #[arg(long, required = true)]
+    #[arg(long, conflicts_with = "path")]
     vars: bool,
 }
 
+/// The address in `ADDR.userdata`.
+fn userdata_path(text: &str) -> Result<InShard<Selector>, String> {
+    match text.strip_suffix(".userdata") {
+        Some(address) => address
+            .parse()
+            .map_err(|error: AddressError| error.to_string()),
+        None => Err("expected an address and `.userdata`, such as `default/web/0.userdata`".into()),
+    }
+}
+
 /// Runs `explain`.
-pub fn run(globals: &Globals, _command: &Explain) -> Ending {
+pub fn run(globals: &Globals, command: &Explain) -> Ending {
+    if let Some(address) = &command.path {
+        return render::run(globals, &Render::explaining_userdata(address.clone()));
+    }
     let fleet = Fleet::load(globals, Purpose::Render)?;
     let form = Form::Headed.documents_or(globals.json);
     Ok(fleet.each(form, |_, session| {

@@ -27,6 +27,7 @@ pub mod plan_files;
 pub mod progress;
 pub mod rekey;
 pub mod render;
+mod render_userdata;
 pub mod repeated;
 pub mod rollout;
 pub mod schema;
@@ -40,6 +41,7 @@ pub mod state;
 pub mod surgery;
 pub mod transfer;
 pub mod undo;
+pub mod userdata;
 pub mod validate;
 pub mod watch;
 pub mod work;
@@ -254,6 +256,9 @@ enum Command {
     Doctor(doctor::Doctor),
     /// Look at the embedded cloud, and change it by hand
     Sim(sim::SimArgs),
+    /// See what a machine makes of userdata
+    #[command(subcommand)]
+    Userdata(userdata::UserdataCommand),
     /// Lay configurations out anew: HCL and JSONC, comments kept
     Fmt(fmt::Fmt),
     /// Turn a configuration into another language, comments kept
@@ -329,6 +334,7 @@ pub fn main() -> ExitCode {
         Command::Import(command) => import::run(globals, command),
         Command::Doctor(command) => doctor::run(globals, command),
         Command::Sim(command) => run_sim(globals, command),
+        Command::Userdata(command) => userdata::run(globals, command),
         Command::Fmt(command) => fmt::run(globals, command),
         Command::Convert(command) => convert::run(globals, command),
         Command::Schema(command) => schema::run(command),

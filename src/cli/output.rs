@@ -10,8 +10,8 @@ use super::failure::Failure;
 
 /// Writes a file, or replaces it: when this returns it is on disk with all of `text`; a crash
 /// before leaves what was there. What is replaced keeps its mode; behind a link, it is the file.
-pub fn write(path: &Path, text: &str) -> Result<(), Failure> {
-    replace(path, text).map_err(|error| {
+pub fn write(path: &Path, text: &(impl AsRef<[u8]> + ?Sized)) -> Result<(), Failure> {
+    replace(path, text.as_ref()).map_err(|error| {
         let why = match error.kind() {
             // Its own words name a temporary file, which is nobody's business.
             io::ErrorKind::NotFound => "there is no such folder".to_owned(),
@@ -21,7 +21,7 @@ pub fn write(path: &Path, text: &str) -> Result<(), Failure> {
     })
 }
 
-fn replace(path: &Path, text: &str) -> io::Result<()> {
+fn replace(path: &Path, text: &[u8]) -> io::Result<()> {
     let target = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let folder = match target.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
@@ -33,7 +33,7 @@ fn replace(path: &Path, text: &str) -> io::Result<()> {
             return fs::OpenOptions::new()
                 .write(true)
                 .open(&target)?
-                .write_all(text.as_bytes());
+                .write_all(text);
         }
         Ok(metadata) => Some(metadata.permissions()),
         Err(_) => None,
@@ -46,7 +46,7 @@ fn replace(path: &Path, text: &str) -> io::Result<()> {
         builder.permissions(fs::Permissions::from_mode(0o666));
     }
     let mut file = builder.tempfile_in(folder)?;
-    file.write_all(text.as_bytes())?;
+    file.write_all(text)?;
     if let Some(permissions) = permissions {
         file.as_file().set_permissions(permissions)?;
     }

@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 
 use super::failure::Failure;
 use super::fleet::{Fleet, Form, Reply};
+use super::render_userdata;
 use super::selection::Asked;
 use super::session::{self, Session};
 use super::{Ending, Globals, exit, unplaced};
@@ -38,6 +39,10 @@ pub struct Render {
     /// Say of each value which layer set it, and where
     #[arg(long)]
     explain: bool,
+    /// Only the userdata, as the instance reads it; with --explain where each of its values comes
+    /// from, and what was dropped
+    #[arg(long, conflicts_with = "out")]
+    userdata: bool,
     /// Write DIR/tenant/group/slot/{spec.json,userdata,files/NAME}, below DIR/shard for each of
     /// several
     #[arg(long, value_name = "DIR")]
@@ -46,7 +51,7 @@ pub struct Render {
     #[arg(long)]
     show_sensitive: bool,
     /// Render this template instead of the configuration
-    #[arg(long, value_name = "TEMPLATE", conflicts_with_all = ["address", "explain", "out", "show_sensitive"])]
+    #[arg(long, value_name = "TEMPLATE", conflicts_with_all = ["address", "explain", "userdata", "out", "show_sensitive"])]
     template_string: Option<String>,
     /// Its data, a JSON file
     #[arg(long, value_name = "FILE", requires = "template_string")]
@@ -54,6 +59,22 @@ pub struct Render {
     /// Its functions: those of the configuration's `functions`
     #[arg(long, value_name = "SET", value_parser = ["go", "sprig"], requires = "template_string")]
     functions: Option<String>,
+}
+
+impl Render {
+    /// What explains the userdata of an address.
+    pub(super) fn explaining_userdata(address: InShard<Selector>) -> Self {
+        Self {
+            address: Some(address),
+            explain: true,
+            userdata: true,
+            out: None,
+            show_sensitive: false,
+            template_string: None,
+            data: None,
+            functions: None,
+        }
+    }
 }
 
 /// Runs `render`.
@@ -166,6 +187,19 @@ fn render(session: &Session<'_>, command: &Render) -> Result<Reply, Failure> {
                 .hint("Groups are listed by: nstance graph"),
         ));
     }
+    let code = if findings.has_errors() || plan.errored() {
+        exit::ERROR
+    } else {
+        exit::SUCCESS
+    };
+    if command.userdata {
+        let asked = render_userdata::Asked {
+            explain: command.explain,
+            show_sensitive: command.show_sensitive,
+        };
+        let reply = render_userdata::reply(session, &sides, &made.bodies, asked, findings);
+        return Ok(reply.ending(code));
+    }
     let config = session.config();
     let groups: BTreeMap<_, _> = config
         .groups
@@ -179,11 +213,6 @@ fn render(session: &Session<'_>, command: &Render) -> Result<Reply, Failure> {
             document(&plan, address, side, group, &findings, session, command)
         })
         .collect();
-    let code = if findings.has_errors() || plan.errored() {
-        exit::ERROR
-    } else {
-        exit::SUCCESS
-    };
     let reply = if let Some(folder) = &command.out {
         let folder = match &session.label {
             Some(label) => folder.join(label),
@@ -382,12 +411,20 @@ fn explain(
         let value = side.spec.head.instance_type.to_string();
         rows.push(["instance_type".into(), value, "-".into(), place(span)]);
     }
-    if let Some((layer, userdata)) = &group.userdata {
-        let place = place(userdata.content.span);
+    if let Some((layer, userdata)) = group.userdata.top() {
+        let place = place(userdata.place());
+        let layers: Vec<_> = group.userdata.joined().collect();
+        let layers = match &layers[..] {
+            [_] => layer.to_string(),
+            several => {
+                let names: Vec<_> = several.iter().map(|(layer, _)| layer.to_string()).collect();
+                names.join("+")
+            }
+        };
         rows.push([
             "userdata".into(),
             format!("{userdata_size} bytes"),
-            layer.to_string(),
+            layers,
             place,
         ]);
     }

@@ -21,6 +21,7 @@ use crate::merge::deep::Merged;
 use crate::pipeline::{compile_each, renderer};
 use crate::provider::rules::Rules;
 use crate::render::data::InstanceFacts;
+use crate::render::hints::replaced_layers;
 use crate::render::instance::Report;
 use crate::render::renderer::GroupRenderer;
 use crate::report::{diagnostic, json as report};
@@ -161,6 +162,7 @@ fn check(globals: &Globals, mut loaded: Loaded) -> Checked {
     if let Some(config) = &loaded.config {
         groups = config.groups.len();
         let bodies = fetch::bodies(config, &loaded.directory, false, |_| None, &mut findings);
+        replaced_layers(config, &bodies, &mut findings);
         let sources = &loaded.sources;
         let rules = Rules::of(config.shard.infra.provider.value);
         let strict = config.strict || globals.strict;

@@ -6,6 +6,8 @@
 //! Field for field it is `specs/nstance.md`; defaults that the specification gives are applied
 //! here, so that no later stage needs to know them. Args, vars and file templates stay [`Node`]s.
 
+mod userdata;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,6 +16,10 @@ use serde::{Deserialize, Serialize};
 use super::node::Node;
 use super::source::{Span, Spanned};
 use crate::address::GroupName;
+
+pub use userdata::{
+    Compress, Encoding, Joining, TextSource, Userdata, UserdataPart, UserdataSource,
+};
 
 /// What every template's text is called among those it can call, itself included.
 pub const MAIN_TEMPLATE: &str = "template";
@@ -43,7 +49,7 @@ pub struct Config {
     /// `functions`: which functions templates have.
     pub functions: Functions,
     /// `templates_lib`: named snippets that every template can call.
-    pub templates_lib: Named<Userdata>,
+    pub templates_lib: Named<TextSource>,
     /// `groups`, nested or flat, in the order written.
     pub groups: Vec<Group>,
     /// `destroy_budget`
@@ -82,7 +88,7 @@ impl Config {
         made.vars.clone_from(&other.vars);
         made.defaults.args.clone_from(&other.defaults.args);
         made.defaults.vars.clone_from(&other.defaults.vars);
-        take_text(
+        take_texts(
             &mut made.defaults.userdata,
             other.defaults.userdata.as_ref(),
         );
@@ -91,7 +97,7 @@ impl Config {
             .values_mut()
             .zip(other.templates_lib.values())
         {
-            if snippet.value.source != Some(UserdataSource::Url) {
+            if !snippet.value.is_url() {
                 snippet.value.clone_from(&other.value);
             }
         }
@@ -402,15 +408,29 @@ impl Common {
         self.vars.clone_from(&other.vars);
         self.files.clone_from(&other.files);
         self.labels.clone_from(&other.labels);
-        take_text(&mut self.userdata, other.userdata.as_ref());
+        take_texts(&mut self.userdata, other.userdata.as_ref());
     }
 }
 
-/// Takes another text. A URL stays, as nobody asks for another one's body.
-fn take_text(mine: &mut Option<Userdata>, other: Option<&Userdata>) {
-    if mine.as_ref().and_then(|userdata| userdata.source) != Some(UserdataSource::Url) {
-        *mine = other.cloned();
+/// Takes other texts. A URL stays, as nobody asks for another one's body.
+fn take_texts(mine: &mut Option<Userdata>, other: Option<&Userdata>) {
+    let mut taken = other.cloned();
+    if let (Some(mine), Some(taken)) = (&*mine, &mut taken)
+        && mine.parts.len() == taken.parts.len()
+    {
+        for (mine, taken) in mine.parts.iter().zip(&mut taken.parts) {
+            if mine.text.is_url() {
+                taken.text.clone_from(&mine.text);
+            }
+        }
+    } else if mine
+        .as_ref()
+        .and_then(Userdata::single)
+        .is_some_and(TextSource::is_url)
+    {
+        return;
     }
+    *mine = taken;
 }
 
 /// One of `templates`.
@@ -488,55 +508,6 @@ pub struct Lifecycle {
     pub ignore_changes: Vec<Spanned<Arc<str>>>,
     /// `replace_on`: paths that force a new instance.
     pub replace_on: Vec<Spanned<Arc<str>>>,
-}
-
-/// A source of userdata.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Userdata {
-    /// The whole value's place.
-    pub span: Span,
-    /// `source`, as written; `None`: inline.
-    pub source: Option<UserdataSource>,
-    /// `encoding` of the source, as written; `None`: plain.
-    pub encoding: Option<Encoding>,
-    /// `content`: the text, or the URL.
-    pub content: Spanned<Arc<str>>,
-    /// `compress`, default auto.
-    pub compress: Compress,
-}
-
-/// Where userdata comes from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum UserdataSource {
-    /// `inline`
-    Inline,
-    /// `url`: `https://`, `http://` or `file:` relative to the configuration.
-    Url,
-}
-
-/// How a userdata source is encoded.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Encoding {
-    /// `plain`
-    Plain,
-    /// `base64`
-    Base64,
-    /// `gzip`, with a URL only.
-    Gzip,
-    /// `base64+gzip`
-    Base64Gzip,
-}
-
-/// Whether userdata is gzipped when sent.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Compress {
-    /// `auto`: where it would not fit otherwise.
-    #[default]
-    Auto,
-    /// `always`
-    Always,
-    /// `never`
-    Never,
 }
 
 /// One of `files`.

@@ -109,8 +109,8 @@ fn every_field_is_read() {
         }
     );
     let userdata = template.userdata.as_ref().unwrap();
-    assert_eq!(userdata.encoding, Some(Encoding::Gzip));
-    assert_eq!(userdata.compress, Compress::Never);
+    assert_eq!(userdata.single().unwrap().encoding, Some(Encoding::Gzip));
+    assert_eq!(userdata.compress, Some(Compress::Never));
     let image = &config.images["debian_13_arm64"].value;
     assert_eq!(
         (image.sort, image.order),

@@ -257,6 +257,10 @@ fn sections(items: Vec<Item>, owner: &str) -> Vec<Item> {
                 add_to_list(&mut found, "filters", item);
                 continue;
             }
+            ("userdata", "part") => {
+                add_to_list(&mut found, "parts", item);
+                continue;
+            }
             ("variable", "validation") => {
                 add_to_list(&mut found, "validation", item);
                 continue;

@@ -12,7 +12,9 @@ use indexmap::IndexMap;
 use super::Layer;
 use super::deep::{Merged, merge};
 use crate::address::GroupName;
-use crate::config::model::{Arch, Common, Config, File, Group, SlotOverride, Template, Userdata};
+use crate::config::model::{
+    Arch, Common, Config, File, Group, Joining, SlotOverride, Template, TextSource, Userdata,
+};
 use crate::config::source::{Span, Spanned};
 
 /// The kind that is assumed where none is needed.
@@ -45,8 +47,8 @@ pub struct MergedGroup<'a> {
     pub vars: Option<Merged>,
     /// Files by name, each with the layer that set it.
     pub files: IndexMap<Arc<str>, (Layer, &'a Spanned<File>)>,
-    /// Userdata and the layer that set it.
-    pub userdata: Option<(Layer, &'a Userdata)>,
+    /// Userdata, layer by layer.
+    pub userdata: UserdataLayers<'a>,
     /// Labels by name.
     pub labels: BTreeMap<Arc<str>, Arc<str>>,
     /// `lifecycle.ignore_changes` of template and group.
@@ -65,6 +67,57 @@ pub struct MergedGroup<'a> {
     pub load_balancers: Vec<Spanned<Arc<str>>>,
     /// Slots that differ, by number.
     pub overrides: BTreeMap<u32, MergedSlot>,
+}
+
+/// The userdata of a group's layers, as written.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct UserdataLayers<'a> {
+    /// Of `defaults`, the template and the group.
+    layers: [Option<&'a Userdata>; 3],
+}
+
+impl<'a> UserdataLayers<'a> {
+    const LAYERS: [Layer; 3] = [Layer::Defaults, Layer::Template, Layer::Group];
+
+    /// Every layer that has some, lowest first.
+    pub fn all(&self) -> impl DoubleEndedIterator<Item = (Layer, &'a Userdata)> + use<'a> {
+        Self::LAYERS
+            .into_iter()
+            .zip(self.layers)
+            .filter_map(|(layer, userdata)| Some((layer, userdata?)))
+    }
+
+    /// The highest layer that has some.
+    pub fn top(&self) -> Option<(Layer, &'a Userdata)> {
+        self.all().next_back()
+    }
+
+    /// The layers that make the instance's userdata, lowest first: the highest one that replaces
+    /// those below, and what joins it.
+    pub fn joined(&self) -> impl Iterator<Item = (Layer, &'a Userdata)> + use<'a> {
+        let base = self
+            .all()
+            .rev()
+            .find(|(_, userdata)| userdata.joining() == Joining::Replace);
+        let lowest = base.map_or(Layer::Vars, |(layer, _)| layer);
+        self.all().filter(move |(layer, _)| *layer >= lowest)
+    }
+
+    /// The layers that don't count, as a higher one replaces them.
+    pub fn replaced(&self) -> impl Iterator<Item = (Layer, &'a Userdata)> + use<'a> {
+        let first = self.joined().next().map(|(layer, _)| layer);
+        self.all()
+            .take_while(move |(layer, _)| Some(*layer) != first)
+    }
+
+    /// The one source that all of it is: nothing is to be joined, and it is sent as it is.
+    pub fn single(&self) -> Option<(Layer, &'a TextSource)> {
+        let mut joined = self.joined();
+        match (joined.next(), joined.next()) {
+            (Some((layer, userdata)), None) => Some((layer, userdata.single()?)),
+            _ => None,
+        }
+    }
 }
 
 /// What an override changes in a slot.
@@ -98,10 +151,7 @@ impl MergedGroup<'_> {
                 .map_or(self.vars.as_ref(), |change| change.vars.as_ref())
                 .and_then(|vars| vars.find(rest)),
             "files" => self.files.get(rest).map(|(_, file)| file.span),
-            "userdata" => self
-                .userdata
-                .as_ref()
-                .map(|(_, userdata)| userdata.content.span),
+            "userdata" => self.userdata.top().map(|(_, userdata)| userdata.place()),
             "instance_type" => self.instance_type_at,
             "kind" | "arch" | "template" | "load_balancers" => Some(self.span),
             "subnet" | "subnet_pool" => self.subnet_pool.as_ref().map(|pool| pool.span),
@@ -114,7 +164,7 @@ impl MergedGroup<'_> {
         self.args == other.args
             && self.vars == other.vars
             && self.files == other.files
-            && self.userdata == other.userdata
+            && self.userdata.joined().eq(other.userdata.joined())
             && self.labels == other.labels
             && self.overrides.len() == other.overrides.len()
             && self
@@ -195,21 +245,13 @@ pub fn merge_group<'a>(config: &'a Config, group: &'a Group) -> MergedGroup<'a> 
         args: merge_args(config, template, group, None),
         vars: merge_vars(config, template, group, None),
         files,
-        userdata: high
-            .userdata
-            .as_ref()
-            .map(|userdata| (Layer::Group, userdata))
-            .or_else(|| {
-                low.and_then(|c| c.userdata.as_ref())
-                    .map(|u| (Layer::Template, u))
-            })
-            .or_else(|| {
-                config
-                    .defaults
-                    .userdata
-                    .as_ref()
-                    .map(|u| (Layer::Defaults, u))
-            }),
+        userdata: UserdataLayers {
+            layers: [
+                config.defaults.userdata.as_ref(),
+                low.and_then(|common| common.userdata.as_ref()),
+                high.userdata.as_ref(),
+            ],
+        },
         labels: both(low, high)
             .flat_map(|(_, common)| &common.labels)
             .map(|(name, value)| (Arc::clone(name), Arc::clone(&value.value)))
@@ -302,4 +344,75 @@ fn merge_vars(
         .into_iter()
         .filter_map(|(layer, node)| Some((layer, node?))),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::model::UserdataPart;
+    use crate::config::source::SourceId;
+
+    fn userdata(merge: Option<Joining>) -> Userdata {
+        let span = Span::new(SourceId(0), 0, 0);
+        Userdata {
+            span,
+            parts: vec![UserdataPart {
+                text: TextSource {
+                    span,
+                    source: None,
+                    encoding: None,
+                    content: Spanned::new("x".into(), span),
+                },
+                content_type: None,
+                filename: None,
+                merge: None,
+            }],
+            is_list: false,
+            merge: merge.map(|merge| Spanned::new(merge, span)),
+            compress: None,
+        }
+    }
+
+    #[test]
+    fn a_layer_replaces_those_below_unless_it_joins_them() {
+        use Joining::{Append, CloudInit, Nstance, Replace};
+        use Layer::{Defaults, Group, Template};
+        let none = || None;
+        let silent = || Some(userdata(None));
+        let says = |merge| Some(userdata(Some(merge)));
+        for (layers, joined, single) in [
+            ([none(), none(), none()], &[][..], false),
+            ([silent(), none(), none()], &[Defaults], true),
+            ([silent(), silent(), silent()], &[Group], true),
+            (
+                [silent(), silent(), says(Append)],
+                &[Template, Group],
+                false,
+            ),
+            (
+                [silent(), says(Nstance), says(CloudInit)],
+                &[Defaults, Template, Group],
+                false,
+            ),
+            (
+                [silent(), says(Replace), says(Append)],
+                &[Template, Group],
+                false,
+            ),
+            ([silent(), none(), says(Nstance)], &[Defaults, Group], false),
+            ([says(Append), says(Nstance), silent()], &[Group], true),
+            // There is nothing to join.
+            ([says(Append), none(), none()], &[Defaults], true),
+            ([none(), none(), says(Nstance)], &[Group], true),
+        ] {
+            let layered = UserdataLayers {
+                layers: layers.each_ref().map(Option::as_ref),
+            };
+            let names: Vec<Layer> = layered.joined().map(|(layer, _)| layer).collect();
+            assert_eq!(names, joined);
+            assert_eq!(layered.single().is_some(), single, "{names:?}");
+            let lost = layered.replaced().count();
+            assert_eq!(lost + joined.len(), layered.all().count(), "{names:?}");
+        }
+    }
 }

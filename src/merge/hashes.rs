@@ -7,13 +7,16 @@
 //! number is a float64, keys are sorted and `<`, `>`, `&` are escaped.
 
 use std::fmt::Write as _;
+use std::sync::Arc;
 
 use serde_json::Value;
 
+use super::Layer;
 use super::deep::Merged;
 use super::group::{MergedGroup, MergedSlot};
-use crate::config::model::{Encoding, File, FileContent, UserdataSource};
+use crate::config::model::{Encoding, File, FileContent, TextSource, Userdata, UserdataSource};
 use crate::config::node::Node;
+use crate::config::source::Spanned;
 use crate::digest::sha256_hex;
 
 /// The two hashes.
@@ -40,21 +43,13 @@ pub fn hashes(group: &MergedGroup<'_>, slot: Option<&MergedSlot>) -> Hashes {
         "subnet_pool",
         pool.map_or("", |pool| &pool.value),
     );
-    if let Some((_, userdata)) = &group.userdata {
-        infra.push_str(",\"userdata\":{");
-        let source = userdata.source.map_or("", |source| match source {
-            UserdataSource::Inline => "inline",
-            UserdataSource::Url => "url",
-        });
-        let encoding = userdata.encoding.map_or("", |encoding| match encoding {
-            Encoding::Plain => "plain",
-            Encoding::Base64 => "base64",
-            Encoding::Gzip => "gzip",
-            Encoding::Base64Gzip => "base64+gzip",
-        });
-        write_present(&mut infra, &[("source", source), ("encoding", encoding)]);
-        write_field(&mut infra, "content", &userdata.content.value);
-        infra.push('}');
+    match group.userdata.single() {
+        Some((_, text)) => {
+            infra.push_str(",\"userdata\":{");
+            write_text(&mut infra, text);
+            infra.push('}');
+        }
+        None => write_layers(&mut infra, group.userdata.joined()),
     }
     write_field(&mut infra, "kind", &group.kind);
     write_field(&mut infra, "arch", group.arch.as_str());
@@ -83,6 +78,57 @@ pub fn hashes(group: &MergedGroup<'_>, slot: Option<&MergedSlot>) -> Hashes {
 
 fn digest(json: &str) -> String {
     format!("sha256:{}", sha256_hex(json.as_bytes()))
+}
+
+/// A single text, as Nstance knows it.
+fn write_text(out: &mut String, text: &TextSource) {
+    let source = text.source.map_or("", |source| match source {
+        UserdataSource::Inline => "inline",
+        UserdataSource::Url => "url",
+    });
+    let encoding = text.encoding.map_or("", |encoding| match encoding {
+        Encoding::Plain => "plain",
+        Encoding::Base64 => "base64",
+        Encoding::Gzip => "gzip",
+        Encoding::Base64Gzip => "base64+gzip",
+    });
+    write_present(out, &[("source", source), ("encoding", encoding)]);
+    write_field(out, "content", &text.content.value);
+}
+
+/// Layers that are joined, which Nstance doesn't know.
+fn write_layers<'a>(out: &mut String, layers: impl Iterator<Item = (Layer, &'a Userdata)>) {
+    let mut layers = layers.peekable();
+    if layers.peek().is_none() {
+        return;
+    }
+    out.push_str(",\"userdata\":{\"layers\":[");
+    for (index, (_, layer)) in layers.enumerate() {
+        out.push_str(if index > 0 { ",{" } else { "{" });
+        write_field(out, "merge", layer.joining().as_str());
+        out.push_str(",\"parts\":[");
+        for (index, part) in layer.parts.iter().enumerate() {
+            out.push_str(if index > 0 { ",{" } else { "{" });
+            write_text(out, &part.text);
+            let text = |value: &Option<Spanned<Arc<str>>>| {
+                value
+                    .as_ref()
+                    .map_or_else(|| "".into(), |value| Arc::clone(&value.value))
+            };
+            let (kind, filename, merge) = (
+                text(&part.content_type),
+                text(&part.filename),
+                text(&part.merge),
+            );
+            write_present(
+                out,
+                &[("type", &kind), ("filename", &filename), ("merge", &merge)],
+            );
+            out.push('}');
+        }
+        out.push_str("]}");
+    }
+    out.push_str("]}");
 }
 
 fn write_file(out: &mut String, file: &File) {

@@ -11,6 +11,7 @@ use nstance_gotemplate::{
 };
 
 use super::data;
+use super::joins::Joins;
 use super::library::Snippets;
 use crate::config::model::{Functions, MAIN_TEMPLATE};
 use crate::config::position;
@@ -92,6 +93,7 @@ pub struct TemplateCache<'a> {
     snippets: Arc<Snippets>,
     /// What is wrong with a snippet's reads is told once, however many templates call it.
     told: HashSet<Access>,
+    joins: Arc<Joins>,
 }
 
 impl<'a> TemplateCache<'a> {
@@ -111,6 +113,7 @@ impl<'a> TemplateCache<'a> {
             images: images.into_iter().collect(),
             snippets,
             told: HashSet::new(),
+            joins: Arc::default(),
         }
     }
 
@@ -123,7 +126,15 @@ impl<'a> TemplateCache<'a> {
     /// An empty one for a configuration whose snippets are others.
     #[must_use]
     pub fn with_snippets(&self, snippets: Arc<Snippets>) -> Self {
-        Self::new(self.sources, self.images.iter().copied(), snippets)
+        Self {
+            joins: self.joins(),
+            ..Self::new(self.sources, self.images.iter().copied(), snippets)
+        }
+    }
+
+    /// Userdata that was joined, for all groups and threads.
+    pub(super) fn joins(&self) -> Arc<Joins> {
+        Arc::clone(&self.joins)
     }
 
     /// The sources that places point into.

@@ -8,12 +8,12 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use super::args::{Tree, is_template};
-use super::cache::{Compiled, Place, TemplateCache};
+use super::args::Tree;
+use super::cache::{Compiled, TemplateCache};
 use super::files::CompiledFile;
-use super::userdata::{self, Body};
-use crate::config::model::{Compress, Config, LoadBalancer, UserdataSource};
-use crate::config::source::Span;
+use super::layers::{self, CompiledUserdata, PartText};
+use super::userdata::Body;
+use crate::config::model::{Config, LoadBalancer};
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::merge::deep::Merged;
 use crate::merge::group::MergedGroup;
@@ -41,23 +41,6 @@ pub(super) struct Variant {
     pub(super) head: Part<Head>,
     pub(super) args: Tree,
     pub(super) vars: Part<Value>,
-}
-
-/// Userdata whose template is parsed.
-pub(super) struct CompiledUserdata {
-    pub(super) text: UserdataText,
-    pub(super) span: Span,
-    pub(super) compress: Compress,
-}
-
-/// What a userdata source turned out to be.
-pub(super) enum UserdataText {
-    /// A template.
-    Template(Compiled),
-    /// Bytes without one.
-    Constant(Vec<u8>),
-    /// A URL that wasn't fetched.
-    Absent,
 }
 
 /// Parses a group's templates.
@@ -104,7 +87,7 @@ pub fn compile<'a>(
             )
         })
         .collect();
-    let userdata = compile_userdata(&merged, bodies, cache, findings);
+    let userdata = layers::compile(&merged, bodies, cache, findings);
     let files: Vec<_> = merged
         .files
         .iter()
@@ -148,76 +131,13 @@ fn load_balancer_targets(config: &Config, group: &MergedGroup<'_>) -> Vec<String
     targets
 }
 
-fn compile_userdata(
-    merged: &MergedGroup<'_>,
-    bodies: &Bodies,
-    cache: &mut TemplateCache<'_>,
-    findings: &mut Diagnostics,
-) -> Option<CompiledUserdata> {
-    let (_, source) = merged.userdata.as_ref()?;
-    let span = source.content.span;
-    let made = |text| {
-        Some(CompiledUserdata {
-            text,
-            span,
-            compress: source.compress,
-        })
-    };
-    let is_url = source.source == Some(UserdataSource::Url);
-    let bytes = if is_url {
-        match bodies.get(&source.content.value) {
-            Some(body) => body.to_vec(),
-            None => return made(UserdataText::Absent),
-        }
-    } else {
-        source.content.value.as_bytes().to_vec()
-    };
-    let bytes = match userdata::decode(&bytes, source.encoding) {
-        Ok(bytes) => bytes,
-        // What is written in the configuration was judged when that was read.
-        Err(_) if !is_url => return None,
-        Err(error) => {
-            findings.push(
-                Diagnostic::error("userdata can't be decoded")
-                    .at(span, format!("its content {error}"))
-                    .hint("`encoding` says how the content is encoded: plain, base64, gzip or base64+gzip"),
-            );
-            return None;
-        }
-    };
-    let direct = !is_url
-        && source
-            .encoding
-            .is_none_or(|e| e == crate::config::model::Encoding::Plain);
-    let place = if direct {
-        Place::Literal(span)
-    } else {
-        Place::Behind(span)
-    };
-    match String::from_utf8(bytes) {
-        Ok(text) if is_template(&text) => {
-            let text = Arc::from(text);
-            made(UserdataText::Template(
-                cache.compile(&text, place, findings)?,
-            ))
-        }
-        Ok(text) => made(UserdataText::Constant(text.into_bytes())),
-        // Bytes that are no text can't hold a template.
-        Err(error) => made(UserdataText::Constant(error.into_bytes())),
-    }
-}
-
 impl CompiledGroup<'_> {
     fn templates<'s>(&'s self, visit: &mut dyn FnMut(&'s Compiled)) {
         for variant in std::iter::once(&self.base).chain(self.overrides.values()) {
             variant.args.templates(visit);
         }
-        if let Some(CompiledUserdata {
-            text: UserdataText::Template(compiled),
-            ..
-        }) = &self.userdata
-        {
-            visit(compiled);
+        if let Some(userdata) = &self.userdata {
+            userdata.templates().for_each(&mut *visit);
         }
         self.files.iter().for_each(|file| file.templates(visit));
     }
@@ -245,14 +165,12 @@ impl CompiledGroup<'_> {
 
     /// Scaling a group whose userdata tells its size would replace every instance of it.
     fn warn_of_size(&self, cache: &TemplateCache<'_>, findings: &mut Diagnostics) {
-        let Some(CompiledUserdata {
-            text: UserdataText::Template(compiled),
-            ..
-        }) = &self.userdata
-        else {
-            return;
-        };
-        for access in &compiled.template.reads().paths {
+        let compiled = self.userdata.iter().flat_map(CompiledUserdata::templates);
+        let reads = compiled.flat_map(|compiled| {
+            let paths = compiled.template.reads().paths.iter();
+            paths.map(move |access| (compiled, access))
+        });
+        for (compiled, access) in reads {
             if access.path == ".Group.Size" {
                 findings.push(
                     Diagnostic::warning(format!(
@@ -273,12 +191,7 @@ impl CompiledGroup<'_> {
 
     /// Whether the userdata could not be had (`validate` asks no network).
     pub fn lacks_userdata(&self) -> bool {
-        matches!(
-            &self.userdata,
-            Some(CompiledUserdata {
-                text: UserdataText::Absent,
-                ..
-            })
-        )
+        let mut parts = self.userdata.iter().flat_map(CompiledUserdata::parts);
+        parts.any(|part| matches!(part.text, PartText::Absent))
     }
 }

@@ -3,6 +3,7 @@
 //! In: compiled templates and the data of one instance. Out: strings, and a [`Report`] of what
 //! went wrong where, once for all the instances it went wrong for. May not: parse.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
@@ -11,7 +12,7 @@ use nstance_gotemplate::{ExecError, ExecErrorKind, Found, Value};
 use super::cache::{Compiled, Place};
 use crate::address::Address;
 use crate::config::source::{SourceMap, Span};
-use crate::diagnostic::{Diagnostic, Diagnostics, nearest};
+use crate::diagnostic::{Diagnostic, Diagnostics, Severity, nearest};
 
 /// What may be unknown in a text that is being rendered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -112,10 +113,22 @@ pub(super) type ErrorKey = (Span, usize, String);
 /// What an error says that would tell of a secret.
 const CONCEALED: &str = "why isn't shown, since it depends on a sensitive value";
 
+/// Something about what was rendered.
+#[derive(Debug, Clone)]
+pub(super) struct Note {
+    pub(super) severity: Severity,
+    pub(super) summary: String,
+    /// What is said at its place.
+    pub(super) label: String,
+    pub(super) detail: Option<String>,
+    pub(super) hint: Option<String>,
+}
+
 /// What rendering found, gathered over many instances.
 #[derive(Debug, Default)]
 pub struct Report {
     unset: BTreeMap<(Span, usize, Arc<str>), Place>,
+    /// Errors, and warnings about what was rendered.
     errors: BTreeMap<ErrorKey, Failure>,
     failed_images: BTreeMap<Arc<str>, (Address, usize)>,
     /// Templates that reached a limit, and the errors they made: they aren't tried again.
@@ -190,8 +203,12 @@ fn shown(found: &Found) -> String {
 
 #[derive(Debug)]
 struct Failure {
+    severity: Severity,
     execution: Option<Circumstances>,
-    summary: &'static str,
+    summary: Cow<'static, str>,
+    /// What is said at its place, where that isn't all that tells it from others.
+    label: Option<String>,
+    detail: Option<String>,
     place: Place,
     hint: Option<String>,
     first: Address,
@@ -229,7 +246,7 @@ impl Report {
             .values_mut()
             .filter(|failure| failure.place == place)
         {
-            failure.summary = summary;
+            failure.summary = summary.into();
         }
     }
 
@@ -246,12 +263,34 @@ impl Report {
             .entry((place.span(), offset, message))
             .and_modify(|failure| failure.count += 1)
             .or_insert_with(|| Failure {
-                summary: "a template can't be rendered",
+                severity: Severity::Error,
+                summary: "a template can't be rendered".into(),
+                label: None,
+                detail: None,
                 place,
                 hint,
                 first: address.clone(),
                 count: 1,
                 execution: None,
+            });
+    }
+
+    /// Notes what is to be said of a text that was rendered.
+    pub(super) fn note(&mut self, place: Place, offset: usize, note: Note, address: &Address) {
+        let key = format!("{}: {}", note.summary, note.label);
+        self.errors
+            .entry((place.span(), offset, key))
+            .and_modify(|failure| failure.count += 1)
+            .or_insert_with(|| Failure {
+                severity: note.severity,
+                execution: None,
+                summary: note.summary.into(),
+                label: Some(note.label),
+                detail: note.detail,
+                place,
+                hint: note.hint,
+                first: address.clone(),
+                count: 1,
             });
     }
 
@@ -306,6 +345,10 @@ impl Report {
         self.errors = open;
         for ((span, offset, _), mut failure) in secret {
             failure.hint = None;
+            if failure.label.take().is_some() {
+                failure.summary = "something is wrong with the userdata".into();
+                failure.detail = None;
+            }
             if let Some(execution) = &mut failure.execution {
                 execution.found.clear();
             }
@@ -365,11 +408,14 @@ impl Report {
     ) -> Diagnostics {
         let mut findings = Diagnostics::default();
         for ((_, offset, message), failure) in &self.errors {
-            let mut finding = Diagnostic::error(failure.summary)
-                .at(failure.place.at(sources, *offset), message.clone())
+            let label = failure.label.as_ref().unwrap_or(message);
+            let mut finding = Diagnostic::of(failure.severity, &*failure.summary)
+                .at(failure.place.at(sources, *offset), label.clone())
                 .about(&failure.first);
             if let Some(execution) = &failure.execution {
                 finding = execution.explain(finding, failure, sources);
+            } else if let Some(detail) = &failure.detail {
+                finding = finding.detail(detail.clone());
             } else if failure.count > 1 {
                 finding = finding.detail(format!(
                     "so it is for {} and {} more",

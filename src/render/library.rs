@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::cache::{Place, environment, parse_finding};
 use super::group::Bodies;
 use super::userdata;
-use crate::config::model::{Config, Encoding, Functions, MAIN_TEMPLATE, Userdata, UserdataSource};
+use crate::config::model::{Config, Encoding, Functions, MAIN_TEMPLATE, TextSource};
 use crate::config::source::SourceMap;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 
@@ -178,12 +178,12 @@ impl Snippets {
 }
 
 fn text_of(
-    snippet: &Userdata,
+    snippet: &TextSource,
     bodies: &Bodies,
     findings: &mut Diagnostics,
 ) -> Option<(Arc<str>, Place)> {
     let span = snippet.content.span;
-    let is_url = snippet.source == Some(UserdataSource::Url);
+    let is_url = snippet.is_url();
     let bytes: &[u8] = if is_url {
         // That it couldn't be read was told when that was tried.
         bodies.get(&snippet.content.value)?

@@ -7,9 +7,13 @@
 pub mod args;
 pub mod cache;
 pub mod data;
+pub mod explanation;
 pub mod files;
 pub mod group;
+pub mod hints;
 pub mod instance;
+mod joins;
+pub mod layers;
 pub mod library;
 pub mod renderer;
 mod twins;

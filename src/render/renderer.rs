@@ -14,8 +14,10 @@ use serde_json::{Map, Value};
 use super::cache::{Compiled, Place};
 use super::data::{GroupData, GroupFacts, InstanceFacts, images_value, is_per_instance};
 use super::files::{CompiledFile, Deferred};
-use super::group::{CompiledGroup, CompiledUserdata, UserdataText, Variant};
+use super::group::{CompiledGroup, Variant};
 use super::instance::{Execution, Report, Timing};
+use super::joins::Joint;
+use super::layers::{self, CompiledUserdata, RenderedLayer};
 use super::userdata::{self, CarriedFile};
 use crate::address::Address;
 use crate::config::model::{Compress, Config, Deliver, Functions};
@@ -100,13 +102,11 @@ impl<'a> GroupRenderer<'a> {
             }
         });
         let userdata_is_own = pinned
-            || match &group.userdata {
-                Some(CompiledUserdata {
-                    text: UserdataText::Template(compiled),
-                    ..
-                }) => own(compiled),
-                _ => false,
-            }
+            || group
+                .userdata
+                .iter()
+                .flat_map(CompiledUserdata::templates)
+                .any(own)
             || group.files.iter().any(CompiledFile::is_carried) && files_are_own;
         let variants: Vec<_> = std::iter::once(&group.base)
             .chain(group.overrides.values())
@@ -209,9 +209,7 @@ impl<'a> GroupRenderer<'a> {
         let shared = &self.shared[index];
         let images = (self.pinned && !kept.is_empty()).then(|| self.kept_images(index, kept));
         let mut addressed = None;
-        let build = || self.data[index].root(instance, images);
-        let mut root = None;
-        let root = root.insert(build());
+        let root = &self.data[index].root(instance, images);
 
         let args = once(
             &shared.args,
@@ -219,19 +217,9 @@ impl<'a> GroupRenderer<'a> {
             report,
             |report| self.render_args(variant, root, address, report),
         );
-        // An address that is fixed in args is known when planning.
-        let root = match &args {
-            Some((args, _)) if instance.ip4.is_none() => match fixed_address(&args.value) {
-                Some(ip4) => {
-                    let facts = InstanceFacts {
-                        ip4: Some(ip4.into()),
-                        ..instance.clone()
-                    };
-                    &*addressed.insert(self.data[index].root(&facts, None))
-                }
-                None => &*root,
-            },
-            _ => &*root,
+        let root = match args.as_ref().and_then(|args| with_address(instance, args)) {
+            Some(facts) => &*addressed.insert(self.data[index].root(&facts, None)),
+            None => root,
         };
         let files = once(
             &shared.files,
@@ -343,84 +331,107 @@ impl<'a> GroupRenderer<'a> {
         report: &mut Report,
     ) -> Option<RenderedUserdata> {
         let source = self.group.userdata.as_ref();
-        let own = match source.map(|userdata| &userdata.text) {
-            Some(UserdataText::Template(compiled)) => {
-                let mut execution = Execution {
-                    root,
-                    address,
-                    timing: Timing::BeforeCreation,
-                    report,
-                    unknown: false,
-                };
-                Some(execution.bytes(compiled)?)
-            }
-            Some(UserdataText::Constant(bytes)) => Some(bytes.clone()),
-            Some(UserdataText::Absent) => {
-                let span = source.map_or(self.group.merged.span, |userdata| userdata.span);
-                report.failure(
-                    "userdata is missing",
-                    Place::Behind(span),
-                    "it was never fetched from here".to_owned(),
-                    Some("Let it be fetched: run without `--refresh=false`".to_owned()),
-                    address,
-                );
-                return None;
-            }
-            None => None,
+        let around = source.map_or(self.group.merged.span, |userdata| userdata.span);
+        let carried = self.carried_files(&files.value);
+        let mut execution = Execution {
+            root,
+            address,
+            timing: Timing::BeforeCreation,
+            report,
+            unknown: false,
         };
-        let own_size = own.as_ref().map_or(0, Vec::len);
-        let carried: Vec<_> = self
-            .group
-            .files
-            .iter()
-            .filter_map(|file| {
-                let Deliver::Userdata {
-                    path,
-                    permissions,
-                    owner,
-                } = &file.deliver
-                else {
-                    return None;
-                };
-                Some(CarriedFile {
-                    name: &file.name,
-                    path,
-                    permissions: permissions.as_deref(),
-                    owner: owner.as_deref(),
-                    content: files.value.get(&file.name)?.content.as_deref()?,
-                })
-            })
-            .collect();
-        let Some(whole) = userdata::compose(own, &carried) else {
+        let (whole, sizes) = match source {
+            None => (userdata::compose(None, &carried), Sizes::Own(0)),
+            Some(source) => match source.single() {
+                Some(part) => {
+                    let own = part.render(&mut execution)?;
+                    let sizes = Sizes::Own(own.len());
+                    (userdata::compose(Some(own), &carried), sizes)
+                }
+                None => {
+                    let rendered = source.render(&mut execution)?;
+                    let joint = source.join(rendered, &carried, report, address)?;
+                    (Some(joint.bytes.clone()), Sizes::Layers(joint))
+                }
+            },
+        };
+        let Some(whole) = whole else {
             return Some(RenderedUserdata(None));
         };
         let compress = source.map_or(Compress::Auto, |userdata| userdata.compress);
         match userdata::pack(whole, compress, self.rules) {
             Ok(userdata) => Some(RenderedUserdata(Some(Part::new(userdata)))),
             Err(sent) => {
-                let largest = carried
-                    .iter()
-                    .map(|file| (format!("the file `{}`", file.name), file.content.len()))
-                    .chain([("the userdata itself".to_owned(), own_size)])
-                    .max_by_key(|(_, size)| *size);
-                let (what, size) = largest.unwrap_or_default();
-                let span = source.map_or(self.group.merged.span, |userdata| userdata.span);
                 report.failure(
                     "userdata is too large",
-                    Place::Behind(span),
+                    Place::Behind(around),
                     format!(
-                        "{sent} bytes are more than the {} that {} takes; {size} of them are {what}",
+                        "{sent} bytes are more than the {} that {} takes; {}",
                         self.rules.userdata_limit().unwrap_or(0),
                         self.rules.kind().as_str(),
+                        sizes.told(&carried),
                     ),
                     (compress == Compress::Never).then(|| {
-                        "Let it be gzipped with `compress: auto`, or fetch the bulk at boot".to_owned()
+                        "Let it be gzipped with `compress: auto`, or fetch the bulk at boot"
+                            .to_owned()
                     }),
                     address,
                 );
                 None
             }
         }
+    }
+
+    /// The layers of an instance's userdata, the files that travel in it included; `None` where there
+    /// is none, or it can't be rendered.
+    pub(super) fn rendered_layers(
+        &self,
+        address: &Address,
+        instance: &InstanceFacts,
+        report: &mut Report,
+    ) -> Option<Vec<RenderedLayer>> {
+        let parts = self.parts(address, instance, &BTreeMap::new(), true, report);
+        let addressed = parts
+            .args
+            .as_ref()
+            .and_then(|args| with_address(instance, args));
+        let instance = addressed.as_ref().unwrap_or(instance);
+        let files = parts.files?;
+        let carried = self.carried_files(&files.value);
+        let Some(source) = &self.group.userdata else {
+            return (!carried.is_empty()).then(|| vec![RenderedLayer::of_files(&carried, true)]);
+        };
+        let root = self.data[self.variant(address.slot).0].root(instance, None);
+        let rendered = source.render(&mut Execution {
+            root: &root,
+            address,
+            timing: Timing::BeforeCreation,
+            report,
+            unknown: false,
+        })?;
+        Some(source.with_files(rendered, &carried))
+    }
+
+    /// The files that travel in the userdata.
+    fn carried_files<'f>(&'f self, files: &'f Files) -> Vec<CarriedFile<'f>> {
+        let carried = self.group.files.iter().filter_map(|file| {
+            let Deliver::Userdata {
+                path,
+                permissions,
+                owner,
+            } = &file.deliver
+            else {
+                return None;
+            };
+            Some(CarriedFile {
+                name: &file.name,
+                path,
+                permissions: permissions.as_deref(),
+                owner: owner.as_deref(),
+                content: files.get(&file.name)?.content.as_deref()?,
+            })
+        });
+        carried.collect()
     }
 
     /// Which files of a spec are still to be rendered, with all it takes; `None` if none are.
@@ -465,6 +476,38 @@ impl<'a> GroupRenderer<'a> {
     }
 }
 
+/// What userdata is made of, should it be too large.
+enum Sizes {
+    /// One text of so many bytes, and the files.
+    Own(usize),
+    /// Layers, the files among them.
+    Layers(Arc<Joint>),
+}
+
+impl Sizes {
+    /// What took most of it; of layers each one's share.
+    fn told(&self, carried: &[CarriedFile<'_>]) -> String {
+        match self {
+            Self::Own(size) => {
+                let largest = carried
+                    .iter()
+                    .map(|file| (format!("the file `{}`", file.name), file.content.len()))
+                    .chain([("the userdata itself".to_owned(), *size)])
+                    .max_by_key(|(_, size)| *size);
+                let (what, size) = largest.unwrap_or_default();
+                format!("{size} of them are {what}")
+            }
+            Self::Layers(joint) => {
+                let shares = joint.shares.iter();
+                let shares: Vec<_> = shares
+                    .map(|(layer, size)| format!("{size} of {}", layers::owner(layer)))
+                    .collect();
+                format!("not compressed, there are {}", shares.join(", "))
+            }
+        }
+    }
+}
+
 /// Renders once what is shared, and each time what is an instance's own.
 fn once<T: Clone>(
     cell: &OnceLock<Option<T>>,
@@ -477,6 +520,17 @@ fn once<T: Clone>(
     } else {
         cell.get_or_init(|| render(report)).clone()
     }
+}
+
+/// The instance with the address that is fixed in its args, which is known when planning.
+fn with_address(instance: &InstanceFacts, (args, _): &RenderedArgs) -> Option<InstanceFacts> {
+    if instance.ip4.is_some() {
+        return None;
+    }
+    Some(InstanceFacts {
+        ip4: Some(fixed_address(&args.value)?.into()),
+        ..instance.clone()
+    })
 }
 
 /// A private address written in args.

@@ -130,7 +130,8 @@ fn is_plain(body: &[u8]) -> bool {
             .any(|window| window == BOUNDARY.as_bytes())
 }
 
-fn write_files(files: &[CarriedFile<'_>], alone: bool) -> String {
+/// The files as a cloud-config; one that isn't `alone` says how it is merged.
+pub(super) fn write_files(files: &[CarriedFile<'_>], alone: bool) -> String {
     // JSON strings are YAML double-quoted strings, whatever is in them.
     let quote = |text: &str| serde_json::Value::from(text).to_string();
     let mut config = String::from("#cloud-config\n");

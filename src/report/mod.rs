@@ -16,6 +16,7 @@ mod testing;
 #[cfg(test)]
 mod tests;
 pub mod text;
+pub mod userdata;
 pub mod variables;
 
 pub use table::table;

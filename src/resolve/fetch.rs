@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::config::model::{Config, Userdata, UserdataSource};
+use crate::config::model::Config;
 use crate::config::source::{Span, Spanned};
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::render::group::Bodies;
@@ -36,8 +36,9 @@ pub fn urls(config: &Config) -> Vec<Spanned<Arc<str>>> {
                 .map(|group| group.common.userdata.as_ref()),
         );
     all.flatten()
-        .filter(|userdata: &&Userdata| userdata.source == Some(UserdataSource::Url))
-        .map(|userdata| userdata.content.clone())
+        .flat_map(|userdata| &userdata.parts)
+        .filter(|part| part.text.is_url())
+        .map(|part| part.text.content.clone())
         .filter(|url| seen.insert(Arc::clone(&url.value)))
         .collect()
 }
@@ -97,7 +98,7 @@ pub fn bodies(
 /// Reads the snippets that are files; they come from nowhere else.
 fn snippets(config: &Config, directory: &Path, bodies: &mut Bodies, findings: &mut Diagnostics) {
     let snippets = config.templates_lib.values().map(|snippet| &snippet.value);
-    for snippet in snippets.filter(|snippet| snippet.source == Some(UserdataSource::Url)) {
+    for snippet in snippets.filter(|snippet| snippet.is_url()) {
         let url = &snippet.content;
         if bodies.contains_key(&url.value) || !is_file(&url.value) {
             continue;
@@ -118,7 +119,7 @@ pub fn files(config: &Config, directory: &Path) -> Vec<PathBuf> {
     let snippets = config
         .templates_lib
         .values()
-        .filter(|snippet| snippet.value.source == Some(UserdataSource::Url))
+        .filter(|snippet| snippet.value.is_url())
         .map(|snippet| snippet.value.content.clone());
     urls(config)
         .into_iter()

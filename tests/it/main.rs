@@ -39,6 +39,8 @@ mod state;
 mod store;
 mod transfer;
 mod undo;
+mod userdata;
+mod userdata_layers;
 mod validate;
 mod variables;
 mod watch;

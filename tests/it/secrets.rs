@@ -13,6 +13,7 @@ use crate::harness::{CANARY, Ended, Harness};
 
 const HCL: &str = include_str!("data/secrets.hcl");
 const YAML: &str = include_str!("data/secrets.yaml");
+const LAYERS: &str = include_str!("data/secrets_layers.yaml");
 
 /// What holds the secrets because it has to: the cloud itself, and files that are asked for.
 const MEANT_TO_HOLD: [&str; 2] = [".nstance/sim.db", ".nstance/test/one/files/"];
@@ -143,6 +144,10 @@ fn live(cage: &Cage, name: &str) {
         "render",
         "render --json",
         "render --explain",
+        "render --userdata",
+        "render --userdata --explain",
+        "render --userdata --explain --json",
+        "explain default/web.userdata",
         "render --out rendered",
         "plan",
         "plan --json",
@@ -161,6 +166,8 @@ fn live(cage: &Cage, name: &str) {
         "show --json",
         "show default/web",
         "show default/web/0",
+        "userdata decode default/web/0",
+        "userdata decode default/web/0 --json",
         "state list --json",
         "state show default/web/1",
         "state show default/web/1 --json",
@@ -236,6 +243,7 @@ fn nothing_of_a_secret_is_shown_or_left() {
     for (name, config, options) in [
         ("nstance.hcl", HCL, "--var-file secret.tfvars"),
         ("nstance.yaml", YAML, "--var-file secret.json"),
+        ("nstance.yaml", LAYERS, "--var-file secret.json"),
     ] {
         live(&Cage::new(name, config, options), name);
     }
@@ -262,6 +270,38 @@ fn values_of_the_environment_and_the_command_line_are_as_secret() {
         assert_eq!(ended.code, Some(0), "{ended}");
         assert_hidden("the output", ended.stdout.as_bytes());
         assert_hidden("the messages", ended.stderr.as_bytes());
+    }
+    cage.assert_nothing_left(&OWN);
+}
+
+#[test]
+fn what_is_wrong_with_layers_tells_nothing_of_a_secret() {
+    let cage = Cage::new("nstance.yaml", LAYERS, "--var-file secret.json");
+    cage.ok("validate");
+    let from = "hostname: \"{{ .Instance.Hostname }}\"";
+    assert!(LAYERS.contains(from));
+    for to in [
+        // A key that nobody knows, a value of the wrong type, no YAML at all, mergers.
+        "\"${var.password}\": 1",
+        "\"{{ .Vars.PASSWORD }}\": 1",
+        "hostname: {\"${var.password}\": 1}",
+        "disk_setup: {\"${var.password}\": \"${var.password}\"}",
+        "hostname: ${var.password}: [",
+        "hostname: !<${var.password}> a",
+        "hostname: *${var.password}",
+        "hostname: [\"${var.password}\"]",
+        "? {${var.password}: 1}\n          : 2",
+    ] {
+        let config = LAYERS.replacen(from, to, 1);
+        cage.harness.write("nstance.yaml", &config);
+        for words in [
+            "validate",
+            "plan",
+            "plan --json",
+            "render --userdata --explain",
+        ] {
+            cage.fails(words);
+        }
     }
     cage.assert_nothing_left(&OWN);
 }

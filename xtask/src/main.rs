@@ -11,6 +11,7 @@
 )]
 
 mod bench;
+mod cloud_init;
 mod conformance;
 mod fuzz;
 mod kill;
@@ -39,6 +40,7 @@ cargo xtask fuzz-gotemplate --minutes N     look for differences from Go (see CO
 cargo xtask fuzz-seeds                      the corpora, as cargo-fuzz's targets take them
 cargo xtask sprig-corpus                    ask the real Sprig about each case of its corpus
 cargo xtask terraform-corpus                ask Terraform anew for tests/corpora/hcl.jsonl
+cargo xtask cloud-init --cases N [--from S] give random layers of userdata to the real cloud-init
 cargo xtask bench [--up-to N] [--quick]     measure, and write the tables of docs/performance.md
                                             --up-to: no fleet larger than N (100000)
                                             --quick: the planner only, no `cargo bench`
@@ -72,6 +74,7 @@ fn main() -> ExitCode {
         ["conformance", ..] => Err(Failure::say(
             "usage: cargo xtask conformance gotemplate|hcl FILE…",
         )),
+        ["cloud-init", ref rest @ ..] => cloud_init::run(rest),
         ["fuzz-gotemplate", ref rest @ ..] => fuzz::run(rest),
         ["fuzz-seeds"] => fuzz::seeds::run(),
         ["simulate", ref rest @ ..] => simulate::run(rest),

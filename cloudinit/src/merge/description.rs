@@ -79,14 +79,23 @@ pub enum Settings {
 }
 
 impl Mergers {
+    /// How parts are merged that say nothing, as they would say it.
+    pub const DEFAULT: &str = "dict(replace)+list()+str()";
+
     /// How parts are merged that say nothing: top-level keys are replaced.
     pub fn of_parts() -> Self {
-        Self::parse("dict(replace)+list()+str()").expect("it is well-formed")
+        Self::parse(Self::DEFAULT).expect("it is well-formed")
     }
 
     /// How sources are merged that say nothing: user data over vendor data over what is on disk.
     pub fn of_sources() -> Self {
         Self::parse("list()+dict()+str()").expect("it is well-formed")
+    }
+
+    /// Whether there is one for dictionaries, without which a whole cloud-config is passed over.
+    pub fn has_dict(&self) -> bool {
+        let is_dict = |merger: &Merger| matches!(merger, Merger::Dict { .. });
+        self.list.iter().any(is_dict)
     }
 
     /// The mergers that a string describes.

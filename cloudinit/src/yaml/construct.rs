@@ -72,12 +72,13 @@ impl<'d> Constructor<'d> {
     }
 
     fn at(&self, id: NodeId, data: Data) -> Value {
-        let line = self.document.nodes[id].mark.line as u32 + 1;
-        let layer = self.layer;
-        Value {
-            data,
-            origin: Origin { layer, line },
-        }
+        let mark = self.document.nodes[id].mark;
+        let origin = Origin {
+            layer: self.layer,
+            line: mark.line as u32 + 1,
+            column: mark.column as u32 + 1,
+        };
+        Value { data, origin }
     }
 
     fn wrong(&self, id: NodeId, problem: impl Into<String>) -> YamlError {

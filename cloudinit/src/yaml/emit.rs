@@ -10,7 +10,7 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 
 use super::load;
 use super::text::Text;
-use crate::value::{Data, Map, Value};
+use crate::value::{Data, Map, Origin, Value};
 
 /// A key with more characters than this is announced by `?`: PyYAML takes none of over 1024.
 const LONGEST_SIMPLE_KEY: usize = 128;
@@ -29,23 +29,43 @@ impl std::error::Error for TooLarge {}
 
 /// A value as YAML, which ends with a line feed and has at most `limit` bytes.
 pub fn emit(value: &Value, limit: usize) -> Result<String, TooLarge> {
+    Ok(emit_marked(value, limit)?.text)
+}
+
+/// YAML, and where its lines were written first.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Marked {
+    /// The YAML.
+    pub text: String,
+    /// The byte at which a line begins, and where what it says was written. It holds up to the next.
+    pub marks: Vec<(usize, Origin)>,
+}
+
+/// The same as [`emit`], with the origin of each key and each entry of a list.
+pub fn emit_marked(value: &Value, limit: usize) -> Result<Marked, TooLarge> {
     let mut emitter = Emitter {
         text: String::new(),
+        marks: Vec::new(),
         limit,
     };
     match &value.data {
         Data::List(items) | Data::Tuple(items) if !items.is_empty() => emitter.list(items, 0)?,
         Data::Map(map) if !map.is_empty() => emitter.map(map, 0)?,
         _ => {
+            emitter.mark(value.origin);
             emitter.inline(value, 0)?;
             emitter.text.push('\n');
         }
     }
-    Ok(emitter.text)
+    Ok(Marked {
+        text: emitter.text,
+        marks: emitter.marks,
+    })
 }
 
 struct Emitter {
     text: String,
+    marks: Vec<(usize, Origin)>,
     limit: usize,
 }
 
@@ -57,6 +77,14 @@ impl Emitter {
             return Err(TooLarge);
         }
         Ok(())
+    }
+
+    /// Says where what this line begins with was written.
+    fn mark(&mut self, origin: Origin) {
+        let start = self.text.rfind('\n').map_or(0, |end| end + 1);
+        if self.marks.last().is_none_or(|(last, _)| *last < start) {
+            self.marks.push((start, origin));
+        }
     }
 
     fn indent(&mut self, depth: usize) {
@@ -91,7 +119,10 @@ impl Emitter {
                 }
                 Ok(())
             }
-            _ => self.rest_of_line(item, depth),
+            _ => {
+                self.mark(item.origin);
+                self.rest_of_line(item, depth)
+            }
         }
     }
 
@@ -106,6 +137,14 @@ impl Emitter {
     /// A key at its place, and its value.
     fn entry(&mut self, key: &Value, value: &Value, depth: usize) -> Emitted {
         self.check()?;
+        // A key keeps its place when a later layer gives it another value.
+        self.mark(
+            if holds_more(value) && key.origin.layer == value.origin.layer {
+                key.origin
+            } else {
+                value.origin
+            },
+        );
         let start = self.text.len();
         self.scalar(key);
         if self.text.len() - start > LONGEST_SIMPLE_KEY {
@@ -198,6 +237,15 @@ impl Emitter {
             // Null. Nothing else is a key, and containers don't come here.
             _ => self.text.push_str("null"),
         }
+    }
+}
+
+/// Whether a value stands on lines of its own.
+fn holds_more(value: &Value) -> bool {
+    match &value.data {
+        Data::List(items) | Data::Tuple(items) => !items.is_empty(),
+        Data::Map(map) => !map.is_empty(),
+        _ => false,
     }
 }
 

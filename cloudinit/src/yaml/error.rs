@@ -58,25 +58,25 @@ impl YamlError {
         self.kind = kind;
         self
     }
+
+    /// What is wrong, without saying where.
+    pub fn without_place(&self) -> String {
+        match self.context {
+            Some((what, since)) if since != self.mark => {
+                let line = since.line + 1;
+                format!("{}, {what} (line {line})", self.problem)
+            }
+            Some((what, _)) => format!("{}, {what}", self.problem),
+            None => self.problem.clone(),
+        }
+    }
 }
 
 impl fmt::Display for YamlError {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Mark { line, column, .. } = self.mark;
-        write!(
-            formatter,
-            "line {}, column {}: {}",
-            line + 1,
-            column + 1,
-            self.problem
-        )?;
-        match self.context {
-            Some((what, since)) if since != self.mark => {
-                write!(formatter, ", {what} that begins on line {}", since.line + 1)
-            }
-            Some((what, _)) => write!(formatter, ", {what}"),
-            None => Ok(()),
-        }
+        let (line, column) = (self.mark.line + 1, self.mark.column + 1);
+        let problem = self.without_place();
+        write!(formatter, "line {line}, column {column}: {problem}")
     }
 }
 

@@ -8,6 +8,7 @@ mod construct;
 mod cursor;
 mod emit;
 mod error;
+mod remarks;
 mod scalars;
 mod scanner;
 mod tag;
@@ -17,8 +18,9 @@ mod time;
 mod token;
 
 pub(crate) use construct::decode_base64;
-pub use emit::{TooLarge, emit, is_safe_plain, quoted};
+pub use emit::{Marked, TooLarge, emit, emit_marked, is_safe_plain, quoted};
 pub use error::{Kind, Mark, YamlError};
+pub use remarks::{Plain, Remark, Remarks, remarks};
 pub use text::Text;
 
 use crate::value::{Data, Value};

@@ -250,6 +250,27 @@ group "web" {
     vars          = { CANARY = "yes" }
   }
   labels = { public = "true" }
+  userdata {
+    merge = "append"
+    part {
+      source   = "inline"
+      encoding = "plain"
+      content  = <<-EOT
+        #cloud-config
+        packages: [nginx]
+        fqdn: {{ .Instance.FQDN }}
+      EOT
+      type     = "text/cloud-config"
+      filename = "web.yaml"
+      merge    = "dict(recurse_list)+list(append)"
+    }
+    part {
+      content = <<-EOT
+        #!/bin/sh
+        systemctl enable --now nginx
+      EOT
+    }
+  }
   lifecycle { prevent_destroy = true }
   protect    = true
   moved_from = "default/www"

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use base64::Engine as _;
 use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig};
 
-use crate::config::model::{Encoding, Userdata, UserdataSource};
+use crate::config::model::{Encoding, TextSource, Userdata};
 use crate::config::position;
 use crate::config::source::Spanned;
 use crate::diagnostic::{Diagnostic, Diagnostics};
@@ -26,10 +26,9 @@ const LARGEST_USERDATA: u64 = 64 << 20;
 
 impl Checker<'_> {
     /// A snippet is userdata's source, but never fetched from a network: every text depends on it.
-    pub(super) fn snippet(&self, snippet: &Userdata, findings: &mut Diagnostics) {
+    pub(super) fn snippet(&self, snippet: &TextSource, findings: &mut Diagnostics) {
         let content = &snippet.content;
-        let url = snippet.source == Some(UserdataSource::Url);
-        if url && !(content.starts_with("file:") && content.len() > "file:".len()) {
+        if snippet.is_url() && !(content.starts_with("file:") && content.len() > "file:".len()) {
             findings.push(
                 Diagnostic::error("a snippet can only come from a file")
                     .at(content.span, "expected `file:…`")
@@ -37,13 +36,40 @@ impl Checker<'_> {
             );
             return;
         }
-        self.userdata(snippet, findings);
+        self.text(snippet, findings);
     }
 
     pub(super) fn userdata(&self, userdata: &Userdata, findings: &mut Diagnostics) {
-        let content = &userdata.content;
-        let url = userdata.source == Some(UserdataSource::Url);
-        if url {
+        for part in &userdata.parts {
+            self.text(&part.text, findings);
+            let headers = [
+                ("type", &part.content_type),
+                ("filename", &part.filename),
+                ("merge", &part.merge),
+            ];
+            for (key, value) in headers {
+                if let Some(value) = value {
+                    self.header(key, value, findings);
+                }
+            }
+        }
+    }
+
+    /// What becomes a header of a message can't break its line.
+    fn header(&self, key: &str, value: &Spanned<Arc<str>>, findings: &mut Diagnostics) {
+        let Some(offset) = value.find(|c: char| c.is_control() || !c.is_ascii()) else {
+            return;
+        };
+        let place = position::within(self.sources, value.span, offset);
+        findings.push(
+            Diagnostic::error(format!("the `{key}` of a part can't be a header"))
+                .at(place, "only printable ASCII can be"),
+        );
+    }
+
+    fn text(&self, text: &TextSource, findings: &mut Diagnostics) {
+        let content = &text.content;
+        if text.is_url() {
             let good = ["https://", "http://", "file:"]
                 .iter()
                 .any(|scheme| content.len() > scheme.len() && content.starts_with(scheme));
@@ -59,11 +85,11 @@ impl Checker<'_> {
             }
             return;
         }
-        match userdata.encoding {
+        match text.encoding {
             None | Some(Encoding::Plain) => {}
             Some(Encoding::Gzip) => findings.push(
                 Diagnostic::error("`\"encoding\": \"gzip\"` needs `\"source\": \"url\"`")
-                    .at(userdata.span, "text can't hold gzipped bytes")
+                    .at(text.span, "text can't hold gzipped bytes")
                     .hint("use `base64+gzip` for content that stands here"),
             ),
             Some(encoding @ (Encoding::Base64 | Encoding::Base64Gzip)) => {

@@ -1,16 +1,20 @@
-//! `userdata`, and the snippets of `templates_lib`: texts, as a bare string or an object.
+//! `userdata`, and the snippets of `templates_lib`: texts, as a bare string or an object; userdata
+//! also as a list of parts.
 //!
-//! In: an object that may have the key, or a snippet. Out: [`Userdata`]. May not: decode or fetch its content.
+//! In: an object that may have the key, or a snippet. Out: [`Userdata`],
+//! [`TextSource`]. May not: decode or fetch its content.
 
 use std::sync::Arc;
 
-use crate::config::model::{Compress, Encoding, MAIN_TEMPLATE, Userdata, UserdataSource};
-use crate::config::node::{Entry, NodeValue};
+use crate::config::model::{
+    Compress, Encoding, Joining, MAIN_TEMPLATE, TextSource, Userdata, UserdataPart, UserdataSource,
+};
+use crate::config::node::{Entry, Node, NodeValue};
 use crate::config::schema::tables;
 use crate::config::source::{Span, Spanned};
 use crate::diagnostic::{Diagnostic, Diagnostics};
 
-use super::reader::{Object, wrong_type};
+use super::reader::{Object, filled_text, wrong_type};
 
 pub(super) fn userdata(owner: &Object<'_>, findings: &mut Diagnostics) -> Option<Userdata> {
     let entry = owner.get("userdata")?;
@@ -25,22 +29,20 @@ pub(super) fn userdata(owner: &Object<'_>, findings: &mut Diagnostics) -> Option
                 );
                 return None;
             }
-            Some(plain(text, span))
+            Some(Userdata {
+                span,
+                parts: vec![bare(plain(text, span))],
+                is_list: false,
+                merge: None,
+                compress: None,
+            })
         }
         NodeValue::Object(_) => {
-            if let Some(merge) = entry.value.get("merge") {
-                findings.push(
-                    Diagnostic::error("`userdata.merge` isn't supported by this version")
-                        .at(merge.span, "layers of userdata replace each other")
-                        .hint("remove it"),
-                );
-            }
-            let object = Object::open_beside(
+            let object = Object::open(
                 &entry.value,
                 entry.key_span,
                 "`userdata`",
                 &tables::USERDATA_TABLE,
-                &["merge"],
                 findings,
             )?;
             let compress = object.choice(
@@ -52,10 +54,28 @@ pub(super) fn userdata(owner: &Object<'_>, findings: &mut Diagnostics) -> Option
                 ],
                 findings,
             );
-            let text = encoded(&object, span, findings)?;
+            let choices = [
+                Joining::Replace,
+                Joining::Append,
+                Joining::CloudInit,
+                Joining::Nstance,
+            ]
+            .map(|joining| (joining.as_str(), joining));
+            let merge = object.choice("merge", &choices, findings);
+            let listed = object.get("parts");
+            let parts = match listed {
+                Some(list) => {
+                    beside_parts(&object, list, findings);
+                    parts(list, findings)?
+                }
+                None => vec![bare(encoded(&object, span, findings)?)],
+            };
             Some(Userdata {
-                compress: compress.map(|compress| compress.value).unwrap_or_default(),
-                ..text
+                span,
+                parts,
+                is_list: listed.is_some(),
+                merge,
+                compress: compress.map(|compress| compress.value),
             })
         }
         _ => {
@@ -70,8 +90,83 @@ pub(super) fn userdata(owner: &Object<'_>, findings: &mut Diagnostics) -> Option
     }
 }
 
+/// What says where one text is can't stand beside a list of them.
+fn beside_parts(object: &Object<'_>, list: &Entry, findings: &mut Diagnostics) {
+    for key in ["content", "source", "encoding"] {
+        if let Some(entry) = object.get(key) {
+            findings.push(
+                Diagnostic::error(format!("`userdata` has both `{key}` and `parts`"))
+                    .at(entry.key_span, "each part has its own")
+                    .related(list.key_span, "the parts stand here")
+                    .hint("make it one of the parts, or leave it out"),
+            );
+        }
+    }
+}
+
+/// The items of `parts`.
+fn parts(list: &Entry, findings: &mut Diagnostics) -> Option<Vec<UserdataPart>> {
+    let NodeValue::Array(items) = &list.value.value else {
+        wrong_type(&list.value, "`parts`", "a list of parts", findings);
+        return None;
+    };
+    if items.is_empty() {
+        findings.push(
+            Diagnostic::error("`parts` is empty")
+                .at(list.value.span, "expected one part at least")
+                .hint("leave `userdata` out where there is none"),
+        );
+        return None;
+    }
+    // All of them are read, so that one run tells what is wrong with each.
+    let read: Vec<_> = items.iter().map(|item| part(item, findings)).collect();
+    read.into_iter().collect()
+}
+
+fn part(item: &Node, findings: &mut Diagnostics) -> Option<UserdataPart> {
+    let span = item.span;
+    let name = "a part of the userdata";
+    match &item.value {
+        NodeValue::String(text) if text.is_empty() => {
+            findings
+                .push(Diagnostic::error(format!("{name} is empty")).at(span, "expected some text"));
+            None
+        }
+        NodeValue::String(text) => Some(bare(plain(text, span))),
+        NodeValue::Object(_) => {
+            let object = Object::open(item, span, name, &tables::USERDATA_PART, findings)?;
+            let text = encoded(&object, span, findings);
+            let mut filled = |key| {
+                let entry = object.get(key)?;
+                filled_text(entry, findings)
+            };
+            let (content_type, filename) = (filled("type"), filled("filename"));
+            let merge = filled("merge");
+            Some(UserdataPart {
+                text: text?,
+                content_type,
+                filename,
+                merge,
+            })
+        }
+        _ => {
+            wrong_type(item, name, "a string or an object", findings);
+            None
+        }
+    }
+}
+
+fn bare(text: TextSource) -> UserdataPart {
+    UserdataPart {
+        text,
+        content_type: None,
+        filename: None,
+        merge: None,
+    }
+}
+
 /// One snippet of `templates_lib`; an empty one is a template that writes nothing.
-pub(super) fn snippet(entry: &Entry, findings: &mut Diagnostics) -> Option<Userdata> {
+pub(super) fn snippet(entry: &Entry, findings: &mut Diagnostics) -> Option<TextSource> {
     if entry.key.is_empty() || &*entry.key == MAIN_TEMPLATE {
         let reason = if entry.key.is_empty() {
             "it is empty"
@@ -100,18 +195,17 @@ pub(super) fn snippet(entry: &Entry, findings: &mut Diagnostics) -> Option<Userd
     }
 }
 
-fn plain(text: &Arc<str>, span: Span) -> Userdata {
-    Userdata {
+fn plain(text: &Arc<str>, span: Span) -> TextSource {
+    TextSource {
         span,
         source: None,
         encoding: None,
         content: Spanned::new(Arc::clone(text), span),
-        compress: Compress::default(),
     }
 }
 
 /// `source`, `encoding` and `content`.
-fn encoded(object: &Object<'_>, span: Span, findings: &mut Diagnostics) -> Option<Userdata> {
+fn encoded(object: &Object<'_>, span: Span, findings: &mut Diagnostics) -> Option<TextSource> {
     let source = object.choice(
         "source",
         &[
@@ -131,11 +225,10 @@ fn encoded(object: &Object<'_>, span: Span, findings: &mut Diagnostics) -> Optio
         findings,
     );
     let content = object.required_text("content", findings)?;
-    Some(Userdata {
+    Some(TextSource {
         span,
         source: source.map(|source| source.value),
         encoding: encoding.map(|encoding| encoding.value),
         content,
-        compress: Compress::default(),
     })
 }

@@ -67,6 +67,8 @@ enum Of {
     Instances(bool),
     /// `cluster`, `shard`, …: each block in it stands once.
     Section,
+    /// `userdata` of `defaults`, a template or a group.
+    Userdata,
     /// Anything: a block that repeats makes a list.
     Free,
 }
@@ -117,7 +119,13 @@ impl Of {
             Self::Instances(_) if name == "override" => {
                 Becomes::Named("overrides", 1..=1, Self::Section)
             }
-            Self::Image | Self::Instances(_) | Self::Section => Becomes::Once(Self::Free),
+            Self::Instances(_) | Self::Section if name == "userdata" => {
+                Becomes::Once(Self::Userdata)
+            }
+            Self::Userdata if name == "part" => Becomes::Item("parts"),
+            Self::Image | Self::Instances(_) | Self::Section | Self::Userdata => {
+                Becomes::Once(Self::Free)
+            }
             Self::Free => Becomes::Any,
         }
     }

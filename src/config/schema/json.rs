@@ -6,7 +6,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::tables::{GROUP, SNIPPET, TOP, USERDATA_TABLE};
+use super::tables::{GROUP, SNIPPET, TOP};
 use super::{Key, Shape, Table};
 use crate::address::LONGEST_ID;
 use crate::config::model::MAIN_TEMPLATE;
@@ -158,9 +158,9 @@ impl Builder {
             }
             Shape::Slots(value) => self.named(&json!({"pattern": "^(0|[1-9][0-9]{0,5})$"}), *value),
             Shape::Pools => self.named(&id(), Shape::Texts),
-            Shape::Userdata => json!({"anyOf": [
+            Shape::TextOr(table) => json!({"anyOf": [
                 {"type": "string", "minLength": 1},
-                self.reference(&USERDATA_TABLE),
+                self.reference(table),
             ]}),
             Shape::Snippets => json!({
                 "type": "object",
@@ -327,6 +327,13 @@ fn rules(title: &str) -> Option<Value> {
                 with("filters", &json!({"type": "array", "minItems": 1}), &["project"]),
             ]},
         ]),
+        "userdata" => {
+            let parts = json!({"type": "array", "minItems": 1});
+            json!([{"anyOf": [
+                with("content", &filled, &["parts"]),
+                with("parts", &parts, &["content", "source", "encoding"]),
+            ]}])
+        }
         "file" => {
             let variables = json!({
                 "type": "object",

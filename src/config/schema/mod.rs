@@ -125,8 +125,8 @@ pub enum Shape {
     Slots(&'static Shape),
     /// Ids of subnet pools, and the pools.
     Pools,
-    /// A text or an object.
-    Userdata,
+    /// A text that isn't empty, or an object with known keys.
+    TextOr(&'static Table),
     /// Names of snippets, and the snippets: a text or an object each.
     Snippets,
     /// A path, or several.
@@ -165,7 +165,7 @@ impl Shape {
             | Self::Pools
             | Self::Snippets
             | Self::Groups => matches!(value, Value::Object(_)),
-            Self::Userdata => matches!(value, Value::String(_) | Value::Object(_)),
+            Self::TextOr(_) => matches!(value, Value::String(_) | Value::Object(_)),
             Self::Paths => matches!(value, Value::String(_) | Value::Array(_)),
         }
     }

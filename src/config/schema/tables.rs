@@ -388,7 +388,7 @@ pub static DEFAULTS: Table = Table {
     keys: &[
         Key::new("args", Shape::Map, ARGS),
         Key::new("vars", Shape::Map, VARS),
-        Key::new("userdata", Shape::Userdata, USERDATA),
+        Key::new("userdata", Shape::TextOr(&USERDATA_TABLE), USERDATA),
     ],
 };
 
@@ -430,7 +430,7 @@ const FILES: Key = Key::new(
     Shape::Files(FILE_SHAPE),
     "Files for the instances, by name.",
 );
-const OWN_USERDATA: Key = Key::new("userdata", Shape::Userdata, USERDATA);
+const OWN_USERDATA: Key = Key::new("userdata", Shape::TextOr(&USERDATA_TABLE), USERDATA);
 const UPDATE_KEY: Key = Key::new(
     "update",
     Shape::Object(&UPDATE),
@@ -592,13 +592,50 @@ pub static USERDATA_TABLE: Table = Table {
     keys: &[
         SOURCE,
         ENCODING,
-        CONTENT,
+        // Or `parts`.
+        Key {
+            required: false,
+            ..CONTENT
+        },
+        Key::new(
+            "parts",
+            Shape::Some(&Shape::TextOr(&USERDATA_PART)),
+            "Several texts, in place of `content`.",
+        ),
+        Key::new(
+            "merge",
+            Shape::Choice(&["replace", "append", "cloud-init", "nstance"]),
+            "How it joins the userdata of the layers below.",
+        )
+        .default("\"replace\""),
         Key::new(
             "compress",
             Shape::Choice(&["auto", "always", "never"]),
             "Whether what is sent is gzipped; `auto`: where it wouldn't fit.",
         )
         .default("\"auto\""),
+    ],
+};
+
+/// One of `userdata.parts`, where it isn't just a text
+pub static USERDATA_PART: Table = Table {
+    title: "userdata_part",
+    about: "One part of userdata.",
+    keys: &[
+        SOURCE,
+        ENCODING,
+        CONTENT,
+        Key::new(
+            "type",
+            Shape::Filled,
+            "Its MIME type, such as `text/cloud-config`; by default what its first line says.",
+        ),
+        Key::new("filename", Shape::Filled, "What cloud-init calls it."),
+        Key::new(
+            "merge",
+            Shape::Filled,
+            "Its `Merge-Type`, such as `list(append)+dict(recurse_list)+str()`.",
+        ),
     ],
 };
 

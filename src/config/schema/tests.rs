@@ -191,7 +191,18 @@ fn schema_and_decoder_agree() {
         "functions": "sprig",
         "templates_lib": {"a": "text", "b": {"source": "inline", "encoding": "base64", "content": "eA=="}},
         "groups_form": "flat",
-        "groups": {"web": {"template": "t", "depends_on": ["api"], "userdata": "x"}, "api": {}},
+        "groups": {
+            "web": {"template": "t", "depends_on": ["api"], "userdata": "x"},
+            "api": {"userdata": {
+                "merge": "cloud-init",
+                "parts": [
+                    "text",
+                    {"content": "x", "encoding": "plain", "type": "text/cloud-config"},
+                    {"source": "url", "content": "file:x", "filename": "x", "merge": "list()"},
+                ],
+            }},
+            "db": {"userdata": {"content": "x", "merge": "append"}},
+        },
     });
     let validator = validator();
     let mut tried = 0;
@@ -345,7 +356,7 @@ fn choices(table: &'static Table, name: &str, seen: &mut Vec<&'static str>) -> V
             shape = *inner;
         }
         match shape {
-            Shape::Object(inner) => words.extend(choices(inner, name, seen)),
+            Shape::Object(inner) | Shape::TextOr(inner) => words.extend(choices(inner, name, seen)),
             Shape::Groups => words.extend(choices(&GROUP, name, seen)),
             _ => {}
         }

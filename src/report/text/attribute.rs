@@ -6,9 +6,11 @@ use serde_json::Value;
 
 use super::entry::{self, Entry};
 use super::paint::{Sign, Style};
+use super::userdata;
 use super::value::{self, counted};
 use crate::marks::HIDDEN;
 use crate::plan::change::{Action, AttributeChange, Change, Side};
+use crate::plan::diff::USERDATA;
 use crate::provider::rules::Effect;
 use crate::spec::{Content, SpecBody};
 
@@ -33,9 +35,13 @@ pub(super) fn entry(
         _ => Sign::Update,
     };
     let path = value::visible(&attribute.path);
-    let entry = match unreadable(attribute, before, after) {
-        Some(text) => Entry::line(sign, path, text),
-        None => readable(sign, &path, attribute, limit, style),
+    let entry = if let Some(entry) = opened(sign, attribute, limit) {
+        entry
+    } else {
+        match unreadable(attribute, before, after) {
+            Some(text) => Entry::line(sign, path, text),
+            None => readable(sign, &path, attribute, limit, style),
+        }
     };
     let mut notes = Vec::new();
     match (attribute.effect, change.action) {
@@ -51,6 +57,20 @@ pub(super) fn entry(
         entry
     } else {
         entry.noted(notes.join(", "), attribute.effect == Effect::Replace)
+    }
+}
+
+/// Userdata of parts, or that is packed, part by part.
+fn opened(sign: Sign, attribute: &AttributeChange, limit: usize) -> Option<Entry> {
+    if attribute.path != USERDATA {
+        return None;
+    }
+    match (&attribute.before, &attribute.after) {
+        (Some(Value::String(old)), Some(Value::String(new))) => {
+            userdata::changed(sign, USERDATA, old, new, limit)
+        }
+        (None, Some(Value::String(new))) => userdata::taken_apart(sign, USERDATA, new, limit),
+        _ => None,
     }
 }
 
@@ -116,7 +136,7 @@ pub(super) fn lines_of(text: &str) -> String {
 
 /// What stands for a value that isn't to be read: bytes, and what the server delivers.
 fn unreadable(attribute: &AttributeChange, before: &Side, after: &Side) -> Option<String> {
-    if attribute.path == "userdata" {
+    if attribute.path == USERDATA {
         if !is_binary(&before.spec) && !is_binary(&after.spec) {
             return None;
         }

@@ -11,9 +11,11 @@ use super::attribute::{self, BY_SERVER, UNKNOWN, binary, lines_of};
 use super::collapse::{Block, group_part};
 use super::entry::{self, Entry};
 use super::paint::{Sign, Style};
+use super::userdata;
 use super::value::{self, age, counted, listed, quoted};
 use crate::marks::HIDDEN;
 use crate::plan::change::{Action, AttributeChange, Change, Reason, Side};
+use crate::plan::diff::USERDATA;
 use crate::provider::rules::Effect;
 use crate::spec::{Content, SpecBody};
 
@@ -243,7 +245,14 @@ impl View<'_> {
     }
 
     fn userdata(&self, sign: Sign, spec: &SpecBody) -> Option<Entry> {
-        Some(match &spec.userdata.as_ref()?.content {
+        let content = &spec.userdata.as_ref()?.content;
+        if self.detail.text > 0
+            && let Some(parts) =
+                userdata::taken_apart(sign, USERDATA, content.display(), self.detail.text)
+        {
+            return Some(parts);
+        }
+        Some(match content {
             Content::Text(text) if self.detail.text == 0 || text == HIDDEN => {
                 Entry::line(sign, "userdata", lines_of(text))
             }

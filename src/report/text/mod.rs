@@ -15,6 +15,7 @@ mod paint;
 mod shards;
 #[cfg(test)]
 mod tests;
+mod userdata;
 mod value;
 
 use std::collections::BTreeSet;

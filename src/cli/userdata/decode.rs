@@ -1,0 +1,64 @@
+//! `nstance userdata decode`: user data as a cloud or a machine has it, opened.
+
+use std::io::Write as _;
+use std::path::PathBuf;
+
+use clap::Args;
+use nstance_cloudinit::opened::open;
+
+use super::super::failure::Failure;
+use super::super::{Ending, Globals, exit, output, session, unplaced};
+use super::{read, recorded};
+use crate::report::userdata;
+
+/// Options of `userdata decode`.
+#[derive(Debug, Args)]
+pub struct Decode {
+    /// The file, `-` for standard input; or the address or id of an instance that is recorded
+    #[arg(value_name = "FILE|ADDR|ID")]
+    file: PathBuf,
+    /// Only what this part says, byte for byte; parts are counted from 1
+    #[arg(long, value_name = "N")]
+    part: Option<usize>,
+    /// Write it to a file
+    #[arg(long, value_name = "FILE", requires = "part")]
+    out: Option<PathBuf>,
+}
+
+/// Runs `userdata decode`.
+pub(super) fn run(globals: &Globals, command: &Decode) -> Ending {
+    let bytes = match recorded::find(globals, &command.file)? {
+        Some(bytes) => bytes,
+        None => read(&command.file).map_err(unplaced)?,
+    };
+    let opened = open(&bytes);
+    if let Some(number) = command.part {
+        let leaves = opened.leaves();
+        let Some(part) = number.checked_sub(1).and_then(|index| leaves.get(index)) else {
+            let failure = Failure::say(format!(
+                "there is no part {number}: there {}",
+                match leaves.len() {
+                    1 => "is one".to_owned(),
+                    several => format!("are {several}"),
+                }
+            ));
+            return Err(unplaced(failure));
+        };
+        match &command.out {
+            Some(path) => output::write(path, &part.content).map_err(unplaced)?,
+            None => {
+                // The user's own bytes.
+                let mut out = std::io::stdout().lock();
+                let _ = out.write_all(&part.content);
+                let _ = out.flush();
+            }
+        }
+        return Ok(exit::SUCCESS);
+    }
+    if globals.json {
+        session::print_json(&userdata::opened_json(&opened));
+    } else {
+        session::print_in_clear(&userdata::opened(&opened));
+    }
+    Ok(exit::SUCCESS)
+}

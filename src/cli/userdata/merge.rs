@@ -1,0 +1,177 @@
+//! `nstance userdata merge`: files in layers, merged as a machine would merge them, or better.
+
+use std::io::Write as _;
+use std::path::PathBuf;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use clap::{Args, ValueEnum};
+use nstance_cloudinit::layers::{Joined, Layer, LayerPart, Mode, Options, Place, join_with};
+use serde_json::{Value, json};
+
+use super::super::failure::{Failure, Failures};
+use super::super::{Ending, Globals, exit, output, session, unplaced};
+use super::read;
+use crate::config::source::{SourceId, SourceMap};
+use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::report::{diagnostic, userdata};
+
+/// Options of `userdata merge`.
+#[derive(Debug, Args)]
+pub struct Merge {
+    /// The files, the lowest layer first; `-` is standard input
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// How each joins the ones before it
+    #[arg(long, value_enum, default_value = "cloud-init")]
+    mode: Choice,
+    /// Say of each line which file and line it came from, and what was lost
+    #[arg(long)]
+    explain: bool,
+    /// Merge as cloud-init's documentation says where the program does otherwise: with a stack of
+    /// mergers, and `allow_delete` of absent keys. No machine does that
+    #[arg(long)]
+    as_documented: bool,
+    /// Write it to a file
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Choice {
+    /// The last one takes the place of all others
+    Replace,
+    /// All go out as parts, which the machine merges
+    Append,
+    /// As the machine would merge them
+    CloudInit,
+    /// Mappings merge, lists append without repeating, later scalars win
+    Nstance,
+}
+
+impl Choice {
+    fn mode(self) -> Mode {
+        match self {
+            Self::Replace => Mode::Replace,
+            Self::Append => Mode::Append,
+            Self::CloudInit => Mode::CloudInit,
+            Self::Nstance => Mode::Nstance,
+        }
+    }
+}
+
+/// Runs `userdata merge`.
+pub(super) fn run(globals: &Globals, command: &Merge) -> Ending {
+    if command.as_documented && command.mode != Choice::CloudInit {
+        let finding = Diagnostic::error("only the mode `cloud-init` can merge as documented")
+            .hint("Leave out `--as-documented`, or `--mode`");
+        return Err(unplaced(finding));
+    }
+    let files = Files::read(command).map_err(unplaced)?;
+    let options = Options {
+        as_documented: command.as_documented,
+    };
+    let joined = join_with(&files.layers, options);
+    let findings = files.findings(&joined);
+    if findings.has_errors() {
+        let mut failures = Failures::default();
+        failures.push(Failure::from(findings), files.sources);
+        return Err(failures);
+    }
+    if let Some(path) = &command.out {
+        output::write(path, &joined.bytes).map_err(unplaced)?;
+    }
+    if globals.json {
+        session::print_json(&files.document(command, &joined, &findings));
+        return Ok(exit::SUCCESS);
+    }
+    if command.explain {
+        session::print_in_clear(&userdata::explained(&joined, &|place| files.named(place)));
+    } else if command.out.is_none() {
+        // The user's own text, which needn't be UTF-8.
+        let mut out = std::io::stdout().lock();
+        let _ = out.write_all(&joined.bytes);
+        let _ = out.flush();
+    }
+    if !globals.quiet && !findings.is_empty() {
+        let color = globals.colors_errors();
+        session::error(&diagnostic::render(&findings, &files.sources, color));
+    }
+    Ok(exit::SUCCESS)
+}
+
+/// The files, each a layer.
+struct Files {
+    layers: Vec<Layer>,
+    /// Where a layer's text is; that of the layer below all files is nowhere.
+    ids: Vec<Option<SourceId>>,
+    sources: SourceMap,
+}
+
+impl Files {
+    fn read(command: &Merge) -> Result<Self, Failure> {
+        // The lowest layer's mode doesn't count. Below the files stands one with nothing in it, so
+        // that the parts of one file alone are merged too.
+        let mut files = Self {
+            layers: vec![Layer::default()],
+            ids: vec![None],
+            sources: SourceMap::default(),
+        };
+        // Nobody knows which of these values are secrets.
+        files.sources.leave_unsettled();
+        for file in &command.files {
+            let content = read(file)?;
+            let name = session::shown(file);
+            let text = String::from_utf8_lossy(&content).into_owned();
+            files.ids.push(Some(files.sources.add_value(&*name, text)));
+            files.layers.push(Layer {
+                name,
+                mode: command.mode.mode(),
+                parts: vec![LayerPart::new(content)],
+            });
+        }
+        Ok(files)
+    }
+
+    /// What is wrong, at its place.
+    fn findings(&self, joined: &Joined) -> Diagnostics {
+        let mut findings = Diagnostics::default();
+        for finding in &joined.findings {
+            let span = finding.place.as_ref().and_then(|place| {
+                let id = self.ids[place.layer]?;
+                userdata::span(&self.sources, id, place)
+            });
+            let name = |place: &Place| self.named(place);
+            findings.push(userdata::diagnostic(finding, span, &name));
+        }
+        findings
+    }
+
+    /// A place as messages name it: `base.yaml:3`.
+    fn named(&self, place: &Place) -> String {
+        userdata::named(&self.layers[place.layer].name, place)
+    }
+
+    fn document(&self, command: &Merge, joined: &Joined, findings: &Diagnostics) -> Value {
+        let name = |place: &Place| self.named(place);
+        let mut document = json!({
+            "format_version": "1.0",
+            "mode": command.mode.mode().name(),
+            "size": joined.bytes.len(),
+        });
+        match std::str::from_utf8(&joined.bytes) {
+            Ok(text) => document["userdata"] = text.into(),
+            Err(_) => document["userdata_base64"] = BASE64.encode(&joined.bytes).into(),
+        }
+        let files = self.layers.iter().zip(&joined.shares).skip(1);
+        document["shares"] = files
+            .map(|(layer, bytes)| json!({"file": layer.name, "bytes": bytes}))
+            .collect();
+        document["lost"] = userdata::lost_json(joined, &name);
+        if command.explain {
+            document["lines"] = userdata::lines_json(joined, &name);
+        }
+        document["diagnostics"] = diagnostic::to_json(findings, &self.sources);
+        document
+    }
+}

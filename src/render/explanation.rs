@@ -1,0 +1,321 @@
+//! Where each value of an instance's userdata comes from, and what was dropped on the way.
+//!
+//! In: a [`GroupRenderer`] and who the instance is. Out: an [`Explanation`]. May not: tell what a
+//! secret is; values that are others with other secrets are hidden.
+
+use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
+
+use nstance_cloudinit::layers::{Joined, JoinedPart, Place as CloudPlace, Why};
+use nstance_cloudinit::value::{Data, Value};
+
+use super::data::InstanceFacts;
+use super::instance::Report;
+use super::joins::joined;
+use super::layers::{RenderedLayer, layer_name, owner};
+use super::renderer::GroupRenderer;
+use crate::address::Address;
+use crate::config::source::{SourceMap, Span};
+use crate::marks::HIDDEN;
+
+/// What an instance's userdata is made of.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Explanation {
+    /// The parts of it.
+    pub parts: Vec<ExplainedPart>,
+    /// The values of its cloud-config.
+    pub values: Vec<ExplainedValue>,
+    /// What was written and isn't in it.
+    pub dropped: Vec<DroppedValue>,
+    /// How many bytes each layer accounts for.
+    pub shares: Vec<(&'static str, usize)>,
+}
+
+/// A part of the result.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ExplainedPart {
+    /// Its type.
+    pub content_type: String,
+    /// Its name.
+    pub filename: Option<String>,
+    /// How long it is.
+    pub bytes: usize,
+    /// The layers that it came of.
+    pub layers: Vec<&'static str>,
+}
+
+/// A value of the cloud-config.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ExplainedValue {
+    /// The keys and indices that lead to it.
+    pub path: String,
+    /// What it is, on one line.
+    pub value: String,
+    /// Where it was written; `None`: nowhere.
+    pub written: Option<Written>,
+}
+
+/// Something that isn't in the result.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DroppedValue {
+    /// The keys and indices that led to it; empty: all of it.
+    pub path: String,
+    /// Where it was written.
+    pub written: Written,
+    /// Why it isn't there.
+    pub why: String,
+}
+
+/// Where something was written.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Written {
+    /// In whose userdata.
+    pub layer: &'static str,
+    /// The part of that, from 1, where there are several.
+    pub part: Option<usize>,
+    /// The line of the part as it is rendered.
+    pub line: Option<u32>,
+    /// Where that stands in the configuration.
+    pub place: Option<Span>,
+    /// The file that it is read from, as `file:NAME`, where it doesn't stand there itself.
+    pub file: Option<Arc<str>>,
+}
+
+impl GroupRenderer<'_> {
+    /// Explains the userdata of an instance; `None` where there is none, or it can't be rendered,
+    /// which the report says.
+    pub fn explain_userdata(
+        &self,
+        address: &Address,
+        instance: &InstanceFacts,
+        sources: &SourceMap,
+        show_secrets: bool,
+        report: &mut Report,
+    ) -> Option<Explanation> {
+        let mut explanation = self.explain_openly(address, instance, sources, report)?;
+        if !show_secrets {
+            for (index, twin) in self.twins.iter().enumerate() {
+                let mut ignored = Report::default();
+                match twin.explain_openly(address, instance, sources, &mut ignored) {
+                    Some(other) => explanation.conceal(&other),
+                    // Only the first must be rendered: the others ask for more than a template may
+                    // bear.
+                    None if index == 0 => explanation.conceal(&Explanation::default()),
+                    None => {}
+                }
+            }
+        }
+        Some(explanation)
+    }
+
+    fn explain_openly(
+        &self,
+        address: &Address,
+        instance: &InstanceFacts,
+        sources: &SourceMap,
+        report: &mut Report,
+    ) -> Option<Explanation> {
+        let layers = self.rendered_layers(address, instance, report)?;
+        let joined = joined(&layers);
+        let explainer = Explainer {
+            renderer: self,
+            layers: &layers,
+            joined: &joined,
+            sources,
+        };
+        Some(explainer.explain())
+    }
+}
+
+struct Explainer<'a> {
+    renderer: &'a GroupRenderer<'a>,
+    layers: &'a [RenderedLayer],
+    joined: &'a Joined,
+    sources: &'a SourceMap,
+}
+
+impl Explainer<'_> {
+    fn explain(&self) -> Explanation {
+        let mut values = Vec::new();
+        if let Some(config) = &self.joined.config {
+            self.values(config, &mut String::new(), &mut values);
+        }
+        let names = self.layers.iter().map(|layer| layer.name);
+        Explanation {
+            parts: self
+                .joined
+                .parts
+                .iter()
+                .map(|part| self.part(part))
+                .collect(),
+            values,
+            dropped: self.dropped(),
+            shares: names.zip(self.joined.shares.iter().copied()).collect(),
+        }
+    }
+
+    fn part(&self, part: &JoinedPart) -> ExplainedPart {
+        let layers = part.layers.iter();
+        let layers = layers.filter_map(|layer| Some(self.layers.get(*layer)?.name));
+        ExplainedPart {
+            content_type: part.content_type.clone(),
+            filename: part.filename.clone(),
+            bytes: part.content.len(),
+            layers: layers.collect(),
+        }
+    }
+
+    /// Every value that holds no others.
+    fn values(&self, value: &Value, path: &mut String, found: &mut Vec<ExplainedValue>) {
+        let length = path.len();
+        match &value.data {
+            Data::Map(map) if !map.is_empty() => {
+                for (key, value) in map.iter() {
+                    if !path.is_empty() {
+                        path.push('.');
+                    }
+                    path.push_str(&shown(key));
+                    self.values(value, path, found);
+                    path.truncate(length);
+                }
+            }
+            Data::List(items) | Data::Tuple(items) if !items.is_empty() => {
+                for (index, item) in items.iter().enumerate() {
+                    path.push_str(&format!("[{index}]"));
+                    self.values(item, path, found);
+                    path.truncate(length);
+                }
+            }
+            _ => {
+                let place = self.joined.place(value.origin);
+                found.push(ExplainedValue {
+                    path: path.clone(),
+                    value: shown(value),
+                    written: place.map(|place| self.written(&place)),
+                });
+            }
+        }
+    }
+
+    fn written(&self, place: &CloudPlace) -> Written {
+        let layer = self.layers.get(place.layer);
+        let part = self
+            .renderer
+            .group
+            .userdata
+            .as_ref()
+            .and_then(|userdata| userdata.part(place.layer, place.part));
+        let rendered = layer.and_then(|layer| layer.parts.get(place.part));
+        let at = part.zip(rendered).map(|(part, rendered)| {
+            match part.offset_of(&rendered.content, place) {
+                Some(offset) => part.place.at(self.sources, offset),
+                None => part.place.span(),
+            }
+        });
+        Written {
+            layer: layer.map_or("", |layer| layer.name),
+            part: layer
+                .is_some_and(|layer| layer.parts.len() > 1)
+                .then_some(place.part + 1),
+            // Nobody wrote the text that files become.
+            line: place.line.filter(|_| part.is_some()),
+            place: at,
+            file: part.and_then(|part| part.file.clone()),
+        }
+    }
+
+    fn dropped(&self) -> Vec<DroppedValue> {
+        let merged = &self.renderer.group.merged;
+        let top = merged.userdata.joined().next();
+        let by = top.map_or("", |(layer, _)| layer_name(layer));
+        let replaced = merged
+            .userdata
+            .replaced()
+            .map(|(layer, userdata)| DroppedValue {
+                path: String::new(),
+                written: Written {
+                    layer: layer_name(layer),
+                    part: None,
+                    line: None,
+                    place: Some(userdata.place()),
+                    file: None,
+                },
+                why: format!("{} takes its place", owner(by)),
+            });
+        let lost = self.joined.dropped.iter().map(|dropped| DroppedValue {
+            path: dropped.path.clone(),
+            written: self.written(&dropped.place),
+            why: self.why(&dropped.why),
+        });
+        replaced.chain(lost).collect()
+    }
+
+    fn why(&self, why: &Why) -> String {
+        let told = |place: &Option<CloudPlace>| match place {
+            Some(place) => {
+                let name = self.layers.get(place.layer).map_or("", |layer| layer.name);
+                let line = place.line.map(|line| format!(", line {line}"));
+                format!("that of {}{}", owner(name), line.unwrap_or_default())
+            }
+            None => "another".to_owned(),
+        };
+        match why {
+            Why::Replaced { by_layer } => {
+                let name = self.layers.get(*by_layer).map_or("", |layer| layer.name);
+                format!("{} takes its place", owner(name))
+            }
+            Why::Overridden { by } => format!("{} takes its place", told(by)),
+            Why::Kept { earlier } => format!("{} stays", told(earlier)),
+            Why::Cut => "the list before it is shorter, and keeps its length".to_owned(),
+            Why::Repeated => "the list has it already".to_owned(),
+            Why::Deleted => "a later layer deletes it".to_owned(),
+            Why::Failed => "its part can't be merged".to_owned(),
+        }
+    }
+}
+
+impl Explanation {
+    /// Hides what isn't the same with other secrets.
+    fn conceal(&mut self, other: &Self) {
+        let values: BTreeMap<&str, &str> = other
+            .values
+            .iter()
+            .map(|value| (&*value.path, &*value.value))
+            .collect();
+        for value in &mut self.values {
+            match values.get(&*value.path) {
+                Some(same) if *same == value.value => {}
+                Some(_) => HIDDEN.clone_into(&mut value.value),
+                None => {
+                    // The keys may be secret as well.
+                    HIDDEN.clone_into(&mut value.path);
+                    HIDDEN.clone_into(&mut value.value);
+                }
+            }
+        }
+        let dropped: HashSet<&str> = other.dropped.iter().map(|value| &*value.path).collect();
+        for value in &mut self.dropped {
+            if !dropped.contains(&*value.path) {
+                HIDDEN.clone_into(&mut value.path);
+            }
+        }
+    }
+}
+
+/// A value on one line, as YAML would have it.
+fn shown(value: &Value) -> String {
+    match &value.data {
+        Data::Null => "null".to_owned(),
+        Data::Bool(value) => value.to_string(),
+        Data::Int(value) => value.to_string(),
+        Data::Float(value) => value.to_string(),
+        Data::Text(text) => text
+            .as_str()
+            .map_or_else(|| "(text)".to_owned(), ToOwned::to_owned),
+        Data::Bytes(bytes) => format!("({} bytes)", bytes.len()),
+        Data::Time(time) => time.text.clone(),
+        Data::List(_) | Data::Tuple(_) => "[]".to_owned(),
+        Data::Map(_) | Data::Set(_) => "{}".to_owned(),
+        Data::Cycle => "(itself)".to_owned(),
+    }
+}

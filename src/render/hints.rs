@@ -1,0 +1,87 @@
+//! What `validate` says of userdata that isn't wrong, but may not be what was meant.
+//!
+//! In: a configuration, and what its URLs say. Out: warnings. May not: render, or fetch.
+
+use std::borrow::Cow;
+
+use nstance_cloudinit::detect::{CLOUD_CONFIG, detect_bytes};
+
+use super::group::Bodies;
+use super::userdata;
+use crate::config::model::{Config, Joining, TextSource, Userdata};
+use crate::diagnostic::{Diagnostic, Diagnostics};
+
+/// Warns where a layer's cloud-config silently takes the place of another below it: of a template
+/// once, not for each of its groups.
+pub fn replaced_layers(config: &Config, bodies: &Bodies, findings: &mut Diagnostics) {
+    let defaults = config.defaults.userdata.as_ref();
+    for (name, template) in &config.templates {
+        let own = template.value.common.userdata.as_ref();
+        let name = || format!("template `{name}`");
+        warn(name, own, ("`defaults`", defaults), bodies, findings);
+    }
+    for group in &config.groups {
+        let template = group.template.as_ref();
+        let template = template.and_then(|name| config.templates.get(&name.value));
+        let below = match template.and_then(|template| template.value.common.userdata.as_ref()) {
+            Some(template) => ("its template", Some(template)),
+            None => ("`defaults`", defaults),
+        };
+        let own = group.common.userdata.as_ref();
+        let name = || format!("group `{}`", group.name);
+        warn(name, own, below, bodies, findings);
+    }
+}
+
+/// Warns of a layer that replaces the one below without saying so, if both are cloud-config.
+fn warn(
+    name: impl FnOnce() -> String,
+    own: Option<&Userdata>,
+    (owner, below): (&str, Option<&Userdata>),
+    bodies: &Bodies,
+    findings: &mut Diagnostics,
+) {
+    let (Some(own), Some(below)) = (own, below) else {
+        return;
+    };
+    let is_unsaid = own.merge.is_none();
+    if is_unsaid && is_cloud_config(own, bodies) && is_cloud_config(below, bodies) {
+        findings.push(warning(&name(), own, owner, below));
+    }
+}
+
+fn warning(name: &str, own: &Userdata, owner: &str, below: &Userdata) -> Diagnostic {
+    let (joined, replaced) = (Joining::Nstance.as_str(), Joining::Replace.as_str());
+    Diagnostic::warning(format!(
+        "the cloud-config of {name} takes the place of that of {owner}"
+    ))
+    .at(own.place(), "nothing is left of the other one")
+    .related(below.place(), "it stands here")
+    .hint(format!(
+        "`\"merge\": \"{joined}\"` in `userdata` joins them: maps merge, lists append, later values win; \
+         `\"merge\": \"{replaced}\"` says that it is meant so"
+    ))
+}
+
+/// Whether all of it is cloud-config, as far as that is known without rendering it.
+fn is_cloud_config(userdata: &Userdata, bodies: &Bodies) -> bool {
+    userdata.parts.iter().all(|part| match &part.content_type {
+        Some(content_type) => content_type.eq_ignore_ascii_case(CLOUD_CONFIG),
+        None => starts_as_cloud_config(&part.text, bodies),
+    })
+}
+
+fn starts_as_cloud_config(text: &TextSource, bodies: &Bodies) -> bool {
+    let bytes: &[u8] = match bodies.get(&text.content.value) {
+        Some(body) if text.is_url() => body,
+        None if text.is_url() => return false,
+        _ => text.content.value.as_bytes(),
+    };
+    let bytes = match text.encoding {
+        None => Cow::Borrowed(bytes),
+        Some(_) => userdata::decode(bytes, text.encoding)
+            .unwrap_or_default()
+            .into(),
+    };
+    detect_bytes(&bytes) == Some(CLOUD_CONFIG)
+}

@@ -1,0 +1,169 @@
+//! Layers of userdata, joined once however many instances have them.
+//!
+//! In: [`RenderedLayer`]s. Out: what became of them. May not: know where they were written.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+
+use nstance_cloudinit::layers::{Joined, Layer, LayerFinding, join};
+use sha2::{Digest, Sha256};
+
+use super::layers::RenderedLayer;
+
+/// What became of some layers, without what only an explanation needs.
+pub(super) struct Joint {
+    /// What the instance gets.
+    pub(super) bytes: Vec<u8>,
+    pub(super) findings: Vec<LayerFinding>,
+    /// The layers, and how many bytes each accounts for.
+    pub(super) shares: Vec<(&'static str, usize)>,
+    /// Whether all of it is one cloud-config.
+    pub(super) is_config: bool,
+}
+
+impl Joint {
+    fn new(layers: &[RenderedLayer]) -> Self {
+        let joined = joined(layers);
+        let is_config = is_config(&joined);
+        let names = layers.iter().map(|layer| layer.name);
+        Self {
+            bytes: joined.bytes,
+            findings: joined.findings,
+            shares: names.zip(joined.shares).collect(),
+            is_config,
+        }
+    }
+}
+
+/// Whether the result is one cloud-config and nothing else.
+fn is_config(joined: &Joined) -> bool {
+    joined.config.is_some() && joined.parts.len() == 1
+}
+
+/// Joins layers, with all that is to be told of it.
+pub(super) fn joined(layers: &[RenderedLayer]) -> Joined {
+    let layers: Vec<_> = layers
+        .iter()
+        .map(|layer| Layer {
+            name: layer.name.to_owned(),
+            mode: layer.mode,
+            parts: layer.parts.clone(),
+        })
+        .collect();
+    join(&layers)
+}
+
+/// What was joined already, for all groups of a configuration: a group whose userdata reads nothing
+/// of an instance's own is joined once, and so are groups that are alike.
+#[derive(Default)]
+pub(super) struct Joins {
+    made: Mutex<HashMap<[u8; 32], Arc<Joint>>>,
+}
+
+impl Joins {
+    /// How many are kept. Instances that read their own data give one each, which nobody asks for
+    /// again.
+    const ROOM: usize = 256;
+
+    /// What becomes of some layers.
+    pub(super) fn get(&self, layers: &[RenderedLayer]) -> Arc<Joint> {
+        let key = key_of(layers);
+        if let Ok(made) = self.made.lock()
+            && let Some(joint) = made.get(&key)
+        {
+            return Arc::clone(joint);
+        }
+        let joint = Arc::new(Joint::new(layers));
+        if let Ok(mut made) = self.made.lock() {
+            if made.len() >= Self::ROOM {
+                made.clear();
+            }
+            made.insert(key, Arc::clone(&joint));
+        }
+        joint
+    }
+}
+
+/// A digest of everything that the result depends on; each text goes in with its length.
+fn key_of(layers: &[RenderedLayer]) -> [u8; 32] {
+    fn add(hasher: &mut Sha256, text: Option<&[u8]>) {
+        hasher.update(
+            text.map_or(u64::MAX, |text| text.len() as u64)
+                .to_le_bytes(),
+        );
+        hasher.update(text.unwrap_or_default());
+    }
+    let mut hasher = Sha256::new();
+    for layer in layers {
+        add(&mut hasher, Some(layer.name.as_bytes()));
+        hasher.update([layer.mode as u8]);
+        hasher.update((layer.parts.len() as u64).to_le_bytes());
+        for part in &layer.parts {
+            add(&mut hasher, Some(&part.content));
+            for header in [&part.content_type, &part.filename, &part.merge] {
+                add(&mut hasher, header.as_deref().map(str::as_bytes));
+            }
+        }
+    }
+    hasher.finalize().into()
+}
+
+#[cfg(test)]
+mod tests {
+    use nstance_cloudinit::layers::{LayerPart, Mode};
+
+    use super::*;
+
+    fn layer(content: &str) -> RenderedLayer {
+        RenderedLayer {
+            name: "group",
+            mode: Mode::Nstance,
+            parts: vec![LayerPart::new(content)],
+        }
+    }
+
+    #[test]
+    fn what_differs_in_anything_has_a_key_of_its_own() {
+        let named = |filename: &str| {
+            let mut named = layer("a");
+            named.parts[0].filename = Some(filename.to_owned());
+            named
+        };
+        let typed = || {
+            let mut typed = layer("a");
+            typed.parts[0].content_type = Some("x".to_owned());
+            typed
+        };
+        let replaced = RenderedLayer {
+            mode: Mode::Replace,
+            ..layer("a")
+        };
+        let keys = [
+            key_of(&[layer("a")]),
+            key_of(&[layer("b")]),
+            key_of(&[layer("")]),
+            key_of(&[layer("a"), layer("")]),
+            key_of(&[named("x")]),
+            key_of(&[named("")]),
+            key_of(&[typed()]),
+            key_of(&[replaced]),
+        ];
+        for (index, key) in keys.iter().enumerate() {
+            assert!(!keys[..index].contains(key), "{index}");
+        }
+    }
+
+    #[test]
+    fn equal_layers_are_joined_once() {
+        let joins = Joins::default();
+        let one = joins.get(&[layer("#cloud-config\na: 1\n")]);
+        let same = joins.get(&[layer("#cloud-config\na: 1\n")]);
+        assert!(Arc::ptr_eq(&one, &same));
+        for number in 0..Joins::ROOM {
+            joins.get(&[layer(&format!("#!/bin/sh\necho {number}\n"))]);
+        }
+        let anew = joins.get(&[layer("#cloud-config\na: 1\n")]);
+        assert!(!Arc::ptr_eq(&one, &anew));
+        assert_eq!(one.bytes, anew.bytes);
+    }
+}

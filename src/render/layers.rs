@@ -1,0 +1,479 @@
+//! A group's userdata: its layers, each in parts, rendered for an instance and joined.
+//!
+//! In: the layers of a [`MergedGroup`], fetched bodies; then an instance's data. Out: the bytes that
+//! the instance is to get; findings with the place of the line that they are about. May not: fetch,
+//! or know how cloud-init merges: `nstance-cloudinit` does.
+
+use std::sync::Arc;
+
+use nstance_cloudinit::layers::{
+    LayerFinding, LayerPart, Mode, Place as CloudPlace, Severity as FindingSeverity,
+};
+
+use super::args::is_template;
+use super::cache::{Compiled, Place, TemplateCache};
+use super::group::Bodies;
+use super::instance::{Execution, Note, Report};
+use super::joins::{Joins, Joint};
+use super::userdata::{self, CarriedFile};
+use crate::address::Address;
+use crate::config::model::{Compress, Encoding, Joining, TextSource, UserdataPart};
+use crate::config::source::{Span, Spanned};
+use crate::diagnostic::{Diagnostic, Diagnostics, Severity};
+use crate::merge::Layer;
+use crate::merge::group::MergedGroup;
+
+/// Userdata whose templates are parsed.
+pub(super) struct CompiledUserdata {
+    /// The layers that count, lowest first; never empty.
+    pub(super) layers: Vec<CompiledLayer>,
+    /// Whether it is one text that is sent as it is.
+    is_single: bool,
+    /// Where it is written; of several layers the highest.
+    pub(super) span: Span,
+    pub(super) compress: Compress,
+    joins: Arc<Joins>,
+}
+
+/// A layer whose templates are parsed.
+pub(super) struct CompiledLayer {
+    pub(super) layer: Layer,
+    joining: Joining,
+    pub(super) parts: Vec<CompiledPart>,
+}
+
+/// A part of a layer, parsed.
+pub(super) struct CompiledPart {
+    pub(super) text: PartText,
+    /// Where its text is written.
+    pub(super) place: Place,
+    /// The file that it is read from.
+    pub(super) file: Option<Arc<str>>,
+    content_type: Option<Arc<str>>,
+    filename: Option<Arc<str>>,
+    merge: Option<Arc<str>>,
+}
+
+/// What a source turned out to be.
+pub(super) enum PartText {
+    /// A template, and its text.
+    Template(Compiled, Arc<str>),
+    /// Bytes without one.
+    Constant(Vec<u8>),
+    /// A URL that wasn't fetched.
+    Absent,
+}
+
+/// Parses the userdata of a group.
+pub(super) fn compile(
+    merged: &MergedGroup<'_>,
+    bodies: &Bodies,
+    cache: &mut TemplateCache<'_>,
+    findings: &mut Diagnostics,
+) -> Option<CompiledUserdata> {
+    let (_, top) = merged.userdata.top()?;
+    let is_single = merged.userdata.single().is_some();
+    let mut layers = Vec::with_capacity(1);
+    let mut compress = None;
+    let mut sound = true;
+    for (layer, userdata) in merged.userdata.joined() {
+        compress = userdata.compress.or(compress);
+        let mut parts = Vec::with_capacity(userdata.parts.len());
+        for part in &userdata.parts {
+            match compile_part(part, bodies, cache, findings) {
+                Some(part) => parts.push(part),
+                None => sound = false,
+            }
+        }
+        layers.push(CompiledLayer {
+            layer,
+            joining: userdata.joining(),
+            parts,
+        });
+    }
+    sound.then(|| CompiledUserdata {
+        layers,
+        is_single,
+        span: top.place(),
+        compress: compress.unwrap_or_default(),
+        joins: cache.joins(),
+    })
+}
+
+fn compile_part(
+    part: &UserdataPart,
+    bodies: &Bodies,
+    cache: &mut TemplateCache<'_>,
+    findings: &mut Diagnostics,
+) -> Option<CompiledPart> {
+    let (text, place) = compile_text(&part.text, bodies, cache, findings)?;
+    let value = |value: &Option<Spanned<Arc<str>>>| value.as_ref().map(|v| Arc::clone(&v.value));
+    let url = &part.text.content.value;
+    let is_file = part.text.is_url() && url.starts_with("file:");
+    Some(CompiledPart {
+        text,
+        place,
+        file: is_file.then(|| Arc::clone(url)),
+        content_type: value(&part.content_type),
+        filename: value(&part.filename),
+        merge: value(&part.merge),
+    })
+}
+
+fn compile_text(
+    source: &TextSource,
+    bodies: &Bodies,
+    cache: &mut TemplateCache<'_>,
+    findings: &mut Diagnostics,
+) -> Option<(PartText, Place)> {
+    let span = source.content.span;
+    let behind = Place::Behind(span);
+    let bytes: &[u8] = if source.is_url() {
+        match bodies.get(&source.content.value) {
+            Some(body) => body,
+            None => return Some((PartText::Absent, behind)),
+        }
+    } else {
+        source.content.value.as_bytes()
+    };
+    let bytes = match userdata::decode(bytes, source.encoding) {
+        Ok(bytes) => bytes,
+        // What is written in the configuration was judged when that was read.
+        Err(_) if !source.is_url() => return None,
+        Err(error) => {
+            findings.push(
+                Diagnostic::error("userdata can't be decoded")
+                    .at(span, format!("its content {error}"))
+                    .hint("`encoding` says how the content is encoded: plain, base64, gzip or base64+gzip"),
+            );
+            return None;
+        }
+    };
+    let is_literal = !source.is_url() && source.encoding.is_none_or(|e| e == Encoding::Plain);
+    let place = if is_literal {
+        Place::Literal(span)
+    } else {
+        behind
+    };
+    let text = match String::from_utf8(bytes) {
+        Ok(text) if is_template(&text) => {
+            let text: Arc<str> = text.into();
+            PartText::Template(cache.compile(&text, place, findings)?, text)
+        }
+        Ok(text) => PartText::Constant(text.into_bytes()),
+        // Bytes that are no text can't hold a template.
+        Err(error) => PartText::Constant(error.into_bytes()),
+    };
+    Some((text, place))
+}
+
+/// A layer as it is rendered for an instance.
+#[derive(Debug, Clone)]
+pub(super) struct RenderedLayer {
+    /// What messages call it.
+    pub(super) name: &'static str,
+    pub(super) mode: Mode,
+    pub(super) parts: Vec<LayerPart>,
+}
+
+/// What messages call the files that travel in the userdata.
+const FILES: &str = "files";
+
+impl RenderedLayer {
+    /// The files that travel in the userdata; they join the cloud-config below, or say themselves
+    /// how the machine is to merge them.
+    pub(super) fn of_files(files: &[CarriedFile<'_>], joins: bool) -> Self {
+        let content = userdata::write_files(files, joins);
+        Self {
+            name: FILES,
+            mode: if joins { Mode::Nstance } else { Mode::Append },
+            parts: vec![LayerPart::new(content)],
+        }
+    }
+}
+
+impl CompiledUserdata {
+    /// Every part, with its layer.
+    pub(super) fn parts(&self) -> impl Iterator<Item = &CompiledPart> {
+        self.layers.iter().flat_map(|layer| &layer.parts)
+    }
+
+    /// The templates in it.
+    pub(super) fn templates(&self) -> impl Iterator<Item = &Compiled> {
+        self.parts().filter_map(|part| match &part.text {
+            PartText::Template(compiled, _) => Some(compiled),
+            PartText::Constant(_) | PartText::Absent => None,
+        })
+    }
+
+    /// The one text that it is, where nothing is to be joined.
+    pub(super) fn single(&self) -> Option<&CompiledPart> {
+        self.part(0, 0).filter(|_| self.is_single)
+    }
+
+    /// Renders every part; `None` if one can't be.
+    pub(super) fn render(&self, execution: &mut Execution<'_>) -> Option<Vec<RenderedLayer>> {
+        let mut layers = Vec::with_capacity(self.layers.len() + 1);
+        let mut sound = true;
+        for layer in &self.layers {
+            let mut parts = Vec::with_capacity(layer.parts.len());
+            for part in &layer.parts {
+                match part.render(execution) {
+                    Some(content) => parts.push(LayerPart {
+                        content,
+                        content_type: part.content_type.as_deref().map(str::to_owned),
+                        filename: part.filename.as_deref().map(str::to_owned),
+                        merge: part.merge.as_deref().map(str::to_owned),
+                        headers: Vec::new(),
+                    }),
+                    None => sound = false,
+                }
+            }
+            layers.push(RenderedLayer {
+                name: layer_name(layer.layer),
+                mode: mode(layer.joining),
+                parts,
+            });
+        }
+        sound.then_some(layers)
+    }
+}
+
+impl CompiledPart {
+    /// Its text for an instance.
+    pub(super) fn render(&self, execution: &mut Execution<'_>) -> Option<Vec<u8>> {
+        match &self.text {
+            PartText::Template(compiled, _) => execution.bytes(compiled),
+            PartText::Constant(bytes) => Some(bytes.clone()),
+            PartText::Absent => {
+                execution.report.failure(
+                    "userdata is missing",
+                    self.place,
+                    "it was never fetched from here".to_owned(),
+                    Some("Let it be fetched: run without `--refresh=false`".to_owned()),
+                    execution.address,
+                );
+                None
+            }
+        }
+    }
+
+    /// Where a place of what was rendered is written, as an offset in the text; `None` where that
+    /// isn't certain.
+    pub(super) fn offset_of(&self, rendered: &[u8], place: &CloudPlace) -> Option<usize> {
+        if place.within.is_some() {
+            return None;
+        }
+        let index = (place.line? as usize).checked_sub(1)?;
+        let (text, index) = match &self.text {
+            PartText::Constant(bytes) => (&bytes[..], index),
+            PartText::Template(_, text) => {
+                let written = written_line(text, rendered, index)?;
+                (text.as_bytes(), written)
+            }
+            PartText::Absent => return None,
+        };
+        let start: usize = lines(text).take(index).map(<[u8]>::len).sum();
+        let line = lines(text).nth(index).unwrap_or_default();
+        let same = lines(rendered).nth(place.line? as usize - 1) == Some(line);
+        let column = place.column.filter(|_| same).unwrap_or(1) as usize - 1;
+        Some(start + bytes_before(line, column))
+    }
+}
+
+fn lines(text: &[u8]) -> impl Iterator<Item = &[u8]> {
+    text.split_inclusive(|byte| *byte == b'\n')
+}
+
+/// How many bytes stand before a character of a line, at least its indentation.
+fn bytes_before(line: &[u8], characters: usize) -> usize {
+    let blank = |byte: &&u8| matches!(byte, b' ' | b'\t');
+    let indentation = line.iter().take_while(blank).count();
+    let text = std::str::from_utf8(line).unwrap_or_default();
+    let before = text.char_indices().nth(characters).map_or(0, |(at, _)| at);
+    before.max(indentation)
+}
+
+/// Which line of a template became a rendered line, as far as that is certain.
+fn written_line(template: &str, rendered: &[u8], index: usize) -> Option<usize> {
+    let template = template.as_bytes();
+    let wanted = lines(rendered).nth(index)?;
+    // Where no action took or gave a line, each is where it was.
+    if lines(template).nth(index) == Some(wanted)
+        || lines(template).count() == lines(rendered).count()
+    {
+        return Some(index);
+    }
+    let is_filled = |line: &[u8]| !line.trim_ascii().is_empty();
+    let mut same = lines(template)
+        .enumerate()
+        .filter(|(_, line)| is_filled(line) && *line == wanted);
+    match (same.next(), same.next()) {
+        (Some((index, _)), None) => Some(index),
+        _ => None,
+    }
+}
+
+/// What messages call a layer.
+pub(super) fn layer_name(layer: Layer) -> &'static str {
+    match layer {
+        Layer::Defaults => "defaults",
+        Layer::Template => "template",
+        Layer::Vars | Layer::Group | Layer::Slot => "group",
+    }
+}
+
+fn mode(joining: Joining) -> Mode {
+    match joining {
+        Joining::Replace => Mode::Replace,
+        Joining::Append => Mode::Append,
+        Joining::CloudInit => Mode::CloudInit,
+        Joining::Nstance => Mode::Nstance,
+    }
+}
+
+impl CompiledUserdata {
+    /// Joins what was rendered with the files that travel with it: these become `write_files` of
+    /// the one cloud-config, or else a further part. `None` if something is wrong with it, which the
+    /// report says.
+    pub(super) fn join(
+        &self,
+        rendered: Vec<RenderedLayer>,
+        files: &[CarriedFile<'_>],
+        report: &mut Report,
+        address: &Address,
+    ) -> Option<Arc<Joint>> {
+        let layers = self.with_files(rendered, files);
+        let joint = self.joins.get(&layers);
+        for finding in &joint.findings {
+            self.tell(finding, &layers, report, address);
+        }
+        let sound = |finding: &LayerFinding| finding.severity != FindingSeverity::Error;
+        let all_sound = joint.findings.iter().all(sound);
+        all_sound.then_some(joint)
+    }
+
+    /// The layers, and one more of files if there are any: `write_files` of the one cloud-config
+    /// that they make, or else a further part.
+    pub(super) fn with_files(
+        &self,
+        mut layers: Vec<RenderedLayer>,
+        files: &[CarriedFile<'_>],
+    ) -> Vec<RenderedLayer> {
+        if !files.is_empty() {
+            let joins = !self.is_single && self.joins.get(&layers).is_config;
+            layers.push(RenderedLayer::of_files(files, joins));
+        }
+        layers
+    }
+
+    /// The part that a finding is about; none where it is a layer of files.
+    pub(super) fn part(&self, layer: usize, part: usize) -> Option<&CompiledPart> {
+        self.layers.get(layer)?.parts.get(part)
+    }
+
+    fn tell(
+        &self,
+        finding: &LayerFinding,
+        layers: &[RenderedLayer],
+        report: &mut Report,
+        address: &Address,
+    ) {
+        let (mut place, mut offset) = (Place::Behind(self.span), 0);
+        let mut what = "in the userdata as a whole".to_owned();
+        if let Some(found) = &finding.place {
+            what = told(found, layers);
+            if let Some(part) = self.part(found.layer, found.part) {
+                let rendered = &layers[found.layer].parts[found.part].content;
+                let exact = part.offset_of(rendered, found);
+                (place, offset) = (part.place, exact.unwrap_or(0));
+                let is_seen = exact.is_some() && matches!(place, Place::Literal(_));
+                if let Some(line) = found.line.filter(|_| !is_seen) {
+                    let rendered = match part.text {
+                        PartText::Template(..) if exact.is_none() => " as rendered",
+                        _ => "",
+                    };
+                    what = format!("line {line}{rendered}, {what}");
+                }
+            }
+        }
+        if !finding.path.is_empty() {
+            what = format!("`{}`, {what}", finding.path);
+        }
+        report.note(
+            place,
+            offset,
+            Note {
+                severity: match finding.severity {
+                    FindingSeverity::Error => Severity::Error,
+                    FindingSeverity::Warning => Severity::Warning,
+                },
+                summary: finding.summary.clone(),
+                label: what,
+                detail: finding.detail.clone(),
+                hint: finding.hint.clone(),
+            },
+            address,
+        );
+    }
+}
+
+/// Which part of which layer a place is in.
+fn told(place: &CloudPlace, layers: &[RenderedLayer]) -> String {
+    let layer = layers.get(place.layer);
+    let mut what = format!(
+        "in the userdata of {}",
+        owner(layer.map_or(FILES, |layer| layer.name))
+    );
+    if layer.is_some_and(|layer| layer.parts.len() > 1) {
+        what = format!("in part {} of {}", place.part + 1, &what["in ".len()..]);
+    }
+    match &place.within {
+        Some(name) => format!("in `{name}`, {what}"),
+        None => what,
+    }
+}
+
+/// Whose userdata it is, in a sentence.
+pub(super) fn owner(layer: &str) -> String {
+    match layer {
+        "defaults" => "`defaults`".to_owned(),
+        FILES => "the files".to_owned(),
+        layer => format!("the {layer}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rendered_line_is_found_where_it_was_written() {
+        let template = "a\n{{ if .X }}\nb\n{{ end }}\nc\nc\nd\n";
+        let rendered = b"a\n\nb\n\nc\nc\nd\n";
+        // As many lines: each is where it was.
+        for index in 0..7 {
+            assert_eq!(written_line(template, rendered, index), Some(index));
+        }
+        let shorter = b"a\nb\nc\nc\nd\n";
+        for (index, written) in [
+            (0, Some(0)),
+            (1, Some(2)),
+            // There are two of them.
+            (2, None),
+            (4, Some(6)),
+            (9, None),
+        ] {
+            assert_eq!(written_line(template, shorter, index), written, "{index}");
+        }
+    }
+
+    #[test]
+    fn a_column_counts_characters() {
+        let line = "  é: ü\n".as_bytes();
+        assert_eq!(bytes_before(line, 0), 2);
+        assert_eq!(bytes_before(line, 5), 6);
+        assert_eq!(bytes_before(line, 99), 2);
+        assert_eq!(bytes_before(b"\xff\xff", 1), 0);
+    }
+}
