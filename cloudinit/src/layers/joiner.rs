@@ -70,6 +70,9 @@ impl<'l> Joiner<'l> {
     /// The layer takes the place of all below.
     fn replace(&mut self, number: usize, pieces: Vec<Piece>) {
         let below = std::mem::replace(&mut self.pieces, pieces);
+        // What they lost among themselves is lost anyway.
+        self.dropped
+            .retain(|dropped| matches!(dropped.why, Why::Replaced { .. }));
         for piece in &below {
             for source in piece.sources() {
                 if let Some(place) = self.at(source, None, None) {

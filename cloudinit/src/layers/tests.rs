@@ -348,6 +348,20 @@ fn what_is_lost_is_told_with_who_won() {
 }
 
 #[test]
+fn what_gave_way_is_told_of_once() {
+    let mut layers = stack(Mode::CloudInit, &[ONE, TWO, "#cloud-config\nfqdn: c\n"]);
+    layers[2].mode = Mode::Replace;
+    let joined = join(&layers);
+    let lost: Vec<(usize, &Why)> = joined
+        .dropped
+        .iter()
+        .map(|dropped| (dropped.place.layer, &dropped.why))
+        .collect();
+    let why = Why::Replaced { by_layer: 2 };
+    assert_eq!(lost, [(0, &why), (1, &why)]);
+}
+
+#[test]
 fn lines_are_of_the_layer_even_in_a_message() {
     let message = "MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=b\n\n--b\n\
                    Content-Type: text/cloud-config\n\nhostname: 12:30\n--b\n\
