@@ -80,9 +80,7 @@ pub(crate) enum End {
     Empty,
     /// A plan was made, and kept.
     Planned(Box<SavedPlan>),
-    Applied(
-        #[cfg_attr(not(test), expect(dead_code, reason = "told, and looked at by tests"))] Outcome,
-    ),
+    Applied(Outcome),
 }
 
 /// A run that ended.
