@@ -148,11 +148,15 @@ fn library() -> Result<PathBuf, Failure> {
     }
     let downloads = folder.with_file_name("download");
     fs::create_dir_all(&downloads)?;
-    process::run(
-        Command::new("apt-get")
-            .args(["download", "cloud-init"])
-            .current_dir(&downloads),
-    )?;
+    let download = || {
+        let mut apt = Command::new("apt-get");
+        process::run(apt.args(["download", "cloud-init"]).current_dir(&downloads))
+    };
+    if download().is_err() {
+        // A new machine knows no packages yet; only root may ask.
+        process::run(Command::new("apt-get").args(["update", "-qq"]))?;
+        download()?;
+    }
     let package = fs::read_dir(&downloads)?
         .filter_map(Result::ok)
         .map(|entry| entry.path())
