@@ -123,8 +123,8 @@ fn shape(of: Shape<'_>, constants: &mut BTreeMap<String, String>) -> Result<Stri
             (None, None) => "Whole".to_owned(),
             (low, high) => format!(
                 "Between({}, {})",
-                low.unwrap_or(i64::from(i32::MIN)),
-                high.unwrap_or(i64::from(i32::MAX))
+                literal(low.unwrap_or(i64::from(i32::MIN))),
+                literal(high.unwrap_or(i64::from(i32::MAX)))
             ),
         },
         Kind::Time => "Time".to_owned(),
@@ -135,4 +135,39 @@ fn shape(of: Shape<'_>, constants: &mut BTreeMap<String, String>) -> Result<Stri
             )));
         }
     })
+}
+
+/// A number as Rust's lints want it: `2_147_483_647`.
+fn literal(number: i64) -> String {
+    let digits = number.unsigned_abs().to_string();
+    let mut text = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        // Numbers below 10,000 are read without separators, too.
+        if index > 0 && digits.len() > 4 && (digits.len() - index).is_multiple_of(3) {
+            text.push('_');
+        }
+        text.push(digit);
+    }
+    if number < 0 {
+        text.insert(0, '-');
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::literal;
+
+    #[test]
+    fn large_numbers_have_separators() {
+        for (number, text) in [
+            (0, "0"),
+            (-1, "-1"),
+            (1024, "1024"),
+            (65_535, "65_535"),
+            (-2_147_483_648, "-2_147_483_648"),
+        ] {
+            assert_eq!(literal(number), text);
+        }
+    }
 }

@@ -166,8 +166,10 @@ const EBS_BLOCK_DEVICE: Members = &[
 
 const ELASTIC_GPU_SPECIFICATION: Members = &[("Type", Required(&Text))];
 
-const ELASTIC_INFERENCE_ACCELERATOR: Members =
-    &[("Count", Between(1, 2147483647)), ("Type", Required(&Text))];
+const ELASTIC_INFERENCE_ACCELERATOR: Members = &[
+    ("Count", Between(1, 2_147_483_647)),
+    ("Type", Required(&Text)),
+];
 
 const ENA_SRD_SPECIFICATION_REQUEST: Members = &[
     ("EnaSrdEnabled", Flag),
