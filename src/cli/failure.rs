@@ -123,7 +123,7 @@ impl From<PlanError> for Failure {
                 error: ref cause, ..
             } => {
                 let mut finding = Diagnostic::error(error.to_string());
-                finding.hints.extend(cause.hint.clone());
+                finding.hints.extend(cause.hint.clone().map(String::from));
                 finding.into()
             }
         }

@@ -33,7 +33,7 @@ pub(super) fn check(
                 "the instance types aren't checked: {}",
                 error.told()
             ));
-            finding.hints.extend(error.hint);
+            finding.hints.extend(error.hint.map(String::from));
             findings.push(finding);
             return findings;
         }

@@ -470,9 +470,9 @@ pub struct CloudError {
     /// The cloud's own words.
     pub message: String,
     /// What the cloud's support wants to know.
-    pub request_id: Option<String>,
+    pub request_id: Option<Box<str>>,
     /// What to do about it: a phrase without a full stop.
-    pub hint: Option<String>,
+    pub hint: Option<Box<str>>,
 }
 
 impl CloudError {
@@ -489,7 +489,7 @@ impl CloudError {
 
     /// What to do about it.
     #[must_use]
-    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+    pub fn hint(mut self, hint: impl Into<Box<str>>) -> Self {
         self.hint = Some(hint.into());
         self
     }

@@ -160,7 +160,7 @@ impl Balancers {
         // When the time is up, what is left of them is cut off: that is what it is for.
         calls.poll(options, drain, || {
             while let Some((arn, target)) = left.last() {
-                if self.is_draining(calls, arn, target)? {
+                if is_draining(calls, arn, target)? {
                     return Ok(None);
                 }
                 left.pop();
@@ -170,19 +170,13 @@ impl Balancers {
         Ok(())
     }
 
-    fn is_draining(&self, calls: &Calls, arn: &str, target: &str) -> Result<bool, CloudError> {
-        let input = json!({"TargetGroupArn": arn, "Targets": [{"Id": target}]});
-        let answer = calls.call(Operation::DescribeTargetHealth, &input)?;
-        Ok(items(&answer, "TargetHealthDescriptions").any(|it| health(it) == Some("draining")))
-    }
-
     fn send(&self, calls: &Calls, way: Way, arn: &str, target: String) -> Result<(), CloudError> {
         let operation = match way {
             Way::In => Operation::RegisterTargets,
             Way::Out => Operation::DeregisterTargets,
         };
         self.look_anew();
-        self.moves.ask((way, arn.to_owned()), target, |targets| {
+        self.moves.ask(&(way, arn.to_owned()), target, |targets| {
             together_or_alone(targets, |targets| {
                 let targets: Vec<Value> = targets.iter().map(|id| json!({"Id": id})).collect();
                 let input = json!({"TargetGroupArn": arn, "Targets": targets});
@@ -220,6 +214,12 @@ impl Balancers {
         };
         Ok(text(instance, name).unwrap_or_default().to_owned())
     }
+}
+
+fn is_draining(calls: &Calls, arn: &str, target: &str) -> Result<bool, CloudError> {
+    let input = json!({"TargetGroupArn": arn, "Targets": [{"Id": target}]});
+    let answer = calls.call(Operation::DescribeTargetHealth, &input)?;
+    Ok(items(&answer, "TargetHealthDescriptions").any(|it| health(it) == Some("draining")))
 }
 
 fn health(description: &Value) -> Option<&str> {

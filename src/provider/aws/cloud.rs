@@ -30,11 +30,11 @@ use super::combine::{Combiner, together_or_alone};
 use super::observe::{self, Beside, items, text};
 use super::options::AwsOptions;
 use super::request::{self, SOURCE_DEST_CHECK};
-use super::types::Types;
+use super::types::{self, Types};
 use super::update::{self, Work};
 use super::{images, network};
 
-/// The most instances of one TerminateInstances, and resources of one CreateTags.
+/// The most instances of one `TerminateInstances`, and resources of one `CreateTags`.
 const MOST_AT_ONCE: usize = 1_000;
 
 /// How many calls are under way at once: enough to fill batches, and far below the limits of
@@ -93,7 +93,7 @@ impl AwsCloud {
     /// One instance as it is described now, whoever else is asked about in the same call.
     fn look(&self, id: &str) -> Result<Option<Value>, CloudError> {
         self.looks
-            .ask((), id.to_owned(), |ids| match self.calls.instances(ids) {
+            .ask(&(), id.to_owned(), |ids| match self.calls.instances(ids) {
                 Ok(found) => ids
                     .iter()
                     .map(|id| {
@@ -167,7 +167,7 @@ impl AwsCloud {
 
     /// What is done once an instance exists. Its creation is repeated with the same token if this
     /// fails, and ends here again.
-    fn finish(&self, request: &CreateRequest, made: Value) -> Result<Observation, CloudError> {
+    fn finish(&self, request: &CreateRequest, made: Value) -> Result<Observation, Unfinished> {
         let id = text(&made, "InstanceId").unwrap_or_default().to_owned();
         let mut instance = made;
         let check = request.args.get(SOURCE_DEST_CHECK);
@@ -175,7 +175,9 @@ impl AwsCloud {
             .filter(|check| check.is_boolean() && instance.get(SOURCE_DEST_CHECK) != Some(*check));
         // What is pending can't be changed, and target groups don't take it.
         if check.is_some() || !request.load_balancers.is_empty() {
-            instance = self.wait_for(&id, LifecycleState::Running)?;
+            instance = self
+                .wait_until(&id, LifecycleState::Running)?
+                .map_err(Unfinished::Ended)?;
         }
         if let Some(check) = check {
             let (operation, input) = update::source_dest_check(&instance, json!({"Value": check}));
@@ -188,40 +190,45 @@ impl AwsCloud {
         groups.sort();
         let watched = self.balancers.watched();
         let sent = request.userdata.as_deref().unwrap_or_default();
-        self.observation(
+        Ok(self.observation(
             &instance,
             Beside {
                 load_balancers: watched.is_some().then_some(groups),
                 watched,
                 userdata: self.options.userdata_drift.then(|| readable(sent)),
             },
-        )
+        )?)
     }
 
-    /// Waits until an instance has come to a state. One that ends meanwhile is an error that says
-    /// why.
+    /// Waits until an instance has come to a state; one that ends meanwhile is an error.
     fn wait_for(&self, id: &str, state: LifecycleState) -> Result<Value, CloudError> {
+        self.wait_until(id, state)?
+    }
+
+    /// Waits until an instance has come to a state, or has ended: then the inner error says why.
+    fn wait_until(
+        &self,
+        id: &str,
+        state: LifecycleState,
+    ) -> Result<Result<Value, CloudError>, CloudError> {
         let timeout = self.options.wait_timeout;
         let reached = self.calls.poll(&self.options, timeout, || {
             // Not to be seen yet.
             let Some(instance) = self.look(id)? else {
                 return Ok(None);
             };
-            match observe::state(&instance) {
-                Some(now) if now == state => Ok(Some(instance)),
-                Some(now) if !now.is_live() => Err(ended(id, &instance)),
-                _ => Ok(None),
-            }
+            Ok(match observe::state(&instance) {
+                Some(now) if now == state => Some(Ok(instance)),
+                Some(now) if !now.is_live() => Some(Err(ended(id, &instance))),
+                _ => None,
+            })
         })?;
         reached.ok_or_else(|| {
+            let (state, seconds) = (state.as_str(), timeout.as_secs());
             CloudError::new(
                 CloudErrorKind::Ambiguous,
                 "WaitTimeout",
-                format!(
-                    "`{id}` wasn't {} within {}s",
-                    state.as_str(),
-                    timeout.as_secs()
-                ),
+                format!("`{id}` wasn't {state} within {seconds}s"),
             )
             .hint(
                 "run apply again; `wait_timeout` in `shard.infra.options` says how long is waited",
@@ -251,7 +258,7 @@ impl AwsCloud {
             self.calls.call(operation, &input)?;
         }
         if let Some(wanted) = &work.profile {
-            self.set_profile(id, wanted.as_ref())?;
+            self.set_profile(id, wanted.asked())?;
         }
         let userdata = match &work.userdata {
             Some(wanted) if *wanted != self.raw_userdata(id)? => Some(wanted),
@@ -378,14 +385,14 @@ impl AwsCloud {
     ) -> Result<(), CloudError> {
         if !set.is_empty() {
             let key = Tagging::Set(set.clone());
-            self.taggings.ask(key, id.to_owned(), |ids| {
+            self.taggings.ask(&key, id.to_owned(), |ids| {
                 let tags = request::tag_list(set);
                 self.tagging(Operation::CreateTags, ids, &tags)
             })?;
         }
         if !remove.is_empty() {
             let key = Tagging::Remove(remove.to_vec());
-            self.taggings.ask(key, id.to_owned(), |ids| {
+            self.taggings.ask(&key, id.to_owned(), |ids| {
                 let tags: Vec<Value> = remove.iter().map(|key| json!({"Key": key})).collect();
                 self.tagging(Operation::DeleteTags, ids, &tags)
             })?;
@@ -487,7 +494,7 @@ impl Cloud for AwsCloud {
             .ok_or_else(|| unreadable(Operation::RunInstances, "instance"))?;
         let id = text(&made, "InstanceId").unwrap_or_default().to_owned();
         self.finish(request, made)
-            .map_err(|error| unfinished(&id, error))
+            .map_err(|unfinished| unfinished.told(&id))
     }
 
     fn update(&self, request: &UpdateRequest) -> Result<Observation, CloudError> {
@@ -503,7 +510,7 @@ impl Cloud for AwsCloud {
     fn delete(&self, request: &DeleteRequest) -> Result<(), CloudError> {
         let id = request.provider_id.as_str();
         self.drain(request)?;
-        let ended = self.terminations.ask((), id.to_owned(), |ids| {
+        let ended = self.terminations.ask(&(), id.to_owned(), |ids| {
             together_or_alone(ids, |ids| {
                 let input = json!({"InstanceIds": ids});
                 self.calls
@@ -531,7 +538,7 @@ impl Cloud for AwsCloud {
     }
 
     fn near_instance_type(&self, name: &str) -> Option<String> {
-        self.types.near(&self.calls, name)
+        types::near(&self.calls, name)
     }
 
     fn limits_ahead(&self, wanted: &[WantedCapacity]) -> Vec<String> {
@@ -579,16 +586,35 @@ fn ended(id: &str, instance: &Value) -> CloudError {
     )
 }
 
-/// An instance exists, and what comes after its creation failed. Whatever the error means by
-/// itself, the creation isn't undone by it: it is tried again with the same token, and in the end
-/// left open, so that the next run finds the instance.
-fn unfinished(id: &str, mut error: CloudError) -> CloudError {
-    let has_ended = error.message.contains("` ended: ");
-    if !has_ended {
-        error.message = format!("`{id}` was created, and isn't ready yet: {}", error.message);
-        if !error.kind.is_retryable() {
-            error.kind = CloudErrorKind::Ambiguous;
+/// Why an instance that was made isn't ready.
+enum Unfinished {
+    /// It has ended: nothing of it is left.
+    Ended(CloudError),
+    /// It is there, and what comes after its creation failed.
+    Open(CloudError),
+}
+
+impl From<CloudError> for Unfinished {
+    fn from(error: CloudError) -> Self {
+        Self::Open(error)
+    }
+}
+
+impl Unfinished {
+    /// The error of the creation. Whatever another error means by itself, an instance that is there
+    /// isn't undone by it: its creation is tried again with the same token, and in the end left
+    /// open, so that the next run finds the instance.
+    fn told(self, id: &str) -> CloudError {
+        match self {
+            Self::Ended(error) => error,
+            Self::Open(mut error) => {
+                error.message =
+                    format!("`{id}` was created, and isn't ready yet: {}", error.message);
+                if !error.kind.is_retryable() {
+                    error.kind = CloudErrorKind::Ambiguous;
+                }
+                error
+            }
         }
     }
-    error
 }

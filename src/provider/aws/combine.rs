@@ -42,7 +42,7 @@ impl<K: Clone + Eq + Hash, T, O> Combiner<K, T, O> {
     /// Asks for one item. `call` is given items of an equal key, and answers each in their order.
     pub(super) fn ask(
         &self,
-        key: K,
+        key: &K,
         item: T,
         call: impl Fn(&[T]) -> Vec<Result<O, CloudError>>,
     ) -> Result<O, CloudError> {
@@ -54,7 +54,7 @@ impl<K: Clone + Eq + Hash, T, O> Combiner<K, T, O> {
             if let Some(answer) = desk.answers.remove(&ticket) {
                 return answer;
             }
-            if desk.busy.contains(&key) {
+            if desk.busy.contains(key) {
                 desk = self
                     .changed
                     .wait(desk)
@@ -63,12 +63,12 @@ impl<K: Clone + Eq + Hash, T, O> Combiner<K, T, O> {
             }
             // Whoever is free to go takes the others along; its own item is among them or goes
             // with the next.
-            let (tickets, items) = desk.take(&key, self.most);
+            let (tickets, items) = desk.take(key, self.most);
             desk.busy.insert(key.clone());
             drop(desk);
             let turn = Turn {
                 combiner: self,
-                key: &key,
+                key,
                 tickets,
             };
             let answers = call(&items);
@@ -178,14 +178,14 @@ mod tests {
             items.iter().map(|item| Ok(item * 10)).collect()
         };
         std::thread::scope(|scope| {
-            let first = scope.spawn(|| combiner.ask("k", 0, call));
+            let first = scope.spawn(|| combiner.ask(&"k", 0, call));
             while calls.load(Ordering::SeqCst) == 0 {
                 std::thread::yield_now();
             }
             let others: Vec<_> = (1..=10)
                 .map(|item| {
                     let (combiner, call) = (&combiner, &call);
-                    scope.spawn(move || combiner.ask("k", item, call))
+                    scope.spawn(move || combiner.ask(&"k", item, call))
                 })
                 .collect();
             while combiner.desk().waiting.len() < 10 {
@@ -209,7 +209,7 @@ mod tests {
         let heard = Mutex::new(heard);
         std::thread::scope(|scope| {
             scope.spawn(|| {
-                combiner.ask(1, 1, |items| {
+                combiner.ask(&1, 1, |items| {
                     // Answered while this call is under way, or not at all.
                     let other = heard
                         .lock()
@@ -221,7 +221,7 @@ mod tests {
                 })
             });
             scope.spawn(|| {
-                let answer = combiner.ask(2, 2, |items| vec![Ok(items[0])]);
+                let answer = combiner.ask(&2, 2, |items| vec![Ok(items[0])]);
                 said.send(answer.unwrap()).unwrap();
             });
         });

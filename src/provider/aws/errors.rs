@@ -23,8 +23,8 @@ pub(super) fn told(operation: Operation, error: ApiError) -> CloudError {
             message.to_owned()
         },
         code: error.code,
-        request_id: error.request_id,
-        hint,
+        request_id: error.request_id.map(String::into_boxed_str),
+        hint: hint.map(String::into_boxed_str),
     }
 }
 

@@ -79,7 +79,7 @@ mod tests {
         }
         assert_eq!(times, [0, 0, 0, 500, 1000, 1500]);
         // It fills up again, and never beyond its size.
-        clock.sleep(Duration::from_secs(60));
+        clock.sleep(Duration::from_mins(1));
         let start = clock.now().0;
         for _ in 0..4 {
             bucket.take(&clock);

@@ -51,7 +51,7 @@ impl Default for AwsOptions {
                 per_second: 2.0,
             },
             visibility_window: Duration::from_secs(30),
-            wait_timeout: Duration::from_secs(600),
+            wait_timeout: Duration::from_mins(10),
             poll_interval: Duration::from_secs(5),
             userdata_drift: false,
             ignore_tags: Vec::new(),

@@ -64,7 +64,7 @@ impl Lab {
     /// A running instance.
     fn made(&self, args: &Value) -> Observation {
         let made = self.cloud.create(&request(0, args)).unwrap();
-        self.clock.sleep(Duration::from_secs(60));
+        self.clock.sleep(Duration::from_mins(1));
         let described = self.cloud.describe(&[made.provider_id]).unwrap();
         described.into_iter().next().unwrap()
     }
@@ -192,7 +192,7 @@ fn the_same_token_makes_one_instance() {
     assert_eq!(one.provider_id, again.provider_id);
     let other = lab.cloud.create(&request(0, &json!({"KeyName": "k"})));
     assert_eq!(other.unwrap_err().kind, CloudErrorKind::TokenMismatch);
-    lab.clock.sleep(Duration::from_secs(60));
+    lab.clock.sleep(Duration::from_mins(1));
     lab.cloud.delete(&delete(&one)).unwrap();
     let gone = lab.cloud.create(&request(0, &json!({}))).unwrap_err();
     assert_eq!(gone.kind, CloudErrorKind::TokenMismatch);
@@ -217,7 +217,7 @@ fn a_listing_reads_all_pages() {
         lab.cloud.create(&request(slot, &json!({}))).unwrap();
     }
     lab.ec2.add_stranger();
-    lab.clock.sleep(Duration::from_secs(60));
+    lab.clock.sleep(Duration::from_mins(1));
     let mut slots: Vec<_> = lab.listed().into_iter().filter_map(|it| it.slot).collect();
     slots.sort_unstable();
     assert_eq!(slots, (0..20).collect::<Vec<_>>());
@@ -241,7 +241,7 @@ fn what_nobody_asked_for_is_no_drift() {
     });
     let lab = Lab::new();
     let made = lab.cloud.create(&request(0, &asked)).unwrap();
-    lab.clock.sleep(Duration::from_secs(60));
+    lab.clock.sleep(Duration::from_mins(1));
     for observed in [made, lab.listed().remove(0)] {
         let mut same = asked.clone();
         let reported = compared(&observed, &asked);
@@ -586,7 +586,7 @@ fn an_instance_is_stopped_for_what_needs_it_and_once_only() {
         "the order is that of args, user data last"
     );
     assert_eq!(lab.ec2.userdata(id), "bmV3");
-    lab.clock.sleep(Duration::from_secs(60));
+    lab.clock.sleep(Duration::from_mins(1));
     // It has all that: it isn't stopped again.
     lab.cloud.update(&request).unwrap();
     assert_eq!(lab.ec2.count(Operation::StopInstances), 1);
@@ -606,18 +606,18 @@ fn one_that_was_left_stopped_is_changed_and_started() {
     lab.cloud.update(&request).unwrap_err();
     assert_eq!(lab.listed()[0].state, LifecycleState::Stopped);
     lab.cloud.update(&request).unwrap();
-    lab.clock.sleep(Duration::from_secs(60));
+    lab.clock.sleep(Duration::from_mins(1));
     let seen = lab.listed().remove(0);
     assert_eq!(seen.state, LifecycleState::Running);
     assert_eq!(seen.attributes().unwrap().instance_type, "t3.large");
     assert_eq!(lab.ec2.count(Operation::StopInstances), 1);
     // And one that somebody stopped is started, for nothing else.
     lab.ec2.stop(&seen.provider_id);
-    lab.clock.sleep(Duration::from_secs(60));
+    lab.clock.sleep(Duration::from_mins(1));
     lab.cloud
         .update(&update(&seen, &["state"], &json!({})))
         .unwrap();
-    lab.clock.sleep(Duration::from_secs(60));
+    lab.clock.sleep(Duration::from_mins(1));
     assert_eq!(lab.listed()[0].state, LifecycleState::Running);
 }
 
@@ -627,7 +627,7 @@ fn deletions_and_taggings_at_once_make_few_calls() {
     let made: Vec<_> = (0..40)
         .map(|slot| lab.cloud.create(&request(slot, &json!({}))).unwrap())
         .collect();
-    lab.clock.sleep(Duration::from_secs(60));
+    lab.clock.sleep(Duration::from_mins(1));
     lab.hold_deletions_until(39);
     std::thread::scope(|scope| {
         for observed in &made {
@@ -644,7 +644,7 @@ fn a_protected_instance_spoils_no_other() {
     let protected = lab.made(&json!({"DisableApiTermination": true}));
     let free = lab.cloud.create(&request(1, &json!({}))).unwrap();
     let other = lab.cloud.create(&request(2, &json!({}))).unwrap();
-    lab.clock.sleep(Duration::from_secs(60));
+    lab.clock.sleep(Duration::from_mins(1));
     lab.hold_deletions_until(2);
     let results: Vec<_> = std::thread::scope(|scope| {
         let all = [&other, &free, &protected]
@@ -671,11 +671,11 @@ fn target_groups_are_joined_left_and_watched() {
     let made = lab.cloud.create(&wanted).unwrap();
     // EC2 takes running instances only: it was waited for.
     assert_eq!(made.state, LifecycleState::Running);
-    assert_eq!(lab.ec2.members(), [made.provider_id.clone()]);
+    assert_eq!(lab.ec2.members(), std::slice::from_ref(&made.provider_id));
     let groups = |observed: &Observation| observed.attributes().unwrap().load_balancers;
     let joined = Some(vec![TARGET_GROUP.to_owned()]);
     assert_eq!(groups(&made), joined);
-    lab.clock.sleep(Duration::from_secs(60));
+    lab.clock.sleep(Duration::from_mins(1));
     assert_eq!(groups(&lab.listed()[0]), joined);
     // Somebody takes it out: drift, and an update puts it back.
     lab.ec2.deregister(&made.provider_id);
@@ -683,7 +683,7 @@ fn target_groups_are_joined_left_and_watched() {
     let mut back = update(&made, &["load_balancers"], &json!({}));
     back.load_balancers = vec![TARGET_GROUP.into()];
     assert_eq!(groups(&lab.cloud.update(&back).unwrap()), joined);
-    assert_eq!(lab.ec2.members(), [made.provider_id.clone()]);
+    assert_eq!(lab.ec2.members(), std::slice::from_ref(&made.provider_id));
     // It leaves what it is recorded in.
     let mut leave = update(&made, &["load_balancers"], &json!({}));
     leave.leaves = vec![TARGET_GROUP.into()];
@@ -745,8 +745,8 @@ fn a_creation_that_isnt_finished_is_tried_again_with_the_same_token() {
         "{error}"
     );
     let made = lab.cloud.create(&wanted).unwrap();
-    assert_eq!(lab.ec2.instances(), [made.provider_id.clone()]);
-    assert_eq!(lab.ec2.members(), [made.provider_id.clone()]);
+    assert_eq!(lab.ec2.instances(), std::slice::from_ref(&made.provider_id));
+    assert_eq!(lab.ec2.members(), std::slice::from_ref(&made.provider_id));
     assert_eq!(
         compared(&made, &json!({"SourceDestCheck": false})),
         json!({"SourceDestCheck": false})

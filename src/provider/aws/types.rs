@@ -46,21 +46,6 @@ impl Types {
             .collect())
     }
 
-    /// A type that may have been meant: of the same family, or of all.
-    pub(super) fn near(&self, calls: &Calls, name: &str) -> Option<String> {
-        let (family, _) = name.split_once('.')?;
-        let of = |pattern: &str| {
-            let input = json!({"Filters": [filter("instance-type", &[pattern])]});
-            list(calls, &input).unwrap_or_default()
-        };
-        let mut types = of(&format!("{family}.*"));
-        if types.is_empty() {
-            types = of("*");
-        }
-        let names = types.iter().map(|it| it.name.as_str());
-        nearest(name, names).map(str::to_owned)
-    }
-
     /// What would go beyond the account's limits, in words. What can't be asked is no limit.
     pub(super) fn limits_ahead(
         &self,
@@ -122,6 +107,21 @@ impl Types {
             .map(|(name, count)| of(name) * *count as u64)
             .sum())
     }
+}
+
+/// A type that may have been meant: of the same family, or of all.
+pub(super) fn near(calls: &Calls, name: &str) -> Option<String> {
+    let (family, _) = name.split_once('.')?;
+    let of = |pattern: &str| {
+        let input = json!({"Filters": [filter("instance-type", &[pattern])]});
+        list(calls, &input).unwrap_or_default()
+    };
+    let mut types = of(&format!("{family}.*"));
+    if types.is_empty() {
+        types = of("*");
+    }
+    let names = types.iter().map(|it| it.name.as_str());
+    nearest(name, names).map(str::to_owned)
 }
 
 /// A limit of vCPUs, as Service Quotas has it.

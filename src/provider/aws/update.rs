@@ -26,8 +26,8 @@ pub(super) struct Work {
     pub calls: Vec<(Operation, Value)>,
     /// Security groups that are named, whose ids have to be looked up.
     pub group_names: Option<Vec<String>>,
-    /// The instance profile, where it changes: `None` takes it away.
-    pub profile: Option<Option<Value>>,
+    /// The instance profile, where it changes.
+    pub profile: Option<Profile>,
     /// Those that need it to be stopped.
     pub stopped: Vec<(Operation, Value)>,
     /// User data to compare and to set, in base64; it needs the instance to be stopped, too.
@@ -40,6 +40,25 @@ pub(super) struct Work {
     pub set_tags: BTreeMap<String, String>,
     /// Tags to remove, by their keys.
     pub remove_tags: Vec<String>,
+}
+
+/// What becomes of an instance's profile.
+#[derive(Debug, PartialEq)]
+pub(super) enum Profile {
+    /// It has this one.
+    Give(Value),
+    /// It has none.
+    Take,
+}
+
+impl Profile {
+    /// The profile that it has then, as it is asked for.
+    pub(super) fn asked(&self) -> Option<&Value> {
+        match self {
+            Self::Give(profile) => Some(profile),
+            Self::Take => None,
+        }
+    }
 }
 
 /// What has to be done to `instance`.
@@ -206,7 +225,9 @@ impl Planner<'_> {
                 work.calls
                     .push((operation, json!({"InstanceIds": [self.id()]})));
             }
-            "IamInstanceProfile" => work.profile = Some(wanted.cloned()),
+            "IamInstanceProfile" => {
+                work.profile = Some(wanted.cloned().map_or(Profile::Take, Profile::Give));
+            }
             "CreditSpecification" => {
                 if let Some(credits) = options.and_then(|options| options.get("CpuCredits")) {
                     let input = json!({"InstanceCreditSpecifications": [

@@ -551,7 +551,7 @@ impl World {
             let id = text(target, "Id");
             if operation == Operation::DeregisterTargets {
                 if let Some(until) = self.members.get_mut(id) {
-                    *until = Some(now.after(Duration::from_secs(300)));
+                    *until = Some(now.after(Duration::from_mins(5)));
                 }
             } else if self.find(id)?.state == "running" {
                 self.members.insert(id.to_owned(), None);
