@@ -1,12 +1,13 @@
 //! `cargo xtask test`: what the tests need, then the tests; and, where everything is tested, the
 //! simulation and the kills.
 //!
-//! In: arguments for `cargo test`. Out: its output. May not: install anything.
+//! In: arguments for `cargo test`. Out: its output. May not: install anything but under `target/`.
 //!
 //! The tests need no service, no account and no network: the cloud is embedded, states are files.
-//! All they need beyond Rust is a C compiler, for the `SQLite` that is compiled in.
+//! All they need beyond Rust is a C compiler, for the `SQLite` that is compiled in. Without
+//! arguments the clients of clouds are tested as well, for which Python packages are fetched.
 
-use crate::{Failure, kill, process, simulate};
+use crate::{Failure, ec2, kill, process, simulate};
 
 pub(crate) fn run(arguments: &[&str]) -> Result<(), Failure> {
     check_compiler()?;
@@ -21,6 +22,7 @@ pub(crate) fn run(arguments: &[&str]) -> Result<(), Failure> {
     if !arguments.is_empty() {
         return Ok(());
     }
+    ec2::proof::test()?;
     simulate::run(&["--mutants"])?;
     simulate::run(&["--points"])?;
     simulate::run(&["--seeds", simulate::IN_TESTS])?;
