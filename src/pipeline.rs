@@ -3,6 +3,7 @@
 //! In: a loaded configuration, a state if there is one, a cloud if it may be asked. Out: compiled
 //! groups, or a plan and what the caches should keep. May not: print, or write anything.
 
+mod capacity;
 mod compile;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -76,7 +77,7 @@ pub enum PlanError {
     #[error(transparent)]
     State(#[from] StateError),
     /// The cloud failed.
-    #[error("{doing}: {error}")]
+    #[error("{doing}: {}", error.told())]
     Cloud {
         /// What was being done.
         doing: &'static str,
@@ -220,7 +221,7 @@ pub fn plan(request: Request<'_>) -> Result<Made, PlanError> {
         now,
         options: request.options,
     };
-    let (plan, planned) = build::build(&inputs, &mut placer);
+    let (mut plan, planned) = build::build(&inputs, &mut placer);
     if let Some(error) = specs
         .failed
         .lock()
@@ -240,6 +241,9 @@ pub fn plan(request: Request<'_>) -> Result<Made, PlanError> {
         }));
     }
     findings.extend(planned);
+    if let Some(cloud) = cloud {
+        findings.extend(capacity::check(&mut plan, &renderers, cloud));
+    }
     findings.extend(snapshot.as_ref().and_then(interrupted));
     let fetched = bodies
         .iter()

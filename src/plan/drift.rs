@@ -76,7 +76,7 @@ pub fn compare_all(
             Some(observation.state.as_str().into()),
         );
     }
-    for (key, observed) in &attributes.args {
+    for (key, observed) in attributes.as_asked(&side.spec.args).iter() {
         let recorded = side.spec.args.get(key);
         if recorded != Some(observed) {
             compare_values(&format!("args.{key}"), recorded, Some(observed), &mut add);
@@ -105,12 +105,12 @@ pub fn compare_all(
             .map(|userdata| userdata.content.display());
         add("userdata".into(), recorded.map(Value::from), text(observed));
     }
-    if let Some(observed) = &attributes.load_balancers {
+    if let Some(observed) = attributes.registered(&side.spec.head.load_balancers) {
         let list = |list: &[String]| (!list.is_empty()).then(|| Value::from(list.to_vec()));
         add(
             "load_balancers".into(),
             list(&side.spec.head.load_balancers),
-            list(observed),
+            list(&observed),
         );
     }
     found.sort_by(|a, b| a.path.cmp(&b.path));
@@ -176,14 +176,15 @@ pub fn overlay(
 pub fn body_from(attributes: &Attributes, like: &SpecBody, rules: Rules) -> SpecBody {
     let mut body = like.clone();
     body.head.instance_type = attributes.instance_type.as_str().into();
-    body.args.clone_from(&attributes.args);
+    let reported = attributes.as_asked(&like.args);
     // What the cloud doesn't report is taken to be as configured.
     let unreported: Map<String, Value> = like
         .args
         .iter()
-        .filter(|(key, _)| !attributes.args.contains_key(*key))
+        .filter(|(key, _)| !reported.contains_key(*key))
         .map(|(key, value)| (key.clone(), value.clone()))
         .collect();
+    body.args = reported.into_owned();
     body.args.extend(unreported);
     body.args.sort_keys();
     body.tags = attributes
@@ -206,8 +207,8 @@ pub fn body_from(attributes: &Attributes, like: &SpecBody, rules: Rules) -> Spec
             });
         }
     }
-    if let Some(targets) = &attributes.load_balancers {
-        body.head.load_balancers.clone_from(targets);
+    if let Some(targets) = attributes.registered(&like.head.load_balancers) {
+        body.head.load_balancers = targets;
     }
     body
 }

@@ -8,13 +8,15 @@ use std::sync::Arc;
 use nstance_state::{Record, SpecDigest};
 
 use super::build::{Inputs, new_instance_id};
-use super::change::{Action, Change, Drift, DriftKind, LeftOut, Mode, Reason, Side};
+use super::change::{
+    Action, Change, Drift, DriftKind, DriftedAttribute, LeftOut, Mode, Reason, Side,
+};
 use super::drift;
 use super::occupants::Presence;
 use crate::address::{Address, InstanceId};
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::marks::Marks;
-use crate::provider::Observation;
+use crate::provider::{LifecycleState, Observation};
 use crate::spec::SpecBody;
 
 /// What all groups' plans add up to.
@@ -49,6 +51,7 @@ impl Planned {
         deposed: Option<String>,
         reason: Reason,
         drain_timeout_ms: u64,
+        findings: &mut Diagnostics,
     ) {
         let Some(before) = recorded_side(inputs, record) else {
             self.left_out(address, "its recorded spec can't be read");
@@ -56,10 +59,15 @@ impl Planned {
         };
         let missing = matches!(presence, Presence::Missing);
         if missing {
-            self.note_missing(address, record, &before);
+            self.note_missing(inputs, address, record, &before);
         }
         if inputs.options.mode == Mode::RefreshOnly && !missing {
             self.no_op += 1;
+            return;
+        }
+        if !missing && let Some(finding) = protected(inputs, address, &before, "deleted") {
+            findings.push(finding);
+            self.left_out(address, "it is protected against deletion");
             return;
         }
         self.changes.push(Change {
@@ -174,13 +182,27 @@ impl Planned {
         });
     }
 
-    /// Notes that a recorded instance is gone.
-    pub fn note_missing(&mut self, address: &Address, record: &Record, before: &Side) {
+    /// Notes that a recorded instance is gone, and why, if the cloud says so.
+    pub fn note_missing(
+        &mut self,
+        inputs: &Inputs<'_>,
+        address: &Address,
+        record: &Record,
+        before: &Side,
+    ) {
+        let ended = inputs
+            .observed
+            .and_then(|observed| observed.ended_because(&record.provider_id));
+        let changes = ended.map(|reason| DriftedAttribute {
+            path: drift::STATE.to_owned(),
+            recorded: Some(LifecycleState::Running.as_str().into()),
+            observed: Some(reason.into()),
+        });
         self.drift.push(Drift {
             address: address.to_string(),
             kind: DriftKind::Missing,
             provider_id: record.provider_id.clone(),
-            changes: Vec::new(),
+            changes: changes.into_iter().collect(),
             accepted: false,
             before: Some(Box::new(before.clone())),
         });
@@ -206,6 +228,28 @@ impl Planned {
             why: why.to_owned(),
         });
     }
+}
+
+/// Said before it is tried: the cloud would refuse to delete this instance.
+pub(super) fn protected(
+    inputs: &Inputs<'_>,
+    address: &Address,
+    before: &Side,
+    what: &str,
+) -> Option<Diagnostic> {
+    let name = inputs.rules.protection(&before.spec.args)?;
+    // One for all slots of the group: the same finding is kept once.
+    let group = &address.group;
+    Some(
+        Diagnostic::error(format!(
+            "instances of {group} would be {what}, and the cloud refuses that: `{name}` is set"
+        ))
+        .about(group)
+        .hint(format!(
+            "Set `{name}` to false and apply that first, with nothing else changed"
+        ))
+        .hint("Or leave the instances out with `--exclude`"),
+    )
 }
 
 /// A record and its spec; `None` if the spec can't be read.
