@@ -28,7 +28,7 @@ pub(crate) const IN_TESTS: &str = "20";
 const LONGEST: u64 = 250;
 
 pub(crate) fn run(arguments: &[&str]) -> Result<(), Failure> {
-    let (mut rounds, mut from) = (200_u64, 0_u64);
+    let (mut rounds, mut from, mut built) = (200_u64, 0_u64, false);
     let mut words = arguments.iter();
     while let Some(word) = words.next() {
         let mut number = || {
@@ -38,10 +38,14 @@ pub(crate) fn run(arguments: &[&str]) -> Result<(), Failure> {
         match *word {
             "--rounds" => rounds = number()?,
             "--from" => from = number()?,
+            // Takes the program as it is.
+            "--built" => built = true,
             other => return Err(Failure::say(format!("unknown argument: {other}"))),
         }
     }
-    process::run(process::cargo().args(["build", "--locked", "--bin", "nstance"]))?;
+    if !built {
+        process::run(process::cargo().args(["build", "--locked", "--bin", "nstance"]))?;
+    }
     let target = std::env::var_os("CARGO_TARGET_DIR")
         .map_or_else(|| process::root().join("target"), PathBuf::from);
     let program = std::path::absolute(target.join("debug/nstance"))?;

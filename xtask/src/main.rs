@@ -15,6 +15,8 @@ mod conformance;
 mod fuzz;
 mod kill;
 mod measure;
+mod memory;
+mod moto;
 mod process;
 mod simulate;
 mod sprig;

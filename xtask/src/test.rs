@@ -1,15 +1,45 @@
 //! `cargo xtask test`: what the tests need, then the tests; and, where everything is tested, the
 //! simulation and the kills.
 //!
-//! In: arguments for `cargo test`. Out: its output. May not: install anything.
+//! In: arguments for `cargo test`. Out: its output. May not: install anything but Python packages
+//! under `target/`.
 //!
-//! The tests need no service, no account and no network: the cloud is embedded, states are files.
-//! All they need beyond Rust is a C compiler, for the `SQLite` that is compiled in.
+//! Most tests need no service, no account and no network: the cloud is embedded, states are files.
+//! All they need beyond Rust is a C compiler, for the `SQLite` that is compiled in. The tests of
+//! AWS need the client, which takes minutes to build, and moto, which is Python: they run where
+//! everything is tested, and where they are asked for by feature or package.
 
-use crate::{Failure, kill, process, simulate};
+use crate::moto::{self, Moto};
+use crate::{Failure, kill, memory, process, simulate};
+
+/// The package with the proxy that stands before moto.
+const PROXY: &str = "nstance-ec2-proxy";
 
 pub(crate) fn run(arguments: &[&str]) -> Result<(), Failure> {
     check_compiler()?;
+    if arguments.is_empty() {
+        return run_all();
+    }
+    let moto = wants_moto(arguments).then(Moto::start).transpose()?;
+    cargo_test(arguments, moto.as_ref())
+}
+
+/// Everything there is.
+fn run_all() -> Result<(), Failure> {
+    let clients = can_build_clients()?;
+    let moto = Moto::start()?;
+    // One set of features for all: what the clients are made of is built once.
+    let features: &[&str] = if clients { &["--all-features"] } else { &[] };
+    cargo_test(features, Some(&moto))?;
+    drop(moto);
+    simulate::run(&["--mutants"])?;
+    simulate::run(&["--points"])?;
+    simulate::run(&["--seeds", simulate::IN_TESTS])?;
+    // The program is the one that was just tested; another set of features would be built anew.
+    kill::run(&["--rounds", kill::IN_TESTS, "--built"])
+}
+
+fn cargo_test(arguments: &[&str], moto: Option<&Moto>) -> Result<(), Failure> {
     let mut tests = process::cargo();
     tests.arg("test").arg("--locked");
     // A package that was asked for is asked for in place of all. Benchmarks are not run: clippy
@@ -17,14 +47,33 @@ pub(crate) fn run(arguments: &[&str]) -> Result<(), Failure> {
     if !names_any(arguments, &["-p", "--package", "--workspace"]) {
         tests.arg("--workspace");
     }
-    process::run(tests.args(arguments))?;
-    if !arguments.is_empty() {
-        return Ok(());
+    if let Some(moto) = moto {
+        tests.env(moto::ADDRESS, moto.address().to_string());
     }
-    simulate::run(&["--mutants"])?;
-    simulate::run(&["--points"])?;
-    simulate::run(&["--seeds", simulate::IN_TESTS])?;
-    kill::run(&["--rounds", kill::IN_TESTS])
+    process::run(tests.args(arguments))
+}
+
+/// Whether this machine has the memory that the clouds' clients take to build. In CI it has to.
+fn can_build_clients() -> Result<bool, Failure> {
+    let Some(bytes) = memory::total().filter(|bytes| *bytes < memory::FOR_CLIENTS) else {
+        return Ok(true);
+    };
+    let says = format!(
+        "This machine has {} GB of memory; building the cloud clients takes {}.",
+        bytes / 1_000_000_000,
+        memory::FOR_CLIENTS / 1_000_000_000
+    );
+    if std::env::var("CI").is_ok_and(|ci| ci == "true") {
+        return Err(Failure::say(says));
+    }
+    eprintln!("{says}\nTheir tests are left out; everything else runs.");
+    Ok(false)
+}
+
+/// Whether tests are asked for that need moto.
+fn wants_moto(arguments: &[&str]) -> bool {
+    names_any(arguments, &["--features", "-F", "--all-features"])
+        || arguments.iter().any(|argument| argument.contains(PROXY))
 }
 
 fn names_any(arguments: &[&str], options: &[&str]) -> bool {
@@ -56,7 +105,22 @@ Install one, then run this again:
 
 #[cfg(test)]
 mod tests {
-    use super::names_any;
+    use super::{names_any, wants_moto};
+
+    #[test]
+    fn moto_runs_for_tests_that_need_it() {
+        for (arguments, wanted) in [
+            (&["--features", "aws", "aws"] as &[&str], true),
+            (&["--features=aws"], true),
+            (&["--all-features"], true),
+            (&["-p", "nstance-ec2-proxy"], true),
+            (&["--package=nstance-ec2-proxy"], true),
+            (&["-p", "nstance", "plan"], false),
+            (&["plan::"], false),
+        ] {
+            assert_eq!(wants_moto(arguments), wanted, "{arguments:?}");
+        }
+    }
 
     #[test]
     fn options_are_seen_before_the_dashes_only() {
