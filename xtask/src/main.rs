@@ -37,6 +37,7 @@ cargo xtask simulate --seeds N --from S     whole lifetimes of random fleets, ev
                                             in each way there is, and see that it is noticed
                                             --points, --disk: every fault, without chance
 cargo xtask kill --rounds N [--from S]      kill the real program at random moments of apply
+                                            --aws: against moto; --built: as it was built last
 cargo xtask fuzz-gotemplate --minutes N     look for differences from Go (see CONTRIBUTING.md)
 cargo xtask fuzz-seeds                      the corpora, as cargo-fuzz's targets take them
 cargo xtask sprig-corpus                    ask the real Sprig about each case of its corpus
