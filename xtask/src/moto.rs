@@ -45,7 +45,12 @@ pub(crate) struct Moto {
 impl Moto {
     /// Starts moto on a free port, and returns when it listens.
     pub(crate) fn start() -> Result<Self, Failure> {
-        let venv = venv::ensure("moto", PACKAGES)?;
+        let venv = venv::ensure("moto", PACKAGES).map_err(|Failure(why)| {
+            Failure::say(format!(
+                "{why}\nmoto, which stands for AWS, needs Python 3 with venv and pip, and PyPI once.
+  Debian, Ubuntu:  apt-get install python3 python3-venv"
+            ))
+        })?;
         let mut child = Command::new(venv.join("bin/python"))
             .args(["-c", PROGRAM])
             // Types, key pairs and images that aren't there are refused, as EC2 does.

@@ -24,19 +24,38 @@ pub(crate) fn run(arguments: &[&str]) -> Result<(), Failure> {
     cargo_test(arguments, moto.as_ref())
 }
 
-/// Everything there is.
+/// Everything there is, as far as this machine goes. In CI it goes all the way.
 fn run_all() -> Result<(), Failure> {
-    let clients = can_build_clients()?;
-    let moto = Moto::start()?;
+    let moto = match check_memory().and_then(|()| Moto::start()) {
+        Ok(moto) => Some(moto),
+        Err(failure) if in_ci() => return Err(failure),
+        Err(Failure(why)) => {
+            eprintln!("{why}\nThe tests of AWS are left out; everything else runs.");
+            None
+        }
+    };
     // One set of features for all: what the clients are made of is built once.
-    let features: &[&str] = if clients { &["--all-features"] } else { &[] };
-    cargo_test(features, Some(&moto))?;
+    let features: &[&str] = if moto.is_some() {
+        &["--all-features"]
+    } else {
+        &[]
+    };
+    cargo_test(features, moto.as_ref())?;
     drop(moto);
     simulate::run(&["--mutants"])?;
     simulate::run(&["--points"])?;
     simulate::run(&["--seeds", simulate::IN_TESTS])?;
     // The program is the one that was just tested; another set of features would be built anew.
-    kill::run(&["--rounds", kill::IN_TESTS, "--built"])
+    kill::run(&["--rounds", kill::IN_TESTS, "--built"])?;
+    if features.is_empty() {
+        return Ok(());
+    }
+    kill::run(&["--aws", "--rounds", kill::IN_TESTS, "--built"])
+}
+
+/// Whether this is CI, where nothing is left out.
+fn in_ci() -> bool {
+    std::env::var("CI").is_ok_and(|ci| ci == "true")
 }
 
 fn cargo_test(arguments: &[&str], moto: Option<&Moto>) -> Result<(), Failure> {
@@ -53,21 +72,16 @@ fn cargo_test(arguments: &[&str], moto: Option<&Moto>) -> Result<(), Failure> {
     process::run(tests.args(arguments))
 }
 
-/// Whether this machine has the memory that the clouds' clients take to build. In CI it has to.
-fn can_build_clients() -> Result<bool, Failure> {
-    let Some(bytes) = memory::total().filter(|bytes| *bytes < memory::FOR_CLIENTS) else {
-        return Ok(true);
-    };
-    let says = format!(
-        "This machine has {} GB of memory; building the cloud clients takes {}.",
-        bytes / 1_000_000_000,
-        memory::FOR_CLIENTS / 1_000_000_000
-    );
-    if std::env::var("CI").is_ok_and(|ci| ci == "true") {
-        return Err(Failure::say(says));
+/// Whether this machine has the memory that the clouds' clients take to build.
+fn check_memory() -> Result<(), Failure> {
+    match memory::total() {
+        Some(bytes) if bytes < memory::FOR_CLIENTS => Err(Failure::say(format!(
+            "Building the client for AWS takes {} GB of memory; this machine has {}.",
+            memory::FOR_CLIENTS / 1_000_000_000,
+            bytes / 1_000_000_000
+        ))),
+        _ => Ok(()),
     }
-    eprintln!("{says}\nTheir tests are left out; everything else runs.");
-    Ok(false)
 }
 
 /// Whether tests are asked for that need moto.
