@@ -76,7 +76,7 @@ pub enum PlanError {
     #[error(transparent)]
     State(#[from] StateError),
     /// The cloud failed.
-    #[error("{doing}: {error}")]
+    #[error("{doing}: {}", error.told())]
     Cloud {
         /// What was being done.
         doing: &'static str,

@@ -122,6 +122,13 @@ pub fn update(plan: &Plan, change: &Change, after: &Side, attempt: u32) -> Updat
         userdata: after.spec.userdata.as_ref().map(sent_base64),
         tags: plan.tags(&change.address, after),
         load_balancers: after.spec.head.load_balancers.clone(),
+        leaves: change
+            .before
+            .iter()
+            .flat_map(|before| &before.spec.head.load_balancers)
+            .filter(|target| !after.spec.head.load_balancers.contains(target))
+            .cloned()
+            .collect(),
     }
 }
 
@@ -136,6 +143,8 @@ pub fn delete(plan: &Plan, change: &Change, side: &Side) -> DeleteRequest {
         token: token(&plan.lineage, &change.address, side.generation, 0, &what),
         provider_id: side.provider_id.clone().unwrap_or_default(),
         drain_timeout_ms: change.drain_timeout_ms,
+        load_balancers: side.spec.head.load_balancers.clone(),
+        until_gone: change.action == Action::DeleteThenCreate,
     }
 }
 

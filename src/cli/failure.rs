@@ -119,7 +119,13 @@ impl From<PlanError> for Failure {
         match error {
             PlanError::Findings(findings) => findings.into(),
             PlanError::State(error) => error.into(),
-            PlanError::Cloud { .. } => Self::say(error.to_string()),
+            PlanError::Cloud {
+                error: ref cause, ..
+            } => {
+                let mut finding = Diagnostic::error(error.to_string());
+                finding.hints.extend(cause.hint.clone());
+                finding.into()
+            }
         }
     }
 }

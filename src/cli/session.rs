@@ -22,11 +22,15 @@ use crate::address::in_shard;
 use crate::clock::{Clock, FixedClock, SystemClock, Timestamp};
 use crate::config::check::Purpose;
 use crate::config::load::{Loaded, load_for};
+#[cfg(feature = "aws")]
+use crate::config::model::LoadBalancer;
 use crate::config::model::{Config, ProviderKind};
 use crate::config::source::SourceMap;
 use crate::credentials;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::provider::Cloud;
+#[cfg(feature = "aws")]
+use crate::provider::aws::{AwsCloud, AwsOptions};
 use crate::provider::rules::Rules;
 use crate::provider::sim::{DEFAULT_PATH, SimCloud, SimOptions};
 use crate::redact;
@@ -359,7 +363,57 @@ impl<'g> Session<'g> {
             let cloud = SimCloud::open(&path, &options, provider, &infra.region.value, clock)?;
             return Ok(Box::new(cloud));
         }
+        if provider == ProviderKind::Aws {
+            return self.aws();
+        }
         Err(no_client(provider).into())
+    }
+
+    /// EC2, with credentials as every tool of AWS finds them.
+    #[cfg(feature = "aws")]
+    fn aws(&self) -> Result<Box<dyn Cloud>, Failure> {
+        let config = self.config();
+        let infra = &config.shard.infra;
+        let mut findings = Diagnostics::default();
+        let options = AwsOptions::from_node(infra.options.as_ref(), &mut findings);
+        if findings.has_errors() {
+            return Err(findings.into());
+        }
+        let client = nstance_ec2::Client::connect(&nstance_ec2::ClientOptions {
+            profile: options.profile.clone(),
+            role_arn: options.role_arn.clone(),
+            endpoint_url: options.endpoint_url.clone(),
+            request_timeout: config.shard.request_timeout,
+            app_name: "nstance".to_owned(),
+            ..nstance_ec2::ClientOptions::new(&*infra.region.value)
+        })
+        .map_err(|error| {
+            let mut finding = Diagnostic::error(format!("AWS can't be asked: {}", error.message));
+            if error.code == nstance_ec2::ApiError::CREDENTIALS_NOT_FOUND {
+                finding = finding.hint("Log in (`aws sso login`), set AWS_PROFILE, or set `profile` or `role_arn` in `shard.infra.options`");
+            }
+            Failure::new(finding)
+        })?;
+        let groups = config
+            .load_balancers
+            .iter()
+            .flat_map(|(_, balancer)| match &balancer.value {
+                LoadBalancer::Aws { target_group_arns } => &target_group_arns[..],
+                LoadBalancer::Gcp { .. } | LoadBalancer::Sim => &[],
+            });
+        Ok(Box::new(AwsCloud::new(
+            Arc::new(client),
+            options,
+            &infra.region.value,
+            groups.map(ToString::to_string).collect(),
+            Arc::clone(&self.clock),
+        )))
+    }
+
+    #[cfg(not(feature = "aws"))]
+    #[expect(clippy::unused_self, reason = "a build with the client needs it")]
+    fn aws(&self) -> Result<Box<dyn Cloud>, Failure> {
+        Err(no_client(ProviderKind::Aws).into())
     }
 
     /// The embedded cloud's database.

@@ -278,6 +278,10 @@ pub struct Image {
     pub family: Option<Arc<str>>,
     /// `project` (GCP, ours)
     pub project: Option<Arc<str>>,
+    /// `ssm` (AWS, ours): a public parameter that holds the image's id.
+    pub ssm: Option<Arc<str>>,
+    /// `include_deprecated` (AWS, ours)
+    pub include_deprecated: bool,
     /// `sort`, default creation-date.
     pub sort: ImageSort,
     /// `order`, default desc.

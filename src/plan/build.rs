@@ -206,6 +206,7 @@ fn plan_leftovers(
                         None,
                         reason,
                         drain(inputs, &address),
+                        findings,
                     );
                 }
                 Occupant::Unrecorded(observation) => {
@@ -234,6 +235,7 @@ fn plan_leftovers(
                 id,
                 Reason::Deposed,
                 drain,
+                findings,
             );
         }
     }

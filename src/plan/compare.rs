@@ -11,7 +11,7 @@ use super::diff::{self, Lifecycle};
 use super::drift;
 use super::group::{GroupPlanner, Kept, prevented};
 use super::occupants::Presence;
-use super::planned::{Planned, recorded_side, side_of};
+use super::planned::{Planned, protected, recorded_side, side_of};
 use crate::address::Address;
 use crate::diagnostic::Diagnostics;
 use crate::marks::Marks;
@@ -155,6 +155,11 @@ impl GroupPlanner<'_> {
         if let Some(span) = group.prevent_destroy {
             findings.push(prevented(&address, span, "replaced"));
             planned.left_out(&address, "`lifecycle.prevent_destroy` is set");
+            return;
+        }
+        if let Some(finding) = protected(inputs, &address, &before, "replaced") {
+            findings.push(finding);
+            planned.left_out(&address, "it is protected against deletion");
             return;
         }
         // A successor is made with today's images; what its predecessor kept shows as a change.

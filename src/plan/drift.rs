@@ -76,7 +76,7 @@ pub fn compare_all(
             Some(observation.state.as_str().into()),
         );
     }
-    for (key, observed) in &attributes.args {
+    for (key, observed) in attributes.as_asked(&side.spec.args).iter() {
         let recorded = side.spec.args.get(key);
         if recorded != Some(observed) {
             compare_values(&format!("args.{key}"), recorded, Some(observed), &mut add);
@@ -176,14 +176,15 @@ pub fn overlay(
 pub fn body_from(attributes: &Attributes, like: &SpecBody, rules: Rules) -> SpecBody {
     let mut body = like.clone();
     body.head.instance_type = attributes.instance_type.as_str().into();
-    body.args.clone_from(&attributes.args);
+    let reported = attributes.as_asked(&like.args);
     // What the cloud doesn't report is taken to be as configured.
     let unreported: Map<String, Value> = like
         .args
         .iter()
-        .filter(|(key, _)| !attributes.args.contains_key(*key))
+        .filter(|(key, _)| !reported.contains_key(*key))
         .map(|(key, value)| (key.clone(), value.clone()))
         .collect();
+    body.args = reported.into_owned();
     body.args.extend(unreported);
     body.args.sort_keys();
     body.tags = attributes

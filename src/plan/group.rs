@@ -494,7 +494,16 @@ impl GroupPlanner<'_> {
             return;
         }
         let drain = group.drain_timeout.as_millis() as u64;
-        planned.end(self.inputs, address, record, presence, None, reason, drain);
+        planned.end(
+            self.inputs,
+            address,
+            record,
+            presence,
+            None,
+            reason,
+            drain,
+            findings,
+        );
     }
 
     fn destroy(

@@ -49,6 +49,7 @@ impl Planned {
         deposed: Option<String>,
         reason: Reason,
         drain_timeout_ms: u64,
+        findings: &mut Diagnostics,
     ) {
         let Some(before) = recorded_side(inputs, record) else {
             self.left_out(address, "its recorded spec can't be read");
@@ -60,6 +61,11 @@ impl Planned {
         }
         if inputs.options.mode == Mode::RefreshOnly && !missing {
             self.no_op += 1;
+            return;
+        }
+        if !missing && let Some(finding) = protected(inputs, address, &before, "deleted") {
+            findings.push(finding);
+            self.left_out(address, "it is protected against deletion");
             return;
         }
         self.changes.push(Change {
@@ -199,6 +205,28 @@ impl Planned {
             why: why.to_owned(),
         });
     }
+}
+
+/// Said before it is tried: the cloud would refuse to delete this instance.
+pub(super) fn protected(
+    inputs: &Inputs<'_>,
+    address: &Address,
+    before: &Side,
+    what: &str,
+) -> Option<Diagnostic> {
+    let name = inputs.rules.protection(&before.spec.args)?;
+    // One for all slots of the group: the same finding is kept once.
+    let group = &address.group;
+    Some(
+        Diagnostic::error(format!(
+            "instances of {group} would be {what}, and the cloud refuses that: `{name}` is set"
+        ))
+        .about(group)
+        .hint(format!(
+            "Set `{name}` to false and apply that first, with nothing else changed"
+        ))
+        .hint("Or leave the instances out with `--exclude`"),
+    )
 }
 
 /// A record and its spec; `None` if the spec can't be read.

@@ -13,7 +13,9 @@ pub mod retry;
 pub mod rules;
 mod shape;
 pub mod sim;
+mod userdata;
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -52,6 +54,32 @@ pub trait Cloud: Send + Sync {
     /// Deregisters and deletes an instance; one that is gone already is a success.
     fn delete(&self, request: &DeleteRequest) -> Result<(), CloudError>;
 
+    /// What is known of these instance types; those that don't exist are left out. `None`: this
+    /// cloud doesn't tell.
+    fn instance_types(&self, names: &[String]) -> Result<Option<Vec<InstanceType>>, CloudError> {
+        let _ = names;
+        Ok(None)
+    }
+
+    /// The name of an existing instance type that may have been meant by one that doesn't exist.
+    fn near_instance_type(&self, name: &str) -> Option<String> {
+        let _ = name;
+        None
+    }
+
+    /// Limits that creating `wanted` would come to or go beyond, a sentence each. What the cloud
+    /// doesn't tell, or not to us, is no limit here.
+    fn limits_ahead(&self, wanted: &[WantedCapacity]) -> Vec<String> {
+        let _ = wanted;
+        Vec::new()
+    }
+
+    /// Who asks, and what of all that is needed may be done. `None`: this cloud has no such thing.
+    fn check_access(&self, sample: &AccessSample) -> Option<Result<Access, CloudError>> {
+        let _ = sample;
+        None
+    }
+
     /// How long a new instance may be missing from listings.
     fn visibility_window(&self) -> Duration;
 
@@ -68,6 +96,72 @@ pub struct Owner {
     pub cluster: String,
     /// `shard.id`
     pub shard: String,
+}
+
+/// An instance type.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InstanceType {
+    /// Its name.
+    pub name: String,
+    /// The architectures it runs: `amd64`, `arm64`.
+    pub architectures: Vec<String>,
+    /// Its virtual processors.
+    pub vcpus: u32,
+}
+
+/// Instances of one type that a plan creates.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WantedCapacity {
+    /// The instance type.
+    pub instance_type: String,
+    /// How many there will be more of it, while the plan is carried out.
+    pub count: usize,
+    /// Whether they may be taken back at any time (spot).
+    pub interruptible: bool,
+}
+
+/// Something that exists, for permissions that depend on what is asked about.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct AccessSample {
+    /// An instance of ours.
+    pub instance: Option<String>,
+    /// An image.
+    pub image: Option<String>,
+    /// A subnet.
+    pub subnet: Option<String>,
+}
+
+/// Who asks, and what they may do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Access {
+    /// Who, in the cloud's words, with the account and region.
+    pub who: String,
+    /// Each permission that is needed.
+    pub permissions: Vec<Permission>,
+}
+
+/// One permission.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Permission {
+    /// Its name in policies, such as `ec2:RunInstances`.
+    pub name: String,
+    /// What it is needed for.
+    pub needed_for: &'static str,
+    /// Whether everything works without it, if less well.
+    pub optional: bool,
+    /// Whether it is there.
+    pub verdict: Verdict,
+}
+
+/// Whether a permission is there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Verdict {
+    /// It is.
+    Allowed,
+    /// It isn't.
+    Missing,
+    /// The cloud answered something else, which is told as it was said.
+    Unknown(String),
 }
 
 /// A part of a listing.
@@ -139,6 +233,8 @@ pub struct Observation {
     pub ip6: Option<String>,
     /// When it was created.
     pub created_at: Timestamp,
+    /// Where it is on its way out or gone: why, as far as the cloud says.
+    pub ended_because: Option<String>,
     /// A digest of `attributes`: equal digests mean that nothing changed.
     pub digest: [u8; 32],
     /// [`Attributes`] as JSON text; parsed only where the digest is news.
@@ -153,7 +249,8 @@ impl Observation {
 }
 
 /// What a cloud reports of an instance's make, in the words of a spec. Only what the cloud
-/// reports is there: an absent key of `args` isn't compared.
+/// reports is there: an absent key of `args` isn't compared. To be compared with a spec as
+/// [`Attributes::as_asked`] by its args.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Attributes {
     /// The instance type.
@@ -169,6 +266,32 @@ pub struct Attributes {
     /// `None` where the cloud wasn't asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub load_balancers: Option<Vec<String>>,
+    /// Whose form `args` have, where they hold more than was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub form: Option<ArgsForm>,
+}
+
+/// The form of reported args that hold more than was asked for: what the cloud chose itself, and
+/// lists in an order of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ArgsForm {
+    /// What EC2's `DescribeInstances` says, in the members of `RunInstances`.
+    Ec2,
+}
+
+impl Attributes {
+    /// The args as they compare with those that were asked for: what nobody asked for isn't
+    /// there, and what is the same in another order or form is as it was asked for.
+    pub fn as_asked(
+        &self,
+        asked: &serde_json::Map<String, Value>,
+    ) -> Cow<'_, serde_json::Map<String, Value>> {
+        match self.form {
+            None => Cow::Borrowed(&self.args),
+            Some(ArgsForm::Ec2) => Cow::Owned(aws::asked::as_asked(asked, &self.args)),
+        }
+    }
 }
 
 /// A look-up of images.
@@ -182,6 +305,10 @@ pub struct ImageQuery {
     pub family: Option<String>,
     /// GCP: the project.
     pub project: Option<String>,
+    /// AWS: the name of a public parameter that holds the image's id.
+    pub ssm: Option<String>,
+    /// AWS: whether deprecated images count.
+    pub include_deprecated: bool,
     /// What the answer will be sorted by; a client may leave sorting to the caller.
     pub sort: ImageSort,
     /// Its direction.
@@ -259,6 +386,9 @@ pub struct UpdateRequest {
     pub tags: BTreeMap<String, String>,
     /// What it should be registered with, all of it.
     pub load_balancers: Vec<String>,
+    /// What it is registered with and should leave.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub leaves: Vec<String>,
 }
 
 /// A deletion.
@@ -270,6 +400,13 @@ pub struct DeleteRequest {
     pub provider_id: String,
     /// How long connections may drain after it left its load balancers, in milliseconds.
     pub drain_timeout_ms: u64,
+    /// What it is registered with, as far as is recorded.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub load_balancers: Vec<String>,
+    /// Whether its successor needs what it holds, such as its address: then it is waited for until
+    /// it is gone.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub until_gone: bool,
 }
 
 /// What a failed call means for what happens next.
@@ -307,7 +444,7 @@ impl CloudErrorKind {
 
 /// A call that failed.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("{message} ({code})")]
+#[error("{}{}", self.told(), hint.as_deref().map(|hint| format!("; {hint}")).unwrap_or_default())]
 pub struct CloudError {
     /// What it means.
     pub kind: CloudErrorKind,
@@ -315,6 +452,10 @@ pub struct CloudError {
     pub code: String,
     /// The cloud's own words.
     pub message: String,
+    /// What the cloud's support wants to know.
+    pub request_id: Option<String>,
+    /// What to do about it: a phrase without a full stop.
+    pub hint: Option<String>,
 }
 
 impl CloudError {
@@ -324,6 +465,24 @@ impl CloudError {
             kind,
             code: code.to_owned(),
             message: message.into(),
+            request_id: None,
+            hint: None,
+        }
+    }
+
+    /// What to do about it.
+    #[must_use]
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// What happened, without what to do about it: for where hints have a place of their own.
+    pub fn told(&self) -> String {
+        let Self { message, code, .. } = self;
+        match &self.request_id {
+            Some(id) => format!("{message} ({code}, request {id})"),
+            None => format!("{message} ({code})"),
         }
     }
 }

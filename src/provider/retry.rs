@@ -3,11 +3,12 @@
 //! In: a cloud. Out: the same cloud, its reads patient. May not: retry what has an effect; that is
 //! the engine's business, which journals it.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use super::{
-    Cloud, CloudError, CreateRequest, DeleteRequest, ImageMatch, ImageQuery, Observation, Owner,
-    Page, SubnetInfo, UpdateRequest,
+    Access, AccessSample, Cloud, CloudError, CreateRequest, DeleteRequest, ImageMatch, ImageQuery,
+    InstanceType, Observation, Owner, Page, SubnetInfo, UpdateRequest, WantedCapacity,
 };
 use crate::clock::Clock;
 
@@ -20,24 +21,42 @@ const FIRST_WAIT: Duration = Duration::from_millis(100);
 pub struct RetryingReads<'a> {
     cloud: &'a dyn Cloud,
     clock: &'a dyn Clock,
+    turns: AtomicU64,
 }
 
 impl<'a> RetryingReads<'a> {
     /// Wraps a cloud.
     pub fn new(cloud: &'a dyn Cloud, clock: &'a dyn Clock) -> Self {
-        Self { cloud, clock }
+        Self {
+            cloud,
+            clock,
+            turns: AtomicU64::new(0),
+        }
     }
 
     fn retry<T>(&self, mut call: impl FnMut() -> Result<T, CloudError>) -> Result<T, CloudError> {
         let mut wait = FIRST_WAIT;
         for _ in 1..TRIES {
             match call() {
-                Err(error) if error.kind.is_retryable() => self.clock.sleep(wait),
+                Err(error) if error.kind.is_retryable() => self.clock.sleep(self.jittered(wait)),
                 other => return other,
             }
             wait *= 2;
         }
         call()
+    }
+
+    /// Half of a wait, and a random part of the other half, so that many that were refused
+    /// together don't come back together.
+    fn jittered(&self, wait: Duration) -> Duration {
+        // A few bits are enough: the time's, another process's own, and how often this was asked.
+        let turn = self.turns.fetch_add(1, Ordering::Relaxed);
+        let mixed = (self.clock.now().0 as u64)
+            .wrapping_add(u64::from(std::process::id()) << 20)
+            .wrapping_add(turn.wrapping_mul(0x9e37_79b9_7f4a_7c15))
+            .wrapping_mul(0x2545_f491_4f6c_dd1d);
+        let half = wait / 2;
+        half + half.mul_f64((mixed >> 40) as f64 / f64::from(1 << 24))
     }
 }
 
@@ -60,6 +79,22 @@ impl Cloud for RetryingReads<'_> {
 
     fn subnets(&self, ids: &[String]) -> Result<Vec<SubnetInfo>, CloudError> {
         self.retry(|| self.cloud.subnets(ids))
+    }
+
+    fn instance_types(&self, names: &[String]) -> Result<Option<Vec<InstanceType>>, CloudError> {
+        self.retry(|| self.cloud.instance_types(names))
+    }
+
+    fn near_instance_type(&self, name: &str) -> Option<String> {
+        self.cloud.near_instance_type(name)
+    }
+
+    fn limits_ahead(&self, wanted: &[WantedCapacity]) -> Vec<String> {
+        self.cloud.limits_ahead(wanted)
+    }
+
+    fn check_access(&self, sample: &AccessSample) -> Option<Result<Access, CloudError>> {
+        self.cloud.check_access(sample)
     }
 
     fn create(&self, request: &CreateRequest) -> Result<Observation, CloudError> {

@@ -153,6 +153,19 @@ impl Rules {
         }
     }
 
+    /// The arg that protects an instance against deletion, where these args set it.
+    pub fn protection(
+        self,
+        args: &serde_json::Map<String, serde_json::Value>,
+    ) -> Option<&'static str> {
+        let name = match self.kind {
+            ProviderKind::Aws => aws::rules::PROTECTION,
+            ProviderKind::Gcp => "deletionProtection",
+            ProviderKind::Sim | ProviderKind::Proxmox | ProviderKind::Yandex => return None,
+        };
+        (args.get(name) == Some(&serde_json::Value::Bool(true))).then_some(name)
+    }
+
     /// The most bytes userdata may have, before any encoding.
     pub fn userdata_limit(self) -> Option<usize> {
         match self.kind {

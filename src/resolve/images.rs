@@ -15,7 +15,7 @@ use crate::config::model::{Config, Image, ImageOrder, ImageSort};
 use crate::config::source::Span;
 use crate::diagnostic::Diagnostic;
 use crate::digest::sha256_hex;
-use crate::provider::{Cloud, CloudError, ImageMatch, ImageQuery};
+use crate::provider::{Cloud, ImageMatch, ImageQuery};
 
 /// Where an image's id came from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -174,7 +174,7 @@ fn resolve_one(
             }
             None => "no image matches its filters".to_owned(),
         },
-        Some(Err(CloudError { message, code, .. })) => format!("{message} ({code})"),
+        Some(Err(error)) => error.to_string(),
     };
     if let Some(row) = cached {
         warnings.push(
@@ -210,6 +210,8 @@ fn query_of(image: &Image) -> ImageQuery {
         owners: image.owners.iter().map(ToString::to_string).collect(),
         family: image.family.as_deref().map(str::to_owned),
         project: image.project.as_deref().map(str::to_owned),
+        ssm: image.ssm.as_deref().map(str::to_owned),
+        include_deprecated: image.include_deprecated,
         sort: image.sort,
         order: image.order,
     }

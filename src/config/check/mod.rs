@@ -15,6 +15,7 @@ use super::node::{Node, NodeValue};
 use super::source::{Language, SourceMap, Span, Spanned};
 use crate::address::GroupName;
 use crate::diagnostic::{Diagnostic, Diagnostics, nearest};
+use crate::provider::aws::AwsOptions;
 use crate::provider::rules::Rules;
 
 /// What a configuration is loaded for.
@@ -135,7 +136,11 @@ impl Checker<'_> {
     /// Options are each provider's own, so a stranger is no error; it is no use either.
     fn options(&self, findings: &mut Diagnostics) {
         let known: &[&str] = match self.provider().map(|provider| provider.value) {
-            Some(ProviderKind::Aws) => &["profile", "endpoint_url"],
+            // They are looked at one by one.
+            Some(ProviderKind::Aws) => {
+                AwsOptions::from_node(self.config.shard.infra.options.as_ref(), findings);
+                return;
+            }
             Some(ProviderKind::Gcp) => &["project_id", "endpoint", "userdata_key"],
             _ => return,
         };

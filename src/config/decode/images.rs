@@ -129,6 +129,8 @@ fn image(entry: &Entry, findings: &mut Diagnostics) -> Option<Image> {
         .unwrap_or_default();
     let family = object.text("family", findings);
     let project = object.text("project", findings);
+    let ssm = object.text("ssm", findings);
+    let include_deprecated = object.flag("include_deprecated", findings);
     let sort = object.choice(
         "sort",
         &[
@@ -164,7 +166,20 @@ fn image(entry: &Entry, findings: &mut Diagnostics) -> Option<Image> {
             }
         }
     }
-    if family.is_none() && project.is_some() && object.get("family").is_none() {
+    if provider.is_some_and(|provider| provider.value == ProviderKind::Gcp) {
+        for key in ["ssm", "include_deprecated"] {
+            if let Some(entry) = object.get(key) {
+                findings.push(
+                    Diagnostic::error(format!("an image of provider `gcp` has no `{key}`"))
+                        .at(entry.key_span, "belongs to provider `aws`")
+                        .hint("use `family` and `project`, or `filters`"),
+                );
+            }
+        }
+    }
+    if object.get("ssm").is_some() {
+        only_a_parameter(&object, ssm.as_ref(), findings);
+    } else if family.is_none() && project.is_some() && object.get("family").is_none() {
         let why =
             "`project` says where to look for a `family`; a look-up by `filters` doesn't need it";
         object.report_missing("family", Some(why), findings);
@@ -179,11 +194,47 @@ fn image(entry: &Entry, findings: &mut Diagnostics) -> Option<Image> {
         owners: owners.into_iter().map(|owner| owner.value).collect(),
         family: family.map(|family| family.value),
         project: project.map(|project| project.value),
+        ssm: ssm.map(|ssm| ssm.value),
+        include_deprecated: include_deprecated.is_some_and(|flag| flag.value),
         sort: sort.map_or(ImageSort::CreationDate, |sort| sort.value),
         order: order.map_or(ImageOrder::Descending, |order| order.value),
         fallback: fallback.map(|fallback| fallback.value),
         on_newer: on_newer.map_or(OnNewer::Replace, |on_newer| on_newer.value),
     })
+}
+
+/// A parameter names one image: nothing is looked for beside it.
+fn only_a_parameter(
+    object: &Object<'_>,
+    name: Option<&Spanned<Arc<str>>>,
+    findings: &mut Diagnostics,
+) {
+    for key in [
+        "filters",
+        "owners",
+        "family",
+        "project",
+        "include_deprecated",
+    ] {
+        if let Some(entry) = object.get(key) {
+            findings.push(
+                Diagnostic::error(format!("`{key}` can't stand beside `ssm`"))
+                    .at(entry.key_span, "a parameter holds one image's id")
+                    .hint(format!(
+                        "leave out `{key}`, or look the image up by `filters`"
+                    )),
+            );
+        }
+    }
+    if let Some(name) = name
+        && !name.value.starts_with('/')
+    {
+        findings.push(
+            Diagnostic::error("`ssm` isn't the name of a public parameter")
+                .at(name.span, "expected a name that begins with `/`")
+                .hint("for example `/aws/service/debian/release/13/latest/arm64`"),
+        );
+    }
 }
 
 /// Without a filter, a look-up would take any image there is.

@@ -322,9 +322,15 @@ fn rules(title: &str) -> Option<Value> {
         ]),
         "image" => json!([
             when("provider", &["aws"], &without(&["family", "project"])),
+            when("provider", &["gcp"], &without(&["ssm", "include_deprecated"])),
             {"anyOf": [
-                with("family", &json!({"type": "string"}), &[]),
-                with("filters", &json!({"type": "array", "minItems": 1}), &["project"]),
+                with(
+                    "ssm",
+                    &json!({"type": "string", "pattern": "^/"}),
+                    &["filters", "owners", "family", "project", "include_deprecated"]
+                ),
+                with("family", &json!({"type": "string"}), &["ssm"]),
+                with("filters", &json!({"type": "array", "minItems": 1}), &["project", "ssm"]),
             ]},
         ]),
         "file" => {

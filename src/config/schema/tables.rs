@@ -336,6 +336,17 @@ pub static IMAGE: Table = Table {
             "Google Cloud: the family's project.",
         ),
         Key::new(
+            "ssm",
+            Shape::Text,
+            "AWS: a public parameter that holds the image's id, in place of filters.",
+        ),
+        Key::new(
+            "include_deprecated",
+            Shape::Flag,
+            "AWS: whether deprecated images count too.",
+        )
+        .default("false"),
+        Key::new(
             "sort",
             Shape::Choice(&["creation-date", "name"]),
             "What matches are sorted by.",

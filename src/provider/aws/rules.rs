@@ -12,8 +12,9 @@ use serde_json::{Map, Value};
 use crate::config::node::{Entry, Node, NodeValue};
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::provider::rules::{Effect, Ownership, effect_of};
-use crate::provider::shape;
+use crate::provider::shape::{self, Members, Shape};
 
+use super::request::SOURCE_DEST_CHECK;
 use members::RUN_INSTANCES;
 
 /// Members of `RunInstances` that args can't set, and what to do instead.
@@ -33,6 +34,12 @@ const MANAGED: &[(&str, &str)] = &[
     ),
 ];
 
+/// What args may hold beside the members of `RunInstances`: it is set once the instance exists.
+const OURS: Members = &[(SOURCE_DEST_CHECK, Shape::Flag)];
+
+/// What protects an instance against deletion.
+pub const PROTECTION: &str = "DisableApiTermination";
+
 /// The prefix of tags that only we set.
 const OUR_TAGS: &str = "nstance:";
 
@@ -50,9 +57,14 @@ pub fn check_args(args: &Node, findings: &mut Diagnostics) {
             );
             continue;
         }
+        let members = if OURS.iter().any(|(name, _)| *name == &*entry.key) {
+            OURS
+        } else {
+            RUN_INSTANCES
+        };
         shape::check(
             std::slice::from_ref(entry),
-            RUN_INSTANCES,
+            members,
             "RunInstances",
             findings,
         );
@@ -180,11 +192,37 @@ const IN_PLACE: &[&str] = &[
     "MaintenanceOptions",
     "PrivateDnsNameOptions",
     "TagSpecifications",
+    SOURCE_DEST_CHECK,
+];
+
+/// Members that EC2 changes while an instance is stopped.
+const RESTART: &[&str] = &["EbsOptimized", "CapacityReservationSpecification"];
+
+/// Members of elements of a list that change in place, though the list doesn't.
+const IN_ELEMENTS: &[(&str, &str)] = &[
+    ("args.NetworkInterfaces[", "].Groups"),
+    ("args.NetworkInterfaces[", "].Description"),
+    ("args.NetworkInterfaces[", "].DeleteOnTermination"),
+    ("args.BlockDeviceMappings[", "].Ebs.DeleteOnTermination"),
 ];
 
 /// What it takes to change the attribute at `path`.
 pub fn effect(path: &str) -> Effect {
-    effect_of(path, IN_PLACE, &["EbsOptimized"])
+    let in_element = |(list, member): &(&str, &str)| {
+        let index = path
+            .strip_prefix(list)
+            .and_then(|rest| rest.strip_suffix(member));
+        index.is_some_and(|index| index.bytes().all(|byte| byte.is_ascii_digit()))
+    };
+    // An instance that runs keeps the kind of its name; the records of it come and go.
+    let names = path.strip_prefix("args.PrivateDnsNameOptions");
+    if IN_ELEMENTS.iter().any(in_element) {
+        Effect::InPlace
+    } else if names.is_some_and(|rest| matches!(rest, "" | ".HostnameType")) {
+        Effect::Restart
+    } else {
+        effect_of(path, IN_PLACE, RESTART)
+    }
 }
 
 /// The tags that mark an instance as ours, and its `Name`.
@@ -233,6 +271,26 @@ mod tests {
             ("args.MetadataOptions.HttpTokens", Effect::InPlace),
             ("instance_type", Effect::Restart),
             ("args.EbsOptimized", Effect::Restart),
+            ("args.SourceDestCheck", Effect::InPlace),
+            ("args.CapacityReservationSpecification", Effect::Restart),
+            ("args.PrivateDnsNameOptions", Effect::Restart),
+            ("args.PrivateDnsNameOptions.HostnameType", Effect::Restart),
+            (
+                "args.PrivateDnsNameOptions.EnableResourceNameDnsARecord",
+                Effect::InPlace,
+            ),
+            ("args.NetworkInterfaces", Effect::Replace),
+            ("args.NetworkInterfaces[1].Groups", Effect::InPlace),
+            ("args.NetworkInterfaces[1].SubnetId", Effect::Replace),
+            ("args.BlockDeviceMappings", Effect::Replace),
+            (
+                "args.BlockDeviceMappings[0].Ebs.DeleteOnTermination",
+                Effect::InPlace,
+            ),
+            (
+                "args.BlockDeviceMappings[0].Ebs.VolumeSize",
+                Effect::Replace,
+            ),
             ("args.ImageId", Effect::Replace),
             ("args", Effect::Replace),
             ("userdata", Effect::Replace),

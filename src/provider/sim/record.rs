@@ -39,6 +39,7 @@ pub(super) fn observation(row: &Row<'_>, now: Timestamp) -> Result<Observation, 
         ip4: row.get(6)?,
         ip6: row.get(7)?,
         created_at: Timestamp(row.get(8)?),
+        ended_because: None,
         digest: row.get(14)?,
         attributes,
     })

@@ -4,7 +4,6 @@
 //! not: change anything.
 
 use std::collections::BTreeSet;
-use std::io::Read;
 use std::net::Ipv4Addr;
 
 use base64::Engine;
@@ -14,13 +13,10 @@ use serde_json::{Map, Value};
 
 use crate::config::model::ProviderKind;
 use crate::provider::rules::Rules;
-use crate::provider::{CloudError, CloudErrorKind, CreateRequest};
+use crate::provider::{CloudError, CloudErrorKind, CreateRequest, userdata};
 
 use super::{SimError, World, faults, hash, images};
 use crate::digest::hex;
-
-/// The most that gzipped userdata may unpack to.
-const UNPACKED_LIMIT: u64 = 64 << 20;
 
 /// The id that the stood-in cloud would give: a function of the token (GCP: the name).
 pub(super) fn provider_id(
@@ -110,21 +106,7 @@ pub(super) fn decode_userdata(
             ),
         ));
     }
-    let bytes = if bytes.starts_with(&[0x1f, 0x8b]) {
-        let mut unpacked = Vec::new();
-        let mut reader = flate2::read::MultiGzDecoder::new(&bytes[..]).take(UNPACKED_LIMIT);
-        match reader.read_to_end(&mut unpacked) {
-            Ok(_) => unpacked,
-            // A cloud takes bytes as they come; the instance would find out.
-            Err(_) => bytes,
-        }
-    } else {
-        bytes
-    };
-    Ok(Some(match String::from_utf8(bytes) {
-        Ok(text) => text,
-        Err(error) => BASE64.encode(error.as_bytes()),
-    }))
+    Ok(Some(userdata::readable(bytes)))
 }
 
 /// Names in order, each once.

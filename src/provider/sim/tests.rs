@@ -154,6 +154,7 @@ fn update_of(observed: &Observation, changed: &[&str]) -> UpdateRequest {
         userdata: None,
         tags: attributes.tags,
         load_balancers: attributes.load_balancers.unwrap_or_default(),
+        leaves: Vec::new(),
     }
 }
 
@@ -162,6 +163,8 @@ fn delete_of(observed: &Observation) -> DeleteRequest {
         token: "delete".to_owned(),
         provider_id: observed.provider_id.clone(),
         drain_timeout_ms: 0,
+        load_balancers: Vec::new(),
+        until_gone: false,
     }
 }
 

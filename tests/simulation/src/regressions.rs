@@ -120,6 +120,8 @@ fn an_instance_seen_on_its_way_out_is_gone_however_young() {
         token: "by hand".to_owned(),
         provider_id: ids[0].clone(),
         drain_timeout_ms: 0,
+        load_balancers: Vec::new(),
+        until_gone: false,
     };
     cloud.delete(&deletion).unwrap();
     let slow = Bent {

@@ -164,6 +164,7 @@ pub(crate) fn good(call: &Call) -> Answer {
         ip4: Some("10.0.0.1".to_owned()),
         ip6: None,
         created_at: Timestamp(0),
+        ended_because: None,
         digest: [0; 32],
         attributes: "{}".into(),
     };

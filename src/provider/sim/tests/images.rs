@@ -16,6 +16,8 @@ fn query(filters: &[(&str, &[&str])]) -> ImageQuery {
         owners: Vec::new(),
         family: None,
         project: None,
+        ssm: None,
+        include_deprecated: false,
         sort: ImageSort::CreationDate,
         order: ImageOrder::Descending,
     }

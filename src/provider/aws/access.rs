@@ -1,0 +1,198 @@
+//! Who asks, and what they may do.
+//!
+//! In: something of ours to ask about. Out: each permission that is needed, and whether it is
+//! there. May not: change anything: what would is asked as a dry run.
+
+use nstance_ec2::{ApiErrorKind, Operation};
+use serde_json::{Value, json};
+
+use crate::provider::{Access, AccessSample, CloudError, Permission, Verdict};
+
+use super::calls::Calls;
+use super::errors::{action, missing_action};
+use super::observe::text;
+
+/// What stands for an instance or image where there is none to ask about.
+const NO_INSTANCE: &str = "i-00000000000000000";
+const NO_IMAGE: &str = "ami-00000000000000000";
+const NO_INTERFACE: &str = "eni-00000000000000000";
+
+/// Asks who we are, then for each permission in turn.
+pub(super) fn check(
+    calls: &Calls,
+    region: &str,
+    sample: &AccessSample,
+    has_target_groups: bool,
+) -> Result<Access, CloudError> {
+    let identity = calls.call(Operation::GetCallerIdentity, &json!({}))?;
+    let arn = text(&identity, "Arn").unwrap_or("somebody");
+    let account = text(&identity, "Account").unwrap_or("?");
+    let mut permissions = Vec::new();
+    for question in questions(sample, has_target_groups) {
+        let input = if question.operation.is_read() {
+            question.input
+        } else {
+            let mut input = question.input;
+            input["DryRun"] = true.into();
+            input
+        };
+        let answer = calls.raw(question.operation, &input);
+        let mut name = action(question.operation);
+        let verdict = match answer {
+            Ok(_) => Verdict::Allowed,
+            Err(error) => match &*error.code {
+                "DryRunOperation" => Verdict::Allowed,
+                "UnauthorizedOperation" | "AccessDenied" | "AccessDeniedException" => {
+                    // Creating needs more than its own name says, such as `iam:PassRole`.
+                    if let Some(missing) = missing_action(&error.message) {
+                        missing.clone_into(&mut name);
+                    }
+                    Verdict::Missing
+                }
+                _ if error.kind != ApiErrorKind::Refused => {
+                    Verdict::Unknown(format!("{} ({})", error.message, error.code))
+                }
+                _ => Verdict::Unknown(format!("AWS says: {} ({})", error.message, error.code)),
+            },
+        };
+        permissions.push(Permission {
+            name,
+            needed_for: question.needed_for,
+            optional: question.optional,
+            verdict,
+        });
+    }
+    Ok(Access {
+        who: format!("{arn}, account {account}, region {region}"),
+        permissions,
+    })
+}
+
+struct Question {
+    operation: Operation,
+    input: Value,
+    needed_for: &'static str,
+    optional: bool,
+}
+
+fn questions(sample: &AccessSample, has_target_groups: bool) -> Vec<Question> {
+    let instance = sample.instance.as_deref().unwrap_or(NO_INSTANCE);
+    let image = sample.image.as_deref().unwrap_or(NO_IMAGE);
+    let mut run = json!({
+        "ImageId": image, "InstanceType": "t3.micro", "MinCount": 1, "MaxCount": 1,
+        "TagSpecifications": [{"ResourceType": "instance", "Tags": [
+            {"Key": "nstance:managed", "Value": "true"},
+        ]}],
+    });
+    if let Some(subnet) = &sample.subnet {
+        run["SubnetId"] = subnet.as_str().into();
+    }
+    let tag =
+        json!({"Resources": [instance], "Tags": [{"Key": "nstance:managed", "Value": "true"}]});
+    let one = json!({"InstanceIds": [instance]});
+    let mut questions = Vec::new();
+    let mut ask = |operation, input: Value, needed_for, optional| {
+        questions.push(Question {
+            operation,
+            input,
+            needed_for,
+            optional,
+        });
+    };
+    ask(
+        Operation::DescribeInstances,
+        json!({"MaxResults": 5}),
+        "every plan",
+        false,
+    );
+    ask(
+        Operation::DescribeSubnets,
+        json!({"MaxResults": 5}),
+        "subnet pools",
+        false,
+    );
+    ask(
+        Operation::DescribeImages,
+        json!({"Owners": ["self"], "MaxResults": 5}),
+        "looking images up",
+        false,
+    );
+    ask(
+        Operation::DescribeInstanceTypes,
+        json!({"MaxResults": 5}),
+        "checking architectures",
+        false,
+    );
+    ask(Operation::RunInstances, run, "creating instances", false);
+    ask(
+        Operation::TerminateInstances,
+        one.clone(),
+        "deleting instances",
+        false,
+    );
+    ask(
+        Operation::CreateTags,
+        tag.clone(),
+        "creating and changing instances",
+        false,
+    );
+    ask(Operation::DeleteTags, tag, "removing tags", false);
+    ask(
+        Operation::ModifyInstanceAttribute,
+        json!({"InstanceId": instance, "DisableApiTermination": {"Value": false}}),
+        "changes in place",
+        false,
+    );
+    ask(
+        Operation::ModifyInstanceMetadataOptions,
+        json!({"InstanceId": instance, "HttpTokens": "required"}),
+        "changes of `MetadataOptions`",
+        true,
+    );
+    ask(
+        Operation::MonitorInstances,
+        one.clone(),
+        "changes of `Monitoring`",
+        true,
+    );
+    ask(
+        Operation::DescribeIamInstanceProfileAssociations,
+        json!({"MaxResults": 5}),
+        "changes of `IamInstanceProfile`",
+        true,
+    );
+    ask(
+        Operation::ModifyNetworkInterfaceAttribute,
+        json!({"NetworkInterfaceId": NO_INTERFACE, "SourceDestCheck": {"Value": true}}),
+        "changes of network interfaces",
+        true,
+    );
+    ask(
+        Operation::StopInstances,
+        one.clone(),
+        "changes of the instance type",
+        false,
+    );
+    ask(
+        Operation::StartInstances,
+        one,
+        "starting what was stopped",
+        false,
+    );
+    ask(
+        Operation::GetServiceQuota,
+        json!({"ServiceCode": "ec2", "QuotaCode": "L-1216C47A"}),
+        "warning before a quota is reached",
+        true,
+    );
+    if has_target_groups {
+        // Registering has no dry run: it isn't asked for.
+        ask(
+            Operation::DescribeTargetGroups,
+            json!({"PageSize": 1}),
+            "load balancers",
+            false,
+        );
+    }
+    questions
+}

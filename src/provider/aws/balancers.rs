@@ -1,0 +1,230 @@
+//! Target groups: who is in them, joining and leaving.
+//!
+//! In: instances and the ARNs of target groups. Out: memberships. May not: touch a target group
+//! that nobody named.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use nstance_ec2::Operation;
+use serde_json::{Value, json};
+
+use crate::clock::Timestamp;
+use crate::provider::CloudError;
+
+use super::calls::Calls;
+use super::combine::{Combiner, together_or_alone};
+use super::observe::{items, text};
+use super::options::AwsOptions;
+
+/// The most targets of one call.
+const MOST_TARGETS: usize = 200;
+
+/// How old a list of members may be to be good for another instance.
+const FRESH: Duration = Duration::from_secs(10);
+
+/// Which way a target goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Way {
+    In,
+    Out,
+}
+
+/// The target groups of a configuration, and whatever else a request names.
+pub(super) struct Balancers {
+    /// Those that are looked at, sorted.
+    watched: Vec<String>,
+    members: Mutex<Option<(Timestamp, Members)>>,
+    /// How each group names its targets; asked once.
+    by_address: Mutex<HashMap<String, bool>>,
+    moves: Combiner<(Way, String), String, ()>,
+}
+
+/// Target ids (instances or addresses) → ARNs of the groups they are in.
+type Members = HashMap<String, BTreeSet<String>>;
+
+impl Balancers {
+    pub(super) fn new(mut watched: Vec<String>) -> Self {
+        watched.sort();
+        watched.dedup();
+        Self {
+            watched,
+            members: Mutex::default(),
+            by_address: Mutex::default(),
+            moves: Combiner::new(MOST_TARGETS),
+        }
+    }
+
+    /// Whether there are target groups to look at.
+    pub(super) fn watches_any(&self) -> bool {
+        !self.watched.is_empty()
+    }
+
+    /// Forgets who was in what: something new begins.
+    pub(super) fn look_anew(&self) {
+        *self.members.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+
+    /// The watched groups that an instance is in, sorted; `None`: there is nothing to watch. One
+    /// call a group answers for all instances.
+    pub(super) fn of(
+        &self,
+        calls: &Calls,
+        instance: &Value,
+    ) -> Result<Option<Vec<String>>, CloudError> {
+        if self.watched.is_empty() {
+            return Ok(None);
+        }
+        let mut members = self.members.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = calls.clock.now();
+        let is_fresh = |(at, _): &(Timestamp, Members)| now.since(*at) <= FRESH;
+        if !members.as_ref().is_some_and(is_fresh) {
+            *members = Some((now, self.read(calls)?));
+        }
+        let groups: BTreeSet<&String> = members
+            .iter()
+            .flat_map(|(_, members)| {
+                ["InstanceId", "PrivateIpAddress"]
+                    .into_iter()
+                    .filter_map(|name| members.get(text(instance, name)?))
+            })
+            .flatten()
+            .collect();
+        Ok(Some(groups.into_iter().cloned().collect()))
+    }
+
+    fn read(&self, calls: &Calls) -> Result<Members, CloudError> {
+        let mut members = Members::new();
+        for arn in &self.watched {
+            let input = json!({"TargetGroupArn": arn});
+            let answer = calls.call(Operation::DescribeTargetHealth, &input)?;
+            for target in items(&answer, "TargetHealthDescriptions").filter(|it| is_in(it)) {
+                if let Some(id) = target.get("Target").and_then(|target| text(target, "Id")) {
+                    members
+                        .entry(id.to_owned())
+                        .or_default()
+                        .insert(arn.clone());
+                }
+            }
+        }
+        Ok(members)
+    }
+
+    /// Puts an instance into groups. Doing it again does no harm.
+    pub(super) fn join(
+        &self,
+        calls: &Calls,
+        instance: &Value,
+        groups: &[String],
+    ) -> Result<(), CloudError> {
+        for arn in groups {
+            let target = self.target(calls, arn, instance)?;
+            self.send(calls, Way::In, arn, target)?;
+        }
+        Ok(())
+    }
+
+    /// Takes an instance out of groups, and waits for its connections to end, as long as
+    /// `drain` allows. One that is in none of them has left.
+    pub(super) fn leave(
+        &self,
+        calls: &Calls,
+        options: &AwsOptions,
+        instance: &Value,
+        groups: &[String],
+        drain: Duration,
+    ) -> Result<(), CloudError> {
+        let mut left = Vec::new();
+        for arn in groups {
+            // A group that is gone has no members.
+            let gone = |error: &CloudError| error.code == "TargetGroupNotFound";
+            let sent = self.target(calls, arn, instance).and_then(|target| {
+                self.send(calls, Way::Out, arn, target.clone())?;
+                Ok(target)
+            });
+            match sent {
+                Ok(target) => left.push((arn, target)),
+                Err(error) if gone(&error) || error.code == "InvalidTarget" => {}
+                Err(error) => return Err(error),
+            }
+        }
+        if drain.is_zero() {
+            return Ok(());
+        }
+        // When the time is up, what is left of them is cut off: that is what it is for.
+        calls.poll(options, drain, || {
+            while let Some((arn, target)) = left.last() {
+                if self.is_draining(calls, arn, target)? {
+                    return Ok(None);
+                }
+                left.pop();
+            }
+            Ok(Some(()))
+        })?;
+        Ok(())
+    }
+
+    fn is_draining(&self, calls: &Calls, arn: &str, target: &str) -> Result<bool, CloudError> {
+        let input = json!({"TargetGroupArn": arn, "Targets": [{"Id": target}]});
+        let answer = calls.call(Operation::DescribeTargetHealth, &input)?;
+        Ok(items(&answer, "TargetHealthDescriptions").any(|it| health(it) == Some("draining")))
+    }
+
+    fn send(&self, calls: &Calls, way: Way, arn: &str, target: String) -> Result<(), CloudError> {
+        let operation = match way {
+            Way::In => Operation::RegisterTargets,
+            Way::Out => Operation::DeregisterTargets,
+        };
+        self.look_anew();
+        self.moves.ask((way, arn.to_owned()), target, |targets| {
+            together_or_alone(targets, |targets| {
+                let targets: Vec<Value> = targets.iter().map(|id| json!({"Id": id})).collect();
+                let input = json!({"TargetGroupArn": arn, "Targets": targets});
+                calls.call(operation, &input).map(|_| ())
+            })
+        })
+    }
+
+    /// What a group calls an instance: its id, or its address.
+    fn target(&self, calls: &Calls, arn: &str, instance: &Value) -> Result<String, CloudError> {
+        let known = self
+            .by_address
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get(arn)
+            .copied();
+        let by_address = match known {
+            Some(known) => known,
+            None => {
+                let input = json!({"TargetGroupArns": [arn]});
+                let answer = calls.call(Operation::DescribeTargetGroups, &input)?;
+                let group = items(&answer, "TargetGroups").next();
+                let by_address = group.and_then(|group| text(group, "TargetType")) == Some("ip");
+                self.by_address
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .insert(arn.to_owned(), by_address);
+                by_address
+            }
+        };
+        let name = if by_address {
+            "PrivateIpAddress"
+        } else {
+            "InstanceId"
+        };
+        Ok(text(instance, name).unwrap_or_default().to_owned())
+    }
+}
+
+fn health(description: &Value) -> Option<&str> {
+    text(description.get("TargetHealth")?, "State")
+}
+
+/// Whether a target is a member: one that drains has left already.
+fn is_in(description: &Value) -> bool {
+    let reason = description
+        .get("TargetHealth")
+        .and_then(|health| text(health, "Reason"));
+    health(description) != Some("draining") && reason != Some("Target.NotRegistered")
+}

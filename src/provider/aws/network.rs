@@ -1,0 +1,60 @@
+//! Subnets and security groups.
+//!
+//! In: ids and names. Out: what EC2 says of them. May not: place anything.
+
+use nstance_ec2::Operation;
+use serde_json::json;
+
+use crate::provider::{CloudError, CloudErrorKind, SubnetInfo};
+
+use super::calls::{Calls, FILTER_VALUES, filter};
+use super::observe::text;
+
+/// The subnets of these ids that exist. They are asked for by filter, so that one that doesn't
+/// exist is no error of all.
+pub(super) fn subnets(calls: &Calls, ids: &[String]) -> Result<Vec<SubnetInfo>, CloudError> {
+    let mut found = Vec::new();
+    for ids in ids.chunks(FILTER_VALUES) {
+        let input = json!({"Filters": [filter("subnet-id", ids)], "MaxResults": 1_000});
+        let subnets = calls.pages(Operation::DescribeSubnets, &input, "Subnets")?;
+        found.extend(subnets.iter().filter_map(|subnet| {
+            let free = subnet.get("AvailableIpAddressCount");
+            let free = free.and_then(serde_json::Value::as_u64);
+            Some(SubnetInfo {
+                id: text(subnet, "SubnetId")?.to_owned(),
+                zone: text(subnet, "AvailabilityZone").map(str::to_owned),
+                available: free.map(|free| u32::try_from(free).unwrap_or(u32::MAX)),
+            })
+        }));
+    }
+    Ok(found)
+}
+
+/// The ids of security groups by their names, in a network.
+pub(super) fn security_groups(
+    calls: &Calls,
+    network: &str,
+    names: &[String],
+) -> Result<Vec<String>, CloudError> {
+    let filters = [filter("vpc-id", &[network]), filter("group-name", names)];
+    let input = json!({"Filters": filters, "MaxResults": 1_000});
+    let groups = calls.pages(Operation::DescribeSecurityGroups, &input, "SecurityGroups")?;
+    names
+        .iter()
+        .map(|name| {
+            groups
+                .iter()
+                .find(|group| text(group, "GroupName") == Some(name))
+                .and_then(|group| text(group, "GroupId"))
+                .map(str::to_owned)
+                .ok_or_else(|| {
+                    CloudError::new(
+                        CloudErrorKind::Invalid,
+                        "InvalidGroup.NotFound",
+                        format!("the security group `{name}` isn't in the network `{network}`"),
+                    )
+                    .hint("correct the security groups: they must be of the subnet's network")
+                })
+        })
+        .collect()
+}

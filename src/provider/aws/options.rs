@@ -1,0 +1,386 @@
+//! `shard.infra.options` of AWS.
+//!
+//! In: the options' [`Node`]. Out: [`AwsOptions`], and a finding for each thing that is wrong with
+//! them. May not: read the environment, or ask AWS.
+
+use std::time::Duration;
+
+use crate::config::duration::parse_duration;
+use crate::config::node::{Node, NodeValue};
+use crate::diagnostic::{Diagnostic, Diagnostics, nearest};
+
+use super::limits::Rate;
+
+/// How AWS is asked.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AwsOptions {
+    /// `profile`: of the shared configuration; by default what the environment says.
+    pub profile: Option<String>,
+    /// `role_arn`: a role to assume with the credentials that are found.
+    pub role_arn: Option<String>,
+    /// `endpoint_url`: asked in place of AWS, for all services.
+    pub endpoint_url: Option<String>,
+    /// `read_rate`: how fast may be read.
+    pub read_rate: Rate,
+    /// `run_rate`: how fast instances may be created.
+    pub run_rate: Rate,
+    /// `visibility_window`: how long a new instance may be missing from listings.
+    pub visibility_window: Duration,
+    /// `wait_timeout`: how long an instance may take to run, to stop or to be gone.
+    pub wait_timeout: Duration,
+    /// `poll_interval`: how often it is looked at meanwhile.
+    pub poll_interval: Duration,
+    /// `userdata_drift`: whether user data is compared with what EC2 has.
+    pub userdata_drift: bool,
+    /// `ignore_tags`: tags that others look after; a `*` at the end stands for anything.
+    pub ignore_tags: Vec<String>,
+}
+
+impl Default for AwsOptions {
+    fn default() -> Self {
+        Self {
+            profile: None,
+            role_arn: None,
+            endpoint_url: None,
+            read_rate: Rate {
+                burst: 100,
+                per_second: 20.0,
+            },
+            run_rate: Rate {
+                burst: 1_000,
+                per_second: 2.0,
+            },
+            visibility_window: Duration::from_secs(30),
+            wait_timeout: Duration::from_secs(600),
+            poll_interval: Duration::from_secs(5),
+            userdata_drift: false,
+            ignore_tags: Vec::new(),
+        }
+    }
+}
+
+const KEYS: [&str; 10] = [
+    "profile",
+    "role_arn",
+    "endpoint_url",
+    "read_rate",
+    "run_rate",
+    "visibility_window",
+    "wait_timeout",
+    "poll_interval",
+    "userdata_drift",
+    "ignore_tags",
+];
+
+const RATE_KEYS: [&str; 2] = ["burst", "per_second"];
+
+impl AwsOptions {
+    /// The names of all options.
+    pub fn names() -> &'static [&'static str] {
+        &KEYS
+    }
+
+    /// Reads the options; what is wrong is reported and takes its default.
+    pub fn from_node(node: Option<&Node>, findings: &mut Diagnostics) -> Self {
+        let mut options = Self::default();
+        let mut read = Reader { findings };
+        for (key, value) in node.map_or_else(Vec::new, |node| read.object("options", &KEYS, node)) {
+            match key {
+                "profile" => options.profile = read.text(key, value),
+                "role_arn" => options.role_arn = read.role(key, value),
+                "endpoint_url" => options.endpoint_url = read.url(key, value),
+                "read_rate" => options.read_rate = read.rate(key, value, options.read_rate),
+                "run_rate" => options.run_rate = read.rate(key, value, options.run_rate),
+                "visibility_window" => {
+                    options.visibility_window =
+                        read.duration(key, value, options.visibility_window);
+                }
+                "wait_timeout" => {
+                    options.wait_timeout = read.duration(key, value, options.wait_timeout);
+                }
+                "poll_interval" => {
+                    options.poll_interval = read.duration(key, value, options.poll_interval);
+                    if options.poll_interval.is_zero() {
+                        read.wrong(key, value, "more than nothing");
+                        options.poll_interval = Self::default().poll_interval;
+                    }
+                }
+                "userdata_drift" => options.userdata_drift = read.flag(key, value),
+                "ignore_tags" => options.ignore_tags = read.tags(key, value),
+                // An unknown key was reported by `object`.
+                _ => {}
+            }
+        }
+        options
+    }
+
+    /// Whether a tag is looked after by others.
+    pub fn ignores_tag(&self, key: &str) -> bool {
+        self.ignore_tags.iter().any(|pattern| {
+            pattern
+                .strip_suffix('*')
+                .map_or(pattern == key, |prefix| key.starts_with(prefix))
+        })
+    }
+}
+
+/// Reads values and reports what they should have been.
+struct Reader<'a> {
+    findings: &'a mut Diagnostics,
+}
+
+impl Reader<'_> {
+    fn wrong(&mut self, key: &str, node: &Node, wanted: &str) {
+        self.findings.push(
+            Diagnostic::error(format!("`{key}` must be {wanted}"))
+                .at(node.span, format!("this is {}", node.type_name())),
+        );
+    }
+
+    /// The entries of an object with known keys, nulls left out.
+    fn object<'n>(
+        &mut self,
+        what: &str,
+        known: &[&str],
+        node: &'n Node,
+    ) -> Vec<(&'n str, &'n Node)> {
+        let NodeValue::Object(entries) = &node.value else {
+            if node.value != NodeValue::Null {
+                self.wrong(what, node, "an object");
+            }
+            return Vec::new();
+        };
+        for entry in entries.iter().filter(|entry| !known.contains(&&*entry.key)) {
+            let finding = if what == "options" {
+                // Options are each provider's own, so a stranger is no error; it is no use either.
+                Diagnostic::warning(format!(
+                    "nothing reads the option `{}` of this provider",
+                    entry.key
+                ))
+                .at(entry.key_span, "has no effect")
+            } else {
+                Diagnostic::error(format!("`{}` isn't a part of `{what}`", entry.key))
+                    .at(entry.key_span, format!("not known in `{what}`"))
+            };
+            self.findings
+                .push(match nearest(&entry.key, known.iter().copied()) {
+                    Some(meant) => finding.hint(format!("did you mean `{meant}`?")),
+                    None => finding,
+                });
+        }
+        entries
+            .iter()
+            .filter(|entry| entry.value.value != NodeValue::Null)
+            .map(|entry| (&*entry.key, &entry.value))
+            .collect()
+    }
+
+    fn text(&mut self, key: &str, node: &Node) -> Option<String> {
+        let text = node.as_str().filter(|text| !text.is_empty());
+        if text.is_none() {
+            self.wrong(key, node, "a string that isn't empty");
+        }
+        text.map(str::to_owned)
+    }
+
+    fn role(&mut self, key: &str, node: &Node) -> Option<String> {
+        let text = self.text(key, node)?;
+        let is_role = text.starts_with("arn:") && text.contains(":role/");
+        if !is_role {
+            self.findings.push(
+                Diagnostic::error(format!("`{key}` isn't the ARN of a role"))
+                    .at(node.span, "expected `arn:aws:iam::ACCOUNT:role/NAME`"),
+            );
+        }
+        is_role.then_some(text)
+    }
+
+    fn url(&mut self, key: &str, node: &Node) -> Option<String> {
+        let text = self.text(key, node)?;
+        let is_url = ["http://", "https://"].iter().any(|scheme| {
+            text.strip_prefix(scheme)
+                .is_some_and(|rest| !rest.is_empty())
+        });
+        if !is_url {
+            self.findings.push(
+                Diagnostic::error(format!("`{key}` isn't a URL"))
+                    .at(node.span, "expected `https://` or `http://` and a host"),
+            );
+        }
+        is_url.then_some(text)
+    }
+
+    fn flag(&mut self, key: &str, node: &Node) -> bool {
+        if let NodeValue::Bool(value) = node.value {
+            return value;
+        }
+        self.wrong(key, node, "true or false");
+        false
+    }
+
+    fn duration(&mut self, key: &str, node: &Node, default: Duration) -> Duration {
+        let Some(text) = node.as_str() else {
+            self.wrong(key, node, "a duration such as \"30s\" or \"5m\"");
+            return default;
+        };
+        parse_duration(text).unwrap_or_else(|error| {
+            self.findings.push(
+                Diagnostic::error(format!("`{key}` isn't a duration"))
+                    .at(node.span, error.to_string()),
+            );
+            default
+        })
+    }
+
+    fn rate(&mut self, key: &str, node: &Node, default: Rate) -> Rate {
+        let mut rate = default;
+        for (part, value) in self.object(key, &RATE_KEYS, node) {
+            let number = match &value.value {
+                NodeValue::Number(number) => number.as_f64(),
+                _ => None,
+            };
+            match part {
+                "burst" => match number {
+                    Some(number) if number >= 1.0 && number.fract() == 0.0 && number <= 1e9 => {
+                        rate.burst = number as u32;
+                    }
+                    _ => self.wrong("burst", value, "a whole number, at least 1"),
+                },
+                "per_second" => match number {
+                    Some(number) if number > 0.0 && number.is_finite() => rate.per_second = number,
+                    _ => self.wrong("per_second", value, "calls a second, more than 0"),
+                },
+                _ => {}
+            }
+        }
+        rate
+    }
+
+    fn tags(&mut self, key: &str, node: &Node) -> Vec<String> {
+        let NodeValue::Array(items) = &node.value else {
+            self.wrong(key, node, "a list of names of tags");
+            return Vec::new();
+        };
+        let mut tags = Vec::new();
+        for item in items {
+            let Some(text) = self.text("a name of `ignore_tags`", item) else {
+                continue;
+            };
+            if "nstance:".starts_with(text.trim_end_matches('*')) || text.starts_with("nstance:") {
+                self.findings.push(
+                    Diagnostic::error(format!("the tag `{text}` can't be ignored"))
+                        .at(item.span, "instances are found by the tags of nstance")
+                        .hint("name tags of others, such as `kubernetes.io/*`"),
+                );
+                continue;
+            }
+            tags.push(text);
+        }
+        tags
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::load::load_text;
+
+    fn read(options: &str) -> (AwsOptions, Vec<String>) {
+        let text = format!(
+            r#"{{"cluster": {{"id": "c"}}, "shard": {{"id": "s", "infra": {{"provider": "aws",
+            "region": "us-west-2", "zone": "us-west-2a", "options": {options}}}}}}}"#
+        );
+        let loaded = load_text(
+            crate::config::check::Purpose::Plan,
+            "nstance.jsonc",
+            &text,
+            &crate::config::variables::Given::default(),
+        );
+        let config = loaded.config.expect("it is a configuration");
+        let mut findings = Diagnostics::default();
+        let options = AwsOptions::from_node(config.shard.infra.options.as_ref(), &mut findings);
+        (
+            options,
+            findings.iter().map(|f| f.summary.clone()).collect(),
+        )
+    }
+
+    #[test]
+    fn options_are_read() {
+        let (options, findings) = read(
+            r#"{"profile": "p", "role_arn": "arn:aws:iam::123456789012:role/deploy",
+            "endpoint_url": "http://127.0.0.1:5000", "read_rate": {"burst": 5, "per_second": 0.5},
+            "run_rate": {"per_second": 4}, "visibility_window": "2s", "wait_timeout": "1m",
+            "poll_interval": "100ms", "userdata_drift": true, "ignore_tags": ["kubernetes.io/*", "owner"]}"#,
+        );
+        assert_eq!(findings, Vec::<String>::new());
+        assert_eq!(options.profile.as_deref(), Some("p"));
+        assert_eq!(options.read_rate.burst, 5);
+        assert!((options.read_rate.per_second - 0.5).abs() < 1e-9);
+        assert_eq!(options.run_rate.burst, 1_000);
+        assert_eq!(options.poll_interval, Duration::from_millis(100));
+        assert!(options.userdata_drift);
+        for (tag, ignored) in [
+            ("kubernetes.io/cluster/x", true),
+            ("owner", true),
+            ("owners", false),
+            ("team", false),
+        ] {
+            assert_eq!(options.ignores_tag(tag), ignored, "{tag}");
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_is_said() {
+        for (options, expected) in [
+            (
+                r#"{"profle": "p"}"#,
+                "nothing reads the option `profle` of this provider",
+            ),
+            (
+                r#"{"profile": 1}"#,
+                "`profile` must be a string that isn't empty",
+            ),
+            (
+                r#"{"role_arn": "deploy"}"#,
+                "`role_arn` isn't the ARN of a role",
+            ),
+            (
+                r#"{"endpoint_url": "localhost"}"#,
+                "`endpoint_url` isn't a URL",
+            ),
+            (r#"{"read_rate": 5}"#, "`read_rate` must be an object"),
+            (
+                r#"{"read_rate": {"rate": 5}}"#,
+                "`rate` isn't a part of `read_rate`",
+            ),
+            (
+                r#"{"run_rate": {"burst": 0}}"#,
+                "`burst` must be a whole number, at least 1",
+            ),
+            (
+                r#"{"run_rate": {"per_second": 0}}"#,
+                "`per_second` must be calls a second, more than 0",
+            ),
+            (
+                r#"{"wait_timeout": "soon"}"#,
+                "`wait_timeout` isn't a duration",
+            ),
+            (
+                r#"{"poll_interval": "0s"}"#,
+                "`poll_interval` must be more than nothing",
+            ),
+            (
+                r#"{"userdata_drift": "yes"}"#,
+                "`userdata_drift` must be true or false",
+            ),
+            (r#"{"ignore_tags": ["*"]}"#, "the tag `*` can't be ignored"),
+            (
+                r#"{"ignore_tags": ["nstance:slot"]}"#,
+                "the tag `nstance:slot` can't be ignored",
+            ),
+        ] {
+            assert_eq!(read(options).1, [expected], "{options}");
+        }
+    }
+}
