@@ -3,6 +3,7 @@
 //! In: a loaded configuration, a state if there is one, a cloud if it may be asked. Out: compiled
 //! groups, or a plan and what the caches should keep. May not: print, or write anything.
 
+mod capacity;
 mod compile;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -218,7 +219,7 @@ pub fn plan(request: Request<'_>) -> Result<Made, PlanError> {
         now,
         options: request.options,
     };
-    let (plan, planned) = build::build(&inputs, &mut placer);
+    let (mut plan, planned) = build::build(&inputs, &mut placer);
     if let Some(error) = specs
         .failed
         .lock()
@@ -238,6 +239,9 @@ pub fn plan(request: Request<'_>) -> Result<Made, PlanError> {
         }));
     }
     findings.extend(planned);
+    if let Some(cloud) = cloud {
+        findings.extend(capacity::check(&mut plan, &renderers, cloud));
+    }
     findings.extend(snapshot.as_ref().and_then(interrupted));
     let fetched = bodies
         .iter()

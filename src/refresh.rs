@@ -17,6 +17,8 @@ pub struct Observed {
     by_provider_id: HashMap<Box<str>, Seen>,
     /// Live instances with our tags that nothing is recorded of.
     pub strangers: Vec<Observation>,
+    /// Why instances ended, by provider id, where the cloud says so.
+    ended: HashMap<Box<str>, String>,
     /// How many calls it took.
     pub calls: usize,
 }
@@ -34,6 +36,11 @@ impl Observed {
     /// What was seen of an instance; `None`: it wasn't there.
     pub fn get(&self, provider_id: &str) -> Option<&Seen> {
         self.by_provider_id.get(provider_id)
+    }
+
+    /// Why an instance that isn't there any more ended, if the cloud says so.
+    pub fn ended_because(&self, provider_id: &str) -> Option<&str> {
+        self.ended.get(provider_id).map(String::as_str)
     }
 
     /// How many instances were there.
@@ -74,6 +81,7 @@ pub fn refresh(
             if observation.state.is_live() {
                 observed.add(observation, &records);
             } else {
+                observed.note_end(&observation);
                 gone.insert(observation.provider_id);
             }
         }
@@ -95,6 +103,7 @@ pub fn refresh(
             if observation.state.is_live() {
                 observed.add(observation, &records);
             } else {
+                observed.note_end(&observation);
                 gone.insert(observation.provider_id);
             }
         }
@@ -111,6 +120,13 @@ pub fn refresh(
 }
 
 impl Observed {
+    fn note_end(&mut self, observation: &Observation) {
+        if let Some(reason) = &observation.ended_because {
+            let id = observation.provider_id.as_str().into();
+            self.ended.insert(id, reason.clone());
+        }
+    }
+
     /// Folds in one observation.
     pub fn add(&mut self, observation: Observation, records: &HashMap<&str, &Record>) {
         if !observation.state.is_live() {

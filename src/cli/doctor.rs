@@ -16,11 +16,13 @@ use crate::address::{InShard, Selector};
 use crate::config::check::Purpose;
 use crate::diagnostic::Diagnostics;
 use crate::doctor::Examination;
+use crate::doctor::access;
 use crate::doctor::cloud::{self, Compared};
 use crate::doctor::local::{self, FileFacts, Local, State};
 use crate::pipeline::PlanError;
 use crate::plan::change::Mode;
 use crate::plan::file;
+use crate::provider::{AccessSample, Cloud};
 use crate::report;
 
 /// Options of `doctor`.
@@ -66,7 +68,13 @@ fn doctor(
     let mut findings = session.loaded.findings.clone();
     if !matches!(local.state, State::Unusable { .. }) {
         let is_busy = local.holder.is_some();
-        let (compared, found) = compare(session, shape, chosen, is_busy)?;
+        let cloud = session.cloud();
+        if let Ok(cloud) = &cloud
+            && let Some(access) = cloud.check_access(&sample(session)?)
+        {
+            examination.add(access::examine(&access));
+        }
+        let (compared, found) = compare(session, cloud, shape, chosen, is_busy)?;
         examination.add(compared);
         findings.extend(found);
     }
@@ -183,9 +191,31 @@ fn look(session: &Session<'_>, path: &Path) -> State {
     }
 }
 
+/// Something of ours to ask about: permissions may depend on it.
+fn sample(session: &Session<'_>) -> Result<AccessSample, Failure> {
+    let pools = &session.config().shard.subnet_pools;
+    let subnet = pools.iter().find_map(|(_, pool)| pool.value.first());
+    let mut sample = AccessSample {
+        subnet: subnet.map(|subnet| subnet.value.to_string()),
+        ..AccessSample::default()
+    };
+    if let Some(store) = session.open_to_read()? {
+        // What is wrong with the state is told already.
+        let instance = store.snapshot().ok().and_then(|snapshot| {
+            let record = snapshot.records.into_iter().next()?;
+            Some(record.provider_id)
+        });
+        sample.instance = instance;
+        let images = store.images().unwrap_or_default();
+        sample.image = images.into_iter().next().map(|image| image.image_id);
+    }
+    Ok(sample)
+}
+
 /// Compares the record with the cloud, where the cloud can be asked.
 fn compare(
     session: &Session<'_>,
+    cloud: Result<Box<dyn Cloud>, Failure>,
     shape: &Shape,
     chosen: &Chosen,
     is_busy: bool,
@@ -194,7 +224,7 @@ fn compare(
     // Everything is compared; what was asked for says what is proposed.
     let everything =
         Shape::of(&[], &[], Mode::Normal).options(session, &Chosen::default(), false)?;
-    let cloud = match session.cloud() {
+    let cloud = match cloud {
         Ok(cloud) => cloud,
         Err(failure) => {
             let examination = cloud::unasked(failure.findings);

@@ -5,8 +5,10 @@
 //! any other: it is shown, saved and applied in the same way. May not: ask, read or write
 //! anything.
 //!
-//! [`local`] judges what lies on this machine, [`cloud`] compares the record with what there is.
+//! [`local`] judges what lies on this machine, [`access`] what we may ask of the cloud, [`cloud`]
+//! compares the record with what there is.
 
+pub mod access;
 pub mod cloud;
 pub mod local;
 
@@ -25,6 +27,8 @@ pub enum Check {
     Files,
     /// Copies of the state.
     Backups,
+    /// Who asks the cloud, and what they may do.
+    Access,
     /// What the cloud has.
     Cloud,
 }
@@ -38,6 +42,7 @@ impl Check {
             Self::Lock => "lock",
             Self::Files => "files",
             Self::Backups => "backups",
+            Self::Access => "access",
             Self::Cloud => "cloud",
         }
     }

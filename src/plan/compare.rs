@@ -41,7 +41,7 @@ impl GroupPlanner<'_> {
             return;
         };
         if matches!(kept.presence, Presence::Missing) {
-            planned.note_missing(&address, kept.record, &recorded);
+            planned.note_missing(inputs, &address, kept.record, &recorded);
             let zone = self.zone_for(kept);
             let made = self.new_side(kept.slot, zone, Some(&recorded), placer, report, findings);
             if let Some((side, deferred)) = made {

@@ -8,13 +8,15 @@ use std::sync::Arc;
 use nstance_state::{Record, SpecDigest};
 
 use super::build::{Inputs, new_instance_id};
-use super::change::{Action, Change, Drift, DriftKind, LeftOut, Mode, Reason, Side};
+use super::change::{
+    Action, Change, Drift, DriftKind, DriftedAttribute, LeftOut, Mode, Reason, Side,
+};
 use super::drift;
 use super::occupants::Presence;
 use crate::address::{Address, InstanceId};
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::marks::Marks;
-use crate::provider::Observation;
+use crate::provider::{LifecycleState, Observation};
 use crate::spec::SpecBody;
 
 /// What all groups' plans add up to.
@@ -57,7 +59,7 @@ impl Planned {
         };
         let missing = matches!(presence, Presence::Missing);
         if missing {
-            self.note_missing(address, record, &before);
+            self.note_missing(inputs, address, record, &before);
         }
         if inputs.options.mode == Mode::RefreshOnly && !missing {
             self.no_op += 1;
@@ -173,13 +175,27 @@ impl Planned {
         });
     }
 
-    /// Notes that a recorded instance is gone.
-    pub fn note_missing(&mut self, address: &Address, record: &Record, before: &Side) {
+    /// Notes that a recorded instance is gone, and why, if the cloud says so.
+    pub fn note_missing(
+        &mut self,
+        inputs: &Inputs<'_>,
+        address: &Address,
+        record: &Record,
+        before: &Side,
+    ) {
+        let ended = inputs
+            .observed
+            .and_then(|observed| observed.ended_because(&record.provider_id));
+        let changes = ended.map(|reason| DriftedAttribute {
+            path: drift::STATE.to_owned(),
+            recorded: Some(LifecycleState::Running.as_str().into()),
+            observed: Some(reason.into()),
+        });
         self.drift.push(Drift {
             address: address.to_string(),
             kind: DriftKind::Missing,
             provider_id: record.provider_id.clone(),
-            changes: Vec::new(),
+            changes: changes.into_iter().collect(),
             accepted: false,
             before: Some(Box::new(before.clone())),
         });

@@ -409,6 +409,6 @@ fn defaults_are_the_decoders() {
             count += 1;
         }
     }
-    assert_eq!(count, 13);
+    assert_eq!(count, 14);
     assert!(LOAD_BALANCER.keys.iter().all(|key| key.default.is_none()));
 }

@@ -249,6 +249,9 @@ pub(super) fn search(
     world: &World,
     query: &ImageQuery,
 ) -> Result<Vec<ImageMatch>, SimError> {
+    if let Some(name) = &query.ssm {
+        return Ok(vec![by_parameter(all(connection, world)?, name)?]);
+    }
     let as_sim = world.provider == ProviderKind::Sim;
     for filter in &query.filters {
         if SimImage::default()
@@ -294,6 +297,61 @@ pub(super) fn search(
             created: image.created,
         })
         .collect())
+}
+
+/// What the names of public parameters begin with, and which images they lead to; `{arch}` stands
+/// for what comes last.
+const PARAMETERS: &[(&str, &str)] = &[
+    (
+        "/aws/service/debian/release/13/latest/",
+        "debian-13-{arch}-",
+    ),
+    (
+        "/aws/service/debian/release/12/latest/",
+        "debian-12-{arch}-",
+    ),
+    (
+        "/aws/service/canonical/ubuntu/server/24.04/stable/current/",
+        "ubuntu/images/hvm-ssd-gp3/ubuntu-noble-24.04-{arch}-server-",
+    ),
+    (
+        "/aws/service/ami-amazon-linux-latest/al2023-ami-kernel-default-",
+        "al2023-ami-2023.",
+    ),
+];
+
+/// The image that a public parameter holds: one that was published with the tag `ssm` and this
+/// name, else the newest of the catalogue's that the real parameter would lead to.
+fn by_parameter(images: Vec<SimImage>, name: &str) -> Result<ImageMatch, SimError> {
+    let leads_to = |image: &SimImage| {
+        PARAMETERS.iter().any(|(prefix, stem)| {
+            let Some(rest) = name.strip_prefix(prefix) else {
+                return false;
+            };
+            let arch = match rest.split('/').next().unwrap_or(rest) {
+                "x86_64" => "amd64",
+                arch => arch,
+            };
+            image.arch == arch && image.name.starts_with(&stem.replace("{arch}", arch))
+        })
+    };
+    let tagged = |image: &SimImage| image.tags.get("ssm").is_some_and(|tag| tag == name);
+    let newest = images
+        .into_iter()
+        .filter(|image| tagged(image) || leads_to(image))
+        .max_by_key(|image| (tagged(image), image.created.clone()));
+    let image = newest.ok_or_else(|| {
+        CloudError::new(
+            CloudErrorKind::Invalid,
+            "ParameterNotFound",
+            format!("The parameter '{name}' does not exist"),
+        )
+    })?;
+    Ok(ImageMatch {
+        id: image.id,
+        name: name.to_owned(),
+        created: image.created,
+    })
 }
 
 /// Whether `text` matches a filter's value: `*` is any text, `?` any one character, and a

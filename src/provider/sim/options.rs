@@ -12,6 +12,7 @@ use crate::diagnostic::{Diagnostic, Diagnostics, nearest};
 use crate::provider::CloudErrorKind;
 
 use super::images::SimImage;
+use crate::provider::aws::AwsOptions;
 
 /// Where the database lies unless `path` says otherwise.
 pub const DEFAULT_PATH: &str = ".nstance/sim.db";
@@ -147,13 +148,7 @@ const KEYS: [&str; 15] = [
 
 /// What the real clouds read from the same object: left alone, so that a configuration of theirs
 /// runs under `--sim` as it is.
-const KEYS_OF_OTHERS: [&str; 5] = [
-    "profile",
-    "endpoint_url",
-    "project_id",
-    "endpoint",
-    "userdata_key",
-];
+const KEYS_OF_OTHERS: [&str; 3] = ["project_id", "endpoint", "userdata_key"];
 
 impl SimOptions {
     /// Reads the options; what is wrong is reported and takes its default.
@@ -229,7 +224,10 @@ impl Reader<'_> {
         };
         if let NodeValue::Object(entries) = &node.value {
             for entry in entries {
-                if known.contains(&&*entry.key) || tolerated.contains(&&*entry.key) {
+                if known.contains(&&*entry.key)
+                    || tolerated.contains(&&*entry.key)
+                    || what == "options" && AwsOptions::names().contains(&&*entry.key)
+                {
                     continue;
                 }
                 let mut finding = Diagnostic::error(format!(

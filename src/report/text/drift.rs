@@ -174,9 +174,18 @@ fn block_lines(block: &Block<'_>, style: Style<'_>) -> Vec<String> {
     let what = match (drift.kind, single) {
         (DriftKind::Changed, true) => format!("{address} has changed ({which})"),
         (DriftKind::Changed, false) => format!("{address} have changed ({which})"),
-        (DriftKind::Missing, true) => format!("{address} is missing ({which}): it was deleted"),
-        (DriftKind::Missing, false) => {
-            format!("{address} are missing ({which}): they were deleted")
+        (DriftKind::Missing, single) => {
+            let (are, gone) = if single {
+                ("is", "it was deleted")
+            } else {
+                ("are", "they were deleted")
+            };
+            let said = drift
+                .changes
+                .first()
+                .and_then(|it| it.observed.as_ref()?.as_str());
+            let why = said.map_or_else(|| gone.to_owned(), visible);
+            format!("{address} {are} missing ({which}): {why}")
         }
         (DriftKind::Unknown, true) => format!(
             "{address} is unknown ({which}): it carries this shard's tags and isn't recorded"
@@ -194,7 +203,9 @@ fn block_lines(block: &Block<'_>, style: Style<'_>) -> Vec<String> {
         String::new()
     };
     let mut lines = vec![format!("  # {what}{accepted}")];
-    for change in &drift.changes {
+    // Why an instance is missing stands in its heading.
+    let changes = drift.changes.iter();
+    for change in changes.filter(|_| drift.kind != DriftKind::Missing) {
         attribute(change, style, &mut lines);
     }
     lines

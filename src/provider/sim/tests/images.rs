@@ -181,3 +181,47 @@ fn what_is_published_is_found_by_whoever_looks_for_its_kind() {
     assert_eq!(found[0].name, "golden-2");
     assert_eq!(found[0].created, "1970-01-01T00:00:00.000Z");
 }
+
+#[test]
+fn parameters_lead_to_the_newest_image() {
+    let lab = Lab::new();
+    let by_name = |name: &str| {
+        let query = ImageQuery {
+            ssm: Some(name.to_owned()),
+            ..query(&[])
+        };
+        lab.aws(json!({})).find_images(&query).map(|found| {
+            let [image] = &found[..] else {
+                panic!("one image: {found:?}")
+            };
+            image.clone()
+        })
+    };
+    for (name, date) in [
+        ("/aws/service/debian/release/13/latest/arm64", "2026-09-14"),
+        (
+            "/aws/service/canonical/ubuntu/server/24.04/stable/current/amd64/hvm/ebs-gp3/ami-id",
+            "2026-08-20",
+        ),
+        (
+            "/aws/service/ami-amazon-linux-latest/al2023-ami-kernel-default-x86_64",
+            "2026-08-17",
+        ),
+    ] {
+        assert!(by_name(name).unwrap().created.starts_with(date), "{name}");
+    }
+    assert_eq!(
+        by_name("/own/golden").unwrap_err().code,
+        "ParameterNotFound"
+    );
+    // What is published under a name of one's own is found by it.
+    let golden = lab
+        .admin()
+        .publish_image(NewImage {
+            name: "golden-1".to_owned(),
+            tags: [("ssm".to_owned(), "/own/golden".to_owned())].into(),
+            ..NewImage::default()
+        })
+        .unwrap();
+    assert_eq!(by_name("/own/golden").unwrap().id, golden.id);
+}
