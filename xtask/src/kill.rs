@@ -18,10 +18,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-mod account;
-
-use account::Account;
-
+use crate::account::Account;
 use crate::fuzz::random::Random;
 use crate::moto::Moto;
 use crate::{Failure, process};
@@ -70,9 +67,7 @@ pub(crate) fn run(arguments: &[&str]) -> Result<(), Failure> {
         build.args(["build", "--locked", "--bin", "nstance"]);
         process::run(build.args(aws.then_some("--features=aws")))?;
     }
-    let target = std::env::var_os("CARGO_TARGET_DIR")
-        .map_or_else(|| process::root().join("target"), PathBuf::from);
-    let program = std::path::absolute(target.join("debug/nstance"))?;
+    let program = program()?;
     let moto = aws.then(Moto::start).transpose()?;
     let mut cloud = Cloud::Embedded;
     let mut tally = Tally::default();
@@ -114,6 +109,13 @@ pub(crate) fn run(arguments: &[&str]) -> Result<(), Failure> {
     Ok(())
 }
 
+/// The program as it was built last, for development.
+pub(crate) fn program() -> Result<PathBuf, Failure> {
+    let target = std::env::var_os("CARGO_TARGET_DIR")
+        .map_or_else(|| process::root().join("target"), PathBuf::from);
+    Ok(std::path::absolute(target.join("debug/nstance"))?)
+}
+
 /// What happened so far.
 #[derive(Default)]
 struct Tally {
@@ -126,7 +128,7 @@ struct Tally {
 }
 
 /// Instances as (address, our id, the cloud's id).
-type Instances = BTreeSet<[String; 3]>;
+pub(crate) type Instances = BTreeSet<[String; 3]>;
 
 struct Round<'a> {
     program: &'a Path,

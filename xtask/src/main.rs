@@ -10,7 +10,9 @@
     reason = "these are programs for a terminal, and nothing uses them as a library"
 )]
 
+mod account;
 mod bench;
+mod bench_aws;
 mod conformance;
 mod fuzz;
 mod kill;
@@ -45,6 +47,7 @@ cargo xtask terraform-corpus                ask Terraform anew for tests/corpora
 cargo xtask bench [--up-to N] [--quick]     measure, and write the tables of docs/performance.md
                                             --up-to: no fleet larger than N (100000)
                                             --quick: the planner only, no `cargo bench`
+cargo xtask bench --aws                     an apply against moto: processor time, calls
 cargo xtask bench --templates               the template engine only, against Go and other crates";
 
 /// Why a chore ended badly, in words for a terminal; empty where it was said already.

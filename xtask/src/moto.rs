@@ -5,6 +5,7 @@
 
 use std::io::{BufRead as _, BufReader};
 use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, Command, Stdio};
 use std::thread;
 
@@ -40,6 +41,7 @@ const LISTENS: &str = "Running on http://";
 pub(crate) struct Moto {
     child: Child,
     address: SocketAddr,
+    python: PathBuf,
 }
 
 impl Moto {
@@ -51,7 +53,8 @@ impl Moto {
   Debian, Ubuntu:  apt-get install python3 python3-venv"
             ))
         })?;
-        let mut child = Command::new(venv.join("bin/python"))
+        let python = venv.join("bin/python");
+        let mut child = Command::new(&python)
             .args(["-c", PROGRAM])
             // Types, key pairs and images that aren't there are refused, as EC2 does.
             .env("MOTO_EC2_ENABLE_INSTANCE_TYPE_VALIDATION", "true")
@@ -68,7 +71,11 @@ impl Moto {
         match wait(stderr) {
             Ok(address) => {
                 eprintln!("+ moto listens on {address}");
-                Ok(Self { child, address })
+                Ok(Self {
+                    child,
+                    address,
+                    python,
+                })
             }
             Err(said) => {
                 child.kill()?;
@@ -76,6 +83,11 @@ impl Moto {
                 Err(Failure::say(format!("moto didn't start:\n{said}")))
             }
         }
+    }
+
+    /// The Python that it runs on.
+    pub(crate) fn python(&self) -> &Path {
+        &self.python
     }
 
     pub(crate) fn address(&self) -> SocketAddr {

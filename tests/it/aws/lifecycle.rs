@@ -15,7 +15,7 @@ fn a_fleet_lives() {
     assert_eq!(web.text("imageId"), aws.id("ami-", 1));
     assert_eq!(web.text("instanceType"), "m7g.large");
     assert_eq!(web.text("subnetId"), aws.id("subnet-", 1));
-    assert_eq!(web.groups(), [aws.id("sg-", 1)]);
+    assert_eq!(web.groups(), [aws.id("sg-", 1)].into());
     assert_eq!(web.text("metadataOptions/httpTokens"), "optional");
     for (key, value) in [
         ("team", "core"),

@@ -53,7 +53,10 @@ fn what_ec2_can_change_is_changed_in_place() {
     }
     for instance in aws.live() {
         assert_eq!(instance.tag("team"), "edge");
-        assert_eq!(instance.groups(), [aws.id("sg-", 1), aws.id("sg-", 2)]);
+        assert_eq!(
+            instance.groups(),
+            [aws.id("sg-", 1), aws.id("sg-", 2)].into()
+        );
         assert_eq!(instance.text("metadataOptions/httpTokens"), "required");
         assert!(instance.text("iamInstanceProfile/arn").ends_with("/node"));
         let asked = [
@@ -123,7 +126,7 @@ fn a_group_changed_by_hand_is_put_right() {
     let store = aws.instance("default/store/0");
     assert_eq!(
         (store.id.clone(), store.groups()),
-        (id, vec![&*aws.id("sg-", 1)])
+        (id, [aws.id("sg-", 1)].into())
     );
 }
 

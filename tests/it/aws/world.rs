@@ -370,10 +370,13 @@ impl Instance {
         self.item.text_at(path)
     }
 
-    pub(crate) fn groups(&self) -> Vec<&str> {
+    /// Its security groups.
+    pub(crate) fn groups(&self) -> BTreeSet<String> {
         let interface = self.item.at("networkInterfaceSet/item").unwrap();
         let groups = interface.items("groupSet").iter();
-        groups.map(|group| group.text_at("groupId")).collect()
+        groups
+            .map(|group| group.text_at("groupId").to_owned())
+            .collect()
     }
 
     fn triple(&self) -> [String; 3] {

@@ -1,4 +1,4 @@
-//! The cloud that is killed against where it is AWS: an account at moto, with the proxy before it.
+//! An account at moto, with the proxy before it: what chores that need AWS run against.
 //!
 //! In: what is declared. Out: a configuration, and what moto itself has. May not: ask nstance.
 
@@ -10,14 +10,14 @@ use std::time::Duration;
 use nstance_ec2_proxy::{Chance, Element, Habits, Moto, Proxy, Refused};
 use serde_json::json;
 
-use super::Instances;
 use crate::Failure;
 use crate::fuzz::random::Random;
+use crate::kill::Instances;
 
 const REGION: &str = "eu-north-1";
 
 /// An account, and what instances need there.
-pub(super) struct Account {
+pub(crate) struct Account {
     proxy: Proxy,
     subnet: String,
     group: String,
@@ -26,7 +26,7 @@ pub(super) struct Account {
 
 impl Account {
     /// A new account at the moto that listens there.
-    pub(super) fn new(moto: SocketAddr) -> Result<Self, Failure> {
+    pub(crate) fn new(moto: SocketAddr) -> Result<Self, Failure> {
         let moto = Moto::at(moto);
         let ec2 = |action: &str, parameters: &[(&str, &str)]| {
             moto.call("ec2", REGION, action, parameters)
@@ -59,7 +59,7 @@ impl Account {
     }
 
     /// What every command runs with.
-    pub(super) fn equip(command: &mut Command) {
+    pub(crate) fn equip(command: &mut Command) {
         command
             .env("AWS_ACCESS_KEY_ID", "AKIAEXAMPLE")
             .env("AWS_SECRET_ACCESS_KEY", "not-a-secret")
@@ -67,7 +67,7 @@ impl Account {
     }
 
     /// Lets calls fail, get lost and take time, until [`Self::calm`].
-    pub(super) fn disturb(&self, chance: &mut Random) {
+    pub(crate) fn disturb(&self, chance: &mut Random) {
         let mut below = |bound: usize| chance.below(bound);
         self.proxy.set_habits(Habits {
             hidden: below(2) as u32,
@@ -87,13 +87,18 @@ impl Account {
     }
 
     /// Ends all that [`Self::disturb`] began.
-    pub(super) fn calm(&self) {
+    pub(crate) fn calm(&self) {
         self.proxy.set_habits(Habits::default());
         self.proxy.set_chance(None);
     }
 
-    /// What declares so many instances a group: images and tags by chance.
-    pub(super) fn configuration(
+    /// The proxy, for its log.
+    pub(crate) fn proxy(&self) -> &Proxy {
+        &self.proxy
+    }
+
+    /// What declares so many instances a group: types, images and tags by chance.
+    pub(crate) fn configuration(
         &self,
         sizes: &BTreeMap<&'static str, u32>,
         chance: &mut Random,
@@ -101,43 +106,46 @@ impl Account {
         let mut groups = serde_json::Map::new();
         for (name, size) in sizes {
             let instance_type = ["m7g.large", "m7g.xlarge"][chance.below(2)];
+            let image = &self.images[chance.below(2)];
             let colour = ["red", "blue"][chance.below(2)];
             let tags =
                 json!([{"ResourceType": "instance", "Tags": [{"Key": "colour", "Value": colour}]}]);
             let args = json!({
-                "ImageId": self.images[chance.below(2)],
+                "ImageId": image,
                 "SecurityGroupIds": [self.group],
                 "TagSpecifications": tags,
             });
             let group = json!({
                 "kind": "web", "arch": "arm64", "instance_type": instance_type,
                 "subnet_pool": "all", "size": size, "args": args,
+                "userdata": "#!/bin/sh\nhostname {{ .Instance.Hostname }}\n",
             });
             groups.insert((*name).to_owned(), group);
         }
+        self.declared(&json!(groups))
+    }
+
+    fn declared(&self, groups: &serde_json::Value) -> String {
+        let options = json!({
+            "endpoint_url": self.proxy.url(),
+            "visibility_window": "300ms",
+            "poll_interval": "20ms",
+            "run_rate": {"burst": 10_000, "per_second": 10_000},
+            "read_rate": {"burst": 10_000, "per_second": 10_000},
+        });
+        let infra = json!({
+            "provider": "aws", "region": REGION, "zone": "eu-north-1a", "options": options,
+        });
         json!({
             "cluster": {"id": "kill"},
-            "shard": {
-                "id": "one",
-                "infra": {
-                    "provider": "aws", "region": REGION, "zone": "eu-north-1a",
-                    "options": {
-                        "endpoint_url": self.proxy.url(),
-                        "visibility_window": "300ms",
-                        "poll_interval": "20ms",
-                        "run_rate": {"burst": 1000, "per_second": 1000},
-                        "read_rate": {"burst": 1000, "per_second": 1000},
-                    },
-                },
-                "subnet_pools": {"all": [self.subnet]},
-            },
+            "shard": {"id": "one", "infra": infra, "subnet_pools": {"all": [self.subnet]}},
             "groups": {"default": groups},
         })
         .to_string()
     }
 
     /// The instances that moto has and that aren't terminated.
-    pub(super) fn live(&self) -> Result<Instances, Failure> {
+    pub(crate) fn live(&self) -> Result<Instances, Failure> {
         let parameters = [("MaxResults", "1000000")];
         let moto = self.proxy.moto();
         let answer = moto.call("ec2", REGION, "DescribeInstances", &parameters)?;
