@@ -13,9 +13,13 @@
 #![warn(missing_docs)]
 
 mod api;
+#[cfg(feature = "client")]
+mod client;
 mod error;
 mod operation;
 
 pub use api::Api;
+#[cfg(feature = "client")]
+pub use client::{Client, ClientOptions};
 pub use error::{ApiError, ApiErrorKind};
 pub use operation::{Operation, Service};

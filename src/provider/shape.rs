@@ -16,6 +16,16 @@ pub(super) enum Shape {
     Whole,
     /// A whole number too large for some JSON readers, which may therefore stand in a string.
     Long,
+    /// A whole number within bounds, both included.
+    Between(i64, i64),
+    /// A moment, such as `2026-01-31T09:00:00Z`.
+    Time,
+    /// A string that the cloud knows. It may know more than these, so others get a warning.
+    Choice(&'static [&'static str]),
+    /// A member without which the cloud refuses its structure.
+    Required(&'static Shape),
+    /// A member that isn't to be used any more, and what the cloud says of it.
+    Deprecated(&'static str, &'static Shape),
     /// A list whose items have a shape.
     List(&'static Shape),
     /// An object from any keys to values of a shape.
@@ -28,17 +38,53 @@ pub(super) enum Shape {
     Reported,
 }
 
-/// The members of a structure by name.
+/// The members of a structure, sorted by name.
 pub(super) type Members = &'static [(&'static str, Shape)];
 
 /// Checks the members of an object. `owner` is what messages call it, such as `RunInstances`.
 /// Null fits everywhere: it takes a lower layer's value away.
 pub(super) fn check(entries: &[Entry], members: Members, owner: &str, findings: &mut Diagnostics) {
     for entry in entries {
-        match members.iter().find(|(name, _)| *name == &*entry.key) {
-            Some((_, shape)) => check_value(&entry.value, &entry.key, shape, entry, findings),
+        match find(members, &entry.key) {
+            Some(shape) => check_value(&entry.value, &entry.key, shape, entry, findings),
             None => findings.push(unknown_member(entry, members, owner)),
         }
+    }
+}
+
+/// The shape of a member. Lists of thousands of structures ask for it once a member each.
+pub(super) fn find(members: Members, name: &str) -> Option<&'static Shape> {
+    let index = members
+        .binary_search_by(|(known, _)| (*known).cmp(name))
+        .ok()?;
+    Some(&members[index].1)
+}
+
+/// Finds the members that an item of a list lacks. Elsewhere a lower layer may have them: objects
+/// merge, lists don't.
+fn check_required(
+    item: &Node,
+    entries: &[Entry],
+    members: Members,
+    name: &str,
+    findings: &mut Diagnostics,
+) {
+    for (member, shape) in members {
+        let is_set = |entry: &Entry| &*entry.key == *member && entry.value.value != NodeValue::Null;
+        if is_required(shape) && !entries.iter().any(is_set) {
+            findings.push(
+                Diagnostic::error(format!("an item of `{name}` lacks `{member}`"))
+                    .at(item.span, format!("`{member}` is missing")),
+            );
+        }
+    }
+}
+
+fn is_required(shape: &Shape) -> bool {
+    match shape {
+        Shape::Required(_) => true,
+        Shape::Deprecated(_, shape) => is_required(shape),
+        _ => false,
     }
 }
 
@@ -48,7 +94,7 @@ pub(super) fn unknown_member(entry: &Entry, members: Members, owner: &str) -> Di
         .at(entry.key_span, "unknown member");
     let settable = members
         .iter()
-        .filter(|(_, shape)| !matches!(shape, Shape::Reported))
+        .filter(|(_, shape)| !matches!(shape, Shape::Reported | Shape::Deprecated(..)))
         .map(|(name, _)| *name);
     // `subnet_id` means `SubnetId`: clouds' tools differ in how they write the same name.
     let squeezed = squeeze(&entry.key);
@@ -75,6 +121,34 @@ fn squeeze(name: &str) -> String {
 
 fn check_value(node: &Node, name: &str, shape: &Shape, entry: &Entry, findings: &mut Diagnostics) {
     let wanted = match (shape, &node.value) {
+        (Shape::Required(shape), _) => {
+            check_value(node, name, shape, entry, findings);
+            return;
+        }
+        (Shape::Deprecated(reason, shape), value) => {
+            if *value != NodeValue::Null {
+                findings.push(
+                    Diagnostic::warning(format!("`{name}` isn't to be used any more"))
+                        .at(entry.key_span, "deprecated")
+                        .detail(*reason),
+                );
+            }
+            check_value(node, name, shape, entry, findings);
+            return;
+        }
+        (Shape::Choice(known), NodeValue::String(text)) => {
+            check_choice(node, name, known, text, findings);
+            return;
+        }
+        (Shape::Between(low, high), NodeValue::Number(number)) if !number.is_f64() => {
+            if number
+                .as_i64()
+                .is_none_or(|number| !(*low..=*high).contains(&number))
+            {
+                findings.push(out_of_bounds(node, name, *low, *high));
+            }
+            return;
+        }
         (Shape::Reported, _) => {
             findings.push(
                 Diagnostic::error(format!("`{name}` can't be set"))
@@ -87,6 +161,11 @@ fn check_value(node: &Node, name: &str, shape: &Shape, entry: &Entry, findings: 
         | (Shape::Flag, NodeValue::Bool(_))
         | (Shape::Object, NodeValue::Object(_)) => return,
         (Shape::Whole | Shape::Long, NodeValue::Number(number)) if !number.is_f64() => return,
+        (Shape::Time, NodeValue::String(text))
+            if text.contains("{{") || text.parse::<jiff::Timestamp>().is_ok() =>
+        {
+            return;
+        }
         (Shape::Long, NodeValue::String(text))
             if text.contains("{{") || text.parse::<i64>().is_ok() =>
         {
@@ -95,6 +174,10 @@ fn check_value(node: &Node, name: &str, shape: &Shape, entry: &Entry, findings: 
         (Shape::List(item), NodeValue::Array(items)) => {
             for node in items {
                 check_value(node, name, item, entry, findings);
+                if let (Shape::Structure(members), NodeValue::Object(entries)) = (item, &node.value)
+                {
+                    check_required(node, entries, members, name, findings);
+                }
             }
             return;
         }
@@ -108,14 +191,17 @@ fn check_value(node: &Node, name: &str, shape: &Shape, entry: &Entry, findings: 
             check(entries, members, &format!("`{name}`"), findings);
             return;
         }
-        (Shape::Text, _) => "a string",
+        (Shape::Text | Shape::Choice(_), _) => "a string",
+        (Shape::Time, _) => "a time such as `2026-01-31T09:00:00Z`",
         (Shape::Flag, _) => "`true` or `false`",
-        (Shape::Whole | Shape::Long, _) => "a whole number",
+        (Shape::Whole | Shape::Long | Shape::Between(..), _) => "a whole number",
         (Shape::List(_), _) => "a list",
         (Shape::Map(_) | Shape::Structure(_) | Shape::Object, _) => "an object",
     };
     let found = match (&node.value, shape) {
-        (NodeValue::Number(number), Shape::Whole | Shape::Long) => format!("`{number}`"),
+        (NodeValue::Number(number), Shape::Whole | Shape::Long | Shape::Between(..)) => {
+            format!("`{number}`")
+        }
         _ => node.type_name().to_owned(),
     };
     let item = if std::ptr::eq(node, &raw const entry.value) {
@@ -128,31 +214,214 @@ fn check_value(node: &Node, name: &str, shape: &Shape, entry: &Entry, findings: 
     findings.push(hint_for(diagnostic, node, shape));
 }
 
+/// Warns of a value that the cloud doesn't know, or didn't when the table was made. What a template
+/// gives is known later only.
+fn check_choice(
+    node: &Node,
+    name: &str,
+    known: &'static [&'static str],
+    text: &str,
+    findings: &mut Diagnostics,
+) {
+    if known.contains(&text) || text.contains("{{") {
+        return;
+    }
+    let diagnostic = Diagnostic::warning(format!("`{name}` has no value `{text}` that we know"))
+        .at(node.span, "the cloud may be newer, or refuse it");
+    let same = known.iter().find(|value| squeeze(value) == squeeze(text));
+    findings.push(
+        match same
+            .copied()
+            .or_else(|| nearest(text, known.iter().copied()))
+        {
+            Some(value) => diagnostic.hint(format!("did you mean `{value}`?")),
+            None if known.len() <= 16 => diagnostic.hint(format!(
+                "its values are {}",
+                known
+                    .iter()
+                    .map(|value| format!("`{value}`"))
+                    .collect::<Vec<_>>()
+                    .join(", ")
+            )),
+            None => diagnostic,
+        },
+    );
+}
+
+fn out_of_bounds(node: &Node, name: &str, low: i64, high: i64) -> Diagnostic {
+    // A bound that is that of the number's type says nothing.
+    let wanted = if high == i64::from(i32::MAX) {
+        format!("{low} or more")
+    } else {
+        format!("between {low} and {high}")
+    };
+    Diagnostic::error(format!("`{name}` must be {wanted}")).at(node.span, "out of bounds")
+}
+
 fn hint_for(diagnostic: Diagnostic, node: &Node, shape: &Shape) -> Diagnostic {
     match (shape, &node.value) {
-        (Shape::Text, NodeValue::Number(number)) => {
+        (Shape::Text | Shape::Choice(_), NodeValue::Number(number)) => {
             diagnostic.hint(format!("put it in quotes: `\"{number}\"`"))
         }
-        (Shape::Text, NodeValue::Bool(value)) => {
+        (Shape::Text | Shape::Choice(_), NodeValue::Bool(value)) => {
             diagnostic.hint(format!("put it in quotes: `\"{value}\"`"))
         }
-        (Shape::Flag | Shape::Whole | Shape::Long, NodeValue::String(text))
-            if text.contains("{{") =>
-        {
+        (
+            Shape::Flag | Shape::Whole | Shape::Long | Shape::Between(..),
+            NodeValue::String(text),
+        ) if text.contains("{{") => {
             diagnostic.hint("a template gives a string; write the value itself")
         }
         (Shape::Flag, NodeValue::String(text)) if matches!(&**text, "true" | "false") => {
             diagnostic.hint(format!("write it without quotes: `{text}`"))
         }
-        (Shape::Whole, NodeValue::String(text)) if text.parse::<i64>().is_ok() => {
+        (Shape::Whole | Shape::Between(..), NodeValue::String(text))
+            if text.parse::<i64>().is_ok() =>
+        {
             diagnostic.hint(format!("write it without quotes: `{text}`"))
         }
-        (Shape::List(Shape::Text), NodeValue::String(_)) => {
+        (Shape::List(Shape::Text | Shape::Choice(_)), NodeValue::String(_)) => {
             diagnostic.hint("put it in brackets: `[\"…\"]`")
         }
         (Shape::List(Shape::Structure(_) | Shape::Object), NodeValue::Object(_)) => {
             diagnostic.hint("put it in brackets: `[{…}]`")
         }
         _ => diagnostic,
+    }
+}
+
+/// Fails where a table isn't sorted, at any depth: [`find`] would miss members.
+#[cfg(test)]
+pub(super) fn assert_sorted(members: Members) {
+    fn look_into(shape: &Shape) {
+        match shape {
+            Shape::Structure(members) => assert_sorted(members),
+            Shape::List(shape)
+            | Shape::Map(shape)
+            | Shape::Required(shape)
+            | Shape::Deprecated(_, shape) => look_into(shape),
+            _ => {}
+        }
+    }
+    assert!(members.is_sorted_by_key(|(name, _)| *name), "{members:?}");
+    for (_, shape) in members {
+        look_into(shape);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::jsonc;
+    use crate::config::source::SourceId;
+    use crate::diagnostic::Severity;
+
+    const DISK: Members = &[
+        ("Kind", Shape::Choice(&["gp2", "gp3", "io2"])),
+        ("Name", Shape::Required(&Shape::Text)),
+        ("Size", Shape::Between(1, 16_384)),
+    ];
+
+    const MACHINE: Members = &[
+        ("Boot", Shape::Structure(DISK)),
+        ("Count", Shape::Between(1, 2_147_483_647)),
+        ("Disks", Shape::List(&Shape::Structure(DISK))),
+        (
+            "Gpus",
+            Shape::Deprecated("There are none.", &Shape::List(&Shape::Text)),
+        ),
+        ("Until", Shape::Time),
+    ];
+
+    #[test]
+    fn what_the_model_says_is_told() {
+        assert_sorted(MACHINE);
+        for (text, wanted) in [
+            (
+                r#"{"Disks": [{"Name": "a", "Kind": "gp3", "Size": 8}]}"#,
+                &[] as &[&str],
+            ),
+            (
+                r#"{"Disks": [{"Name": "a", "Kind": "{{ .Vars.KIND }}"}]}"#,
+                &[],
+            ),
+            (
+                r#"{"Disks": [{"Name": "a", "Kind": "gp4"}]}"#,
+                &["warning: `Kind` has no value `gp4` that we know (did you mean `gp2`?)"],
+            ),
+            (
+                r#"{"Disks": [{"Name": "a", "Kind": "GP3"}]}"#,
+                &["warning: `Kind` has no value `GP3` that we know (did you mean `gp3`?)"],
+            ),
+            (
+                r#"{"Disks": [{"Name": "a", "Kind": "magnetic"}]}"#,
+                &[
+                    "warning: `Kind` has no value `magnetic` that we know (its values are `gp2`, `gp3`, `io2`)",
+                ],
+            ),
+            (
+                r#"{"Disks": [{"Name": "a", "Kind": 3}]}"#,
+                &["error: `Kind` must be a string (put it in quotes: `\"3\"`)"],
+            ),
+            (
+                r#"{"Disks": [{"Name": null}, {}]}"#,
+                &[
+                    "error: an item of `Disks` lacks `Name`",
+                    "error: an item of `Disks` lacks `Name`",
+                ],
+            ),
+            // A lower layer may have the rest of it.
+            (r#"{"Boot": {"Size": 8}}"#, &[]),
+            (
+                r#"{"Boot": {"Size": 0, "Name": 1}, "Count": 0}"#,
+                &[
+                    "error: `Size` must be between 1 and 16384",
+                    "error: `Name` must be a string (put it in quotes: `\"1\"`)",
+                    "error: `Count` must be 1 or more",
+                ],
+            ),
+            (
+                r#"{"Boot": {"Size": 1.5}, "Count": "2"}"#,
+                &[
+                    "error: `Size` must be a whole number",
+                    "error: `Count` must be a whole number (write it without quotes: `2`)",
+                ],
+            ),
+            (r#"{"Gpus": null}"#, &[]),
+            (
+                r#"{"Gpus": [1]}"#,
+                &[
+                    "warning: `Gpus` isn't to be used any more",
+                    "error: an item of `Gpus` must be a string (put it in quotes: `\"1\"`)",
+                ],
+            ),
+            (r#"{"Until": "2026-01-31T09:00:00Z"}"#, &[]),
+            (
+                r#"{"Until": "tomorrow"}"#,
+                &["error: `Until` must be a time such as `2026-01-31T09:00:00Z`"],
+            ),
+        ] {
+            let mut findings = Diagnostics::default();
+            let node = jsonc::read(SourceId(0), text, &mut findings).unwrap();
+            let NodeValue::Object(entries) = &node.value else {
+                panic!("{text} is no object");
+            };
+            check(entries, MACHINE, "Machine", &mut findings);
+            let told: Vec<String> = findings.iter().map(tell).collect();
+            assert_eq!(told, wanted, "{text}");
+        }
+    }
+
+    fn tell(finding: &Diagnostic) -> String {
+        let severity = match finding.severity {
+            Severity::Error => "error",
+            Severity::Warning => "warning",
+        };
+        let hint = finding
+            .hints
+            .first()
+            .map(|hint| format!(" ({hint})"))
+            .unwrap_or_default();
+        format!("{severity}: {}{hint}", finding.summary)
     }
 }

@@ -1,5 +1,6 @@
 //! Chores of this repository: `cargo xtask test`, `conformance`, `simulate`,
-//! `kill`, `fuzz-gotemplate`, `sprig-corpus`, `terraform-corpus`, `bench`.
+//! `kill`, `fuzz-gotemplate`, `sprig-corpus`, `terraform-corpus`, `gen-ec2-args`,
+//! `ec2-cases`, `bench`.
 //!
 //! In: arguments. Out: what the chore prints, and whether it went well. May not: be needed to build
 //! or to use nstance.
@@ -14,6 +15,7 @@ mod account;
 mod bench;
 mod bench_aws;
 mod conformance;
+mod ec2;
 mod fuzz;
 mod kill;
 mod measure;
@@ -44,6 +46,8 @@ cargo xtask fuzz-gotemplate --minutes N     look for differences from Go (see CO
 cargo xtask fuzz-seeds                      the corpora, as cargo-fuzz's targets take them
 cargo xtask sprig-corpus                    ask the real Sprig about each case of its corpus
 cargo xtask terraform-corpus                ask Terraform anew for tests/corpora/hcl.jsonl
+cargo xtask gen-ec2-args [--check]          the code between JSON and AWS's SDKs, from the models
+cargo xtask ec2-cases                       calls as botocore makes them, for the tests of ec2/
 cargo xtask bench [--up-to N] [--quick]     measure, and write the tables of docs/performance.md
                                             --up-to: no fleet larger than N (100000)
                                             --quick: the planner only, no `cargo bench`
@@ -84,6 +88,8 @@ fn main() -> ExitCode {
         ["kill", ref rest @ ..] => kill::run(rest),
         ["sprig-corpus"] => sprig::run(),
         ["terraform-corpus"] => terraform::run(),
+        ["gen-ec2-args", ref rest @ ..] => ec2::run(rest),
+        ["ec2-cases", ref rest @ ..] => ec2::proof::corpus(rest),
         ["bench", ref rest @ ..] => bench::run(rest),
         ["help" | "--help" | "-h"] => {
             println!("{HELP}");

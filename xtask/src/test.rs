@@ -10,7 +10,7 @@
 //! everything is tested, and where they are asked for by feature or package.
 
 use crate::moto::{self, Moto};
-use crate::{Failure, kill, memory, process, simulate};
+use crate::{Failure, ec2, kill, memory, process, simulate};
 
 /// The package with the proxy that stands before moto.
 const PROXY: &str = "nstance-ec2-proxy";
@@ -42,6 +42,7 @@ fn run_all() -> Result<(), Failure> {
     };
     cargo_test(features, moto.as_ref())?;
     drop(moto);
+    ec2::proof::test()?;
     simulate::run(&["--mutants"])?;
     simulate::run(&["--points"])?;
     simulate::run(&["--seeds", simulate::IN_TESTS])?;

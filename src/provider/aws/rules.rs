@@ -79,7 +79,7 @@ pub fn check_args(args: &Node, findings: &mut Diagnostics) {
 
 /// A managed member, in whatever case it was written.
 fn managed(key: &str) -> Option<&'static (&'static str, &'static str)> {
-    let known = RUN_INSTANCES.iter().any(|(name, _)| *name == key);
+    let known = shape::find(RUN_INSTANCES, key).is_some();
     let squeezed = key.replace('_', "");
     MANAGED
         .iter()
@@ -300,6 +300,14 @@ mod tests {
             ("zone", Effect::Replace),
         ] {
             assert_eq!(effect(path), effect_wanted, "{path}");
+        }
+    }
+
+    #[test]
+    fn the_table_leaves_out_what_is_ours() {
+        shape::assert_sorted(RUN_INSTANCES);
+        for (name, _) in MANAGED {
+            assert!(shape::find(RUN_INSTANCES, name).is_none(), "{name}");
         }
     }
 

@@ -91,7 +91,7 @@ pub fn check_args(args: &Node, findings: &mut Diagnostics) {
 }
 
 fn has(members: Members, key: &str) -> bool {
-    members.iter().any(|(name, _)| *name == key)
+    shape::find(members, key).is_some()
 }
 
 /// A managed member, in whatever case it was written.
@@ -229,6 +229,12 @@ mod tests {
         ] {
             assert_eq!(effect(path), effect_wanted, "{path}");
         }
+    }
+
+    #[test]
+    fn the_tables_are_sorted() {
+        shape::assert_sorted(SHORTHANDS);
+        shape::assert_sorted(INSTANCE);
     }
 
     #[test]

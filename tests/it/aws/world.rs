@@ -174,9 +174,12 @@ impl Aws {
         text
     }
 
-    /// A text as it is on every run.
+    /// A text as it is on every run. When calls are tried again is chance's.
     pub(crate) fn shown(&self, text: &str) -> String {
-        let mut text = text.to_owned();
+        let lines = text.split_inclusive('\n');
+        let mut text: String = lines
+            .filter(|line| !line.contains(": trying again in "))
+            .collect();
         for (id, shown) in &*self.names.borrow() {
             text = text.replace(id, shown);
         }
@@ -185,6 +188,9 @@ impl Aws {
         }
         let text = put(&text, "10.111.11", "x.xxx", |c| {
             c.is_ascii_digit() || c == '.'
+        });
+        let text = put(&text, "created_at    = \"", "2026-12-01T00:00:00Z", |c| {
+            c != '"'
         });
         put(&text, "00000000-0000-4000-8000-", "xxxxxxxxxxxx", |c| {
             c.is_ascii_hexdigit()

@@ -1,0 +1,49 @@
+//! `DescribeIamInstanceProfileAssociations`: its input from JSON, its output to JSON.
+//!
+//! Made by `cargo xtask gen-ec2-args` from ec2/2016-11-15 of botocore==1.43.127, for aws-sdk-ec2 1.274.0.
+//!
+//! In: JSON by the API's names, values of the SDK. Out: the one from the other. May not: be edited.
+
+use aws_sdk_ec2::Client;
+use aws_sdk_ec2::operation::describe_iam_instance_profile_associations::{
+    DescribeIamInstanceProfileAssociationsInput, DescribeIamInstanceProfileAssociationsOutput,
+    builders::DescribeIamInstanceProfileAssociationsInputBuilder,
+};
+use serde_json::Value;
+
+use super::shared::{read_filter, write_iam_instance_profile_association};
+use crate::ApiError;
+use crate::client::failure::failure;
+use crate::client::read::{self, Members, Misfit};
+use crate::client::write::{self, Object};
+
+/// Makes the call.
+pub(in crate::client) async fn call(client: &Client, input: &Value) -> Result<Value, ApiError> {
+    let output = read_input(input)?
+        .send_with(client)
+        .await
+        .map_err(failure)?;
+    Ok(write_output(&output))
+}
+
+fn read_input(value: &Value) -> Result<DescribeIamInstanceProfileAssociationsInputBuilder, Misfit> {
+    let mut members = Members::of(value)?;
+    let builder = DescribeIamInstanceProfileAssociationsInput::builder()
+        .set_association_ids(members.list("AssociationIds", read::text)?)
+        .set_filters(members.list("Filters", read_filter)?)
+        .set_max_results(members.get("MaxResults", read::whole)?)
+        .set_next_token(members.get("NextToken", read::text)?);
+    members.end("DescribeIamInstanceProfileAssociations")?;
+    Ok(builder)
+}
+
+fn write_output(value: &DescribeIamInstanceProfileAssociationsOutput) -> Value {
+    let mut members = Object::new();
+    members.list(
+        "IamInstanceProfileAssociations",
+        value.iam_instance_profile_associations.as_ref(),
+        write_iam_instance_profile_association,
+    );
+    members.put("NextToken", value.next_token.as_ref(), write::text);
+    members.end()
+}
