@@ -180,3 +180,177 @@ fn wanted(plan: &Plan) -> Vec<WantedCapacity> {
         )
         .collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+    use std::time::Duration;
+
+    use super::*;
+    use crate::plan::change::Reason;
+    use crate::provider::{
+        CloudError, CloudErrorKind, CreateRequest, DeleteRequest, ImageMatch, ImageQuery,
+        Observation, Owner, Page, SubnetInfo, UpdateRequest,
+    };
+    use crate::report::testing::{body, change, plan_of, side};
+
+    /// A cloud with two types, of which it is asked nothing else.
+    #[derive(Default)]
+    struct Types {
+        asked: Mutex<Vec<Vec<String>>>,
+        refuses: bool,
+        limit: Option<usize>,
+    }
+
+    impl Cloud for Types {
+        fn name(&self) -> &'static str {
+            "aws"
+        }
+        fn list(&self, _: &Owner, _: Option<&str>) -> Result<Page, CloudError> {
+            unreachable!("it is asked for types only")
+        }
+        fn describe(&self, _: &[String]) -> Result<Vec<Observation>, CloudError> {
+            unreachable!("it is asked for types only")
+        }
+        fn find_images(&self, _: &ImageQuery) -> Result<Vec<ImageMatch>, CloudError> {
+            unreachable!("it is asked for types only")
+        }
+        fn subnets(&self, _: &[String]) -> Result<Vec<SubnetInfo>, CloudError> {
+            unreachable!("it is asked for types only")
+        }
+        fn create(&self, _: &CreateRequest) -> Result<Observation, CloudError> {
+            unreachable!("it is asked for types only")
+        }
+        fn update(&self, _: &UpdateRequest) -> Result<Observation, CloudError> {
+            unreachable!("it is asked for types only")
+        }
+        fn delete(&self, _: &DeleteRequest) -> Result<(), CloudError> {
+            unreachable!("it is asked for types only")
+        }
+        fn instance_types(
+            &self,
+            names: &[String],
+        ) -> Result<Option<Vec<InstanceType>>, CloudError> {
+            self.asked.lock().unwrap().push(names.to_vec());
+            if self.refuses {
+                let kind = CloudErrorKind::Denied;
+                return Err(CloudError::new(kind, "UnauthorizedOperation", "no").hint("ask"));
+            }
+            let known = [("t4g.medium", "arm64"), ("t3.micro", "amd64")];
+            let types = known.into_iter().map(|(name, arch)| InstanceType {
+                name: name.to_owned(),
+                architectures: vec![arch.to_owned()],
+                vcpus: 2,
+            });
+            Ok(Some(types.filter(|it| names.contains(&it.name)).collect()))
+        }
+        fn near_instance_type(&self, _: &str) -> Option<String> {
+            Some("t4g.medium".to_owned())
+        }
+        fn limits_ahead(&self, wanted: &[WantedCapacity]) -> Vec<String> {
+            let count: usize = wanted.iter().map(|it| it.count).sum();
+            let over = self.limit.is_some_and(|limit| count > limit);
+            over.then(|| format!("{count} are too many"))
+                .into_iter()
+                .collect()
+        }
+        fn visibility_window(&self) -> Duration {
+            Duration::ZERO
+        }
+    }
+
+    fn creates(group: &str, slot: u32, instance_type: &str) -> Change {
+        let mut body = body(slot, 1);
+        body.head.instance_type = instance_type.into();
+        let mut change = change(group, slot, Action::Create, Reason::GroupGrew);
+        change.after = Some(Box::new(side(slot, 1, body)));
+        change
+    }
+
+    fn summaries(findings: &Diagnostics) -> Vec<&str> {
+        findings
+            .iter()
+            .map(|finding| finding.summary.as_str())
+            .collect()
+    }
+
+    #[test]
+    fn what_cant_be_had_is_left_out() {
+        let mut plan = plan_of(vec![
+            creates("default/good", 0, "t4g.medium"),
+            creates("default/other", 0, "t3.micro"),
+            creates("default/typo", 0, "t4g.midium"),
+            creates("default/typo", 1, "t4g.midium"),
+        ]);
+        let cloud = Types::default();
+        let findings = check(&mut plan, &[], &cloud);
+        assert_eq!(
+            summaries(&findings),
+            [
+                "the instance type `t3.micro` runs amd64, and `arch` is arm64",
+                "there is no instance type `t4g.midium` in this region",
+            ]
+        );
+        assert!(findings.has_errors());
+        let left: Vec<_> = plan
+            .left_out
+            .iter()
+            .map(|it| (it.address.as_str(), it.count))
+            .collect();
+        assert_eq!(left, [("default/other", 1), ("default/typo", 2)]);
+        assert_eq!(plan.summary.create, 1);
+        assert_eq!(plan.changes.len(), 1);
+        assert!(plan.groups.iter().all(|group| group.name == "default/good"));
+        // Once for all types.
+        assert_eq!(
+            *cloud.asked.lock().unwrap(),
+            [["t3.micro", "t4g.medium", "t4g.midium"]
+                .map(str::to_owned)
+                .to_vec()]
+        );
+    }
+
+    #[test]
+    fn a_plan_that_creates_nothing_asks_nothing() {
+        let cloud = Types::default();
+        let mut plan = plan_of(vec![change(
+            "default/web",
+            0,
+            Action::Delete,
+            Reason::GroupShrank,
+        )]);
+        assert!(check(&mut plan, &[], &cloud).is_empty());
+        assert!(cloud.asked.lock().unwrap().is_empty());
+        assert_eq!(plan.changes.len(), 1);
+    }
+
+    #[test]
+    fn who_may_not_ask_is_told_and_nothing_is_left_out() {
+        let cloud = Types {
+            refuses: true,
+            ..Types::default()
+        };
+        let mut plan = plan_of(vec![creates("default/web", 0, "unheard.of")]);
+        let findings = check(&mut plan, &[], &cloud);
+        assert_eq!(
+            summaries(&findings),
+            ["the instance types aren't checked: no (UnauthorizedOperation)"]
+        );
+        assert!(!findings.has_errors() && !plan.errored());
+    }
+
+    #[test]
+    fn limits_are_warned_of() {
+        let cloud = Types {
+            limit: Some(1),
+            ..Types::default()
+        };
+        let mut plan = plan_of(vec![
+            creates("default/web", 0, "t4g.medium"),
+            creates("default/web", 1, "t4g.medium"),
+        ]);
+        let findings = check(&mut plan, &[], &cloud);
+        assert_eq!(summaries(&findings), ["2 are too many"]);
+        assert!(!findings.has_errors() && !plan.errored());
+    }
+}

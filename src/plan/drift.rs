@@ -105,12 +105,12 @@ pub fn compare_all(
             .map(|userdata| userdata.content.display());
         add("userdata".into(), recorded.map(Value::from), text(observed));
     }
-    if let Some(observed) = &attributes.load_balancers {
+    if let Some(observed) = attributes.registered(&side.spec.head.load_balancers) {
         let list = |list: &[String]| (!list.is_empty()).then(|| Value::from(list.to_vec()));
         add(
             "load_balancers".into(),
             list(&side.spec.head.load_balancers),
-            list(observed),
+            list(&observed),
         );
     }
     found.sort_by(|a, b| a.path.cmp(&b.path));
@@ -207,8 +207,8 @@ pub fn body_from(attributes: &Attributes, like: &SpecBody, rules: Rules) -> Spec
             });
         }
     }
-    if let Some(targets) = &attributes.load_balancers {
-        body.head.load_balancers.clone_from(targets);
+    if let Some(targets) = attributes.registered(&like.head.load_balancers) {
+        body.head.load_balancers = targets;
     }
     body
 }

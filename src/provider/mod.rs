@@ -266,6 +266,10 @@ pub struct Attributes {
     /// `None` where the cloud wasn't asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub load_balancers: Option<Vec<String>>,
+    /// Those that were looked at, where that isn't all there are: nothing is known of others. No
+    /// part of the digest.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub watched: Option<Vec<String>>,
     /// Whose form `args` have, where they hold more than was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub form: Option<ArgsForm>,
@@ -281,6 +285,19 @@ pub enum ArgsForm {
 }
 
 impl Attributes {
+    /// What it is registered with, given what it is recorded to be: what wasn't looked at is taken
+    /// to be as recorded. `None`: the cloud wasn't asked.
+    pub fn registered(&self, recorded: &[String]) -> Option<Vec<String>> {
+        let mut registered = self.load_balancers.clone()?;
+        if let Some(watched) = &self.watched {
+            let unseen = recorded.iter().filter(|name| !watched.contains(name));
+            registered.extend(unseen.cloned());
+            registered.sort();
+            registered.dedup();
+        }
+        Some(registered)
+    }
+
     /// The args as they compare with those that were asked for: what nobody asked for isn't
     /// there, and what is the same in another order or form is as it was asked for.
     pub fn as_asked(

@@ -12,7 +12,7 @@ pub mod json;
 mod path;
 mod table;
 #[cfg(test)]
-mod testing;
+pub(crate) mod testing;
 #[cfg(test)]
 mod tests;
 pub mod text;

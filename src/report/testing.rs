@@ -17,12 +17,12 @@ use crate::provider::rules::Effect;
 use crate::spec::{Content, File, SpecBody, Userdata};
 
 /// When every plan here was made.
-pub(super) fn now() -> Timestamp {
+pub(crate) fn now() -> Timestamp {
     Timestamp::parse("2026-11-21T09:30:00Z").unwrap()
 }
 
 /// A plan that changes nothing.
-pub(super) fn empty() -> Plan {
+pub(crate) fn empty() -> Plan {
     Plan {
         mode: Mode::Normal,
         cluster: "prod".to_owned(),
@@ -50,7 +50,7 @@ pub(super) fn empty() -> Plan {
 }
 
 /// A plan of these changes, its sums made.
-pub(super) fn plan_of(changes: Vec<Change>) -> Plan {
+pub(crate) fn plan_of(changes: Vec<Change>) -> Plan {
     let mut plan = empty();
     for change in &changes {
         plan.summary.count(change.action);
@@ -65,7 +65,7 @@ pub(super) fn plan_of(changes: Vec<Change>) -> Plan {
 }
 
 /// An image that was resolved some time before the plan was made.
-pub(super) fn image(id: &str, source: &str, seconds_ago: i64) -> PlannedImage {
+pub(crate) fn image(id: &str, source: &str, seconds_ago: i64) -> PlannedImage {
     PlannedImage {
         id: id.to_owned(),
         source: source.to_owned(),
@@ -73,18 +73,18 @@ pub(super) fn image(id: &str, source: &str, seconds_ago: i64) -> PlannedImage {
     }
 }
 
-pub(super) fn address(group: &str, slot: u32) -> Address {
+pub(crate) fn address(group: &str, slot: u32) -> Address {
     let group: GroupName = group.parse().unwrap();
     Address::new(group, slot)
 }
 
 /// The id of an instance of a slot and generation.
-pub(super) fn instance_id(slot: u32, generation: u64) -> String {
+pub(crate) fn instance_id(slot: u32, generation: u64) -> String {
     format!("knd06bgm7733st2576n{generation:02}{slot:08}")
 }
 
 /// What the instances of these tests are made of.
-pub(super) fn body(slot: u32, generation: u64) -> SpecBody {
+pub(crate) fn body(slot: u32, generation: u64) -> SpecBody {
     let mut body = SpecBody::empty("knd");
     body.head.arch = "arm64".into();
     body.head.instance_type = "t4g.medium".into();
@@ -118,7 +118,7 @@ pub(super) fn body(slot: u32, generation: u64) -> SpecBody {
 }
 
 /// Userdata of some lines that names its instance.
-pub(super) fn userdata(id: &str, version: &str) -> String {
+pub(crate) fn userdata(id: &str, version: &str) -> String {
     let files: String = (0..20).fold(String::new(), |text, number| {
         text + &format!("  - path: /etc/file-{number}\n")
     });
@@ -127,7 +127,7 @@ pub(super) fn userdata(id: &str, version: &str) -> String {
     )
 }
 
-pub(super) fn object(value: Value) -> serde_json::Map<String, Value> {
+pub(crate) fn object(value: Value) -> serde_json::Map<String, Value> {
     match value {
         Value::Object(entries) => entries,
         other => panic!("not an object: {other}"),
@@ -135,7 +135,7 @@ pub(super) fn object(value: Value) -> serde_json::Map<String, Value> {
 }
 
 /// An instance that exists.
-pub(super) fn recorded(slot: u32) -> Side {
+pub(crate) fn recorded(slot: u32) -> Side {
     Side {
         protected: false,
         provider_id: Some(format!("i-{slot:017x}")),
@@ -147,12 +147,12 @@ pub(super) fn recorded(slot: u32) -> Side {
 }
 
 /// An instance to be.
-pub(super) fn new(slot: u32, generation: u64) -> Side {
+pub(crate) fn new(slot: u32, generation: u64) -> Side {
     side(slot, generation, body(slot, generation))
 }
 
 /// An instance to be, of a spec.
-pub(super) fn side(slot: u32, generation: u64, body: SpecBody) -> Side {
+pub(crate) fn side(slot: u32, generation: u64, body: SpecBody) -> Side {
     let digest = body.clone().into_spec().digest();
     Side {
         instance_id: instance_id(slot, generation).into(),
@@ -173,7 +173,7 @@ pub(super) fn side(slot: u32, generation: u64, body: SpecBody) -> Side {
 }
 
 /// A change that says nothing yet.
-pub(super) fn change(group: &str, slot: u32, action: Action, reason: Reason) -> Change {
+pub(crate) fn change(group: &str, slot: u32, action: Action, reason: Reason) -> Change {
     Change {
         address: address(group, slot),
         deposed: None,
@@ -188,14 +188,14 @@ pub(super) fn change(group: &str, slot: u32, action: Action, reason: Reason) -> 
     }
 }
 
-pub(super) fn create(group: &str, slot: u32) -> Change {
+pub(crate) fn create(group: &str, slot: u32) -> Change {
     Change {
         after: Some(Box::new(new(slot, 1))),
         ..change(group, slot, Action::Create, Reason::GroupGrew)
     }
 }
 
-pub(super) fn delete(group: &str, slot: u32, reason: Reason) -> Change {
+pub(crate) fn delete(group: &str, slot: u32, reason: Reason) -> Change {
     Change {
         before: Some(Box::new(recorded(slot))),
         ..change(group, slot, Action::Delete, reason)
@@ -203,7 +203,7 @@ pub(super) fn delete(group: &str, slot: u32, reason: Reason) -> Change {
 }
 
 /// An attribute that differs.
-pub(super) fn attribute(
+pub(crate) fn attribute(
     path: &str,
     before: Option<Value>,
     after: Option<Value>,
@@ -220,7 +220,7 @@ pub(super) fn attribute(
 }
 
 /// A change in place.
-pub(super) fn update(group: &str, slot: u32) -> Change {
+pub(crate) fn update(group: &str, slot: u32) -> Change {
     let mut body = body(slot, 1);
     body.head.instance_type = "t4g.large".into();
     body.tags.insert("Team".to_owned(), "core".to_owned());
@@ -248,7 +248,7 @@ pub(super) fn update(group: &str, slot: u32) -> Change {
 }
 
 /// A replacement because of a newer image, with newer userdata as well.
-pub(super) fn replace(group: &str, slot: u32) -> Change {
+pub(crate) fn replace(group: &str, slot: u32) -> Change {
     let id = instance_id(slot, 1);
     let mut body = body(slot, 2);
     body.args.insert("ImageId".to_owned(), json!("ami-0b2"));
@@ -295,7 +295,7 @@ pub(super) fn replace(group: &str, slot: u32) -> Change {
 }
 
 /// Drift of a recorded instance.
-pub(super) fn drift(group: &str, slot: u32, kind: DriftKind) -> Drift {
+pub(crate) fn drift(group: &str, slot: u32, kind: DriftKind) -> Drift {
     let known = matches!(kind, DriftKind::Changed | DriftKind::Missing);
     let changes = match kind {
         DriftKind::Changed => vec![

@@ -61,6 +61,11 @@ impl Balancers {
         !self.watched.is_empty()
     }
 
+    /// The target groups that are looked at.
+    pub(super) fn watched(&self) -> Option<Vec<String>> {
+        self.watches_any().then(|| self.watched.clone())
+    }
+
     /// Forgets who was in what: something new begins.
     pub(super) fn look_anew(&self) {
         *self.members.lock().unwrap_or_else(PoisonError::into_inner) = None;

@@ -131,6 +131,7 @@ impl AwsCloud {
             } else {
                 None
             },
+            watched: self.balancers.watched(),
             userdata: if live && self.options.userdata_drift {
                 Some(self.userdata(instance)?)
             } else {
@@ -185,12 +186,13 @@ impl AwsCloud {
             .join(&self.calls, &instance, &request.load_balancers)?;
         let mut groups = request.load_balancers.clone();
         groups.sort();
-        let watched = self.balancers.watches_any();
+        let watched = self.balancers.watched();
         let sent = request.userdata.as_deref().unwrap_or_default();
         self.observation(
             &instance,
             Beside {
-                load_balancers: watched.then_some(groups),
+                load_balancers: watched.is_some().then_some(groups),
+                watched,
                 userdata: self.options.userdata_drift.then(|| readable(sent)),
             },
         )

@@ -21,6 +21,8 @@ use super::options::AwsOptions;
 pub(super) struct Beside {
     /// The target groups it is in; `None`: nobody asked.
     pub load_balancers: Option<Vec<String>>,
+    /// Those that were looked at.
+    pub watched: Option<Vec<String>>,
     /// Its user data as text; `None`: nobody asked.
     pub userdata: Option<String>,
 }
@@ -42,7 +44,7 @@ pub(super) fn observation(
     let ip6 = text(instance, "Ipv6Address")
         .or_else(|| text(primary?.get("Ipv6Addresses")?.get(0)?, "Ipv6Address"))
         .map(str::to_owned);
-    let attributes = Attributes {
+    let mut attributes = Attributes {
         instance_type: text(instance, "InstanceType")
             .unwrap_or_default()
             .to_owned(),
@@ -54,8 +56,12 @@ pub(super) fn observation(
             .collect(),
         userdata: beside.userdata,
         load_balancers: beside.load_balancers,
+        watched: None,
         form: Some(ArgsForm::Ec2),
     };
+    // A target group more to look at changes no instance.
+    let digest = Sha256::digest(serde_json::to_vec(&attributes).ok()?).into();
+    attributes.watched = beside.watched;
     let attributes = serde_json::to_string(&attributes).ok()?;
     Some(Observation {
         provider_id,
@@ -77,7 +83,7 @@ pub(super) fn observation(
         ended_because: (!state.is_live())
             .then(|| ended_because(instance))
             .flatten(),
-        digest: Sha256::digest(attributes.as_bytes()).into(),
+        digest,
         attributes: attributes.into_boxed_str(),
     })
 }

@@ -702,6 +702,34 @@ fn target_groups_are_joined_left_and_watched() {
     );
 }
 
+/// A target group that the configuration doesn't name any more isn't looked at: so an instance
+/// isn't taken to have left it.
+#[test]
+fn of_groups_that_arent_watched_nothing_is_known() {
+    let lab = Lab::with(AwsOptions::default(), &[TARGET_GROUP]);
+    let made = lab.made(&json!({}));
+    let attributes = made.attributes().unwrap();
+    for (recorded, expected) in [
+        (vec![], vec![]),
+        (vec![TARGET_GROUP.to_owned()], vec![]),
+        (vec!["arn:other".to_owned()], vec!["arn:other".to_owned()]),
+    ] {
+        assert_eq!(
+            attributes.registered(&recorded),
+            Some(expected),
+            "{recorded:?}"
+        );
+    }
+    // What is looked at is no part of what tells instances apart.
+    let unwatched = Lab::new().made(&json!({}));
+    let unwatched = unwatched.attributes().unwrap();
+    assert_eq!(unwatched.registered(&["arn:other".to_owned()]), None);
+    assert_eq!(
+        (attributes.watched, unwatched.watched),
+        (Some(vec![TARGET_GROUP.to_owned()]), None)
+    );
+}
+
 #[test]
 fn a_creation_that_isnt_finished_is_tried_again_with_the_same_token() {
     let lab = Lab::with(AwsOptions::default(), &[TARGET_GROUP]);

@@ -166,6 +166,7 @@ pub(super) fn create(
         tags: request.tags.clone(),
         userdata,
         load_balancers: Some(sorted(&request.load_balancers)),
+        watched: None,
         form: None,
     };
     let stored = Stored::keep(transaction, world.provider, &attributes)?;
