@@ -239,6 +239,14 @@ impl Aws {
         command
     }
 
+    /// Runs a command at the time that moto has, where it matters how old an instance is: other
+    /// commands come months later.
+    pub(crate) fn run_now(&self, words: &str) -> Ended {
+        let mut command = self.command(words);
+        command.env("NSTANCE_NOW", jiff::Timestamp::now().to_string());
+        self.harness.end(words, command)
+    }
+
     pub(crate) fn run(&self, words: &str) -> Ended {
         self.harness.end(words, self.command(words))
     }
