@@ -7,6 +7,8 @@ mod hcl;
 mod hostile;
 
 mod apply;
+#[cfg(feature = "aws")]
+mod aws;
 mod bad_disks;
 mod bad_moments;
 mod bad_states;

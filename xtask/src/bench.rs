@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use std::process::Command;
 
 use crate::measure::{self, Row};
-use crate::{Failure, process, templates};
+use crate::{Failure, bench_aws, process, templates};
 
 const PAGE: &str = "docs/performance.md";
 const PLANNER: &str = "cargo xtask bench";
@@ -15,6 +15,9 @@ const TEMPLATES: &str = "cargo xtask bench --templates";
 pub(crate) fn run(arguments: &[&str]) -> Result<(), Failure> {
     if *arguments == ["--templates"] {
         return run_templates();
+    }
+    if *arguments == [bench_aws::OPTION] {
+        return run_aws();
     }
     let (mut up_to, mut quick) = (100_000, false);
     let mut words = arguments.iter();
@@ -65,6 +68,22 @@ fn run_templates() -> Result<(), Failure> {
     let table = templates::table()?;
     let report = format!("Made by `{TEMPLATES}` on {}.\n\n{table}", machine());
     std::fs::write(&page, replace(&text, TEMPLATES, &report)?)?;
+    println!("{report}");
+    println!("written to {PAGE}");
+    Ok(())
+}
+
+fn run_aws() -> Result<(), Failure> {
+    let page = process::root().join(PAGE);
+    let text = std::fs::read_to_string(&page)?;
+    replace(&text, bench_aws::COMMAND, "")?;
+    let table = bench_aws::run()?;
+    let report = format!(
+        "Made by `{}` on {}; the program as it is built for development.\n\n{table}",
+        bench_aws::COMMAND,
+        machine()
+    );
+    std::fs::write(&page, replace(&text, bench_aws::COMMAND, &report)?)?;
     println!("{report}");
     println!("written to {PAGE}");
     Ok(())

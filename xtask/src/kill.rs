@@ -1,9 +1,9 @@
 //! `cargo xtask kill`: the real program, killed (SIGKILL) at random moments of `apply`, and run
 //! again.
 //!
-//! In: how many rounds, from which seed. Out: what they saw; a failure where an instance was lost,
-//! made twice, or isn't what is declared. May not: look anywhere but where a user can, `show` and
-//! `sim list`.
+//! In: how many rounds, from which seed, in which cloud. Out: what they saw; a failure where an
+//! instance was lost, made twice, or isn't what is declared. May not: look anywhere but where a user
+//! can: `show`, and the cloud.
 //!
 //! Each round declares something else, starts `apply`, and kills it: after so many of its events,
 //! or after so many milliseconds. Often the next one is killed as well. The last one is left alone,
@@ -18,17 +18,35 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
+use crate::account::Account;
 use crate::fuzz::random::Random;
+use crate::moto::Moto;
 use crate::{Failure, process};
 
 /// How many rounds the tests run.
 pub(crate) const IN_TESTS: &str = "20";
 
-/// How long a killed apply might have taken at most; kills by time are spread over this.
-const LONGEST: u64 = 250;
+/// The cloud of a run.
+enum Cloud {
+    /// The embedded one, each ten rounds another.
+    Embedded,
+    /// An account at moto.
+    Aws(Box<Account>),
+}
+
+impl Cloud {
+    /// How long a killed apply might have taken at most, in milliseconds; kills by time are spread
+    /// over this.
+    fn longest(&self) -> usize {
+        match self {
+            Self::Embedded => 250,
+            Self::Aws(_) => 1_500,
+        }
+    }
+}
 
 pub(crate) fn run(arguments: &[&str]) -> Result<(), Failure> {
-    let (mut rounds, mut from) = (200_u64, 0_u64);
+    let (mut rounds, mut from, mut built, mut aws) = (200_u64, 0_u64, false, false);
     let mut words = arguments.iter();
     while let Some(word) = words.next() {
         let mut number = || {
@@ -38,13 +56,20 @@ pub(crate) fn run(arguments: &[&str]) -> Result<(), Failure> {
         match *word {
             "--rounds" => rounds = number()?,
             "--from" => from = number()?,
+            // Takes the program as it is.
+            "--built" => built = true,
+            "--aws" => aws = true,
             other => return Err(Failure::say(format!("unknown argument: {other}"))),
         }
     }
-    process::run(process::cargo().args(["build", "--locked", "--bin", "nstance"]))?;
-    let target = std::env::var_os("CARGO_TARGET_DIR")
-        .map_or_else(|| process::root().join("target"), PathBuf::from);
-    let program = std::path::absolute(target.join("debug/nstance"))?;
+    if !built {
+        let mut build = process::cargo();
+        build.args(["build", "--locked", "--bin", "nstance"]);
+        process::run(build.args(aws.then_some("--features=aws")))?;
+    }
+    let program = program()?;
+    let moto = aws.then(Moto::start).transpose()?;
+    let mut cloud = Cloud::Embedded;
     let mut tally = Tally::default();
     let began = Instant::now();
     for round in from..from + rounds {
@@ -52,14 +77,18 @@ pub(crate) fn run(arguments: &[&str]) -> Result<(), Failure> {
         let first = round - round % 10;
         if round == from || round == first {
             tally.folder = Some(tempfile::tempdir()?);
+            if let Some(moto) = &moto {
+                cloud = Cloud::Aws(Box::new(Account::new(moto.address())?));
+            }
         }
         let folder = tally.folder.as_ref().map(|folder| folder.path().to_owned());
         let folder = folder.expect("the first round makes one");
-        Round::new(round, &program, &folder)
+        Round::new(round, &program, &folder, &cloud)
             .go(&mut tally)
             .map_err(|Failure(text)| {
+                let aws = if aws { "--aws " } else { "" };
                 Failure::say(format!(
-                    "round {round}: {text}\nagain: cargo xtask kill --from {first} --rounds {}",
+                    "round {round}: {text}\nagain: cargo xtask kill {aws}--from {first} --rounds {}",
                     round - first + 1
                 ))
             })?;
@@ -80,6 +109,13 @@ pub(crate) fn run(arguments: &[&str]) -> Result<(), Failure> {
     Ok(())
 }
 
+/// The program as it was built last, for development.
+pub(crate) fn program() -> Result<PathBuf, Failure> {
+    let target = std::env::var_os("CARGO_TARGET_DIR")
+        .map_or_else(|| process::root().join("target"), PathBuf::from);
+    Ok(std::path::absolute(target.join("debug/nstance"))?)
+}
+
 /// What happened so far.
 #[derive(Default)]
 struct Tally {
@@ -92,18 +128,19 @@ struct Tally {
 }
 
 /// Instances as (address, our id, the cloud's id).
-type Instances = BTreeSet<[String; 3]>;
+pub(crate) type Instances = BTreeSet<[String; 3]>;
 
 struct Round<'a> {
     program: &'a Path,
     folder: &'a Path,
+    cloud: &'a Cloud,
     chance: Random,
     /// What is declared.
     sizes: BTreeMap<&'static str, u32>,
 }
 
 impl<'a> Round<'a> {
-    fn new(seed: u64, program: &'a Path, folder: &'a Path) -> Self {
+    fn new(seed: u64, program: &'a Path, folder: &'a Path, cloud: &'a Cloud) -> Self {
         let mut chance = Random::new(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
         let sizes = ["web", "store", "edge"]
             .map(|name| (name, chance.below(9) as u32))
@@ -111,6 +148,7 @@ impl<'a> Round<'a> {
         Self {
             program,
             folder,
+            cloud,
             chance,
             sizes,
         }
@@ -121,12 +159,18 @@ impl<'a> Round<'a> {
         let before = self.live()?;
         let kills = 1 + self.chance.below(3);
         for _ in 0..kills {
+            if let Cloud::Aws(account) = self.cloud {
+                account.disturb(&mut self.chance);
+            }
             if self.kill()? {
                 tally.killed += 1;
             } else {
                 tally.too_late += 1;
             }
             tally.left_open += usize::from(self.is_open()?);
+        }
+        if let Cloud::Aws(account) = self.cloud {
+            account.calm();
         }
         self.nstance(&["apply", "--auto-approve", "--allow-delete", "all"])?;
         let live = self.check()?;
@@ -140,6 +184,9 @@ impl<'a> Round<'a> {
     }
 
     fn configuration(&mut self) -> String {
+        if let Cloud::Aws(account) = self.cloud {
+            return account.configuration(&self.sizes, &mut self.chance);
+        }
         let mut groups = Vec::new();
         for (name, size) in self.sizes.clone() {
             let image = ["ami-1", "ami-2"][self.chance.below(2)];
@@ -172,6 +219,9 @@ impl<'a> Round<'a> {
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
+        if matches!(self.cloud, Cloud::Aws(_)) {
+            Account::equip(&mut command);
+        }
         command
     }
 
@@ -217,7 +267,7 @@ impl<'a> Round<'a> {
             // Somewhere between this event and the next.
             std::thread::sleep(Duration::from_micros(self.chance.below(20_000) as u64));
         } else {
-            let after = self.chance.below(LONGEST as usize) as u64;
+            let after = self.chance.below(self.cloud.longest()) as u64;
             std::thread::sleep(Duration::from_millis(after));
         }
         child.kill()?;
@@ -226,6 +276,8 @@ impl<'a> Round<'a> {
             // Ended by the signal.
             None => Ok(true),
             Some(0) => Ok(false),
+            // Where calls fail by chance, an apply may give up.
+            Some(_) if matches!(self.cloud, Cloud::Aws(_)) => Ok(false),
             Some(code) => {
                 let mut said = String::new();
                 out.read_to_string(&mut said)?;
@@ -247,7 +299,10 @@ impl<'a> Round<'a> {
     }
 
     fn live(&self) -> Result<Instances, Failure> {
-        Ok(triples(&self.document(&["sim", "list", "--json"])?))
+        match self.cloud {
+            Cloud::Embedded => Ok(triples(&self.document(&["sim", "list", "--json"])?)),
+            Cloud::Aws(account) => account.live(),
+        }
     }
 
     /// Everything that is declared is there once, recorded as what it is, and nothing else.

@@ -11,13 +11,17 @@
     reason = "these are programs for a terminal, and nothing uses them as a library"
 )]
 
+mod account;
 mod bench;
+mod bench_aws;
 mod cloud_init;
 mod conformance;
 mod ec2;
 mod fuzz;
 mod kill;
 mod measure;
+mod memory;
+mod moto;
 mod process;
 mod simulate;
 mod sprig;
@@ -38,6 +42,7 @@ cargo xtask simulate --seeds N --from S     whole lifetimes of random fleets, ev
                                             in each way there is, and see that it is noticed
                                             --points, --disk: every fault, without chance
 cargo xtask kill --rounds N [--from S]      kill the real program at random moments of apply
+                                            --aws: against moto; --built: as it was built last
 cargo xtask fuzz-gotemplate --minutes N     look for differences from Go (see CONTRIBUTING.md)
 cargo xtask fuzz-seeds                      the corpora, as cargo-fuzz's targets take them
 cargo xtask sprig-corpus                    ask the real Sprig about each case of its corpus
@@ -48,6 +53,7 @@ cargo xtask ec2-cases                       calls as botocore makes them, for th
 cargo xtask bench [--up-to N] [--quick]     measure, and write the tables of docs/performance.md
                                             --up-to: no fleet larger than N (100000)
                                             --quick: the planner only, no `cargo bench`
+cargo xtask bench --aws                     an apply against moto: processor time, calls
 cargo xtask bench --templates               the template engine only, against Go and other crates";
 
 /// Why a chore ended badly, in words for a terminal; empty where it was said already.
