@@ -212,7 +212,8 @@ impl Aws {
             if id.len() == prefix.len() + 17 && !is_word {
                 let mut names = self.names.borrow_mut();
                 let known = names.iter().find(|(known, _)| known == id);
-                let shown = known.map(|(_, shown)| shown.clone()).unwrap_or_else(|| {
+                let shown = known.map(|(_, shown)| shown.clone());
+                let shown = shown.unwrap_or_else(|| {
                     let of_kind = |shown: &String| shown.starts_with(prefix);
                     let number = names.iter().filter(|(_, shown)| of_kind(shown)).count();
                     let shown = form(prefix, number + 1);
