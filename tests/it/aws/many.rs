@@ -6,7 +6,12 @@ use super::world::{Aws, FLEET};
 fn a_thousand_instances_are_seen_in_two_calls() {
     let config = FLEET
         .replace("\"subnet_pool\": \"nodes\"", "\"subnet_pool\": \"wide\"")
-        .replace("\"size\": 2", "\"size\": 999");
+        .replace("\"size\": 2", "\"size\": 999")
+        // moto takes seconds for a listing of so many.
+        .replace(
+            "\"id\": \"one\",",
+            "\"id\": \"one\", \"request_timeout\": \"5m\",",
+        );
     let Some(aws) = Aws::with(&config) else {
         return;
     };
@@ -27,8 +32,4 @@ fn a_thousand_instances_are_seen_in_two_calls() {
     assert!((1..=2).contains(&count("DescribeInstances")), "{actions:?}");
     // Nothing is asked for each instance.
     assert!(calls.len() < 12, "{actions:?}");
-
-    aws.proxy.take_calls();
-    aws.ok("destroy --auto-approve --allow-delete all --parallelism 10");
-    assert!(aws.live().is_empty());
 }

@@ -189,6 +189,10 @@ impl Aws {
         let text = put(&text, "10.111.11", "x.xxx", |c| {
             c.is_ascii_digit() || c == '.'
         });
+        // Who waits for the same call of looking shares it.
+        let text = put(&text, " complete after ", "0s", |c| {
+            c.is_ascii_digit() || "ms.".contains(c)
+        });
         let text = put(&text, "created_at    = \"", "2026-12-01T00:00:00Z", |c| {
             c != '"'
         });
@@ -212,7 +216,8 @@ impl Aws {
             if id.len() == prefix.len() + 17 && !is_word {
                 let mut names = self.names.borrow_mut();
                 let known = names.iter().find(|(known, _)| known == id);
-                let shown = known.map(|(_, shown)| shown.clone()).unwrap_or_else(|| {
+                let shown = known.map(|(_, shown)| shown.clone());
+                let shown = shown.unwrap_or_else(|| {
                     let of_kind = |shown: &String| shown.starts_with(prefix);
                     let number = names.iter().filter(|(_, shown)| of_kind(shown)).count();
                     let shown = form(prefix, number + 1);
