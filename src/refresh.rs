@@ -5,6 +5,7 @@
 //! keep what is in sync (a fleet of 100,000 must fit in memory), or decide what to do.
 
 use std::collections::{HashMap, HashSet};
+use std::time::Duration;
 
 use nstance_state::{Record, Snapshot};
 
@@ -110,13 +111,18 @@ pub fn refresh(
     }
     let window = cloud.visibility_window();
     for id in absent {
-        let created_at = Timestamp::from(records[id.as_str()].created_at);
-        if created_at.after(window) > now && !gone.contains(&id) {
+        if may_be_unseen_until(records[id.as_str()], window) > now && !gone.contains(&id) {
             let id = id.into_boxed_str();
             observed.by_provider_id.entry(id).or_insert(Seen::InSync);
         }
     }
     Ok(observed)
+}
+
+/// Until when an instance's absence from listings says nothing. When it was made is the cloud's
+/// time, when its record was written is ours: neither clock has to be right.
+pub fn may_be_unseen_until(record: &Record, window: Duration) -> Timestamp {
+    Timestamp::from(record.created_at.max(record.updated_at)).after(window)
 }
 
 impl Observed {

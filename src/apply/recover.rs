@@ -22,6 +22,7 @@ use crate::address::Address;
 use crate::clock::{Clock, Timestamp};
 use crate::provider::retry::RetryingReads;
 use crate::provider::{Cloud, CloudError, CloudErrorKind, DeleteRequest, Observation, Owner};
+use crate::refresh::may_be_unseen_until;
 use crate::sabotage::Sabotage;
 
 /// What was settled, for messages and the history.
@@ -353,7 +354,7 @@ fn settle_delete(
         .iter()
         .find(|record| record.instance_id == intent.instance_id);
     if let Some(record) = record {
-        let seen_from = Timestamp::from(record.created_at).after(cloud.visibility_window());
+        let seen_from = may_be_unseen_until(record, cloud.visibility_window());
         clock.sleep(seen_from.since(clock.now()));
     }
     let described = cloud

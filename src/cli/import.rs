@@ -77,7 +77,7 @@ fn import(session: &Session<'_>, command: &Import) -> Result<Reply, Failure> {
     };
     let _lock = session.lock("import")?;
     let mut store = session.open_to_write()?;
-    let (wanted, marks) = wanted(session, store.as_mut(), address)?;
+    let (wanted, marks) = wanted(session, store.as_mut(), address, &observation)?;
     let mut store = if let Some(store) = store {
         store
     } else {
@@ -115,11 +115,16 @@ fn wanted(
     session: &Session<'_>,
     store: Option<&mut SqliteStore>,
     address: &Address,
+    observation: &Observation,
 ) -> Result<(SpecBody, Arc<Marks>), Failure> {
     let identity = session.identity();
     let options = Options {
         targets: vec![crate::address::Selector::Group(address.group.clone())],
         keep_unchanged: true,
+        importing: observation
+            .instance_id
+            .as_deref()
+            .map(|id| (address.clone(), id.into())),
         ..Options::default()
     };
     let cloud = session.cloud()?;

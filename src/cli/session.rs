@@ -508,7 +508,12 @@ fn no_client(provider: ProviderKind) -> Diagnostic {
     let name = provider.as_str();
     let finding = Diagnostic::error(format!("this build has no client for `{name}`"));
     match provider {
-        ProviderKind::Aws | ProviderKind::Gcp => finding
+        ProviderKind::Aws => finding
+            .detail("its client is a feature of the build, since its SDK takes minutes to build")
+            .hint("Build it with its client: cargo install --path . --features aws")
+            .hint("Try it on the embedded cloud: --sim")
+            .hint("Plan without asking the cloud: nstance plan --refresh=false"),
+        ProviderKind::Gcp => finding
             .detail("this version plans for it from the record alone, or on the embedded cloud")
             .hint("Try it on the embedded cloud: --sim")
             .hint("Plan without asking the cloud: nstance plan --refresh=false"),

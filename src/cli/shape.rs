@@ -111,6 +111,7 @@ impl Shape {
             replace: chosen.replace.clone(),
             keep_unchanged,
             strict: config.strict || session.globals.strict,
+            importing: None,
         })
     }
 }

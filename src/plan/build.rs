@@ -47,6 +47,9 @@ pub struct Options {
     pub keep_unchanged: bool,
     /// Warnings about unset vars are errors.
     pub strict: bool,
+    /// An instance that is about to be recorded in an empty slot, and the id that it has: what the
+    /// slot should have is rendered for it, not for a new one.
+    pub importing: Option<(Address, Arc<str>)>,
 }
 
 impl Options {

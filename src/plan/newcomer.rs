@@ -42,14 +42,19 @@ impl GroupPlanner<'_> {
             snapshot.generation(address.group.as_str(), slot)
         });
         let generation = known.max(predecessor.map_or(0, |side| side.generation)) + 1;
-        let id = new_instance_id(
-            &group.kind,
-            self.inputs.now,
-            self.lineage,
-            &address,
-            generation,
-        );
-        let facts = self.facts(slot, id.as_str(), &zone);
+        let id: Arc<str> = match &self.inputs.options.importing {
+            Some((own, id)) if *own == address => Arc::clone(id),
+            _ => new_instance_id(
+                &group.kind,
+                self.inputs.now,
+                self.lineage,
+                &address,
+                generation,
+            )
+            .as_str()
+            .into(),
+        };
+        let facts = self.facts(slot, &id, &zone);
         let spec = self
             .renderer
             .render(&address, &facts, &BTreeMap::new(), report)?;
@@ -71,7 +76,7 @@ impl GroupPlanner<'_> {
             alternatives = None;
         }
         let side = Side {
-            instance_id: id.as_str().into(),
+            instance_id: id,
             provider_id: None,
             generation,
             zone,

@@ -7,7 +7,7 @@ use std::process::Command;
 
 use insta::assert_snapshot;
 
-use crate::harness::{AWS, Harness, TWO, TWO_STATE};
+use crate::harness::{AWS, GCP, Harness, TWO, TWO_STATE};
 
 /// Who may do nothing that isn't allowed to everyone.
 pub(crate) const NOBODY: u32 = 65_534;
@@ -315,7 +315,7 @@ fn a_state_elsewhere() {
 
 #[test]
 fn a_cloud_that_this_build_cannot_ask() {
-    let harness = Harness::with(AWS);
+    let harness = Harness::with(GCP);
     for words in [
         "plan",
         "apply --auto-approve",
@@ -326,7 +326,7 @@ fn a_cloud_that_this_build_cannot_ask() {
         let ended = harness.run(words);
         assert_eq!(ended.code, Some(1), "{ended}");
         assert!(
-            ended.stderr.contains("this build has no client for `aws`"),
+            ended.stderr.contains("this build has no client for `gcp`"),
             "{ended}"
         );
         assert!(ended.stderr.contains("--sim"), "{ended}");

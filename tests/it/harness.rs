@@ -19,6 +19,9 @@ pub(crate) const STARTER: &str = include_str!("../../src/cli/starter.jsonc");
 /// Two groups without anything else to them.
 pub(crate) const TWO: &str = include_str!("data/two.jsonc");
 
+/// A group on a cloud that no build can ask yet.
+pub(crate) const GCP: &str = include_str!("data/gcp.jsonc");
+
 /// A small cluster on AWS, with images, files, tags and a load balancer.
 pub(crate) const AWS: &str = include_str!("data/aws.jsonc");
 

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use insta::assert_snapshot;
 use serde_json::Value;
 
-use crate::harness::{AWS, Ended, Harness, STARTER, TWO, TWO_STATE};
+use crate::harness::{AWS, Ended, GCP, Harness, STARTER, TWO, TWO_STATE};
 
 /// Addresses and actions of a plan's document.
 fn changes(plan: &Value) -> Vec<String> {
@@ -417,17 +417,24 @@ fn json_of_a_configuration_that_cannot_be_read_is_still_one_document() {
 
 #[test]
 fn a_plan_without_a_cloud_that_can_be_asked_needs_none() {
-    let harness = Harness::with(AWS);
+    let harness = Harness::with(GCP);
     let ended = harness.run("plan");
     assert_eq!(ended.code, Some(1));
     assert_snapshot!("no_client", ended);
     harness.edit(
-        "\"owners\": [\"136693071363\"]",
-        "\"owners\": [\"136693071363\"], \"fallback\": \"ami-0123456789abcdef0\"",
+        "\"family\": \"debian-13\"",
+        "\"family\": \"debian-13\", \"fallback\": \"debian-13-v20261101\"",
     );
     let ended = harness.ok("plan --refresh=false");
     assert!(ended.stdout.contains("7 to add"), "{ended}");
     assert_eq!(harness.files(), ["nstance.jsonc"]);
+}
+
+/// The client of AWS is a feature of the build.
+#[cfg(not(feature = "aws"))]
+#[test]
+fn a_build_without_the_client_says_how_to_get_one() {
+    assert_snapshot!(Harness::with(AWS).run("plan"));
 }
 
 #[test]

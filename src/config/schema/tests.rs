@@ -72,6 +72,11 @@ fn good_configurations_are_accepted() {
     }
     good.push(Path::new(env!("CARGO_MANIFEST_DIR")).join("src/cli/starter.jsonc"));
     assert!(good.len() >= 8, "only {good:?}");
+    // Examples hold userdata, too.
+    good.retain(|path| {
+        let text = fs::read_to_string(path).unwrap();
+        !text.starts_with("#cloud-config")
+    });
     let part = jsonschema::validator_for(&part_schema()).unwrap();
     for path in good {
         let value = parsed(&path).unwrap();

@@ -80,7 +80,6 @@ fn kind_of_code(code: &str) -> Option<CloudErrorKind> {
         | "InsufficientFreeAddressesInSubnet"
         | "InsufficientAddressCapacity"
         | "ReservationCapacityExceeded"
-        | "SpotMaxPriceTooLow"
         | "UnfulfillableCapacity" => CloudErrorKind::Capacity,
         "MaxSpotInstanceCountExceeded"
         | "ResourceLimitExceeded"

@@ -217,3 +217,17 @@ fn doctor_names_what_isnt_allowed() {
     }
     assert_snapshot!("doctor_denied", aws.told("doctor"));
 }
+
+#[test]
+fn the_pools_next_subnet_is_tried_where_there_is_no_capacity() {
+    let Some(aws) = Aws::with(FLEET) else { return };
+    let full = Fault::Refuse(Refusal::named("InsufficientInstanceCapacity"));
+    let first = aws.id("subnet-", 1);
+    aws.proxy
+        .add(Rule::every("RunInstances", full).with("SubnetId", &first));
+    assert_snapshot!("next_subnet", aws.apply(""));
+    for instance in aws.live() {
+        assert_eq!(instance.text("subnetId"), aws.id("subnet-", 2));
+    }
+    aws.agrees();
+}
