@@ -49,10 +49,10 @@ impl<'a> RetryingReads<'a> {
     /// Half of a wait, and a random part of the other half, so that many that were refused
     /// together don't come back together.
     fn jittered(&self, wait: Duration) -> Duration {
-        // A few bits are enough: the time's, another process's own, and how often this was asked.
+        // A few bits are enough: the time's, in which processes differ, and how often this was asked.
+        // Nothing that a simulation can't repeat.
         let turn = self.turns.fetch_add(1, Ordering::Relaxed);
         let mixed = (self.clock.now().0 as u64)
-            .wrapping_add(u64::from(std::process::id()) << 20)
             .wrapping_add(turn.wrapping_mul(0x9e37_79b9_7f4a_7c15))
             .wrapping_mul(0x2545_f491_4f6c_dd1d);
         let half = wait / 2;
