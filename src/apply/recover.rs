@@ -19,7 +19,7 @@ use super::driver::find;
 use super::journal::{self, Settlement, StoreOperation};
 use super::requests::{self, CreateIntent};
 use crate::address::Address;
-use crate::clock::{Clock, Timestamp};
+use crate::clock::Clock;
 use crate::provider::retry::RetryingReads;
 use crate::provider::{Cloud, CloudError, CloudErrorKind, DeleteRequest, Observation, Owner};
 use crate::refresh::may_be_unseen_until;
