@@ -28,15 +28,28 @@ pub(super) fn check(
     let arn = text(&identity, "Arn").unwrap_or("somebody");
     let account = text(&identity, "Account").unwrap_or("?");
     let mut permissions = Vec::new();
+    // Not everything that speaks EC2's language knows dry runs. The first that is asked for sets a
+    // tag that is set already; where that is really done, no other is asked for.
+    let mut knows_dry_runs = true;
     for question in questions(sample, has_target_groups) {
-        let input = if question.operation.is_read() {
-            question.input
-        } else {
-            let mut input = question.input;
+        let changes = !question.operation.is_read();
+        if changes && !knows_dry_runs {
+            permissions.push(Permission {
+                name: action(question.operation),
+                needed_for: question.needed_for,
+                optional: question.optional,
+                verdict: Verdict::Unknown(
+                    "the endpoint doesn't know dry runs, so it wasn't asked".to_owned(),
+                ),
+            });
+            continue;
+        }
+        let mut input = question.input;
+        if changes {
             input["DryRun"] = true.into();
-            input
-        };
+        }
         let answer = calls.raw(question.operation, &input);
+        knows_dry_runs &= !changes || answer.is_err();
         let mut name = action(question.operation);
         let verdict = match answer {
             Ok(_) => Verdict::Allowed,
@@ -123,17 +136,17 @@ fn questions(sample: &AccessSample, has_target_groups: bool) -> Vec<Question> {
         "checking architectures",
         false,
     );
+    ask(
+        Operation::CreateTags,
+        tag.clone(),
+        "creating and changing instances",
+        false,
+    );
     ask(Operation::RunInstances, run, "creating instances", false);
     ask(
         Operation::TerminateInstances,
         one.clone(),
         "deleting instances",
-        false,
-    );
-    ask(
-        Operation::CreateTags,
-        tag.clone(),
-        "creating and changing instances",
         false,
     );
     ask(Operation::DeleteTags, tag, "removing tags", false);
@@ -145,7 +158,8 @@ fn questions(sample: &AccessSample, has_target_groups: bool) -> Vec<Question> {
     );
     ask(
         Operation::ModifyInstanceMetadataOptions,
-        json!({"InstanceId": instance, "HttpTokens": "required"}),
+        // Without an option it changes nothing, dry or not.
+        json!({"InstanceId": instance}),
         "changes of `MetadataOptions`",
         true,
     );

@@ -1009,6 +1009,27 @@ fn permissions_are_asked_for_without_changing_anything() {
     assert_eq!(lab.ec2.instances(), [made.provider_id]);
 }
 
+/// moto, for one, ignores some.
+#[test]
+fn an_endpoint_that_ignores_dry_runs_is_asked_for_nothing_that_changes() {
+    let lab = Lab::new();
+    let made = lab.made(&json!({}));
+    let before = lab.listed();
+    lab.ec2.ignore_dry_runs();
+    let sample = AccessSample {
+        instance: Some(made.provider_id.clone()),
+        ..AccessSample::default()
+    };
+    let access = lab.cloud.check_access(&sample).unwrap().unwrap();
+    let unknown = |name: &str| {
+        let mut all = access.permissions.iter();
+        all.any(|it| it.name == name && matches!(it.verdict, Verdict::Unknown(_)))
+    };
+    assert!(unknown("ec2:RunInstances") && unknown("ec2:TerminateInstances"));
+    assert_eq!(lab.listed(), before);
+    assert_eq!(lab.ec2.instances(), [made.provider_id]);
+}
+
 mod tokens {
     use proptest::prelude::*;
 

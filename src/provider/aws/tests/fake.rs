@@ -41,6 +41,8 @@ struct World {
     log: Vec<(Operation, Value)>,
     faults: BTreeMap<Operation, VecDeque<Fault>>,
     denied: Vec<Operation>,
+    /// As some that speak EC2's language.
+    ignores_dry_runs: bool,
     page_size: Option<usize>,
     dies: Option<String>,
 }
@@ -149,6 +151,11 @@ impl FakeEc2 {
             .entry(operation)
             .or_default()
             .push_back(fault);
+    }
+
+    /// Does what it is asked to try.
+    pub(super) fn ignore_dry_runs(&self) {
+        self.world().ignores_dry_runs = true;
     }
 
     pub(super) fn deny(&self, operations: &[Operation]) {
@@ -284,7 +291,7 @@ impl FakeEc2 {
                 "You are not authorized".into(),
             ));
         }
-        if input["DryRun"] == true {
+        if input["DryRun"] == true && !world.ignores_dry_runs {
             return Err(refused("DryRunOperation", "It would have succeeded".into()));
         }
         let fault = world
