@@ -1,7 +1,8 @@
-//! Other threads: how many are worth having, and dropping what is large without waiting for it.
+//! Other threads: how many are worth having, sharing work among them, and dropping what is large
+//! without waiting for it.
 //!
-//! In: values to drop. Out: a number. May not: be given what has to be dropped before the process
-//! ends.
+//! In: work, values to drop. Out: what comes of the work, in its order. May not: be given what has
+//! to be dropped before the process ends.
 
 use std::sync::LazyLock;
 
@@ -13,8 +14,55 @@ pub(crate) fn cores() -> usize {
     *CORES
 }
 
-/// What comes of less text than this is dropped sooner than a thread starts.
-const WORTH_A_THREAD: usize = 1 << 16;
+/// So many bytes of text are worth a thread: less is read, or dropped, sooner than one starts.
+pub(crate) const WORTH_A_THREAD: usize = 1 << 16;
+
+/// So many groups are: below it a thread costs more than it gives.
+pub(crate) const GROUPS_A_THREAD: usize = 500;
+
+/// Does two things at once.
+pub(crate) fn both<A, B: Send>(
+    here: impl FnOnce() -> A,
+    there: impl FnOnce() -> B + Send,
+) -> (A, B) {
+    std::thread::scope(|scope| {
+        let there = scope.spawn(there);
+        let here = here();
+        (here, joined(there))
+    })
+}
+
+/// What `make` makes of each item, in their order: on all cores, each of which gets `least` items
+/// at least.
+pub(crate) fn map<T: Sync, R: Send>(
+    items: &[T],
+    least: usize,
+    make: impl Fn(&T) -> R + Sync,
+) -> Vec<R> {
+    let chunk = items.len().div_ceil(cores()).max(least);
+    let (own, others) = items.split_at(chunk.min(items.len()));
+    let make = &make;
+    std::thread::scope(|scope| {
+        let workers: Vec<_> = others
+            .chunks(chunk)
+            .map(|items| scope.spawn(move || items.iter().map(make).collect::<Vec<R>>()))
+            .collect();
+        let mut made: Vec<R> = Vec::with_capacity(items.len());
+        made.extend(own.iter().map(make));
+        for worker in workers {
+            made.extend(joined(worker));
+        }
+        made
+    })
+}
+
+/// What the thread made. Its panic is ours.
+fn joined<T>(thread: std::thread::ScopedJoinHandle<'_, T>) -> T {
+    match thread.join() {
+        Ok(made) => made,
+        Err(panic) => std::panic::resume_unwind(panic),
+    }
+}
 
 /// Drops what was made of so many bytes of text: in another thread, where that makes so many small
 /// parts that it takes a while.

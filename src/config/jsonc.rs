@@ -15,10 +15,12 @@ use jsonc_parser::errors::{ParseError, ParseErrorKind};
 use jsonc_parser::{CollectOptions, ParseOptions, ParseStringErrorKind, parse_to_ast};
 use serde_json::Number;
 
+use super::halves;
 use super::node::{Entry, Node, NodeValue};
-use super::outline;
+use super::outline::{self, Cut};
 use super::source::{SourceId, Span};
 use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::threads::{WORTH_A_THREAD, both, cores};
 
 /// Comments and trailing commas; everything else that the parser would tolerate is refused.
 const STRICT: ParseOptions = ParseOptions {
@@ -39,7 +41,14 @@ const STRICT: ParseOptions = ParseOptions {
 pub fn read(source: SourceId, text: &str, findings: &mut Diagnostics) -> Option<Node> {
     let body = text.strip_prefix('\u{feff}').unwrap_or(text);
     let base = text.len() - body.len();
-    let flaw = outline::scan(source, body, base);
+    let (flaw, cut) = outline::scan(source, body, base);
+    if let (None, Some(cut)) = (&flaw, cut)
+        && body.len() >= WORTH_A_THREAD
+        && cores() > 1
+        && let Some(node) = in_halves(source, body, base, cut)
+    {
+        return Some(node);
+    }
     if let Some(flaw) = flaw.as_ref().filter(|flaw| flaw.too_deep) {
         findings.push((*flaw.diagnostic).clone());
         return None;
@@ -84,6 +93,29 @@ pub fn read(source: SourceId, text: &str, findings: &mut Diagnostics) -> Option<
             }
         }
     }
+}
+
+/// Reads a document as two. `None` if anything is wrong with it.
+fn in_halves(source: SourceId, body: &str, base: usize, cut: Cut) -> Option<Node> {
+    let first = format!("{}{}", &body[..cut.at], "}".repeat(cut.depth));
+    let opening = format!("{{{}", "\"\":{".repeat(cut.depth - 1));
+    let second = halves::second(body, cut.at, &opening)?;
+    let read = |body: &str| {
+        let mut findings = Diagnostics::default();
+        let mut reader = Reader {
+            source,
+            body,
+            base,
+            findings: &mut findings,
+        };
+        let parsed = parse_to_ast(body, &CollectOptions::default(), &STRICT);
+        let node = reader.node(parsed.ok()?.value?);
+        findings.is_empty().then_some(node)
+    };
+    let (first, second) = both(|| read(&first), || read(&second));
+    let mut whole = first?;
+    halves::join(&mut whole, second?, cut.depth - 1)?;
+    Some(whole)
 }
 
 struct Reader<'a> {

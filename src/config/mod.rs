@@ -11,6 +11,7 @@ mod disguise;
 pub mod duration;
 mod evaluate;
 pub(crate) mod files;
+mod halves;
 pub(crate) mod hcl;
 pub mod inputs;
 pub mod jsonc;

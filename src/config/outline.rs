@@ -1,8 +1,8 @@
 //! A first pass over JSONC text that finds what a parser explains badly.
 //!
 //! In: the text. Out: the first [`Flaw`]: a string that runs over its line, a bracket without its
-//! partner, nesting too deep, a character that JSON doesn't know. May not: judge anything else;
-//! the parser has the last word on the rest.
+//! partner, nesting too deep, a character that JSON doesn't know; and where the text can be cut in
+//! two. May not: judge anything else; the parser has the last word on the rest.
 //!
 //! It also bounds the depth before anything recursive sees the text.
 
@@ -33,9 +33,19 @@ struct Open {
     indent: usize,
 }
 
-/// Finds the first flaw of `text`, whose offsets count from `base`.
-pub(super) fn scan(source: SourceId, text: &str, base: usize) -> Option<Flaw> {
-    Scanner {
+/// A line's start behind the middle of the text that begins an entry of an object, which stands
+/// in nothing but objects.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Cut {
+    /// Its offset in the text.
+    pub(super) at: usize,
+    /// How many objects are open.
+    pub(super) depth: usize,
+}
+
+/// Finds the first flaw of `text`, whose offsets count from `base`, and where it can be cut.
+pub(super) fn scan(source: SourceId, text: &str, base: usize) -> (Option<Flaw>, Option<Cut>) {
+    let mut scanner = Scanner {
         source,
         text,
         base,
@@ -43,8 +53,11 @@ pub(super) fn scan(source: SourceId, text: &str, base: usize) -> Option<Flaw> {
         suspect: None,
         indent: 0,
         blank_so_far: true,
-    }
-    .run()
+        last: 0,
+        cut: None,
+    };
+    let flaw = scanner.run();
+    (flaw, scanner.cut)
 }
 
 struct Scanner<'a> {
@@ -57,11 +70,15 @@ struct Scanner<'a> {
     suspect: Option<(Open, usize)>,
     indent: usize,
     blank_so_far: bool,
+    /// The last byte that is neither blank nor in a comment or a string.
+    last: u8,
+    cut: Option<Cut>,
 }
 
 impl Scanner<'_> {
-    fn run(mut self) -> Option<Flaw> {
+    fn run(&mut self) -> Option<Flaw> {
         let bytes = self.text.as_bytes();
+        let middle = bytes.len() / 2;
         let mut at = 0;
         while let Some(&byte) = bytes.get(at) {
             match byte {
@@ -69,6 +86,9 @@ impl Scanner<'_> {
                     self.indent = 0;
                     self.blank_so_far = true;
                     at += 1;
+                    if at > middle && self.cut.is_none() {
+                        self.cut = self.cut_at(at);
+                    }
                     continue;
                 }
                 b' ' | b'\t' | b'\r' => {
@@ -115,8 +135,15 @@ impl Scanner<'_> {
                 _ => at += 1,
             }
             self.blank_so_far = false;
+            self.last = byte;
         }
         self.unclosed()
+    }
+
+    fn cut_at(&self, at: usize) -> Option<Cut> {
+        let is_entry = self.last == b',' && self.open.iter().all(|open| open.bracket == b'{');
+        let depth = self.open.len();
+        (is_entry && depth > 0).then_some(Cut { at, depth })
     }
 
     /// Goes to the end of the string that starts at `start`.

@@ -14,7 +14,7 @@ use crate::merge::group::{MergedGroup, merge_group};
 use crate::render::cache::TemplateCache;
 use crate::render::group::{Bodies, CompiledGroup, compile};
 use crate::render::library::Snippets;
-use crate::threads::cores;
+use crate::threads::{GROUPS_A_THREAD, cores};
 
 /// A configuration whose templates are parsed and whose groups are in order.
 pub struct Compiled<'a> {
@@ -23,9 +23,6 @@ pub struct Compiled<'a> {
     /// What depends on what.
     pub graph: Graph,
 }
-
-/// Groups that one thread works on at least: below it a thread costs more than it gives.
-const GROUPS_A_THREAD: usize = 500;
 
 /// Merges and parses everything. Findings may hold errors; then nothing should be planned.
 pub fn compile_all<'a>(

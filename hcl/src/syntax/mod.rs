@@ -4,6 +4,7 @@
 mod ast;
 mod body;
 mod expression;
+mod halves;
 mod heredoc;
 mod parser;
 mod recover;
@@ -27,6 +28,9 @@ pub const LONGEST_TEXT: usize = 16 << 20;
 
 /// Reads a file of blocks and attributes. `file` is the number that its spans carry.
 pub fn parse(text: &str, file: u32) -> Result<Document, Vec<Error>> {
+    if let Some(document) = halves::parse(text, file) {
+        return Ok(document);
+    }
     let mut parser = Parser::new(text, file)?;
     let body = parser.document();
     let (body, comments) = parser.finish(body)?;

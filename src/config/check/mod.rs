@@ -17,6 +17,7 @@ use crate::address::GroupName;
 use crate::diagnostic::{Diagnostic, Diagnostics, nearest};
 use crate::provider::aws::AwsOptions;
 use crate::provider::rules::Rules;
+use crate::threads::{self, GROUPS_A_THREAD};
 
 /// What a configuration is loaded for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,14 +49,16 @@ pub fn check(decoded: &Decoded, purpose: Purpose, sources: &SourceMap, findings:
     for (_, template) in &checker.config.templates {
         checker.common(&template.value.common, findings);
     }
-    for group in &checker.config.groups {
-        let before = findings.len();
-        checker.common(&group.common, findings);
-        checker.group(group, purpose, findings);
-        for finding in findings.iter_mut().skip(before) {
+    let found = threads::map(&checker.config.groups, GROUPS_A_THREAD, |group| {
+        let mut found = Diagnostics::default();
+        checker.common(&group.common, &mut found);
+        checker.group(group, purpose, &mut found);
+        for finding in found.iter_mut() {
             finding.address = Some(group.name.to_string());
         }
-    }
+        found
+    });
+    findings.extend(found.into_iter().flatten());
     checker.moves(findings);
 }
 

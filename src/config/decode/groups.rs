@@ -14,6 +14,7 @@ use crate::config::node::{Entry, NodeValue};
 use crate::config::schema::tables::{self, LARGEST_GROUP};
 use crate::config::source::{Span, Spanned};
 use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::threads::{self, GROUPS_A_THREAD};
 
 use super::check_id;
 use super::form::decide;
@@ -50,7 +51,7 @@ pub(super) fn groups(
     form: Option<Spanned<Form>>,
     findings: &mut Diagnostics,
 ) -> (Vec<Group>, HashSet<GroupName>) {
-    let mut groups = Vec::new();
+    let mut groups: Vec<Group> = Vec::new();
     let mut broken = HashSet::new();
     let Some(section) = top.get("groups") else {
         return (groups, broken);
@@ -68,23 +69,9 @@ pub(super) fn groups(
             None => return (groups, broken),
         },
     };
-    let mut add = |tenant: &str, entry: &Entry, findings: &mut Diagnostics| {
-        let name = GroupName::new(tenant, &entry.key);
-        let before = findings.len();
-        groups.push(group(name.clone(), form, entry, findings));
-        if findings.len() > before {
-            for finding in findings.iter_mut().skip(before) {
-                finding.address = Some(name.to_string());
-            }
-            broken.insert(name);
-        }
-    };
+    let mut written: Vec<(&str, &Entry)> = Vec::new();
     match form {
-        Form::Flat => {
-            for entry in entries {
-                add("default", entry, findings);
-            }
-        }
+        Form::Flat => written.extend(entries.iter().map(|entry| ("default", entry))),
         Form::Nested => {
             for tenant in entries {
                 check_id("tenant", &tenant.key, tenant.key_span, findings);
@@ -97,11 +84,24 @@ pub(super) fn groups(
                     );
                     continue;
                 };
-                for entry in members {
-                    add(&tenant.key, entry, findings);
-                }
+                written.extend(members.iter().map(|entry| (&*tenant.key, entry)));
             }
         }
+    }
+    let read = threads::map(&written, GROUPS_A_THREAD, |(tenant, entry)| {
+        let mut found = Diagnostics::default();
+        let name = GroupName::new(tenant, &entry.key);
+        (group(name, form, entry, &mut found), found)
+    });
+    for (group, mut found) in read {
+        if !found.is_empty() {
+            for finding in found.iter_mut() {
+                finding.address = Some(group.name.to_string());
+            }
+            findings.extend(found);
+            broken.insert(group.name.clone());
+        }
+        groups.push(group);
     }
     (groups, broken)
 }

@@ -175,3 +175,56 @@ fn nesting_is_bounded() {
         assert!(node.is_none() && findings.len() == 1);
     }
 }
+
+/// Reads in halves, cut at the first line that can be, and in one piece; what comes of both.
+fn read_twice(text: &str) -> (Option<Node>, Option<Node>) {
+    let text = &format!("{}{text}", " ".repeat(text.len()));
+    let (flaw, cut) = outline::scan(SourceId(0), text, 0);
+    assert!(flaw.is_none(), "{text}");
+    let cut = cut.unwrap_or_else(|| panic!("no cut: {text}"));
+    (in_halves(SourceId(0), text, 0, cut), read_text(text).0)
+}
+
+#[test]
+fn a_document_in_halves_is_the_document() {
+    for text in [
+        "{\"a\": 1,\n\"b\": [2, {}],\n\"c\": 3}",
+        "// é\n{\n  \"g\": {\n    \"t\": {\n      \"a\": {\"x\": 1}, // here\n      \"b\": {}\n    },\n \
+         \"u\": {}\n  },\n  \"z\": 1,\n}\n// end\n",
+        "{\"a\": {\"aaaaaaaaaaaaa\": 1,\n}}",
+        "{\"a\": 1,\n\"longer than the others\": {\"\": 1,\n\"a\": 2}}",
+    ] {
+        let (halves, whole) = read_twice(text);
+        assert!(whole.is_some(), "{text}");
+        assert_eq!(halves, whole, "{text}");
+    }
+}
+
+#[test]
+fn what_is_wrong_with_a_document_is_left_to_who_reads_the_whole() {
+    for text in [
+        "{\"a\": 1,\n\"b\": 2,\n\"a\": 3}",
+        "{\"aa\": 1,\n\"bb\": 2,\n\"bb\": 3}",
+        "{\"a\": {\"cccccccccc\": 1,\n\"d\": 1}, \"a\": 3}",
+        "{\"a\": 1,\n\"b\": 2 3}",
+        "{\"a\": 1,\n\"b\": 2} {}",
+        "{\"a\" 1,\n\"b\": 2}",
+    ] {
+        assert_eq!(read_twice(text).0, None, "{text}");
+    }
+}
+
+#[test]
+fn a_document_is_cut_where_nothing_but_objects_is_open() {
+    let cut = |text| {
+        outline::scan(SourceId(0), text, 0)
+            .1
+            .map(|cut| (cut.at, cut.depth))
+    };
+    assert_eq!(cut("{\"a\": 1,\n\"longer\": 2}"), None);
+    assert_eq!(cut("{\"a\": 111111,\n\"b\": 2}"), Some((14, 1)));
+    assert_eq!(cut("{\"a\": {\"b\": 111111,\n\"c\": 2}}"), Some((20, 2)));
+    assert_eq!(cut("{\"a\": [{\"b\": 111111,\n\"c\": 2}]}"), None);
+    assert_eq!(cut("[111111111,\n2,\n3]"), None);
+    assert_eq!(cut("{\"a\": 111111 /*\n,\n*/, \"b\": 2}"), None);
+}

@@ -55,6 +55,8 @@ pub(super) struct Builder<'t, 'f> {
     aliases: Vec<Alias>,
     /// How many nodes aliases have copied.
     expanded: usize,
+    /// Inside of how many lists and objects the outermost object is that has a merge key.
+    outermost_merge: Option<usize>,
     /// Where the last value ended.
     end: usize,
     /// The brackets that are open.
@@ -83,6 +85,7 @@ impl<'t, 'f> Builder<'t, 'f> {
             anchors: HashMap::new(),
             aliases: Vec::new(),
             expanded: 0,
+            outermost_merge: None,
             end: base,
             open: Vec::new(),
             bare_template: None,
@@ -91,6 +94,12 @@ impl<'t, 'f> Builder<'t, 'f> {
 
     pub(super) fn into_aliases(self) -> Vec<Alias> {
         self.aliases
+    }
+
+    /// Whether an object inside of `depth` others at most has a merge key.
+    pub(super) fn has_merge_within(&self, depth: usize) -> bool {
+        self.outermost_merge
+            .is_some_and(|outermost| outermost <= depth)
     }
 
     /// Reads the whole text. `None` if there is no document but empty ones.
@@ -272,6 +281,10 @@ impl<'t, 'f> Builder<'t, 'f> {
             };
             if is_merge && merge.is_none() {
                 merge = Some((entries.len(), key_span, self.merged(value)));
+                self.outermost_merge = Some(
+                    self.outermost_merge
+                        .map_or(depth, |outermost| outermost.min(depth)),
+                );
                 continue;
             }
             let first = if is_merge {

@@ -8,11 +8,10 @@ use std::vec::IntoIter;
 
 use saphyr_parser::{Event, Parser, ScanError, Span, StrInput};
 
+use crate::threads::WORTH_A_THREAD;
+
 /// One event, or why there is none.
 type Told<'t> = Result<(Event<'t>, Span), ScanError>;
-
-/// From so many bytes on another thread parses ahead: two thirds of the time goes into parsing.
-const WORTH_A_THREAD: usize = 1 << 16;
 
 /// How many events are handed over at once, and how many such batches wait.
 const BATCH: usize = 128;
@@ -30,12 +29,18 @@ pub(super) enum Events<'t> {
 }
 
 impl<'t> Events<'t> {
-    /// Calls `read` with the events of `body`.
+    /// The events of `body`, none of them parsed ahead.
+    pub(super) fn in_turn(body: &'t str) -> Self {
+        Self::InTurn(Box::new(Parser::new_from_str(body)))
+    }
+
+    /// Calls `read` with the events of `body`: two thirds of the time goes into parsing them, so
+    /// for a long text another thread does.
     pub(super) fn with<R>(body: &'t str, read: impl FnOnce(Self) -> R) -> R {
-        let parser = Parser::new_from_str(body);
         if body.len() < WORTH_A_THREAD {
-            return read(Self::InTurn(Box::new(parser)));
+            return read(Self::in_turn(body));
         }
+        let parser = Parser::new_from_str(body);
         let (sender, batches) = sync_channel(BATCHES);
         std::thread::scope(|scope| {
             scope.spawn(move || parse_ahead(parser, &sender));

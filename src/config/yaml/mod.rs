@@ -7,6 +7,7 @@
 //! the limits are ours. Where YAML 1.1 would have read a plain scalar otherwise, a warning says so.
 
 mod build;
+mod cut;
 mod events;
 mod explain;
 mod marks;
@@ -17,9 +18,14 @@ mod slips;
 mod tests;
 mod words;
 
+use super::halves;
 use super::node::{Alias, Node};
 use super::source::{SourceId, Span};
 use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::threads::{WORTH_A_THREAD, both, cores};
+use build::{Builder, Stop};
+use cut::Cut;
+use events::Events;
 
 /// How many values aliases may copy: a few lines could otherwise stand for more than any memory.
 const LARGEST_EXPANSION: usize = 1_000_000;
@@ -43,13 +49,20 @@ pub fn read_with_aliases(
         findings.push(finding);
         return (None, Vec::new());
     }
-    let read = events::Events::with(body, |events| {
-        let mut builder = build::Builder::new(source, text, base, events, findings);
+    if body.len() >= WORTH_A_THREAD
+        && cores() > 1
+        && let Some(cut) = Cut::find(body)
+        && let Some((node, aliases)) = in_halves(source, text, base, &cut, findings)
+    {
+        return (Some(node), aliases);
+    }
+    let read = Events::with(body, |events| {
+        let mut builder = Builder::new(source, text, base, events, findings);
         let document = builder.document()?;
         Ok(document.map(|node| (node, builder.into_aliases())))
     });
     match read {
-        Err(build::Stop) => (None, Vec::new()),
+        Err(Stop) => (None, Vec::new()),
         Ok(Some((node, aliases))) => (Some(node), aliases),
         Ok(None) => {
             let end = text.len();
@@ -64,6 +77,41 @@ pub fn read_with_aliases(
             (None, Vec::new())
         }
     }
+}
+
+/// Reads a document as two. `None`, and no findings, where something is wrong with it.
+fn in_halves(
+    source: SourceId,
+    text: &str,
+    base: usize,
+    cut: &Cut<'_>,
+    findings: &mut Diagnostics,
+) -> Option<(Node, Vec<Alias>)> {
+    let at = base + cut.at;
+    let second = halves::second(text, at, &cut.under.concat())?;
+    let depth = cut.under.len();
+    let read = |text: &str, base: usize| {
+        let mut findings = Diagnostics::default();
+        let events = Events::in_turn(&text[base..]);
+        let mut builder = Builder::new(source, text, base, events, &mut findings);
+        let node = builder.document().ok()??;
+        // The place of a merge key among the entries counts, and its entries are the weaker ones.
+        if builder.has_merge_within(depth) {
+            return None;
+        }
+        let aliases = builder.into_aliases();
+        (!findings.has_errors()).then_some((node, aliases, findings))
+    };
+    // Where a text of several lines ends, the parser says by what follows: an indentation, at least.
+    let first = &text[..at + cut.indent];
+    let (first, second) = both(|| read(first, base), || read(&second, 0));
+    let (mut whole, mut aliases, found) = first?;
+    let (node, more_aliases, more_found) = second?;
+    halves::join(&mut whole, node, depth)?;
+    aliases.extend(more_aliases);
+    findings.extend(found);
+    findings.extend(more_found);
+    Some((whole, aliases))
 }
 
 /// Whether a scalar without quotes is this text, to YAML 1.1 too.
