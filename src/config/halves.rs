@@ -4,25 +4,21 @@
 //! nothing. May not: decide that a text is wrong; whoever gets nothing reads the whole of it.
 //!
 //! The cut is before an entry of an object. The first half ends there; in the second one, the
-//! objects that are open at the cut begin anew, in the last bytes of what comes before it, so that
-//! all places in it are right. A wrong cut leaves a half that can't be read.
+//! objects that are open at the cut begin anew, in the last bytes of what is left out, so that all
+//! places in it are right. A wrong cut leaves a half that can't be read.
 
 use std::collections::HashSet;
 
 use super::node::{Entry, Node, NodeValue};
 
-/// The second half of `text`: from `cut` on, with `opening` right before it and nothing but spaces,
-/// or lines of them, before that. `None` where there is no room.
-pub(super) fn second(text: &str, cut: usize, opening: &str) -> Option<String> {
-    let blank = cut.checked_sub(opening.len())?;
-    let mut second = String::with_capacity(text.len());
-    second.extend(std::iter::repeat_n(' ', blank.saturating_sub(1)));
-    if blank > 0 {
-        second.push('\n');
-    }
+/// The second half of `text`: from `cut` on, with `opening` right before it and spaces before that,
+/// and where the opening starts. `None` where there is no room for it.
+pub(super) fn second(text: &str, cut: usize, opening: &str) -> Option<(String, usize)> {
+    let start = cut.checked_sub(opening.len())?;
+    let mut second = " ".repeat(start);
     second.push_str(opening);
     second.push_str(&text[cut..]);
-    Some(second)
+    Some((second, start))
 }
 
 /// Adds the second half to the first, `depth` objects of which go on. `None` where they don't, or

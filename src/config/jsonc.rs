@@ -99,8 +99,8 @@ pub fn read(source: SourceId, text: &str, findings: &mut Diagnostics) -> Option<
 fn in_halves(source: SourceId, body: &str, base: usize, cut: Cut) -> Option<Node> {
     let first = format!("{}{}", &body[..cut.at], "}".repeat(cut.depth));
     let opening = format!("{{{}", "\"\":{".repeat(cut.depth - 1));
-    let second = halves::second(body, cut.at, &opening)?;
-    let read = |body: &str| {
+    let (second, start) = halves::second(body, cut.at, &opening)?;
+    let read = |body: &str, base: usize| {
         let mut findings = Diagnostics::default();
         let mut reader = Reader {
             source,
@@ -112,7 +112,10 @@ fn in_halves(source: SourceId, body: &str, base: usize, cut: Cut) -> Option<Node
         let node = reader.node(parsed.ok()?.value?);
         findings.is_empty().then_some(node)
     };
-    let (first, second) = both(|| read(&first), || read(&second));
+    let (first, second) = both(
+        || read(&first, base),
+        || read(&second[start..], base + start),
+    );
     let mut whole = first?;
     halves::join(&mut whole, second?, cut.depth - 1)?;
     Some(whole)

@@ -22,6 +22,7 @@ use super::source::{Language, SourceMap, Span, Spanned};
 use super::variables::{Given, Origin, Secrets, Setting};
 use super::yaml;
 use crate::diagnostic::{Diagnostic, Diagnostics, Label, Severity};
+use crate::threads::drop_aside;
 
 /// Of how many findings it is said which aliases use their text; nobody reads more.
 const MOST_EXPLAINED: usize = 100;
@@ -197,6 +198,7 @@ impl Loaded {
                 }
                 self.config = Some(decoded.config);
             }
+            drop_aside(root, self.sources.bytes());
         }
         // Stages find things in their own order; people read from the top.
         let mut findings: Vec<_> = std::mem::take(&mut self.findings).into_iter().collect();

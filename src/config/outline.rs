@@ -24,6 +24,14 @@ pub(super) struct Flaw {
     pub(super) diagnostic: Box<Diagnostic>,
 }
 
+/// How many bytes from the first on are such.
+fn count(bytes: &[u8], is_such: impl Fn(u8) -> bool) -> usize {
+    bytes
+        .iter()
+        .position(|byte| !is_such(*byte))
+        .unwrap_or(bytes.len())
+}
+
 /// An opening bracket that waits for its partner.
 #[derive(Clone, Copy)]
 struct Open {
@@ -92,10 +100,11 @@ impl Scanner<'_> {
                     continue;
                 }
                 b' ' | b'\t' | b'\r' => {
+                    let blanks = count(&bytes[at..], |byte| matches!(byte, b' ' | b'\t' | b'\r'));
                     if self.blank_so_far {
-                        self.indent += 1;
+                        self.indent += blanks;
                     }
-                    at += 1;
+                    at += blanks;
                     continue;
                 }
                 b'"' => match self.string(at) {
@@ -150,7 +159,11 @@ impl Scanner<'_> {
     fn string(&self, start: usize) -> Result<usize, Flaw> {
         let bytes = self.text.as_bytes();
         let mut at = start + 1;
-        while let Some(&byte) = bytes.get(at) {
+        loop {
+            at += count(&bytes[at..], |byte| {
+                byte >= 0x20 && byte != b'"' && byte != b'\\'
+            });
+            let Some(&byte) = bytes.get(at) else { break };
             match byte {
                 b'"' => return Ok(at + 1),
                 b'\\' if bytes.get(at + 1).is_some_and(|next| *next >= 0x20) => at += 2,

@@ -112,12 +112,7 @@ pub struct Source {
 impl Source {
     pub(super) fn new(language: Language, name: String, text: Arc<str>) -> Self {
         let line_starts = std::iter::once(0)
-            .chain(
-                text.bytes()
-                    .enumerate()
-                    .filter(|(_, b)| *b == b'\n')
-                    .map(|(i, _)| i as u32 + 1),
-            )
+            .chain(text.match_indices('\n').map(|(i, _)| i as u32 + 1))
             .collect();
         Self {
             language,

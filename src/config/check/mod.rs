@@ -51,6 +51,7 @@ pub fn check(decoded: &Decoded, purpose: Purpose, sources: &SourceMap, findings:
     }
     let found = threads::map(&checker.config.groups, GROUPS_A_THREAD, |group| {
         let mut found = Diagnostics::default();
+        checker.group_args(group, &mut found);
         checker.common(&group.common, &mut found);
         checker.group(group, purpose, &mut found);
         for finding in found.iter_mut() {
@@ -193,48 +194,43 @@ impl Checker<'_> {
     }
 
     /// Each layer's args by themselves, then what only shows once they are merged.
+    /// The args that groups share.
     fn args(&self, findings: &mut Diagnostics) {
         let Some(provider) = self.provider() else {
             return;
         };
         let rules = Rules::of(provider.value);
-        let config = self.config;
-        let mut layer = |args: &Option<Node>, address: Option<&GroupName>| {
-            if let Some(args) = args {
-                let before = findings.len();
-                rules.check_args(args, findings);
-                if let Some(address) = address {
-                    for finding in findings.iter_mut().skip(before) {
-                        finding.address = Some(address.to_string());
-                    }
-                }
-            }
+        let templates = self.config.templates.values();
+        let of_templates = templates.filter_map(|template| template.value.common.args.as_ref());
+        for args in self.config.defaults.args.iter().chain(of_templates) {
+            rules.check_args(args, findings);
+        }
+    }
+
+    /// A group's own args, and what comes of them with those below.
+    fn group_args(&self, group: &Group, findings: &mut Diagnostics) {
+        let Some(provider) = self.provider() else {
+            return;
         };
-        layer(&config.defaults.args, None);
-        for (_, template) in &config.templates {
-            layer(&template.value.common.args, None);
+        let rules = Rules::of(provider.value);
+        let overrides = group.overrides.values();
+        let overrides: Vec<&Node> = overrides
+            .filter_map(|differs| differs.value.args.as_ref())
+            .collect();
+        for args in group.common.args.iter().chain(overrides.iter().copied()) {
+            rules.check_args(args, findings);
         }
-        for group in &config.groups {
-            layer(&group.common.args, Some(&group.name));
-            for (_, differs) in &group.overrides {
-                layer(&differs.value.args, Some(&group.name));
-            }
+        let template = self.template_of(group);
+        let mut layers: Vec<&Node> = self.config.defaults.args.iter().collect();
+        layers.extend(template.and_then(|template| template.common.args.as_ref()));
+        layers.extend(&group.common.args);
+        if layers.len() > 1 {
+            rules.check_merged_args(&layers, findings);
         }
-        for group in &config.groups {
-            let template = self.template_of(group);
-            let mut layers: Vec<&Node> = config.defaults.args.iter().collect();
-            layers.extend(template.and_then(|template| template.common.args.as_ref()));
-            layers.extend(&group.common.args);
-            if layers.len() > 1 {
-                rules.check_merged_args(&layers, findings);
-            }
-            for (_, differs) in &group.overrides {
-                if let Some(args) = &differs.value.args {
-                    layers.push(args);
-                    rules.check_merged_args(&layers, findings);
-                    layers.pop();
-                }
-            }
+        for args in overrides {
+            layers.push(args);
+            rules.check_merged_args(&layers, findings);
+            layers.pop();
         }
     }
 

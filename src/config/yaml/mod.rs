@@ -88,7 +88,7 @@ fn in_halves(
     findings: &mut Diagnostics,
 ) -> Option<(Node, Vec<Alias>)> {
     let at = base + cut.at;
-    let second = halves::second(text, at, &cut.under.concat())?;
+    let (second, start) = halves::second(text, at, &cut.under.concat())?;
     let depth = cut.under.len();
     let read = |text: &str, base: usize| {
         let mut findings = Diagnostics::default();
@@ -104,7 +104,7 @@ fn in_halves(
     };
     // Where a text of several lines ends, the parser says by what follows: an indentation, at least.
     let first = &text[..at + cut.indent];
-    let (first, second) = both(|| read(first, base), || read(&second, 0));
+    let (first, second) = both(|| read(first, base), || read(&second, start));
     let (mut whole, mut aliases, found) = first?;
     let (node, more_aliases, more_found) = second?;
     halves::join(&mut whole, node, depth)?;

@@ -37,8 +37,8 @@ pub fn check_args(args: &Node, findings: &mut Diagnostics) {
         return;
     };
     for entry in entries {
-        let folded = fold(&entry.key);
-        if let Some((_, instead)) = MANAGED.iter().find(|(name, _)| *name == folded) {
+        let mut managed = MANAGED.iter();
+        if let Some((_, instead)) = managed.find(|(name, _)| folded(&entry.key).eq(name.bytes())) {
             findings.push(
                 Diagnostic::error(format!("`{}` can't be set in args", entry.key))
                     .at(entry.key_span, "nstance sets it")
@@ -48,11 +48,10 @@ pub fn check_args(args: &Node, findings: &mut Diagnostics) {
     }
 }
 
-fn fold(name: &str) -> String {
-    name.chars()
-        .filter(|c| !matches!(c, '_' | '-'))
-        .flat_map(char::to_lowercase)
-        .collect()
+/// A name in lower case, its words without anything between them.
+fn folded(name: &str) -> impl Iterator<Item = u8> {
+    let letters = name.bytes().filter(|byte| !matches!(byte, b'_' | b'-'));
+    letters.map(|byte| byte.to_ascii_lowercase())
 }
 
 /// What it takes to change the attribute at `path`.
@@ -62,8 +61,9 @@ pub fn effect(path: &str) -> Effect {
         "instance_type" => Effect::Restart,
         "kind" | "arch" | "userdata" | "subnet_pool" | "subnet" | "zone" => Effect::Replace,
         "args" => {
-            let member = fold(rest.split(['.', '[']).next().unwrap_or(rest));
-            if member.starts_with("image") || member == "sourceimage" {
+            let member = rest.split(['.', '[']).next().unwrap_or(rest);
+            let member: Vec<u8> = folded(member).collect();
+            if member.starts_with(b"image") || member == b"sourceimage" {
                 Effect::Replace
             } else {
                 Effect::InPlace
