@@ -334,12 +334,12 @@ fn what_an_instance_was_given_is_opened() {
 /// A configuration of one group, whose userdata is this.
 fn alone(userdata: &str) -> Harness {
     Harness::with(&format!(
-        r##"{{
+        r#"{{
   "cluster": {{ "id": "test" }},
   "shard": {{ "id": "one", "infra": {{ "provider": "sim", "region": "r", "zone": "z" }} }},
   "vars": {{ "LIST": "a" }},
   "groups": {{ "default": {{ "web": {{ "instance_type": "small", "size": 3, "userdata": {userdata} }} }} }},
-}}"##
+}}"#
     ))
 }
 
@@ -367,7 +367,7 @@ fn a_single_source_is_looked_into() {
         ),
         // Text in a message that Python spoils.
         (
-            r##""MIME-Version: 1.0\nContent-Type: text/cloud-config\n\ntimezone: Z\u00fcrich\n""##,
+            r#""MIME-Version: 1.0\nContent-Type: text/cloud-config\n\ntimezone: Z\u00fcrich\n""#,
             1,
             "isn't ASCII",
         ),
@@ -390,8 +390,8 @@ fn a_single_source_is_looked_into() {
         (r##""#!/bin/sh\necho [\n""##, 0, ""),
         (r##""#include\nhttps://example.com/a\n""##, 0, ""),
         (r###""## template: jinja\n#cloud-config\na: [\n""###, 0, ""),
-        (r##""{\"ignition\": {\"version\": \"3.0.0\"}}""##, 0, ""),
-        (r##""<powershell>\n</powershell>\n""##, 0, ""),
+        (r#""{\"ignition\": {\"version\": \"3.0.0\"}}""#, 0, ""),
+        (r#""<powershell>\n</powershell>\n""#, 0, ""),
     ] {
         let harness = alone(userdata);
         for words in ["validate", "plan"] {

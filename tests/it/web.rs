@@ -4,7 +4,7 @@ use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::TcpListener;
 
 /// Serves texts by path until the tests end; `{base}` in them is the address, which is returned.
-pub fn serve(pages: &[(&str, &str)]) -> String {
+pub(crate) fn serve(pages: &[(&str, &str)]) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let base = format!("http://{}", listener.local_addr().unwrap());
     let pages: Vec<(String, String)> = pages
