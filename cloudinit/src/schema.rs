@@ -171,7 +171,11 @@ impl Check {
         let wrong = match keyword {
             "$ref" => {
                 let pointer = says.as_str().and_then(|text| text.strip_prefix('#'));
-                let found = pointer.and_then(|pointer| SCHEMA.root.pointer(pointer));
+                // Its pointers have nothing escaped.
+                let mut steps = pointer
+                    .into_iter()
+                    .flat_map(|pointer| pointer.split('/').skip(1));
+                let found = steps.try_fold(&SCHEMA.root, |schema, step| schema.get(step));
                 return found
                     .map(|schema| self.against(schema, value))
                     .unwrap_or_default();
