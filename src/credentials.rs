@@ -39,6 +39,9 @@ pub fn of(config: &Config) -> Vec<String> {
     for url in fetch::urls(config) {
         found.extend(of_url(&url.value));
     }
+    for url in fetch::included(config) {
+        found.extend(of_url(&url));
+    }
     found
 }
 
@@ -80,6 +83,15 @@ pub fn of_url(url: &str) -> Vec<String> {
     }
     found.retain(|secret| !secret.is_empty());
     found
+}
+
+/// A URL as messages show it: what isn't written in the configuration was never said to be a secret.
+pub fn shown_url(url: &str) -> String {
+    match Parts::of(url) {
+        Some(parts) if parts.query.is_some() => format!("{}?…", parts.bare()),
+        Some(parts) => parts.bare(),
+        None => url.to_owned(),
+    }
 }
 
 /// What a URL is kept under: itself; of one with credentials what isn't one, and a digest of all.
@@ -148,6 +160,20 @@ mod tests {
             ("file:a/b?token=c", vec![]),
         ] {
             assert_eq!(of_url(url), expected, "{url}");
+        }
+    }
+
+    #[test]
+    fn urls_are_shown_without_credentials() {
+        for (url, shown) in [
+            (
+                "https://me:pa55@example.com/a?sig=1",
+                "https://example.com/a?…",
+            ),
+            ("a.sh of http://me@h/b", "a.sh of http://h/b"),
+            ("a.sh", "a.sh"),
+        ] {
+            assert_eq!(shown_url(url), shown);
         }
     }
 

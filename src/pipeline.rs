@@ -28,6 +28,7 @@ use crate::provider::{Cloud, CloudError, Owner};
 use crate::refresh::{Observed, refresh};
 use crate::render::group::{Bodies, CompiledGroup};
 use crate::render::renderer::GroupRenderer;
+use crate::render::singles;
 use crate::resolve::fetch;
 use crate::resolve::images::{self, Policy, ResolvedImages};
 use crate::resolve::subnets::Placer;
@@ -302,10 +303,14 @@ pub fn renderers<'a>(
     ids: &BTreeMap<Arc<str>, Option<Arc<str>>>,
     rules: Rules,
 ) -> Vec<GroupRenderer<'a>> {
+    let looked = singles::of_each_text(config);
     compiled
         .groups
         .iter()
-        .map(|group| renderer(config, group, ids, rules))
+        .map(|group| {
+            let is_looked_into = looked.contains(&group.merged.name);
+            renderer(config, group, ids, rules).looking_into(is_looked_into)
+        })
         .collect()
 }
 

@@ -1,14 +1,17 @@
 //! User data, opened: what is packed is unpacked, what holds parts is taken apart, at any depth.
 //!
 //! In: bytes, as a machine or a cloud has them. Out: a tree of [`Opened`] parts. May not: refuse
-//! anything, fetch what is included, or merge.
+//! anything, fetch what is included without a way to, or merge.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 
-use crate::detect::{ARCHIVE, SHELL_SCRIPT, detect_bytes};
+use crate::detect::{ARCHIVE, INCLUDE, INCLUDE_ONCE, SHELL_SCRIPT, detect_bytes};
 use crate::mime::{Body, Message};
-use crate::userdata::{NOT_MULTIPART, is_message, is_packed, take_apart, unpack};
+use crate::userdata::{
+    Fetch, MOST_INCLUDES, NOT_MULTIPART, Taken, included_in, is_message, is_packed, take_apart,
+    unpack,
+};
 
 /// How deep parts may be in parts.
 const DEEPEST: u32 = 20;
@@ -49,8 +52,10 @@ pub struct Opened {
     pub packed_size: usize,
     /// What it says, unpacked; of what holds parts, its text as it stands.
     pub content: Vec<u8>,
-    /// The parts that it holds.
+    /// The parts that it holds, or includes.
     pub parts: Vec<Opened>,
+    /// Where it was fetched from, if something includes it.
+    pub url: Option<String>,
     /// What is wrong with it.
     pub problem: Option<String>,
 }
@@ -67,15 +72,27 @@ impl Opened {
 
 /// Opens user data.
 pub fn open(bytes: &[u8]) -> Opened {
-    let mut opener = Opener { left: LARGEST };
+    open_fetching(bytes, None)
+}
+
+/// Opens user data, and what it includes if there is a way to fetch it.
+pub fn open_fetching(bytes: &[u8], fetch: Option<&Fetch<'_>>) -> Opened {
+    let mut opener = Opener {
+        left: LARGEST,
+        fetch,
+        fetched: 0,
+    };
     opener.whole(bytes, 0)
 }
 
-struct Opener {
+struct Opener<'f> {
     left: usize,
+    fetch: Option<&'f Fetch<'f>>,
+    /// How often something was fetched.
+    fetched: usize,
 }
 
-impl Opener {
+impl Opener<'_> {
     fn whole(&mut self, bytes: &[u8], depth: u32) -> Opened {
         let mut opened = Opened {
             packed_size: bytes.len(),
@@ -123,7 +140,7 @@ impl Opener {
             return opened;
         }
         opened.content_type = kind(NOT_MULTIPART, &opened.content);
-        open_archive(&mut opened, depth);
+        self.open_more(&mut opened, depth);
         opened
     }
 
@@ -165,10 +182,38 @@ impl Opener {
                     return opened;
                 }
                 opened.content_type = kind(&opened.content_type, &opened.content);
-                open_archive(&mut opened, depth);
+                self.open_more(&mut opened, depth);
             }
         }
         opened
+    }
+}
+
+impl Opener<'_> {
+    /// What an archive holds, or a list of addresses includes.
+    fn open_more(&mut self, opened: &mut Opened, depth: u32) {
+        open_archive(opened, depth);
+        let Some(fetch) = self.fetch else { return };
+        if !matches!(&*opened.content_type, INCLUDE | INCLUDE_ONCE) || depth >= DEEPEST {
+            return;
+        }
+        let text = String::from_utf8_lossy(&opened.content).into_owned();
+        for (_, url) in included_in(&text) {
+            self.fetched += 1;
+            if self.fetched > MOST_INCLUDES {
+                opened.problem = Some(format!("more than {MOST_INCLUDES} addresses are included"));
+                return;
+            }
+            match fetch(url) {
+                Ok(body) if self.takes(body.len()) => {
+                    let mut included = self.whole(&body, depth + 1);
+                    included.url = Some(url.to_owned());
+                    opened.parts.push(included);
+                }
+                Ok(_) => opened.problem = Some("it includes more than 64 MiB".to_owned()),
+                Err(why) => opened.problem = Some(format!("{url} can't be fetched: {why}")),
+            }
+        }
     }
 }
 
@@ -183,11 +228,11 @@ fn open_archive(opened: &mut Opened, depth: u32) {
         headers: Vec::new(),
         content: opened.content.clone(),
     };
-    match take_apart(&[], Some(archive)) {
+    match take_apart(&[], Some(archive), None) {
         Ok(parts) => {
             opened.parts = parts
                 .into_iter()
-                .map(|part| Opened {
+                .map(|Taken { part, .. }| Opened {
                     content_type: part.content_type,
                     filename: Some(part.filename).filter(|name| !name.is_empty()),
                     headers: part.headers,
@@ -310,5 +355,32 @@ mod tests {
         assert_eq!(open(b"").content_type, "text/plain");
         let archive = open(b"#cloud-config-archive\na: 1\n");
         assert_eq!(archive.problem.unwrap(), "it is no list of parts");
+    }
+    #[test]
+    fn what_is_included_is_fetched_when_asked() {
+        let text = b"#include\n# a comment\nhttp://a\nhttp://gone\n";
+        assert_eq!(open(text).parts, []);
+        let fetch = |url: &str| match url {
+            "http://a" => Ok(b"#include-once http://b".to_vec()),
+            "http://b" => Ok(gzip(CONFIG)),
+            _ => Err("there is nothing".to_owned()),
+        };
+        let opened = open_fetching(text, Some(&fetch));
+        assert_eq!(
+            opened.problem.as_deref(),
+            Some("http://gone can't be fetched: there is nothing")
+        );
+        let [inner] = &opened.parts[..] else {
+            panic!("{opened:?}");
+        };
+        assert_eq!(inner.url.as_deref(), Some("http://a"));
+        let leaves = opened.leaves();
+        assert_eq!(leaves.len(), 1);
+        assert_eq!(leaves[0].url.as_deref(), Some("http://b"));
+        assert_eq!(leaves[0].content, CONFIG);
+        // Which ends somewhere.
+        let itself = |url: &str| Ok(format!("#include\n{url}\n{url}\n").into_bytes());
+        let endless = open_fetching(b"#include x", Some(&itself));
+        assert!(endless.leaves().len() <= MOST_INCLUDES);
     }
 }

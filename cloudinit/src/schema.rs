@@ -7,7 +7,7 @@
 //! beside `$ref` that count. It is the one of cloud-init 26.2 (Apache-2.0 or GPL-3.0).
 
 use std::collections::BTreeMap;
-use std::sync::LazyLock;
+use std::sync::{LazyLock, OnceLock};
 
 use num_traits::ToPrimitive as _;
 use regex::Regex;
@@ -57,7 +57,16 @@ impl Finding {
 
 struct Schema {
     root: Json,
-    patterns: BTreeMap<String, Regex>,
+    /// Each is compiled when it is first needed: that takes longer than most checks.
+    patterns: BTreeMap<String, OnceLock<Regex>>,
+}
+
+impl Schema {
+    fn pattern(&self, pattern: &str) -> Option<&Regex> {
+        let regex = self.patterns.get(pattern)?;
+        let compile = || Regex::new(pattern).expect("the schema's patterns are plain ones");
+        Some(regex.get_or_init(compile))
+    }
 }
 
 static SCHEMA: LazyLock<Schema> = LazyLock::new(|| {
@@ -67,10 +76,9 @@ static SCHEMA: LazyLock<Schema> = LazyLock::new(|| {
     Schema { root, patterns }
 });
 
-fn collect_patterns(schema: &Json, patterns: &mut BTreeMap<String, Regex>) {
+fn collect_patterns(schema: &Json, patterns: &mut BTreeMap<String, OnceLock<Regex>>) {
     let mut add = |pattern: &str| {
-        let regex = Regex::new(pattern).expect("the schema's patterns are plain ones");
-        patterns.insert(pattern.to_owned(), regex);
+        patterns.insert(pattern.to_owned(), OnceLock::new());
     };
     match schema {
         Json::Object(members) => {
@@ -163,7 +171,11 @@ impl Check {
         let wrong = match keyword {
             "$ref" => {
                 let pointer = says.as_str().and_then(|text| text.strip_prefix('#'));
-                let found = pointer.and_then(|pointer| SCHEMA.root.pointer(pointer));
+                // Its pointers have nothing escaped.
+                let mut steps = pointer
+                    .into_iter()
+                    .flat_map(|pointer| pointer.split('/').skip(1));
+                let found = steps.try_fold(&SCHEMA.root, |schema, step| schema.get(step));
                 return found
                     .map(|schema| self.against(schema, value))
                     .unwrap_or_default();
@@ -193,19 +205,16 @@ impl Check {
                     .all(|found| found.is_deprecation);
                 fits.then(|| "these don't go together".to_owned())
             }
-            "type" => {
-                let names: Vec<&str> = match says {
-                    Json::String(name) => vec![name],
-                    _ => schemas().filter_map(Json::as_str).collect(),
-                };
-                let fits = names.iter().any(|name| is_of_type(value, name));
-                (!fits).then(|| {
-                    let names: Vec<_> = names.iter().map(|name| shown_type(name)).collect();
-                    format!("this is {}{TYPES}{}", value.type_name(), names.join(" or "))
-                })
-            }
+            "type" => (!is_of_types(value, says)).then(|| {
+                let names = types(says).map(shown_type);
+                let names: Vec<_> = names.collect();
+                format!("this is {}{TYPES}{}", value.type_name(), names.join(" or "))
+            }),
             "enum" => {
-                let fits = schemas().any(|one| crate::patch::of_json(one, 0) == *value);
+                let fits = schemas().any(|one| match one {
+                    Json::String(one) => text == Some(one),
+                    one => crate::patch::of_json(one, 0) == *value,
+                });
                 (!fits).then(|| {
                     let known: Vec<String> = schemas().map(plain).collect();
                     format!("it has to be one of: {}", known.join(", "))
@@ -251,9 +260,7 @@ impl Check {
                     .then(|| "two of its items are the same".to_owned())
             }
             "pattern" => {
-                let regex = says
-                    .as_str()
-                    .and_then(|pattern| SCHEMA.patterns.get(pattern));
+                let regex = says.as_str().and_then(|pattern| SCHEMA.pattern(pattern));
                 let fits = regex
                     .zip(text)
                     .is_none_or(|(regex, text)| regex.is_match(text));
@@ -272,25 +279,27 @@ impl Check {
 
     /// What is wrong with all of several schemas, if none fits; of one that fits, what is deprecated.
     fn any_of(&mut self, schemas: &Json, value: &Value, exactly: bool) -> Vec<Finding> {
-        let mut wrong = Vec::new();
+        let schemas = || schemas.as_array().into_iter().flatten();
+        // What is of another type doesn't fit, and to say why takes longer than all else.
+        let is_candidate = |schema: &&Json| {
+            let says = schema.get("type");
+            says.is_none_or(|says| is_of_types(value, says))
+        };
         let mut fitting = Vec::new();
-        for schema in schemas.as_array().into_iter().flatten() {
+        for schema in schemas().filter(is_candidate) {
             let findings = self.against(schema, value);
             if findings.iter().all(|finding| finding.is_deprecation) {
                 fitting.push(findings);
                 if !exactly {
                     break;
                 }
-            } else {
-                wrong.extend(
-                    findings
-                        .into_iter()
-                        .filter(|finding| !finding.is_deprecation),
-                );
             }
         }
         match fitting.len() {
-            0 => closest(wrong),
+            0 => {
+                let all = schemas().flat_map(|schema| self.against(schema, value));
+                closest(all.filter(|finding| !finding.is_deprecation).collect())
+            }
             1 => fitting.remove(0),
             _ if exactly => vec![self.finding(value, "it can be read in two ways", false)],
             _ => fitting.remove(0),
@@ -306,18 +315,6 @@ impl Check {
     ) -> Vec<Finding> {
         let mut findings = Vec::new();
         let known = schema.get("properties").and_then(Json::as_object);
-        let by_pattern = |schema: Option<&Json>, name: &str| -> Vec<Json> {
-            let patterns = schema.and_then(Json::as_object).into_iter().flatten();
-            patterns
-                .filter(|(pattern, _)| {
-                    SCHEMA
-                        .patterns
-                        .get(*pattern)
-                        .is_some_and(|regex| regex.is_match(name))
-                })
-                .map(|(_, schema)| schema.clone())
-                .collect()
-        };
         for (key, member) in map.iter() {
             let Some(name) = key.as_str() else { continue };
             match keyword {
@@ -328,12 +325,14 @@ impl Check {
                 }
                 "patternProperties" => {
                     for schema in by_pattern(Some(says), name) {
-                        findings.extend(self.within(name.to_owned(), &schema, member));
+                        findings.extend(self.within(name.to_owned(), schema, member));
                     }
                 }
                 _ => {
                     let is_known = known.is_some_and(|known| known.contains_key(name))
-                        || !by_pattern(schema.get("patternProperties"), name).is_empty();
+                        || by_pattern(schema.get("patternProperties"), name)
+                            .next()
+                            .is_some();
                     if is_known {
                         continue;
                     }
@@ -352,6 +351,17 @@ impl Check {
         }
         findings
     }
+}
+
+/// The schemas for keys of such a name.
+fn by_pattern<'s>(schemas: Option<&'s Json>, name: &str) -> impl Iterator<Item = &'s Json> {
+    let patterns = schemas.and_then(Json::as_object).into_iter().flatten();
+    patterns
+        .filter(move |(pattern, _)| {
+            let regex = SCHEMA.pattern(pattern);
+            regex.is_some_and(|regex| regex.is_match(name))
+        })
+        .map(|(_, schema)| schema)
 }
 
 /// Of what several schemas have to say, what the deepest say: there most of it did fit.
@@ -393,6 +403,17 @@ fn number(value: &Value) -> Option<f64> {
         Data::Float(value) => Some(*value),
         _ => None,
     }
+}
+
+/// The types that a value may have.
+fn types(says: &Json) -> impl Iterator<Item = &str> {
+    let several = says.as_array().into_iter().flatten();
+    let several = several.filter_map(Json::as_str);
+    says.as_str().into_iter().chain(several)
+}
+
+fn is_of_types(value: &Value, says: &Json) -> bool {
+    types(says).any(|name| is_of_type(value, name))
 }
 
 fn is_of_type(value: &Value, name: &str) -> bool {

@@ -3,7 +3,10 @@
 //! In: bytes, and what is known of the machine. Out: its parts and the cloud-config that comes of
 //! them, or why all of it is lost. May not: fetch anything that it isn't given a way to.
 
+use std::collections::BTreeMap;
 use std::io::Read as _;
+use std::rc::Rc;
+use std::sync::Arc;
 
 use crate::detect::{
     ARCHIVE, CLOUD_CONFIG, INCLUDE, INCLUDE_ONCE, JINJA, JSON_PATCH, SHELL_SCRIPT, detect,
@@ -19,6 +22,8 @@ use crate::yaml;
 const LARGEST: u64 = 64 << 20;
 /// How deep what is included may include more.
 const DEEPEST: u32 = 10;
+/// How many addresses may be included together.
+pub(crate) const MOST_INCLUDES: usize = 1000;
 /// The type of what is no message.
 pub(crate) const NOT_MULTIPART: &str = "text/x-not-multipart";
 /// Types of packed parts.
@@ -105,11 +110,7 @@ fn on_the_machine(part: &Part, machine: &Machine<'_>) -> Option<Part> {
 
 /// Takes user data apart. What is included is fetched where there is a way to; else it stays a part.
 pub fn explode(raw: &[u8], machine: &Machine<'_>) -> Result<Vec<Part>, Error> {
-    let mut exploder = Exploder {
-        machine,
-        parts: Vec::new(),
-        depth: 0,
-    };
+    let mut exploder = Exploder::new(machine);
     exploder.blob(raw)?;
     let mut parts = exploder.parts;
     for (index, numbered) in parts.iter_mut().enumerate() {
@@ -125,22 +126,119 @@ pub fn explode(raw: &[u8], machine: &Machine<'_>) -> Result<Vec<Part>, Error> {
     Ok(parts.into_iter().map(|numbered| numbered.part).collect())
 }
 
-/// Takes user data apart for whoever sends it: nothing is fetched or left out, and what has no name
-/// gets none. With a part's `headers` it is that part; without any it is found out what it is.
-pub(crate) fn take_apart(raw: &[u8], part: Option<Part>) -> Result<Vec<Part>, Error> {
-    let machine = Machine::default();
-    let mut exploder = Exploder {
-        machine: &machine,
-        parts: Vec::new(),
-        depth: 0,
+/// A part of what is sent.
+pub(crate) struct Taken {
+    pub(crate) part: Part,
+    /// What was fetched that it is in; `None`: it is in what was taken apart.
+    pub(crate) included: Option<Rc<Included>>,
+}
+
+/// What an address that is included stands for.
+pub(crate) struct Included {
+    pub(crate) url: String,
+    pub(crate) body: Vec<u8>,
+}
+
+/// Takes user data apart for whoever sends it: nothing is left out, what has no name gets none, and
+/// without a way to fetch it what is included stays a part. With a part's `headers` it is that part;
+/// without any it is found out what it is.
+pub(crate) fn take_apart(
+    raw: &[u8],
+    part: Option<Part>,
+    fetch: Option<&Fetch<'_>>,
+) -> Result<Vec<Taken>, Error> {
+    let machine = Machine {
+        fetch,
+        ..Machine::default()
     };
+    let mut exploder = Exploder::new(&machine);
     match part {
         None => exploder.blob(raw)?,
         Some(part) if is_packed(&part.content_type) => exploder.packed(part)?,
         Some(part) => exploder.part(part)?,
     }
-    let parts = exploder.parts.into_iter();
-    Ok(parts.map(|numbered| numbered.part).collect())
+    let taken = exploder.parts.into_iter().map(|numbered| Taken {
+        part: numbered.part,
+        included: numbered.included,
+    });
+    Ok(taken.collect())
+}
+
+/// What is included by user data, directly or by what that includes.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Gathered {
+    /// What each address stands for.
+    pub bodies: Bodies,
+    /// Addresses of which nothing is known, in order.
+    pub missing: Vec<String>,
+}
+
+/// What addresses stand for.
+pub type Bodies = BTreeMap<String, Arc<[u8]>>;
+
+/// Asks `fetch` once for each address that user data includes, and for those that these include.
+/// With a content type it is of that type; without one it is found out what it is.
+pub fn gather(
+    raw: &[u8],
+    content_type: Option<&str>,
+    fetch: &mut dyn FnMut(&str) -> Option<Arc<[u8]>>,
+) -> Gathered {
+    let mut gathered = Gathered::default();
+    let mut next = addresses(raw, content_type);
+    let mut bytes = 0;
+    for _ in 0..DEEPEST {
+        for url in std::mem::take(&mut next) {
+            let is_known = gathered.bodies.contains_key(&url) || gathered.missing.contains(&url);
+            // What is beyond the limits is told when it is taken apart.
+            if is_known || gathered.bodies.len() >= MOST_INCLUDES || bytes > LARGEST {
+                continue;
+            }
+            match fetch(&url) {
+                Some(body) => {
+                    bytes += body.len() as u64;
+                    next.extend(addresses(&body, None));
+                    gathered.bodies.insert(url, body);
+                }
+                None => gathered.missing.push(url),
+            }
+        }
+    }
+    gathered
+}
+
+/// The addresses that user data includes itself. With a content type it is of that type; without one
+/// it is found out what it is.
+pub fn addresses(raw: &[u8], content_type: Option<&str>) -> Vec<String> {
+    let whole = content_type
+        .map(str::to_lowercase)
+        .filter(|kind| !kind.starts_with("multipart/"))
+        .map(|content_type| Part {
+            content_type,
+            filename: String::new(),
+            headers: Vec::new(),
+            content: raw.to_vec(),
+        });
+    let parts = take_apart(raw, whole, None).unwrap_or_default();
+    let includes = |taken: &&Taken| matches!(&*taken.part.content_type, INCLUDE | INCLUDE_ONCE);
+    let texts = parts.iter().filter(includes);
+    let texts = texts.filter_map(|taken| taken.part.text().ok());
+    texts
+        .flat_map(|text| included_in(text).map(|(_, url)| url.to_owned()))
+        .collect()
+}
+
+/// The addresses of a list of them, each with its line.
+pub(crate) fn included_in(text: &str) -> impl Iterator<Item = (u32, &str)> {
+    fn without<'t>(line: &'t str, marker: &str) -> Option<&'t str> {
+        let (start, rest) = line.split_at_checked(marker.len())?;
+        start.eq_ignore_ascii_case(marker).then_some(rest)
+    }
+    text.lines().enumerate().filter_map(|(number, line)| {
+        let url = without(line, "#include-once").or_else(|| without(line, "#include"));
+        let url = url.unwrap_or(line).trim();
+        let is_url = !url.is_empty() && !url.starts_with('#');
+        is_url.then_some((number as u32 + 1, url))
+    })
 }
 
 /// Whether bytes are taken for a MIME message.
@@ -158,15 +256,32 @@ pub(crate) fn is_packed(content_type: &str) -> bool {
 struct Numbered {
     part: Part,
     launch_index: Option<i64>,
+    included: Option<Rc<Included>>,
 }
 
 struct Exploder<'m> {
     machine: &'m Machine<'m>,
     parts: Vec<Numbered>,
     depth: u32,
+    /// What was fetched that is being taken apart.
+    within: Option<Rc<Included>>,
+    /// How many addresses were included, and how many bytes these had.
+    includes: usize,
+    bytes: u64,
 }
 
-impl Exploder<'_> {
+impl<'m> Exploder<'m> {
+    fn new(machine: &'m Machine<'m>) -> Self {
+        Self {
+            machine,
+            parts: Vec::new(),
+            depth: 0,
+            within: None,
+            includes: 0,
+            bytes: 0,
+        }
+    }
+
     fn blob(&mut self, raw: &[u8]) -> Result<(), Error> {
         let unpacked = unpack(raw);
         let bytes = unpacked.as_deref().unwrap_or(raw);
@@ -242,11 +357,17 @@ impl Exploder<'_> {
             .iter()
             .find(|(name, _)| name.eq_ignore_ascii_case("launch-index"));
         let launch_index = match header {
+            // All parts are wanted.
+            _ if self.machine.launch_index.is_none() => None,
             Some((_, value)) => value.trim().parse().ok(),
             None if part.content_type == CLOUD_CONFIG => index_in(&part),
             None => None,
         };
-        self.parts.push(Numbered { part, launch_index });
+        self.parts.push(Numbered {
+            part,
+            launch_index,
+            included: self.within.clone(),
+        });
     }
 
     /// A list of parts.
@@ -269,29 +390,40 @@ impl Exploder<'_> {
         let Some(fetch) = self.machine.fetch else {
             return Ok(());
         };
-        let failed = |message: String| Error::new(Class::Runtime, message);
+        let failed = |message: String| Err(Error::new(Class::Runtime, message));
         if self.depth == DEEPEST {
-            let message = format!("what is included includes more, over {DEEPEST} times");
-            return Err(failed(message));
+            return failed(format!(
+                "what is included includes more, over {DEEPEST} times"
+            ));
         }
-        for line in part.text()?.lines() {
-            let lower = line.to_lowercase();
-            let line = if lower.starts_with("#include-once") {
-                line["#include-once".len()..].trim_start()
-            } else if lower.starts_with("#include") {
-                line["#include".len()..].trim_start()
-            } else {
-                line
-            };
-            if line.starts_with('#') || line.trim().is_empty() {
-                continue;
+        for (line, url) in included_in(part.text()?) {
+            self.includes += 1;
+            if self.includes > MOST_INCLUDES {
+                return failed(format!("more than {MOST_INCLUDES} addresses are included"));
             }
-            let url = line.trim();
-            let body =
-                fetch(url).map_err(|why| failed(format!("{url} can't be fetched: {why}")))?;
+            let body = fetch(url).map_err(|why| {
+                let message = format!("{url} can't be fetched: {why}");
+                let error = Error::new(Class::Runtime, message);
+                // Lines of what was fetched are nobody's.
+                if self.depth == 0 {
+                    error.at(line)
+                } else {
+                    error
+                }
+            })?;
+            self.bytes += body.len() as u64;
+            if self.bytes > LARGEST {
+                return failed(format!("what is included has more than {LARGEST} bytes"));
+            }
+            let included = Rc::new(Included {
+                url: url.to_owned(),
+                body,
+            });
+            let outer = self.within.replace(Rc::clone(&included));
             self.depth += 1;
-            self.blob(&body)?;
+            self.blob(&included.body)?;
             self.depth -= 1;
+            self.within = outer;
         }
         Ok(())
     }

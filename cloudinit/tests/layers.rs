@@ -139,6 +139,7 @@ fn layers_of(mode: Mode, texts: &[String]) -> Vec<Layer> {
         name: String::new(),
         mode,
         parts: vec![LayerPart::new(text.as_str())],
+        ..Layer::default()
     });
     layers.collect()
 }

@@ -24,6 +24,7 @@ use crate::render::data::InstanceFacts;
 use crate::render::hints::replaced_layers;
 use crate::render::instance::Report;
 use crate::render::renderer::GroupRenderer;
+use crate::render::singles;
 use crate::report::{diagnostic, json as report};
 use crate::resolve::fetch;
 use crate::threads::drop_aside;
@@ -50,6 +51,7 @@ fn try_group(renderer: &GroupRenderer<'_>, sources: &SourceMap, strict: bool) ->
         let address = Address::new(group.name.clone(), slot);
         renderer.render(&address, &facts, &BTreeMap::new(), &mut report);
     }
+    renderer.check_userdata(0, &mut report);
     let names = group.vars.as_ref().and_then(Merged::entries);
     let names = names.into_iter().flatten().map(|(name, _)| &**name);
     report.findings(sources, &names, strict)
@@ -169,11 +171,14 @@ fn check(globals: &Globals, mut loaded: Loaded) -> Checked {
         // One id stands for any.
         let names = config.images.keys().cloned();
         let ids: BTreeMap<_, _> = names.map(|name| (name, Some("image".into()))).collect();
+        let looked = singles::first(config);
         let (trials, _) = compile_each(config, sources, &bodies, &mut findings, |group, sound| {
             if !sound {
                 return Diagnostics::default();
             }
-            try_group(&renderer(config, &group, &ids, rules), sources, strict)
+            let is_looked_into = looked.contains(&group.merged.name);
+            let renderer = renderer(config, &group, &ids, rules).looking_into(is_looked_into);
+            try_group(&renderer, sources, strict)
         });
         if !findings.has_errors() {
             for found in trials {

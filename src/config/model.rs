@@ -18,7 +18,7 @@ use super::source::{Span, Spanned};
 use crate::address::GroupName;
 
 pub use userdata::{
-    Compress, Encoding, Joining, TextSource, Userdata, UserdataPart, UserdataSource,
+    Compress, Encoding, Includes, Joining, TextSource, Userdata, UserdataPart, UserdataSource,
 };
 
 /// What every template's text is called among those it can call, itself included.

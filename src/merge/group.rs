@@ -79,6 +79,18 @@ pub struct UserdataLayers<'a> {
 impl<'a> UserdataLayers<'a> {
     const LAYERS: [Layer; 3] = [Layer::Defaults, Layer::Template, Layer::Group];
 
+    /// Those of a group.
+    pub fn of(config: &'a Config, group: &'a Group) -> Self {
+        let template = template_of(config, group);
+        Self {
+            layers: [
+                config.defaults.userdata.as_ref(),
+                template.and_then(|template| template.common.userdata.as_ref()),
+                group.common.userdata.as_ref(),
+            ],
+        }
+    }
+
     /// Every layer that has some, lowest first.
     pub fn all(&self) -> impl DoubleEndedIterator<Item = (Layer, &'a Userdata)> + use<'a> {
         Self::LAYERS
@@ -180,13 +192,15 @@ impl MergedGroup<'_> {
     }
 }
 
+fn template_of<'a>(config: &'a Config, group: &Group) -> Option<&'a Template> {
+    let name = group.template.as_ref()?;
+    let template = config.templates.get(&name.value)?;
+    Some(&template.value)
+}
+
 /// Merges the layers of one group.
 pub fn merge_group<'a>(config: &'a Config, group: &'a Group) -> MergedGroup<'a> {
-    let template = group
-        .template
-        .as_ref()
-        .and_then(|name| config.templates.get(&name.value))
-        .map(|template| &template.value);
+    let template = template_of(config, group);
     let low = template.map(|template| &template.common);
     let high = &group.common;
     let mut files: IndexMap<_, _> = IndexMap::new();
@@ -245,13 +259,7 @@ pub fn merge_group<'a>(config: &'a Config, group: &'a Group) -> MergedGroup<'a> 
         args: merge_args(config, template, group, None),
         vars: merge_vars(config, template, group, None),
         files,
-        userdata: UserdataLayers {
-            layers: [
-                config.defaults.userdata.as_ref(),
-                low.and_then(|common| common.userdata.as_ref()),
-                high.userdata.as_ref(),
-            ],
-        },
+        userdata: UserdataLayers::of(config, group),
         labels: both(low, high)
             .flat_map(|(_, common)| &common.labels)
             .map(|(name, value)| (Arc::clone(name), Arc::clone(&value.value)))
@@ -349,7 +357,7 @@ fn merge_vars(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::model::UserdataPart;
+    use crate::config::model::{Includes, UserdataPart};
     use crate::config::source::SourceId;
 
     fn userdata(merge: Option<Joining>) -> Userdata {
@@ -369,6 +377,7 @@ mod tests {
             }],
             is_list: false,
             merge: merge.map(|merge| Spanned::new(merge, span)),
+            includes: Includes::Keep,
             compress: None,
         }
     }

@@ -14,7 +14,9 @@ use serde_json::Value;
 use super::Layer;
 use super::deep::Merged;
 use super::group::{MergedGroup, MergedSlot};
-use crate::config::model::{Encoding, File, FileContent, TextSource, Userdata, UserdataSource};
+use crate::config::model::{
+    Encoding, File, FileContent, Includes, TextSource, Userdata, UserdataSource,
+};
 use crate::config::node::Node;
 use crate::config::source::Spanned;
 use crate::digest::sha256_hex;
@@ -106,6 +108,9 @@ fn write_layers<'a>(out: &mut String, layers: impl Iterator<Item = (Layer, &'a U
     for (index, (_, layer)) in layers.enumerate() {
         out.push_str(if index > 0 { ",{" } else { "{" });
         write_field(out, "merge", layer.joining().as_str());
+        if layer.includes == Includes::Fetch {
+            write_field(out, "includes", "fetch");
+        }
         out.push_str(",\"parts\":[");
         for (index, part) in layer.parts.iter().enumerate() {
             out.push_str(if index > 0 { ",{" } else { "{" });

@@ -115,6 +115,10 @@ impl GroupPlanner<'_> {
             slots.iter().copied().filter(selects).collect()
         };
         let mut report = Report::default();
+        // One stands for all: most of them differ only in what is rendered into one text.
+        let wanted = [selected(&slots.kept), selected(&slots.grown)].concat();
+        let first = wanted.iter().min();
+        let is_sound = first.is_none_or(|slot| self.renderer.check_userdata(*slot, &mut report));
 
         let mut kept = Vec::new();
         for slot in selected(&slots.kept) {
@@ -129,8 +133,13 @@ impl GroupPlanner<'_> {
                 }
             }
         }
-        let (verdicts, rendering) = self.render_kept(&kept);
-        report.merge(rendering);
+        let verdicts = if is_sound {
+            let (verdicts, rendering) = self.render_kept(&kept);
+            report.merge(rendering);
+            verdicts
+        } else {
+            kept.iter().map(|_| Verdict::Failed).collect()
+        };
         let mut failed = 0;
         for (kept, verdict) in kept.iter().zip(verdicts) {
             match verdict {
@@ -147,6 +156,10 @@ impl GroupPlanner<'_> {
             }
         }
         for slot in selected(&slots.grown) {
+            if !is_sound {
+                failed += 1;
+                continue;
+            }
             let address = self.address(slot);
             let zone = Arc::clone(group.zone_of(slot));
             match self.new_side(slot, zone, None, placer, &mut report, findings) {

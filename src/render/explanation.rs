@@ -219,7 +219,7 @@ impl Explainer<'_> {
                 .then_some(place.part + 1),
             // Nobody wrote the text that files become.
             line: place.line.filter(|_| part.is_some()),
-            place: at,
+            place: at.or_else(|| layer?.file_at(place.line)),
             file: part.and_then(|part| part.file.clone()),
         }
     }

@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 use super::args::Tree;
 use super::cache::{Compiled, TemplateCache};
 use super::files::CompiledFile;
-use super::layers::{self, CompiledUserdata, PartText};
+use super::layers::{self, CompiledUserdata};
 use super::userdata::Body;
 use crate::config::model::{Config, LoadBalancer};
 use crate::diagnostic::{Diagnostic, Diagnostics};
@@ -191,7 +191,7 @@ impl CompiledGroup<'_> {
 
     /// Whether the userdata could not be had (`validate` asks no network).
     pub fn lacks_userdata(&self) -> bool {
-        let mut parts = self.userdata.iter().flat_map(CompiledUserdata::parts);
-        parts.any(|part| matches!(part.text, PartText::Absent))
+        let mut userdata = self.userdata.iter();
+        userdata.any(CompiledUserdata::is_lacking)
     }
 }

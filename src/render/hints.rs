@@ -2,12 +2,10 @@
 //!
 //! In: a configuration, and what its URLs say. Out: warnings. May not: render, or fetch.
 
-use std::borrow::Cow;
-
 use nstance_cloudinit::detect::{CLOUD_CONFIG, detect_bytes};
 
 use super::group::Bodies;
-use super::userdata;
+use super::layers::source_bytes;
 use crate::config::model::{Config, Joining, TextSource, Userdata};
 use crate::diagnostic::{Diagnostic, Diagnostics};
 
@@ -72,16 +70,6 @@ fn is_cloud_config(userdata: &Userdata, bodies: &Bodies) -> bool {
 }
 
 fn starts_as_cloud_config(text: &TextSource, bodies: &Bodies) -> bool {
-    let bytes: &[u8] = match bodies.get(&text.content.value) {
-        Some(body) if text.is_url() => body,
-        None if text.is_url() => return false,
-        _ => text.content.value.as_bytes(),
-    };
-    let bytes = match text.encoding {
-        None => Cow::Borrowed(bytes),
-        Some(_) => userdata::decode(bytes, text.encoding)
-            .unwrap_or_default()
-            .into(),
-    };
-    detect_bytes(&bytes) == Some(CLOUD_CONFIG)
+    let bytes = source_bytes(text, bodies);
+    bytes.is_some_and(|bytes| detect_bytes(&bytes) == Some(CLOUD_CONFIG))
 }

@@ -48,6 +48,7 @@ pub(super) fn joined(layers: &[RenderedLayer]) -> Joined {
             name: layer.name.to_owned(),
             mode: layer.mode,
             parts: layer.parts.clone(),
+            included: layer.included.clone(),
         })
         .collect();
     join(&layers)
@@ -96,7 +97,8 @@ fn key_of(layers: &[RenderedLayer]) -> [u8; 32] {
     let mut hasher = Sha256::new();
     for layer in layers {
         add(&mut hasher, Some(layer.name.as_bytes()));
-        hasher.update([layer.mode as u8]);
+        // What an address says doesn't change.
+        hasher.update([layer.mode as u8, layer.included.is_some().into()]);
         hasher.update((layer.parts.len() as u64).to_le_bytes());
         for part in &layer.parts {
             add(&mut hasher, Some(&part.content));
@@ -119,6 +121,8 @@ mod tests {
             name: "group",
             mode: Mode::Nstance,
             parts: vec![LayerPart::new(content)],
+            included: None,
+            files: Vec::new(),
         }
     }
 
@@ -138,6 +142,10 @@ mod tests {
             mode: Mode::Replace,
             ..layer("a")
         };
+        let fetched = RenderedLayer {
+            included: Some(Arc::default()),
+            ..layer("a")
+        };
         let keys = [
             key_of(&[layer("a")]),
             key_of(&[layer("b")]),
@@ -147,6 +155,7 @@ mod tests {
             key_of(&[named("")]),
             key_of(&[typed()]),
             key_of(&[replaced]),
+            key_of(&[fetched]),
         ];
         for (index, key) in keys.iter().enumerate() {
             assert!(!keys[..index].contains(key), "{index}");

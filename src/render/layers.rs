@@ -4,11 +4,13 @@
 //! the instance is to get; findings with the place of the line that they are about. May not: fetch,
 //! or know how cloud-init merges: `nstance-cloudinit` does.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use nstance_cloudinit::layers::{
-    LayerFinding, LayerPart, Mode, Place as CloudPlace, Severity as FindingSeverity,
+    LayerFinding, LayerPart, Mode, Place as CloudPlace, Severity as FindingSeverity, is_read,
 };
+use nstance_cloudinit::userdata::{Bodies as CloudBodies, gather};
 
 use super::args::is_template;
 use super::cache::{Compiled, Place, TemplateCache};
@@ -17,8 +19,11 @@ use super::instance::{Execution, Note, Report};
 use super::joins::{Joins, Joint};
 use super::userdata::{self, CarriedFile};
 use crate::address::Address;
-use crate::config::model::{Compress, Encoding, Joining, TextSource, UserdataPart};
+use crate::config::model::{
+    Compress, Encoding, Includes, Joining, TextSource, Userdata, UserdataPart,
+};
 use crate::config::source::{Span, Spanned};
+use crate::credentials::shown_url;
 use crate::diagnostic::{Diagnostic, Diagnostics, Severity};
 use crate::merge::Layer;
 use crate::merge::group::MergedGroup;
@@ -40,6 +45,15 @@ pub(super) struct CompiledLayer {
     pub(super) layer: Layer,
     joining: Joining,
     pub(super) parts: Vec<CompiledPart>,
+    /// What its parts include, where that is fetched.
+    included: Option<Included>,
+}
+
+/// What the parts of a layer include.
+struct Included {
+    bodies: Arc<CloudBodies>,
+    /// Whether some of it wasn't asked for.
+    is_lacking: bool,
 }
 
 /// A part of a layer, parsed.
@@ -79,6 +93,7 @@ pub(super) fn compile(
     for (layer, userdata) in merged.userdata.joined() {
         compress = userdata.compress.or(compress);
         let mut parts = Vec::with_capacity(userdata.parts.len());
+        let included = included(userdata, bodies, findings);
         for part in &userdata.parts {
             match compile_part(part, bodies, cache, findings) {
                 Some(part) => parts.push(part),
@@ -89,6 +104,7 @@ pub(super) fn compile(
             layer,
             joining: userdata.joining(),
             parts,
+            included,
         });
     }
     sound.then(|| CompiledUserdata {
@@ -98,6 +114,55 @@ pub(super) fn compile(
         compress: compress.unwrap_or_default(),
         joins: cache.joins(),
     })
+}
+
+/// What the parts of a layer include, if that is to be fetched.
+fn included(userdata: &Userdata, bodies: &Bodies, findings: &mut Diagnostics) -> Option<Included> {
+    if userdata.includes == Includes::Keep {
+        return None;
+    }
+    let mut all = CloudBodies::new();
+    let mut is_lacking = false;
+    for part in &userdata.parts {
+        let Some(bytes) = source_bytes(&part.text, bodies) else {
+            continue;
+        };
+        let kind = part.content_type.as_deref().map(|kind| &**kind);
+        let gathered = gather(&bytes, kind, &mut |url| bodies.get(url).cloned());
+        all.extend(gathered.bodies);
+        for url in gathered.missing {
+            if is_template(&url) {
+                findings.push(
+                    Diagnostic::error("an address that is included is a template")
+                        .at(
+                            part.text.content.span,
+                            "it is rendered later than it is fetched",
+                        )
+                        .detail(format!("the address is {url}"))
+                        .hint("Write the address as it is, or leave out `\"includes\": \"fetch\"`"),
+                );
+            } else {
+                is_lacking = true;
+            }
+        }
+    }
+    Some(Included {
+        bodies: Arc::new(all),
+        is_lacking,
+    })
+}
+
+/// What a source says, its encoding undone; `None` where that isn't known.
+pub fn source_bytes<'b>(source: &'b TextSource, bodies: &'b Bodies) -> Option<Cow<'b, [u8]>> {
+    let bytes: &[u8] = if source.is_url() {
+        bodies.get(&source.content.value)?
+    } else {
+        source.content.value.as_bytes()
+    };
+    match source.encoding {
+        None | Some(Encoding::Plain) => Some(bytes.into()),
+        encoding => Some(userdata::decode(bytes, encoding).ok()?.into()),
+    }
 }
 
 fn compile_part(
@@ -174,6 +239,11 @@ pub(super) struct RenderedLayer {
     pub(super) name: &'static str,
     pub(super) mode: Mode,
     pub(super) parts: Vec<LayerPart>,
+    /// What its parts include, where that is fetched: the same for all that are joined together with
+    /// one [`Joins`].
+    pub(super) included: Option<Arc<CloudBodies>>,
+    /// Of files, the line of the text that each begins at, and where it is defined; in order.
+    pub(super) files: Vec<(u32, Span)>,
 }
 
 /// What messages call the files that travel in the userdata.
@@ -184,15 +254,40 @@ impl RenderedLayer {
     /// how the machine is to merge them.
     pub(super) fn of_files(files: &[CarriedFile<'_>], joins: bool) -> Self {
         let content = userdata::write_files(files, joins);
+        let lines = content.lines().zip(1..);
+        // Each begins so, and what it says is quoted.
+        let starts = lines.filter(|(line, _)| line.starts_with("- path: "));
+        let spans = files.iter().map(|file| file.span);
         Self {
             name: FILES,
+            files: starts.map(|(_, line)| line).zip(spans).collect(),
             mode: if joins { Mode::Nstance } else { Mode::Append },
             parts: vec![LayerPart::new(content)],
+            included: None,
         }
+    }
+
+    /// Where the file is defined that a line is of.
+    pub(super) fn file_at(&self, line: Option<u32>) -> Option<Span> {
+        let line = line?;
+        let files = self.files.iter().rev();
+        let mut begun = files.filter(|(start, _)| *start <= line);
+        begun.next().map(|(_, span)| *span)
     }
 }
 
 impl CompiledUserdata {
+    /// Whether something wasn't fetched that it consists of.
+    pub(super) fn is_lacking(&self) -> bool {
+        let mut parts = self.parts();
+        let mut included = self
+            .layers
+            .iter()
+            .filter_map(|layer| layer.included.as_ref());
+        parts.any(|part| matches!(part.text, PartText::Absent))
+            || included.any(|included| included.is_lacking)
+    }
+
     /// Every part, with its layer.
     pub(super) fn parts(&self) -> impl Iterator<Item = &CompiledPart> {
         self.layers.iter().flat_map(|layer| &layer.parts)
@@ -233,6 +328,8 @@ impl CompiledUserdata {
                 name: layer_name(layer.layer),
                 mode: mode(layer.joining),
                 parts,
+                included: layer.included.as_ref().map(|one| Arc::clone(&one.bodies)),
+                files: Vec::new(),
             });
         }
         sound.then_some(layers)
@@ -345,12 +442,45 @@ impl CompiledUserdata {
     ) -> Option<Arc<Joint>> {
         let layers = self.with_files(rendered, files);
         let joint = self.joins.get(&layers);
+        let is_sound = self.tell_all(&joint, &layers, report, address);
+        is_sound.then_some(joint)
+    }
+
+    /// Looks into one source alone, rendered, which is sent as it is: whether cloud-init takes it as
+    /// it was meant. The report says what is wrong.
+    pub(super) fn check_single(
+        &self,
+        rendered: Vec<u8>,
+        report: &mut Report,
+        address: &Address,
+    ) -> bool {
+        let Some(layer) = self.layers.first().filter(|_| is_read(&rendered)) else {
+            return true;
+        };
+        let layers = [RenderedLayer {
+            name: layer_name(layer.layer),
+            mode: Mode::Replace,
+            parts: vec![LayerPart::new(rendered)],
+            included: None,
+            files: Vec::new(),
+        }];
+        let joint = self.joins.get(&layers);
+        self.tell_all(&joint, &layers, report, address)
+    }
+
+    /// Tells what was found, and whether none of it is an error.
+    fn tell_all(
+        &self,
+        joint: &Joint,
+        layers: &[RenderedLayer],
+        report: &mut Report,
+        address: &Address,
+    ) -> bool {
         for finding in &joint.findings {
-            self.tell(finding, &layers, report, address);
+            self.tell(finding, layers, report, address);
         }
         let sound = |finding: &LayerFinding| finding.severity != FindingSeverity::Error;
-        let all_sound = joint.findings.iter().all(sound);
-        all_sound.then_some(joint)
+        joint.findings.iter().all(sound)
     }
 
     /// The layers, and one more of files if there are any: `write_files` of the one cloud-config
@@ -383,6 +513,9 @@ impl CompiledUserdata {
         let mut what = "in the userdata as a whole".to_owned();
         if let Some(found) = &finding.place {
             what = told(found, layers);
+            if let Some(file) = layers[found.layer].file_at(found.line) {
+                place = Place::Behind(file);
+            }
             if let Some(part) = self.part(found.layer, found.part) {
                 let rendered = &layers[found.layer].parts[found.part].content;
                 let exact = part.offset_of(rendered, found);
@@ -429,7 +562,7 @@ fn told(place: &CloudPlace, layers: &[RenderedLayer]) -> String {
         what = format!("in part {} of {}", place.part + 1, &what["in ".len()..]);
     }
     match &place.within {
-        Some(name) => format!("in `{name}`, {what}"),
+        Some(name) => format!("in `{}`, {what}", shown_url(name)),
         None => what,
     }
 }

@@ -16,5 +16,6 @@ mod joins;
 pub mod layers;
 pub mod library;
 pub mod renderer;
+pub mod singles;
 mod twins;
 pub mod userdata;

@@ -40,6 +40,8 @@ pub struct GroupRenderer<'a> {
     slots: BTreeMap<u32, usize>,
     userdata_is_own: bool,
     pinned: bool,
+    /// Whether a userdata that is one source is looked into.
+    is_looked_into: bool,
     /// The same with other values in the place of secrets.
     pub(super) twins: Vec<GroupRenderer<'a>>,
 }
@@ -144,12 +146,22 @@ impl<'a> GroupRenderer<'a> {
                 .collect(),
             userdata_is_own,
             pinned,
+            is_looked_into: false,
             twins: group
                 .twins
                 .iter()
                 .map(|twin| Self::new(twin, config, images, pinned, rules))
                 .collect(),
             group,
+        }
+    }
+
+    /// The same, but it looks into a userdata that is one source alone.
+    #[must_use]
+    pub fn looking_into(self, is_looked_into: bool) -> Self {
+        Self {
+            is_looked_into,
+            ..self
         }
     }
 
@@ -382,6 +394,59 @@ impl<'a> GroupRenderer<'a> {
         }
     }
 
+    /// Looks into a userdata that is one source alone, as an instance of `slot` would get it: whether
+    /// cloud-init takes it as it was meant. What it finds is told; what can't be rendered isn't, since
+    /// rendering tells that. Nothing is wrong with what isn't looked into.
+    pub fn check_userdata(&self, slot: u32, report: &mut Report) -> bool {
+        if !self.is_looked_into {
+            return true;
+        }
+        let group = &self.group.merged;
+        let facts = InstanceFacts::example(group, slot, &self.head(slot).instance_type);
+        let address = Address::new(group.name.clone(), slot);
+        let known = report.known_errors();
+        let is_sound = self.check_single(&address, &facts, report);
+        if report.has_more_than(&known) {
+            for twin in &self.twins {
+                let mut others = Report::default();
+                twin.check_single(&address, &facts, &mut others);
+                report.conceal(&known, &others);
+            }
+        }
+        is_sound
+    }
+
+    fn check_single(
+        &self,
+        address: &Address,
+        instance: &InstanceFacts,
+        report: &mut Report,
+    ) -> bool {
+        let source = self.group.userdata.as_ref();
+        let single = source.and_then(|source| Some((source, source.single()?)));
+        let Some((source, part)) = single else {
+            return true;
+        };
+        let (index, variant) = self.variant(address.slot);
+        let root = |instance: &InstanceFacts| self.data[index].root(instance, None);
+        let mut ignored = Report::default();
+        let mut render = |instance: &InstanceFacts| {
+            part.render(&mut Execution {
+                root: &root(instance),
+                address,
+                timing: Timing::BeforeCreation,
+                report: &mut ignored,
+                unknown: false,
+            })
+        };
+        let rendered = render(instance).or_else(|| {
+            let ignored = &mut Report::default();
+            let args = self.render_args(variant, &root(instance), address, ignored)?;
+            render(&with_address(instance, &args)?)
+        });
+        rendered.is_none_or(|rendered| source.check_single(rendered, report, address))
+    }
+
     /// The layers of an instance's userdata, the files that travel in it included; `None` where there
     /// is none, or it can't be rendered.
     pub(super) fn rendered_layers(
@@ -423,8 +488,10 @@ impl<'a> GroupRenderer<'a> {
             else {
                 return None;
             };
+            let (_, source) = self.group.merged.files.get(&file.name)?;
             Some(CarriedFile {
                 name: &file.name,
+                span: source.span,
                 path,
                 permissions: permissions.as_deref(),
                 owner: owner.as_deref(),

@@ -10,6 +10,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 
 use crate::config::model::{Compress, Encoding, ProviderKind};
+use crate::config::source::Span;
 use crate::provider::rules::Rules;
 use crate::spec::{Content, Userdata};
 
@@ -63,6 +64,8 @@ pub fn gzip(bytes: &[u8]) -> Vec<u8> {
 pub struct CarriedFile<'a> {
     /// Its name in the configuration.
     pub name: &'a str,
+    /// Where it is defined.
+    pub span: Span,
     /// Where it is written.
     pub path: &'a str,
     /// Its mode, such as `0600`.
@@ -219,6 +222,7 @@ pub type Body = Arc<[u8]>;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::source::SourceId;
 
     #[test]
     fn sources_decode() {
@@ -251,6 +255,7 @@ mod tests {
     fn files_alone_are_a_cloud_config() {
         let file = CarriedFile {
             name: "a",
+            span: Span::new(SourceId(0), 0, 0),
             path: "/opt/a \"b\"",
             permissions: Some("0600"),
             owner: None,

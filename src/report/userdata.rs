@@ -275,6 +275,7 @@ fn branch(opened: &Opened, depth: usize, number: &mut usize, text: &mut String) 
     }
     words.push(opened.content_type.clone());
     words.extend(opened.filename.clone());
+    words.extend(opened.url.clone());
     let content = if opened.parts.is_empty() {
         opened.content.len()
     } else {
@@ -326,6 +327,7 @@ fn fill(document: &mut Value, opened: &Opened) {
     document["headers"] = headers
         .map(|(name, value)| json!({"name": name, "value": value}))
         .collect();
+    document["url"] = opened.url.clone().into();
     document["problem"] = opened.problem.clone().into();
     if opened.parts.is_empty() {
         match std::str::from_utf8(&opened.content) {

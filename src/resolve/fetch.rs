@@ -3,25 +3,31 @@
 //! In: `file:`, `http://` and `https://` URLs. Out: bodies, each fetched once a plan, within a
 //! time and a size. May not: decode or render them.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::config::model::Config;
+use nstance_cloudinit::userdata::{addresses, gather};
+
+use crate::config::model::{Config, Includes, Userdata};
 use crate::config::source::{Span, Spanned};
+use crate::credentials::shown_url;
 use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::render::args::is_template;
 use crate::render::group::Bodies;
+use crate::render::layers::source_bytes;
+use crate::render::userdata::Body;
 
 /// The most a body may have.
 const LARGEST_BODY: u64 = 8 * 1024 * 1024;
 /// The longest a fetch may take.
 const LONGEST_FETCH: Duration = Duration::from_secs(30);
 
-/// Every URL that userdata comes from, with its place.
-pub fn urls(config: &Config) -> Vec<Spanned<Arc<str>>> {
-    let mut seen = BTreeSet::new();
+/// All userdata, of every layer.
+fn userdata(config: &Config) -> impl Iterator<Item = &Userdata> {
     let all = std::iter::once(config.defaults.userdata.as_ref())
         .chain(
             config
@@ -36,6 +42,12 @@ pub fn urls(config: &Config) -> Vec<Spanned<Arc<str>>> {
                 .map(|group| group.common.userdata.as_ref()),
         );
     all.flatten()
+}
+
+/// Every URL that userdata comes from, with its place.
+pub fn urls(config: &Config) -> Vec<Spanned<Arc<str>>> {
+    let mut seen = BTreeSet::new();
+    userdata(config)
         .flat_map(|userdata| &userdata.parts)
         .filter(|part| part.text.is_url())
         .map(|part| part.text.content.clone())
@@ -43,13 +55,28 @@ pub fn urls(config: &Config) -> Vec<Spanned<Arc<str>>> {
         .collect()
 }
 
+/// Every URL that userdata includes and that is to be fetched, as far as it stands in the
+/// configuration.
+pub fn included(config: &Config) -> Vec<String> {
+    let fetching = userdata(config).filter(|userdata| userdata.includes == Includes::Fetch);
+    let parts = fetching.flat_map(|userdata| &userdata.parts);
+    let none = Bodies::new();
+    let addresses = parts.filter_map(|part| {
+        let bytes = source_bytes(&part.text, &none)?;
+        let kind = part.content_type.as_deref().map(|kind| &**kind);
+        Some(addresses(&bytes, kind))
+    });
+    addresses.flatten().collect()
+}
+
 /// Whether a URL is a file beside the configuration, which needs no network.
 pub fn is_file(url: &str) -> bool {
     url.starts_with("file:")
 }
 
-/// Reads the files, and with `network` fetches the rest. What can't be had becomes a finding;
-/// `kept` is asked for an earlier body where the network fails, or may not be used.
+/// Reads the files, and with `network` fetches the rest, and what that includes where it is to be
+/// fetched. What can't be had becomes a finding; `kept` is asked for an earlier body where the network
+/// fails, or may not be used.
 pub fn bodies(
     config: &Config,
     directory: &Path,
@@ -59,40 +86,80 @@ pub fn bodies(
 ) -> Bodies {
     let mut bodies = Bodies::new();
     for url in urls(config) {
-        let fetched = if is_file(&url.value) {
+        let body = if is_file(&url.value) {
             read_file(&url.value, directory)
-        } else if network {
-            match fetch(&url.value) {
-                Ok(body) => Ok(body),
-                Err(error) => match kept(&url.value) {
-                    Some(body) => {
-                        findings.push(
-                            Diagnostic::warning(format!(
-                                "userdata is from the cache: fetching it failed: {error}"
-                            ))
-                            .at(url.span, "fetched from here"),
-                        );
-                        Ok(body)
-                    }
-                    None => Err(error),
-                },
-            }
+                .map_err(|error| findings.push(failure(&error, url.span)))
+                .ok()
         } else {
-            match kept(&url.value) {
-                Some(body) => Ok(body),
-                // What needs it fails when it is rendered.
-                None => continue,
-            }
+            from_network(&url, network, &kept, findings)
         };
-        match fetched {
-            Ok(body) => {
-                bodies.insert(Arc::clone(&url.value), body.into());
-            }
-            Err(error) => findings.push(failure(&error, url.span)),
+        if let Some(body) = body {
+            bodies.insert(Arc::clone(&url.value), body.into());
         }
+    }
+    let mut failed = BTreeSet::new();
+    let fetching = userdata(config).filter(|userdata| userdata.includes == Includes::Fetch);
+    for part in fetching.flat_map(|userdata| &userdata.parts) {
+        let span = part.text.content.span;
+        let Some(bytes) = source_bytes(&part.text, &bodies).map(Cow::into_owned) else {
+            continue;
+        };
+        let kind = part.content_type.as_deref().map(|kind| &**kind);
+        gather(&bytes, kind, &mut |address| {
+            if let Some(known) = bodies.get(address) {
+                return Some(Arc::clone(known));
+            }
+            // What it is rendered to isn't known; that is told when it is parsed.
+            if is_template(address) || failed.contains(address) {
+                return None;
+            }
+            let url = Spanned::new(Arc::from(address), span);
+            let mut found = Diagnostics::default();
+            let body = from_network(&url, network, &kept, &mut found);
+            findings.extend(found.into_iter().map(|one| of_included(one, address)));
+            let Some(body) = body else {
+                failed.insert(address.to_owned());
+                return None;
+            };
+            let body = Body::from(body);
+            bodies.insert(url.value, Arc::clone(&body));
+            Some(body)
+        });
     }
     snippets(config, directory, &mut bodies, findings);
     bodies
+}
+
+/// What a URL says now, or said the last time; `None` where that isn't known. Whoever needs it and
+/// wasn't allowed the network fails when it is rendered.
+fn from_network(
+    url: &Spanned<Arc<str>>,
+    network: bool,
+    kept: impl Fn(&str) -> Option<Vec<u8>>,
+    findings: &mut Diagnostics,
+) -> Option<Vec<u8>> {
+    if !network {
+        return kept(&url.value);
+    }
+    let error = match fetch(&url.value) {
+        Ok(body) => return Some(body),
+        Err(error) => error,
+    };
+    match kept(&url.value) {
+        Some(body) => {
+            findings.push(
+                Diagnostic::warning(format!(
+                    "userdata is from the cache: fetching it failed: {error}"
+                ))
+                .at(url.span, "fetched from here"),
+            );
+            Some(body)
+        }
+        None => {
+            findings.push(failure(&error, url.span));
+            None
+        }
+    }
 }
 
 /// Reads the snippets that are files; they come from nowhere else.
@@ -138,6 +205,12 @@ fn failure(error: &str, span: Span) -> Diagnostic {
     Diagnostic::error("userdata can't be fetched").at(span, error.to_owned())
 }
 
+/// The same of an address that stands somewhere in a text, which is at `span`.
+fn of_included(mut finding: Diagnostic, url: &str) -> Diagnostic {
+    finding.detail = Some(format!("It includes {}", shown_url(url)));
+    finding
+}
+
 fn read_file(url: &str, directory: &Path) -> Result<Vec<u8>, String> {
     let path = file_of(url, directory);
     let file =
@@ -149,7 +222,12 @@ fn read_file(url: &str, directory: &Path) -> Result<Vec<u8>, String> {
     read_limited(file)
 }
 
-fn fetch(url: &str) -> Result<Vec<u8>, String> {
+/// Fetches an address, within a time and a size.
+pub fn fetch(url: &str) -> Result<Vec<u8>, String> {
+    // What is included may be anything.
+    if !url.starts_with("https://") && !url.starts_with("http://") {
+        return Err("it is no `https://…` and no `http://…`".to_owned());
+    }
     let agent: ureq::Agent = ureq::Agent::config_builder()
         .timeout_global(Some(LONGEST_FETCH))
         .user_agent(concat!("nstance/", env!("CARGO_PKG_VERSION")))

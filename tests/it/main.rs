@@ -46,4 +46,5 @@ mod userdata_layers;
 mod validate;
 mod variables;
 mod watch;
+mod web;
 mod yaml;

@@ -4,6 +4,7 @@ use insta::assert_snapshot;
 use serde_json::Value;
 
 use crate::harness::{Ended, Harness};
+use crate::web;
 
 const LAYERS: &str = include_str!("data/layers.yaml");
 
@@ -328,4 +329,194 @@ fn what_an_instance_was_given_is_opened() {
     harness.write("i-0123", "#!/bin/sh\n");
     let file = harness.ok("userdata decode i-0123").stdout;
     assert!(file.contains("text/x-shellscript"), "{file}");
+}
+
+/// A configuration of one group, whose userdata is this.
+fn alone(userdata: &str) -> Harness {
+    Harness::with(&format!(
+        r#"{{
+  "cluster": {{ "id": "test" }},
+  "shard": {{ "id": "one", "infra": {{ "provider": "sim", "region": "r", "zone": "z" }} }},
+  "vars": {{ "LIST": "a" }},
+  "groups": {{ "default": {{ "web": {{ "instance_type": "small", "size": 3, "userdata": {userdata} }} }} }},
+}}"#
+    ))
+}
+
+#[test]
+fn a_single_source_is_looked_into() {
+    // YAML that can't be read, through an escape; it is the same in a plan.
+    let broken = alone(r##""#cloud-config\ntimezone: UTC\npackages: [\u0061\n""##);
+    let told = broken.run("validate");
+    assert_eq!(told.code, Some(1));
+    assert_snapshot!(told.stderr);
+    let planned = broken.run("plan");
+    assert_eq!(planned.code, Some(1));
+    assert!(
+        planned
+            .stderr
+            .contains("cloud-init would leave this part out"),
+        "{planned}"
+    );
+    for (userdata, code, said) in [
+        // The top level is no mapping.
+        (
+            r##""#cloud-config\n- a\n""##,
+            1,
+            "cloud-init would leave this part out",
+        ),
+        // Text in a message that Python spoils.
+        (
+            r#""MIME-Version: 1.0\nContent-Type: text/cloud-config\n\ntimezone: Z\u00fcrich\n""#,
+            1,
+            "isn't ASCII",
+        ),
+        (
+            r##""#cloud-config\npackages: {{ .Vars.LIST }}\n""##,
+            1,
+            "`packages` is a string",
+        ),
+        (
+            r##""#cloud-config\nno_such_key: 1\n""##,
+            1,
+            "cloud-init knows no key `no_such_key`",
+        ),
+        (
+            r##""#cloud-config\npackages: [a]\npackages: [b]\n""##,
+            0,
+            "is written twice",
+        ),
+        // Not for cloud-init, or for no one to read here.
+        (r##""#!/bin/sh\necho [\n""##, 0, ""),
+        (r##""#include\nhttps://example.com/a\n""##, 0, ""),
+        (r###""## template: jinja\n#cloud-config\na: [\n""###, 0, ""),
+        (r#""{\"ignition\": {\"version\": \"3.0.0\"}}""#, 0, ""),
+        (r#""<powershell>\n</powershell>\n""#, 0, ""),
+    ] {
+        let harness = alone(userdata);
+        for words in ["validate", "plan"] {
+            let told = harness.run(words);
+            assert_eq!(told.code, Some(code), "{words}: {told}");
+            assert!(told.stderr.contains(said), "{words}: {told}");
+            assert_eq!(told.stderr.is_empty(), said.is_empty(), "{words}: {told}");
+            // Once, though there are three instances.
+            assert!(
+                said.is_empty() || told.stderr.matches(said).count() == 1,
+                "{told}"
+            );
+        }
+    }
+}
+
+#[test]
+fn what_a_single_source_says_of_a_secret_is_hidden() {
+    let harness = Harness::empty();
+    harness.write(
+        "nstance.yaml",
+        "cluster: {id: test}\nshard: {id: one, infra: {provider: sim, region: r, zone: z}}\n\
+         variables: {word: {type: string, sensitive: true, default: \"hunter2: [\"}}\n\
+         groups: {default: {web: {instance_type: small, userdata: \"#cloud-config\\ntimezone: ${var.word}\\n\"}}}\n",
+    );
+    for words in ["validate", "plan"] {
+        let told = harness.run(words);
+        assert_eq!(told.code, Some(1), "{told}");
+        assert!(!told.stderr.contains("hunter2"), "{told}");
+    }
+}
+
+#[test]
+fn a_file_in_the_userdata_has_the_place_of_its_definition() {
+    let harness = layers();
+    let document = harness.json("explain default/web/0.userdata --json");
+    let values = document["instances"][0]["explanation"]["values"].as_array();
+    let of_file = values
+        .unwrap()
+        .iter()
+        .find(|value| value["value"] == "/etc/motd");
+    let place = of_file.unwrap()["origin"]["written_at"].as_str().unwrap();
+    let line = LAYERS.lines().position(|line| line.contains("motd: {kind"));
+    let expected = format!("nstance.yaml:{}:7", line.unwrap() + 1);
+    assert_eq!(place, expected);
+}
+
+#[test]
+fn what_is_included_is_fetched_when_asked() {
+    let base = web::serve(&[
+        ("/a", "#include-once\n# once more\n{base}/b\n{base}/c\n"),
+        ("/b", "#cloud-config\npackages: [curl]\n"),
+        ("/c", "#!/bin/sh\necho {{ hi }}\n"),
+        ("/broken", "#cloud-config\npackages: [\n"),
+    ]);
+    let config = |url: &str, includes: &str| {
+        alone(&format!(
+            r##"{{ "merge": "nstance", "includes": "{includes}", "content": "#include\n{url}\n" }}"##
+        ))
+    };
+    let harness = config(&format!("{base}/a"), "fetch");
+    // No network is asked here.
+    harness.ok("validate");
+    let got = userdata(&harness, "default/web/0");
+    assert!(!got.contains("#include"), "{got}");
+    // What was fetched is no template.
+    assert!(
+        got.contains("packages: [curl]") && got.contains("echo {{ hi }}"),
+        "{got}"
+    );
+    // What was fetched is kept, as the body of a URL is.
+    harness.ok("apply --auto-approve");
+    let kept = config(&format!("{base}/a"), "keep");
+    assert_eq!(
+        userdata(&kept, "default/web/0"),
+        format!("#include\n{base}/a\n")
+    );
+    let broken = config(&format!("{base}/broken"), "fetch").run("plan");
+    assert_eq!(broken.code, Some(1), "{broken}");
+    assert_snapshot!(broken.stderr.replace(&base, "http://127.0.0.1:PORT"));
+    let gone = config(&format!("{base}/gone"), "fetch").run("plan");
+    assert_eq!(gone.code, Some(1), "{gone}");
+    assert!(
+        gone.stderr.contains(&format!("It includes {base}/gone")),
+        "{gone}"
+    );
+    // Of the machine, not of this one.
+    let local = config("file:///etc/hostname", "fetch").run("plan");
+    assert!(local.stderr.contains("it is no `https://"), "{local}");
+    let template = config("https://example.com/{{ .Group.Name }}", "fetch").run("validate");
+    assert_eq!(template.code, Some(1), "{template}");
+    assert!(
+        template
+            .stderr
+            .contains("an address that is included is a template"),
+        "{template}"
+    );
+}
+
+#[test]
+fn files_are_fetched_for_without_a_configuration() {
+    let base = web::serve(&[
+        ("/a", "#include {base}/b\n"),
+        ("/b", "#cloud-config\npackages: [curl]\n"),
+    ]);
+    let harness = Harness::empty();
+    harness.write("one", format!("#include\n{base}/a\n"));
+    harness.write("two", "#cloud-config\npackages: [git]\n");
+    let merged = harness
+        .ok("userdata merge one two --mode nstance --fetch")
+        .stdout;
+    assert_eq!(merged, "#cloud-config\npackages:\n  - curl\n  - git\n");
+    let opened = harness.ok("userdata decode one --fetch").stdout;
+    assert!(
+        opened.contains(&format!("{base}/b, ")) && opened.contains("packages: [curl]"),
+        "{opened}"
+    );
+    let kept = harness.ok("userdata decode one").stdout;
+    assert!(!kept.contains("packages"), "{kept}");
+    harness.write("gone", format!("#include\n{base}/gone\n"));
+    let gone = harness.run("userdata merge gone --fetch");
+    assert_eq!(gone.code, Some(1), "{gone}");
+    assert!(
+        gone.stderr
+            .contains(&format!("{base}/gone can't be fetched")),
+        "{gone}"
+    );
 }

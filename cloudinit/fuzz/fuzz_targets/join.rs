@@ -3,16 +3,29 @@
 
 #![no_main]
 
+use std::sync::Arc;
+
 use libfuzzer_sys::fuzz_target;
 use nstance_cloudinit::layers::{Layer, LayerPart, Mode, Options, join_with};
-use nstance_cloudinit::userdata::{Machine, process};
+use nstance_cloudinit::userdata::{Bodies, Machine, process};
 use nstance_cloudinit::yaml::emit;
 
 fuzz_target!(|bytes: &[u8]| {
     let Some((first, rest)) = bytes.split_first() else {
         return;
     };
-    // Layers are parted by a byte that no UTF-8 has.
+    // Layers are parted by a byte that no UTF-8 has; behind another stands what they may include.
+    let (rest, fetched) = match rest.iter().position(|byte| *byte == 0xfe) {
+        Some(at) => (&rest[..at], &rest[at + 1..]),
+        None => (rest, &[][..]),
+    };
+    let bodies = ["a", "b", "c"]
+        .iter()
+        .zip(fetched.split(|byte| *byte == 0xff));
+    let bodies: Bodies = bodies
+        .map(|(url, body)| ((*url).to_owned(), body.into()))
+        .collect();
+    let included = (!bodies.is_empty()).then(|| Arc::new(bodies));
     let layers: Vec<Layer> = rest
         .split(|byte| *byte == 0xff)
         .take(6)
@@ -21,6 +34,7 @@ fuzz_target!(|bytes: &[u8]| {
             name: format!("layer {number}"),
             mode: Mode::ALL[usize::from(first >> (number % 4 * 2)) % 4],
             parts: vec![LayerPart::new(content)],
+            included: included.clone(),
         })
         .collect();
     for as_documented in [false, true] {
@@ -39,7 +53,9 @@ fuzz_target!(|bytes: &[u8]| {
         // Nothing is lost of a part that is empty.
         let is_lost = |(_, error): &(u32, nstance_cloudinit::Error)| error.message != "it is empty";
         assert!(!outcome.failed.iter().any(is_lost), "{:?}", outcome.failed);
-        let merged = outcome.merged.expect("a cloud-config was said to come of it");
+        let merged = outcome
+            .merged
+            .expect("a cloud-config was said to come of it");
         assert_eq!(emit(&merged, 1 << 20), emit(config, 1 << 20));
     }
 });

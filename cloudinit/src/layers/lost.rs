@@ -109,7 +109,10 @@ fn is_scalar(value: &Value) -> bool {
 fn leaf(value: &Value) -> Leaf {
     let shown = match &value.data {
         // Where it was written tells long texts apart.
-        Data::Text(text) => text.to_string().chars().take(64).collect(),
+        Data::Text(text) => match text.as_str() {
+            Some(text) => text.chars().take(64).collect(),
+            None => text.to_string().chars().take(64).collect(),
+        },
         Data::List(_) | Data::Tuple(_) => "[]".to_owned(),
         Data::Map(_) => "{}".to_owned(),
         other => format!("{other:?}").chars().take(64).collect(),

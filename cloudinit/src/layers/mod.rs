@@ -17,7 +17,10 @@ mod tests;
 
 use std::fmt;
 use std::str::FromStr;
+use std::sync::Arc;
 
+use crate::detect::{ARCHIVE, CLOUD_CONFIG, JSON_PATCH, detect_bytes};
+use crate::userdata::{Bodies, is_message, unpack};
 use crate::value::{Origin, Value};
 
 pub use native::merge as merge_natively;
@@ -88,6 +91,9 @@ pub struct Layer {
     pub mode: Mode,
     /// Its parts, in order.
     pub parts: Vec<LayerPart>,
+    /// What the addresses say that its parts include, which is put in their place; `None`: what
+    /// includes something is sent as it is, and the machine fetches it.
+    pub included: Option<Arc<Bodies>>,
 }
 
 /// A part of a layer: anything that cloud-init takes, a message or an archive of parts too.
@@ -267,6 +273,8 @@ struct Source {
     within: Option<String>,
     /// How many lines of the layer's part stand before it.
     lines_before: u32,
+    /// Whether it was fetched, and isn't in the layer's part.
+    is_fetched: bool,
 }
 
 fn place(sources: &[Source], origin: Origin) -> Option<Place> {
@@ -279,6 +287,18 @@ fn place(sources: &[Source], origin: Origin) -> Option<Place> {
         line,
         column: (origin.column > 0).then_some(origin.column),
     })
+}
+
+/// Whether user data is read here, alone or in its parts: cloud-config, a message or an archive of
+/// parts, packed or not. Anything else is only passed on.
+pub fn is_read(bytes: &[u8]) -> bool {
+    let unpacked = unpack(bytes);
+    let bytes = unpacked.as_deref().unwrap_or(bytes);
+    is_message(bytes)
+        || matches!(
+            detect_bytes(bytes),
+            Some(CLOUD_CONFIG | ARCHIVE | JSON_PATCH)
+        )
 }
 
 /// Joins layers, the lowest first.

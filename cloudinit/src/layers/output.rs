@@ -62,8 +62,11 @@ impl Joiner<'_> {
             place(piece.source) == first && !matches!(piece.content, Content::Merged(..))
         };
         let part = &self.layers[first.0].parts[first.1];
-        let count = (1..=self.sources.len()).filter(|source| place(*source) == first);
-        let all_are_there = count.count() == pieces.len() && pieces.iter().all(is_whole);
+        let own = || (1..=self.sources.len()).filter(|source| place(*source) == first);
+        if own().any(|source| self.sources[source - 1].is_fetched) {
+            return None;
+        }
+        let all_are_there = own().count() == pieces.len() && pieces.iter().all(is_whole);
         // What is said of it beside its content has to be sent too.
         let is_cloud_config = pieces.iter().all(|piece| {
             piece.part.content_type == CLOUD_CONFIG && says_itself(CLOUD_CONFIG, &part.content)

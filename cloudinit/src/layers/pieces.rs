@@ -11,7 +11,7 @@ use crate::detect::{
 use crate::error::{Class, Error};
 use crate::merge::{Described, Settings};
 use crate::parts::{self, Buffer, Config, Part};
-use crate::userdata::{is_message, take_apart, unpack};
+use crate::userdata::{Fetch, Included, Taken, is_message, take_apart, unpack};
 use crate::value::{Data, Origin};
 use crate::yaml;
 
@@ -116,9 +116,21 @@ impl Joiner<'_> {
         if is_whole && is_message(text) {
             self.check_message(&whole, text);
         }
-        let mut found = match take_apart(&part.content, named) {
+        let included = self.layers[layer].included.as_deref();
+        let fetch = included.map(|bodies| {
+            move |url: &str| {
+                let body = bodies.get(url).map(|body| body.to_vec());
+                body.ok_or_else(|| "nothing was fetched from there".to_owned())
+            }
+        });
+        let fetch = fetch.as_ref().map(|fetch| fetch as &Fetch<'_>);
+        let mut found = match take_apart(&part.content, named, fetch) {
             Ok(found) => found,
-            Err(error) => {
+            Err(mut error) => {
+                if is_message(text) {
+                    // Lines of a part of it.
+                    error.line = None;
+                }
                 let summary = format!("cloud-init would lose all of it: {error}");
                 return self.error(Some(at(whole, &error)), summary, None);
             }
@@ -127,10 +139,11 @@ impl Joiner<'_> {
             let summary = "nothing is in it";
             return self.warning(Some(whole), summary, None);
         }
-        let holds_parts = found.len() > 1 || found[0].content != *text;
+        let is_fetched = found.iter().any(|taken| taken.included.is_some());
+        let holds_parts = found.len() > 1 || is_fetched || found[0].part.content != *text;
         if is_whole && !holds_parts {
-            found[0].headers.clone_from(&headers);
-            found[0].filename = part.filename.clone().unwrap_or_default();
+            found[0].part.headers.clone_from(&headers);
+            found[0].part.filename = part.filename.clone().unwrap_or_default();
         } else if is_whole && !headers.is_empty() {
             let hint = "Say it of the parts in it";
             self.error(
@@ -139,22 +152,23 @@ impl Joiner<'_> {
                 Some(hint),
             );
         }
-        for (number, found) in found.into_iter().enumerate() {
-            let (within, lines_before) = if holds_parts {
-                placed(text, &found, number)
-            } else {
-                (None, 0)
+        for (number, Taken { part, included }) in found.into_iter().enumerate() {
+            let (within, lines_before) = match &included {
+                Some(included) => placed_within(included, &part),
+                None if holds_parts => placed(text, &part, number),
+                None => (None, 0),
             };
             self.sources.push(Source {
                 layer,
                 part: index,
                 within,
                 lines_before,
+                is_fetched: included.is_some(),
             });
             let source = self.sources.len();
-            let content = self.read(&found, source);
+            let content = self.read(&part, source);
             pieces.push(Piece {
-                part: found,
+                part,
                 source,
                 content,
             });
@@ -390,6 +404,23 @@ fn placed(outer: &[u8], part: &Part, number: usize) -> (Option<String>, u32) {
         part.filename.clone()
     };
     (Some(name), 0)
+}
+
+/// Where a part stands in what was fetched.
+fn placed_within(included: &Included, part: &Part) -> (Option<String>, u32) {
+    let unpacked = unpack(&included.body);
+    let body = unpacked.as_deref().unwrap_or(&included.body);
+    let name = |name: &str| match name {
+        "" => included.url.clone(),
+        name => format!("{name} of {}", included.url),
+    };
+    if body == part.content {
+        return (Some(name("")), 0);
+    }
+    match placed(body, part, 0) {
+        (None, before) => (Some(name("")), before),
+        (Some(_), _) => (Some(name(&part.filename)), 0),
+    }
 }
 
 /// Whether a part alone says itself what it is.

@@ -9,6 +9,7 @@ fn layer(mode: Mode, parts: &[&str]) -> Layer {
         name: String::new(),
         mode,
         parts: parts.iter().map(|part| LayerPart::new(*part)).collect(),
+        ..Layer::default()
     }
 }
 
@@ -472,4 +473,141 @@ fn an_empty_entry_of_an_archive_is_passed_over() {
         "warning 0:0 this cloud-config is empty\n"
     );
     assert_eq!(text(&joined), "#cloud-config-archive\n- {}\n");
+}
+
+/// One layer whose text includes what these addresses say.
+fn including(text: &str, bodies: &[(&str, &[u8])]) -> Joined {
+    let bodies = bodies
+        .iter()
+        .map(|(url, body)| ((*url).to_owned(), Arc::from(*body)));
+    join(&[Layer {
+        included: Some(Arc::new(bodies.collect())),
+        ..layer(
+            Mode::CloudInit,
+            &["#cloud-config\npackages: [curl]\n", text],
+        )
+    }])
+}
+
+#[test]
+fn what_is_included_takes_the_place_of_what_includes_it() {
+    let joined = including(
+        "#include\n# nothing\nhttp://a\n\n  http://b  \n",
+        &[
+            ("http://a", b"#include-once http://c\n"),
+            ("http://b", b"#!/bin/sh\necho b\n"),
+            (
+                "http://c",
+                b"#cloud-config\ntimezone: UTC\nmanage_etc_hosts: [a]\n",
+            ),
+        ],
+    );
+    let kinds: Vec<&str> = joined
+        .parts
+        .iter()
+        .map(|part| &*part.content_type)
+        .collect();
+    assert_eq!(
+        kinds,
+        [
+            "text/cloud-config",
+            "text/cloud-config",
+            "text/x-shellscript"
+        ]
+    );
+    assert!(!text(&joined).contains("#include"), "{}", text(&joined));
+    // What is wrong in it is told with its address, and the line of what was fetched.
+    let wrong = &joined.findings[0];
+    let place = wrong.place.as_ref().unwrap();
+    assert_eq!(wrong.path, "manage_etc_hosts");
+    assert_eq!(place.within.as_deref(), Some("http://c"));
+    assert_eq!((place.part, place.line), (1, Some(3)));
+}
+
+#[test]
+fn what_is_included_alone_goes_out_as_it_was_fetched() {
+    let body = b"#cloud-config\n# a comment\ntimezone: UTC\n";
+    let joined = join(&[Layer {
+        included: Some(Arc::new([("http://a".to_owned(), body[..].into())].into())),
+        ..layer(Mode::Append, &["#include http://a"])
+    }]);
+    assert_eq!(joined.bytes, body);
+    assert_eq!(joined.findings, []);
+    // Not asked for, it stays.
+    let kept = join(&[layer(Mode::Append, &["#include http://a"])]);
+    assert_eq!(kept.bytes, b"#include http://a");
+}
+
+#[test]
+fn what_cannot_be_included_is_an_error() {
+    for (bodies, told) in [
+        (&[][..], "http://a can't be fetched"),
+        (&[("http://a", &b"#include http://a"[..])], "over 10 times"),
+        (
+            &[("http://a", b"#include http://b")],
+            "http://b can't be fetched",
+        ),
+        (
+            &[("http://a", b"no user data")],
+            "cloud-init can't tell what this is",
+        ),
+    ] {
+        let joined = including("#include\nhttp://a\n", bodies);
+        assert!(joined.has_errors());
+        let first = &joined.findings[0];
+        assert!(first.summary.contains(told), "{}", first.summary);
+        assert_eq!(first.place.as_ref().map(|place| place.part), Some(1));
+    }
+    let joined = including("#include\n# nothing\nhttp://a\n", &[]);
+    assert_eq!(joined.findings[0].place.as_ref().unwrap().line, Some(3));
+}
+
+#[test]
+fn a_part_of_what_is_included_says_where_it_is() {
+    let message = b"MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=x\n\n--x\n\
+        Content-Type: text/cloud-config\n\ntimezone: [UTC]\n--x--\n";
+    let joined = including("#include http://a", &[("http://a", message)]);
+    let place = joined.findings[0].place.as_ref().unwrap();
+    assert_eq!(place.within.as_deref(), Some("http://a"));
+    assert_eq!(place.line, Some(7));
+}
+
+#[test]
+fn what_is_included_is_gathered_once() {
+    use crate::userdata::gather;
+    let mut asked = Vec::new();
+    let mut fetch = |url: &str| {
+        asked.push(url.to_owned());
+        match url {
+            "a" => Some(Arc::from(&b"#include\nb\na\nc\n"[..])),
+            "b" => Some(Arc::from(&b"#include-once\nc\n"[..])),
+            _ => None,
+        }
+    };
+    let gathered = gather(b"#include\na\nb\n", None, &mut fetch);
+    assert_eq!(gathered.bodies.len(), 2);
+    assert_eq!(gathered.missing, ["c"]);
+    let typed = gather(b"a", Some("text/x-include-url"), &mut fetch);
+    assert_eq!(typed.bodies.len(), 2);
+    assert_eq!(gather(b"#!/bin/sh\na\n", None, &mut fetch).missing.len(), 0);
+    assert_eq!(asked.len(), 6, "{asked:?}");
+    let mut endless = |url: &str| Some(format!("#include\n{url}a\n{url}b\n").into_bytes().into());
+    assert!(gather(b"#include a", None, &mut endless).bodies.len() <= 1000);
+}
+
+#[test]
+fn only_what_cloud_init_reads_is_read() {
+    for (text, read) in [
+        ("#cloud-config\n", true),
+        ("#cloud-config-archive\n", true),
+        ("#cloud-config-jsonp\n", true),
+        ("MIME-Version: 1.0\n\n", true),
+        ("#!/bin/sh\n", false),
+        ("#include http://a", false),
+        ("## template: jinja\n#cloud-config\n", false),
+        ("{\"ignition\": {}}", false),
+        ("", false),
+    ] {
+        assert_eq!(is_read(text.as_bytes()), read, "{text}");
+    }
 }

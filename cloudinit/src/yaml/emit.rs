@@ -9,6 +9,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 
 use super::load;
+use super::tag::{Tag, of_plain};
 use super::text::Text;
 use crate::value::{Data, Map, Origin, Value};
 
@@ -279,6 +280,18 @@ fn is_plain_anywhere(text: &str) -> bool {
 
 /// Whether `v: text` is read as that text.
 pub fn is_safe_plain(text: &str) -> bool {
+    is_simple(text) || is_read_as_written(text)
+}
+
+/// Whether it is a word, or something like it, that is nothing but text.
+fn is_simple(text: &str) -> bool {
+    let is_simple =
+        |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'/' | b'.' | b'-');
+    let starts = text.starts_with(|char: char| char.is_ascii_alphabetic() || char == '/');
+    starts && text.bytes().all(is_simple) && of_plain(&text.into()) == Tag::Str
+}
+
+fn is_read_as_written(text: &str) -> bool {
     let Ok(value) = load(&format!("v: {text}\n"), 0) else {
         return false;
     };
@@ -334,6 +347,39 @@ fn float(value: f64) -> String {
             let point = if digits.contains('.') { "" } else { ".0" };
             let sign = if exponent.starts_with('-') { "" } else { "+" };
             format!("{digits}{point}e{sign}{exponent}")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_simple_text_is_read_as_written() {
+        let signs = [
+            "a", "e", "y", "N", "O", "o", "n", "/", ".", "-", "_", "0", "1", "x",
+        ];
+        let mut texts = vec![String::new()];
+        for _ in 0..3 {
+            let longer = |text: &String| signs.map(|sign| format!("{text}{sign}"));
+            let more: Vec<String> = texts.iter().flat_map(longer).collect();
+            texts.extend(more);
+        }
+        let words = [
+            "null",
+            "Null",
+            "off",
+            "True",
+            "yes",
+            "inf",
+            "nan",
+            "web-1.example.org",
+        ];
+        texts.extend(words.map(str::to_owned));
+        assert!(is_simple("web-1.example.org") && !is_simple("off") && !is_simple("0x1"));
+        for text in &texts {
+            assert!(!is_simple(text) || is_read_as_written(text), "{text}");
         }
     }
 }

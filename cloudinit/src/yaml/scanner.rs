@@ -229,6 +229,9 @@ impl<'t> Scanner<'t> {
 
     fn forget_stale_keys(&mut self) -> Scanned<()> {
         let (line, index) = (self.cursor.line(), self.cursor.index);
+        if self.possible_keys.is_empty() {
+            return Ok(());
+        }
         let is_stale = |key: &PossibleKey| key.mark.line != line || index - key.index > LONGEST_KEY;
         let stale = self
             .possible_keys
@@ -237,7 +240,9 @@ impl<'t> Scanner<'t> {
         if let Some(key) = stale {
             return Err(self.no_value(*key));
         }
-        self.possible_keys.retain(|_, key| !is_stale(key));
+        if self.possible_keys.values().any(is_stale) {
+            self.possible_keys.retain(|_, key| !is_stale(key));
+        }
         Ok(())
     }
 

@@ -4,12 +4,14 @@ use std::io::Write as _;
 use std::path::PathBuf;
 
 use clap::Args;
-use nstance_cloudinit::opened::open;
+use nstance_cloudinit::opened::open_fetching;
+use nstance_cloudinit::userdata::Fetch;
 
 use super::super::failure::Failure;
 use super::super::{Ending, Globals, exit, output, session, unplaced};
 use super::{read, recorded};
 use crate::report::userdata;
+use crate::resolve::fetch::fetch;
 
 /// Options of `userdata decode`.
 #[derive(Debug, Args)]
@@ -17,6 +19,9 @@ pub struct Decode {
     /// The file, `-` for standard input; or the address or id of an instance that is recorded
     #[arg(value_name = "FILE|ADDR|ID")]
     file: PathBuf,
+    /// Fetch what `#include` names, and open that too
+    #[arg(long)]
+    fetch: bool,
     /// Only what this part says, byte for byte; parts are counted from 1
     #[arg(long, value_name = "N")]
     part: Option<usize>,
@@ -31,7 +36,8 @@ pub(super) fn run(globals: &Globals, command: &Decode) -> Ending {
         Some(bytes) => bytes,
         None => read(&command.file).map_err(unplaced)?,
     };
-    let opened = open(&bytes);
+    let fetch = command.fetch.then_some(&fetch as &Fetch<'_>);
+    let opened = open_fetching(&bytes, fetch);
     if let Some(number) = command.part {
         let leaves = opened.leaves();
         let Some(part) = number.checked_sub(1).and_then(|index| leaves.get(index)) else {

@@ -2,19 +2,23 @@
 
 use std::io::Write as _;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use clap::{Args, ValueEnum};
 use nstance_cloudinit::layers::{Joined, Layer, LayerPart, Mode, Options, Place, join_with};
+use nstance_cloudinit::userdata::{Bodies, gather};
 use serde_json::{Value, json};
 
 use super::super::failure::{Failure, Failures};
 use super::super::{Ending, Globals, exit, output, session, unplaced};
 use super::read;
 use crate::config::source::{SourceId, SourceMap};
+use crate::credentials::shown_url;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::report::{diagnostic, userdata};
+use crate::resolve::fetch::fetch;
 
 /// Options of `userdata merge`.
 #[derive(Debug, Args)]
@@ -32,6 +36,9 @@ pub struct Merge {
     /// mergers, and `allow_delete` of absent keys. No machine does that
     #[arg(long)]
     as_documented: bool,
+    /// Fetch what `#include` names, and put it in its place; otherwise the machine fetches it
+    #[arg(long)]
+    fetch: bool,
     /// Write it to a file
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
@@ -100,6 +107,22 @@ pub(super) fn run(globals: &Globals, command: &Merge) -> Ending {
     Ok(exit::SUCCESS)
 }
 
+/// What a file includes, and what that includes, fetched.
+fn included(content: &[u8]) -> Result<Arc<Bodies>, Failure> {
+    let mut failed = None;
+    let gathered = gather(content, None, &mut |url| match fetch(url) {
+        Ok(body) => Some(body.into()),
+        Err(error) => {
+            failed.get_or_insert_with(|| format!("{} can't be fetched: {error}", shown_url(url)));
+            None
+        }
+    });
+    match failed {
+        None => Ok(Arc::new(gathered.bodies)),
+        Some(why) => Err(Failure::say(why)),
+    }
+}
+
 /// The files, each a layer.
 struct Files {
     layers: Vec<Layer>,
@@ -125,6 +148,7 @@ impl Files {
             let text = String::from_utf8_lossy(&content).into_owned();
             files.ids.push(Some(files.sources.add_value(&*name, text)));
             files.layers.push(Layer {
+                included: command.fetch.then(|| included(&content)).transpose()?,
                 name,
                 mode: command.mode.mode(),
                 parts: vec![LayerPart::new(content)],

@@ -7,7 +7,8 @@
 use std::sync::Arc;
 
 use crate::config::model::{
-    Compress, Encoding, Joining, MAIN_TEMPLATE, TextSource, Userdata, UserdataPart, UserdataSource,
+    Compress, Encoding, Includes, Joining, MAIN_TEMPLATE, TextSource, Userdata, UserdataPart,
+    UserdataSource,
 };
 use crate::config::node::{Entry, Node, NodeValue};
 use crate::config::schema::tables;
@@ -34,6 +35,7 @@ pub(super) fn userdata(owner: &Object<'_>, findings: &mut Diagnostics) -> Option
                 parts: vec![bare(plain(text, span))],
                 is_list: false,
                 merge: None,
+                includes: Includes::Keep,
                 compress: None,
             })
         }
@@ -62,6 +64,11 @@ pub(super) fn userdata(owner: &Object<'_>, findings: &mut Diagnostics) -> Option
             ]
             .map(|joining| (joining.as_str(), joining));
             let merge = object.choice("merge", &choices, findings);
+            let includes = object.choice(
+                "includes",
+                &[("keep", Includes::Keep), ("fetch", Includes::Fetch)],
+                findings,
+            );
             let listed = object.get("parts");
             let parts = match listed {
                 Some(list) => {
@@ -75,6 +82,7 @@ pub(super) fn userdata(owner: &Object<'_>, findings: &mut Diagnostics) -> Option
                 parts,
                 is_list: listed.is_some(),
                 merge,
+                includes: includes.map_or(Includes::Keep, |includes| includes.value),
                 compress: compress.map(|compress| compress.value),
             })
         }

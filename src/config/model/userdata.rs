@@ -18,6 +18,8 @@ pub struct Userdata {
     pub is_list: bool,
     /// `merge`, as written: how it joins the layers below; `None`: it replaces them.
     pub merge: Option<Spanned<Joining>>,
+    /// `includes`: what becomes of what its parts include.
+    pub includes: Includes,
     /// `compress`, as written; `None`: auto, or what a layer below that it joins says.
     pub compress: Option<Compress>,
 }
@@ -33,10 +35,10 @@ impl Userdata {
         self.single().map_or(self.span, |text| text.content.span)
     }
 
-    /// The one source that it is, where it is no list of parts.
+    /// The one source that it is, sent as it is: no list of parts, and nothing to be fetched for it.
     pub fn single(&self) -> Option<&TextSource> {
         match &self.parts[..] {
-            [part] if !self.is_list => Some(&part.text),
+            [part] if !self.is_list && self.includes == Includes::Keep => Some(&part.text),
             _ => None,
         }
     }
@@ -78,6 +80,16 @@ impl Joining {
             Self::Nstance => "nstance",
         }
     }
+}
+
+/// `userdata.includes`: what becomes of `#include`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Includes {
+    /// `keep`: the machine fetches it.
+    #[default]
+    Keep,
+    /// `fetch`: it is fetched when planning.
+    Fetch,
 }
 
 /// A text, or where it is.

@@ -620,6 +620,12 @@ pub static USERDATA_TABLE: Table = Table {
         )
         .default("\"replace\""),
         Key::new(
+            "includes",
+            Shape::Choice(&["keep", "fetch"]),
+            "What becomes of `#include`: the machine fetches it, or the plan does.",
+        )
+        .default("\"keep\""),
+        Key::new(
             "compress",
             Shape::Choice(&["auto", "always", "never"]),
             "Whether what is sent is gzipped; `auto`: where it wouldn't fit.",

@@ -7,11 +7,14 @@ use serde_json::Value;
 
 use super::alike::{self, Own, Zones};
 use super::collapse::{REMEMBERED, Slots};
+use super::entry::{self, Entry};
 use super::paint::{Sign, Style};
+use super::userdata;
 use super::value::{self, counted, visible};
 use crate::address::Address;
 use crate::marks::HIDDEN;
 use crate::plan::change::{Drift, DriftKind, DriftedAttribute, Plan};
+use crate::plan::diff::USERDATA;
 use crate::report::cover::covered;
 
 /// The most lines a plan spends on drift.
@@ -211,6 +214,20 @@ fn block_lines(block: &Block<'_>, style: Style<'_>) -> Vec<String> {
     lines
 }
 
+/// Userdata of parts, or that is packed, part by part.
+fn opened(sign: Sign, change: &DriftedAttribute) -> Option<Entry> {
+    if change.path != USERDATA {
+        return None;
+    }
+    match (&change.recorded, &change.observed) {
+        (Some(Value::String(old)), Some(Value::String(new))) => {
+            userdata::changed(sign, USERDATA, old, new, DIFF_LINES)
+        }
+        (None, Some(Value::String(new))) => userdata::taken_apart(sign, USERDATA, new, DIFF_LINES),
+        _ => None,
+    }
+}
+
 fn attribute(change: &DriftedAttribute, style: Style<'_>, lines: &mut Vec<String>) {
     let sign = match (&change.recorded, &change.observed) {
         (None, _) => Sign::Create,
@@ -219,6 +236,14 @@ fn attribute(change: &DriftedAttribute, style: Style<'_>, lines: &mut Vec<String
     };
     let symbol = style.signed(sign, &sign.symbol().to_string());
     let path = visible(&change.path);
+    if let Some(parts) = opened(sign, change) {
+        let mut written = Vec::new();
+        entry::write(&[parts], 0, style, &mut written);
+        // A block of drift is indented less than one of a plan.
+        let lines_here = written.iter().map(|line| line.strip_prefix("  "));
+        lines.extend(lines_here.flatten().map(ToOwned::to_owned));
+        return;
+    }
     if let (Some(Value::String(old)), Some(Value::String(new))) =
         (&change.recorded, &change.observed)
         && (old.contains('\n') || new.contains('\n'))

@@ -224,6 +224,25 @@ fn drift_is_reported() {
 }
 
 #[test]
+fn drift_of_userdata_is_shown_part_by_part() {
+    let message = |zone: &str| {
+        format!(
+            "MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=b\n\n--b\n\
+             Content-Type: text/cloud-config\n\n#cloud-config\ntimezone: {zone}\n\n--b\n\
+             Content-Type: text/x-shellscript\n\n#!/bin/sh\n--b--\n"
+        )
+    };
+    let mut plan = empty();
+    let mut changed = drift("default/db", 0, DriftKind::Changed);
+    changed.changes.truncate(1);
+    changed.changes[0].path = "userdata".to_owned();
+    changed.changes[0].recorded = Some(json!(message("UTC")));
+    changed.changes[0].observed = Some(json!(message("CET")));
+    plan.drift.push(changed);
+    insta::assert_snapshot!(super::drift(&plan, PLAIN));
+}
+
+#[test]
 fn drift_stands_before_the_changes() {
     let mut plan = plan_of(vec![update("default/web", 0)]);
     plan.drift = drifted().drift;
