@@ -194,12 +194,8 @@ pub fn plan(request: Request<'_>) -> Result<Made, PlanError> {
         )?),
         None => None,
     };
-    let pools: Vec<Arc<str>> = config.shard.subnet_pools.keys().cloned().collect();
-    let mut placer =
-        Placer::new(config, request.rules, cloud, &pools).map_err(|error| PlanError::Cloud {
-            doing: "the subnets can't be looked up",
-            error,
-        })?;
+    let groups = compiled.groups.iter().map(|group| &group.merged);
+    let mut placer = Placer::new(config, request.rules, cloud, groups);
     let specs = SpecCache {
         store: store.as_ref(),
         read: Mutex::new(HashMap::new()),
@@ -222,6 +218,12 @@ pub fn plan(request: Request<'_>) -> Result<Made, PlanError> {
         options: request.options,
     };
     let (mut plan, planned) = build::build(&inputs, &mut placer);
+    if let Some(error) = placer.into_failure() {
+        return Err(PlanError::Cloud {
+            doing: "the subnets can't be looked up",
+            error,
+        });
+    }
     if let Some(error) = specs
         .failed
         .lock()
