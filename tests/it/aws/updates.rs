@@ -2,9 +2,9 @@
 
 use insta::assert_snapshot;
 
-use nstance_ec2_proxy::Habits;
+use nstance_ec2_proxy::{Fault, Habits, Refusal, Rule};
 
-use super::world::{Aws, FLEET, REGION};
+use super::world::{Aws, FLEET, Instance, REGION};
 
 /// How each change is made, and what moto has afterwards.
 #[test]
@@ -109,6 +109,77 @@ fn other_user_data_wants_a_new_instance() {
     assert_snapshot!("update_userdata", aws.apply(""));
     for instance in aws.live() {
         assert!(!before.contains(&instance.id));
+    }
+}
+
+#[test]
+fn other_user_data_wants_a_stop_and_a_start_where_the_group_says_so() {
+    let Some(aws) = Aws::applied(FLEET) else {
+        return;
+    };
+    aws.proxy.set_habits(Habits {
+        pending: 2,
+        stopping: 3,
+        ..Habits::default()
+    });
+    let before: Vec<String> = aws.live().into_iter().map(|one| one.id).collect();
+    aws.edit(
+        "\"subnet_pool\": \"nodes\"",
+        "\"subnet_pool\": \"nodes\", \"lifecycle\": { \"restart_on\": [\"userdata\"] }",
+    );
+    aws.settled();
+    aws.edit("#!/bin/sh\\nhostname", "#!/bin/sh\\nset -e\\nhostname");
+    aws.proxy.take_calls();
+    assert_snapshot!("update_userdata_in_place", aws.apply(""));
+    let mut after = Vec::new();
+    for instance in aws.live() {
+        assert_eq!(instance.text("instanceState/name"), "running");
+        let text = format!(
+            "#!/bin/sh\nset -e\nhostname {}\n",
+            instance.tag("nstance:instance-id")
+        );
+        assert_eq!(aws.userdata(&instance.id), text);
+        after.push(instance.id);
+    }
+    assert_eq!(after, before);
+    for action in ["StopInstances", "ModifyInstanceAttribute", "StartInstances"] {
+        assert_eq!(aws.proxy.count(action), 3, "{action}");
+    }
+    assert_eq!(aws.proxy.count("RunInstances"), 0);
+    // A new image wants a new instance all the same, which gets its user data with it.
+    aws.edit("set -e", "set -eu");
+    aws.add_newer_image("debian-13-arm64-20261201");
+    aws.ok("apply --auto-approve --refresh-images");
+    assert_eq!(aws.proxy.count("StopInstances"), 3);
+    assert_eq!(aws.proxy.count("RunInstances"), 3);
+}
+
+/// What an apply left half done goes on: an instance that has its user data is only started.
+#[test]
+fn user_data_in_place_is_finished_by_the_next_apply() {
+    let Some(aws) = Aws::applied(FLEET) else {
+        return;
+    };
+    aws.edit(
+        "\"subnet_pool\": \"nodes\"",
+        "\"subnet_pool\": \"nodes\", \"lifecycle\": { \"restart_on\": [\"userdata\"] }",
+    );
+    aws.edit("#!/bin/sh\\nhostname", "#!/bin/sh\\nset -e\\nhostname");
+    let denied = Fault::Refuse(Refusal::named("UnauthorizedOperation"));
+    aws.proxy.add(Rule::every("StartInstances", denied));
+    let ended = aws.run("apply --auto-approve");
+    assert_eq!(ended.code, Some(1), "{ended}");
+    let down = aws.live();
+    let is_down = |one: &Instance| one.text("instanceState/name") == "stopped";
+    assert!(down.iter().any(is_down), "{down:?}");
+    aws.proxy.clear();
+    aws.proxy.take_calls();
+    aws.apply("");
+    assert_eq!(aws.proxy.count("StartInstances"), 3);
+    assert_eq!(aws.proxy.count("RunInstances"), 0);
+    for instance in aws.live() {
+        assert_eq!(instance.text("instanceState/name"), "running");
+        assert!(aws.userdata(&instance.id).contains("set -e"));
     }
 }
 
