@@ -1,5 +1,7 @@
 //! What changes in place, what wants a stop, what wants a new instance.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
 use insta::assert_snapshot;
 
 use nstance_ec2_proxy::{Fault, Habits, Refusal, Rule};
@@ -181,6 +183,47 @@ fn user_data_in_place_is_finished_by_the_next_apply() {
         assert_eq!(instance.text("instanceState/name"), "running");
         assert!(aws.userdata(&instance.id).contains("set -e"));
     }
+}
+
+/// User data changes only while an instance is down, so what one run read holds for the next, until
+/// the instance is launched anew.
+#[test]
+fn user_data_is_read_once_a_launch() {
+    let config = FLEET.replace(
+        "\"endpoint_url\": \"http://127.0.0.1:1\"",
+        "\"endpoint_url\": \"http://127.0.0.1:1\", \"userdata_drift\": true",
+    );
+    let Some(aws) = Aws::applied(&config) else {
+        return;
+    };
+    let reads = |words: &str| {
+        aws.proxy.take_calls();
+        let ended = aws.run(words);
+        (aws.proxy.count("DescribeInstanceAttribute"), ended)
+    };
+    assert_eq!(reads("plan").0, 3);
+    for words in ["plan", "drift"] {
+        let (count, ended) = reads(words);
+        assert_eq!((count, ended.code), (0, Some(0)), "{ended}");
+    }
+    // By hand: stopped, changed, started.
+    let id = aws.instance("default/store/0").id;
+    aws.call("StopInstances", &[("InstanceId.1", &id)]);
+    // Twice: moto reads what it was sent once more.
+    let other = BASE64.encode(BASE64.encode("#!/bin/sh\nexit\n"));
+    let change = [("InstanceId", &*id), ("UserData.Value", &*other)];
+    aws.call("ModifyInstanceAttribute", &change);
+    let (count, ended) = reads("drift");
+    assert_eq!((count, ended.code), (1, Some(2)), "{ended}");
+    assert!(ended.stdout.contains("userdata"), "{ended}");
+    // The same while it runs again, for each run that finds it changed.
+    aws.call("StartInstances", &[("InstanceId.1", &id)]);
+    let (count, ended) = reads("drift");
+    assert_eq!((count, ended.code), (1, Some(2)), "{ended}");
+    aws.apply("");
+    reads("plan");
+    let (count, ended) = reads("plan");
+    assert_eq!((count, ended.code), (0, Some(0)), "{ended}");
 }
 
 #[test]
