@@ -22,6 +22,7 @@ use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::digest::sha256_hex;
 use crate::plan::build::{self, Inputs, Options};
 use crate::plan::change::Plan;
+use crate::plan::familiar::{self, Comparing, Familiar};
 use crate::provider::retry::RetryingReads;
 use crate::provider::rules::Rules;
 use crate::provider::{Cloud, CloudError, Owner};
@@ -108,7 +109,7 @@ pub struct Made {
 pub struct Caches {
     /// Images.
     pub images: Vec<ImageRow>,
-    /// Fetched userdata.
+    /// Fetched userdata, and what was compared and found equal.
     pub fetched: Vec<FetchedRow>,
 }
 
@@ -185,28 +186,40 @@ pub fn plan(request: Request<'_>) -> Result<Made, PlanError> {
         cluster: request.identity.cluster.clone(),
         shard: request.identity.shard.clone(),
     };
-    let observed = match cloud.filter(|_| request.observe) {
-        Some(cloud) => Some(observe(
-            cloud,
-            &owner,
-            snapshot.as_ref(),
-            now,
-            request.progress,
-        )?),
-        None => None,
-    };
-    let pools: Vec<Arc<str>> = config.shard.subnet_pools.keys().cloned().collect();
-    let mut placer =
-        Placer::new(config, request.rules, cloud, &pools).map_err(|error| PlanError::Cloud {
-            doing: "the subnets can't be looked up",
-            error,
-        })?;
     let specs = SpecCache {
         store: store.as_ref(),
         read: Mutex::new(HashMap::new()),
         failed: Mutex::default(),
     };
     let read = |digest: SpecDigest| specs.get(digest);
+    let mut learnt = None;
+    let observed = match cloud.filter(|_| request.observe) {
+        Some(cloud) => {
+            let comparing = snapshot.as_ref().map(|snapshot| Comparing {
+                identity: request.identity,
+                records: &snapshot.records,
+                specs: &read,
+                rules: request.rules,
+            });
+            let familiar = kept(familiar::KEY)
+                .map(|bytes| Familiar::from_bytes(&bytes))
+                .unwrap_or_default();
+            if let Some(comparing) = comparing.as_ref().filter(|_| cloud.asks_for_userdata()) {
+                cloud.recall_userdata(familiar.userdata(comparing));
+            }
+            let snapshot = snapshot.as_ref();
+            let mut observed = observe(cloud, &owner, snapshot, now, request.progress)?;
+            if let Some(comparing) = &comparing {
+                let launches = cloud.userdata_launches();
+                let found = familiar.settle(&mut observed, comparing, &launches);
+                learnt = (found != familiar).then_some(found);
+            }
+            Some(observed)
+        }
+        None => None,
+    };
+    let groups = compiled.groups.iter().map(|group| &group.merged);
+    let mut placer = Placer::new(config, request.rules, cloud, groups);
     let inputs = Inputs {
         config,
         sources,
@@ -223,6 +236,12 @@ pub fn plan(request: Request<'_>) -> Result<Made, PlanError> {
         options: request.options,
     };
     let (mut plan, planned) = build::build(&inputs, &mut placer);
+    if let Some(error) = placer.into_failure() {
+        return Err(PlanError::Cloud {
+            doing: "the subnets can't be looked up",
+            error,
+        });
+    }
     if let Some(error) = specs
         .failed
         .lock()
@@ -246,15 +265,17 @@ pub fn plan(request: Request<'_>) -> Result<Made, PlanError> {
         findings.extend(capacity::check(&mut plan, &renderers, cloud));
     }
     findings.extend(snapshot.as_ref().and_then(interrupted));
+    let fetched_row = |key: String, body: Vec<u8>| FetchedRow {
+        url: key,
+        digest: sha256_hex(&body),
+        body,
+        fetched_at: now.into(),
+    };
     let fetched = bodies
         .iter()
         .filter(|(url, _)| !fetch::is_file(url))
-        .map(|(url, body)| FetchedRow {
-            url: key_of_url(url),
-            digest: sha256_hex(body),
-            body: body.to_vec(),
-            fetched_at: now.into(),
-        })
+        .map(|(url, body)| fetched_row(key_of_url(url), body.to_vec()))
+        .chain(learnt.map(|learnt| fetched_row(familiar::KEY.to_owned(), learnt.to_bytes())))
         .collect();
     Ok(Made {
         plan,

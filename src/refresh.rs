@@ -39,6 +39,13 @@ impl Observed {
         self.by_provider_id.get(provider_id)
     }
 
+    /// Takes an instance that may differ to be as recorded, which it turned out to be.
+    pub fn accept(&mut self, provider_id: &str) {
+        if let Some(seen) = self.by_provider_id.get_mut(provider_id) {
+            *seen = Seen::InSync;
+        }
+    }
+
     /// Why an instance that isn't there any more ended, if the cloud says so.
     pub fn ended_because(&self, provider_id: &str) -> Option<&str> {
         self.ended.get(provider_id).map(String::as_str)
@@ -125,6 +132,19 @@ pub fn may_be_unseen_until(record: &Record, window: Duration) -> Timestamp {
     Timestamp::from(record.created_at.max(record.updated_at)).after(window)
 }
 
+impl Observation {
+    /// Whether what its attributes don't say is as recorded: that it runs, and where.
+    pub fn stands_as(&self, record: &Record) -> bool {
+        matches!(
+            self.state,
+            LifecycleState::Pending | LifecycleState::Running
+        ) && record.zone == self.zone
+            && record.subnet == self.subnet
+            && (record.ip4 == self.ip4 || self.ip4.is_none())
+            && (record.ip6 == self.ip6 || self.ip6.is_none())
+    }
+}
+
 impl Observed {
     fn note_end(&mut self, observation: &Observation) {
         if let Some(reason) = &observation.ended_because {
@@ -146,14 +166,7 @@ impl Observed {
         let in_sync = record
             .observed
             .is_some_and(|digest| digest.0 == observation.digest)
-            && matches!(
-                observation.state,
-                LifecycleState::Pending | LifecycleState::Running
-            )
-            && record.zone == observation.zone
-            && record.subnet == observation.subnet
-            && (record.ip4 == observation.ip4 || observation.ip4.is_none())
-            && (record.ip6 == observation.ip6 || observation.ip6.is_none());
+            && observation.stands_as(record);
         let seen = if in_sync {
             Seen::InSync
         } else {

@@ -4,7 +4,7 @@ use clap::{Args, ValueEnum};
 
 use super::failure::Failure;
 use super::fleet::{Fleet, Form, Reply};
-use super::plan::{all_findings, make};
+use super::plan::{all_findings, keep, make};
 use super::selection::Chosen;
 use super::session::{self, Session};
 use super::shape::Shape;
@@ -76,6 +76,7 @@ fn drift(
     let mut store = session.open_to_read()?;
     let cloud = session.cloud()?;
     let made = make(session, store.as_mut(), Some(&*cloud), false, &options)?;
+    keep(session, made.caches);
     let against_config = command.against == Against::Config;
     // Against the record, what the configuration says is no matter.
     let findings = all_findings(session, made.findings);

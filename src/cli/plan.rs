@@ -239,8 +239,9 @@ pub fn all_findings(session: &Session<'_>, findings: Diagnostics) -> Diagnostics
     all
 }
 
-/// Keeps answers in a state that exists and can be written; a plan needs neither.
-fn keep(session: &Session<'_>, caches: Caches) {
+/// Keeps answers in a state that exists and can be written; a plan needs neither. No lock is
+/// waited for: where an apply is writing, they are had again.
+pub(super) fn keep(session: &Session<'_>, caches: Caches) {
     if caches.is_empty() {
         return;
     }

@@ -512,6 +512,8 @@ pub struct Lifecycle {
     pub ignore_changes: Vec<Spanned<Arc<str>>>,
     /// `replace_on`: paths that force a new instance.
     pub replace_on: Vec<Spanned<Arc<str>>>,
+    /// `restart_on`: paths that are changed by a stop and start in place of a new instance.
+    pub restart_on: Vec<Spanned<Arc<str>>>,
 }
 
 /// One of `files`.

@@ -55,6 +55,8 @@ pub struct MergedGroup<'a> {
     pub ignore_changes: Vec<Arc<str>>,
     /// `lifecycle.replace_on` of template and group.
     pub replace_on: Vec<Arc<str>>,
+    /// `lifecycle.restart_on` of template and group.
+    pub restart_on: Vec<Arc<str>>,
     /// Where `lifecycle.prevent_destroy` was set, if it is.
     pub prevent_destroy: Option<Span>,
     /// `protect`
@@ -266,6 +268,7 @@ pub fn merge_group<'a>(config: &'a Config, group: &'a Group) -> MergedGroup<'a> 
             .collect(),
         ignore_changes: all_lists(|common| &common.lifecycle.ignore_changes),
         replace_on: all_lists(|common| &common.lifecycle.replace_on),
+        restart_on: all_lists(|common| &common.lifecycle.restart_on),
         prevent_destroy: setting(|common| &common.lifecycle.prevent_destroy)
             .and_then(|set| set.value.then_some(set.span)),
         protect: setting(|common| &common.protect).is_some_and(|set| set.value),

@@ -67,6 +67,7 @@ impl GroupPlanner<'_> {
         let lifecycle = Lifecycle {
             ignore_changes: group.ignore_changes.clone(),
             replace_on: group.replace_on.clone(),
+            restart_on: group.restart_on.clone(),
         };
         let former = self
             .moved_from

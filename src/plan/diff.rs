@@ -22,6 +22,8 @@ pub struct Lifecycle {
     pub ignore_changes: Vec<Arc<str>>,
     /// `lifecycle.replace_on`
     pub replace_on: Vec<Arc<str>>,
+    /// `lifecycle.restart_on`
+    pub restart_on: Vec<Arc<str>>,
 }
 
 impl Lifecycle {
@@ -32,8 +34,16 @@ impl Lifecycle {
             .any(|pattern| covers(pattern, path))
     }
 
-    fn forces_replacement(&self, path: &str) -> bool {
-        self.replace_on.iter().any(|pattern| covers(pattern, path))
+    /// What the group wants a change at a path to take, by what the provider says that it takes.
+    fn bend(&self, path: &str, effect: Effect) -> Effect {
+        let any = |patterns: &[Arc<str>]| patterns.iter().any(|pattern| covers(pattern, path));
+        if any(&self.replace_on) {
+            Effect::Replace
+        } else if effect == Effect::Replace && any(&self.restart_on) {
+            Effect::Restart
+        } else {
+            effect
+        }
     }
 }
 
@@ -142,17 +152,12 @@ impl Changes<'_> {
         if before == after || self.lifecycle.ignores(path) {
             return;
         }
-        let effect = if self.lifecycle.forces_replacement(path) {
-            Effect::Replace
-        } else {
-            effect
-        };
         self.found.push(AttributeChange {
             path: path.to_owned(),
             before,
             after,
             unknown: false,
-            effect,
+            effect: self.lifecycle.bend(path, effect),
             written_at: None,
         });
     }
@@ -221,11 +226,7 @@ impl Changes<'_> {
             if self.lifecycle.ignores(&path) {
                 continue;
             }
-            let effect = if self.lifecycle.forces_replacement(&path) {
-                Effect::Replace
-            } else {
-                Effect::InPlace
-            };
+            let effect = self.lifecycle.bend(&path, Effect::InPlace);
             self.found.push(AttributeChange {
                 path,
                 before: value(before),
@@ -427,6 +428,7 @@ mod tests {
         let lifecycle = Lifecycle {
             ignore_changes: vec!["args.Monitoring".into()],
             replace_on: vec!["tags.team".into()],
+            restart_on: Vec::new(),
         };
         let found = paths(
             |body| {
@@ -436,6 +438,35 @@ mod tests {
             &lifecycle,
         );
         assert_eq!(found, [("tags.team".to_owned(), Effect::Replace)]);
+    }
+
+    #[test]
+    fn a_group_chooses_between_a_restart_and_a_new_instance() {
+        let userdata = || vec![Arc::from("userdata")];
+        for (replace_on, restart_on, effect) in [
+            (vec![], vec![], Effect::Replace),
+            (vec![], userdata(), Effect::Restart),
+            (userdata(), vec![], Effect::Replace),
+            // A layer each; the stronger wish counts.
+            (userdata(), userdata(), Effect::Replace),
+        ] {
+            let lifecycle = Lifecycle {
+                replace_on,
+                restart_on,
+                ..Lifecycle::default()
+            };
+            let change = |body: &mut SpecBody| {
+                body.userdata = Some(crate::spec::Userdata {
+                    content: crate::spec::Content::Text("#!/bin/sh".into()),
+                    gzip: false,
+                });
+            };
+            assert_eq!(
+                paths(change, &lifecycle),
+                [("userdata".to_owned(), effect)],
+                "{lifecycle:?}"
+            );
+        }
     }
 
     #[test]

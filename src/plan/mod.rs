@@ -8,6 +8,7 @@ pub mod change;
 mod compare;
 pub mod diff;
 pub mod drift;
+pub mod familiar;
 pub mod file;
 pub mod group;
 mod newcomer;

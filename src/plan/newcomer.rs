@@ -60,13 +60,13 @@ impl GroupPlanner<'_> {
             .render(&address, &facts, &BTreeMap::new(), report)?;
         let change = group.overrides.get(&slot);
         let pool = change.map_or(group.subnet_pool.as_ref(), |c| c.subnet_pool.as_ref());
-        let placed = match pool.map(|pool| placer.place(pool, &zone)).transpose() {
-            Ok(placed) => placed,
-            Err(finding) => {
-                findings.push(finding.about(&address.group));
-                return None;
-            }
+        let placed = match pool {
+            Some(pool) => Some(placer.place(&address.group, pool, &zone, findings)?),
+            None => None,
         };
+        if !placer.fits(group, slot, &spec.args.value, &zone, findings) {
+            return None;
+        }
         let deferred = self.renderer.deferred(&spec, slot, &facts).map(Box::new);
         let (subnet, mut alternatives) = placed
             .map(|place| (place.subnet, place.alternatives))

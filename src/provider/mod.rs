@@ -74,6 +74,21 @@ pub trait Cloud: Send + Sync {
         Vec::new()
     }
 
+    /// Whether it asks for user data instance by instance: then it pays to tell what is known.
+    fn asks_for_userdata(&self) -> bool {
+        false
+    }
+
+    /// Tells what earlier runs found, so that it isn't asked for again.
+    fn recall_userdata(&self, known: Vec<LaunchedUserdata>) {
+        let _ = known;
+    }
+
+    /// The launch of each instance whose user data was asked for, or recalled and still holds.
+    fn userdata_launches(&self) -> BTreeMap<String, String> {
+        BTreeMap::new()
+    }
+
     /// Who asks, and what of all that is needed may be done. `None`: this cloud has no such thing.
     fn check_access(&self, sample: &AccessSample) -> Option<Result<Access, CloudError>> {
         let _ = sample;
@@ -352,6 +367,17 @@ pub struct SubnetInfo {
     pub zone: Option<String>,
     /// How many addresses are free; `None` where the cloud doesn't tell.
     pub available: Option<u32>,
+}
+
+/// The user data of an instance, which stays as it is until the instance is launched anew.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LaunchedUserdata {
+    /// The instance.
+    pub provider_id: String,
+    /// Which launch, in the cloud's words.
+    pub launch: String,
+    /// As [`Attributes::userdata`].
+    pub text: String,
 }
 
 /// Everything a new instance is made of. This is what the journal keeps, byte for byte.

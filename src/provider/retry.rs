@@ -3,12 +3,14 @@
 //! In: a cloud. Out: the same cloud, its reads patient. May not: retry what has an effect; that is
 //! the engine's business, which journals it.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use super::{
     Access, AccessSample, Cloud, CloudError, CreateRequest, DeleteRequest, ImageMatch, ImageQuery,
-    InstanceType, Observation, Owner, Page, SubnetInfo, UpdateRequest, WantedCapacity,
+    InstanceType, LaunchedUserdata, Observation, Owner, Page, SubnetInfo, UpdateRequest,
+    WantedCapacity,
 };
 use crate::clock::Clock;
 
@@ -91,6 +93,18 @@ impl Cloud for RetryingReads<'_> {
 
     fn limits_ahead(&self, wanted: &[WantedCapacity]) -> Vec<String> {
         self.cloud.limits_ahead(wanted)
+    }
+
+    fn asks_for_userdata(&self) -> bool {
+        self.cloud.asks_for_userdata()
+    }
+
+    fn recall_userdata(&self, known: Vec<LaunchedUserdata>) {
+        self.cloud.recall_userdata(known);
+    }
+
+    fn userdata_launches(&self) -> BTreeMap<String, String> {
+        self.cloud.userdata_launches()
     }
 
     fn check_access(&self, sample: &AccessSample) -> Option<Result<Access, CloudError>> {

@@ -24,6 +24,15 @@ pub enum Effect {
     Replace,
 }
 
+/// Where an instance or a part of it should be, as args say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NamedPlace<'a> {
+    /// In this zone.
+    Zone(&'a str),
+    /// In this subnet.
+    Subnet(&'a str),
+}
+
 /// Who an instance is; what its managed tags say.
 #[derive(Debug, Clone, Copy)]
 pub struct Ownership<'a> {
@@ -150,6 +159,30 @@ impl Rules {
             ProviderKind::Sim | ProviderKind::Proxmox | ProviderKind::Yandex => {
                 sim::rules::effect(path)
             }
+        }
+    }
+
+    /// Paths that only a new instance can have otherwise, unless a group would rather have its
+    /// instances stopped, changed and started (`lifecycle.restart_on`).
+    pub fn restartable(self) -> &'static [&'static str] {
+        match self.kind {
+            ProviderKind::Gcp => &[],
+            ProviderKind::Aws
+            | ProviderKind::Sim
+            | ProviderKind::Proxmox
+            | ProviderKind::Yandex => &["userdata"],
+        }
+    }
+
+    /// The zones and subnets that rendered args name beside those that we choose, each with its
+    /// path.
+    pub fn places_named(
+        self,
+        args: &serde_json::Map<String, serde_json::Value>,
+    ) -> Vec<(String, NamedPlace<'_>)> {
+        match self.kind {
+            ProviderKind::Aws => aws::rules::places_named(args),
+            _ => Vec::new(),
         }
     }
 

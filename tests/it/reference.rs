@@ -198,6 +198,7 @@ fn every_key_is_used() {
         "prevent_destroy",
         "ignore_changes",
         "replace_on",
+        "restart_on",
         "labels",
         "protect",
         "moved_from",

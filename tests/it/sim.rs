@@ -2,7 +2,7 @@
 
 use insta::assert_snapshot;
 
-use crate::harness::{Harness, STARTER, TWO};
+use crate::harness::{AWS, Harness, STARTER, TWO};
 
 #[test]
 fn instances_are_listed_shown_and_changed() {
@@ -57,4 +57,37 @@ fn an_instance_made_by_nobody_is_left_alone() {
     let ended = harness.run("drift");
     assert_eq!(ended.code, Some(2));
     assert_snapshot!(ended);
+}
+
+/// By AWS's rules an instance has to be stopped for it.
+#[test]
+fn user_data_changes_by_a_restart_where_the_group_says_so() {
+    let harness = Harness::with(AWS);
+    harness.edit(
+        "\"subnet_pool\": \"workers\"",
+        "\"subnet_pool\": \"workers\", \"lifecycle\": { \"restart_on\": [\"userdata\"] }",
+    );
+    harness.ok("--sim apply --auto-approve");
+    let ids = |harness: &Harness| harness.ok("--sim state list --json").json()["records"].clone();
+    let text = |records: &serde_json::Value| {
+        let records = records.as_array().unwrap().iter();
+        let ids = records.map(|record| record["provider_id"].as_str().unwrap().to_owned());
+        ids.collect::<Vec<_>>()
+    };
+    let before = text(&ids(&harness));
+    harness.edit("kubeadm join {{", "kubeadm reset -f && kubeadm join {{");
+    assert_snapshot!("restart_on", harness.ok("--sim apply --auto-approve"));
+    assert_eq!(text(&ids(&harness)), before);
+    assert_eq!(harness.agrees("--sim"), 7);
+    let plan = harness.run("--sim plan --detailed-exitcode");
+    assert_eq!(plan.code, Some(0), "{plan}");
+    // Where the group says nothing, instances are replaced.
+    harness.edit("kubeadm init", "kubeadm reset -f && kubeadm init");
+    let plan = harness.ok("--sim plan");
+    assert!(plan.stdout.contains("must be replaced"), "{plan}");
+    assert!(
+        plan.stdout
+            .contains("Plan: 3 to add, 0 to change, 3 to destroy."),
+        "{plan}"
+    );
 }

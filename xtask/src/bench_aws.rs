@@ -46,6 +46,7 @@ pub(crate) fn run() -> Result<String, Failure> {
         for (what, words) in [
             ("`apply`, all to create", "apply --auto-approve"),
             ("`plan`, no change", "plan"),
+            ("`plan`, no change, again", "plan"),
             ("`destroy`", "destroy --auto-approve --allow-delete all"),
         ] {
             account.proxy().take_calls();

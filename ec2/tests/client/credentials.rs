@@ -178,6 +178,59 @@ fn a_web_identity_becomes_a_role() {
     assert_eq!(key(&requests[1]), "KEY-OF-ci");
 }
 
+/// `aws sso login` leaves a token in a file, named by the SHA-1 of the session's name, or of the
+/// address where a profile has no session.
+#[test]
+fn a_session_of_single_sign_on_becomes_credentials() {
+    const SESSION: &str = "ee0bfd2552fbd840c02cc48b6e823320543c450f";
+    const ADDRESS: &str = "a51746d4aa793ae07b25e90c3a5db96fc7832bd7";
+    let account = "sso_account_id = 123456789012\nsso_role_name = planner\n";
+    let start = "sso_region = eu-west-1\nsso_start_url = https://corp.awsapps.com/start\n";
+    let session =
+        format!("[profile work]\nsso_session = corp\n{account}[sso-session corp]\n{start}");
+    let address = format!("[profile work]\n{account}{start}");
+    for (config, file, expires, valid) in [
+        (&session, SESSION, "2100-01-01T00:00:00Z", true),
+        (&address, ADDRESS, "2100-01-01T00:00:00Z", true),
+        (&session, SESSION, "2020-01-01T00:00:00Z", false),
+    ] {
+        let portal = Server::start(|request| {
+            assert_eq!(request.header("x-amz-sso_bearer_token"), "from-the-login");
+            let text = r#"{"roleCredentials": {"accessKeyId": "KEY-OF-SSO", "secretAccessKey": "s",
+                "sessionToken": "t", "expiration": 4102444800000}}"#;
+            Answer::Full(200, Vec::new(), text.to_owned())
+        });
+        let (server, home) = (aws(), tempfile::tempdir().unwrap());
+        let cache = home.path().join(".aws/sso/cache");
+        fs::create_dir_all(&cache).unwrap();
+        fs::write(home.path().join(".aws/config"), config).unwrap();
+        let token = json!({"accessToken": "from-the-login", "expiresAt": expires});
+        fs::write(cache.join(file).with_extension("json"), token.to_string()).unwrap();
+        let mut job = job(&server.url, &[]);
+        job.profile = Some("work");
+        job.environment
+            .push(("AWS_ENDPOINT_URL_SSO", portal.url.clone()));
+        let answer = run(&job, home.path());
+        if !valid {
+            let error = answer.unwrap_err();
+            assert_eq!(error.code, ApiError::CREDENTIALS_NOT_FOUND, "{error}");
+            assert!(error.message.contains("expired"), "{error}");
+            assert!(portal.requests().is_empty());
+            continue;
+        }
+        assert_eq!(answer, Ok(json!({})), "{config}");
+        let asked = &portal.requests()[0].line;
+        for part in [
+            "/federation/credentials?",
+            "role_name=planner",
+            "account_id=123456789012",
+        ] {
+            assert!(asked.contains(part), "{asked}");
+        }
+        assert_eq!(key(&server.requests()[0]), "KEY-OF-SSO");
+    }
+}
+
 #[test]
 fn container_credentials_are_fetched() {
     let server = Server::start(|request| {

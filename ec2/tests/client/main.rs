@@ -6,3 +6,4 @@ mod child;
 mod credentials;
 mod failures;
 mod server;
+mod tls;

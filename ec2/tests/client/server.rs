@@ -1,7 +1,7 @@
 //! A server that answers as it is told, and remembers what it was asked.
 
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpListener;
 use std::sync::{Arc, Mutex};
 use std::thread;
 
@@ -74,6 +74,28 @@ impl Server {
         thread::spawn(move || {
             for stream in listener.incoming().map_while(Result::ok) {
                 let (answer, kept) = (Arc::clone(&answer), Arc::clone(&kept));
+                stream.set_nodelay(true).unwrap();
+                thread::spawn(move || serve(stream, &*answer, &kept));
+            }
+        });
+        Self { url, requests }
+    }
+
+    /// The same over TLS, with a certificate for 127.0.0.1.
+    pub(crate) fn start_tls(
+        tls: Arc<rustls::ServerConfig>,
+        answer: impl Fn(&Request) -> Answer + Send + Sync + 'static,
+    ) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("https://{}", listener.local_addr().unwrap());
+        let requests = Arc::new(Mutex::new(Vec::new()));
+        let (answer, kept) = (Arc::new(answer), Arc::clone(&requests));
+        thread::spawn(move || {
+            for stream in listener.incoming().map_while(Result::ok) {
+                let (answer, kept) = (Arc::clone(&answer), Arc::clone(&kept));
+                let tls = rustls::ServerConnection::new(Arc::clone(&tls)).unwrap();
+                stream.set_nodelay(true).unwrap();
+                let stream = rustls::StreamOwned::new(tls, stream);
                 thread::spawn(move || serve(stream, &*answer, &kept));
             }
         });
@@ -86,8 +108,11 @@ impl Server {
     }
 }
 
-fn serve(stream: TcpStream, answer: &dyn Fn(&Request) -> Answer, kept: &Mutex<Vec<Request>>) {
-    stream.set_nodelay(true).unwrap();
+fn serve(
+    stream: impl Read + Write,
+    answer: &dyn Fn(&Request) -> Answer,
+    kept: &Mutex<Vec<Request>>,
+) {
     let mut reader = BufReader::new(stream);
     while let Some(request) = read(&mut reader) {
         kept.lock().unwrap().push(request.clone());
@@ -115,7 +140,7 @@ fn serve(stream: TcpStream, answer: &dyn Fn(&Request) -> Answer, kept: &Mutex<Ve
     }
 }
 
-fn read(reader: &mut BufReader<TcpStream>) -> Option<Request> {
+fn read(reader: &mut impl BufRead) -> Option<Request> {
     let mut lines = Vec::new();
     loop {
         let mut line = String::new();

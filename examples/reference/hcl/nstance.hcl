@@ -219,6 +219,7 @@ template "worker" {
     prevent_destroy = false
     ignore_changes  = ["size", "tags.patched"]
     replace_on      = ["vars.RELEASE"]
+    restart_on      = ["userdata"]
   }
   labels  = { tier = "worker" }
   protect = false

@@ -6,9 +6,12 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::config::model::{Common, FileContent, Group, LoadBalancer, ProviderKind, Template};
+use crate::config::model::{
+    Common, FileContent, Group, Lifecycle, LoadBalancer, ProviderKind, Template,
+};
 use crate::config::source::{Span, Spanned};
 use crate::diagnostic::{Diagnostic, Diagnostics, nearest};
+use crate::provider::rules::{Effect, Rules};
 
 use super::{Checker, Purpose, names, unknown_reference};
 
@@ -38,6 +41,11 @@ impl Checker<'_> {
         }
         for path in &common.lifecycle.replace_on {
             check_path("replace_on", path, false, findings);
+        }
+        if let Some(provider) = self.provider() {
+            for path in &common.lifecycle.restart_on {
+                check_restart(path, provider.value, &common.lifecycle, findings);
+            }
         }
     }
 
@@ -208,6 +216,55 @@ const ROOTS: &[&str] = &[
     "subnet",
     "zone",
 ];
+
+/// Checks a path of `restart_on`: that changes of it otherwise want a new instance, and needn't.
+fn check_restart(
+    path: &Spanned<Arc<str>>,
+    provider: ProviderKind,
+    lifecycle: &Lifecycle,
+    findings: &mut Diagnostics,
+) {
+    let before = findings.len();
+    check_path("restart_on", path, false, findings);
+    if findings.len() > before {
+        return;
+    }
+    let rules = Rules::of(provider);
+    let is_for = rules.restartable();
+    if !is_for.contains(&&*path.value) {
+        let list: Vec<String> = is_for.iter().map(|path| format!("`{path}`")).collect();
+        let told = if list.is_empty() {
+            format!("with `{}`, it is for no path", provider.as_str())
+        } else {
+            format!("it is for {}", list.join(", "))
+        };
+        findings.push(
+            Diagnostic::error(format!("`{}` can't stand in `restart_on`", path.value))
+                .at(path.span, told)
+                .hint(match rules.effect(&path.value) {
+                    Effect::InPlace => "Leave it out: it changes while the instance runs",
+                    Effect::Restart => "Leave it out: a change of it always stops and starts",
+                    Effect::Replace => "Leave it out: only a new instance can have another",
+                }),
+        );
+        return;
+    }
+    let replaced = lifecycle
+        .replace_on
+        .iter()
+        .find(|other| other.value == path.value);
+    if let Some(other) = replaced {
+        findings.push(
+            Diagnostic::error(format!(
+                "`{}` stands in both `replace_on` and `restart_on`",
+                path.value
+            ))
+            .at(path.span, "stopped and started")
+            .related(other.span, "a new instance")
+            .hint("Keep the one that changes should take"),
+        );
+    }
+}
 
 fn check_path(key: &str, path: &Spanned<Arc<str>>, size_counts: bool, findings: &mut Diagnostics) {
     let (root, rest) = match path.split_once('.') {

@@ -215,6 +215,7 @@ fn lifecycle(owner: &Object<'_>, findings: &mut Diagnostics) -> Lifecycle {
         prevent_destroy: object.flag("prevent_destroy", findings),
         ignore_changes: object.texts("ignore_changes", findings),
         replace_on: object.texts("replace_on", findings),
+        restart_on: object.texts("restart_on", findings),
     }
 }
 

@@ -565,6 +565,11 @@ pub static LIFECYCLE: Table = Table {
             Shape::Texts,
             "Paths whose changes want a new instance.",
         ),
+        Key::new(
+            "restart_on",
+            Shape::Texts,
+            "Paths whose changes stop and start the instance, in place of a new one: `userdata`.",
+        ),
     ],
 };
 

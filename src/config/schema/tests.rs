@@ -107,6 +107,7 @@ const UNSEEN: &[(&str, &[&str])] = &[
         "args and options are the provider's business",
         &[
             "gcp_args.jsonc",
+            "restart_on_gcp.jsonc",
             "managed_args.jsonc",
             "our_tags.jsonc",
             "security_groups_beside_interfaces.jsonc",

@@ -3,7 +3,7 @@
 //! In: something of ours to ask about. Out: each permission that is needed, and whether it is
 //! there. May not: change anything: what would is asked as a dry run.
 
-use nstance_ec2::{ApiErrorKind, Operation};
+use nstance_ec2::{ApiError, ApiErrorKind, Operation};
 use serde_json::{Value, json};
 
 use crate::provider::{Access, AccessSample, CloudError, Permission, Verdict};
@@ -33,40 +33,18 @@ pub(super) fn check(
     let mut knows_dry_runs = true;
     for question in questions(sample, has_target_groups) {
         let changes = !question.operation.is_read();
-        if changes && !knows_dry_runs {
-            permissions.push(Permission {
-                name: action(question.operation),
-                needed_for: question.needed_for,
-                optional: question.optional,
-                verdict: Verdict::Unknown(
-                    "the endpoint doesn't know dry runs, so it wasn't asked".to_owned(),
-                ),
-            });
-            continue;
-        }
-        let mut input = question.input;
-        if changes {
-            input["DryRun"] = true.into();
-        }
-        let answer = calls.raw(question.operation, &input);
-        knows_dry_runs &= !changes || answer.is_err();
         let mut name = action(question.operation);
-        let verdict = match answer {
-            Ok(_) => Verdict::Allowed,
-            Err(error) => match &*error.code {
-                "DryRunOperation" => Verdict::Allowed,
-                "UnauthorizedOperation" | "AccessDenied" | "AccessDeniedException" => {
-                    // Creating needs more than its own name says, such as `iam:PassRole`.
-                    if let Some(missing) = missing_action(&error.message) {
-                        missing.clone_into(&mut name);
-                    }
-                    Verdict::Missing
-                }
-                _ if error.kind != ApiErrorKind::Refused => {
-                    Verdict::Unknown(format!("{} ({})", error.message, error.code))
-                }
-                _ => Verdict::Unknown(format!("AWS says: {} ({})", error.message, error.code)),
-            },
+        let verdict = if changes && !knows_dry_runs {
+            let why = "the endpoint doesn't know dry runs, so it wasn't asked";
+            Verdict::Unknown(why.to_owned())
+        } else {
+            let mut input = question.input;
+            if changes {
+                input["DryRun"] = true.into();
+            }
+            let answer = calls.raw(question.operation, &input);
+            knows_dry_runs &= !changes || answer.is_err();
+            verdict(answer, &mut name)
         };
         permissions.push(Permission {
             name,
@@ -79,6 +57,27 @@ pub(super) fn check(
         who: format!("{arn}, account {account}, region {region}"),
         permissions,
     })
+}
+
+/// What an answer means. `name` becomes that of the permission that is really missing.
+fn verdict(answer: Result<Value, ApiError>, name: &mut String) -> Verdict {
+    let Err(error) = answer else {
+        return Verdict::Allowed;
+    };
+    match &*error.code {
+        "DryRunOperation" => Verdict::Allowed,
+        "UnauthorizedOperation" | "AccessDenied" | "AccessDeniedException" => {
+            // Creating needs more than its own name says, such as `iam:PassRole`.
+            if let Some(missing) = missing_action(&error.message) {
+                missing.clone_into(name);
+            }
+            Verdict::Missing
+        }
+        _ if error.kind != ApiErrorKind::Refused => {
+            Verdict::Unknown(format!("{} ({})", error.message, error.code))
+        }
+        _ => Verdict::Unknown(format!("AWS says: {} ({})", error.message, error.code)),
+    }
 }
 
 struct Question {

@@ -7,8 +7,10 @@
 //! done while its request is answered. Where a process dies in between, the next plan sees what is
 //! missing as drift.
 
+mod changes;
+
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use base64::Engine as _;
@@ -19,8 +21,8 @@ use serde_json::{Value, json};
 use crate::clock::Clock;
 use crate::provider::{
     Access, AccessSample, Cloud, CloudError, CloudErrorKind, CreateRequest, DeleteRequest,
-    ImageMatch, ImageQuery, InstanceType, LifecycleState, Observation, Owner, Page, SubnetInfo,
-    UpdateRequest, WantedCapacity, userdata,
+    ImageMatch, ImageQuery, InstanceType, LaunchedUserdata, LifecycleState, Observation, Owner,
+    Page, SubnetInfo, UpdateRequest, WantedCapacity, userdata,
 };
 
 use super::access;
@@ -58,8 +60,8 @@ pub struct AwsCloud {
     terminations: Combiner<(), String, ()>,
     taggings: Combiner<Tagging, String, ()>,
     looks: Combiner<(), String, Option<Value>>,
-    /// User data by instance and launch: it can't change while an instance runs.
-    userdata: Mutex<HashMap<(String, String), String>>,
+    /// Launch and user data by instance: it can't change while an instance runs.
+    userdata: Mutex<HashMap<String, (String, String)>>,
 }
 
 impl AwsCloud {
@@ -145,14 +147,29 @@ impl AwsCloud {
     fn userdata(&self, instance: &Value) -> Result<String, CloudError> {
         let id = text(instance, "InstanceId").unwrap_or_default();
         let launched = text(instance, "LaunchTime").unwrap_or_default();
-        let key = (id.to_owned(), launched.to_owned());
-        let known = || self.userdata.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(text) = known().get(&key) {
+        // What is down may get other user data before it is launched again.
+        let is_up = matches!(
+            observe::state(instance),
+            Some(LifecycleState::Pending | LifecycleState::Running)
+        );
+        if is_up
+            && let Some((launch, text)) = self.known_userdata().get(id)
+            && launch == launched
+        {
             return Ok(text.clone());
         }
         let text = readable(&self.raw_userdata(id)?);
-        known().insert(key, text.clone());
+        let mut known = self.known_userdata();
+        if is_up {
+            known.insert(id.to_owned(), (launched.to_owned(), text.clone()));
+        } else {
+            known.remove(id);
+        }
         Ok(text)
+    }
+
+    fn known_userdata(&self) -> MutexGuard<'_, HashMap<String, (String, String)>> {
+        self.userdata.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// An instance's user data in base64.
@@ -233,182 +250,6 @@ impl AwsCloud {
             .hint(
                 "run apply again; `wait_timeout` in `shard.infra.options` says how long is waited",
             )
-        })
-    }
-
-    /// Does all that an update takes.
-    fn carry_out(
-        &self,
-        request: &UpdateRequest,
-        mut instance: Value,
-        work: &Work,
-    ) -> Result<(), CloudError> {
-        let id = request.provider_id.as_str();
-        let state = observe::state(&instance).unwrap_or(LifecycleState::Running);
-        if work.needs_settled(state) {
-            instance = self.wait_for(id, LifecycleState::Running)?;
-        }
-        for (operation, input) in &work.calls {
-            self.modify(*operation, input)?;
-        }
-        if let Some(names) = &work.group_names {
-            let vpc = text(&instance, "VpcId").unwrap_or_default();
-            let groups = network::security_groups(&self.calls, vpc, names)?;
-            let (operation, input) = update::security_groups(&instance, &groups.into());
-            self.calls.call(operation, &input)?;
-        }
-        if let Some(wanted) = &work.profile {
-            self.set_profile(id, wanted.asked())?;
-        }
-        let userdata = match &work.userdata {
-            Some(wanted) if *wanted != self.raw_userdata(id)? => Some(wanted),
-            _ => None,
-        };
-        let mut state = observe::state(&instance).unwrap_or(LifecycleState::Running);
-        if work.needs_stop(userdata.is_some()) {
-            if state == LifecycleState::Running {
-                self.calls
-                    .call(Operation::StopInstances, &json!({"InstanceIds": [id]}))?;
-            }
-            self.wait_for(id, LifecycleState::Stopped)?;
-            state = LifecycleState::Stopped;
-            for (operation, input) in &work.stopped {
-                self.modify(*operation, input)?;
-            }
-            if let Some(userdata) = userdata {
-                let input = json!({"InstanceId": id, "UserData": {"Value": userdata}});
-                self.modify(Operation::ModifyInstanceAttribute, &input)?;
-            }
-        }
-        let is_down = matches!(state, LifecycleState::Stopped | LifecycleState::Stopping);
-        if work.start && is_down {
-            if state == LifecycleState::Stopping {
-                self.wait_for(id, LifecycleState::Stopped)?;
-            }
-            self.calls
-                .call(Operation::StartInstances, &json!({"InstanceIds": [id]}))?;
-        }
-        if work.moves {
-            self.move_targets(request)?;
-        }
-        self.tag(id, &work.set_tags, &work.remove_tags)
-    }
-
-    /// A modifying call; some say in their answer what they didn't do.
-    fn modify(&self, operation: Operation, input: &Value) -> Result<(), CloudError> {
-        let answer = self.calls.call(operation, input)?;
-        let failed = items(&answer, "UnsuccessfulInstanceCreditSpecifications").next();
-        let Some(error) = failed.map(|failed| failed.get("Error").unwrap_or(&Value::Null)) else {
-            return Ok(());
-        };
-        Err(CloudError::new(
-            CloudErrorKind::Invalid,
-            text(error, "Code").unwrap_or("Unsuccessful"),
-            text(error, "Message").unwrap_or("the credit specification wasn't changed"),
-        ))
-    }
-
-    fn set_profile(&self, id: &str, wanted: Option<&Value>) -> Result<(), CloudError> {
-        let filters = [
-            filter("instance-id", &[id]),
-            filter("state", &["associating", "associated"]),
-        ];
-        let associations = self.calls.pages(
-            Operation::DescribeIamInstanceProfileAssociations,
-            &json!({"Filters": filters}),
-            "IamInstanceProfileAssociations",
-        )?;
-        let association = associations.first();
-        let association_id = association.and_then(|it| text(it, "AssociationId"));
-        let arn = association
-            .and_then(|it| text(it.get("IamInstanceProfile")?, "Arn"))
-            .unwrap_or_default();
-        let is_wanted = |wanted: &Value| {
-            text(wanted, "Arn") == Some(arn)
-                || text(wanted, "Name") == Some(observe::profile_name(arn))
-        };
-        let (operation, input) = match (association_id, wanted) {
-            (None, None) => return Ok(()),
-            (Some(_), Some(wanted)) if is_wanted(wanted) => return Ok(()),
-            (Some(association), Some(wanted)) => (
-                Operation::ReplaceIamInstanceProfileAssociation,
-                json!({"AssociationId": association, "IamInstanceProfile": wanted}),
-            ),
-            (Some(association), None) => (
-                Operation::DisassociateIamInstanceProfile,
-                json!({"AssociationId": association}),
-            ),
-            (None, Some(wanted)) => (
-                Operation::AssociateIamInstanceProfile,
-                json!({"InstanceId": id, "IamInstanceProfile": wanted}),
-            ),
-        };
-        self.calls.call(operation, &input).map(|_| ())
-    }
-
-    /// Puts an instance into the target groups it should be in, and takes it out of the others.
-    fn move_targets(&self, request: &UpdateRequest) -> Result<(), CloudError> {
-        let id = request.provider_id.as_str();
-        let wanted = &request.load_balancers;
-        // EC2 takes running instances only.
-        let instance = if wanted.is_empty() {
-            self.need(id)?
-        } else {
-            self.wait_for(id, LifecycleState::Running)?
-        };
-        self.balancers.look_anew();
-        let now = self
-            .balancers
-            .of(&self.calls, &instance)?
-            .unwrap_or_default();
-        let missing: Vec<String> = wanted
-            .iter()
-            .filter(|group| !now.contains(group))
-            .cloned()
-            .collect();
-        self.balancers.join(&self.calls, &instance, &missing)?;
-        let mut surplus: Vec<String> = now;
-        surplus.extend(request.leaves.iter().cloned());
-        surplus.retain(|group| !wanted.contains(group));
-        surplus.sort();
-        surplus.dedup();
-        let drain = Duration::ZERO;
-        self.balancers
-            .leave(&self.calls, &self.options, &instance, &surplus, drain)
-    }
-
-    fn tag(
-        &self,
-        id: &str,
-        set: &BTreeMap<String, String>,
-        remove: &[String],
-    ) -> Result<(), CloudError> {
-        if !set.is_empty() {
-            let key = Tagging::Set(set.clone());
-            self.taggings.ask(&key, id.to_owned(), |ids| {
-                let tags = request::tag_list(set);
-                self.tagging(Operation::CreateTags, ids, &tags)
-            })?;
-        }
-        if !remove.is_empty() {
-            let key = Tagging::Remove(remove.to_vec());
-            self.taggings.ask(&key, id.to_owned(), |ids| {
-                let tags: Vec<Value> = remove.iter().map(|key| json!({"Key": key})).collect();
-                self.tagging(Operation::DeleteTags, ids, &tags)
-            })?;
-        }
-        Ok(())
-    }
-
-    fn tagging(
-        &self,
-        operation: Operation,
-        ids: &[String],
-        tags: &[Value],
-    ) -> Vec<Result<(), CloudError>> {
-        together_or_alone(ids, |ids| {
-            let input = json!({"Resources": ids, "Tags": tags});
-            self.calls.call(operation, &input).map(|_| ())
         })
     }
 
@@ -543,6 +384,24 @@ impl Cloud for AwsCloud {
 
     fn limits_ahead(&self, wanted: &[WantedCapacity]) -> Vec<String> {
         self.types.limits_ahead(&self.calls, &self.region, wanted)
+    }
+
+    fn asks_for_userdata(&self) -> bool {
+        self.options.userdata_drift
+    }
+
+    fn recall_userdata(&self, known: Vec<LaunchedUserdata>) {
+        let known = known.into_iter();
+        let known = known.map(|known| (known.provider_id, (known.launch, known.text)));
+        self.known_userdata().extend(known);
+    }
+
+    fn userdata_launches(&self) -> BTreeMap<String, String> {
+        let known = self.known_userdata();
+        let launches = known.iter();
+        launches
+            .map(|(id, (launch, _))| (id.clone(), launch.clone()))
+            .collect()
     }
 
     fn check_access(&self, sample: &AccessSample) -> Option<Result<Access, CloudError>> {

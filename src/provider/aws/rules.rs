@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 
 use crate::config::node::{Entry, Node, NodeValue};
 use crate::diagnostic::{Diagnostic, Diagnostics};
-use crate::provider::rules::{Effect, Ownership, effect_of};
+use crate::provider::rules::{Effect, NamedPlace, Ownership, effect_of};
 use crate::provider::shape::{self, Members, Shape};
 
 use super::request::SOURCE_DEST_CHECK;
@@ -178,6 +178,29 @@ fn items(node: &Node) -> &[Node] {
     }
 }
 
+/// The zone that args place an instance in, and the subnets of network interfaces beside the first.
+/// All interfaces of an instance are in its zone.
+pub fn places_named(args: &Map<String, Value>) -> Vec<(String, NamedPlace<'_>)> {
+    let zone = args
+        .get("Placement")
+        .and_then(|placement| placement.get("AvailabilityZone")?.as_str());
+    let zone = zone.map(|zone| {
+        let path = "args.Placement.AvailabilityZone".to_owned();
+        (path, NamedPlace::Zone(zone))
+    });
+    let interfaces = args.get("NetworkInterfaces").and_then(Value::as_array);
+    let subnets = interfaces
+        .into_iter()
+        .flatten()
+        .enumerate()
+        .filter_map(|(index, interface)| {
+            let subnet = interface.get("SubnetId")?.as_str()?;
+            let path = format!("args.NetworkInterfaces[{index}].SubnetId");
+            Some((path, NamedPlace::Subnet(subnet)))
+        });
+    zone.into_iter().chain(subnets).collect()
+}
+
 /// Members that EC2 changes on a running instance (`ModifyInstanceAttribute` and its kin).
 const IN_PLACE: &[&str] = &[
     "SecurityGroupIds",
@@ -301,6 +324,32 @@ mod tests {
         ] {
             assert_eq!(effect(path), effect_wanted, "{path}");
         }
+    }
+
+    #[test]
+    fn args_name_places_beside_ours() {
+        let args = json!({
+            "Placement": {"AvailabilityZone": "us-west-2a", "Tenancy": "default"},
+            "NetworkInterfaces": [
+                {"DeviceIndex": 0},
+                {"DeviceIndex": 1, "SubnetId": "subnet-1"},
+                {"DeviceIndex": 2, "NetworkInterfaceId": "eni-1"},
+            ],
+        });
+        assert_eq!(
+            places_named(args.as_object().unwrap()),
+            [
+                (
+                    "args.Placement.AvailabilityZone".to_owned(),
+                    NamedPlace::Zone("us-west-2a")
+                ),
+                (
+                    "args.NetworkInterfaces[1].SubnetId".to_owned(),
+                    NamedPlace::Subnet("subnet-1")
+                ),
+            ]
+        );
+        assert_eq!(places_named(&Map::new()), []);
     }
 
     #[test]

@@ -21,6 +21,7 @@ mod launch;
 mod moto;
 mod proxy;
 mod query;
+mod quotas;
 mod states;
 mod world;
 mod xml;

@@ -18,6 +18,7 @@ use crate::http::{self, Reply, Request};
 use crate::launch::{self, Tokens};
 use crate::moto::{Moto, Refused};
 use crate::query::Query;
+use crate::quotas::{self, Quotas};
 use crate::states;
 use crate::world::{Habits, World};
 use crate::xml::Element;
@@ -41,6 +42,7 @@ pub(crate) struct Shared {
     world: Mutex<World>,
     tokens: Mutex<Tokens>,
     pages: Mutex<Pages>,
+    quotas: Mutex<Quotas>,
     rules: Mutex<Vec<Rule>>,
     chance: Mutex<(Option<Chance>, HashMap<u64, u64>)>,
     calls: Mutex<Vec<Call>>,
@@ -60,6 +62,7 @@ impl Proxy {
             world: Mutex::default(),
             tokens: Mutex::default(),
             pages: Mutex::default(),
+            quotas: Mutex::default(),
             rules: Mutex::default(),
             chance: Mutex::default(),
             calls: Mutex::default(),
@@ -83,6 +86,11 @@ impl Proxy {
     /// Sets how long things stay unseen or between states, for what happens from now on.
     pub fn set_habits(&self, habits: Habits) {
         self.shared.world().habits = habits;
+    }
+
+    /// Sets how much Service Quotas says that the account may have of what a code stands for.
+    pub fn set_quota(&self, code: &str, value: f64) {
+        lock(&self.shared.quotas).insert(code.to_owned(), value);
     }
 
     /// Adds a rule. The first that is for a call decides; chance has what no rule is for.
@@ -258,7 +266,10 @@ impl Shared {
 
     fn reply(&self, query: &Query, request: &Request) -> (Reply, Outcome) {
         if request.header("x-amz-target").is_some() {
-            // Nothing to change in what is JSON.
+            if let Some(reply) = quotas::answer(&lock(&self.quotas), &query.action, request) {
+                return (reply, Outcome::Answered);
+            }
+            // Nothing to change in what is JSON otherwise.
             return match self.moto.forward(request) {
                 Ok(reply) if reply.status == 200 => (reply, Outcome::Answered),
                 Ok(reply) => {

@@ -205,6 +205,24 @@ fn without_credentials_it_says_what_to_set() {
     assert_snapshot!("no_credentials", aws.shown(&ended.to_string()));
 }
 
+/// Service Quotas tells the limit, so the plan says it before EC2 does.
+#[test]
+fn a_quota_is_said_before_it_is_hit() {
+    let Some(aws) = Aws::with(FLEET) else { return };
+    // Three instances of two processors.
+    aws.proxy.set_quota("L-1216C47A", 6.0);
+    let fits = aws.ok("plan");
+    assert_eq!(fits.stderr, "", "{fits}");
+    aws.ok("apply --auto-approve");
+    aws.edit("\"size\": 2", "\"size\": 4");
+    assert_snapshot!("quota", aws.told("plan"));
+    // Others may end meanwhile: EC2 has the last word.
+    aws.apply("");
+    aws.proxy.take_calls();
+    aws.ok("plan");
+    assert_eq!(aws.proxy.count("GetServiceQuota"), 0);
+}
+
 #[test]
 fn doctor_names_what_isnt_allowed() {
     let Some(aws) = Aws::applied(FLEET) else {

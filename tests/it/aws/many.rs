@@ -30,6 +30,7 @@ fn a_thousand_instances_are_seen_in_two_calls() {
     };
     let actions: Vec<&str> = calls.iter().map(|call| &*call.query.action).collect();
     assert!((1..=2).contains(&count("DescribeInstances")), "{actions:?}");
-    // Nothing is asked for each instance.
+    // Nothing is asked for each instance, and no place is looked for where nothing is placed.
     assert!(calls.len() < 12, "{actions:?}");
+    assert_eq!(count("DescribeSubnets"), 0, "{actions:?}");
 }

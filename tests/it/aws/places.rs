@@ -21,6 +21,44 @@ fn a_subnet_that_is_none_is_an_error() {
     assert_snapshot!("subnet_missing", aws.told("plan"));
 }
 
+/// Others can use it, so the pool is said to be wrong before anything is placed in it.
+#[test]
+fn a_subnet_that_no_group_can_use_is_an_error() {
+    let Some(aws) = Aws::with(FLEET) else { return };
+    aws.edit("\"far\": [\"subnet-00000000000000003\"],", "");
+    aws.edit(
+        "\"subnet-00000000000000002\"]",
+        "\"subnet-00000000000000002\", \"subnet-00000000000000003\"]",
+    );
+    assert_snapshot!("subnet_outside", aws.told("apply --auto-approve"));
+    assert!(aws.live().is_empty());
+    // Of one pool, groups in several zones use what lies in theirs.
+    aws.edit(
+        "\"store\": { \"template\": \"node\" }",
+        "\"store\": { \"template\": \"node\", \"zones\": [\"eu-north-1b\"] }",
+    );
+    aws.apply("");
+    let far = aws.id("subnet-", 3);
+    assert_eq!(aws.instance("default/store/0").text("subnetId"), far);
+}
+
+/// Args can name places too: of a second interface, and of the instance itself.
+#[test]
+fn args_that_name_another_zone_are_errors() {
+    let Some(aws) = Aws::with(FLEET) else { return };
+    aws.edit(
+        "\"SecurityGroupIds\": [\"sg-00000000000000001\"],",
+        "\"NetworkInterfaces\": [{ \"DeviceIndex\": 0 }, \
+         { \"DeviceIndex\": 1, \"SubnetId\": \"subnet-00000000000000003\" }],",
+    );
+    aws.edit(
+        "\"web\": { \"template\": \"node\", \"size\": 2 }",
+        "\"web\": { \"template\": \"node\", \"size\": 2, \
+         \"args\": { \"Placement\": { \"AvailabilityZone\": \"eu-north-1c\" } } }",
+    );
+    assert_snapshot!("args_outside", aws.told("plan"));
+}
+
 #[test]
 fn slots_go_round_the_zones() {
     let Some(aws) = Aws::with(FLEET) else { return };

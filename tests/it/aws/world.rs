@@ -8,6 +8,8 @@ use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::process::Command;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
 use nstance_ec2_proxy::{Element, Moto, Proxy};
 
 use crate::harness::{Ended, Harness};
@@ -298,6 +300,14 @@ impl Aws {
     pub(crate) fn call(&self, action: &str, parameters: &[(&str, &str)]) -> Element {
         let answer = self.proxy.moto().call("ec2", REGION, action, parameters);
         answer.unwrap_or_else(|refused| panic!("{action}: {refused}"))
+    }
+
+    /// An instance's user data.
+    pub(crate) fn userdata(&self, id: &str) -> String {
+        let asked = [("InstanceId", id), ("Attribute", "userData")];
+        let answer = self.call("DescribeInstanceAttribute", &asked);
+        let bytes = BASE64.decode(answer.text_at("userData/value")).unwrap();
+        String::from_utf8(bytes).unwrap()
     }
 
     /// The instances that aren't terminated, by address.
