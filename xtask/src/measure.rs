@@ -207,7 +207,7 @@ fn of_size(bytes: usize) -> String {
       "kind": "grp", "arch": "amd64", "instance_type": "m{group}", "size": 3,
       "args": {{"SecurityGroupIds": ["sg-{group}"], "MetadataOptions": {{"HttpTokens": "required"}}}},
       "vars": {{"NAME": "group {group}"}},
-      "userdata": "#cloud-config\nhostname: {{{{ .Instance.Hostname }}}}\nruncmd:\n- [echo, {{{{ .Vars.NAME }}}}, {group}]\n",
+      "userdata": "#cloud-config\nhostname: {{{{ .Instance.Hostname }}}}\nruncmd:\n- [echo, {{{{ .Vars.NAME }}}}, of-{group}]\n",
     }},"##
         );
         group += 1;

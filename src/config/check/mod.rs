@@ -57,10 +57,17 @@ pub fn check(decoded: &Decoded, purpose: Purpose, sources: &SourceMap, findings:
         for finding in found.iter_mut() {
             finding.address = Some(group.name.to_string());
         }
+        checker.merged_args(group, &mut found);
         found
     });
     findings.extend(found.into_iter().flatten());
     checker.moves(findings);
+}
+
+/// The args of a group's overrides.
+fn overriding_args(group: &Group) -> impl Iterator<Item = &Node> {
+    let overrides = group.overrides.values();
+    overrides.filter_map(|differs| differs.value.args.as_ref())
 }
 
 struct Checker<'a> {
@@ -207,19 +214,24 @@ impl Checker<'_> {
         }
     }
 
-    /// A group's own args, and what comes of them with those below.
+    /// A group's own args.
     fn group_args(&self, group: &Group, findings: &mut Diagnostics) {
         let Some(provider) = self.provider() else {
             return;
         };
         let rules = Rules::of(provider.value);
-        let overrides = group.overrides.values();
-        let overrides: Vec<&Node> = overrides
-            .filter_map(|differs| differs.value.args.as_ref())
-            .collect();
-        for args in group.common.args.iter().chain(overrides.iter().copied()) {
+        for args in group.common.args.iter().chain(overriding_args(group)) {
             rules.check_args(args, findings);
         }
+    }
+
+    /// What comes of a group's args with those below. Groups that share what is wrong share the
+    /// finding.
+    fn merged_args(&self, group: &Group, findings: &mut Diagnostics) {
+        let Some(provider) = self.provider() else {
+            return;
+        };
+        let rules = Rules::of(provider.value);
         let template = self.template_of(group);
         let mut layers: Vec<&Node> = self.config.defaults.args.iter().collect();
         layers.extend(template.and_then(|template| template.common.args.as_ref()));
@@ -227,7 +239,7 @@ impl Checker<'_> {
         if layers.len() > 1 {
             rules.check_merged_args(&layers, findings);
         }
-        for args in overrides {
+        for args in overriding_args(group) {
             layers.push(args);
             rules.check_merged_args(&layers, findings);
             layers.pop();
