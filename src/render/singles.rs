@@ -12,7 +12,7 @@ use crate::config::model::{Config, Group};
 use crate::merge::group::UserdataLayers;
 
 /// How many groups are looked into, whatever they have.
-const MOST: usize = 30;
+const MOST: usize = 10;
 
 /// The first groups that have such userdata.
 pub fn first(config: &Config) -> HashSet<&GroupName> {

@@ -87,6 +87,13 @@ fn in_halves(
     cut: &Cut<'_>,
     findings: &mut Diagnostics,
 ) -> Option<(Node, Vec<Alias>)> {
+    if ["\n---", "\n..."]
+        .iter()
+        .any(|marker| text.contains(marker))
+    {
+        // The other half may be another document.
+        return None;
+    }
     let at = base + cut.at;
     let (second, start) = halves::second(text, at, &cut.under.concat())?;
     let depth = cut.under.len();

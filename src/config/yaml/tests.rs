@@ -367,6 +367,7 @@ fn a_document_in_halves_is_the_document() {
         ("a: \"x\n b: 1\n c: 2\n \"\nd: 1\n", vec!["d: 1"]),
         ("a: 1\na: 2\nb: 3\n", vec![]),
         ("a: 1\nb: 2\n---\nc: 3\n", vec![]),
+        ("a: 1\n...\nb: 2\n", vec![]),
     ] {
         assert_eq!(cut_everywhere(text), expected, "{text}");
     }
