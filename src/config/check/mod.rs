@@ -54,7 +54,7 @@ pub fn check(decoded: &Decoded, purpose: Purpose, sources: &SourceMap, findings:
         checker.group_args(group, &mut found);
         checker.common(&group.common, &mut found);
         checker.group(group, purpose, &mut found);
-        for finding in found.iter_mut() {
+        for finding in &mut found {
             finding.address = Some(group.name.to_string());
         }
         checker.merged_args(group, &mut found);

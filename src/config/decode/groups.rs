@@ -95,7 +95,7 @@ pub(super) fn groups(
     });
     for (group, mut found) in read {
         if !found.is_empty() {
-            for finding in found.iter_mut() {
+            for finding in &mut found {
                 finding.address = Some(group.name.to_string());
             }
             findings.extend(found);
