@@ -356,6 +356,7 @@ mod tests {
         let archive = open(b"#cloud-config-archive\na: 1\n");
         assert_eq!(archive.problem.unwrap(), "it is no list of parts");
     }
+
     #[test]
     fn what_is_included_is_fetched_when_asked() {
         let text = b"#include\n# a comment\nhttp://a\nhttp://gone\n";

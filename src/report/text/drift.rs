@@ -240,8 +240,8 @@ fn attribute(change: &DriftedAttribute, style: Style<'_>, lines: &mut Vec<String
         let mut written = Vec::new();
         entry::write(&[parts], 0, style, &mut written);
         // A block of drift is indented less than one of a plan.
-        let lines_here = written.iter().map(|line| line.strip_prefix("  "));
-        lines.extend(lines_here.flatten().map(ToOwned::to_owned));
+        let outdented = |line: &String| line.strip_prefix("  ").unwrap_or(line).to_owned();
+        lines.extend(written.iter().map(outdented));
         return;
     }
     if let (Some(Value::String(old)), Some(Value::String(new))) =

@@ -229,7 +229,7 @@ fn drift_of_userdata_is_shown_part_by_part() {
         format!(
             "MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=b\n\n--b\n\
              Content-Type: text/cloud-config\n\n#cloud-config\ntimezone: {zone}\n\n--b\n\
-             Content-Type: text/x-shellscript\n\n#!/bin/sh\n--b--\n"
+             Content-Type: text/x-shellscript\n\n#!/bin/sh\n\necho {zone}\n--b--\n"
         )
     };
     let mut plan = empty();
