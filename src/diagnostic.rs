@@ -115,9 +115,13 @@ impl Diagnostic {
     }
 }
 
-/// Findings in the order they were made.
+/// Findings in the order they were made. Most of these lists are of one group, and stay empty: an
+/// empty one takes next to no room.
 #[derive(Debug, Clone, Default)]
-pub struct Diagnostics {
+pub struct Diagnostics(Option<Box<Found>>);
+
+#[derive(Debug, Clone, Default)]
+struct Found {
     list: Vec<Diagnostic>,
     /// The hash of each, so that a new one isn't compared with all before it: a file can be wrong
     /// in a hundred thousand places.
@@ -127,11 +131,12 @@ pub struct Diagnostics {
 impl Diagnostics {
     /// Adds a finding, unless the very same was made before.
     pub fn push(&mut self, diagnostic: Diagnostic) {
+        let found = self.0.get_or_insert_default();
         let mut hasher = DefaultHasher::new();
         diagnostic.hash(&mut hasher);
-        let new = self.hashes.insert(hasher.finish());
-        if new || !self.list.contains(&diagnostic) {
-            self.list.push(diagnostic);
+        let new = found.hashes.insert(hasher.finish());
+        if new || !found.list.contains(&diagnostic) {
+            found.list.push(diagnostic);
         }
     }
 
@@ -142,37 +147,41 @@ impl Diagnostics {
         }
     }
 
+    fn list(&self) -> &[Diagnostic] {
+        self.0.as_ref().map_or(&[], |found| &found.list)
+    }
+
     /// Whether any is an error.
     pub fn has_errors(&self) -> bool {
-        self.list
-            .iter()
+        self.iter()
             .any(|diagnostic| diagnostic.severity == Severity::Error)
     }
 
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
-        self.list.is_empty()
+        self.list().is_empty()
     }
 
     /// How many there are.
     pub fn len(&self) -> usize {
-        self.list.len()
+        self.list().len()
     }
 
     /// Each in turn.
     pub fn iter(&self) -> std::slice::Iter<'_, Diagnostic> {
-        self.list.iter()
+        self.list().iter()
     }
 
     /// Each in turn, to change.
     pub fn iter_mut(&mut self) -> std::slice::IterMut<'_, Diagnostic> {
-        self.list.iter_mut()
+        let list = self.0.as_mut().map(|found| &mut found.list[..]);
+        list.unwrap_or_default().iter_mut()
     }
 }
 
 impl PartialEq for Diagnostics {
     fn eq(&self, other: &Self) -> bool {
-        self.list == other.list
+        self.list() == other.list()
     }
 }
 
@@ -183,7 +192,8 @@ impl IntoIterator for Diagnostics {
     type IntoIter = std::vec::IntoIter<Diagnostic>;
 
     fn into_iter(self) -> Self::IntoIter {
-        self.list.into_iter()
+        let list = self.0.map(|found| found.list);
+        list.unwrap_or_default().into_iter()
     }
 }
 
@@ -192,7 +202,7 @@ impl<'a> IntoIterator for &'a Diagnostics {
     type IntoIter = std::slice::Iter<'a, Diagnostic>;
 
     fn into_iter(self) -> Self::IntoIter {
-        self.list.iter()
+        self.iter()
     }
 }
 
@@ -201,7 +211,7 @@ impl<'a> IntoIterator for &'a mut Diagnostics {
     type IntoIter = std::slice::IterMut<'a, Diagnostic>;
 
     fn into_iter(self) -> Self::IntoIter {
-        self.list.iter_mut()
+        self.iter_mut()
     }
 }
 

@@ -40,20 +40,28 @@ pub(crate) fn map<T: Sync, R: Send>(
     make: impl Fn(&T) -> R + Sync,
 ) -> Vec<R> {
     let chunk = items.len().div_ceil(cores()).max(least);
-    let (own, others) = items.split_at(chunk.min(items.len()));
-    let make = &make;
-    std::thread::scope(|scope| {
-        let workers: Vec<_> = others
-            .chunks(chunk)
-            .map(|items| scope.spawn(move || items.iter().map(make).collect::<Vec<R>>()))
-            .collect();
-        let mut made: Vec<R> = Vec::with_capacity(items.len());
-        made.extend(own.iter().map(make));
-        for worker in workers {
-            made.extend(joined(worker));
+    let mut made: Vec<Option<R>> = Vec::new();
+    made.resize_with(items.len(), || None);
+    let fill = |items: &[T], places: &mut [Option<R>]| {
+        for (item, place) in items.iter().zip(places) {
+            *place = Some(make(item));
         }
-        made
-    })
+    };
+    std::thread::scope(|scope| {
+        let mut parts = items.chunks(chunk).zip(made.chunks_mut(chunk));
+        let own = parts.next();
+        let workers: Vec<_> = parts
+            .map(|(items, places)| scope.spawn(|| fill(items, places)))
+            .collect();
+        if let Some((items, places)) = own {
+            fill(items, places);
+        }
+        workers.into_iter().for_each(joined);
+    });
+    // In the same memory.
+    made.into_iter()
+        .map(|made| made.expect("something is made of each item"))
+        .collect()
 }
 
 /// What the thread made. Its panic is ours.

@@ -132,6 +132,16 @@ pub(crate) enum Op {
     Return,
 }
 
+impl Op {
+    /// Whether all it does is to write a text, or the value of a field.
+    pub(crate) fn only_inserts(&self) -> bool {
+        matches!(
+            self,
+            Self::Text { .. } | Self::PrintField { .. } | Self::Return
+        )
+    }
+}
+
 /// How a field is read.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Flags {

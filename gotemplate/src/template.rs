@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use crate::code::Code;
+use crate::code::{Code, Op};
 use crate::environment::Environment;
 use crate::error::{ExecError, ParseError};
 use crate::exec;
@@ -112,6 +112,13 @@ impl Template {
     /// less.
     pub fn reads(&self) -> &Reads {
         &self.set.analysis(self.main).reads
+    }
+
+    /// Whether all it does is to insert values of fields into its text: then it can't fail for one
+    /// data and not for another, if both have the same fields.
+    pub fn only_inserts(&self) -> bool {
+        let operations = &self.set.code(self.main).ops;
+        operations.iter().all(Op::only_inserts)
     }
 
     /// Executes the template.

@@ -287,6 +287,33 @@ fn reads_answer_questions() {
 }
 
 #[test]
+fn what_only_inserts_is_known() {
+    for text in [
+        "",
+        "text",
+        "a {{ .Vars.A }} b {{- .Instance.ID }}",
+        "{{/* c */}}{{ .A }}",
+    ] {
+        assert!(parse(text).only_inserts(), "{text}");
+    }
+    for text in [
+        "{{ . }}",
+        "{{ \"a\" }}",
+        "{{ len .A }}",
+        "{{ .A | len }}",
+        "{{ $.A }}",
+        "{{ (index .A 0).B }}",
+        "{{ if .A }}{{ end }}",
+        "{{ with .A }}{{ .B }}{{ end }}",
+        "{{ range .A }}{{ end }}",
+        "{{ $x := .A }}",
+        "{{ template \"t\" . }}",
+    ] {
+        assert!(!parse(text).only_inserts(), "{text}");
+    }
+}
+
+#[test]
 fn parse_errors_have_a_place_and_a_hint() {
     let cases = [
         (

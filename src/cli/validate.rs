@@ -42,15 +42,20 @@ fn try_group(renderer: &GroupRenderer<'_>, sources: &SourceMap, strict: bool) ->
         .keys()
         .copied()
         .filter(|slot| *slot < group.size);
-    let ends = [0, group.size.saturating_sub(1)]
-        .into_iter()
-        .take(group.size as usize);
-    let slots: BTreeSet<u32> = ends.chain(overridden).collect();
-    for slot in slots {
+    let mut slots: BTreeSet<u32> = overridden.collect();
+    // Those without overrides differ most at the ends.
+    let mut ends = (0..group.size).filter(|slot| !slots.contains(slot));
+    let ends = [ends.next(), ends.next_back()];
+    let mut try_slot = |slot: u32| {
         let facts = InstanceFacts::example(group, slot, &renderer.head(slot).instance_type);
         let address = Address::new(group.name.clone(), slot);
-        renderer.render(&address, &facts, &BTreeMap::new(), &mut report);
+        renderer.render(&address, &facts, &BTreeMap::new(), &mut report)
+    };
+    let first = ends[0].and_then(&mut try_slot);
+    if !first.is_some_and(|spec| renderer.stands_for_others(&spec)) {
+        slots.extend(ends[1]);
     }
+    slots.into_iter().for_each(|slot| drop(try_slot(slot)));
     renderer.check_userdata(0, &mut report);
     let names = group.vars.as_ref().and_then(Merged::entries);
     let names = names.into_iter().flatten().map(|(name, _)| &**name);

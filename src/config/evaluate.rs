@@ -14,6 +14,7 @@ use super::node::{Alias, Entry, Node, NodeValue};
 use super::source::{SourceMap, Span};
 use super::variables::{self, Declarations, Given, Origin, Secrets, Setting, interpolate};
 use crate::diagnostic::Diagnostics;
+use crate::threads::drop_aside;
 
 /// One file, parsed.
 pub(super) struct Parsed {
@@ -115,13 +116,18 @@ pub(super) fn prepare(
                 && *overrides == pass
             {
                 declarations.take(root, pass, folder.as_ref(), &mut reading);
-                known.tree(root);
             }
         }
         for file in files.iter().filter(|file| file.overrides == pass) {
             declarations.blocks(file, &mut reading);
-            known.body(&file.body);
         }
+    }
+    if files.is_empty() && declarations.is_empty() {
+        known = Known::without_references();
+    } else {
+        let trees = trees.iter().filter_map(|(root, ..)| root.as_ref());
+        trees.for_each(|root| known.tree(root));
+        files.iter().for_each(|file| known.body(&file.body));
     }
     Prepared {
         trees,
@@ -194,6 +200,7 @@ impl Evaluation<'_> {
         for twin in &mut evaluated.twins {
             known.settle_groups(twin);
         }
+        drop_aside(files, sources.bytes());
         evaluated.aliases = made.aliases;
         evaluated.repeated = made.repeated;
         evaluated.secrets = Secrets(made.secrets.into_iter().collect());

@@ -15,10 +15,11 @@ use super::node::{Entry, Node, NodeValue};
 /// and where the opening starts. `None` where there is no room for it.
 pub(super) fn second(text: &str, cut: usize, opening: &str) -> Option<(String, usize)> {
     let start = cut.checked_sub(opening.len())?;
-    let mut second = " ".repeat(start);
-    second.push_str(opening);
-    second.push_str(&text[cut..]);
-    Some((second, start))
+    let mut second = Vec::with_capacity(text.len());
+    second.resize(start, b' ');
+    second.extend_from_slice(opening.as_bytes());
+    second.extend_from_slice(&text.as_bytes()[cut..]);
+    Some((String::from_utf8(second).ok()?, start))
 }
 
 /// Adds the second half to the first, `depth` objects of which go on. `None` where they don't, or

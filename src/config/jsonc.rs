@@ -6,7 +6,6 @@
 #[cfg(test)]
 mod tests;
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use jsonc_parser::ast::{Object, ObjectProp, ObjectPropName, Value};
@@ -16,7 +15,7 @@ use jsonc_parser::{CollectOptions, ParseOptions, ParseStringErrorKind, parse_to_
 use serde_json::Number;
 
 use super::halves;
-use super::node::{Entry, Node, NodeValue};
+use super::node::{Entry, Keys, Node, NodeValue};
 use super::outline::{self, Cut};
 use super::source::{SourceId, Span};
 use crate::diagnostic::{Diagnostic, Diagnostics};
@@ -97,7 +96,7 @@ pub fn read(source: SourceId, text: &str, findings: &mut Diagnostics) -> Option<
 
 /// Reads a document as two. `None` if anything is wrong with it.
 fn in_halves(source: SourceId, body: &str, base: usize, cut: Cut) -> Option<Node> {
-    let first = format!("{}{}", &body[..cut.at], "}".repeat(cut.depth));
+    let first = [&body[..cut.at], &"}".repeat(cut.depth)].concat();
     let opening = format!("{{{}", "\"\":{".repeat(cut.depth - 1));
     let (second, start) = halves::second(body, cut.at, &opening)?;
     let read = |body: &str, base: usize| {
@@ -165,9 +164,7 @@ impl Reader<'_> {
 
     fn entries(&mut self, object: Object<'_>) -> Vec<Entry> {
         let mut entries: Vec<Entry> = Vec::with_capacity(object.properties.len());
-        // Most objects are small: looking through a few keys is faster than hashing them.
-        let mut index: Option<HashMap<Arc<str>, Span>> =
-            (object.properties.len() > 16).then(HashMap::new);
+        let mut keys = Keys::default();
         for ObjectProp { name, value, .. } in object.properties {
             let key_span = self.span(name.range());
             let key: Arc<str> = match name {
@@ -175,20 +172,7 @@ impl Reader<'_> {
                 ObjectPropName::Word(word) => Arc::from(word.value),
             };
             let value = self.node(value);
-            let first = match &mut index {
-                Some(index) => {
-                    let first = index.get(&key).copied();
-                    if first.is_none() {
-                        index.insert(Arc::clone(&key), key_span);
-                    }
-                    first
-                }
-                None => entries
-                    .iter()
-                    .find(|entry| entry.key == key)
-                    .map(|entry| entry.key_span),
-            };
-            match first {
+            match keys.span(&entries, &key) {
                 None => entries.push(Entry {
                     key,
                     key_span,

@@ -4,8 +4,10 @@
 //! for `decode` to turn into the typed model; args, vars and file templates stay nodes to the end.
 //! May not: know the schema.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
+use foldhash::fast::RandomState;
 use serde_json::Number;
 
 use super::source::Span;
@@ -45,6 +47,40 @@ pub struct Entry {
     pub key_span: Span,
     /// Its value.
     pub value: Node,
+}
+
+/// Finds keys among those that an object has so far. Most objects are small: looking through a few
+/// keys is faster than hashing them.
+#[derive(Debug, Default)]
+pub(super) struct Keys {
+    places: HashMap<Arc<str>, usize, RandomState>,
+}
+
+impl Keys {
+    /// So many keys are looked through.
+    const FEW: usize = 16;
+
+    /// Which of `items` has a key. They are the same as the last time, or more.
+    pub(super) fn place<T>(
+        &mut self,
+        items: &[T],
+        key_of: impl Fn(&T) -> &Arc<str>,
+        key: &str,
+    ) -> Option<usize> {
+        if items.len() < Self::FEW {
+            return items.iter().position(|item| **key_of(item) == *key);
+        }
+        for (place, item) in items.iter().enumerate().skip(self.places.len()) {
+            self.places.insert(Arc::clone(key_of(item)), place);
+        }
+        self.places.get(key).copied()
+    }
+
+    /// Where a key stands already.
+    pub(super) fn span(&mut self, entries: &[Entry], key: &str) -> Option<Span> {
+        let place = self.place(entries, |entry| &entry.key, key)?;
+        Some(entries[place].key_span)
+    }
 }
 
 /// A place that stands for what is written elsewhere: an alias of YAML, a reference of HCL.

@@ -111,9 +111,10 @@ pub struct Source {
 
 impl Source {
     pub(super) fn new(language: Language, name: String, text: Arc<str>) -> Self {
-        let line_starts = std::iter::once(0)
-            .chain(text.match_indices('\n').map(|(i, _)| i as u32 + 1))
-            .collect();
+        let line_feeds = || memchr::memchr_iter(b'\n', text.as_bytes());
+        let mut line_starts = Vec::with_capacity(1 + line_feeds().count());
+        line_starts.push(0);
+        line_starts.extend(line_feeds().map(|at| at as u32 + 1));
         Self {
             language,
             name,

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::config::model::{Config, Group};
 use crate::config::source::SourceMap;
@@ -53,36 +54,45 @@ pub fn compile_each<'a, T: Send>(
         1
     };
     let images = config.images.keys().map(|name| &**name);
-    let mut cache = TemplateCache::new(sources, images, Arc::new(snippets));
-    let mut twins = Twins::new(config, sources, bodies, &cache);
-    let chunk = config.groups.len().div_ceil(threads).max(GROUPS_A_THREAD);
-    let (own, others) = config.groups.split_at(chunk.min(config.groups.len()));
-    let some = |groups: &'a [Group], cache: &mut _, twins: &mut _, findings: &mut _| {
-        compile_some(config, groups, bodies, cache, twins, findings, &use_it)
+    let cache = TemplateCache::new(sources, images, Arc::new(snippets));
+    let twins = Twins::new(config, sources, bodies, &cache);
+    let useful = config.groups.len().div_ceil(GROUPS_A_THREAD);
+    let next = AtomicUsize::new(0);
+    // Takes some groups at a time, as long as there are any.
+    let work = |mut cache: TemplateCache<'a>, mut twins: Twins<'a>| {
+        let mut parts = Vec::new();
+        loop {
+            let start = next.fetch_add(GROUPS_AT_ONCE, Ordering::Relaxed);
+            let Some(rest) = config.groups.get(start..).filter(|rest| !rest.is_empty()) else {
+                return (parts, cache);
+            };
+            let groups = &rest[..rest.len().min(GROUPS_AT_ONCE)];
+            twins.first = start;
+            let part = compile_some(config, groups, bodies, &mut cache, &mut twins, &use_it);
+            parts.push((start, part));
+        }
     };
-    let (mut made, images_of) = std::thread::scope(|scope| {
-        let workers: Vec<_> = others
-            .chunks(chunk)
-            .enumerate()
-            .map(|(index, groups)| {
-                let mut cache = cache.another();
-                let mut twins = twins.another(own.len() + index * chunk);
-                scope.spawn(move || {
-                    let mut findings = Diagnostics::default();
-                    let made = some(groups, &mut cache, &mut twins, &mut findings);
-                    (made, findings)
-                })
+    let (mut parts, mut cache) = std::thread::scope(|scope| {
+        let workers: Vec<_> = (1..threads.min(useful))
+            .map(|_| {
+                let (cache, twins) = (cache.another(), twins.another());
+                scope.spawn(|| work(cache, twins).0)
             })
             .collect();
-        let (mut made, mut images_of) = some(own, &mut cache, &mut twins, findings);
+        let (mut parts, cache) = work(cache, twins);
         for worker in workers {
-            let ((more, images), found) = worker.join().expect("parsing doesn't panic");
-            made.extend(more);
-            images_of.extend(images);
-            findings.extend(found);
+            parts.extend(worker.join().expect("parsing doesn't panic"));
         }
-        (made, images_of)
+        (parts, cache)
     });
+    parts.sort_by_key(|(start, _)| *start);
+    let mut made = Vec::with_capacity(config.groups.len());
+    let mut images_of = Vec::with_capacity(config.groups.len());
+    for (_, part) in parts {
+        made.extend(part.made);
+        images_of.extend(part.images_of);
+        findings.extend(part.findings);
+    }
     check_unused_templates(config, bodies, &mut cache, findings);
     let graph = graph::build(config, &images_of, findings);
     if !graph.order.is_sorted() {
@@ -96,16 +106,26 @@ pub fn compile_each<'a, T: Send>(
     (made, graph)
 }
 
-/// What is made of some groups, and the images that each of them reads.
+/// So many groups are taken at a time by a thread: a thread that is held up leaves more to others.
+const GROUPS_AT_ONCE: usize = 100;
+
+/// What is made of some groups.
+struct Part<T> {
+    made: Vec<T>,
+    /// The images that each of them reads.
+    images_of: Vec<BTreeSet<Arc<str>>>,
+    findings: Diagnostics,
+}
+
 fn compile_some<'a, T>(
     config: &'a Config,
     groups: &'a [Group],
     bodies: &Bodies,
     cache: &mut TemplateCache<'_>,
     twins: &mut Twins<'a>,
-    findings: &mut Diagnostics,
     use_it: &impl Fn(CompiledGroup<'a>, bool) -> T,
-) -> (Vec<T>, Vec<BTreeSet<Arc<str>>>) {
+) -> Part<T> {
+    let mut findings = Diagnostics::default();
     let each = groups.iter().enumerate().map(|(index, group)| {
         let merged = merge_group(config, group);
         let others = twins.of(index, &merged, bodies);
@@ -117,7 +137,12 @@ fn compile_some<'a, T>(
         findings.extend(found);
         (use_it(compiled, is_sound), images)
     });
-    each.unzip()
+    let (made, images_of) = each.unzip();
+    Part {
+        made,
+        images_of,
+        findings,
+    }
 }
 
 /// The configurations with other values in the place of secrets, and what parses their templates.
@@ -159,15 +184,15 @@ impl<'a> Twins<'a> {
         }
     }
 
-    /// The same for another thread, which has the groups from `first` on.
-    fn another(&self, first: usize) -> Self {
+    /// The same for another thread.
+    fn another(&self) -> Self {
         let others = self.others.iter();
         Self {
             others: others
                 .map(|(twin, cache)| (*twin, cache.another()))
                 .collect(),
             in_snippets: self.in_snippets,
-            first,
+            first: self.first,
         }
     }
 

@@ -286,7 +286,7 @@ pub(super) fn parse_finding(sources: &SourceMap, place: Place, error: &ParseErro
 const MOST_STEPS: u64 = 1_000_000;
 
 /// The most one text may render to for one instance: four times what any cloud takes as userdata.
-const LARGEST_OUTPUT: usize = 1 << 20;
+pub(super) const LARGEST_OUTPUT: usize = 1 << 20;
 
 /// The environment that all templates are parsed in: the Nstance server's, with `default`, and
 /// what `functions` adds.

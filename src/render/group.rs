@@ -142,6 +142,14 @@ impl CompiledGroup<'_> {
         self.files.iter().for_each(|file| file.templates(visit));
     }
 
+    /// Whether its templates only insert values, into texts that are taken as they are.
+    pub(super) fn only_inserts(&self) -> bool {
+        let is_single = |userdata: &CompiledUserdata| userdata.single().is_some();
+        let mut inserts = self.userdata.as_ref().is_none_or(is_single);
+        self.templates(&mut |compiled| inserts &= compiled.template.only_inserts());
+        inserts
+    }
+
     fn read_images(&self, config: &Config) -> BTreeSet<Arc<str>> {
         let mut images = BTreeSet::new();
         let mut all = false;

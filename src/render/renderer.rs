@@ -11,7 +11,7 @@ use std::sync::{Arc, OnceLock};
 use nstance_gotemplate::Value as TemplateValue;
 use serde_json::{Map, Value};
 
-use super::cache::{Compiled, Place};
+use super::cache::{Compiled, LARGEST_OUTPUT, Place};
 use super::data::{GroupData, GroupFacts, InstanceFacts, images_value, is_per_instance};
 use super::files::{CompiledFile, Deferred};
 use super::group::{CompiledGroup, Variant};
@@ -24,7 +24,7 @@ use crate::config::model::{Compress, Config, Deliver, Functions};
 use crate::marks::Marks;
 use crate::merge::group::MergedGroup;
 use crate::provider::rules::Rules;
-use crate::spec::{Files, Head, InstanceSpec, Part, Userdata};
+use crate::spec::{Content, Files, Head, InstanceSpec, Part, Userdata};
 
 /// Something that calls its argument with templates.
 type Visitor<'v> = dyn Fn(&mut dyn FnMut(&Compiled)) + 'v;
@@ -206,6 +206,17 @@ impl<'a> GroupRenderer<'a> {
             parts.files?,
             tags,
         ))
+    }
+
+    /// Whether no other instance with the same args and vars can fail where this one didn't: its
+    /// templates only insert values, and there is room for longer ones.
+    pub fn stands_for_others(&self, spec: &InstanceSpec) -> bool {
+        let limit = self.rules.userdata_limit().unwrap_or(LARGEST_OUTPUT);
+        let has_room = |userdata: &Part<Userdata>| match &userdata.value.content {
+            Content::Text(text) => !userdata.value.gzip && text.len() <= limit / 2,
+            Content::Base64(_) => false,
+        };
+        self.group.only_inserts() && spec.userdata.as_ref().is_none_or(has_room)
     }
 
     /// Renders what an instance is made of; `anew`: with what it shares as well.

@@ -322,3 +322,28 @@ fn a_file_that_waits_for_its_address_calls_snippets() {
     assert!(address.parse::<std::net::Ipv4Addr>().is_ok(), "{file}");
     assert_eq!(group, "of web");
 }
+
+#[test]
+fn what_fails_for_the_last_instance_alone() {
+    assert_snapshot!(told(
+        r#""args": { "KeyName": "{{ index \"a\" .Instance.Index }}" },"#
+    ));
+}
+
+#[test]
+fn what_is_too_large_for_the_last_instance_alone() {
+    // Its number has a digit more than the first one's.
+    let text = "x".repeat(16_384 - 1);
+    let harness = with(&format!(
+        r#""userdata": {{ "source": "inline", "content": "{text}{{{{ .Instance.Index }}}}", "compress": "never" }},"#
+    ));
+    harness.ok("validate");
+    harness.edit("\"size\": 2", "\"size\": 11");
+    let ended = harness.run("validate");
+    assert_eq!(ended.code, Some(1), "{ended}");
+    let told = ["userdata is too large", "16385 bytes"];
+    assert!(
+        told.iter().all(|told| ended.stderr.contains(told)),
+        "{ended}"
+    );
+}

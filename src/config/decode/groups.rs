@@ -51,22 +51,21 @@ pub(super) fn groups(
     form: Option<Spanned<Form>>,
     findings: &mut Diagnostics,
 ) -> (Vec<Group>, HashSet<GroupName>) {
-    let mut groups: Vec<Group> = Vec::new();
     let mut broken = HashSet::new();
     let Some(section) = top.get("groups") else {
-        return (groups, broken);
+        return (Vec::new(), broken);
     };
     let NodeValue::Object(entries) = &section.value.value else {
         wrong_type(&section.value, "`groups`", "an object", findings);
-        return (groups, broken);
+        return (Vec::new(), broken);
     };
     let form = match form {
         Some(form) => form.value,
         // A form that was given and can't be read is one finding; guessing would add others.
-        None if top.get("groups_form").is_some() => return (groups, broken),
+        None if top.get("groups_form").is_some() => return (Vec::new(), broken),
         None => match decide(section, entries, findings) {
             Some(form) => form,
-            None => return (groups, broken),
+            None => return (Vec::new(), broken),
         },
     };
     let mut written: Vec<(&str, &Entry)> = Vec::new();
@@ -93,7 +92,8 @@ pub(super) fn groups(
         let name = GroupName::new(tenant, &entry.key);
         (group(name, form, entry, &mut found), found)
     });
-    for (group, mut found) in read {
+    // In the same memory.
+    let groups = read.into_iter().map(|(group, mut found)| {
         if !found.is_empty() {
             for finding in &mut found {
                 finding.address = Some(group.name.to_string());
@@ -101,9 +101,9 @@ pub(super) fn groups(
             findings.extend(found);
             broken.insert(group.name.clone());
         }
-        groups.push(group);
-    }
-    (groups, broken)
+        group
+    });
+    (groups.collect(), broken)
 }
 
 fn group(name: GroupName, form: Form, entry: &Entry, findings: &mut Diagnostics) -> Group {

@@ -1,19 +1,16 @@
 //! Blocks to objects: `template "web" { … }` to `{"templates": {"web": { … }}}`.
 //!
-//! In: a file. Out: its document, as another language would give it. May not: check what is in it
+//! In: items of a file. Out: an object, as another language would give it. May not: check what is in it
 //! beyond the names of blocks; `decode` does.
 
 use std::sync::Arc;
 
-use foldhash::fast::RandomState;
-use indexmap::IndexMap;
 use nstance_hcl::{Attribute, Block, Body, Item};
 
-use super::File;
 use super::known::Kind;
-use super::scope::{At, Module};
+use super::scope::At;
 use crate::config::assemble::twice;
-use crate::config::node::{Entry, Node, NodeValue};
+use crate::config::node::{Entry, Keys, Node, NodeValue};
 use crate::config::source::Span;
 use crate::diagnostic::{Diagnostic, nearest};
 
@@ -56,7 +53,7 @@ const TERRAFORM: &[&str] = &[
 
 /// What a body is of.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Of {
+pub(super) enum Of {
     /// A file.
     Top,
     /// `images`, `templates`, …: each block in it is one, by its name.
@@ -142,11 +139,13 @@ impl Of {
 
 /// An object in the making.
 #[derive(Default)]
-struct Object {
-    fields: IndexMap<Arc<str>, Field, RandomState>,
+pub(super) struct Object {
+    fields: Vec<Field>,
+    keys: Keys,
 }
 
 struct Field {
+    key: Arc<str>,
     key_span: Span,
     value: Making,
 }
@@ -163,8 +162,8 @@ enum Making {
 }
 
 impl Object {
-    fn node(self, span: Span) -> Node {
-        let entries = self.fields.into_iter().map(|(key, field)| {
+    pub(super) fn node(self, span: Span) -> Node {
+        let entries = self.fields.into_iter().map(|field| {
             let value = match field.value {
                 Making::Done(node) => node,
                 Making::Names(span, names) => names.node(span),
@@ -175,7 +174,7 @@ impl Object {
                 },
             };
             Entry {
-                key,
+                key: field.key,
                 key_span: field.key_span,
                 value,
             }
@@ -184,13 +183,27 @@ impl Object {
         Node { span, value }
     }
 
+    fn place(&mut self, key: &str) -> Option<usize> {
+        self.keys.place(&self.fields, |field| &field.key, key)
+    }
+
+    fn field(&mut self, key: &str) -> Option<&mut Field> {
+        let place = self.place(key)?;
+        Some(&mut self.fields[place])
+    }
+
+    fn push(&mut self, key: Arc<str>, key_span: Span, value: Making) {
+        self.fields.push(Field {
+            key,
+            key_span,
+            value,
+        });
+    }
+
     /// Puts a value at a key that must be free; of two maps of names the entries must.
     fn put(&mut self, path: &str, key: Arc<str>, key_span: Span, node: Node, at: &At<'_>) {
-        match self.fields.get_mut(&key) {
-            None => {
-                let value = Making::Done(node);
-                self.fields.insert(key, Field { key_span, value });
-            }
+        match self.field(&key) {
+            None => self.push(key, key_span, Making::Done(node)),
             Some(Field {
                 value: Making::Names(_, names),
                 ..
@@ -214,22 +227,23 @@ impl Object {
         key_span: Span,
         at: &At<'_>,
     ) -> Option<&mut Self> {
-        let field = self.fields.entry(Arc::clone(key)).or_insert_with(|| Field {
-            key_span,
-            value: Making::Names(key_span, Self::default()),
+        let place = self.place(key).unwrap_or_else(|| {
+            let names = Making::Names(key_span, Self::default());
+            self.push(Arc::clone(key), key_span, names);
+            self.fields.len() - 1
         });
+        let field = &mut self.fields[place];
         if let Making::Done(node) = &mut field.value
             && let NodeValue::Object(entries) = &mut node.value
         {
-            let entries = std::mem::take(entries).into_iter().map(|entry| {
-                let field = Field {
-                    key_span: entry.key_span,
-                    value: Making::Done(entry.value),
-                };
-                (entry.key, field)
+            let fields = std::mem::take(entries).into_iter().map(|entry| Field {
+                key: entry.key,
+                key_span: entry.key_span,
+                value: Making::Done(entry.value),
             });
             let names = Self {
-                fields: entries.collect(),
+                fields: fields.collect(),
+                keys: Keys::default(),
             };
             field.value = Making::Names(node.span, names);
         }
@@ -252,34 +266,42 @@ impl Object {
         list: bool,
         at: &At<'_>,
     ) {
-        match self
-            .fields
-            .get_mut(&key)
-            .map(|field| (field.key_span, &mut field.value))
-        {
-            None => {
-                let value = if list {
-                    Making::Items(vec![node])
-                } else {
-                    Making::Blocks(vec![node])
-                };
-                self.fields.insert(key, Field { key_span, value });
-            }
-            Some((_, Making::Blocks(nodes) | Making::Items(nodes))) => nodes.push(node),
-            Some((first, _)) => at.twice(&format!("{path}{key}"), first, key_span),
+        match self.field(&key) {
+            None if list => self.push(key, key_span, Making::Items(vec![node])),
+            None => self.push(key, key_span, Making::Blocks(vec![node])),
+            Some(Field {
+                value: Making::Blocks(nodes) | Making::Items(nodes),
+                ..
+            }) => nodes.push(node),
+            Some(first) => at.twice(&format!("{path}{key}"), first.key_span, key_span),
         }
     }
-}
 
-/// The document of a file.
-pub(in crate::config) fn document(module: &Module<'_>, file: &File) -> Node {
-    let at = At {
-        module,
-        folder: file.folder.as_ref(),
-        each: None,
-    };
-    let span = module.span(file.body.span);
-    at.object(Of::Top, "", &file.body).node(span)
+    /// Whether another object can be added: what both have is maps of names that can.
+    pub(super) fn takes(&mut self, other: &Self) -> bool {
+        other.fields.iter().all(|more| match self.field(&more.key) {
+            None => true,
+            Some(Field {
+                value: Making::Names(_, names),
+                ..
+            }) => matches!(&more.value, Making::Names(_, more) if names.takes(more)),
+            Some(_) => false,
+        })
+    }
+
+    /// Adds one that it takes.
+    pub(super) fn extend(&mut self, other: Self) {
+        for more in other.fields {
+            match (self.place(&more.key), more.value) {
+                (Some(place), Making::Names(_, more)) => {
+                    if let Making::Names(_, names) = &mut self.fields[place].value {
+                        names.extend(more);
+                    }
+                }
+                (_, value) => self.push(more.key, more.key_span, value),
+            }
+        }
+    }
 }
 
 impl At<'_> {
@@ -294,13 +316,18 @@ impl At<'_> {
     /// The object of a body; `path` is what it is called, with a dot behind it.
     fn object(&self, of: Of, path: &str, body: &Body) -> Object {
         let mut object = Object::default();
-        for item in &body.items {
+        self.items(of, path, &body.items, &mut object);
+        object
+    }
+
+    /// Adds what stands in a body, or in a part of it.
+    pub(super) fn items(&self, of: Of, path: &str, items: &[Item], object: &mut Object) {
+        for item in items {
             match item {
-                Item::Attribute(attribute) => self.attribute(of, path, attribute, &mut object),
-                Item::Block(block) => self.block(of, path, block, &mut object),
+                Item::Attribute(attribute) => self.attribute(of, path, attribute, object),
+                Item::Block(block) => self.block(of, path, block, object),
             }
         }
-        object
     }
 
     fn attribute(&self, of: Of, path: &str, attribute: &Attribute, object: &mut Object) {

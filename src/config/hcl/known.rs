@@ -4,8 +4,9 @@
 //! not: evaluate anything; blocks with `for_each` are left to `instances`.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
+use foldhash::fast::RandomState;
 use nstance_hcl::{Block, Body, Expression, ExpressionKind, Item, ObjectKey};
 
 use crate::config::assemble::Document;
@@ -67,7 +68,7 @@ impl Kind {
 pub(in crate::config) struct Known {
     names: BTreeMap<Kind, BTreeSet<Arc<str>>>,
     /// Tenant and group.
-    groups: BTreeSet<(Arc<str>, Arc<str>)>,
+    groups: HashSet<(Arc<str>, Arc<str>), RandomState>,
     /// Kinds whose names an expression makes: any name may be one of theirs.
     open: HashSet<Kind>,
     /// Whether `groups` or its form is said otherwise than by blocks.
@@ -75,6 +76,14 @@ pub(in crate::config) struct Known {
 }
 
 impl Known {
+    /// What has to be known where nothing is evaluated, and no block makes a group.
+    pub(in crate::config) fn without_references() -> Self {
+        Self {
+            groups_are_said: true,
+            ..Self::default()
+        }
+    }
+
     /// Adds the names of a document of another language.
     pub(in crate::config) fn tree(&mut self, root: &Node) {
         for entry in root.entries() {
@@ -193,7 +202,8 @@ impl Known {
 
     fn add(&mut self, kind: Kind, name: &Arc<str>) {
         if kind == Kind::Group {
-            self.groups.insert(("default".into(), name.clone()));
+            static DEFAULT: LazyLock<Arc<str>> = LazyLock::new(|| "default".into());
+            self.groups.insert((Arc::clone(&DEFAULT), name.clone()));
         } else {
             self.names.entry(kind).or_default().insert(name.clone());
         }
@@ -253,7 +263,9 @@ impl Known {
                 "default" => group.to_string(),
                 _ => format!("{tenant}.{group}"),
             };
-            return self.groups.iter().map(shown).collect();
+            let mut groups: Vec<_> = self.groups.iter().collect();
+            groups.sort();
+            return groups.into_iter().map(shown).collect();
         }
         let names = self.names.get(&kind).into_iter().flatten();
         names.map(ToString::to_string).collect()

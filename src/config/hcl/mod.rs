@@ -8,6 +8,7 @@
 //! what blocks become (`blocks`, `instances`), and how values become nodes (`tree`).
 
 mod blocks;
+mod document;
 mod instances;
 mod known;
 mod locals;
@@ -25,7 +26,7 @@ use nstance_hcl::{Body, Document, Expression, ExpressionKind};
 use super::source::{SourceId, SourceMap, Span, Spanned};
 use crate::diagnostic::{Diagnostic, Diagnostics};
 
-pub(super) use blocks::document;
+pub(super) use document::document;
 pub(crate) use instances::Instance;
 pub(super) use known::Known;
 pub(super) use places::{Places, named};

@@ -85,6 +85,11 @@ impl Folders {
         }
     }
 
+    /// The same, of which nothing was seen yet.
+    fn anew(&self) -> Self {
+        Self::new(self.root.clone(), self.working.clone())
+    }
+
     /// The files that functions looked at, whether they are there or not.
     pub(in crate::config) fn seen(self) -> Inputs {
         self.seen.into_inner()
@@ -171,10 +176,20 @@ pub(super) enum State<T> {
     Done(Option<T>),
 }
 
+/// What names are made of.
+#[derive(Clone, Copy)]
+pub(super) struct Names<'a> {
+    sources: &'a SourceMap,
+    files: &'a [File],
+    variables: &'a Values,
+    known: &'a Known,
+}
+
 /// The names of a configuration.
 pub(in crate::config) struct Module<'a> {
     pub(super) sources: &'a SourceMap,
     pub(super) places: &'a Places,
+    files: &'a [File],
     pub(super) known: &'a Known,
     pub(super) repeated: Vec<Repeated<'a>>,
     pub(super) instances: RefCell<HashMap<usize, State<Rc<[Instance]>>>>,
@@ -206,6 +221,7 @@ impl<'a> Module<'a> {
         Self {
             sources,
             places,
+            files,
             known,
             repeated: Repeated::collect(files),
             instances: RefCell::default(),
@@ -234,6 +250,60 @@ impl<'a> Module<'a> {
         twin.context.disguise = Some(disguise.function());
         twin.twin_of = Some((real, disguise));
         twin
+    }
+
+    /// What another thread can make the same names of, where `folders` are [`Self::folders_anew`].
+    pub(super) fn names(&self) -> Names<'a> {
+        Names {
+            sources: self.sources,
+            files: self.files,
+            variables: self.variables,
+            known: self.known,
+        }
+    }
+
+    /// The folders, of which nothing was seen yet.
+    pub(super) fn folders_anew(&self) -> Folders {
+        self.folders.anew()
+    }
+
+    /// The same names again, of which nothing is evaluated yet.
+    pub(super) fn of(names: Names<'a>, places: &'a Places, folders: &'a Folders) -> Self {
+        let Names {
+            sources,
+            files,
+            variables,
+            known,
+        } = names;
+        Self::new((sources, places), files, variables, known, folders)
+    }
+
+    /// How much was found so far.
+    pub(super) fn found(&self) -> usize {
+        self.made.borrow().findings.len()
+    }
+
+    /// What was left behind, if it is nothing that the same names elsewhere leave, too, or have to
+    /// know of: since `found` things were found, nothing was; no local and no `for_each` was asked
+    /// for, and nothing is a secret.
+    pub(super) fn left_alone(self, found: usize) -> Option<Made> {
+        let is_alone =
+            self.local_values.into_inner().is_empty() && self.instances.into_inner().is_empty();
+        let made = self.made.into_inner();
+        (is_alone && made.findings.len() == found && !made.sensitive && made.secrets.is_empty())
+            .then_some(made)
+    }
+
+    /// Takes over what was left behind alone.
+    pub(super) fn take(&self, made: Made) {
+        let room = MOST_ALIASES - self.aliases.get();
+        let aliases = made.aliases.into_iter().take(room);
+        let mut all = self.made.borrow_mut();
+        let before = all.aliases.len();
+        all.aliases.extend(aliases);
+        self.aliases
+            .set(self.aliases.get() + all.aliases.len() - before);
+        all.holes.extend(made.holes);
     }
 
     /// Whether anything that was made is sensitive.

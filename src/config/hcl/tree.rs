@@ -15,7 +15,7 @@ use nstance_hcl::{
 use serde_json::Number;
 
 use super::scope::At;
-use crate::config::node::{Entry, Node, NodeValue};
+use crate::config::node::{Entry, Keys, Node, NodeValue};
 use crate::config::source::{Hole, Language, Span};
 use crate::diagnostic::Diagnostic;
 
@@ -54,7 +54,7 @@ impl At<'_> {
 
     fn entries(&self, items: &[ObjectItem]) -> Option<Vec<Entry>> {
         let mut entries: Vec<Entry> = Vec::with_capacity(items.len());
-        let mut seen = std::collections::HashMap::new();
+        let mut keys = Keys::default();
         let mut complete = true;
         for item in items {
             let key = match &item.key {
@@ -67,7 +67,7 @@ impl At<'_> {
                 continue;
             };
             let key_span = self.module.span(key_span);
-            if let Some(first) = seen.insert(Arc::clone(&key), key_span) {
+            if let Some(first) = keys.span(&entries, &key) {
                 self.module.made.borrow_mut().findings.push(
                     Diagnostic::error(format!("`{key}` is set twice"))
                         .at(key_span, "set here again")

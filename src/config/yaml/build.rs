@@ -18,7 +18,7 @@ use super::marks::Marks;
 use super::properties::skip_properties;
 use super::scalars;
 use super::words;
-use crate::config::node::{Alias, Entry, Node, NodeValue};
+use crate::config::node::{Alias, Entry, Keys, Node, NodeValue};
 use crate::config::outline::DEEPEST;
 use crate::config::source::{SourceId, Span};
 use crate::diagnostic::{Diagnostic, Diagnostics};
@@ -261,7 +261,7 @@ impl<'t, 'f> Builder<'t, 'f> {
 
     fn entries(&mut self, start: usize, depth: usize) -> Result<(Vec<Entry>, usize), Stop> {
         let mut entries: Vec<Entry> = Vec::new();
-        let mut index: HashMap<Arc<str>, Span> = HashMap::new();
+        let mut keys = Keys::default();
         let mut merge: Option<(usize, Span, Vec<Entry>)> = None;
         let end = loop {
             let step = self.next()?;
@@ -290,7 +290,7 @@ impl<'t, 'f> Builder<'t, 'f> {
             let first = if is_merge {
                 merge.as_ref().map(|(_, span, _)| *span)
             } else {
-                find(&entries, &mut index, &key)
+                keys.span(&entries, &key)
             };
             match first {
                 None => entries.push(Entry {
@@ -449,21 +449,6 @@ impl<'t, 'f> Builder<'t, 'f> {
         let value = NodeValue::String(self.text[start..end].into());
         Ok(Node { span, value })
     }
-}
-
-/// Where a key stands already. Most objects are small: looking through a few keys is faster than
-/// hashing them.
-fn find(entries: &[Entry], index: &mut HashMap<Arc<str>, Span>, key: &Arc<str>) -> Option<Span> {
-    if entries.len() < 16 {
-        return entries
-            .iter()
-            .find(|entry| entry.key == *key)
-            .map(|entry| entry.key_span);
-    }
-    for entry in &entries[index.len()..] {
-        index.insert(Arc::clone(&entry.key), entry.key_span);
-    }
-    index.get(key).copied()
 }
 
 /// How many nodes and levels there are.

@@ -4,6 +4,8 @@
 //! stands under. May not: parse; a guess that is wrong leaves a half that can't be read, or objects
 //! that don't join.
 
+use memchr::memrchr;
+
 /// How many lines are looked at before the text is read in one piece.
 const TRIES: usize = 16;
 
@@ -53,6 +55,25 @@ fn line_at(text: &str, at: usize) -> &str {
     &rest[..behind_line_feed(rest.as_bytes()).unwrap_or(rest.len())]
 }
 
+/// The lines of a text, with their ends, from the last to the first.
+fn lines_upwards(text: &str) -> impl Iterator<Item = &str> {
+    let mut above = text;
+    std::iter::from_fn(move || {
+        let last = above.len().checked_sub(1)?;
+        let start = memrchr(b'\n', &above.as_bytes()[..last]).map_or(0, |at| at + 1);
+        let line = &above[start..];
+        above = &above[..start];
+        Some(line)
+    })
+}
+
+/// How far a line is indented; `None` for lines that mean nothing: empty ones and comments.
+fn depth(line: &str) -> Option<usize> {
+    let indent = line.bytes().take_while(|byte| *byte == b' ').count();
+    let first = line[indent..].trim_ascii_start().bytes().next()?;
+    (first != b'#').then_some(indent)
+}
+
 /// What a line looks like.
 struct Line {
     indent: usize,
@@ -65,12 +86,8 @@ struct Line {
 impl Line {
     /// `None` for lines that mean nothing by themselves: empty ones and comments.
     fn of(line: &str) -> Option<Self> {
-        let text = line.trim_start_matches(' ');
-        let indent = line.len() - text.len();
-        let text = text.trim_end();
-        if text.is_empty() || text.starts_with('#') {
-            return None;
-        }
+        let indent = depth(line)?;
+        let text = line[indent..].trim_end();
         let is_of_key = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
         let key = text.bytes().take_while(|byte| is_of_key(byte)).count();
         let value = text[key..].strip_prefix(':');
@@ -90,21 +107,21 @@ fn parents(text: &str, at: usize, mut indent: usize) -> Option<Vec<&str>> {
     let mut under = Vec::new();
     // How far the entry right below a line is indented.
     let mut below = indent;
-    for line in text[..at].split_inclusive('\n').rev() {
+    for line in lines_upwards(&text[..at]) {
         if indent == 0 {
             break;
         }
-        let Some(looks) = Line::of(line) else {
+        let Some(depth) = depth(line) else {
             continue;
         };
-        if looks.indent < indent {
-            if !looks.is_alone || below != indent {
+        if depth < indent {
+            if below != indent || !Line::of(line)?.is_alone {
                 return None;
             }
             under.push(line);
-            indent = looks.indent;
+            indent = depth;
         }
-        below = looks.indent;
+        below = depth;
     }
     under.reverse();
     (indent == 0).then_some(under)

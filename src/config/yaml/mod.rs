@@ -18,6 +18,8 @@ mod slips;
 mod tests;
 mod words;
 
+use memchr::memmem;
+
 use super::halves;
 use super::node::{Alias, Node};
 use super::source::{SourceId, Span};
@@ -29,6 +31,9 @@ use events::Events;
 
 /// How many values aliases may copy: a few lines could otherwise stand for more than any memory.
 const LARGEST_EXPANSION: usize = 1_000_000;
+
+/// How many bytes are checked for control characters without stopping.
+const CHECKED_AT_ONCE: usize = 256;
 
 /// Reads a document. `None` where the text can't be parsed; findings then say why. A key that
 /// stands twice in an object is an error, and its first value is kept.
@@ -89,7 +94,7 @@ fn in_halves(
 ) -> Option<(Node, Vec<Alias>)> {
     if ["\n---", "\n..."]
         .iter()
-        .any(|marker| text.contains(marker))
+        .any(|marker| memmem::find(text.as_bytes(), marker.as_bytes()).is_some())
     {
         // The other half may be another document.
         return None;
@@ -128,9 +133,13 @@ pub fn is_plain_text(text: &str) -> bool {
 
 /// The first character that YAML doesn't allow anywhere.
 fn control_character(source: SourceId, body: &str, base: usize) -> Option<Diagnostic> {
-    let at = body
-        .bytes()
-        .position(|byte| matches!(byte, 0..=8 | 11 | 12 | 14..=31 | 127))?;
+    let is_control = |byte: &u8| matches!(byte, 0..=8 | 11 | 12 | 14..=31 | 127);
+    // Looking at all bytes of some takes the processor a few steps; stopping within them, many.
+    let some = body.as_bytes().chunks(CHECKED_AT_ONCE).position(|some| {
+        some.iter()
+            .fold(false, |found, byte| found | is_control(byte))
+    })? * CHECKED_AT_ONCE;
+    let at = some + body.as_bytes()[some..].iter().position(is_control)?;
     let byte = body.as_bytes()[at];
     Some(
         Diagnostic::error(format!(

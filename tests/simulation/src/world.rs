@@ -15,6 +15,7 @@ use nstance_state::{Identity, Operation, Snapshot, SqliteStore};
 
 use crate::disk::Disk;
 use crate::fleet::Fleet;
+use crate::shared_memory::SharedMemory;
 use crate::watch::lock;
 
 const START: Timestamp = Timestamp(1_800_000_000_000);
@@ -23,11 +24,12 @@ const START: Timestamp = Timestamp(1_800_000_000_000);
 pub(crate) struct World {
     /// Where it lies, if something may go wrong with it.
     disk: Option<Disk>,
-    folder: tempfile::TempDir,
     pub(crate) clock: Arc<FixedClock>,
     /// How the cloud behaves from the next run on.
     pub(crate) weather: SimOptions,
     admin: Mutex<Admin>,
+    /// Goes after whatever is open in it.
+    folder: Folder,
     /// Whether the last look found no open intent.
     pub(crate) is_settled: bool,
     /// Instances whose record was lost with the state: nobody's until they are adopted.
@@ -36,12 +38,27 @@ pub(crate) struct World {
     last_records: String,
 }
 
+/// A folder with databases: what connections shared of these goes with it.
+struct Folder(tempfile::TempDir);
+
+impl Folder {
+    fn path(&self) -> &Path {
+        self.0.path()
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        SharedMemory::forget(self.path());
+    }
+}
+
 /// What is broken.
 pub(crate) type Broken = String;
 
 impl World {
     pub(crate) fn new(weather: SimOptions) -> Self {
-        let folder = Self::folder();
+        let folder = Folder(Self::folder());
         let clock = Arc::new(FixedClock::new(START));
         std::fs::create_dir(folder.path().join("state")).unwrap();
         Self {
