@@ -8,6 +8,42 @@ use super::ast::{Attribute, Block, Body, Document, Ident, Item, Label};
 use super::parser::{Parsed, Parser};
 use crate::error::{Error, Span};
 
+/// The names of the attributes among items.
+fn names(items: &[Item]) -> impl Iterator<Item = &Ident> {
+    items.iter().filter_map(|item| match item {
+        Item::Attribute(attribute) => Some(&attribute.name),
+        Item::Block(_) => None,
+    })
+}
+
+/// Finds attributes by their names. Most bodies have a few, which are looked through sooner than
+/// hashed.
+#[derive(Default)]
+struct Names {
+    places: HashMap<Arc<str>, Span>,
+    /// How many items the places are of.
+    hashed: usize,
+}
+
+impl Names {
+    /// So many items are looked through.
+    const FEW: usize = 16;
+
+    /// Where the first attribute of that name stands. The items are those of the last time, or more.
+    fn first(&mut self, items: &[Item], name: &Ident) -> Option<Span> {
+        if items.len() < Self::FEW {
+            let known = names(items).find(|known| known.name == name.name)?;
+            return Some(known.span);
+        }
+        for known in names(&items[self.hashed..]) {
+            let name = Arc::clone(&known.name);
+            self.places.entry(name).or_insert(known.span);
+        }
+        self.hashed = items.len();
+        self.places.get(&name.name).copied()
+    }
+}
+
 impl Parser<'_> {
     pub(super) fn document(&mut self) -> Body {
         self.items(None)
@@ -16,8 +52,9 @@ impl Parser<'_> {
     /// All items up to the end, or to the `}` of the block opened at `open`.
     fn items(&mut self, open: Option<usize>) -> Body {
         let start = self.at;
-        let mut items = Vec::new();
-        let mut attributes = HashMap::new();
+        let room = if open.is_none() { self.room } else { 0 };
+        let mut items = Vec::with_capacity(room);
+        let mut names = Names::default();
         let errors_before = self.errors.len();
         loop {
             self.skip_lines();
@@ -53,7 +90,7 @@ impl Parser<'_> {
             match self.nested(Self::item) {
                 Ok(item) => {
                     if let Item::Attribute(attribute) = &item {
-                        self.check_unique(&mut attributes, &attribute.name);
+                        self.check_unique(names.first(&items, &attribute.name), &attribute.name);
                     }
                     items.push(item);
                 }
@@ -66,8 +103,8 @@ impl Parser<'_> {
         }
     }
 
-    fn check_unique(&mut self, seen: &mut HashMap<Arc<str>, Span>, name: &Ident) {
-        if let Some(first) = seen.insert(name.name.clone(), name.span) {
+    fn check_unique(&mut self, first: Option<Span>, name: &Ident) {
+        if let Some(first) = first {
             self.errors.push(
                 Error::new(name.span, format!("`{}` is set twice", name.name))
                     .detail("set here again")

@@ -12,6 +12,9 @@ use super::parser::Parser;
 /// Shorter texts are read sooner than a thread starts. In bytes.
 const WORTH_A_THREAD: usize = 1 << 16;
 
+/// Most items of a file that is this long are longer. In bytes.
+const SHORT_ITEM: usize = 256;
+
 /// `None` where it isn't worth it, no cut is found, or anything is wrong.
 pub(super) fn parse(text: &str, file: u32) -> Option<Document> {
     if text.len() < WORTH_A_THREAD
@@ -47,16 +50,19 @@ fn behind_line_feed(bytes: &[u8]) -> Option<usize> {
 }
 
 fn parse_cut(text: &str, file: u32, cut: usize) -> Option<Document> {
-    let read = |text: &str, from: usize| {
+    let read = |text: &str, from: usize, bytes: usize| {
         let mut parser = Parser::new(text, file).ok()?;
+        // Memory that grows is taken several times.
+        parser.room = bytes / SHORT_ITEM;
         parser.at = parser.at.max(from);
         let body = parser.document();
         let (body, comments) = parser.finish(body).ok()?;
         Some(Document { body, comments })
     };
     let (first, second) = std::thread::scope(|scope| {
-        let second = scope.spawn(|| read(text, cut));
-        (read(&text[..cut], 0), second.join())
+        let second = scope.spawn(|| read(text, cut, text.len() - cut));
+        // The first half's gets the second's.
+        (read(&text[..cut], 0, text.len()), second.join())
     });
     let mut whole = first?;
     let second = second.ok()??;

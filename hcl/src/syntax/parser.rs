@@ -20,6 +20,8 @@ pub(super) struct Parser<'t> {
     /// Whether a line's end means something, which within brackets it doesn't.
     pub(super) newlines: bool,
     levels: u32,
+    /// For so many items memory is taken at the start.
+    pub(super) room: usize,
     pub(super) comments: Vec<Span>,
     pub(super) errors: Vec<Error>,
 }
@@ -44,6 +46,7 @@ impl<'t> Parser<'t> {
             at: 0,
             newlines: true,
             levels: 0,
+            room: 0,
             comments: Vec::new(),
             errors: Vec::new(),
         };

@@ -158,7 +158,7 @@ enum Making {
     /// Blocks that are always a list.
     Items(Vec<Node>),
     /// By labels; where the first of them stands.
-    Names(Span, Object),
+    Names(Span, Box<Object>),
 }
 
 impl Object {
@@ -228,7 +228,7 @@ impl Object {
         at: &At<'_>,
     ) -> Option<&mut Self> {
         let place = self.place(key).unwrap_or_else(|| {
-            let names = Making::Names(key_span, Self::default());
+            let names = Making::Names(key_span, Box::default());
             self.push(Arc::clone(key), key_span, names);
             self.fields.len() - 1
         });
@@ -245,7 +245,7 @@ impl Object {
                 fields: fields.collect(),
                 keys: Keys::default(),
             };
-            field.value = Making::Names(node.span, names);
+            field.value = Making::Names(node.span, Box::new(names));
         }
         match &mut field.value {
             Making::Names(_, names) => Some(names),
@@ -295,7 +295,7 @@ impl Object {
             match (self.place(&more.key), more.value) {
                 (Some(place), Making::Names(_, more)) => {
                     if let Making::Names(_, names) = &mut self.fields[place].value {
-                        names.extend(more);
+                        names.extend(*more);
                     }
                 }
                 (_, value) => self.push(more.key, more.key_span, value),
