@@ -13,7 +13,8 @@ use crate::code::{Code, Op};
 use crate::report::{Access, Call};
 use crate::template::Set;
 use crate::value::ReadSite;
-use flow::Flow;
+use flow::{Flow, MOST_READS};
+use paths::LONGEST_PATH;
 
 /// What a template can read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -34,7 +35,44 @@ pub struct Reads {
     pub calls: Vec<Call>,
 }
 
+/// Operations are told by their own words: nothing is known of them but that.
+impl From<Reads> for Analysis {
+    fn from(reads: Reads) -> Self {
+        Self {
+            reads,
+            sites: BTreeMap::new(),
+        }
+    }
+}
+
 impl Reads {
+    /// What a template reads that only inserts fields of the root, as most do: no value flows from one
+    /// place to another. None of one that does more.
+    fn of_fields(code: &Code) -> Option<Self> {
+        let mut reads = Vec::new();
+        for (place, op) in code.sites.iter().zip(&code.ops) {
+            if let Op::PrintField { path } = op {
+                reads.push((code.path_text(*path), place.start));
+            } else if !op.only_inserts() {
+                return None;
+            }
+        }
+        let is_followed = |(path, _): &(String, u32)| path.matches('.').count() < LONGEST_PATH;
+        if reads.len() > MOST_READS || !reads.iter().all(is_followed) {
+            return None;
+        }
+        reads.sort_unstable();
+        let paths = reads.into_iter().map(|(path, start)| Access {
+            path,
+            offset: start as usize,
+            template: code.source.name.as_ref().to_owned(),
+        });
+        Some(Self {
+            paths: paths.collect(),
+            ..Self::default()
+        })
+    }
+
     /// Whether it can read the value at `path`, such as `.Vars.A`, or a part of it.
     pub fn reads(&self, path: &str) -> bool {
         self.anything
@@ -80,6 +118,13 @@ pub(crate) struct Analysis {
 
 impl Analysis {
     pub(crate) fn of(set: &Set, main: u32) -> Self {
+        let code = set.code(main);
+        let reads = Reads::of_fields(code);
+        reads.map_or_else(|| Self::followed(set, main), Self::from)
+    }
+
+    /// The same, whatever the template does.
+    pub(crate) fn followed(set: &Set, main: u32) -> Self {
         Flow::new(set).analyse(main)
     }
 

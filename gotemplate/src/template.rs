@@ -260,3 +260,25 @@ impl Set {
         own.chain(self.library.names())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_fields_tell_is_what_following_them_tells() {
+        let long = format!("{{{{ .A{} }}}}", ".B".repeat(30));
+        for text in [
+            "",
+            "text",
+            "{{ .B }} {{ .A.B.C }}{{ .A }}\n{{ .B }}",
+            "{{ .Instance.Hostname }} is {{ .Vars.NAME }}",
+            &long,
+            "{{ .A | len }}{{ with .B }}{{ .C }}{{ end }}",
+        ] {
+            let template = Template::parse("t", text, &Environment::new()).unwrap();
+            let followed = Analysis::followed(&template.set, template.main);
+            assert_eq!(*template.reads(), followed.reads, "{text}");
+        }
+    }
+}

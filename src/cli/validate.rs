@@ -55,7 +55,9 @@ fn try_group(renderer: &GroupRenderer<'_>, sources: &SourceMap, strict: bool) ->
     if !first.is_some_and(|spec| renderer.stands_for_others(&spec)) {
         slots.extend(ends[1]);
     }
-    slots.into_iter().for_each(|slot| drop(try_slot(slot)));
+    for slot in slots {
+        try_slot(slot);
+    }
     renderer.check_userdata(0, &mut report);
     let names = group.vars.as_ref().and_then(Merged::entries);
     let names = names.into_iter().flatten().map(|(name, _)| &**name);

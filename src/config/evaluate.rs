@@ -125,9 +125,12 @@ pub(super) fn prepare(
     if files.is_empty() && declarations.is_empty() {
         known = Known::without_references();
     } else {
-        let trees = trees.iter().filter_map(|(root, ..)| root.as_ref());
-        trees.for_each(|root| known.tree(root));
-        files.iter().for_each(|file| known.body(&file.body));
+        for root in trees.iter().filter_map(|(root, ..)| root.as_ref()) {
+            known.tree(root);
+        }
+        for file in &files {
+            known.body(&file.body);
+        }
     }
     Prepared {
         trees,

@@ -4,13 +4,13 @@
 //! string. May not: execute.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::{Arc, LazyLock};
+use std::sync::{Arc, LazyLock, OnceLock};
 
 use nstance_gotemplate::{
     Access, Environment, Function, Limits, MissingKey, ParseError, Template, Value, sprig,
 };
 
-use super::data;
+use super::data::{self, ShardData};
 use super::joins::Joins;
 use super::library::Snippets;
 use crate::config::model::{Functions, MAIN_TEMPLATE};
@@ -94,6 +94,7 @@ pub struct TemplateCache<'a> {
     /// What is wrong with a snippet's reads is told once, however many templates call it.
     told: HashSet<Access>,
     joins: Arc<Joins>,
+    shard: Arc<OnceLock<ShardData>>,
 }
 
 impl<'a> TemplateCache<'a> {
@@ -114,6 +115,7 @@ impl<'a> TemplateCache<'a> {
             snippets,
             told: HashSet::new(),
             joins: Arc::default(),
+            shard: Arc::default(),
         }
     }
 
@@ -135,6 +137,11 @@ impl<'a> TemplateCache<'a> {
     /// Userdata that was joined, for all groups and threads.
     pub(super) fn joins(&self) -> Arc<Joins> {
         Arc::clone(&self.joins)
+    }
+
+    /// What the data of all its groups share, made for the first of them.
+    pub(super) fn shard(&self) -> Arc<OnceLock<ShardData>> {
+        Arc::clone(&self.shard)
     }
 
     /// The sources that places point into.

@@ -64,9 +64,9 @@ pub fn is_per_instance(path: &str) -> bool {
     }
 }
 
-/// What is the same for all instances of a group.
+/// What is the same for all groups.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct GroupFacts {
+pub struct ShardFacts {
     /// `cluster.id`
     pub cluster_id: Arc<str>,
     /// `cluster.slug`
@@ -87,6 +87,14 @@ pub struct GroupFacts {
     pub region: Arc<str>,
     /// `shard.infra.zone`
     pub zone: Arc<str>,
+}
+
+/// What is the same for all instances of a group.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct GroupFacts {
+    /// What it shares with all others.
+    #[serde(flatten)]
+    pub of_shard: Arc<ShardFacts>,
     /// The tenant.
     pub tenant: Arc<str>,
     /// The group's name, without the tenant.
@@ -178,6 +186,43 @@ static TYPES: LazyLock<Types> = LazyLock::new(|| Types {
     template: StructType::new("Template", TEMPLATE),
 });
 
+/// What all groups' data share.
+#[derive(Debug)]
+pub struct ShardData {
+    /// What it is made of.
+    pub facts: Arc<ShardFacts>,
+    server: Value,
+    provider: Value,
+    cluster: Value,
+}
+
+impl ShardData {
+    /// Builds the values once.
+    pub fn new(facts: Arc<ShardFacts>) -> Self {
+        let fields = |texts: &[&Arc<str>]| texts.iter().map(|text| Value::from(&***text)).collect();
+        Self {
+            server: structure(
+                &TYPES.server,
+                fields(&[
+                    &facts.shard,
+                    &facts.registration_addr,
+                    &facts.agent_addr,
+                    &facts.operator_addr,
+                ]),
+            ),
+            provider: structure(
+                &TYPES.provider,
+                fields(&[&facts.provider, &facts.region, &facts.zone]),
+            ),
+            cluster: structure(
+                &TYPES.cluster,
+                fields(&[&facts.cluster_id, &facts.cluster_slug, &facts.cluster_fqdn]),
+            ),
+            facts,
+        }
+    }
+}
+
 /// A group's data, ready to be given an instance.
 #[derive(Clone)]
 pub struct GroupData {
@@ -194,7 +239,7 @@ pub struct GroupData {
 
 impl GroupData {
     /// Builds the values once.
-    pub fn new(facts: &GroupFacts) -> Self {
+    pub fn new(facts: &GroupFacts, shard: &ShardData) -> Self {
         let text = |text: &Arc<str>| Value::from(&**text);
         Self {
             vars: match to_value(&facts.vars) {
@@ -202,31 +247,9 @@ impl GroupData {
                 _ => Value::Map(Map::new(Vec::new()).lenient()),
             },
             images: images_value(&facts.images),
-            server: structure(
-                &TYPES.server,
-                vec![
-                    text(&facts.shard),
-                    text(&facts.registration_addr),
-                    text(&facts.agent_addr),
-                    text(&facts.operator_addr),
-                ],
-            ),
-            provider: structure(
-                &TYPES.provider,
-                vec![
-                    text(&facts.provider),
-                    text(&facts.region),
-                    text(&facts.zone),
-                ],
-            ),
-            cluster: structure(
-                &TYPES.cluster,
-                vec![
-                    text(&facts.cluster_id),
-                    text(&facts.cluster_slug),
-                    text(&facts.cluster_fqdn),
-                ],
-            ),
+            server: shard.server.clone(),
+            provider: shard.provider.clone(),
+            cluster: shard.cluster.clone(),
             group: structure(
                 &TYPES.group,
                 vec![
@@ -244,8 +267,8 @@ impl GroupData {
                 ],
             ),
             template: structure(&TYPES.template, vec![text(&facts.template)]),
-            name_prefix: format!("{}-{}-", facts.cluster_id, facts.group),
-            domain: Arc::clone(&facts.cluster_fqdn),
+            name_prefix: format!("{}-{}-", shard.facts.cluster_id, facts.group),
+            domain: Arc::clone(&shard.facts.cluster_fqdn),
         }
     }
 

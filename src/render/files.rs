@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::args::{Tree, is_template};
 use super::cache::{Compiled, Place, TemplateCache};
-use super::data::{GroupData, GroupFacts, InstanceFacts};
+use super::data::{GroupData, GroupFacts, InstanceFacts, ShardData};
 use super::instance::{Execution, Report, Timing};
 use super::library::{SnippetTexts, Snippets};
 use crate::address::Address;
@@ -282,7 +282,11 @@ impl Deferred {
         // An address the cloud didn't give stays empty: there is nothing left to wait for.
         instance.ip4 = Some(ip4.unwrap_or("").into());
         instance.ip6 = Some(ip6.unwrap_or("").into());
-        let root = GroupData::new(&self.group).root(&instance, None);
+        let root = GroupData::new(
+            &self.group,
+            &ShardData::new(Arc::clone(&self.group.of_shard)),
+        )
+        .root(&instance, None);
         let mut rendered = Vec::new();
         for (name, source) in &self.files {
             let content = match source {

@@ -4,12 +4,13 @@
 //! its templates read. May not: render.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use serde_json::{Map, Value};
 
 use super::args::Tree;
 use super::cache::{Compiled, TemplateCache};
+use super::data::ShardData;
 use super::files::CompiledFile;
 use super::layers::{self, CompiledUserdata};
 use super::userdata::Body;
@@ -30,6 +31,8 @@ pub struct CompiledGroup<'a> {
     pub(super) overrides: BTreeMap<u32, Variant>,
     pub(super) userdata: Option<CompiledUserdata>,
     pub(super) files: Vec<CompiledFile>,
+    /// What its data share with other groups'.
+    pub(super) shard: Arc<OnceLock<ShardData>>,
     /// The images its templates read.
     pub images: BTreeSet<Arc<str>>,
     /// The group with other values in the place of secrets; none where it has no secrets.
@@ -99,6 +102,7 @@ pub fn compile<'a>(
         overrides,
         userdata,
         files,
+        shard: cache.shard(),
         images: BTreeSet::new(),
         twins: Vec::new(),
     };

@@ -8,6 +8,7 @@ pub mod args;
 pub mod cache;
 pub mod data;
 pub mod explanation;
+mod facts;
 pub mod files;
 pub mod group;
 pub mod hints;

@@ -12,7 +12,8 @@ use nstance_gotemplate::Value as TemplateValue;
 use serde_json::{Map, Value};
 
 use super::cache::{Compiled, LARGEST_OUTPUT, Place};
-use super::data::{GroupData, GroupFacts, InstanceFacts, images_value, is_per_instance};
+use super::data::{GroupData, GroupFacts, InstanceFacts, ShardData, images_value, is_per_instance};
+use super::facts::{group_facts, shard_facts};
 use super::files::{CompiledFile, Deferred};
 use super::group::{CompiledGroup, Variant};
 use super::instance::{Execution, Report, Timing};
@@ -22,7 +23,6 @@ use super::userdata::{self, CarriedFile};
 use crate::address::Address;
 use crate::config::model::{Compress, Config, Deliver, Functions};
 use crate::marks::Marks;
-use crate::merge::group::MergedGroup;
 use crate::provider::rules::Rules;
 use crate::spec::{Content, Files, Head, InstanceSpec, Part, Userdata};
 
@@ -113,11 +113,14 @@ impl<'a> GroupRenderer<'a> {
         let variants: Vec<_> = std::iter::once(&group.base)
             .chain(group.overrides.values())
             .collect();
+        let shard = group
+            .shard
+            .get_or_init(|| ShardData::new(Arc::new(shard_facts(config))));
         let facts: Vec<_> = variants
             .iter()
             .map(|variant| {
                 Arc::new(group_facts(
-                    config,
+                    &shard.facts,
                     &group.merged,
                     &variant.vars.value,
                     &read,
@@ -126,7 +129,10 @@ impl<'a> GroupRenderer<'a> {
             .collect();
         Self {
             rules,
-            data: facts.iter().map(|facts| GroupData::new(facts)).collect(),
+            data: facts
+                .iter()
+                .map(|facts| GroupData::new(facts, shard))
+                .collect(),
             facts,
             shared: variants
                 .iter()
@@ -618,32 +624,4 @@ pub fn fixed_address(args: &Map<String, Value>) -> Option<&str> {
         .and_then(Value::as_str)
         .or_else(|| first("NetworkInterfaces", "PrivateIpAddress"))
         .or_else(|| first("networkInterfaces", "networkIP"))
-}
-
-fn group_facts(
-    config: &Config,
-    group: &MergedGroup<'_>,
-    vars: &Value,
-    images: &BTreeMap<Arc<str>, Option<Arc<str>>>,
-) -> GroupFacts {
-    let advertise = &config.shard.advertise;
-    GroupFacts {
-        cluster_id: Arc::clone(&config.cluster.id.value),
-        cluster_slug: Arc::clone(&config.cluster.slug),
-        cluster_fqdn: Arc::clone(&config.cluster.fqdn),
-        shard: Arc::clone(&config.shard.id.value),
-        registration_addr: Arc::clone(&advertise.registration_addr),
-        agent_addr: Arc::clone(&advertise.agent_addr),
-        operator_addr: Arc::clone(&advertise.operator_addr),
-        provider: config.shard.infra.provider.value.as_str().into(),
-        region: Arc::clone(&config.shard.infra.region.value),
-        zone: Arc::clone(&config.shard.infra.zone.value),
-        tenant: group.name.tenant().into(),
-        group: group.name.name().into(),
-        size: group.size,
-        labels: group.labels.clone(),
-        template: group.template.clone().unwrap_or_else(|| "".into()),
-        vars: vars.clone(),
-        images: images.clone(),
-    }
 }

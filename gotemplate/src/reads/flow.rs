@@ -16,7 +16,7 @@ use crate::value::{ReadSite, Value};
 const MOST_PATHS: usize = 32;
 
 /// More reads than this are taken for reading everything: no person writes so many.
-const MOST_READS: usize = 200_000;
+pub(super) const MOST_READS: usize = 200_000;
 
 /// Rounds after which the analysis gives up, and takes everything for read.
 const ROUNDS: usize = 40;

@@ -136,7 +136,7 @@ fn halves_give_what_the_whole_gives() {
 
 #[test]
 fn every_file_can_be_cut_before_any_item() {
-    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut taken = 0;
     for folder in [
         "examples/aws",

@@ -1,0 +1,49 @@
+//! What templates are told of the configuration.
+//!
+//! In: a configuration, and a group of it, merged. Out: facts for [`data`](super::data). May not: make
+//! the template engine's values.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::data::{GroupFacts, ShardFacts};
+use crate::config::model::Config;
+use crate::merge::group::MergedGroup;
+
+/// What the configuration says to all groups.
+pub(super) fn shard_facts(config: &Config) -> ShardFacts {
+    let advertise = &config.shard.advertise;
+    ShardFacts {
+        cluster_id: Arc::clone(&config.cluster.id.value),
+        cluster_slug: Arc::clone(&config.cluster.slug),
+        cluster_fqdn: Arc::clone(&config.cluster.fqdn),
+        shard: Arc::clone(&config.shard.id.value),
+        registration_addr: Arc::clone(&advertise.registration_addr),
+        agent_addr: Arc::clone(&advertise.agent_addr),
+        operator_addr: Arc::clone(&advertise.operator_addr),
+        provider: config.shard.infra.provider.value.as_str().into(),
+        region: Arc::clone(&config.shard.infra.region.value),
+        zone: Arc::clone(&config.shard.infra.zone.value),
+    }
+}
+
+/// What it says to a group, with the vars of all its instances or of one with an override.
+pub(super) fn group_facts(
+    shard: &Arc<ShardFacts>,
+    group: &MergedGroup<'_>,
+    vars: &Value,
+    images: &BTreeMap<Arc<str>, Option<Arc<str>>>,
+) -> GroupFacts {
+    GroupFacts {
+        of_shard: Arc::clone(shard),
+        tenant: group.name.tenant().into(),
+        group: group.name.name().into(),
+        size: group.size,
+        labels: group.labels.clone(),
+        template: group.template.clone().unwrap_or_else(|| "".into()),
+        vars: vars.clone(),
+        images: images.clone(),
+    }
+}
