@@ -89,7 +89,6 @@ pub(super) fn prepare(
     places: &Places,
     findings: &mut Diagnostics,
 ) -> Prepared {
-    let mut known = Known::default();
     let mut declarations = Declarations::default();
     let mut trees = Vec::new();
     let mut files = Vec::new();
@@ -122,16 +121,18 @@ pub(super) fn prepare(
             declarations.blocks(file, &mut reading);
         }
     }
-    if files.is_empty() && declarations.is_empty() {
-        known = Known::without_references();
+    let known = if files.is_empty() && declarations.is_empty() {
+        Known::without_references()
     } else {
+        let mut known = Known::default();
         for root in trees.iter().filter_map(|(root, ..)| root.as_ref()) {
             known.tree(root);
         }
         for file in &files {
             known.body(&file.body);
         }
-    }
+        known
+    };
     Prepared {
         trees,
         files,

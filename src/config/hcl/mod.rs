@@ -9,6 +9,7 @@
 
 mod blocks;
 mod document;
+mod folders;
 mod instances;
 mod known;
 mod locals;
@@ -27,10 +28,11 @@ use super::source::{SourceId, SourceMap, Span, Spanned};
 use crate::diagnostic::{Diagnostic, Diagnostics};
 
 pub(super) use document::document;
+pub(super) use folders::Folders;
 pub(crate) use instances::Instance;
 pub(super) use known::Known;
 pub(super) use places::{Places, named};
-pub(super) use scope::{At, Folders, Made, Module, Values};
+pub(super) use scope::{At, Made, Module, Values};
 
 /// One file, parsed.
 #[derive(Debug)]

@@ -6,22 +6,19 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
 
 use nstance_hcl::{
-    Context, Error, Evaluator, Expression, ExpressionKind, Files, Folder, NoFiles, Reference,
-    Scope, StepKind, Value,
+    Context, Error, Evaluator, Expression, ExpressionKind, Reference, Scope, StepKind, Value,
 };
 
 use super::instances::{Instance, Repeated};
 use super::known::{Kind, Known};
 use super::locals::{self, Locals};
-use super::{File, Places};
+use super::{File, Folders, Places};
 use crate::config::disguise::Disguise;
-use crate::config::inputs::Inputs;
 use crate::config::node::Alias;
 use crate::config::source::{Hole, SourceMap, Span};
 use crate::diagnostic::{Diagnostic, Diagnostics, nearest};
@@ -62,111 +59,6 @@ pub(in crate::config) struct Made {
     pub(in crate::config) aliases: Vec<Alias>,
     /// Blocks that became several.
     pub(in crate::config) repeated: Vec<Span>,
-}
-
-/// The folders of an evaluation. Functions such as `file` start from that of the file they are
-/// written in.
-#[derive(Debug, Default)]
-pub(in crate::config) struct Folders {
-    current: RefCell<Option<Arc<Path>>>,
-    root: Option<Arc<Path>>,
-    working: Option<PathBuf>,
-    seen: RefCell<Inputs>,
-}
-
-impl Folders {
-    /// `root` is the folder of the configuration's first file; without one nothing can be read.
-    pub(in crate::config) fn new(root: Option<Arc<Path>>, working: Option<PathBuf>) -> Self {
-        Self {
-            current: RefCell::new(root.clone()),
-            root,
-            working,
-            seen: RefCell::default(),
-        }
-    }
-
-    /// The same, of which nothing was seen yet.
-    fn anew(&self) -> Self {
-        Self::new(self.root.clone(), self.working.clone())
-    }
-
-    /// The files that functions looked at, whether they are there or not.
-    pub(in crate::config) fn seen(self) -> Inputs {
-        self.seen.into_inner()
-    }
-
-    fn note(&self, path: &str) {
-        if let Some(folder) = &*self.current.borrow() {
-            self.seen.borrow_mut().file(&folder.join(path));
-        }
-    }
-
-    fn with<T>(&self, read: impl FnOnce(&dyn Files) -> T) -> T {
-        match &*self.current.borrow() {
-            Some(folder) => read(&Folder(folder.to_path_buf())),
-            None => read(&NoFiles),
-        }
-    }
-
-    /// A folder that `path` names, as seen from the current one.
-    fn named(&self, name: &str) -> Option<String> {
-        let current = self.current.borrow();
-        let path = match name {
-            "module" => PathBuf::from("."),
-            "root" => match (&*current, &self.root) {
-                (Some(current), Some(root)) => relative(current, root),
-                _ => PathBuf::from("."),
-            },
-            "cwd" => self.working.clone().unwrap_or_else(|| PathBuf::from(".")),
-            _ => return None,
-        };
-        Some(path.display().to_string())
-    }
-}
-
-impl Files for Folders {
-    fn read(&self, path: &str) -> io::Result<Vec<u8>> {
-        self.note(path);
-        self.with(|files| files.read(path))
-    }
-
-    fn exists(&self, path: &str) -> io::Result<bool> {
-        self.note(path);
-        self.with(|files| files.exists(path))
-    }
-
-    fn base(&self) -> PathBuf {
-        self.with(|files| files.base())
-    }
-
-    fn list(&self, folder: &str) -> io::Result<Vec<String>> {
-        if let Some(current) = &*self.current.borrow() {
-            let all = current.join(folder).join("**/*");
-            self.seen.borrow_mut().pattern(&all);
-        }
-        self.with(|files| files.list(folder))
-    }
-}
-
-/// The way from one folder to another; the other itself where they share nothing.
-fn relative(from: &Path, to: &Path) -> PathBuf {
-    let shared = from
-        .components()
-        .zip(to.components())
-        .take_while(|(a, b)| a == b)
-        .count();
-    if shared == 0 {
-        return to.to_owned();
-    }
-    let up = from.components().skip(shared).map(|_| Path::new(".."));
-    let down = to.components().skip(shared);
-    let path: PathBuf = up
-        .chain(down.map(|part| Path::new(part.as_os_str())))
-        .collect();
-    if path.as_os_str().is_empty() {
-        return PathBuf::from(".");
-    }
-    path
 }
 
 /// Something that is evaluated when it is first asked for.
@@ -473,9 +365,9 @@ impl At<'_> {
     /// The value of an expression, or what is wrong with it.
     pub(in crate::config) fn value(&self, expression: &Expression) -> Result<Value, Vec<Error>> {
         let folders = self.module.folders;
-        let before = folders.current.replace(self.folder.cloned());
+        let before = folders.enter(self.folder.cloned());
         let result = Evaluator::new(self, &self.module.context).evaluate(expression);
-        folders.current.replace(before);
+        folders.enter(before);
         result
     }
 
