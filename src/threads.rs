@@ -1,8 +1,6 @@
-//! Other threads: how many are worth having, sharing work among them, and dropping what is large
-//! without waiting for it.
+//! Other threads: how many are worth having, and sharing work among them.
 //!
-//! In: work, values to drop. Out: what comes of the work, in its order. May not: be given what has
-//! to be dropped before the process ends.
+//! In: work. Out: what comes of it, in its order. May not: outlive the call.
 
 use std::sync::LazyLock;
 
@@ -14,7 +12,7 @@ pub(crate) fn cores() -> usize {
     *CORES
 }
 
-/// So many bytes of text are worth a thread: less is read, or dropped, sooner than one starts.
+/// So many bytes of text are worth a thread: less is read sooner than one starts.
 pub(crate) const WORTH_A_THREAD: usize = 1 << 16;
 
 /// So many groups are: below it a thread costs more than it gives.
@@ -69,13 +67,5 @@ fn joined<T>(thread: std::thread::ScopedJoinHandle<'_, T>) -> T {
     match thread.join() {
         Ok(made) => made,
         Err(panic) => std::panic::resume_unwind(panic),
-    }
-}
-
-/// Drops what was made of so many bytes of text: in another thread, where that makes so many small
-/// parts that it takes a while.
-pub(crate) fn drop_aside<T: Send + 'static>(value: T, bytes: usize) {
-    if bytes >= WORTH_A_THREAD {
-        std::thread::spawn(move || drop(value));
     }
 }

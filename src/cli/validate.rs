@@ -27,7 +27,6 @@ use crate::render::renderer::GroupRenderer;
 use crate::render::singles;
 use crate::report::{diagnostic, json as report};
 use crate::resolve::fetch;
-use crate::threads::drop_aside;
 
 /// Renders some instances of a group: the first and the last, which fail where slots are counted
 /// wrong, and those with overrides.
@@ -89,8 +88,8 @@ pub fn run(globals: &Globals, command: &Validate) -> Ending {
             only.tell(globals);
             session::print(&format!("{}\n", only.verdict()));
         }
-        let bytes = only.loaded.sources.bytes();
-        drop_aside(only.loaded, bytes);
+        // The process ends here, and the system takes all its memory at once.
+        std::mem::forget(only);
         return Ok(exit::SUCCESS);
     }
     Ok(several(globals, checked, session::print_json))

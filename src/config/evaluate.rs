@@ -14,7 +14,6 @@ use super::node::{Alias, Entry, Node, NodeValue};
 use super::source::{SourceMap, Span};
 use super::variables::{self, Declarations, Given, Origin, Secrets, Setting, interpolate};
 use crate::diagnostic::Diagnostics;
-use crate::threads::drop_aside;
 
 /// One file, parsed.
 pub(super) struct Parsed {
@@ -65,6 +64,8 @@ pub(super) struct Evaluated {
     pub(super) aliases: Vec<Alias>,
     /// Blocks that became several: what is wrong in one is wrong in all.
     pub(super) repeated: Vec<Span>,
+    /// The HCL files that were evaluated.
+    pub(super) files: Vec<hcl::File>,
 }
 
 /// A file's tree, or a place for the one that it gives; whether it overrides, and its folder.
@@ -204,7 +205,7 @@ impl Evaluation<'_> {
         for twin in &mut evaluated.twins {
             known.settle_groups(twin);
         }
-        drop_aside(files, sources.bytes());
+        evaluated.files = files;
         evaluated.aliases = made.aliases;
         evaluated.repeated = made.repeated;
         evaluated.secrets = Secrets(made.secrets.into_iter().collect());

@@ -280,11 +280,6 @@ impl SourceMap {
             .map(|(i, s)| (SourceId(i as u32), s))
     }
 
-    /// How many bytes all files have together.
-    pub fn bytes(&self) -> usize {
-        self.sources.iter().map(|source| source.text.len()).sum()
-    }
-
     /// The text a span covers.
     pub fn text(&self, span: Span) -> &str {
         let source = self.get(span.source);
