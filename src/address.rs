@@ -18,7 +18,7 @@ pub struct GroupName(Arc<str>);
 impl GroupName {
     /// The group `name` of `tenant`.
     pub fn new(tenant: &str, name: &str) -> Self {
-        Self(format!("{tenant}/{name}").into())
+        Self([tenant, "/", name].concat().into())
     }
 
     /// The part before the slash.
@@ -293,15 +293,16 @@ impl InstanceId {
     /// The id of a `kind` and a `UUIDv7`: 5 bits a character from the front, 26 characters, the
     /// last one's low bits zero.
     pub fn new(kind: &str, uuid: Uuid) -> Self {
-        let mut text = String::with_capacity(kind.len() + 26);
-        text.push_str(kind);
         let bits = u128::from_be_bytes(*uuid.as_bytes());
-        for index in 0..25 {
-            let shift = 128 - 5 * (index + 1);
-            text.push(char::from(CROCKFORD[(bits >> shift) as usize & 31]));
-        }
-        text.push(char::from(CROCKFORD[(bits << 2) as usize & 31]));
-        Self(text.into())
+        let digits: [u8; 26] = std::array::from_fn(|index| {
+            let rest = match index {
+                0..25 => bits >> (128 - 5 * (index + 1)),
+                _ => bits << 2,
+            };
+            CROCKFORD[rest as usize & 31]
+        });
+        let digits = std::str::from_utf8(&digits).expect("the digits are ASCII");
+        Self([kind, digits].concat().into())
     }
 
     /// The id of a new instance: a `UUIDv7` of a time and of `entropy`, which is a keyed hash of

@@ -280,6 +280,12 @@ impl Code {
     }
 
     pub(crate) fn path_text(&self, path: u32) -> String {
-        self.path(path).flat_map(|field| [".", field]).collect()
+        let fields = self.path(path);
+        let mut text = String::with_capacity(fields.clone().map(|field| 1 + field.len()).sum());
+        for field in fields {
+            text.push('.');
+            text.push_str(field);
+        }
+        text
     }
 }

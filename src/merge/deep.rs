@@ -94,12 +94,12 @@ impl Merged {
             MergedValue::Null => Value::Null,
             MergedValue::Bool(value) => Value::Bool(*value),
             MergedValue::Number(value) => Value::Number(value.clone()),
-            MergedValue::String(value) => Value::String(value.to_string()),
+            MergedValue::String(value) => Value::String(String::from(&**value)),
             MergedValue::Array(items) => Value::Array(items.iter().map(Self::to_json).collect()),
             MergedValue::Object(entries) => Value::Object(
                 entries
                     .iter()
-                    .map(|(key, value)| (key.to_string(), value.to_json()))
+                    .map(|(key, value)| (String::from(&**key), value.to_json()))
                     .collect(),
             ),
         }

@@ -123,7 +123,7 @@ impl Tree {
             Self::Constant(Value::Object(
                 entries
                     .into_iter()
-                    .filter_map(|(key, value)| Some((key.to_string(), value.constant()?)))
+                    .filter_map(|(key, value)| Some((String::from(&*key), value.constant()?)))
                     .collect(),
             ))
         } else {
@@ -164,7 +164,7 @@ impl Tree {
             Self::Object(entries) => {
                 let rendered: Vec<_> = entries
                     .iter()
-                    .map(|(key, value)| (key.to_string(), value.render(execution)))
+                    .map(|(key, value)| (String::from(&**key), value.render(execution)))
                     .collect();
                 rendered
                     .into_iter()

@@ -260,14 +260,14 @@ impl GroupData {
                         facts
                             .labels
                             .iter()
-                            .map(|(name, value)| (name.to_string(), text(value)))
+                            .map(|(name, value)| (String::from(&**name), text(value)))
                             .collect::<Map>()
                             .string_typed(),
                     ),
                 ],
             ),
             template: structure(&TYPES.template, vec![text(&facts.template)]),
-            name_prefix: format!("{}-{}-", shard.facts.cluster_id, facts.group),
+            name_prefix: [&*shard.facts.cluster_id, "-", &*facts.group, "-"].concat(),
             domain: Arc::clone(&shard.facts.cluster_fqdn),
         }
     }
@@ -281,9 +281,9 @@ impl GroupData {
             None => Value::unknown(path),
         };
         let fqdn = if self.domain.is_empty() {
-            instance.id.to_string()
+            String::from(&*instance.id)
         } else {
-            format!("{}.{}", instance.id, self.domain)
+            [&*instance.id, ".", &*self.domain].concat()
         };
         let fields = vec![
             text(&instance.id),
@@ -296,7 +296,7 @@ impl GroupData {
             text(&instance.short_id),
             text(&instance.zone),
             text(""),
-            Value::from(format!("{}{}", self.name_prefix, instance.id)),
+            Value::from([&*self.name_prefix, &*instance.id].concat()),
             text(&instance.id),
             Value::from(fqdn),
             known(instance.ip4.as_ref(), ".Instance.IP4"),
@@ -328,7 +328,7 @@ pub fn images_value(images: &BTreeMap<Arc<str>, Option<Arc<str>>>) -> Value {
                 Some(id) => Value::from(&**id),
                 None => Value::unknown(format!(".Image.{name}")),
             };
-            (name.to_string(), value)
+            (String::from(&**name), value)
         })
         .collect();
     Value::Map(map.string_typed())
