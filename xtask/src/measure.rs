@@ -11,8 +11,12 @@ use std::time::{Duration, Instant};
 
 use crate::Failure;
 
-/// Runs of each measurement.
+/// Runs of each measurement, at least.
 const RUNS: usize = 11;
+
+/// What is quick is run more often, for so long: on a machine that others use too, a few runs in a
+/// row are all in the same good or bad moment.
+const SPAN: Duration = Duration::from_secs(3);
 
 /// One line of the table.
 pub(crate) struct Row {
@@ -227,13 +231,14 @@ fn of_size(bytes: usize) -> String {
 }
 
 fn times(binary: &Path, folder: &Path, arguments: &[&str]) -> Result<Times, Failure> {
+    let began = Instant::now();
     let mut runs = Vec::with_capacity(RUNS);
-    for _ in 0..RUNS {
+    while runs.len() < RUNS || began.elapsed() < SPAN {
         runs.push(once(binary, folder, arguments)?);
     }
     runs.sort();
     Ok(Times {
-        median: runs[RUNS / 2],
+        median: runs[runs.len() / 2],
         fastest: runs[0],
     })
 }
