@@ -6,8 +6,9 @@
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::vec::IntoIter;
 
-use saphyr_parser::{Event, Parser, ScanError, Span, StrInput};
+use saphyr_parser::{Event, Parser, ScanError, Span};
 
+use super::input::Text;
 use crate::threads::WORTH_A_THREAD;
 
 /// One event, or why there is none.
@@ -20,7 +21,7 @@ const BATCHES: usize = 8;
 /// Events of a text.
 pub(super) enum Events<'t> {
     /// Parsed when they are asked for.
-    InTurn(Box<Parser<'t, StrInput<'t>>>),
+    InTurn(Box<Parser<'t, Text<'t>>>),
     /// Parsed by another thread.
     Ahead {
         batch: IntoIter<Told<'t>>,
@@ -31,7 +32,7 @@ pub(super) enum Events<'t> {
 impl<'t> Events<'t> {
     /// The events of `body`, none of them parsed ahead.
     pub(super) fn in_turn(body: &'t str) -> Self {
-        Self::InTurn(Box::new(Parser::new_from_str(body)))
+        Self::InTurn(Box::new(Parser::new(Text::new(body))))
     }
 
     /// Calls `read` with the events of `body`: two thirds of the time goes into parsing them, so
@@ -40,7 +41,7 @@ impl<'t> Events<'t> {
         if body.len() < WORTH_A_THREAD {
             return read(Self::in_turn(body));
         }
-        let parser = Parser::new_from_str(body);
+        let parser = Parser::new(Text::new(body));
         let (sender, batches) = sync_channel(BATCHES);
         std::thread::scope(|scope| {
             scope.spawn(move || parse_ahead(parser, &sender));
@@ -64,7 +65,7 @@ impl<'t> Events<'t> {
 }
 
 /// Parses up to the end or the first error, or until nobody listens any more.
-fn parse_ahead<'t>(mut parser: Parser<'t, StrInput<'t>>, sender: &SyncSender<Vec<Told<'t>>>) {
+fn parse_ahead<'t>(mut parser: Parser<'t, Text<'t>>, sender: &SyncSender<Vec<Told<'t>>>) {
     let mut ended = false;
     while !ended {
         let mut batch = Vec::with_capacity(BATCH);

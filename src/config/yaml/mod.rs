@@ -10,6 +10,7 @@ mod build;
 mod cut;
 mod events;
 mod explain;
+mod input;
 mod marks;
 mod properties;
 mod scalars;
