@@ -57,6 +57,10 @@ pub(super) struct Builder<'t, 'f> {
     expanded: usize,
     /// Inside of how many lists and objects the outermost object is that has a merge key.
     outermost_merge: Option<usize>,
+    /// What the lists and objects that are read now have so far, the innermost's last: so each is
+    /// made at its size.
+    items: Vec<Node>,
+    entries: Vec<Entry>,
     /// Where the last value ended.
     end: usize,
     /// The brackets that are open.
@@ -86,6 +90,8 @@ impl<'t, 'f> Builder<'t, 'f> {
             aliases: Vec::new(),
             expanded: 0,
             outermost_merge: None,
+            items: Vec::new(),
+            entries: Vec::new(),
             end: base,
             open: Vec::new(),
             bare_template: None,
@@ -188,16 +194,17 @@ impl<'t, 'f> Builder<'t, 'f> {
             Event::SequenceStart(anchor, tag) => {
                 let start = self.enter(&range, depth)?;
                 self.collection_tag(tag.as_deref(), "seq", &range);
-                let mut items = Vec::new();
+                let first = self.items.len();
                 let end = loop {
                     let step = self.next()?;
-                    if step.event == Event::SequenceEnd {
+                    if matches!(step.event, Event::SequenceEnd) {
                         break self.leave(start, &step.range);
                     }
-                    items.push(self.node(step, depth + 1)?);
+                    let item = self.node(step, depth + 1)?;
+                    self.items.push(item);
                 };
                 let span = self.span(start..end);
-                let value = NodeValue::Array(items);
+                let value = NodeValue::Array(self.items.drain(first..).collect());
                 (Node { span, value }, anchor)
             }
             Event::MappingStart(anchor, tag) => {
@@ -260,12 +267,13 @@ impl<'t, 'f> Builder<'t, 'f> {
     }
 
     fn entries(&mut self, start: usize, depth: usize) -> Result<(Vec<Entry>, usize), Stop> {
-        let mut entries: Vec<Entry> = Vec::new();
+        // Those of this object start here.
+        let own = self.entries.len();
         let mut keys = Keys::default();
         let mut merge: Option<(usize, Span, Vec<Entry>)> = None;
         let end = loop {
             let step = self.next()?;
-            if step.event == Event::MappingEnd {
+            if matches!(step.event, Event::MappingEnd) {
                 break self.leave(start, &step.range);
             }
             let is_merge = matches!(
@@ -280,7 +288,8 @@ impl<'t, 'f> Builder<'t, 'f> {
                 continue;
             };
             if is_merge && merge.is_none() {
-                merge = Some((entries.len(), key_span, self.merged(value)));
+                let at = self.entries.len() - own;
+                merge = Some((at, key_span, self.merged(value)));
                 self.outermost_merge = Some(
                     self.outermost_merge
                         .map_or(depth, |outermost| outermost.min(depth)),
@@ -290,10 +299,10 @@ impl<'t, 'f> Builder<'t, 'f> {
             let first = if is_merge {
                 merge.as_ref().map(|(_, span, _)| *span)
             } else {
-                keys.span(&entries, &key)
+                keys.span(&self.entries[own..], &key)
             };
             match first {
-                None => entries.push(Entry {
+                None => self.entries.push(Entry {
                     key,
                     key_span,
                     value,
@@ -301,10 +310,13 @@ impl<'t, 'f> Builder<'t, 'f> {
                 Some(first) => self.findings.push(words::twice(&key, key_span, first)),
             }
         };
+        let mut entries: Vec<_> = self.entries.drain(own..).collect();
         if let Some((at, _, merged)) = merge {
-            let own: HashSet<Arc<str>> =
+            let known: HashSet<Arc<str>> =
                 entries.iter().map(|entry| Arc::clone(&entry.key)).collect();
-            let missing = merged.into_iter().filter(|entry| !own.contains(&entry.key));
+            let missing = merged
+                .into_iter()
+                .filter(|entry| !known.contains(&entry.key));
             entries.splice(at..at, missing);
         }
         Ok((entries, end))
