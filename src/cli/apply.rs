@@ -8,6 +8,7 @@ use clap::Args;
 
 use super::conclusion::{self, Ended};
 use super::consent::{Consent, refuse};
+use super::console;
 use super::exit::{self, worst};
 use super::failure::Failure;
 use super::fleet::Fleet;
@@ -150,7 +151,7 @@ fn apply(mut fleet: Fleet<'_>, request: &Request<'_>) -> Ending {
         .collect();
     let asks = !changing.is_empty() && !consent.auto_approve && request.plans.is_empty();
     if asks && !ask(&fleet, &changing).map_err(unplaced)? {
-        session::print("\nApply cancelled.\n");
+        console::print("\nApply cancelled.\n");
         return Ok(exit::ERROR);
     }
     let mode = begun
@@ -227,7 +228,7 @@ fn begin<'s, 'g>(
 
 fn print_version(fleet: &Fleet<'_>) {
     let now = session::clock(fleet.globals).now();
-    session::print_json_line(&events::version(now));
+    console::print_json_line(&events::version(now));
 }
 
 /// What is planned in all shards together.
@@ -240,10 +241,10 @@ fn tell_total(fleet: &Fleet<'_>, begun: &[Option<Work<'_, '_>>]) {
             total.add(summary);
         }
         let now = session::clock(fleet.globals).now();
-        session::print_json_line(&events::plan_summary(now, &total));
+        console::print_json_line(&events::plan_summary(now, &total));
     } else {
         let total = text::plan_total(&summaries, fleet.globals.style());
-        session::print(&format!("\n{total}\n"));
+        console::print(&format!("\n{total}\n"));
     }
 }
 
@@ -345,7 +346,7 @@ fn ask(fleet: &Fleet<'_>, changing: &[&Work<'_, '_>]) -> Result<bool, Failure> {
 
 /// Asks. Only the whole word counts, as people know it.
 pub fn approved(question: &str) -> Result<bool, Failure> {
-    session::print(&format!(
+    console::print(&format!(
         "{question}  Only 'yes' will be accepted to approve.\n\n  Enter a value: "
     ));
     let mut answer = String::new();

@@ -3,7 +3,7 @@
 use clap::Args;
 use clap_complete::Shell;
 
-use super::{Ending, exit, session};
+use super::{Ending, console, exit};
 
 /// Options of `completions`.
 #[derive(Debug, Args)]
@@ -17,6 +17,6 @@ pub struct Completions {
 pub fn run(command: &Completions, cli: &mut clap::Command) -> Ending {
     let mut script = Vec::new();
     clap_complete::generate(command.shell, cli, "nstance", &mut script);
-    session::print(&String::from_utf8_lossy(&script));
+    console::print(&String::from_utf8_lossy(&script));
     Ok(exit::SUCCESS)
 }

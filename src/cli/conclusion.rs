@@ -5,6 +5,7 @@
 
 use serde_json::{Value, json};
 
+use super::console;
 use super::exit;
 use super::fleet::Fleet;
 use super::session::{self, Session};
@@ -70,7 +71,7 @@ pub fn nothing_to_do(session: &Session<'_>, mode: Mode) {
         let now = session.clock.now();
         session.event(events::apply_summary(now, mode, done));
     } else {
-        session::print(&format!("\n{}\n", done_line(mode, done, true)));
+        console::print(&format!("\n{}\n", done_line(mode, done, true)));
     }
 }
 
@@ -107,7 +108,7 @@ pub fn conclude_all(fleet: &Fleet<'_>, mode: Mode, ends: &[Ended]) {
         let now = session::clock(fleet.globals).now();
         let mut event = events::apply_summary(now, mode, total);
         event["shards"] = shards.into();
-        session::print_json_line(&event);
+        console::print_json_line(&event);
         return;
     }
     let shards = fleet.names().into_iter().zip(ends);
@@ -115,7 +116,7 @@ pub fn conclude_all(fleet: &Fleet<'_>, mode: Mode, ends: &[Ended]) {
         .map(|(name, ended)| (name, ended.end, ended.done))
         .collect();
     let is_complete = |ended: &Ended| matches!(ended.end, ShardEnd::Done | ShardEnd::Unchanged);
-    session::print(&format!(
+    console::print(&format!(
         "\n{}\n{}\n",
         text::ends(&shards, fleet.globals.style()),
         done_line(mode, total, ends.iter().all(is_complete))
@@ -141,7 +142,7 @@ pub fn conclude(
         session.event(events::apply_summary(now, plan.mode, done));
     } else {
         let line = done_line(plan.mode, done, outcome.is_complete());
-        session::print(&match &session.label {
+        console::print(&match &session.label {
             Some(label) => format!("{label}: {line}\n"),
             None => format!("\n{line}\n"),
         });

@@ -4,8 +4,9 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 
+use super::console;
 use super::failure::{Failure, Failures};
-use super::session::{self, Session};
+use super::session::Session;
 use super::{Ending, Globals, exit, output, unplaced};
 use crate::config::check::Purpose;
 use crate::config::conversion::Input;
@@ -65,8 +66,8 @@ pub fn run(globals: &Globals, command: &Convert) -> Ending {
             {
                 last.hints.push(format!(
                     "Where the file is a part of a configuration, name that too: nstance -c {} convert {}",
-                    session::shown(folder_of(&file)),
-                    session::shown(&file)
+                    console::shown(folder_of(&file)),
+                    console::shown(&file)
                 ));
             }
             let mut failures = Failures::default();
@@ -76,20 +77,20 @@ pub fn run(globals: &Globals, command: &Convert) -> Ending {
     };
     match &command.out {
         // The user's own text.
-        None => session::print_in_clear(&converted.text),
+        None => console::print_in_clear(&converted.text),
         Some(path) => output::write(path, &converted.text).map_err(unplaced)?,
     }
     if !globals.quiet {
         if let Some(out) = &command.out
             && leaves_paths_behind(&file, out, &converted.text)
         {
-            session::error(
+            console::error(
                 "note: paths in it (`include`, `file:`) are as they were, and now start at the \
                  folder it was written to\n",
             );
         }
         for note in &converted.notes {
-            session::error(&format!(
+            console::error(&format!(
                 "note: {}: {}\n",
                 sources.place(note.span),
                 note.text
@@ -97,7 +98,7 @@ pub fn run(globals: &Globals, command: &Convert) -> Ending {
         }
         if !converted.findings.is_empty() {
             let color = globals.colors_errors();
-            session::error(&diagnostic::render(&converted.findings, &sources, color));
+            console::error(&diagnostic::render(&converted.findings, &sources, color));
         }
     }
     Ok(exit::SUCCESS)
@@ -171,7 +172,7 @@ fn the_only_file(globals: &Globals, named: Option<&Path>) -> Result<PathBuf, Fai
 }
 
 fn one_by_one(files: &[PathBuf]) -> Failure {
-    let names: Vec<String> = files.iter().map(|file| session::shown(file)).collect();
+    let names: Vec<String> = files.iter().map(|file| console::shown(file)).collect();
     Failure::new(
         Diagnostic::error("files are converted one by one, and these are several")
             .detail(names.join("\n"))

@@ -2,11 +2,12 @@
 
 use clap::{Args, ValueEnum};
 
+use super::console;
 use super::failure::Failure;
 use super::fleet::{Fleet, Form, Reply};
 use super::plan::{all_findings, keep, make};
 use super::selection::Chosen;
-use super::session::{self, Session};
+use super::session::Session;
 use super::shape::Shape;
 use super::{Ending, Globals, exit};
 use crate::address::{InShard, Selector};
@@ -59,7 +60,7 @@ pub fn run(globals: &Globals, command: &DriftCommand) -> Ending {
     });
     if fleet.is_several() && !as_json {
         let total = text::drift_total(&found, globals.style());
-        session::print(&format!("\n{total}\n"));
+        console::print(&format!("\n{total}\n"));
     }
     Ok(code)
 }

@@ -10,6 +10,7 @@ use std::path::PathBuf;
 use serde_json::{Value, json};
 
 use super::Globals;
+use super::console;
 use super::exit::{self, worst};
 use super::failure::{Failure, Failures};
 use super::session::{self, Session};
@@ -249,17 +250,17 @@ impl<'g> Fleet<'g> {
                         Body::Document(document) if self.several => {
                             documents.push(named(document, session));
                         }
-                        Body::Document(document) => session::print_json(&document),
+                        Body::Document(document) => console::print_json(&document),
                         Body::Text(text) => {
                             if self.several && form == Form::Headed {
                                 self.head(session, first);
                             }
                             first = false;
-                            session::print(&text);
+                            console::print(&text);
                         }
                     }
                     session.tell(&reply.findings);
-                    session::error(&reply.note);
+                    console::error(&reply.note);
                 }
                 Err(failure) => {
                     codes.push(failure.code);
@@ -273,7 +274,7 @@ impl<'g> Fleet<'g> {
             }
         }
         if self.several && (form == Form::Documents || !documents.is_empty()) {
-            session::print_json(&Value::from(documents));
+            console::print_json(&Value::from(documents));
         }
         worst(codes)
     }
@@ -284,10 +285,10 @@ impl<'g> Fleet<'g> {
             let now = session::clock(self.globals).now();
             let findings = diagnostic::to_json(findings, &SourceMap::default());
             for finding in findings.as_array().into_iter().flatten() {
-                session::print_json_line(&events::diagnostic(now, finding.clone()));
+                console::print_json_line(&events::diagnostic(now, finding.clone()));
             }
         } else {
-            session::report(self.globals, [(findings, &SourceMap::default())]);
+            console::report(self.globals, [(findings, &SourceMap::default())]);
         }
     }
 
@@ -296,7 +297,7 @@ impl<'g> Fleet<'g> {
         let identity = session.identity();
         let heading = text::heading(&identity.cluster, &identity.shard, self.globals.style());
         let gap = if first { "" } else { "\n" };
-        session::print(&format!("{gap}{heading}\n\n"));
+        console::print(&format!("{gap}{heading}\n\n"));
     }
 }
 

@@ -7,7 +7,7 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use super::failure::{Failure, Failures};
-use super::{Ending, Globals, exit, output, session, unplaced};
+use super::{Ending, Globals, console, exit, output, unplaced};
 use crate::config::files::{self, read_text};
 use crate::config::inputs::Inputs;
 use crate::config::source::SourceMap;
@@ -101,7 +101,7 @@ impl Work<'_> {
                 return Ok(Found::Unreadable);
             }
         };
-        let name = session::shown(file);
+        let name = console::shown(file);
         let source = self.sources.add(&*name, text);
         let laid_out = match layout(&self.sources, source) {
             Ok(Some(laid_out)) => laid_out,
@@ -116,7 +116,7 @@ impl Work<'_> {
             return Ok(Found::LaidOut);
         }
         if self.command.diff && !self.globals.json {
-            session::print(&difference(&name, text, &laid_out));
+            console::print(&difference(&name, text, &laid_out));
         }
         if !self.command.check {
             output::write(file, &laid_out).map_err(unplaced)?;
@@ -128,7 +128,7 @@ impl Work<'_> {
         let globals = self.globals;
         let of = |wanted: Found| {
             let files = self.files.iter().filter(move |(_, found)| *found == wanted);
-            files.map(|(file, _)| session::shown(file))
+            files.map(|(file, _)| console::shown(file))
         };
         if globals.json {
             let files: Vec<Value> = self
@@ -136,10 +136,10 @@ impl Work<'_> {
                 .iter()
                 .filter(|(_, found)| matches!(found, Found::LaidOut | Found::Other))
                 .map(|(file, found)| {
-                    json!({"path": session::shown(file), "changed": *found == Found::Other})
+                    json!({"path": console::shown(file), "changed": *found == Found::Other})
                 })
                 .collect();
-            session::print_json(&json!({
+            console::print_json(&json!({
                 "format_version": "1.0",
                 "files": files,
                 "left": of(Found::Left).collect::<Vec<_>>(),
@@ -148,17 +148,17 @@ impl Work<'_> {
         } else {
             if !self.command.diff {
                 for file in of(Found::Other) {
-                    session::print(&format!("{file}\n"));
+                    console::print(&format!("{file}\n"));
                 }
             }
             if !globals.quiet {
                 for file in of(Found::Left) {
-                    session::error(&format!("YAML is left as it is: {file}\n"));
+                    console::error(&format!("YAML is left as it is: {file}\n"));
                 }
             }
             if !self.findings.is_empty() {
                 let color = globals.colors_errors();
-                session::error(&diagnostic::render(&self.findings, &self.sources, color));
+                console::error(&diagnostic::render(&self.findings, &self.sources, color));
             }
         }
         let differs = self.command.check && of(Found::Other).next().is_some();
@@ -194,7 +194,7 @@ fn of_standard_input(globals: &Globals, command: &Fmt) -> Ending {
     let source = sources.add(stdin_name(&text), text);
     match layout(&sources, source) {
         Err(findings) => {
-            session::report(globals, [(&findings, &sources)]);
+            console::report(globals, [(&findings, &sources)]);
             Ok(exit::ERROR)
         }
         Ok(laid_out) => {
@@ -202,9 +202,9 @@ fn of_standard_input(globals: &Globals, command: &Fmt) -> Ending {
             let laid_out = laid_out.unwrap_or_else(|| text.to_string());
             let differs = **text != *laid_out;
             if command.diff {
-                session::print(&difference("-", text, &laid_out));
+                console::print(&difference("-", text, &laid_out));
             } else if !command.check {
-                session::print(&laid_out);
+                console::print(&laid_out);
             }
             Ok(if command.check && differs {
                 exit::ERROR

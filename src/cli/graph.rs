@@ -2,9 +2,10 @@
 
 use clap::{Args, ValueEnum};
 
+use super::console;
 use super::failure::Failure;
 use super::fleet::{Fleet, Form, Reply};
-use super::session::{self, Session};
+use super::session::Session;
 use super::{Ending, Globals};
 use crate::config::check::Purpose;
 use crate::diagnostic::Diagnostics;
@@ -51,8 +52,8 @@ pub fn run(globals: &Globals, command: &GraphCommand) -> Ending {
     });
     // All shards in one picture, since that is what a picture is made of.
     match format {
-        Format::Dot if !pictures.is_empty() => session::print(&report::dot(&pictures)),
-        Format::Mermaid if !pictures.is_empty() => session::print(&report::mermaid(&pictures)),
+        Format::Dot if !pictures.is_empty() => console::print(&report::dot(&pictures)),
+        Format::Mermaid if !pictures.is_empty() => console::print(&report::mermaid(&pictures)),
         _ => {}
     }
     Ok(code)

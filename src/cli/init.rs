@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::failure::Failure;
-use super::{Ending, Globals, exit, session, unplaced};
+use super::{Ending, Globals, console, exit, unplaced};
 use crate::diagnostic::Diagnostic;
 
 /// The starter; a test validates, plans and applies it.
@@ -25,7 +25,7 @@ pub fn run(globals: &Globals, command: &Init) -> Ending {
     let path = command.folder.join("nstance.jsonc");
     write(&path).map_err(unplaced)?;
     if !globals.quiet {
-        session::print(&format!(
+        console::print(&format!(
             "Wrote {0}\n\nIt describes a small fleet on the embedded cloud. Try it:\n\n  nstance -c {0} plan\n  nstance -c {0} apply\n",
             path.display()
         ));

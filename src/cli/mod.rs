@@ -7,6 +7,7 @@ pub mod apply;
 pub mod completions;
 pub mod conclusion;
 pub mod consent;
+pub mod console;
 pub mod convert;
 pub mod doctor;
 pub mod drift;
@@ -305,7 +306,7 @@ pub fn main() -> ExitCode {
             if error.use_stderr() && asks_for_json() {
                 report_wrong_flag(&error);
             } else if let Some(value) = wrong_var(&error) {
-                session::error(&without_value(&error, &value));
+                console::error(&without_value(&error, &value));
             } else {
                 let _ = error.print();
             }
@@ -344,7 +345,7 @@ pub fn main() -> ExitCode {
         Ok(code) => code,
         Err(failures) => {
             let parts = failures.iter();
-            session::report(
+            console::report(
                 globals,
                 parts.map(|(failure, sources)| (&failure.findings, sources)),
             );
@@ -368,7 +369,7 @@ fn report_panics() {
             std::backtrace::BacktraceStatus::Captured => format!("\n{trace}"),
             _ => String::new(),
         };
-        session::error(&format!("{panic}{trace}\n"));
+        console::error(&format!("{panic}{trace}\n"));
     }));
 }
 
@@ -398,7 +399,7 @@ fn report_wrong_flag(error: &clap::Error) {
     let summary = summary.strip_prefix("error: ").unwrap_or(summary).trim();
     let finding = Diagnostic::error(summary).detail(rest.trim());
     let findings = diagnostic::to_json(&finding.into(), &SourceMap::default());
-    session::print_json(&json::errors(findings));
+    console::print_json(&json::errors(findings));
 }
 
 /// A failure without places.
@@ -413,7 +414,7 @@ fn run_sim(globals: &Globals, command: &sim::SimArgs) -> Ending {
         .collect();
     paths.dedup();
     let [path] = &paths[..] else {
-        let listed: Vec<String> = paths.iter().map(|path| session::shown(path)).collect();
+        let listed: Vec<String> = paths.iter().map(|path| console::shown(path)).collect();
         return Err(unplaced(
             Diagnostic::error("these configurations have several embedded clouds")
                 .detail(listed.join("\n"))
@@ -423,7 +424,7 @@ fn run_sim(globals: &Globals, command: &sim::SimArgs) -> Ending {
     let clock = session::clock(globals);
     let mut answer = Vec::new();
     sim::run(command, path, clock, globals.json, &mut answer).map_err(unplaced)?;
-    session::print(&String::from_utf8_lossy(&answer));
+    console::print(&String::from_utf8_lossy(&answer));
     Ok(exit::SUCCESS)
 }
 

@@ -5,12 +5,13 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use nstance_state::{SqliteStore, Store};
 
+use super::console;
 use super::failure::Failure;
 use super::fleet::{Fleet, Form, Reply};
 use super::plan_files;
 use super::progress::Listing;
 use super::selection::Chosen;
-use super::session::{self, Session};
+use super::session::Session;
 use super::shape::Shape;
 use super::{Ending, Globals, exit};
 use crate::config::check::Purpose;
@@ -55,15 +56,15 @@ pub fn run(globals: &Globals, command: &PlanCommand) -> Ending {
     });
     if fleet.is_several() && !globals.json {
         let total = text::plan_total(&summaries, globals.style());
-        session::print(&format!("\n{total}\n"));
+        console::print(&format!("\n{total}\n"));
     }
     let saved = summaries.iter().zip(files.iter().flatten());
     let saved: Vec<String> = saved
         .filter(|(summary, _)| summary.is_some())
-        .map(|(_, file)| session::shown(file))
+        .map(|(_, file)| console::shown(file))
         .collect();
     if !saved.is_empty() && !globals.json && !globals.quiet {
-        session::error(&saved_to(globals, &saved));
+        console::error(&saved_to(globals, &saved));
     }
     Ok(code)
 }

@@ -11,7 +11,8 @@ use std::time::Duration;
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 
 use super::Globals;
-use super::session::{self, Session};
+use super::console;
+use super::session::Session;
 use crate::address::Address;
 use crate::apply::engine::{Progress, Step};
 use crate::plan::change::{Action, Plan};
@@ -125,7 +126,7 @@ impl<'a> ApplyProgress<'a> {
     fn line(&self, address: &Address, text: &str) {
         let address = self.session.name(address);
         let line = format!("{address}: {text}\n");
-        self.board.aside(|| session::error(&line));
+        self.board.aside(|| console::error(&line));
     }
 
     /// Shows one step.

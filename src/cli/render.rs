@@ -9,11 +9,12 @@ use nstance_gotemplate::Template;
 use nstance_state::Store;
 use serde_json::{Value, json};
 
+use super::console;
 use super::failure::Failure;
 use super::fleet::{Fleet, Form, Reply};
 use super::render_userdata;
 use super::selection::Asked;
-use super::session::{self, Session};
+use super::session::Session;
 use super::{Ending, Globals, exit, unplaced};
 use crate::address::{Address, InShard, Selector};
 use crate::config::check::Purpose;
@@ -88,7 +89,7 @@ pub fn run(globals: &Globals, command: &Render) -> Ending {
     }
     let mut fleet = Fleet::load(globals, Purpose::Render)?;
     if command.show_sensitive {
-        session::show_sensitive();
+        console::show_sensitive();
     }
     fleet.choose(Asked {
         targets: command.address.as_slice(),
@@ -136,7 +137,7 @@ fn try_template(template: &str, data: Option<&Path>, functions: Functions) -> Re
             error.hint.as_ref(),
         )
     })?;
-    session::print(&String::from_utf8_lossy(&rendered.output));
+    console::print(&String::from_utf8_lossy(&rendered.output));
     Ok(exit::SUCCESS)
 }
 

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::{Ending, exit, output, session, unplaced};
+use super::{Ending, console, exit, output, unplaced};
 use crate::config::schema::{json_schema, part_schema};
 
 /// Options of `schema`.
@@ -26,7 +26,7 @@ pub fn run(command: &Schema) -> Ending {
         json_schema()
     };
     match &command.out {
-        None => session::print_json(&schema),
+        None => console::print_json(&schema),
         Some(path) => {
             let text = serde_json::to_string_pretty(&schema).expect("a schema's keys are strings");
             output::write(path, &(text + "\n")).map_err(unplaced)?;

@@ -6,11 +6,12 @@ use clap::Args;
 use nstance_state::{Record, SqliteStore};
 use serde_json::{Value, json};
 
+use super::console;
 use super::failure::Failure;
 use super::fleet::{Fleet, Form, Reply};
 use super::keys::Keyrings;
 use super::selection::Asked;
-use super::session::{self, Session};
+use super::session::Session;
 use super::{Ending, Globals, exit, unplaced};
 use crate::address::{Address, GroupName, InShard, Selector};
 use crate::config::check::Purpose;
@@ -54,9 +55,9 @@ fn saved_plan(globals: &Globals, path: &Path) -> Result<u8, Failure> {
     let (plan, _) = file::read(path, &Keyrings::of(globals))
         .map_err(|error| Failure::plan_file(path, &error))?;
     if globals.json {
-        session::print_json(&report::plan(&plan, json!([])));
+        console::print_json(&report::plan(&plan, json!([])));
     } else {
-        session::print(&text::plan(&plan, globals.style()));
+        console::print(&text::plan(&plan, globals.style()));
     }
     Ok(exit::SUCCESS)
 }

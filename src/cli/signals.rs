@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicI32, AtomicUsize, Ordering};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
-use super::{exit, session};
+use super::{console, exit};
 
 static COUNT: AtomicUsize = AtomicUsize::new(0);
 static LAST: AtomicI32 = AtomicI32::new(0);
@@ -27,13 +27,13 @@ pub fn install() {
             let graceful = GRACEFUL.load(Ordering::SeqCst);
             match (graceful, count) {
                 (true, 1) => {
-                    session::error(
+                    console::error(
                         "\nStopping after what is under way. Once more stops at once.\n",
                     );
                 }
                 // Calls may be under way and can't be waited for; what they were to do is on disk.
                 (true, _) => {
-                    session::error(
+                    console::error(
                         "\nStopped at once. The next apply settles what was under way.\n",
                     );
                     std::process::exit(i32::from(code()));

@@ -11,10 +11,11 @@ use nstance_state::{Apply, Lock, Record, Snapshot, SqliteStore};
 use serde_json::{Value, json};
 
 use super::apply::approved;
+use super::console;
 use super::exit;
 use super::failure::Failure;
 use super::fleet::Fleet;
-use super::session::{self, Session};
+use super::session::Session;
 use super::surgery::{Step, UNDOABLE, is_surgery, operate};
 use super::{Ending, unplaced};
 use crate::clock::Timestamp;
@@ -57,11 +58,11 @@ pub fn run(fleet: &Fleet<'_>, id: Option<i64>, auto_approve: bool) -> Ending {
     }
     let json = fleet.globals.json;
     for (index, one) in prepared.iter().enumerate().filter(|_| !json) {
-        session::print(if index == 0 { "" } else { "\n" });
+        console::print(if index == 0 { "" } else { "\n" });
         one.show();
     }
     if !auto_approve && !approved("\nDo you want to undo this?\n").map_err(unplaced)? {
-        session::print("\nUndo cancelled.\n");
+        console::print("\nUndo cancelled.\n");
         return Ok(exit::ERROR);
     }
     let mut documents = Vec::new();
@@ -76,9 +77,9 @@ pub fn run(fleet: &Fleet<'_>, id: Option<i64>, auto_approve: bool) -> Ending {
         }
     }
     if json && fleet.is_several() {
-        session::print_json(&Value::from(documents));
+        console::print_json(&Value::from(documents));
     } else if json {
-        documents.iter().for_each(session::print_json);
+        documents.iter().for_each(console::print_json);
     }
     Ok(exit::SUCCESS)
 }
@@ -331,7 +332,7 @@ impl Prepared<'_, '_> {
         if more > 0 {
             text.push_str(&format!("  and {more} more\n"));
         }
-        session::print(&text);
+        console::print(&text);
     }
 
     fn line(&self, step: &Step) -> String {
@@ -388,7 +389,7 @@ impl Prepared<'_, '_> {
         let (globals, identity) = (self.session.globals, self.session.identity());
         if !globals.json && !globals.quiet {
             let entry = self.session.name(self.entry.id.0);
-            session::print(&format!("\nEntry {entry} is undone\n"));
+            console::print(&format!("\nEntry {entry} is undone\n"));
         }
         let address = |record: &Option<Record>| record.as_ref().map(Record::address);
         let changes: Vec<Value> = self

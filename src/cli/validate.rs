@@ -6,9 +6,10 @@ use std::path::PathBuf;
 use clap::Args;
 use serde_json::{Value, json};
 
+use super::console;
 use super::failure::{Failure, Failures};
 use super::fleet::{self, Fleet};
-use super::session::{self, Session};
+use super::session::Session;
 use super::watch::Watch;
 use super::{Ending, Globals, exit, unplaced};
 use crate::address::Address;
@@ -83,16 +84,16 @@ pub fn run(globals: &Globals, command: &Validate) -> Ending {
             return Err(only.failure());
         }
         if globals.json {
-            session::print_json(&only.document());
+            console::print_json(&only.document());
         } else {
             only.tell(globals);
-            session::print(&format!("{}\n", only.verdict()));
+            console::print(&format!("{}\n", only.verdict()));
         }
         // The process ends here, and the system takes all its memory at once.
         std::mem::forget(only);
         return Ok(exit::SUCCESS);
     }
-    Ok(several(globals, checked, session::print_json))
+    Ok(several(globals, checked, console::print_json))
 }
 
 fn check_all(globals: &Globals) -> Vec<Checked> {
@@ -118,23 +119,23 @@ fn keep_watching(globals: &Globals) -> Result<u8, Failure> {
         };
         say_once(globals, checked);
         if !globals.quiet {
-            session::error("\nWatching for changes; Ctrl-C ends it.\n");
+            console::error("\nWatching for changes; Ctrl-C ends it.\n");
         }
         let changed = watch.wait(&inputs)?;
         if !globals.quiet {
-            session::error(&format!("\nChanged: {}\n\n", listed(&changed)));
+            console::error(&format!("\nChanged: {}\n\n", listed(&changed)));
         }
     }
 }
 
 /// The verdicts of one moment: texts, or a document on a line of its own.
 fn say_once(globals: &Globals, checked: Vec<Checked>) {
-    let print_line = |document: &Value| session::print_json_line(document);
+    let print_line = |document: &Value| console::print_json_line(document);
     match &checked[..] {
         [only] if globals.json => print_line(&only.document()),
         [only] => {
             only.tell(globals);
-            session::print(&format!("{}\n", only.verdict()));
+            console::print(&format!("{}\n", only.verdict()));
         }
         _ => {
             several(globals, checked, print_line);
@@ -150,7 +151,7 @@ fn listed(paths: &BTreeSet<PathBuf>) -> String {
     let mut names: Vec<String> = paths
         .iter()
         .take(MOST)
-        .map(|path| session::shown(path.strip_prefix(&here).unwrap_or(path)))
+        .map(|path| console::shown(path.strip_prefix(&here).unwrap_or(path)))
         .collect();
     if paths.len() > MOST {
         names.push(format!("{} more", paths.len() - MOST));
@@ -234,7 +235,7 @@ impl Checked {
         let findings = &self.loaded.findings;
         if findings.has_errors() || !findings.is_empty() && !globals.quiet {
             let color = globals.colors_errors();
-            session::error(&diagnostic::render(findings, &self.loaded.sources, color));
+            console::error(&diagnostic::render(findings, &self.loaded.sources, color));
         }
     }
 
@@ -254,7 +255,7 @@ fn several(globals: &Globals, checked: Vec<Checked>, print_documents: impl Fn(&V
     let paths: Vec<String> = globals
         .configs()
         .iter()
-        .map(|path| session::shown(path))
+        .map(|path| console::shown(path))
         .collect();
     let mut code = exit::SUCCESS;
     let mut documents = Vec::new();
@@ -272,7 +273,7 @@ fn several(globals: &Globals, checked: Vec<Checked>, print_documents: impl Fn(&V
             documents.push(document);
         } else {
             one.tell(globals);
-            session::print(&format!("{path}: {}\n", one.verdict()));
+            console::print(&format!("{path}: {}\n", one.verdict()));
         }
     }
     let usable = checked.into_iter().filter(Checked::is_valid);
@@ -287,7 +288,7 @@ fn several(globals: &Globals, checked: Vec<Checked>, print_documents: impl Fn(&V
         }
         print_documents(&documents.into());
     } else if twice.has_errors() {
-        session::report(globals, [(&twice, &SourceMap::default())]);
+        console::report(globals, [(&twice, &SourceMap::default())]);
     }
     if twice.has_errors() {
         exit::ERROR

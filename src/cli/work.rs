@@ -7,13 +7,14 @@ use nstance_state::{ApplyStatus, Lock, SqliteStore};
 
 use super::conclusion::{Ended, conclude};
 use super::consent::refuse_stale;
+use super::console;
 use super::exit;
 use super::failure::Failure;
 use super::plan;
 use super::plan_files::Saved;
 use super::progress::{ApplyProgress, Board};
 use super::selection::Chosen;
-use super::session::{self, Session};
+use super::session::Session;
 use super::shape::Shape;
 use super::signals::Graceful;
 use super::surgery::{back_up, entry};
@@ -190,7 +191,7 @@ impl<'s, 'g> Locked<'s, 'g> {
         })?;
         for one in settled? {
             if !session.globals.quiet {
-                session::error(&format!(
+                console::error(&format!(
                     "{}: settled an interrupted {}: it {}\n",
                     session.name(&one.address),
                     one.operation.as_str(),
@@ -232,7 +233,7 @@ impl Work<'_, '_> {
             self.session.finding_events(findings);
             plan_events(self.session, &self.plan);
         } else {
-            session::print(&text::plan(&self.plan, self.session.style()));
+            console::print(&text::plan(&self.plan, self.session.style()));
             self.session.tell(findings);
         }
     }

@@ -8,7 +8,7 @@ use nstance_cloudinit::opened::open_fetching;
 use nstance_cloudinit::userdata::Fetch;
 
 use super::super::failure::Failure;
-use super::super::{Ending, Globals, exit, output, session, unplaced};
+use super::super::{Ending, Globals, console, exit, output, unplaced};
 use super::{read, recorded};
 use crate::report::userdata;
 use crate::resolve::fetch::fetch;
@@ -62,9 +62,9 @@ pub(super) fn run(globals: &Globals, command: &Decode) -> Ending {
         return Ok(exit::SUCCESS);
     }
     if globals.json {
-        session::print_json(&userdata::opened_json(&opened));
+        console::print_json(&userdata::opened_json(&opened));
     } else {
-        session::print_in_clear(&userdata::opened(&opened));
+        console::print_in_clear(&userdata::opened(&opened));
     }
     Ok(exit::SUCCESS)
 }

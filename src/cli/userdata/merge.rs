@@ -12,7 +12,7 @@ use nstance_cloudinit::userdata::{Bodies, gather};
 use serde_json::{Value, json};
 
 use super::super::failure::{Failure, Failures};
-use super::super::{Ending, Globals, exit, output, session, unplaced};
+use super::super::{Ending, Globals, console, exit, output, unplaced};
 use super::read;
 use crate::config::source::{SourceId, SourceMap};
 use crate::credentials::shown_url;
@@ -89,11 +89,11 @@ pub(super) fn run(globals: &Globals, command: &Merge) -> Ending {
         output::write(path, &joined.bytes).map_err(unplaced)?;
     }
     if globals.json {
-        session::print_json(&files.document(command, &joined, &findings));
+        console::print_json(&files.document(command, &joined, &findings));
         return Ok(exit::SUCCESS);
     }
     if command.explain {
-        session::print_in_clear(&userdata::explained(&joined, &|place| files.named(place)));
+        console::print_in_clear(&userdata::explained(&joined, &|place| files.named(place)));
     } else if command.out.is_none() {
         // The user's own text, which needn't be UTF-8.
         let mut out = std::io::stdout().lock();
@@ -102,7 +102,7 @@ pub(super) fn run(globals: &Globals, command: &Merge) -> Ending {
     }
     if !globals.quiet && !findings.is_empty() {
         let color = globals.colors_errors();
-        session::error(&diagnostic::render(&findings, &files.sources, color));
+        console::error(&diagnostic::render(&findings, &files.sources, color));
     }
     Ok(exit::SUCCESS)
 }
@@ -144,7 +144,7 @@ impl Files {
         files.sources.leave_unsettled();
         for file in &command.files {
             let content = read(file)?;
-            let name = session::shown(file);
+            let name = console::shown(file);
             let text = String::from_utf8_lossy(&content).into_owned();
             files.ids.push(Some(files.sources.add_value(&*name, text)));
             files.layers.push(Layer {

@@ -1,0 +1,97 @@
+//! What a command says, on standard output and standard error.
+//!
+//! In: text and documents. Out: the same without secrets, written. May not: decide what is said.
+
+use std::borrow::Cow;
+use std::io::Write as _;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use serde_json::Value;
+
+use super::Globals;
+use crate::config::source::SourceMap;
+use crate::diagnostic::Diagnostics;
+use crate::redact;
+use crate::report::{diagnostic, json};
+
+/// Prints failures: as one document on standard output with `--json`, else on standard error.
+pub fn report<'f>(
+    globals: &Globals,
+    failures: impl IntoIterator<Item = (&'f Diagnostics, &'f SourceMap)>,
+) {
+    let failures = failures.into_iter();
+    if globals.json {
+        let findings: Vec<Value> = failures
+            .filter_map(
+                |(findings, sources)| match diagnostic::to_json(findings, sources) {
+                    Value::Array(findings) => Some(findings),
+                    _ => None,
+                },
+            )
+            .flatten()
+            .collect();
+        print_json(&json::errors(findings.into()));
+        return;
+    }
+    let color = globals.colors_errors();
+    let texts: Vec<String> = failures
+        .map(|(findings, sources)| diagnostic::render(findings, sources, color))
+        .collect();
+    error(&texts.join("\n"));
+}
+
+/// Writes to standard output; a reader that went away is no error of ours. Secrets are left out.
+pub fn print(text: &str) {
+    if IN_CLEAR.load(Ordering::Relaxed) {
+        print_in_clear(text);
+    } else {
+        print_in_clear(&redact::text(text));
+    }
+}
+
+/// Whether standard output may show secrets.
+static IN_CLEAR: AtomicBool = AtomicBool::new(false);
+
+/// Lets standard output show secrets for the rest of this process: `--show-sensitive`.
+pub fn show_sensitive() {
+    IN_CLEAR.store(true, Ordering::Relaxed);
+}
+
+/// The same with secrets: for what is the user's own file, or asked for by name.
+pub fn print_in_clear(text: &str) {
+    let mut out = std::io::stdout().lock();
+    let _ = out.write_all(text.as_bytes());
+    let _ = out.flush();
+}
+
+/// Writes to standard error. Secrets are left out.
+pub fn error(text: &str) {
+    let text = redact::text(text);
+    let _ = std::io::stderr().lock().write_all(text.as_bytes());
+}
+
+/// Writes a JSON document to standard output.
+pub fn print_json(value: &Value) {
+    let text = serde_json::to_string_pretty(&*document(value));
+    print_in_clear(&text.expect("a document's keys are strings"));
+    print_in_clear("\n");
+}
+
+fn document(value: &Value) -> Cow<'_, Value> {
+    if IN_CLEAR.load(Ordering::Relaxed) {
+        Cow::Borrowed(value)
+    } else {
+        redact::json(value)
+    }
+}
+
+/// Writes a JSON document as one line to standard output.
+pub fn print_json_line(value: &Value) {
+    print_in_clear(&format!("{}\n", document(value)));
+}
+
+/// A path as messages show it.
+pub fn shown(path: &Path) -> String {
+    path.display().to_string()
+}
