@@ -4,18 +4,18 @@
 //! the instance is to get; findings with the place of the line that they are about. May not: fetch,
 //! or know how cloud-init merges: `nstance-cloudinit` does.
 
+mod findings;
+
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use nstance_cloudinit::layers::{
-    LayerFinding, LayerPart, Mode, Place as CloudPlace, Severity as FindingSeverity, is_read,
-};
+use nstance_cloudinit::layers::{LayerPart, Mode, is_read};
 use nstance_cloudinit::userdata::{Bodies as CloudBodies, gather};
 
 use super::args::is_template;
 use super::cache::{Compiled, Place, TemplateCache};
 use super::group::Bodies;
-use super::instance::{Execution, Note, Report};
+use super::instance::{Execution, Report};
 use super::joins::{Joins, Joint};
 use super::userdata::{self, CarriedFile};
 use crate::address::Address;
@@ -23,10 +23,11 @@ use crate::config::model::{
     Compress, Encoding, Includes, Joining, TextSource, Userdata, UserdataPart,
 };
 use crate::config::source::{Span, Spanned};
-use crate::credentials::shown_url;
-use crate::diagnostic::{Diagnostic, Diagnostics, Severity};
+use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::merge::Layer;
 use crate::merge::group::MergedGroup;
+
+pub(super) use findings::owner;
 
 /// Userdata whose templates are parsed.
 pub(super) struct CompiledUserdata {
@@ -354,61 +355,6 @@ impl CompiledPart {
             }
         }
     }
-
-    /// Where a place of what was rendered is written, as an offset in the text; `None` where that
-    /// isn't certain.
-    pub(super) fn offset_of(&self, rendered: &[u8], place: &CloudPlace) -> Option<usize> {
-        if place.within.is_some() {
-            return None;
-        }
-        let index = (place.line? as usize).checked_sub(1)?;
-        let (text, index) = match &self.text {
-            PartText::Constant(bytes) => (&bytes[..], index),
-            PartText::Template(_, text) => {
-                let written = written_line(text, rendered, index)?;
-                (text.as_bytes(), written)
-            }
-            PartText::Absent => return None,
-        };
-        let start: usize = lines(text).take(index).map(<[u8]>::len).sum();
-        let line = lines(text).nth(index).unwrap_or_default();
-        let same = lines(rendered).nth(place.line? as usize - 1) == Some(line);
-        let column = place.column.filter(|_| same).unwrap_or(1) as usize - 1;
-        Some(start + bytes_before(line, column))
-    }
-}
-
-fn lines(text: &[u8]) -> impl Iterator<Item = &[u8]> {
-    text.split_inclusive(|byte| *byte == b'\n')
-}
-
-/// How many bytes stand before a character of a line, at least its indentation.
-fn bytes_before(line: &[u8], characters: usize) -> usize {
-    let blank = |byte: &&u8| matches!(byte, b' ' | b'\t');
-    let indentation = line.iter().take_while(blank).count();
-    let text = std::str::from_utf8(line).unwrap_or_default();
-    let before = text.char_indices().nth(characters).map_or(0, |(at, _)| at);
-    before.max(indentation)
-}
-
-/// Which line of a template became a rendered line, as far as that is certain.
-fn written_line(template: &str, rendered: &[u8], index: usize) -> Option<usize> {
-    let template = template.as_bytes();
-    let wanted = lines(rendered).nth(index)?;
-    // Where no action took or gave a line, each is where it was.
-    if lines(template).nth(index) == Some(wanted)
-        || lines(template).count() == lines(rendered).count()
-    {
-        return Some(index);
-    }
-    let is_filled = |line: &[u8]| !line.trim_ascii().is_empty();
-    let mut same = lines(template)
-        .enumerate()
-        .filter(|(_, line)| is_filled(line) && *line == wanted);
-    match (same.next(), same.next()) {
-        (Some((index, _)), None) => Some(index),
-        _ => None,
-    }
 }
 
 /// What messages call a layer.
@@ -468,21 +414,6 @@ impl CompiledUserdata {
         self.tell_all(&joint, &layers, report, address)
     }
 
-    /// Tells what was found, and whether none of it is an error.
-    fn tell_all(
-        &self,
-        joint: &Joint,
-        layers: &[RenderedLayer],
-        report: &mut Report,
-        address: &Address,
-    ) -> bool {
-        for finding in &joint.findings {
-            self.tell(finding, layers, report, address);
-        }
-        let sound = |finding: &LayerFinding| finding.severity != FindingSeverity::Error;
-        joint.findings.iter().all(sound)
-    }
-
     /// The layers, and one more of files if there are any: `write_files` of the one cloud-config
     /// that they make, or else a further part.
     pub(super) fn with_files(
@@ -500,113 +431,5 @@ impl CompiledUserdata {
     /// The part that a finding is about; none where it is a layer of files.
     pub(super) fn part(&self, layer: usize, part: usize) -> Option<&CompiledPart> {
         self.layers.get(layer)?.parts.get(part)
-    }
-
-    fn tell(
-        &self,
-        finding: &LayerFinding,
-        layers: &[RenderedLayer],
-        report: &mut Report,
-        address: &Address,
-    ) {
-        let (mut place, mut offset) = (Place::Behind(self.span), 0);
-        let mut what = "in the userdata as a whole".to_owned();
-        if let Some(found) = &finding.place {
-            what = told(found, layers);
-            if let Some(file) = layers[found.layer].file_at(found.line) {
-                place = Place::Behind(file);
-            }
-            if let Some(part) = self.part(found.layer, found.part) {
-                let rendered = &layers[found.layer].parts[found.part].content;
-                let exact = part.offset_of(rendered, found);
-                (place, offset) = (part.place, exact.unwrap_or(0));
-                let is_seen = exact.is_some() && matches!(place, Place::Literal(_));
-                if let Some(line) = found.line.filter(|_| !is_seen) {
-                    let rendered = match part.text {
-                        PartText::Template(..) if exact.is_none() => " as rendered",
-                        _ => "",
-                    };
-                    what = format!("line {line}{rendered}, {what}");
-                }
-            }
-        }
-        if !finding.path.is_empty() {
-            what = format!("`{}`, {what}", finding.path);
-        }
-        report.note(
-            place,
-            offset,
-            Note {
-                severity: match finding.severity {
-                    FindingSeverity::Error => Severity::Error,
-                    FindingSeverity::Warning => Severity::Warning,
-                },
-                summary: finding.summary.clone(),
-                label: what,
-                detail: finding.detail.clone(),
-                hint: finding.hint.clone(),
-            },
-            address,
-        );
-    }
-}
-
-/// Which part of which layer a place is in.
-fn told(place: &CloudPlace, layers: &[RenderedLayer]) -> String {
-    let layer = layers.get(place.layer);
-    let mut what = format!(
-        "in the userdata of {}",
-        owner(layer.map_or(FILES, |layer| layer.name))
-    );
-    if layer.is_some_and(|layer| layer.parts.len() > 1) {
-        what = format!("in part {} of {}", place.part + 1, &what["in ".len()..]);
-    }
-    match &place.within {
-        Some(name) => format!("in `{}`, {what}", shown_url(name)),
-        None => what,
-    }
-}
-
-/// Whose userdata it is, in a sentence.
-pub(super) fn owner(layer: &str) -> String {
-    match layer {
-        "defaults" => "`defaults`".to_owned(),
-        FILES => "the files".to_owned(),
-        layer => format!("the {layer}"),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_rendered_line_is_found_where_it_was_written() {
-        let template = "a\n{{ if .X }}\nb\n{{ end }}\nc\nc\nd\n";
-        let rendered = b"a\n\nb\n\nc\nc\nd\n";
-        // As many lines: each is where it was.
-        for index in 0..7 {
-            assert_eq!(written_line(template, rendered, index), Some(index));
-        }
-        let shorter = b"a\nb\nc\nc\nd\n";
-        for (index, written) in [
-            (0, Some(0)),
-            (1, Some(2)),
-            // There are two of them.
-            (2, None),
-            (4, Some(6)),
-            (9, None),
-        ] {
-            assert_eq!(written_line(template, shorter, index), written, "{index}");
-        }
-    }
-
-    #[test]
-    fn a_column_counts_characters() {
-        let line = "  é: ü\n".as_bytes();
-        assert_eq!(bytes_before(line, 0), 2);
-        assert_eq!(bytes_before(line, 5), 6);
-        assert_eq!(bytes_before(line, 99), 2);
-        assert_eq!(bytes_before(b"\xff\xff", 1), 0);
     }
 }

@@ -1,0 +1,183 @@
+
+use std::fs;
+
+use super::*;
+use crate::config::files::LARGEST_FILE;
+use crate::config::source::SourceId;
+use crate::report::diagnostic::render;
+
+const GOOD: &str = r#"{"cluster": {"id": "c"},
+        "shard": {"id": "s", "infra": {"provider": "sim", "region": "r", "zone": "z"}}}"#;
+
+fn shown(loaded: &Loaded, folder: &Path) -> String {
+    render(&loaded.findings, &loaded.sources, false)
+        .replace(&folder.display().to_string(), "FOLDER")
+}
+
+#[test]
+fn the_only_configuration_of_a_folder_is_found() {
+    let folder = tempfile::tempdir().unwrap();
+    let inner = folder.path().join("inner");
+    fs::create_dir(&inner).unwrap();
+    fs::write(inner.join("config.jsonc"), GOOD).unwrap();
+    for (path, working_dir, name) in [
+        (None, &*inner, "config.jsonc"),
+        (Some("config.jsonc"), &inner, "config.jsonc"),
+        (Some("inner"), folder.path(), "inner/config.jsonc"),
+        (
+            Some("inner/config.jsonc"),
+            folder.path(),
+            "inner/config.jsonc",
+        ),
+    ] {
+        let loaded = load(path.map(Path::new), working_dir, &Given::default());
+        assert_eq!(shown(&loaded, folder.path()), "", "{path:?}");
+        assert!(loaded.config.is_some());
+        assert_eq!(loaded.directory, inner);
+        assert_eq!(loaded.sources.get(SourceId(0)).name, name);
+    }
+}
+
+#[test]
+fn what_cannot_be_loaded_is_explained() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |path: Option<&str>| {
+        let loaded = load(path.map(Path::new), folder.path(), &Given::default());
+        assert!(loaded.config.is_none());
+        shown(&loaded, folder.path())
+    };
+    insta::assert_snapshot!(at(None), @"
+        error: there is no configuration in FOLDER
+        Looked for nstance.jsonc, nstance.json, nstance.hcl, nstance.yaml, nstance.yml, config.jsonc
+        hint: `nstance init` writes one to start from; `--config PATH` names another file, or a folder whose files make one
+        ");
+    insta::assert_snapshot!(at(Some("missing.jsonc")), @"
+        error: can't read the configuration missing.jsonc
+        There is no such file
+        hint: `nstance init` writes one to start from
+        ");
+    fs::write(folder.path().join("nstance.hcl"), "x = 1").unwrap();
+    fs::write(
+        folder.path().join("nstance.jsonc"),
+        b"{\n  \"a\": \"\xff\"}",
+    )
+    .unwrap();
+    insta::assert_snapshot!(at(None), @"
+        error: there are several configurations in FOLDER: nstance.jsonc, nstance.hcl
+        hint: `--config PATH` says which one; `--config .` takes the folder's files as one
+        ");
+    insta::assert_snapshot!(at(Some("nstance.jsonc")), @"
+        error: the configuration isn't UTF-8: nstance.jsonc
+        Byte 10, on line 2, is 0xff, which can't stand there
+        hint: save it as UTF-8
+        ");
+    fs::File::create(folder.path().join("huge.jsonc"))
+        .unwrap()
+        .set_len(LARGEST_FILE + 1)
+        .unwrap();
+    insta::assert_snapshot!(at(Some("huge.jsonc")), @"
+        error: the configuration is too large: huge.jsonc
+        It has 16777217 bytes; 16777216 (16 MiB) are the most that is read
+        hint: Split it: several files of a folder, or files included, are one configuration
+        ");
+}
+
+#[test]
+fn a_configuration_that_is_too_large_is_refused_once() {
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["b", "c", "d"] {
+        fs::write(folder.path().join(format!("{name}.jsonc")), "{}").unwrap();
+    }
+    let include = r#"{"include": ["[b-d].jsonc"]}"#;
+    fs::write(folder.path().join("a.jsonc"), include).unwrap();
+    let mut loaded = Loaded::default();
+    let mut reading = Reading::new(folder.path());
+    reading.room = include.len() + 3;
+    reading.file(Path::new("a.jsonc"), &mut loaded);
+    assert!(loaded.incomplete);
+    insta::assert_snapshot!(shown(&loaded, folder.path()), @"
+        error: the configuration is too large
+        With c.jsonc its files have more than 64 MiB
+        hint: Make it several shards: each has a configuration of its own
+        ");
+}
+
+/// Loads `a.jsonc` of a folder with these files, and shows what is wrong.
+fn of_files(files: &[(&str, &str)]) -> (Loaded, String) {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, text) in files {
+        let path = folder.path().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+    let loaded = load(Some(Path::new("a.jsonc")), folder.path(), &Given::default());
+    let text = shown(&loaded, folder.path());
+    (loaded, text)
+}
+
+#[test]
+fn files_include_one_another() {
+    let main = GOOD.replacen('{', r#"{"include": ["parts/*.jsonc", "b.jsonc"],"#, 1);
+    let (loaded, findings) = of_files(&[
+        ("a.jsonc", &main),
+        ("b.jsonc", r#"{"vars": {"B": 1}}"#),
+        // The file that both include is read once.
+        (
+            "parts/one.jsonc",
+            r#"{"include": "../b.jsonc", "vars": {"ONE": 1}}"#,
+        ),
+        ("parts/two.jsonc", r#"{"vars": {"TWO": 2}}"#),
+        ("parts/two_override.jsonc", r#"{"vars": {"TWO": 3}}"#),
+        ("parts/notes.md", "not a configuration"),
+    ]);
+    assert_eq!(findings, "");
+    let vars = loaded.config.unwrap().vars.unwrap().to_json();
+    assert_eq!(vars, serde_json::json!({"ONE": 1, "B": 1, "TWO": 3}));
+    let names: Vec<_> = loaded.sources.iter().map(|(_, s)| s.name.clone()).collect();
+    assert_eq!(
+        names,
+        [
+            "a.jsonc",
+            "parts/one.jsonc",
+            "b.jsonc",
+            "parts/two.jsonc",
+            "parts/two_override.jsonc"
+        ]
+    );
+}
+
+#[test]
+fn what_cannot_be_included_is_explained() {
+    let (_, findings) = of_files(&[
+        (
+            "a.jsonc",
+            r#"{"include": ["b.jsonc", "c/", "nope.jsonc", "*.yaml", 7]}"#,
+        ),
+        ("b.jsonc", r#"{"include": "c/c.jsonc"}"#),
+        ("c/c.jsonc", r#"{"include": "../a.jsonc"}"#),
+    ]);
+    insta::assert_snapshot!(findings);
+    // What a broken file defines isn't missed elsewhere.
+    let (_, findings) = of_files(&[
+        (
+            "a.jsonc",
+            r#"{"include": "b.jsonc", "groups": {"g": {"template": "t"}}}"#,
+        ),
+        ("b.jsonc", "{"),
+    ]);
+    assert_eq!(findings.matches("error").count(), 1, "{findings}");
+}
+
+#[test]
+fn a_folder_is_one_configuration() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| fs::write(folder.path().join(name), text).unwrap();
+    write("nstance.json", GOOD);
+    write("override.jsonc", r#"{"cluster": {"id": "d"}}"#);
+    write("z.jsonc", r#"{"cluster": {"slug": "z"}}"#);
+    write("package.json", "not ours");
+    let loaded = load(Some(Path::new(".")), folder.path(), &Given::default());
+    assert_eq!(shown(&loaded, folder.path()), "");
+    let cluster = loaded.config.unwrap().cluster;
+    assert_eq!((&*cluster.id.value, &*cluster.slug), ("d", "z"));
+}
