@@ -10,7 +10,8 @@ use nstance_state::IntentId;
 
 use super::journal::StoreOperation;
 use crate::address::Address;
-use crate::plan::change::{Action, Summary};
+use crate::plan::change::Action;
+use crate::plan::totals::Summary;
 use crate::provider::{CloudError, CreateRequest, DeleteRequest, Observation, UpdateRequest};
 use crate::sabotage::Sabotage;
 use crate::spec::SpecBody;

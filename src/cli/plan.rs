@@ -18,8 +18,9 @@ use crate::config::check::Purpose;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::pipeline::{self, Caches, Made, PlanError, Request};
 use crate::plan::build::Options;
-use crate::plan::change::{Plan, Summary};
+use crate::plan::change::Plan;
 use crate::plan::file;
+use crate::plan::totals::Summary;
 use crate::provider::Cloud;
 use crate::report::{json, text};
 

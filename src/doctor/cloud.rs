@@ -18,11 +18,11 @@ use crate::diagnostic::Diagnostics;
 use crate::marks::Marks;
 use crate::plan::build::{Options, new_instance_id};
 use crate::plan::change::{
-    Action, AttributeChange, Change, Deletions, Drift, DriftKind, Mode, Plan, PlannedGroup, Reason,
-    Side, Summary,
+    Action, AttributeChange, Change, Drift, DriftKind, Mode, Plan, PlannedGroup, Reason, Side,
 };
 use crate::plan::drift::{STATE, body_from};
 use crate::plan::planned::RecordAttributes;
+use crate::plan::totals::{Deletions, Summary};
 use crate::provider::Observation;
 use crate::provider::rules::Effect;
 use crate::refresh::Observed;

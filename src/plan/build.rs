@@ -14,12 +14,13 @@ use nstance_state::{Identity, Snapshot, SpecDigest};
 use sha2::Sha256;
 
 use super::change::{
-    Action, Change, Deletions, DriftKind, Mode, Plan, PlannedGroup, PlannedImage, Reason,
-    RulesName, Summary,
+    Action, Change, DriftKind, Mode, Plan, PlannedGroup, PlannedImage, Reason, RulesName,
 };
+
 use super::group::GroupPlanner;
 use super::occupants::{Occupant, Occupants};
 use super::planned::Planned;
+use super::totals::{Deletions, Summary};
 use crate::address::{Address, GroupName, InstanceId, Selector};
 use crate::clock::Timestamp;
 use crate::config::model::{Config, ProviderKind};

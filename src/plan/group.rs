@@ -9,11 +9,12 @@ use std::sync::Arc;
 use nstance_state::Record;
 
 use super::build::Inputs;
-use super::change::{Action, Change, DriftKind, LeftOut, Mode, Reason, Side};
+use super::change::{Action, Change, DriftKind, Mode, Reason, Side};
 use super::diff::{self, Lifecycle};
 use super::occupants::{Occupant, Presence};
 use super::planned::{Planned, RecordAttributes, recorded_side, side_of};
 use super::slots;
+use super::totals::LeftOut;
 use crate::address::{Address, GroupName};
 use crate::config::model::OnNewer;
 use crate::diagnostic::{Diagnostic, Diagnostics};

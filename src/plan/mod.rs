@@ -15,3 +15,5 @@ mod newcomer;
 pub mod occupants;
 pub mod planned;
 pub mod slots;
+pub mod totals;
+mod written;

@@ -8,11 +8,10 @@ use std::sync::Arc;
 use nstance_state::{Record, SpecDigest};
 
 use super::build::{Inputs, new_instance_id};
-use super::change::{
-    Action, Change, Drift, DriftKind, DriftedAttribute, LeftOut, Mode, Reason, Side,
-};
+use super::change::{Action, Change, Drift, DriftKind, DriftedAttribute, Mode, Reason, Side};
 use super::drift;
 use super::occupants::Presence;
+use super::totals::LeftOut;
 use crate::address::{Address, InstanceId};
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::marks::Marks;

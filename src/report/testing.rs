@@ -10,9 +10,10 @@ use serde_json::{Value, json};
 use crate::address::{Address, GroupName};
 use crate::clock::Timestamp;
 use crate::plan::change::{
-    Action, AttributeChange, Change, Deletions, Drift, DriftKind, DriftedAttribute, Mode, Plan,
-    PlannedImage, Reason, RulesName, Side, Summary,
+    Action, AttributeChange, Change, Drift, DriftKind, DriftedAttribute, Mode, Plan, PlannedImage,
+    Reason, RulesName, Side,
 };
+use crate::plan::totals::{Deletions, Summary};
 use crate::provider::rules::Effect;
 use crate::spec::{Content, File, SpecBody, Userdata};
 

@@ -6,9 +6,8 @@ use serde_json::{Value, json};
 
 use super::super::testing::*;
 use super::{Style, instance, plan};
-use crate::plan::change::{
-    Action, AttributeChange, Change, DriftKind, LeftOut, Mode, Plan, Reason,
-};
+use crate::plan::change::{Action, AttributeChange, Change, DriftKind, Mode, Plan, Reason};
+use crate::plan::totals::LeftOut;
 use crate::provider::rules::Effect;
 use crate::spec::{Content, Userdata};
 
