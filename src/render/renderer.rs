@@ -5,23 +5,23 @@
 //!
 //! What reads nothing of an instance's own is rendered once and shared.
 
+mod userdata;
+
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
 use nstance_gotemplate::Value as TemplateValue;
 use serde_json::{Map, Value};
 
-use super::cache::{Compiled, LARGEST_OUTPUT, Place};
+use super::cache::{Compiled, LARGEST_OUTPUT};
 use super::data::{GroupData, GroupFacts, InstanceFacts, ShardData, images_value, is_per_instance};
 use super::facts::{group_facts, shard_facts};
 use super::files::{CompiledFile, Deferred};
 use super::group::{CompiledGroup, Variant};
 use super::instance::{Execution, Report, Timing};
-use super::joins::Joint;
-use super::layers::{self, CompiledUserdata, RenderedLayer};
-use super::userdata::{self, CarriedFile};
+use super::layers::CompiledUserdata;
 use crate::address::Address;
-use crate::config::model::{Compress, Config, Deliver, Functions};
+use crate::config::model::{Config, Functions};
 use crate::marks::Marks;
 use crate::provider::rules::Rules;
 use crate::spec::{Content, Files, Head, InstanceSpec, Part, Userdata};
@@ -352,172 +352,6 @@ impl<'a> GroupRenderer<'a> {
         sound.then(|| Part::new(files))
     }
 
-    fn render_userdata(
-        &self,
-        files: &Part<Files>,
-        root: &TemplateValue,
-        address: &Address,
-        report: &mut Report,
-    ) -> Option<RenderedUserdata> {
-        let source = self.group.userdata.as_ref();
-        let around = source.map_or(self.group.merged.span, |userdata| userdata.span);
-        let carried = self.carried_files(&files.value);
-        let mut execution = Execution {
-            root,
-            address,
-            timing: Timing::BeforeCreation,
-            report,
-            unknown: false,
-        };
-        let (whole, sizes) = match source {
-            None => (userdata::compose(None, &carried), Sizes::Own(0)),
-            Some(source) => match source.single() {
-                Some(part) => {
-                    let own = part.render(&mut execution)?;
-                    let sizes = Sizes::Own(own.len());
-                    (userdata::compose(Some(own), &carried), sizes)
-                }
-                None => {
-                    let rendered = source.render(&mut execution)?;
-                    let joint = source.join(rendered, &carried, report, address)?;
-                    (Some(joint.bytes.clone()), Sizes::Layers(joint))
-                }
-            },
-        };
-        let Some(whole) = whole else {
-            return Some(RenderedUserdata(None));
-        };
-        let compress = source.map_or(Compress::Auto, |userdata| userdata.compress);
-        match userdata::pack(whole, compress, self.rules) {
-            Ok(userdata) => Some(RenderedUserdata(Some(Part::new(userdata)))),
-            Err(sent) => {
-                report.failure(
-                    "userdata is too large",
-                    Place::Behind(around),
-                    format!(
-                        "{sent} bytes are more than the {} that {} takes; {}",
-                        self.rules.userdata_limit().unwrap_or(0),
-                        self.rules.kind().as_str(),
-                        sizes.told(&carried),
-                    ),
-                    (compress == Compress::Never).then(|| {
-                        "Let it be gzipped with `compress: auto`, or fetch the bulk at boot"
-                            .to_owned()
-                    }),
-                    address,
-                );
-                None
-            }
-        }
-    }
-
-    /// Looks into a userdata that is one source alone, as an instance of `slot` would get it: whether
-    /// cloud-init takes it as it was meant. What it finds is told; what can't be rendered isn't, since
-    /// rendering tells that. Nothing is wrong with what isn't looked into.
-    pub fn check_userdata(&self, slot: u32, report: &mut Report) -> bool {
-        if !self.is_looked_into {
-            return true;
-        }
-        let group = &self.group.merged;
-        let facts = InstanceFacts::example(group, slot, &self.head(slot).instance_type);
-        let address = Address::new(group.name.clone(), slot);
-        let known = report.known_errors();
-        let is_sound = self.check_single(&address, &facts, report);
-        if report.has_more_than(&known) {
-            for twin in &self.twins {
-                let mut others = Report::default();
-                twin.check_single(&address, &facts, &mut others);
-                report.conceal(&known, &others);
-            }
-        }
-        is_sound
-    }
-
-    fn check_single(
-        &self,
-        address: &Address,
-        instance: &InstanceFacts,
-        report: &mut Report,
-    ) -> bool {
-        let source = self.group.userdata.as_ref();
-        let single = source.and_then(|source| Some((source, source.single()?)));
-        let Some((source, part)) = single else {
-            return true;
-        };
-        let (index, variant) = self.variant(address.slot);
-        let root = |instance: &InstanceFacts| self.data[index].root(instance, None);
-        let mut ignored = Report::default();
-        let mut render = |instance: &InstanceFacts| {
-            part.render(&mut Execution {
-                root: &root(instance),
-                address,
-                timing: Timing::BeforeCreation,
-                report: &mut ignored,
-                unknown: false,
-            })
-        };
-        let rendered = render(instance).or_else(|| {
-            let ignored = &mut Report::default();
-            let args = self.render_args(variant, &root(instance), address, ignored)?;
-            render(&with_address(instance, &args)?)
-        });
-        rendered.is_none_or(|rendered| source.check_single(rendered, report, address))
-    }
-
-    /// The layers of an instance's userdata, the files that travel in it included; `None` where there
-    /// is none, or it can't be rendered.
-    pub(super) fn rendered_layers(
-        &self,
-        address: &Address,
-        instance: &InstanceFacts,
-        report: &mut Report,
-    ) -> Option<Vec<RenderedLayer>> {
-        let parts = self.parts(address, instance, &BTreeMap::new(), true, report);
-        let addressed = parts
-            .args
-            .as_ref()
-            .and_then(|args| with_address(instance, args));
-        let instance = addressed.as_ref().unwrap_or(instance);
-        let files = parts.files?;
-        let carried = self.carried_files(&files.value);
-        let Some(source) = &self.group.userdata else {
-            return (!carried.is_empty()).then(|| vec![RenderedLayer::of_files(&carried, true)]);
-        };
-        let root = self.data[self.variant(address.slot).0].root(instance, None);
-        let rendered = source.render(&mut Execution {
-            root: &root,
-            address,
-            timing: Timing::BeforeCreation,
-            report,
-            unknown: false,
-        })?;
-        Some(source.with_files(rendered, &carried))
-    }
-
-    /// The files that travel in the userdata.
-    fn carried_files<'f>(&'f self, files: &'f Files) -> Vec<CarriedFile<'f>> {
-        let carried = self.group.files.iter().filter_map(|file| {
-            let Deliver::Userdata {
-                path,
-                permissions,
-                owner,
-            } = &file.deliver
-            else {
-                return None;
-            };
-            let (_, source) = self.group.merged.files.get(&file.name)?;
-            Some(CarriedFile {
-                name: &file.name,
-                span: source.span,
-                path,
-                permissions: permissions.as_deref(),
-                owner: owner.as_deref(),
-                content: files.get(&file.name)?.content.as_deref()?,
-            })
-        });
-        carried.collect()
-    }
-
     /// Which files of a spec are still to be rendered, with all it takes; `None` if none are.
     pub fn deferred(
         &self,
@@ -557,38 +391,6 @@ impl<'a> GroupRenderer<'a> {
             instance: instance.clone(),
             files,
         })
-    }
-}
-
-/// What userdata is made of, should it be too large.
-enum Sizes {
-    /// One text of so many bytes, and the files.
-    Own(usize),
-    /// Layers, the files among them.
-    Layers(Arc<Joint>),
-}
-
-impl Sizes {
-    /// What took most of it; of layers each one's share.
-    fn told(&self, carried: &[CarriedFile<'_>]) -> String {
-        match self {
-            Self::Own(size) => {
-                let largest = carried
-                    .iter()
-                    .map(|file| (format!("the file `{}`", file.name), file.content.len()))
-                    .chain([("the userdata itself".to_owned(), *size)])
-                    .max_by_key(|(_, size)| *size);
-                let (what, size) = largest.unwrap_or_default();
-                format!("{size} of them are {what}")
-            }
-            Self::Layers(joint) => {
-                let shares = joint.shares.iter();
-                let shares: Vec<_> = shares
-                    .map(|(layer, size)| format!("{size} of {}", layers::owner(layer)))
-                    .collect();
-                format!("not compressed, there are {}", shares.join(", "))
-            }
-        }
     }
 }
 
