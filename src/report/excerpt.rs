@@ -59,9 +59,11 @@ impl Excerpts {
         for (index, (_, span, _)) in labels.iter().enumerate() {
             let source = sources.get(span.source);
             let position = source.position(span.start as usize);
-            let line = line_range(source, position.byte);
-            let start = position.byte - line.start;
-            let end = (span.end as usize).clamp(position.byte, line.end) - line.start;
+            let line = line_range(source, source.line_start(position.line));
+            // A line's end, which may be two characters, is where the line ends.
+            let first = position.byte.min(line.end);
+            let start = first - line.start;
+            let end = (span.end as usize).clamp(first, line.end) - line.start;
             files
                 .entry(span.source)
                 .or_default()
@@ -150,18 +152,11 @@ fn excerpt(
     excerpt
 }
 
-/// The bytes of the line around `byte`, its end left out.
-fn line_range(source: &Source, byte: usize) -> Range<usize> {
-    let start = source.text[..byte].rfind('\n').map_or(0, |at| at + 1);
-    let end = source.text[byte..]
-        .find('\n')
-        .map_or(source.text.len(), |at| byte + at);
-    let end = if source.text[start..end].ends_with('\r') {
-        (end - 1).max(byte)
-    } else {
-        end
-    };
-    start..end
+/// The bytes of the line that starts at `start`, its end left out.
+fn line_range(source: &Source, start: usize) -> Range<usize> {
+    let rest = &source.text[start..];
+    let line = rest.split('\n').next().unwrap_or(rest);
+    start..start + line.strip_suffix('\r').unwrap_or(line).len()
 }
 
 struct Shortened {
@@ -403,5 +398,11 @@ mod tests {
         ");
         // Past the end, and inside a character.
         assert!(shown("é", (7, 9), &[(1, 1)]).contains("c.jsonc:1:2"));
+        // Behind half of a line's end, where the file ends with it; of a line that is cut as well.
+        assert!(shown("a\r", (2, 2), &[]).contains("c.jsonc:1:3"));
+        let long = "x".repeat(super::WIDEST_LINE + 20) + "\r";
+        let end = long.len();
+        let expected = format!("c.jsonc:1:{}", end + 1);
+        assert!(shown(&long, (end, end), &[]).contains(&expected));
     }
 }
