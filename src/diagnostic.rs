@@ -3,10 +3,14 @@
 //! In: findings of every stage. Out: [`Diagnostic`]s, collected in one [`Diagnostics`], so that
 //! one run shows everything that is wrong. May not: print (that is `report`).
 
+mod conceal;
+
 use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use crate::config::source::Span;
+
+pub use conceal::{CONCEALED, conceal};
 
 /// How bad a finding is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

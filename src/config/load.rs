@@ -10,7 +10,7 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::assemble::{Document, assemble};
+use super::assemble::assemble;
 use super::check::{Purpose, check};
 use super::conversion::Input;
 use super::decode::decode;
@@ -20,11 +20,11 @@ use super::hcl::{self, Folders};
 use super::inputs::Inputs;
 use super::jsonc;
 use super::model::Config;
-use super::node::{Alias, Entry, Node, NodeValue};
+use super::node::{Alias, Node, NodeValue};
 use super::source::{Language, SourceMap, Span, Spanned};
-use super::variables::{Given, Origin, Secrets, Setting};
+use super::variables::{Given, Secrets, Setting};
 use super::yaml;
-use crate::diagnostic::{Diagnostic, Diagnostics, Label, Severity};
+use crate::diagnostic::{Diagnostic, Diagnostics, Label, Severity, conceal};
 
 /// Of how many findings it is said which aliases use their text; nobody reads more.
 const MOST_EXPLAINED: usize = 100;
@@ -190,24 +190,45 @@ impl Loaded {
         let whole = !evaluated
             .map(|finding| finding.severity)
             .any(|severity| severity == Severity::Error);
+        let evaluated = self.findings.len();
         if let Some(mut root) = assemble(made.documents, &mut self.findings)
             // A file that can't be read may define whatever the others seem to lack.
             && !self.incomplete
             && whole
         {
             add_overrides(&mut root, &made.overrides);
-            if let Some(mut decoded) = decode(&root, &mut self.findings) {
+            if let Some(decoded) = decode(&root, &mut self.findings) {
                 check(&decoded, purpose, &self.sources, &mut self.findings);
-                decoded.config.twins = twins(&decoded.config, made.twins, &made.overrides);
-                if self.variables.is_empty() {
-                    self.variables = top_level_vars(&decoded.config, &made.overrides);
-                }
                 self.config = Some(decoded.config);
             }
             self.remains.0 = Some(root);
         }
-        // Stages find things in their own order; people read from the top.
+        let is_sound = self.findings.len() == evaluated;
+        let others = made.twins.into_iter();
+        let (configs, told): (Vec<_>, Vec<_>) = others
+            .map(|documents| {
+                let mut told = Diagnostics::default();
+                let decoded = assemble(documents, &mut told).and_then(|mut root| {
+                    add_overrides(&mut root, &made.overrides);
+                    decode(&root, &mut told)
+                });
+                if !is_sound && let Some(decoded) = &decoded {
+                    check(decoded, purpose, &self.sources, &mut told);
+                }
+                (decoded.map(|decoded| decoded.config), told)
+            })
+            .unzip();
+        if let Some(config) = &mut self.config {
+            config.twins = twins(config, configs);
+            if self.variables.is_empty() {
+                self.variables = top_level_vars(config, &made.overrides);
+            }
+        }
         let mut findings: Vec<_> = std::mem::take(&mut self.findings).into_iter().collect();
+        let mut found = Diagnostics::default();
+        found.extend(findings.drain(evaluated..));
+        findings.extend(conceal(found, &told));
+        // Stages find things in their own order; people read from the top.
         say_once(made.repeated, &mut findings);
         name_aliases(&self.aliases, &self.sources, &mut findings);
         findings.sort_by_key(|finding| finding.label.as_ref().map(|label| label.span));
@@ -215,18 +236,12 @@ impl Loaded {
     }
 }
 
-/// A configuration with the contents of other documents. Where the first of these don't fit it,
+/// A configuration with the contents of each other one. Where the first of these doesn't fit it,
 /// nothing is known of what was made of a secret: there is one without any, so that all differs.
-fn twins(config: &Config, twins: Vec<Vec<Document>>, overrides: &[(Entry, Origin)]) -> Vec<Config> {
-    let twin = |documents: Vec<Document>| {
-        let mut ignored = Diagnostics::default();
-        let mut root = assemble(documents, &mut ignored)?;
-        add_overrides(&mut root, overrides);
-        config.with_contents_of(&decode(&root, &mut ignored)?.config)
-    };
+fn twins(config: &Config, others: Vec<Option<Config>>) -> Vec<Config> {
     let mut made = Vec::new();
-    for (index, documents) in twins.into_iter().enumerate() {
-        match twin(documents) {
+    for (index, other) in others.into_iter().enumerate() {
+        match other.and_then(|other| config.with_contents_of(&other)) {
             Some(twin) => made.push(twin),
             None if index == 0 => made.push(config.without_contents()),
             None => {}

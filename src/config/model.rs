@@ -81,8 +81,8 @@ impl Functions {
 }
 
 impl Config {
-    /// This configuration with args, vars, userdata, files and labels of another, which holds the
-    /// same groups and templates. `None` if it doesn't.
+    /// This configuration with args, vars, userdata, files, labels and dependencies of another,
+    /// which holds the same groups and templates. `None` if it doesn't.
     pub(super) fn with_contents_of(&self, other: &Self) -> Option<Self> {
         let mut made = self.clone();
         made.vars.clone_from(&other.vars);
@@ -115,6 +115,7 @@ impl Config {
                 return None;
             }
             group.common.take_contents(&other.common);
+            group.depends_on.clone_from(&other.depends_on);
             let slots = group.overrides.values_mut();
             for (slot, other) in slots.zip(other.overrides.values()) {
                 slot.value.args.clone_from(&other.value.args);
@@ -124,7 +125,7 @@ impl Config {
         Some(made)
     }
 
-    /// This configuration without args, vars, userdata, files and labels.
+    /// This configuration without args, vars, userdata, files, labels and dependencies.
     pub(super) fn without_contents(&self) -> Self {
         let mut made = Self {
             vars: None,
@@ -138,6 +139,7 @@ impl Config {
             common.take_contents(&Common::default());
         }
         for group in &mut made.groups {
+            group.depends_on.clear();
             for slot in group.overrides.values_mut() {
                 slot.value = SlotOverride::default();
             }

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::config::model::{Config, Group};
 use crate::config::source::SourceMap;
-use crate::diagnostic::Diagnostics;
+use crate::diagnostic::{Diagnostics, conceal};
 use crate::graph::{self, Graph};
 use crate::merge::group::{MergedGroup, merge_group};
 use crate::render::cache::TemplateCache;
@@ -46,7 +46,8 @@ pub fn compile_each<'a, T: Send>(
     findings: &mut Diagnostics,
     use_it: impl Fn(CompiledGroup<'a>, bool) -> T + Sync,
 ) -> (Vec<T>, Graph) {
-    let snippets = Snippets::parse(config, sources, bodies, findings);
+    let mut found = Diagnostics::default();
+    let snippets = Snippets::parse(config, sources, bodies, &mut found);
     // What is wrong with a snippet is told of its first caller, which one thread alone knows.
     let threads = if config.templates_lib.is_empty() {
         cores()
@@ -55,7 +56,8 @@ pub fn compile_each<'a, T: Send>(
     };
     let images = config.images.keys().map(|name| &**name);
     let cache = TemplateCache::new(sources, images, Arc::new(snippets));
-    let twins = Twins::new(config, sources, bodies, &cache);
+    let (twins, told) = Twins::new(config, sources, bodies, &cache);
+    findings.extend(conceal(found, &told));
     let useful = config.groups.len().div_ceil(GROUPS_A_THREAD);
     let next = AtomicUsize::new(0);
     // Takes some groups at a time, as long as there are any.
@@ -64,7 +66,7 @@ pub fn compile_each<'a, T: Send>(
         loop {
             let start = next.fetch_add(GROUPS_AT_ONCE, Ordering::Relaxed);
             let Some(rest) = config.groups.get(start..).filter(|rest| !rest.is_empty()) else {
-                return (parts, cache);
+                return (parts, cache, twins);
             };
             let groups = &rest[..rest.len().min(GROUPS_AT_ONCE)];
             twins.first = start;
@@ -72,18 +74,18 @@ pub fn compile_each<'a, T: Send>(
             parts.push((start, part));
         }
     };
-    let (mut parts, mut cache) = std::thread::scope(|scope| {
+    let (mut parts, mut cache, twins) = std::thread::scope(|scope| {
         let workers: Vec<_> = (1..threads.min(useful))
             .map(|_| {
                 let (cache, twins) = (cache.another(), twins.another());
                 scope.spawn(|| work(cache, twins).0)
             })
             .collect();
-        let (mut parts, cache) = work(cache, twins);
+        let (mut parts, cache, twins) = work(cache, twins);
         for worker in workers {
             parts.extend(worker.join().expect("parsing doesn't panic"));
         }
-        (parts, cache)
+        (parts, cache, twins)
     });
     parts.sort_by_key(|(start, _)| *start);
     let mut made = Vec::with_capacity(config.groups.len());
@@ -93,8 +95,12 @@ pub fn compile_each<'a, T: Send>(
         images_of.extend(part.images_of);
         findings.extend(part.findings);
     }
-    check_unused_templates(config, bodies, &mut cache, findings);
-    let graph = graph::build(config, &images_of, findings);
+    findings.extend(check_unused_templates(config, bodies, &mut cache, twins));
+    let mut found = Diagnostics::default();
+    let graph = graph::build(config, &images_of, &mut found);
+    findings.extend(conceal_with(found, &config.twins, |twin, told| {
+        graph::build(twin, &images_of, told);
+    }));
     if !graph.order.is_sorted() {
         let mut as_written: Vec<Option<T>> = made.into_iter().map(Some).collect();
         made = graph
@@ -128,13 +134,13 @@ fn compile_some<'a, T>(
     let mut findings = Diagnostics::default();
     let each = groups.iter().enumerate().map(|(index, group)| {
         let merged = merge_group(config, group);
-        let others = twins.of(index, &merged, bodies);
+        let (others, told) = twins.of(index, &merged, bodies);
         let mut found = Diagnostics::default();
         let mut compiled = compile(merged, config, bodies, cache, &mut found);
         compiled.twins = others;
         let images = compiled.images.clone();
         let is_sound = !found.has_errors();
-        findings.extend(found);
+        findings.extend(conceal(found, &told));
         (use_it(compiled, is_sound), images)
     });
     let (made, images_of) = each.unzip();
@@ -160,7 +166,7 @@ impl<'a> Twins<'a> {
         sources: &'a SourceMap,
         bodies: &Bodies,
         cache: &TemplateCache<'a>,
-    ) -> Self {
+    ) -> (Self, Vec<Diagnostics>) {
         let contents = |config: &Config| -> Vec<Arc<str>> {
             let snippets = config.templates_lib.values();
             snippets
@@ -168,20 +174,21 @@ impl<'a> Twins<'a> {
                 .collect()
         };
         let snippets = contents(config);
-        let twins: Vec<_> = config
+        let (twins, told): (Vec<_>, Vec<_>) = config
             .twins
             .iter()
             .map(|twin| {
-                let mut ignored = Diagnostics::default();
-                let snippets = Snippets::parse(twin, sources, bodies, &mut ignored);
-                (twin, cache.with_snippets(Arc::new(snippets)))
+                let mut told = Diagnostics::default();
+                let snippets = Snippets::parse(twin, sources, bodies, &mut told);
+                ((twin, cache.with_snippets(Arc::new(snippets))), told)
             })
-            .collect();
-        Self {
+            .unzip();
+        let twins = Self {
             in_snippets: twins.iter().any(|(twin, _)| contents(twin) != snippets),
             others: twins,
             first: 0,
-        }
+        };
+        (twins, told)
     }
 
     /// The same for another thread.
@@ -196,13 +203,13 @@ impl<'a> Twins<'a> {
         }
     }
 
-    /// The twins of a group, if anything in it is made of a secret.
+    /// The twins of a group, if anything in it is made of a secret, and what is wrong with each.
     fn of(
         &mut self,
         index: usize,
         group: &MergedGroup<'_>,
         bodies: &Bodies,
-    ) -> Vec<CompiledGroup<'a>> {
+    ) -> (Vec<CompiledGroup<'a>>, Vec<Diagnostics>) {
         let number = self.first + index;
         let merged: Vec<_> = self
             .others
@@ -210,15 +217,37 @@ impl<'a> Twins<'a> {
             .map(|(twin, _)| merge_group(twin, &twin.groups[number]))
             .collect();
         if !self.in_snippets && merged.iter().all(|twin| twin.has_contents_of(group)) {
-            return Vec::new();
+            return (Vec::new(), Vec::new());
         }
-        let mut ignored = Diagnostics::default();
         merged
             .into_iter()
             .zip(&mut self.others)
-            .map(|(merged, (twin, cache))| compile(merged, twin, bodies, cache, &mut ignored))
-            .collect()
+            .map(|(merged, (twin, cache))| {
+                let mut told = Diagnostics::default();
+                (compile(merged, twin, bodies, cache, &mut told), told)
+            })
+            .unzip()
     }
+}
+
+/// What `find` finds in a configuration, without what it finds otherwise in its twins.
+fn conceal_with(
+    found: Diagnostics,
+    twins: &[Config],
+    mut find: impl FnMut(&Config, &mut Diagnostics),
+) -> Diagnostics {
+    if found.is_empty() {
+        return found;
+    }
+    let told: Vec<_> = twins
+        .iter()
+        .map(|twin| {
+            let mut told = Diagnostics::default();
+            find(twin, &mut told);
+            told
+        })
+        .collect();
+    conceal(found, &told)
 }
 
 /// A template that no group uses is still checked, through a group that uses nothing else.
@@ -226,19 +255,34 @@ fn check_unused_templates(
     config: &Config,
     bodies: &Bodies,
     cache: &mut TemplateCache<'_>,
-    findings: &mut Diagnostics,
-) {
+    twins: Twins<'_>,
+) -> Diagnostics {
     let used: BTreeSet<&str> = config
         .groups
         .iter()
         .filter_map(|group| group.template.as_ref().map(|name| &*name.value))
         .collect();
-    for (name, template) in config
+    let unused: Vec<_> = config
         .templates
         .iter()
         .filter(|(name, _)| !used.contains(&***name))
-    {
-        let group = Group::of_template(name, template.span);
-        compile(merge_group(config, &group), config, bodies, cache, findings);
+        .map(|(name, template)| Group::of_template(name, template.span))
+        .collect();
+    let check = |config: &Config, cache: &mut TemplateCache<'_>| {
+        let mut findings = Diagnostics::default();
+        for group in &unused {
+            let merged = merge_group(config, group);
+            compile(merged, config, bodies, cache, &mut findings);
+        }
+        findings
+    };
+    let found = check(config, cache);
+    if found.is_empty() {
+        return found;
     }
+    let others = twins.others.into_iter();
+    let told: Vec<_> = others
+        .map(|(twin, mut cache)| check(twin, &mut cache))
+        .collect();
+    conceal(found, &told)
 }

@@ -12,7 +12,7 @@ use nstance_gotemplate::{ExecError, ExecErrorKind, Found, Value};
 use super::cache::{Compiled, Place};
 use crate::address::Address;
 use crate::config::source::{SourceMap, Span};
-use crate::diagnostic::{Diagnostic, Diagnostics, Severity, nearest};
+use crate::diagnostic::{CONCEALED, Diagnostic, Diagnostics, Severity, nearest};
 
 /// What may be unknown in a text that is being rendered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -109,9 +109,6 @@ impl Execution<'_> {
 
 /// An error's text's place, where in it the error is, and what it says.
 pub(super) type ErrorKey = (Span, usize, String);
-
-/// What an error says that would tell of a secret.
-const CONCEALED: &str = "why isn't shown, since it depends on a sensitive value";
 
 /// Something about what was rendered.
 #[derive(Debug, Clone)]

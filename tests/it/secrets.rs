@@ -509,3 +509,58 @@ fn a_new_mark_alone_changes_no_instance() {
     let shown = cage.ok("render default/web/0 --json").json();
     assert_eq!(shown["instances"][0]["args"]["Pin"], "(sensitive value)");
 }
+
+/// A piece of a secret, or a short one, that breaks what it stands in.
+#[test]
+fn findings_tell_nothing_that_only_a_secret_makes_them_say() {
+    let harness = Harness::empty();
+    let head = "cluster { id = \"c\" }\nshard {\n  id = \"s\"\n  infra {\n    provider = \"sim\"\n    \
+                region = \"r\"\n    zone = \"z\"\n  }\n}\n";
+    for (secret, body, told) in [
+        ("ab{{zulu9 xy", "args = { A = var.pw }", "zulu9"),
+        (
+            "ab{{zulu9 xy",
+            "userdata = \"#!/bin/sh\\n${var.pw}\"",
+            "zulu9",
+        ),
+        (
+            "zulu9 battery",
+            "args = { A = \"{{ ${var.pw} }}\" }",
+            "zulu9",
+        ),
+        (
+            "zulu9",
+            "args = { A = \"{{ .Image.${var.pw} }}\" }",
+            "zulu9",
+        ),
+        (
+            "zulu9",
+            "vars = { A = \"{{ .Nope.${var.pw} }}\" }\nargs = { A = \"{{ .${var.pw} }}\" }",
+            "zulu9",
+        ),
+        ("4711", "subnet_pool = \"pool-${var.pw}\"", "4711"),
+        ("4711", "template = var.pw", "4711"),
+        ("4711", "depends_on = [var.pw]", "4711"),
+        ("4711", "load_balancers = [var.pw]", "4711"),
+        ("4711", "kind = var.pw", "4711"),
+        ("4711", "arch = var.pw", "4711"),
+        ("4711", "moved_from = var.pw", "4711"),
+        ("4711711", "size = tonumber(var.pw)", "4711"),
+        (
+            "4711",
+            "lifecycle {\n  ignore_changes = [var.pw]\n}",
+            "4711",
+        ),
+    ] {
+        let variable = "variable \"pw\" {\n  sensitive = true\n}\n";
+        let group = format!("group \"web\" {{\n  instance_type = \"m\"\n{body}\n}}\n");
+        harness.write("nstance.hcl", format!("{head}{variable}{group}"));
+        harness.write("s.tfvars", format!("pw = \"{secret}\"\n"));
+        for words in ["validate", "validate --json", "plan"] {
+            let ended = harness.run(&format!("{words} --var-file s.tfvars"));
+            assert_eq!(ended.code, Some(1), "{body}\n{ended}");
+            let all = format!("{}{}", ended.stdout, ended.stderr);
+            assert!(!all.contains(told), "{body}\n{all}");
+        }
+    }
+}
