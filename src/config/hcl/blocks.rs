@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use nstance_hcl::{Attribute, Block, Body, Item};
+use nstance_hcl::{Attribute, Block, Body, Expression, ExpressionKind, Item};
 
 use super::known::Kind;
 use super::scope::At;
@@ -344,7 +344,10 @@ impl At<'_> {
             );
             return;
         }
-        if let Some(node) = self.node(&attribute.value) {
+        if let Some(mut node) = self.node(&attribute.value) {
+            if matches!(of, Of::Instances(_)) && &*name.name == "depends_on" {
+                node = all_of_several(node, &attribute.value);
+            }
             object.put(path, Arc::clone(&name.name), key_span, node, self);
         }
     }
@@ -523,6 +526,34 @@ impl At<'_> {
             .node(self.module.span(block.span));
         let key_span = self.module.span(last.span);
         names.put(&path, Arc::clone(name), key_span, node, self);
+    }
+}
+
+/// A list in which a block with `for_each` stands for all that it makes, as a block alone stands
+/// for itself. Objects that are written out stay: they are none.
+fn all_of_several(list: Node, expression: &Expression) -> Node {
+    let is_object = |expression: &Expression| matches!(expression.kind, ExpressionKind::Object(_));
+    let elements = match &expression.kind {
+        ExpressionKind::Tuple(elements) => &elements[..],
+        _ => &[],
+    };
+    let items = match list.value {
+        NodeValue::Array(items) => items,
+        NodeValue::Object(_) if !is_object(expression) => vec![list.clone()],
+        _ => return list,
+    };
+    let each = items.into_iter().enumerate().flat_map(|(index, item)| {
+        let is_written = elements.get(index).is_some_and(is_object);
+        match item.value {
+            NodeValue::Object(entries) if !is_written => {
+                entries.into_iter().map(|entry| entry.value).collect()
+            }
+            _ => vec![item],
+        }
+    });
+    Node {
+        span: list.span,
+        value: NodeValue::Array(each.collect()),
     }
 }
 

@@ -7,7 +7,9 @@ use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use nstance_hcl::{Block, Error, Kind as ValueKind, Reference, Span, StepKind, Value};
+use nstance_hcl::{
+    Block, Error, ExpressionKind, Kind as ValueKind, Reference, Span, StepKind, Value,
+};
 
 use super::File;
 use super::known::Kind;
@@ -66,7 +68,13 @@ impl<'f> Repeated<'f> {
     }
 
     fn shown(&self) -> String {
-        format!("{}.{}", self.kind.singular(), self.label())
+        let (kind, label) = (self.kind.singular(), self.label());
+        match self.tenant() {
+            tenant if self.kind == Kind::Group && tenant != "default" => {
+                format!("{kind}.{tenant}.{label}")
+            }
+            _ => format!("{kind}.{label}"),
+        }
     }
 }
 
@@ -255,18 +263,40 @@ impl At<'_> {
             if !(in_tenant || outside && first == &**repeated.label()) {
                 continue;
             }
-            let Some(StepKind::Index(key)) = reference.steps.get(steps).map(|step| &step.kind)
-            else {
-                let shown = repeated.shown();
-                return Err(vec![
-                    Error::new(
-                        written(steps),
-                        format!("`{shown}` is several, by `for_each`"),
-                    )
-                    .detail("one of them must be named")
-                    .related(repeated.block.header, "it is defined here")
-                    .hint(format!("write `{shown}[\"KEY\"]`")),
-                ]);
+            let next = reference.steps.get(steps).map(|step| &step.kind);
+            let all = || -> Result<(Value, usize), Vec<Error>> {
+                let instances = module.instances(index, first_span)?;
+                let names = instances.iter().map(|instance| {
+                    let name = text(kind, repeated.tenant(), &instance.name);
+                    let name = Value::string(name).with_span(written(steps));
+                    (Arc::clone(&instance.key), name)
+                });
+                Ok((Value::object(names.collect()), steps))
+            };
+            let key = match next {
+                Some(StepKind::Index(key))
+                    if matches!(
+                        key.kind,
+                        ExpressionKind::String(_) | ExpressionKind::Number(_)
+                    ) =>
+                {
+                    key
+                }
+                // What a key is made of may be known to the expression around alone.
+                Some(StepKind::Index(_)) => return all(),
+                None if kind == Kind::Group => return all(),
+                _ => {
+                    let shown = repeated.shown();
+                    return Err(vec![
+                        Error::new(
+                            written(steps),
+                            format!("`{shown}` is several, by `for_each`"),
+                        )
+                        .detail("one of them must be named")
+                        .related(repeated.block.header, "it is defined here")
+                        .hint(format!("write `{shown}[\"KEY\"]`")),
+                    ]);
+                }
             };
             let value = self.value(key)?;
             let instances = module.instances(index, first_span)?;
