@@ -12,6 +12,11 @@ use crate::config::source::Span;
 
 pub use conceal::{CONCEALED, conceal};
 
+/// How the hints begin that say of a value that it should be text, or not be one.
+pub const QUOTE_IT: &str = "put it in quotes: ";
+/// See [`QUOTE_IT`].
+pub const UNQUOTE_IT: &str = "write it without quotes: ";
+
 /// How bad a finding is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Severity {

@@ -7,6 +7,7 @@
 mod tests;
 
 use std::collections::HashSet;
+use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -24,7 +25,10 @@ use super::node::{Alias, Node, NodeValue};
 use super::source::{Language, SourceMap, Span, Spanned};
 use super::variables::{Given, Secrets, Setting};
 use super::yaml;
-use crate::diagnostic::{Diagnostic, Diagnostics, Label, Severity, conceal};
+use crate::diagnostic::{Diagnostic, Diagnostics, Label, QUOTE_IT, Severity, UNQUOTE_IT, conceal};
+
+/// How many uses of a text are shown.
+const MOST_USES: usize = 3;
 
 /// Of how many findings it is said which aliases use their text; nobody reads more.
 const MOST_EXPLAINED: usize = 100;
@@ -229,8 +233,8 @@ impl Loaded {
         found.extend(findings.drain(evaluated..));
         findings.extend(conceal(found, &told));
         // Stages find things in their own order; people read from the top.
-        say_once(made.repeated, &mut findings);
         name_aliases(&self.aliases, &self.sources, &mut findings);
+        say_once(made.repeated, &mut findings);
         findings.sort_by_key(|finding| finding.label.as_ref().map(|label| label.span));
         self.findings.extend(findings);
     }
@@ -439,15 +443,58 @@ fn name_aliases(aliases: &[Alias], sources: &SourceMap, findings: &mut [Diagnost
             let target = alias.target;
             target.source == place.source && target.start <= place.start && place.end <= target.end
         });
-        for alias in uses.take(3) {
-            let text = match sources.get(alias.span.source).language {
+        let mut seen: Vec<Span> = Vec::new();
+        for alias in uses {
+            // In a block with `for_each` the same place uses each of them.
+            if !seen.contains(&alias.span) {
+                seen.push(alias.span);
+            }
+            if seen.len() == MOST_USES {
+                break;
+            }
+        }
+        for span in &seen {
+            let text = match sources.get(span.source).language {
                 Language::Yaml => "it is used here too",
                 _ => "it is used here",
             };
             finding.related.push(Label {
-                span: alias.span,
+                span: *span,
                 text: text.to_owned(),
             });
+        }
+        if let Some(used) = seen.first()
+            && sources.get(used.source).language == Language::Hcl
+        {
+            convert_where_used(finding, sources.text(*used));
+        }
+    }
+}
+
+/// Of a value of the wrong type that is written elsewhere, maybe rightly, says how it is converted
+/// where it is used.
+fn convert_where_used(finding: &mut Diagnostic, used: &str) {
+    let bare = used
+        .strip_prefix("\"${")
+        .and_then(|used| used.strip_suffix("}\""));
+    let used = bare.unwrap_or(used).trim();
+    for hint in &mut finding.hints {
+        let function = if hint.starts_with(QUOTE_IT) {
+            "tostring"
+        } else if let Some(value) = hint.strip_prefix(UNQUOTE_IT) {
+            if value.contains("true") || value.contains("false") {
+                "tobool"
+            } else {
+                "tonumber"
+            }
+        } else {
+            continue;
+        };
+        let name = used.strip_prefix("var.");
+        let is_variable = name.is_some_and(|name| !name.contains(['.', '[', ' ']));
+        *hint = format!("write `{function}({used})` where it is used");
+        if is_variable {
+            let _ = write!(hint, ", or give the variable `type = {}`", &function[2..]);
         }
     }
 }

@@ -12,7 +12,7 @@ use crate::config::model::Named;
 use crate::config::node::{Entry, Node, NodeValue};
 use crate::config::schema::Table;
 use crate::config::source::{Span, Spanned};
-use crate::diagnostic::{Diagnostic, Diagnostics, nearest};
+use crate::diagnostic::{Diagnostic, Diagnostics, QUOTE_IT, UNQUOTE_IT, nearest};
 
 /// An object whose keys are known.
 pub(super) struct Object<'n> {
@@ -303,10 +303,10 @@ pub(super) fn wrong_type(node: &Node, name: &str, wanted: &str, findings: &mut D
     if wanted.ends_with("a string") {
         match &node.value {
             NodeValue::Number(number) => {
-                diagnostic = diagnostic.hint(format!("put it in quotes: `\"{number}\"`"));
+                diagnostic = diagnostic.hint(format!("{QUOTE_IT}`\"{number}\"`"));
             }
             NodeValue::Bool(value) => {
-                diagnostic = diagnostic.hint(format!("put it in quotes: `\"{value}\"`"));
+                diagnostic = diagnostic.hint(format!("{QUOTE_IT}`\"{value}\"`"));
             }
             _ => {}
         }
@@ -318,7 +318,7 @@ pub(super) fn wrong_type(node: &Node, name: &str, wanted: &str, findings: &mut D
         if wanted == A_LIST {
             diagnostic = diagnostic.hint(format!("put it in brackets: `[\"{text}\"]`"));
         } else if bare {
-            diagnostic = diagnostic.hint(format!("write it without quotes: `{text}`"));
+            diagnostic = diagnostic.hint(format!("{UNQUOTE_IT}`{text}`"));
         }
     }
     findings.push(diagnostic);

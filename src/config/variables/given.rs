@@ -45,6 +45,8 @@ pub(super) struct Unread {
     pub(super) texts: Vec<Arc<str>>,
     /// Values that aren't any, by name.
     pub(super) values: Vec<(Arc<str>, Arc<str>)>,
+    /// Whether there are files of which nothing is known, which may have given any variable.
+    pub(super) is_lacking: bool,
 }
 
 /// Everything that is given, by name. `None` for what a file can't tell.
@@ -97,12 +99,14 @@ fn read(
                 .detail("its extension says it")
                 .hint("`.tfvars` and `.hcl` are HCL; others are `.json`, `.yaml` and `.yml`"),
         );
+        unread.is_lacking = true;
         return Vec::new();
     }
     let text = match files::read_as("var-file", file, working_dir) {
         Ok(text) => text,
         Err(finding) => {
             findings.push(*finding);
+            unread.is_lacking = true;
             return Vec::new();
         }
     };
@@ -113,6 +117,7 @@ fn read(
         Language::Hcl => {
             let Some(document) = hcl::parse(source, sources, findings) else {
                 unread.texts.push(text);
+                unread.is_lacking = true;
                 return Vec::new();
             };
             let places = Places::default();
@@ -157,6 +162,7 @@ fn read(
     };
     let Some(root) = root else {
         unread.texts.push(text);
+        unread.is_lacking = true;
         return Vec::new();
     };
     let entries = root.entries().iter().map(|entry| {

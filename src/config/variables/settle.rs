@@ -3,7 +3,7 @@
 //! In: declarations, values from outside. Out: [`Settled`]. May not: evaluate the configuration;
 //! `validate` evaluates conditions, which come with their scope.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -128,6 +128,12 @@ pub(in crate::config) fn settle(
     let mut unread = Unread::default();
     let mut candidates = candidates(given, working_dir, sources, findings, &mut unread);
     let mut settled = Settled::default();
+    let broken: HashSet<Arc<str>> = unread
+        .values
+        .iter()
+        .map(|(name, _)| Arc::clone(name))
+        .collect();
+    let is_lacking = unread.is_lacking;
     settled.guard(declarations, unread, sources);
     if declarations.is_empty() {
         let mut places = Vec::new();
@@ -152,6 +158,10 @@ pub(in crate::config) fn settle(
         );
         settled.values.insert(Arc::clone(name), value);
     }
+    // What a file was to give that can't be read, or a value that is none, isn't missing.
+    settled
+        .missing
+        .retain(|name, _| !is_lacking && !broken.contains(name));
     for (name, candidate) in candidates {
         unknown(&name, &candidate, declarations, sources, findings);
     }
