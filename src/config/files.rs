@@ -99,7 +99,8 @@ fn of_folder(folder: &Path, working_dir: &Path) -> Result<Vec<PathBuf>, Box<Diag
     for entry in fs::read_dir(working_dir.join(folder)).map_err(failed)? {
         let name = entry.map_err(failed)?.file_name();
         let file = folder.join(&name);
-        if belongs(&name) && working_dir.join(&file).is_file() {
+        // What can't be looked at belongs to it as well: to leave it out would delete what it defines.
+        if belongs(&name) && !working_dir.join(&file).is_dir() {
             files.push(file);
         }
         if files.len() > MOST_FILES {
@@ -172,7 +173,7 @@ pub(super) fn included(
     let mut files = Vec::new();
     for found in matches {
         let found = found.map_err(|error| error.to_string())?;
-        if found.is_file() {
+        if !found.is_dir() {
             files.push(found.strip_prefix(working_dir).unwrap_or(&found).to_owned());
         }
         if files.len() > MOST_FILES {
@@ -234,6 +235,9 @@ pub(super) fn read_as(
     let failed = |error: std::io::Error| {
         let diagnostic = Diagnostic::error(format!("can't read the {what} {shown}"));
         Box::new(match error.kind() {
+            std::io::ErrorKind::NotFound if absolute.is_symlink() => {
+                diagnostic.detail("It is a link to a file that isn't there")
+            }
             std::io::ErrorKind::NotFound => diagnostic.detail(MISSING),
             _ => diagnostic.detail(error.to_string()),
         })

@@ -27,6 +27,9 @@ use super::variables::{Given, Secrets, Setting};
 use super::yaml;
 use crate::diagnostic::{Diagnostic, Diagnostics, Label, QUOTE_IT, Severity, UNQUOTE_IT, conceal};
 
+/// How many files may include one another in a row.
+const LONGEST_CHAIN: usize = 100;
+
 /// How many uses of a text are shown.
 const MOST_USES: usize = 3;
 
@@ -331,6 +334,10 @@ impl<'w> Reading<'w> {
             match files::included(&include.value, file, self.working_dir, &mut loaded.inputs) {
                 Ok(files) => {
                     for included in files {
+                        if self.chain.len() >= LONGEST_CHAIN {
+                            self.too_long(include.span, loaded);
+                            break;
+                        }
                         if self.closes_a_cycle(&included, include.span, loaded) {
                             continue;
                         }
@@ -348,6 +355,17 @@ impl<'w> Reading<'w> {
             }
         }
         self.chain.pop();
+    }
+
+    fn too_long(&self, place: Span, loaded: &mut Loaded) {
+        loaded.incomplete = true;
+        loaded.findings.push(
+            Diagnostic::error(format!(
+                "more than {LONGEST_CHAIN} files include one another"
+            ))
+            .at(place, "one file more in a row")
+            .hint("Let one file include the others: a list, or a pattern such as `groups/*.jsonc`"),
+        );
     }
 
     /// The same for all names of one file.

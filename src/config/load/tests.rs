@@ -180,3 +180,39 @@ fn a_folder_is_one_configuration() {
     let cluster = loaded.config.unwrap().cluster;
     assert_eq!((&*cluster.id.value, &*cluster.slug), ("d", "z"));
 }
+
+#[test]
+fn a_file_that_is_not_there_is_no_file_less() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("nstance.jsonc"), GOOD).unwrap();
+    std::os::unix::fs::symlink("gone", folder.path().join("groups.jsonc")).unwrap();
+    let whole = load(Some(folder.path()), folder.path(), &Given::default());
+    assert!(whole.config.is_none());
+    insta::assert_snapshot!(shown(&whole, folder.path()), @"
+    error: can't read the configuration FOLDER/groups.jsonc
+    It is a link to a file that isn't there
+    ");
+    let including = GOOD.replacen('{', r#"{"include": "*s.jsonc", "#, 1);
+    fs::write(folder.path().join("nstance.jsonc"), including).unwrap();
+    let including = load(None, folder.path(), &Given::default());
+    assert!(including.config.is_none());
+}
+
+#[test]
+fn a_long_chain_of_files_ends() {
+    let folder = tempfile::tempdir().unwrap();
+    let include = |next: usize| format!(r#"{{"include": "f{next}.jsonc"}}"#);
+    for number in 1..300 {
+        let file = folder.path().join(format!("f{number}.jsonc"));
+        fs::write(file, include(number % 299 + 1)).unwrap();
+    }
+    fs::write(folder.path().join("nstance.jsonc"), include(1)).unwrap();
+    let loaded = load(None, folder.path(), &Given::default());
+    insta::assert_snapshot!(shown(&loaded, folder.path()), @r#"
+    error: more than 100 files include one another
+      ┌─ f99.jsonc:1:13
+    1 │ {"include": "f100.jsonc"}
+      │             ^^^^^^^^^^^^ one file more in a row
+    hint: Let one file include the others: a list, or a pattern such as `groups/*.jsonc`
+    "#);
+}
