@@ -60,6 +60,8 @@ pub(super) struct Evaluated {
     /// The documents with other values in the place of secrets, for each way to replace them;
     /// none where there are no secrets.
     pub(super) twins: Vec<Vec<Document>>,
+    /// What values take that expressions made, in bytes.
+    pub(super) size: usize,
     /// Where values stand that were written elsewhere.
     pub(super) aliases: Vec<Alias>,
     /// Blocks that became several: what is wrong in one is wrong in all.
@@ -207,6 +209,7 @@ impl Evaluation<'_> {
         }
         evaluated.files = files;
         evaluated.aliases = made.aliases;
+        evaluated.size = made.size;
         evaluated.repeated = made.repeated;
         evaluated.secrets = Secrets(made.secrets.into_iter().collect());
         evaluated

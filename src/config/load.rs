@@ -22,6 +22,7 @@ use super::inputs::Inputs;
 use super::jsonc;
 use super::model::Config;
 use super::node::{Alias, Node, NodeValue};
+use super::size;
 use super::source::{Language, SourceMap, Span, Spanned};
 use super::variables::{Given, Secrets, Setting};
 use super::yaml;
@@ -204,7 +205,11 @@ impl Loaded {
             && whole
         {
             add_overrides(&mut root, &made.overrides);
-            if let Some(decoded) = decode(&root, &mut self.findings) {
+            // What stands in files as often as it is used was limited with them.
+            let is_copied = !self.aliases.is_empty() || made.size > size::LARGEST / 2;
+            if let Some(place) = is_copied.then(|| size::overflow(&root)).flatten() {
+                self.findings.push(size::too_large(place));
+            } else if let Some(decoded) = decode(&root, &mut self.findings) {
                 check(&decoded, purpose, &self.sources, &mut self.findings);
                 self.config = Some(decoded.config);
             }

@@ -21,6 +21,7 @@ pub mod node;
 mod outline;
 pub mod position;
 pub mod schema;
+mod size;
 pub mod source;
 pub(crate) mod speak;
 pub mod variables;

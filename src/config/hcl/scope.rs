@@ -59,6 +59,8 @@ pub(in crate::config) struct Made {
     pub(in crate::config) aliases: Vec<Alias>,
     /// Blocks that became several.
     pub(in crate::config) repeated: Vec<Span>,
+    /// What values take that went into documents, in bytes.
+    pub(in crate::config) size: usize,
 }
 
 /// Something that is evaluated when it is first asked for.
@@ -196,6 +198,7 @@ impl<'a> Module<'a> {
         self.aliases
             .set(self.aliases.get() + all.aliases.len() - before);
         all.holes.extend(made.holes);
+        all.size += made.size;
     }
 
     /// Whether anything that was made is sensitive.

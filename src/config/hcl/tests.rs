@@ -99,9 +99,12 @@ fn cut_everywhere(text: &str) -> usize {
                 sensitive,
                 aliases,
                 repeated,
+                size,
             } = made;
             let findings: Vec<_> = findings.iter().collect();
-            format!("{findings:?} {holes:?} {secrets:?} {sensitive} {aliases:?} {repeated:?}")
+            format!(
+                "{findings:?} {holes:?} {secrets:?} {sensitive} {aliases:?} {repeated:?} {size}"
+            )
         };
         assert_eq!(parts(&also_left), parts(&left), "item {middle} of {text}");
     }
@@ -289,6 +292,51 @@ fn expressions_become_values() {
         let (found, findings) = document_of(&text);
         assert_eq!(findings, "", "{expression}");
         assert_eq!(found["vars"]["X"], expected, "{expression}");
+    }
+}
+
+/// A reference to a block with `for_each` is one of its instances, or all of them by their keys.
+#[test]
+fn references_to_several_are_objects() {
+    for (expression, expected) in [
+        ("group.app[\"b\"]", json!("default/app-b")),
+        ("group.t.one[\"b\"]", json!("t/one-b")),
+        (
+            "[for k in [\"b\", \"a\"] : group.app[k]]",
+            json!(["default/app-b", "default/app-a"]),
+        ),
+        (
+            "[for k in local.keys : template.base[k]]",
+            json!(["base-a", "base-b"]),
+        ),
+        (
+            "group.app",
+            json!({"a": "default/app-a", "b": "default/app-b"}),
+        ),
+        (
+            "values(group.app)",
+            json!(["default/app-a", "default/app-b"]),
+        ),
+        (
+            "\"${join(\",\", values(group.t.one))}\"",
+            json!("t/one-a,t/one-b"),
+        ),
+    ] {
+        let text = format!(
+            "locals {{\n  keys = [\"a\", \"b\"]\n}}\n\
+             template \"base\" {{\n  for_each = toset(local.keys)\n}}\n\
+             group \"app\" {{\n  for_each = toset(local.keys)\n}}\n\
+             group \"t\" \"one\" {{\n  for_each = toset(local.keys)\n}}\n\
+             group \"all\" {{\n  depends_on = [group.app, group.t.one[\"a\"]]\n}}\n\
+             vars {{\n  X = {expression}\n}}\n"
+        );
+        let (found, findings) = document_of(&text);
+        assert_eq!(findings, "", "{expression}");
+        assert_eq!(found["vars"]["X"], expected, "{expression}");
+        assert_eq!(
+            found["groups"]["default"]["all"]["depends_on"],
+            json!(["default/app-a", "default/app-b", "t/one-a"])
+        );
     }
 }
 

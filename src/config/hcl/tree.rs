@@ -16,6 +16,7 @@ use serde_json::Number;
 
 use super::scope::At;
 use crate::config::node::{Entry, Keys, Node, NodeValue};
+use crate::config::size;
 use crate::config::source::{Hole, Language, Span};
 use crate::diagnostic::Diagnostic;
 
@@ -192,6 +193,10 @@ impl super::Module<'_> {
             Some(span) if !secret => self.span(span),
             _ => fallback,
         };
+        if !self.has_room(value, span) {
+            let value = NodeValue::Null;
+            return Node { span, value };
+        }
         let list = |elements: &[Value]| {
             let nodes = elements.iter().map(|item| self.node(item, span, secret));
             NodeValue::Array(nodes.collect())
@@ -243,6 +248,19 @@ impl super::Module<'_> {
             ),
         };
         Node { span, value: node }
+    }
+
+    /// Whether there is room for one more value. That there isn't is reported once.
+    fn has_room(&self, value: &Value, span: Span) -> bool {
+        let text = value.as_str().map_or(0, str::len);
+        let mut made = self.made.borrow_mut();
+        let had_room = made.size <= size::LARGEST;
+        made.size = made.size.saturating_add(size::of(text));
+        let has_room = made.size <= size::LARGEST;
+        if had_room && !has_room {
+            made.findings.push(size::too_large(span));
+        }
+        has_room
     }
 
     /// Remembers a text that was made of a secret, unless hiding a known one hides enough of it.

@@ -216,3 +216,48 @@ fn a_long_chain_of_files_ends() {
     hint: Let one file include the others: a list, or a pattern such as `groups/*.jsonc`
     "#);
 }
+
+/// What a file says once and uses often is as large as what it would have to say without.
+#[test]
+fn copies_are_limited_by_what_they_take() {
+    let text = "x".repeat(500_000);
+    let head = "cluster: {id: c}\nshard: {id: s, infra: {provider: sim, region: r, zone: z}}\n";
+    let hcl = "cluster { id = \"c\" }\nshard {\n  id = \"s\"\n  infra {\n    provider = \"sim\"\n    \
+               region = \"r\"\n    zone = \"z\"\n  }\n}\n";
+    let numbers = ["1"; 50_000].join(",");
+    for (name, text) in [
+        (
+            "c.yaml",
+            format!("{head}vars:\n  a: &a {text}\n  b: [{}]\n", ["*a"; 300].join(",")),
+        ),
+        (
+            "c.hcl",
+            format!(
+                "{hcl}locals {{ a = \"{text}\" }}\nvars = {{ b = [{}] }}\n",
+                ["local.a"; 300].join(",")
+            ),
+        ),
+        (
+            "c.jsonc",
+            GOOD.replacen(
+                '{',
+                &format!(
+                    r#"{{"variables": {{"a": {{"default": [{numbers}]}}}}, "vars": {{"b": [{}]}}, "#,
+                    [r#""${var.a}""#; 200].join(",")
+                ),
+                1,
+            ),
+        ),
+    ] {
+        let loaded = load_text(Purpose::Plan, name, &text, &Given::default());
+        let summaries: Vec<_> = loaded.findings.iter().map(|found| &*found.summary).collect();
+        assert_eq!(summaries, ["the configuration's values are too large"], "{name}");
+        assert!(loaded.config.is_none(), "{name}");
+        let fewer = text
+            .replace(&["*a"; 300].join(","), "*a, *a")
+            .replace(&["local.a"; 300].join(","), "local.a, local.a")
+            .replace(&[r#""${var.a}""#; 200].join(","), r#""${var.a}""#);
+        let loaded = load_text(Purpose::Plan, name, &fewer, &Given::default());
+        assert!(loaded.findings.is_empty() && loaded.config.is_some(), "{name}");
+    }
+}

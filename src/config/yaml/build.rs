@@ -98,6 +98,11 @@ impl<'t, 'f> Builder<'t, 'f> {
         }
     }
 
+    /// How many values aliases have copied.
+    pub(super) fn expanded(&self) -> usize {
+        self.expanded
+    }
+
     pub(super) fn into_aliases(self) -> Vec<Alias> {
         self.aliases
     }

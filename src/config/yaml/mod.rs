@@ -112,14 +112,18 @@ fn in_halves(
         if builder.has_merge_within(depth) {
             return None;
         }
+        let expanded = builder.expanded();
         let aliases = builder.into_aliases();
-        (!findings.has_errors()).then_some((node, aliases, findings))
+        (!findings.has_errors()).then_some((node, aliases, expanded, findings))
     };
     // Where a text of several lines ends, the parser says by what follows: an indentation, at least.
     let first = &text[..at + cut.indent];
     let (first, second) = both(|| read(first, base), || read(&second, start));
-    let (mut whole, mut aliases, found) = first?;
-    let (node, more_aliases, more_found) = second?;
+    let (mut whole, mut aliases, expanded, found) = first?;
+    let (node, more_aliases, more_expanded, more_found) = second?;
+    if expanded + more_expanded > LARGEST_EXPANSION {
+        return None;
+    }
     halves::join(&mut whole, node, depth)?;
     aliases.extend(more_aliases);
     findings.extend(found);

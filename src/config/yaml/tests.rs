@@ -395,3 +395,22 @@ fn the_examples_in_halves_are_the_examples() {
     }
     assert!(cuts > 100, "{cuts}");
 }
+
+/// Aliases are counted over the whole of a text, however it is read.
+#[test]
+fn halves_count_aliases_together() {
+    let half = |name: &str| {
+        let values = ["x"; 1000].join(",");
+        let some = vec![format!("*{name}0"); 60].join(",");
+        let all = vec![format!("*{name}1"); 10].join(",");
+        format!("{name}0: &{name}0 [{values}]\n{name}1: &{name}1 [{some}]\n{name}2: [{all}]\n")
+    };
+    let between = format!("k: {}\n", "x".repeat(WORTH_A_THREAD));
+    for (text, is_fine) in [
+        (half("a") + &between, true),
+        (half("a") + &between + &half("b"), false),
+    ] {
+        let (node, findings) = read_text(&text);
+        assert_eq!((node.is_some(), findings.is_empty()), (is_fine, is_fine));
+    }
+}
