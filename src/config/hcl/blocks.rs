@@ -336,6 +336,14 @@ impl At<'_> {
             return;
         }
         let key_span = self.module.span(name.span);
+        if of == Of::Top && &*name.name == "locals" {
+            self.find(
+                Diagnostic::error("`locals` is a block")
+                    .at(key_span, "this is an argument")
+                    .hint("write `locals { … }`, without `=`"),
+            );
+            return;
+        }
         if of == Of::Top && &*name.name == "variables" {
             self.find(
                 Diagnostic::error("in HCL a variable is a block")

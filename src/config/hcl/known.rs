@@ -12,6 +12,8 @@ use nstance_hcl::{Block, Body, Expression, ExpressionKind, Item, ObjectKey};
 use crate::config::assemble::Document;
 use crate::config::decode::reads_as_group;
 use crate::config::node::{Entry, Node, NodeValue};
+use crate::config::schema::tables;
+use crate::diagnostic::nearest;
 
 /// What can be referred to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -63,6 +65,22 @@ impl Kind {
     }
 }
 
+/// What defines names that expressions use.
+const SLIPS: [&str; 12] = [
+    "template",
+    "image",
+    "group",
+    "load_balancer",
+    "certificate",
+    "templates",
+    "images",
+    "groups",
+    "load_balancers",
+    "certificates",
+    "variable",
+    "locals",
+];
+
 /// The names that a configuration defines.
 #[derive(Debug, Default)]
 pub(in crate::config) struct Known {
@@ -71,6 +89,9 @@ pub(in crate::config) struct Known {
     groups: HashSet<(Arc<str>, Arc<str>), RandomState>,
     /// Kinds whose names an expression makes: any name may be one of theirs.
     open: HashSet<Kind>,
+    /// Whether what may be meant for a variable can't be read, and the same for locals.
+    variables_are_open: bool,
+    locals_are_open: bool,
     /// Whether `groups` or its form is said otherwise than by blocks.
     groups_are_said: bool,
 }
@@ -121,8 +142,9 @@ impl Known {
                 Item::Attribute(attribute) => {
                     let name = &*attribute.name.name;
                     self.groups_are_said |= matches!(name, "groups" | "groups_form");
-                    if let Some(kind) = Kind::of_plural(name) {
-                        self.expression(kind, &attribute.value);
+                    match Kind::of_plural(name) {
+                        Some(kind) => self.expression(kind, &attribute.value),
+                        None => self.slip(name),
                     }
                 }
                 Item::Block(block) => self.block(block),
@@ -158,7 +180,30 @@ impl Known {
                     .insert((tenant.name.clone(), group.name.clone()));
             }
             (Some(kind), [name]) => self.add(kind, &name.name),
-            _ => {}
+            (Some(kind), _) => {
+                self.open.insert(kind);
+            }
+            (None, _) if !matches!(kind, "locals" | "variable") => self.slip(kind),
+            (None, _) => {}
+        }
+    }
+
+    /// What nothing is called at the top of a file may define what it is nearest to: that it does
+    /// isn't known, and neither that something isn't defined.
+    fn slip(&mut self, name: &str) {
+        // `locals` and `variables` are keys in other languages, and blocks here.
+        let is_other = !SLIPS.contains(&name) && name != "variables";
+        if is_other && tables::TOP.key(name).is_some() {
+            return;
+        }
+        match nearest(name, SLIPS) {
+            Some("locals") => self.locals_are_open = true,
+            Some("variable") => self.variables_are_open = true,
+            Some(near) => {
+                let kind = Kind::of_singular(near).or(Kind::of_plural(near));
+                self.open.extend(kind);
+            }
+            None => {}
         }
     }
 
@@ -254,6 +299,16 @@ impl Known {
     /// Whether names of this kind can't be known before they are made.
     pub(super) fn is_open(&self, kind: Kind) -> bool {
         self.open.contains(&kind)
+    }
+
+    /// Whether there may be variables that can't be read.
+    pub(super) fn variables_are_open(&self) -> bool {
+        self.variables_are_open
+    }
+
+    /// Whether there may be locals that can't be read.
+    pub(super) fn locals_are_open(&self) -> bool {
+        self.locals_are_open
     }
 
     /// All names of a kind; groups as they are referred to.

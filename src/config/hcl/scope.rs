@@ -305,6 +305,7 @@ impl<'a> Module<'a> {
             Some(Some(value)) => Ok(value.clone()),
             // That it has no value was reported.
             Some(None) => Err(Vec::new()),
+            None if self.known.variables_are_open() => Err(Vec::new()),
             None => {
                 let names = self.variables.keys().map(AsRef::as_ref);
                 let define = format!(
@@ -330,6 +331,9 @@ impl<'a> Module<'a> {
             None => {}
         }
         let Some(local) = self.locals.get(name) else {
+            if self.known.locals_are_open() {
+                return Err(Vec::new());
+            }
             let names = self.locals.keys().map(AsRef::as_ref);
             let define = format!("define it: `locals {{ {name} = … }}`");
             return Err(vec![undefined("local", name, span, names, define)]);

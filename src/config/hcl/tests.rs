@@ -295,6 +295,39 @@ fn expressions_become_values() {
     }
 }
 
+/// What is called by a slip of the pen may define what is used: one mistake, one error.
+#[test]
+fn what_a_slip_may_define_is_not_missed() {
+    for (slip, used) in [
+        ("tempalte \"w\" {}", "template.w"),
+        ("templats = { w = {} }", "template.w"),
+        ("imag \"w\" {}", "image.w"),
+        ("locls { w = 1 }", "local.w"),
+        ("locals = { w = 1 }", "local.w"),
+        ("varible \"w\" { default = 1 }", "var.w"),
+        ("variables = { w = {} }", "var.w"),
+    ] {
+        let (_, findings) = document_of(&format!("{slip}\nvars {{\n  X = {used}\n}}\n"));
+        let errors = findings.matches("error: ").count();
+        // Of a key that HCL hasn't alone, the schema tells.
+        let expected = usize::from(!slip.starts_with("templats"));
+        assert_eq!(errors, expected, "{slip}\n{findings}");
+    }
+    // What is no slip defines nothing else.
+    for known in [
+        "templates_lib {}",
+        "vars = {}",
+        "functions = \"go\"",
+        "resource \"x\" {}",
+    ] {
+        let (_, findings) = document_of(&format!("{known}\nlabels = {{\n  X = template.w\n}}\n"));
+        assert!(
+            findings.contains("template `w` isn't defined"),
+            "{known}\n{findings}"
+        );
+    }
+}
+
 /// A reference to a block with `for_each` is one of its instances, or all of them by their keys.
 #[test]
 fn references_to_several_are_objects() {

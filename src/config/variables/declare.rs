@@ -227,7 +227,7 @@ impl Reading<'_> {
                         },
                         "default" => {
                             let value = self.constant(&attribute.value);
-                            declaration.broken = value.is_none();
+                            declaration.broken |= value.is_none();
                             declaration.default = value.map(|value| (value, place));
                         }
                         key @ ("description" | "sensitive" | "nullable") => {
@@ -245,6 +245,8 @@ impl Reading<'_> {
                         other => {
                             let place = self.span(attribute.name.span);
                             self.unknown(other, place);
+                            // It may have been meant as the default.
+                            declaration.broken = true;
                         }
                     }
                 }
@@ -380,7 +382,10 @@ impl Reading<'_> {
                         self.validation_of(item, folder, &mut declaration);
                     }
                 }
-                other => self.unknown(other, field.key_span),
+                other => {
+                    self.unknown(other, field.key_span);
+                    declaration.broken = true;
+                }
             }
         }
         declaration
