@@ -5,7 +5,7 @@
 
 use crate::config::node::{Entry, Node, NodeValue};
 use crate::config::schema::tables::GROUP;
-use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::diagnostic::{Diagnostic, Diagnostics, nearest};
 
 use super::groups::Form;
 
@@ -111,19 +111,29 @@ fn unfitting(
         (None, Some(_)) => return Some(Form::Nested),
         (None, None) => {}
     }
-    // No entry fits: judge by which level has more of a group's keys.
-    let outer: usize = entries.iter().map(|entry| group_keys(&entry.value)).sum();
-    let inner: usize = entries
-        .iter()
-        .filter_map(|entry| members(&entry.value))
-        .flatten()
-        .map(|entry| group_keys(&entry.value))
-        .sum();
-    if inner > outer {
-        return Some(Form::Nested);
+    // No entry fits: judge by which level has more of a group's keys, or of what may be meant for one.
+    for is_one in [is_group_key, is_near_a_group_key] {
+        let outer: usize = entries
+            .iter()
+            .map(|entry| count(&entry.value, is_one))
+            .sum();
+        let inner: usize = entries
+            .iter()
+            .filter_map(|entry| members(&entry.value))
+            .flatten()
+            .map(|entry| count(&entry.value, is_one))
+            .sum();
+        if inner > outer {
+            return Some(Form::Nested);
+        }
+        if outer > inner {
+            return Some(Form::Flat);
+        }
     }
-    if outer > inner {
-        return Some(Form::Flat);
+    // So is a tenant called that groups without one belong to; hardly ever a group.
+    let is_default = |entry: &Entry| &*entry.key == "default" && members(&entry.value).is_some();
+    if entries.iter().any(is_default) {
+        return Some(Form::Nested);
     }
     findings.push(
         Diagnostic::error("`groups` can't be read")
@@ -150,12 +160,18 @@ fn is_empty(node: &Node) -> bool {
     members(node).is_some_and(<[Entry]>::is_empty)
 }
 
-fn group_keys(node: &Node) -> usize {
-    members(node)
-        .unwrap_or_default()
-        .iter()
-        .filter(|entry| GROUP.key(&entry.key).is_some())
-        .count()
+fn is_group_key(key: &str) -> bool {
+    GROUP.key(key).is_some()
+}
+
+fn is_near_a_group_key(key: &str) -> bool {
+    nearest(key, GROUP.names()).is_some()
+}
+
+/// How many of an object's keys are like that.
+fn count(node: &Node, is_one: fn(&str) -> bool) -> usize {
+    let keys = members(node).unwrap_or_default().iter();
+    keys.filter(|entry| is_one(&entry.key)).count()
 }
 
 fn reads_as_tenant(node: &Node) -> bool {
@@ -213,6 +229,14 @@ mod tests {
                 r#"{"a": {"size": "1"}, "b": {"size": 1}}"#,
                 Some(Form::Flat),
             ),
+            // Neither does one in the only key of the only group.
+            (
+                r#"{"default": {"web": {"tmplate": "x"}}}"#,
+                Some(Form::Nested),
+            ),
+            (r#"{"t": {"web": {"tmplate": "x"}}}"#, Some(Form::Nested)),
+            (r#"{"web": {"tmplate": "x"}}"#, Some(Form::Flat)),
+            (r#"{"default": {"web": null}}"#, Some(Form::Nested)),
         ] {
             let mut findings = Diagnostics::default();
             let text = format!("{{\"groups\": {text}}}");
