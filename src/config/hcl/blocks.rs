@@ -548,6 +548,9 @@ fn all_of_several(list: Node, expression: &Expression) -> Node {
     let items = match list.value {
         NodeValue::Array(items) => items,
         NodeValue::Object(_) if !is_object(expression) => vec![list.clone()],
+        NodeValue::String(_) if matches!(expression.kind, ExpressionKind::Traversal(_)) => {
+            vec![list.clone()]
+        }
         _ => return list,
     };
     let each = items.into_iter().enumerate().flat_map(|(index, item)| {

@@ -201,7 +201,14 @@ fn turns(value: &Value, span: Span, label: &str) -> Result<Vec<Instance>, Vec<Er
                 _ => None,
             });
             let named: Option<Vec<Instance>> = named.collect();
-            named.ok_or_else(|| vec![wrong("a set of something else")])
+            let has_null = elements.iter().any(Value::is_null);
+            named.ok_or_else(|| {
+                vec![wrong(if has_null {
+                    "a set with a null in it"
+                } else {
+                    "a set of something else"
+                })]
+            })
         }
         ValueKind::Tuple(_) | ValueKind::List(..) => {
             Err(vec![wrong("a list").hint("make a set of it: `toset(…)`")])

@@ -40,20 +40,23 @@ impl<'t> Context<'t> {
         Lines::new(self.text)
     }
 
-    /// The word at `at`: up to a blank or a line's end.
+    /// The word at `at`: up to a blank or a line's end; within brackets up to what parts items.
     fn word(&self, at: usize) -> Span {
         let rest = self.rest(at);
-        let length = rest.find(char::is_whitespace).unwrap_or(rest.len());
+        let parts = |c: char| self.open.is_some() && matches!(c, ',' | ']' | '}');
+        let ends = |c: char| c.is_whitespace() || parts(c);
+        let length = rest.find(ends).unwrap_or(rest.len());
         self.span(at, at + length)
     }
 }
 
-/// The end of the template that starts at `start`: behind its `}}`, or its line.
+/// The end of the template that starts at `start`: behind its `}}`, or its line. What closes more
+/// than it opens is the bracket's around it.
 pub(super) fn template_end(text: &str, start: usize) -> usize {
     let line = text[start..].lines().next().unwrap_or("").trim_end();
     line.find("}}").map_or(start + line.len(), |at| {
-        let closing = line[at..].len() - line[at..].trim_start_matches('}').len();
-        start + at + closing
+        let run = |text: &str, brace: char| text.len() - text.trim_start_matches(brace).len();
+        start + at + run(&line[at..], '}').min(run(line, '{').max(2))
     })
 }
 

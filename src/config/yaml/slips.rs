@@ -467,12 +467,29 @@ pub(super) fn in_brackets(context: &Context<'_>, info: &str) -> Diagnostic {
     let own_line = lines.start(open) == lines.start(at);
     let (indent, _) = lines.indent(at);
     let left = indent <= lines.indent(open).0 && !own_line;
+    if !rest.trim().is_empty() && left && is_closed(&context.text[open..]) {
+        return Diagnostic::error("a line within brackets isn't indented far enough")
+            .at(
+                context.character(at),
+                "expected more blanks than before the key",
+            )
+            .related(context.span(open, open + 1), format!("in this `{opener}`"))
+            .hint(format!(
+                "indent all lines up to the `{closer}` deeper than the key, the `{closer}` too"
+            ));
+    }
     if rest.trim().is_empty() || left {
         return Diagnostic::error(format!("a `{opener}` is never closed"))
             .at(context.span(open, open + 1), "this one is still open")
             .hint(format!(
                 "add the missing `{closer}`; text that starts with `{opener}` stands in quotes"
             ));
+    }
+    let curly = context.text[lines.start(at)..lines.end(at)].find(['“', '”', '‘', '’']);
+    if let Some(curly) = curly.map(|curly| lines.start(at) + curly) {
+        return Diagnostic::error("a quote is a curly one")
+            .at(context.character(curly), "to YAML this is a letter")
+            .hint("write straight quotes: `\"` or `'`");
     }
     if info.contains("expected ',' or") {
         return Diagnostic::error("a comma is missing")
@@ -483,4 +500,38 @@ pub(super) fn in_brackets(context: &Context<'_>, info: &str) -> Diagnostic {
         .at(context.character(at), "expected a value")
         .related(context.span(open, open + 1), format!("in this `{opener}`"))
         .hint("text with characters that mean something to YAML stands in quotes")
+}
+
+/// Whether the bracket that a text begins with is closed somewhere, those within it and strings
+/// left aside.
+fn is_closed(text: &str) -> bool {
+    let mut depth = 0_usize;
+    let mut before = ' ';
+    let mut characters = text.chars();
+    while let Some(character) = characters.next() {
+        match character {
+            '[' | '{' => depth += 1,
+            ']' | '}' => {
+                depth = depth.saturating_sub(1);
+                if depth == 0 {
+                    return true;
+                }
+            }
+            '#' if before.is_whitespace() => {
+                characters.find(|character| *character == '\n');
+            }
+            // Elsewhere it is a character like any other.
+            '"' | '\'' if before.is_whitespace() || matches!(before, '[' | '{' | ',' | ':') => {
+                let mut escaped = false;
+                characters.find(|next| {
+                    let ends = *next == character && !escaped;
+                    escaped = character == '"' && *next == '\\' && !escaped;
+                    ends
+                });
+            }
+            _ => {}
+        }
+        before = character;
+    }
+    false
 }

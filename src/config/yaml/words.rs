@@ -87,7 +87,13 @@ pub(super) fn bare_template(text: &str, span: Span) -> Diagnostic {
              never around keys",
         );
     }
-    let quoted = line.trim_end();
+    // Within brackets the value ends where the next begins, or the bracket is closed.
+    let behind = line.get(template.len()..).unwrap_or("").trim_start();
+    let quoted = if behind.starts_with([',', ']', '}']) {
+        template
+    } else {
+        line.trim_end()
+    };
     if quoted.contains(['"', '\\', '#'])
         || quoted.len() > 60
         || quoted.ends_with([',', ']', '}']) && !quoted.ends_with("}}")
