@@ -340,7 +340,8 @@ impl<'w> Reading<'w> {
                 Ok(files) => {
                     for included in files {
                         if self.chain.len() >= LONGEST_CHAIN {
-                            self.too_long(include.span, loaded);
+                            loaded.findings.push(too_long(include.span));
+                            loaded.incomplete = true;
                             break;
                         }
                         if self.closes_a_cycle(&included, include.span, loaded) {
@@ -360,17 +361,6 @@ impl<'w> Reading<'w> {
             }
         }
         self.chain.pop();
-    }
-
-    fn too_long(&self, place: Span, loaded: &mut Loaded) {
-        loaded.incomplete = true;
-        loaded.findings.push(
-            Diagnostic::error(format!(
-                "more than {LONGEST_CHAIN} files include one another"
-            ))
-            .at(place, "one file more in a row")
-            .hint("Let one file include the others: a list, or a pattern such as `groups/*.jsonc`"),
-        );
     }
 
     /// The same for all names of one file.
@@ -398,6 +388,15 @@ impl<'w> Reading<'w> {
         );
         true
     }
+}
+
+/// The finding that files include one another in too long a row.
+fn too_long(place: Span) -> Diagnostic {
+    Diagnostic::error(format!(
+        "more than {LONGEST_CHAIN} files include one another"
+    ))
+    .at(place, "one file more in a row")
+    .hint("Let one file include the others: a list, or a pattern such as `groups/*.jsonc`")
 }
 
 /// Takes the key `include` out of a document, which is then as if it had none.

@@ -224,7 +224,7 @@ fn copies_are_limited_by_what_they_take() {
     let head = "cluster: {id: c}\nshard: {id: s, infra: {provider: sim, region: r, zone: z}}\n";
     let hcl = "cluster { id = \"c\" }\nshard {\n  id = \"s\"\n  infra {\n    provider = \"sim\"\n    \
                region = \"r\"\n    zone = \"z\"\n  }\n}\n";
-    let numbers = ["1"; 50_000].join(",");
+    let numbers = vec!["1"; 50_000].join(",");
     for (name, text) in [
         (
             "c.yaml",

@@ -123,7 +123,7 @@ mod tests {
     type Told<'t> = Result<(Event<'t>, Span), ScanError>;
 
     /// All events, up to the first error.
-    fn read<'t, I: Input>(mut parser: Parser<'t, I>) -> Vec<Told<'t>> {
+    fn read<I: Input>(mut parser: Parser<'_, I>) -> Vec<Told<'_>> {
         let mut events = Vec::new();
         while let Some(told) = parser.next_event() {
             let is_last = told.is_err();
