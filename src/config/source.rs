@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use crate::credentials::is_telling;
 
@@ -107,7 +107,12 @@ pub struct Source {
     /// The whole text.
     pub text: Arc<str>,
     line_starts: Vec<u32>,
+    /// How many characters begin before each block of the text; counted where a long line asks.
+    characters_before: OnceLock<Vec<u32>>,
 }
+
+/// How many bytes a block has, of those whose characters are counted once.
+const BLOCK: usize = 1024;
 
 impl Source {
     pub(super) fn new(language: Language, name: String, text: Arc<str>) -> Self {
@@ -120,12 +125,17 @@ impl Source {
             name,
             text,
             line_starts,
+            characters_before: OnceLock::new(),
         }
     }
 
-    /// The offset of the first byte of a line that exists; lines count from 1.
-    pub fn line_start(&self, line: usize) -> usize {
-        self.line_starts[line - 1] as usize
+    /// The bytes of a line that exists, its end left out; lines count from 1.
+    pub fn line_range(&self, line: usize) -> Range<usize> {
+        let start = self.line_starts[line - 1] as usize;
+        let next = self.line_starts.get(line);
+        let end = next.map_or(self.text.len(), |next| *next as usize - 1);
+        let text = &self.text[start..end];
+        start..start + text.strip_suffix('\r').unwrap_or(text).len()
     }
 
     /// Line and column of a byte offset; offsets past the end mean the end.
@@ -140,10 +150,38 @@ impl Source {
         let start = self.line_starts[line - 1] as usize;
         Position {
             line,
-            column: self.text[start..byte].chars().count() + 1,
+            column: self.characters(start..byte) + 1,
             byte,
         }
     }
+
+    /// How many characters begin within some bytes, at a cost that doesn't grow with their number.
+    fn characters(&self, range: Range<usize>) -> usize {
+        if range.len() <= BLOCK {
+            return beginnings(&self.text.as_bytes()[range]);
+        }
+        let blocks = self.characters_before.get_or_init(|| {
+            let mut before = 0;
+            let blocks = self.text.as_bytes().chunks(BLOCK).map(|block| {
+                let found = before;
+                before += beginnings(block) as u32;
+                found
+            });
+            blocks.collect()
+        });
+        let before = |byte: usize| {
+            // The last block is full where the text ends with it.
+            let block = (byte / BLOCK).min(blocks.len() - 1);
+            blocks[block] as usize + beginnings(&self.text.as_bytes()[block * BLOCK..byte])
+        };
+        before(range.end) - before(range.start)
+    }
+}
+
+/// How many characters of UTF-8 begin in a part of it.
+fn beginnings(bytes: &[u8]) -> usize {
+    let begins = |byte: &&u8| **byte & 0b1100_0000 != 0b1000_0000;
+    bytes.iter().filter(begins).count()
 }
 
 /// A part of a literal that stands for other text: an interpolation.
@@ -333,6 +371,40 @@ mod tests {
                 (line, column),
                 "byte {byte}"
             );
+        }
+    }
+
+    #[test]
+    fn positions_on_long_lines_are_those_that_counting_gives() {
+        for (name, part) in [("ascii", "x"), ("mixed", "aé€😀"), ("odd", "€")] {
+            for length in [0, 1, BLOCK - 1, BLOCK, BLOCK + 1, 3 * BLOCK] {
+                let line = part.repeat(length / part.len() + 1);
+                let text = format!("é\n{}\n{line}\r\n{line}", &line[..part.len()]);
+                let mut map = SourceMap::default();
+                let id = map.add("a.jsonc", &*text);
+                let source = map.get(id);
+                for (byte, _) in text.char_indices().chain([(text.len(), ' ')]) {
+                    let before = &text[..byte];
+                    let start = before.rfind('\n').map_or(0, |at| at + 1);
+                    let position = source.position(byte);
+                    let counted = (
+                        before.matches('\n').count(),
+                        before[start..].chars().count(),
+                    );
+                    let found = (position.line - 1, position.column - 1);
+                    assert_eq!(found, counted, "{name}, {length}, byte {byte}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_line_ends_before_what_ends_it() {
+        let mut map = SourceMap::default();
+        let id = map.add("a.jsonc", "a\r\n\n b\rc\r");
+        let source = map.get(id);
+        for (line, range) in [(1, 0..1), (2, 3..3), (3, 4..8)] {
+            assert_eq!(source.line_range(line), range, "line {line}");
         }
     }
 }

@@ -10,7 +10,7 @@ use codespan_reporting::term::termcolor::Buffer;
 use codespan_reporting::term::{self, Config};
 use serde_json::{Value, json};
 
-use super::excerpt::Excerpts;
+use super::excerpt::{Excerpts, Showable};
 use crate::config::source::{Position, SourceMap, Span};
 use crate::config::speak::spoken;
 use crate::diagnostic::{Diagnostic, Diagnostics, Severity};
@@ -21,16 +21,22 @@ const PLAIN: &str = "\u{1b}[0m";
 /// Shows findings one after another, each with the lines it is about, a blank line between two.
 pub fn render(diagnostics: &Diagnostics, sources: &SourceMap, color: bool) -> String {
     let mut text = String::new();
+    let mut known = Showable::default();
     for diagnostic in diagnostics {
         if !text.is_empty() {
             text.push('\n');
         }
-        text.push_str(&render_one(diagnostic, sources, color));
+        text.push_str(&render_one(diagnostic, sources, &mut known, color));
     }
     text
 }
 
-fn render_one(diagnostic: &Diagnostic, sources: &SourceMap, color: bool) -> String {
+fn render_one(
+    diagnostic: &Diagnostic,
+    sources: &SourceMap,
+    known: &mut Showable,
+    color: bool,
+) -> String {
     let diagnostic = &*spoken(diagnostic, sources);
     let labels: Vec<(LabelStyle, Span, &str)> = diagnostic
         .label
@@ -43,7 +49,7 @@ fn render_one(diagnostic: &Diagnostic, sources: &SourceMap, color: bool) -> Stri
                 .map(|label| (LabelStyle::Secondary, label.span, &*label.text)),
         )
         .collect();
-    let (excerpts, labels) = Excerpts::new(sources, &labels);
+    let (excerpts, labels) = Excerpts::new(sources, &labels, known);
     let level = match diagnostic.severity {
         Severity::Error => Level::Error,
         Severity::Warning => Level::Warning,

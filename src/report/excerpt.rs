@@ -4,15 +4,17 @@
 //! into them. May not: lose a line's number or a column.
 //!
 //! Userdata is often a page of text in one JSON string. Of a long line only the surroundings of
-//! its labels are kept, and of a place that spans lines only the first.
+//! its labels are kept, and of a place that spans lines only the first. A configuration may be one
+//! such line with thousands of findings: what is done for each doesn't grow with the line.
 
-use std::collections::BTreeMap;
+use std::collections::hash_map::Entry;
+use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 
 use codespan_reporting::diagnostic::{Label, LabelStyle};
 use codespan_reporting::files::{Error, Files};
 
-use crate::config::source::{Source, SourceId, SourceMap, Span};
+use crate::config::source::{SourceId, SourceMap, Span};
 use crate::marks::HIDDEN;
 use crate::redact;
 
@@ -49,17 +51,51 @@ struct Place {
     column: usize,
 }
 
+/// How many bytes of a line may be shown. A secret may begin or end anywhere in it, so that the
+/// whole line is looked at, but once for all findings.
+#[derive(Default)]
+pub(super) struct Showable(HashMap<(SourceId, usize), usize>);
+
+impl Showable {
+    fn of<'l>(
+        &mut self,
+        sources: &SourceMap,
+        (id, number): (SourceId, usize),
+        start: usize,
+        line: &'l str,
+    ) -> &'l str {
+        let length = match self.0.entry((id, number)) {
+            Entry::Occupied(known) => *known.get(),
+            Entry::Vacant(unknown) => *unknown.insert(showable(sources, id, start, line).len()),
+        };
+        &line[..length]
+    }
+}
+
+/// What of the line at a byte may be shown: nothing that holds a secret.
+fn showable<'l>(sources: &SourceMap, id: SourceId, start: usize, line: &'l str) -> &'l str {
+    match sources.shown_of_line(id, start, line) {
+        shown if !redact::catches(shown) => shown,
+        shown => {
+            let name = shown.find(['=', ':']).map(|end| &shown[..=end]);
+            name.filter(|name| !redact::catches(name)).unwrap_or("")
+        }
+    }
+}
+
 impl Excerpts {
     /// Cuts the lines of `labels` out of their files; gives the labels as they stand in them.
+    /// `known` is of the same files, and kept from finding to finding.
     pub(super) fn new(
         sources: &SourceMap,
         labels: &[(LabelStyle, Span, &str)],
+        known: &mut Showable,
     ) -> (Self, Vec<Label<SourceId>>) {
         let mut files: BTreeMap<SourceId, BTreeMap<usize, Vec<Place>>> = BTreeMap::new();
         for (index, (_, span, _)) in labels.iter().enumerate() {
             let source = sources.get(span.source);
             let position = source.position(span.start as usize);
-            let line = line_range(source, source.line_start(position.line));
+            let line = source.line_range(position.line);
             // A line's end, which may be two characters, is where the line ends.
             let first = position.byte.min(line.end);
             let start = first - line.start;
@@ -78,7 +114,7 @@ impl Excerpts {
         let mut moved: Vec<Option<Range<usize>>> = vec![None; labels.len()];
         let excerpts = files
             .into_iter()
-            .map(|(id, lines)| excerpt(id, sources, lines, &mut moved))
+            .map(|(id, lines)| excerpt(id, sources, lines, known, &mut moved))
             .collect();
         let labels = labels
             .iter()
@@ -104,6 +140,7 @@ fn excerpt(
     id: SourceId,
     sources: &SourceMap,
     lines: BTreeMap<usize, Vec<Place>>,
+    known: &mut Showable,
     moved: &mut [Option<Range<usize>>],
 ) -> Excerpt {
     let source = sources.get(id);
@@ -124,18 +161,12 @@ fn excerpt(
             }
         }
         previous = Some(number);
-        let start = source.line_start(number);
-        let range = line_range(source, start);
+        let range = source.line_range(number);
+        let start = range.start;
         let line = &source.text[range];
         let at = excerpt.text.len();
         excerpt.lines.push((at, number));
-        let shown = match sources.shown_of_line(id, start, line) {
-            shown if !redact::catches(shown) => shown,
-            shown => {
-                let name = shown.find(['=', ':']).map(|end| &shown[..=end]);
-                name.filter(|name| !redact::catches(name)).unwrap_or("")
-            }
-        };
+        let shown = known.of(sources, (id, number), start, line);
         let shortened = if shown.len() < line.len() {
             concealed(shown, &places)
         } else {
@@ -150,13 +181,6 @@ fn excerpt(
         excerpt.text.push('\n');
     }
     excerpt
-}
-
-/// The bytes of the line that starts at `start`, its end left out.
-fn line_range(source: &Source, start: usize) -> Range<usize> {
-    let rest = &source.text[start..];
-    let line = rest.split('\n').next().unwrap_or(rest);
-    start..start + line.strip_suffix('\r').unwrap_or(line).len()
 }
 
 struct Shortened {
@@ -191,26 +215,33 @@ fn concealed(shown: &str, places: &[Place]) -> Shortened {
 
 /// Keeps the surroundings of the places, and makes every character printable.
 fn shorten(line: &str, places: &[Place]) -> Shortened {
-    let keep = kept(line, places);
     let mut text = String::new();
-    let mut starts = vec![None; places.len()];
-    let mut ends = vec![None; places.len()];
-    let mut inside = true;
-    for (offset, character) in line.char_indices() {
-        let now = keep.iter().any(|range| range.contains(&offset));
-        if inside && !now {
+    let mut ranges = vec![0..0; places.len()];
+    // In the order that they stand in the line: of each place its start and its end.
+    let mut edges: Vec<(usize, usize, bool)> = Vec::with_capacity(2 * places.len());
+    for (index, place) in places.iter().enumerate() {
+        edges.push((place.range.start, index, false));
+        edges.push((place.range.end, index, true));
+    }
+    edges.sort_unstable();
+    let mut edges = edges.into_iter().peekable();
+    let mut meet = |offset: usize, at: usize| {
+        while let Some((_, index, is_end)) = edges.next_if(|(edge, ..)| *edge <= offset) {
+            if is_end {
+                ranges[index].end = at;
+            } else {
+                ranges[index].start = at;
+            }
+        }
+    };
+    let mut end = 0;
+    for range in kept(line, places) {
+        if range.start > end {
             text.push_str(CUT);
         }
-        inside = now;
-        for (index, place) in places.iter().enumerate() {
-            if offset >= place.range.start && starts[index].is_none() {
-                starts[index] = Some(text.len());
-            }
-            if offset >= place.range.end && ends[index].is_none() {
-                ends[index] = Some(text.len());
-            }
-        }
-        if now {
+        end = range.end;
+        for (offset, character) in line[range.clone()].char_indices() {
+            meet(range.start + offset, text.len());
             text.push(match character {
                 '\t' => '\t',
                 _ if character.is_control() => char::REPLACEMENT_CHARACTER,
@@ -218,18 +249,14 @@ fn shorten(line: &str, places: &[Place]) -> Shortened {
             });
         }
     }
-    let ranges = starts
-        .into_iter()
-        .zip(ends)
-        .map(|(start, end)| {
-            let start = start.unwrap_or(text.len());
-            start..end.unwrap_or(text.len()).max(start)
-        })
-        .collect();
+    if end < line.len() {
+        text.push_str(CUT);
+    }
+    meet(usize::MAX, text.len());
     Shortened { text, ranges }
 }
 
-/// The parts of a line that are shown, by byte.
+/// The parts of a line that are shown, by byte, in their order and with others between them.
 fn kept(line: &str, places: &[Place]) -> Vec<Range<usize>> {
     let whole = 0..line.len();
     if line.len() <= WIDEST_LINE || line.chars().nth(WIDEST_LINE).is_none() {
@@ -248,10 +275,20 @@ fn kept(line: &str, places: &[Place]) -> Vec<Range<usize>> {
             .nth(characters)
             .map_or(line.len(), |(at, _)| from + at)
     };
-    places
-        .iter()
-        .map(|place| back(place.range.start, BEFORE)..forth(place.range.start, AFTER))
-        .collect()
+    let around = |place: &Place| {
+        let start = place.range.start;
+        back(start, BEFORE)..forth(start, AFTER)
+    };
+    let mut around: Vec<Range<usize>> = places.iter().map(around).collect();
+    around.sort_unstable_by_key(|range| range.start);
+    let mut kept: Vec<Range<usize>> = Vec::with_capacity(around.len());
+    for range in around {
+        match kept.last_mut() {
+            Some(last) if range.start <= last.end => last.end = last.end.max(range.end),
+            _ => kept.push(range),
+        }
+    }
+    kept
 }
 
 impl<'a> Files<'a> for Excerpts {
@@ -305,7 +342,9 @@ impl<'a> Files<'a> for Excerpts {
 
 #[cfg(test)]
 mod tests {
-    use crate::config::source::{SourceMap, Span};
+    use proptest::prelude::*;
+
+    use super::*;
     use crate::diagnostic::{Diagnostic, Diagnostics};
     use crate::report::diagnostic::render;
 
@@ -404,5 +443,85 @@ mod tests {
         let end = long.len();
         let expected = format!("c.jsonc:1:{}", end + 1);
         assert!(shown(&long, (end, end), &[]).contains(&expected));
+    }
+
+    /// The obvious way: character by character, through all of the line.
+    fn shortened_slowly(line: &str, places: &[Range<usize>]) -> (String, Vec<Range<usize>>) {
+        let count = line.chars().count();
+        let number = |byte: usize| line[..byte].chars().count();
+        let shows = |at: usize| {
+            count <= WIDEST_LINE
+                || places.iter().any(|place| {
+                    let start = number(place.start);
+                    (start.saturating_sub(BEFORE)..start + AFTER).contains(&at)
+                })
+        };
+        let mut text = String::new();
+        let mut edges = vec![(None, None); places.len()];
+        let mut inside = true;
+        for (at, (offset, character)) in line.char_indices().enumerate() {
+            if inside && !shows(at) {
+                text.push_str(CUT);
+            }
+            inside = shows(at);
+            for (place, (start, end)) in places.iter().zip(&mut edges) {
+                if offset >= place.start {
+                    start.get_or_insert(text.len());
+                }
+                if offset >= place.end {
+                    end.get_or_insert(text.len());
+                }
+            }
+            let printable = character == '\t' || !character.is_control();
+            if inside {
+                text.push(if printable { character } else { '\u{fffd}' });
+            }
+        }
+        let all = text.len();
+        let range = |(start, end): (Option<_>, Option<_>)| {
+            let start = start.unwrap_or(all);
+            start..end.unwrap_or(all).max(start)
+        };
+        (text, edges.into_iter().map(range).collect())
+    }
+
+    proptest! {
+        #[test]
+        fn lines_are_shortened_as_slowly(
+            line in "[a-cé€😀\t\u{1b}]{0,400}",
+            places in prop::collection::vec((0_usize..1700, 0_usize..300), 1..5),
+        ) {
+            // A place begins with a character, and may end within one.
+            let places: Vec<Range<usize>> = places
+                .into_iter()
+                .map(|(start, length)| {
+                    let start = line.floor_char_boundary(start);
+                    start..(start + length).min(line.len())
+                })
+                .collect();
+            let given = places.iter().enumerate().map(|(index, range)| {
+                Place { index, range: range.clone(), column: 1 }
+            });
+            let found = shorten(&line, &given.collect::<Vec<_>>());
+            let expected = shortened_slowly(&line, &places);
+            prop_assert_eq!((found.text, found.ranges), expected);
+        }
+    }
+
+    #[test]
+    fn a_secret_that_a_cut_would_halve_hides_the_line() {
+        let secret = "5f-halved-by-a-cut-before-its-last-letter";
+        redact::know([secret]);
+        let behind = "y".repeat(WIDEST_LINE);
+        let text = format!(
+            "{{\"a\": \"{secret}{}X\", \"{behind}Y{behind}\"}}",
+            "x".repeat(30)
+        );
+        // The one reaches into the secret, the other is far from it; both are on its line.
+        for letter in ['X', 'Y'] {
+            let at = text.find(letter).unwrap();
+            let found = shown(&text, (at, at + 1), &[]);
+            assert!(found.contains("1 │ {\"a\": (sensitive value)\n"), "{found}");
+        }
     }
 }
