@@ -69,20 +69,9 @@ pub fn nothing_to_do(session: &Session<'_>, mode: Mode) {
     let done = Done::default();
     if session.globals.json {
         let now = session.clock.now();
-        session.event(events::apply_summary(now, mode, done));
+        session.event(events::apply_summary(now, mode, done, true));
     } else {
-        console::print(&format!("\n{}\n", done_line(mode, done, true)));
-    }
-}
-
-/// The line that says how much was done.
-fn done_line(mode: Mode, done: Done, is_complete: bool) -> String {
-    match (is_complete, mode) {
-        (true, Mode::Destroy) => {
-            format!("Destroy complete! Resources: {} destroyed.", done.destroyed)
-        }
-        (true, Mode::Normal | Mode::RefreshOnly) => events::done_text(done),
-        (false, _) => events::done_text(done).replace("Apply complete!", "Apply incomplete."),
+        console::print(&format!("\n{}\n", events::done_text(mode, done, true)));
     }
 }
 
@@ -92,6 +81,9 @@ pub fn conclude_all(fleet: &Fleet<'_>, mode: Mode, ends: &[Ended]) {
     for done in ends.iter().filter_map(|ended| ended.done) {
         total.add(done);
     }
+    let is_complete = ends
+        .iter()
+        .all(|ended| matches!(ended.end, ShardEnd::Done | ShardEnd::Unchanged));
     if fleet.globals.json {
         let shards = fleet.shards.iter().zip(ends);
         let shards: Vec<Value> = shards
@@ -106,7 +98,7 @@ pub fn conclude_all(fleet: &Fleet<'_>, mode: Mode, ends: &[Ended]) {
             })
             .collect();
         let now = session::clock(fleet.globals).now();
-        let mut event = events::apply_summary(now, mode, total);
+        let mut event = events::apply_summary(now, mode, total, is_complete);
         event["shards"] = shards.into();
         console::print_json_line(&event);
         return;
@@ -115,11 +107,10 @@ pub fn conclude_all(fleet: &Fleet<'_>, mode: Mode, ends: &[Ended]) {
     let shards: Vec<_> = shards
         .map(|(name, ended)| (name, ended.end, ended.done))
         .collect();
-    let is_complete = |ended: &Ended| matches!(ended.end, ShardEnd::Done | ShardEnd::Unchanged);
     console::print(&format!(
         "\n{}\n{}\n",
         text::ends(&shards, fleet.globals.style()),
-        done_line(mode, total, ends.iter().all(is_complete))
+        events::done_text(mode, total, is_complete)
     ));
 }
 
@@ -137,17 +128,18 @@ pub fn conclude(
         adopted: outcome.done.adopt,
         forgotten: outcome.done.forget,
     };
+    let is_complete = outcome.is_complete();
     if session.globals.json {
         let now = session.clock.now();
-        session.event(events::apply_summary(now, plan.mode, done));
+        session.event(events::apply_summary(now, plan.mode, done, is_complete));
     } else {
-        let line = done_line(plan.mode, done, outcome.is_complete());
+        let line = events::done_text(plan.mode, done, is_complete);
         console::print(&match &session.label {
             Some(label) => format!("{label}: {line}\n"),
             None => format!("\n{line}\n"),
         });
     }
-    if outcome.is_complete() {
+    if is_complete {
         return Ended {
             end: ShardEnd::Done,
             done: Some(done),

@@ -325,12 +325,9 @@ pub fn planned_counts(summary: &Summary) -> String {
     )
 }
 
-/// How much was done.
-pub fn apply_summary(now: Timestamp, mode: Mode, done: Done) -> Value {
-    let message = match mode {
-        Mode::Destroy => format!("Destroy complete! Resources: {} destroyed.", done.destroyed),
-        Mode::Normal | Mode::RefreshOnly => done_text(done),
-    };
+/// How much was done; `is_complete` where that is all that was planned.
+pub fn apply_summary(now: Timestamp, mode: Mode, done: Done, is_complete: bool) -> Value {
+    let message = done_text(mode, done, is_complete);
     let operation = if mode == Mode::Destroy {
         "destroy"
     } else {
@@ -339,9 +336,17 @@ pub fn apply_summary(now: Timestamp, mode: Mode, done: Done) -> Value {
     change_summary(now, &message, done, operation)
 }
 
-/// The last line of an apply.
-pub fn done_text(done: Done) -> String {
-    format!("Apply complete! Resources: {}.", done_counts(done))
+/// The last line of an apply; `is_complete` where all that was planned is done.
+pub fn done_text(mode: Mode, done: Done, is_complete: bool) -> String {
+    match (is_complete, mode) {
+        (true, Mode::Destroy) => {
+            format!("Destroy complete! Resources: {} destroyed.", done.destroyed)
+        }
+        (true, Mode::Normal | Mode::RefreshOnly) => {
+            format!("Apply complete! Resources: {}.", done_counts(done))
+        }
+        (false, _) => format!("Apply incomplete. Resources: {}.", done_counts(done)),
+    }
 }
 
 /// How much was done, in words.

@@ -145,8 +145,8 @@ fn events_are_terraforms() {
         Some(events.apply_start(now(), &address, Operation::Delete, Some("i-0"))),
         Some(events.apply_errored(now(), &address, Operation::Delete, second)),
         Some(events::diagnostic(now(), finding)),
-        Some(events::apply_summary(now(), Mode::Normal, done)),
-        Some(events::apply_summary(now(), Mode::Destroy, done)),
+        Some(events::apply_summary(now(), Mode::Normal, done, true)),
+        Some(events::apply_summary(now(), Mode::Destroy, done, true)),
     ]
     .into_iter()
     .map(|event| {
@@ -157,4 +157,41 @@ fn events_are_terraforms() {
     })
     .collect();
     insta::assert_snapshot!(lines.join("\n"));
+}
+
+#[test]
+fn the_last_line_says_whether_all_was_done() {
+    let done = Done {
+        added: 1,
+        destroyed: 2,
+        ..Done::default()
+    };
+    let incomplete = "Apply incomplete. Resources: 1 added, 0 changed, 2 destroyed.";
+    for (mode, is_complete, operation, message) in [
+        (
+            Mode::Normal,
+            true,
+            "apply",
+            "Apply complete! Resources: 1 added, 0 changed, 2 destroyed.",
+        ),
+        (
+            Mode::Destroy,
+            true,
+            "destroy",
+            "Destroy complete! Resources: 2 destroyed.",
+        ),
+        (Mode::Normal, false, "apply", incomplete),
+        (Mode::RefreshOnly, false, "apply", incomplete),
+        (Mode::Destroy, false, "destroy", incomplete),
+    ] {
+        let event = events::apply_summary(now(), mode, done, is_complete);
+        assert_eq!(event["@message"], message);
+        assert_eq!(
+            event["@message"],
+            events::done_text(mode, done, is_complete)
+        );
+        assert_eq!(event["type"], "change_summary");
+        assert_eq!(event["changes"]["operation"], operation);
+        assert_eq!(event["changes"]["add"], 1);
+    }
 }

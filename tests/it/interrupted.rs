@@ -45,6 +45,30 @@ fn what_was_done_before_a_failure_is_recorded_and_the_next_apply_goes_on() {
 }
 
 #[test]
+fn the_last_event_says_that_not_everything_was_done() {
+    let harness = with_options(
+        "\"fail\": [{ \"operation\": \"create\", \"error\": \"quota\", \"after\": 3, \"count\": 2 }]",
+    );
+    for (code, message) in [
+        (
+            1,
+            "Apply incomplete. Resources: 3 added, 0 changed, 0 destroyed.",
+        ),
+        (
+            0,
+            "Apply complete! Resources: 2 added, 0 changed, 0 destroyed.",
+        ),
+    ] {
+        let ended = harness.run("apply --auto-approve --json");
+        assert_eq!(ended.code, Some(code));
+        let events = ended.events();
+        let mut ends = events.iter().rev();
+        let last = ends.find(|event| event["type"] == "change_summary");
+        assert_eq!(last.unwrap()["@message"], message);
+    }
+}
+
+#[test]
 fn a_failing_replacement_leaves_the_old_one() {
     let harness = Harness::applied(TWO);
     let before = harness.live();

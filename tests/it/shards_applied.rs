@@ -106,6 +106,16 @@ fn the_last_event_says_how_each_shard_ended() {
     ];
     assert_eq!(ends, expected.each_ref().map(|(end, count)| (end, count)));
     assert_eq!(last["changes"]["add"], 3);
+    // As the text says it: of the shard that failed, and of all of them.
+    let messages: Vec<_> = events
+        .iter()
+        .filter(|event| {
+            event["type"] == "change_summary" && event["changes"]["operation"] == "apply"
+        })
+        .map(|event| (event["shard"].as_str(), event["@message"].as_str().unwrap()))
+        .collect();
+    let incomplete = "Apply incomplete. Resources: 3 added, 0 changed, 0 destroyed.";
+    assert_eq!(messages, [(Some("b"), incomplete), (None, incomplete)]);
 }
 
 #[test]
