@@ -183,7 +183,7 @@ fn of_standard_input(globals: &Globals, command: &Fmt) -> Ending {
         .read_to_end(&mut bytes);
     read.map_err(|error| unplaced(Failure::from(error)))?;
     if bytes.len() as u64 > files::LARGEST_FILE {
-        let detail = files::too_large(bytes.len() as u64).replace("It has", "It has at least");
+        let detail = files::larger_than_read(bytes.len() as u64);
         let finding = Diagnostic::error("standard input is too large").detail(detail);
         return Err(unplaced(finding));
     }

@@ -5,6 +5,7 @@
 
 use std::ffi::OsStr;
 use std::fs;
+use std::io::Read as _;
 use std::path::{Component, Path, PathBuf};
 
 use super::inputs::Inputs;
@@ -221,6 +222,11 @@ pub(crate) fn too_large(size: u64) -> String {
     format!("It has {size} bytes; {LARGEST_FILE} ({limit} MiB) are the most that is read")
 }
 
+/// The same where only so much was read of it.
+pub(crate) fn larger_than_read(size: u64) -> String {
+    too_large(size).replace("It has", "It has at least")
+}
+
 /// What is said of a file that isn't there.
 const MISSING: &str = "There is no such file";
 
@@ -242,17 +248,28 @@ pub(super) fn read_as(
             _ => diagnostic.detail(error.to_string()),
         })
     };
-    let size = fs::metadata(&absolute).map_err(failed)?.len();
-    if size > LARGEST_FILE {
-        return Err(Box::new(
+    let is_too_large = |detail: String| {
+        Box::new(
             Diagnostic::error(format!("the {what} is too large: {shown}"))
-                .detail(too_large(size))
+                .detail(detail)
                 .hint(
                     "Split it: several files of a folder, or files included, are one configuration",
                 ),
-        ));
+        )
+    };
+    let size = fs::metadata(&absolute).map_err(failed)?.len();
+    if size > LARGEST_FILE {
+        return Err(is_too_large(too_large(size)));
     }
-    let bytes = fs::read(&absolute).map_err(failed)?;
+    // A pipe or a device doesn't say how much there is, and a file may grow.
+    let mut bytes = Vec::with_capacity(size as usize + 1);
+    let mut file = fs::File::open(&absolute)
+        .map_err(failed)?
+        .take(LARGEST_FILE + 1);
+    file.read_to_end(&mut bytes).map_err(failed)?;
+    if bytes.len() as u64 > LARGEST_FILE {
+        return Err(is_too_large(larger_than_read(bytes.len() as u64)));
+    }
     String::from_utf8(bytes).map_err(|error| {
         let offset = error.utf8_error().valid_up_to();
         let bytes = error.as_bytes();

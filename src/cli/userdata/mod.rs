@@ -11,7 +11,7 @@ use clap::Subcommand;
 
 use super::failure::Failure;
 use super::{Ending, Globals};
-use crate::config::files::{LARGEST_FILE, too_large};
+use crate::config::files::{LARGEST_FILE, larger_than_read};
 use crate::diagnostic::Diagnostic;
 
 /// What there is to do with user data.
@@ -51,7 +51,7 @@ fn read(file: &Path) -> Result<Vec<u8>, Failure> {
     };
     read.map_err(failed)?;
     if bytes.len() as u64 > LARGEST_FILE {
-        let detail = too_large(bytes.len() as u64).replace("It has", "It has at least");
+        let detail = larger_than_read(bytes.len() as u64);
         let finding = Diagnostic::error(format!("the userdata is too large: {shown}"));
         return Err(finding.detail(detail).into());
     }

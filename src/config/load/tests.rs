@@ -81,6 +81,52 @@ fn what_cannot_be_loaded_is_explained() {
         ");
 }
 
+#[cfg(unix)]
+#[test]
+fn what_never_ends_is_too_large_and_a_pipe_is_read() {
+    use std::io::Write as _;
+    use std::os::fd::AsRawFd as _;
+    use std::os::unix::fs::symlink;
+
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["z.jsonc", "z.tfvars"] {
+        symlink("/dev/zero", folder.path().join(name)).unwrap();
+    }
+    fs::write(folder.path().join("good.jsonc"), GOOD).unwrap();
+    let says = "It has at least 16777217 bytes; 16777216 (16 MiB) are the most that is read";
+    for (path, var_file, finding) in [
+        (
+            "/dev/zero",
+            None,
+            "the configuration is too large: /dev/zero",
+        ),
+        ("z.jsonc", None, "the configuration is too large: z.jsonc"),
+        (
+            "good.jsonc",
+            Some("z.tfvars"),
+            "the var-file is too large: z.tfvars",
+        ),
+    ] {
+        let given = Given {
+            files: var_file.into_iter().map(Into::into).collect(),
+            ..Given::default()
+        };
+        let loaded = load(Some(Path::new(path)), folder.path(), &given);
+        let found = shown(&loaded, folder.path());
+        assert!(
+            found.starts_with(&format!("error: {finding}\n{says}\n")),
+            "{found}"
+        );
+    }
+    let (reader, mut writer) = std::io::pipe().unwrap();
+    writer.write_all(GOOD.as_bytes()).unwrap();
+    drop(writer);
+    let pipe = format!("/dev/fd/{}", reader.as_raw_fd());
+    let loaded = load(Some(Path::new(&pipe)), folder.path(), &Given::default());
+    assert_eq!(shown(&loaded, folder.path()), "");
+    assert!(loaded.config.is_some());
+}
+
 #[test]
 fn a_configuration_that_is_too_large_is_refused_once() {
     let folder = tempfile::tempdir().unwrap();
