@@ -70,6 +70,22 @@ impl Place {
             Self::Behind(span) => span,
         }
     }
+
+    /// A finding with the line and column of the template, where its place shows neither.
+    pub(super) fn told(self, finding: Diagnostic, (line, column): (usize, usize)) -> Diagnostic {
+        match self {
+            Self::Literal(_) => finding,
+            Self::Behind(_) => finding.detail(format!("line {line}, column {column} of it")),
+        }
+    }
+}
+
+/// The line and the column, in characters, of a byte of a text; both count from 1.
+pub(super) fn line_and_column(text: &str, offset: usize) -> (usize, usize) {
+    let before = &text[..text.floor_char_boundary(offset)];
+    let start = before.rfind('\n').map_or(0, |at| at + 1);
+    let line = 1 + before.matches('\n').count();
+    (line, 1 + before[start..].chars().count())
 }
 
 /// A text that was parsed, and whether it was asked for again since room was made.
@@ -164,7 +180,7 @@ impl<'a> TemplateCache<'a> {
                     place,
                     snippets: Arc::clone(&self.snippets),
                 };
-                self.check(&compiled, findings).then_some(compiled)
+                self.check(&compiled, text, findings).then_some(compiled)
             }
             Err(error) => {
                 findings.push(parse_finding(self.sources, place, &error));
@@ -195,7 +211,7 @@ impl<'a> TemplateCache<'a> {
     }
 
     /// Whether what a template reads and calls is there.
-    fn check(&mut self, compiled: &Compiled, findings: &mut Diagnostics) -> bool {
+    fn check(&mut self, compiled: &Compiled, text: &str, findings: &mut Diagnostics) -> bool {
         let mut sound = true;
         let reads = compiled.template.reads();
         for access in &reads.paths {
@@ -204,6 +220,8 @@ impl<'a> TemplateCache<'a> {
                 continue;
             };
             sound = false;
+            let written = self.snippets.text(&access.template).unwrap_or(text);
+            finding = place.told(finding, line_and_column(written, access.offset));
             if place != compiled.place {
                 if !self.told.insert(access.clone()) {
                     continue;
@@ -220,9 +238,10 @@ impl<'a> TemplateCache<'a> {
         for call in own {
             sound = false;
             if call.template == MAIN_TEMPLATE {
-                let span = compiled.place.at(self.sources, call.offset);
-                let near = call.nearest.as_deref();
-                findings.push(self.snippets.undefined(&call.name, near, span));
+                let finding = self
+                    .snippets
+                    .undefined(self.sources, call, compiled.place, text);
+                findings.push(finding);
             }
         }
         sound
@@ -276,12 +295,7 @@ impl<'a> TemplateCache<'a> {
 pub(super) fn parse_finding(sources: &SourceMap, place: Place, error: &ParseError) -> Diagnostic {
     let mut finding = Diagnostic::error("a template can't be parsed")
         .at(place.at(sources, error.offset), error.message.clone());
-    if let Place::Behind(_) = place {
-        finding = finding.detail(format!(
-            "line {}, column {} of it",
-            error.line, error.column
-        ));
-    }
+    finding = place.told(finding, (error.line, error.column));
     if let Some(hint) = &error.hint {
         finding = finding.hint(hint.clone());
     }
@@ -368,5 +382,20 @@ mod tests {
         assert_eq!(rendered.output, b"[\"a\",1]");
         let refused = parse("{{ now }}", Functions::Sprig).unwrap_err();
         assert!(refused.message.contains("it reads the clock"), "{refused}");
+    }
+
+    #[test]
+    fn lines_and_columns_are_those_that_errors_of_parsing_have() {
+        for (text, found) in [
+            ("{{ nothing }}", (1, 4)),
+            ("a\r\n\n é€{{ nothing }}", (3, 7)),
+            ("\n{{ nothing }}\n", (2, 4)),
+        ] {
+            let error = Template::parse("t", text, &environment(Functions::Go)).unwrap_err();
+            assert_eq!((error.line, error.column), found, "{text:?}");
+            assert_eq!(line_and_column(text, error.offset), found, "{text:?}");
+        }
+        assert_eq!(line_and_column("é", 1), (1, 1));
+        assert_eq!(line_and_column("a\n", 9), (2, 1));
     }
 }

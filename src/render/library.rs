@@ -6,10 +6,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use nstance_gotemplate::{Environment, Library, ParseError, Template};
+use nstance_gotemplate::{Call, Environment, Library, ParseError, Template};
 use serde::{Deserialize, Serialize};
 
-use super::cache::{Place, environment, parse_finding};
+use super::cache::{Place, environment, line_and_column, parse_finding};
 use super::group::Bodies;
 use super::userdata;
 use crate::config::model::{Config, Encoding, Functions, MAIN_TEMPLATE, TextSource};
@@ -123,28 +123,27 @@ impl Snippets {
             };
             for call in &template.reads().calls {
                 if call.target.is_none()
-                    && let Some(place) = self.places.get(&*call.template)
+                    && let Some(place) = self.place(&call.template)
+                    && let Some(text) = self.text(&call.template)
                 {
-                    findings.push(self.undefined(
-                        &call.name,
-                        call.nearest.as_deref(),
-                        place.at(sources, call.offset),
-                    ));
+                    findings.push(self.undefined(sources, call, place, text));
                 }
             }
         }
     }
 
-    /// The finding that a template that is called isn't defined.
+    /// The finding that a template isn't defined that `text` calls, which was written at `place`.
     pub(super) fn undefined(
         &self,
-        name: &str,
-        nearest: Option<&str>,
-        span: crate::config::source::Span,
+        sources: &SourceMap,
+        call: &Call,
+        place: Place,
+        text: &str,
     ) -> Diagnostic {
-        let finding =
-            Diagnostic::error(format!("no template `{name}` is defined")).at(span, "called here");
-        match nearest {
+        let finding = Diagnostic::error(format!("no template `{}` is defined", call.name))
+            .at(place.at(sources, call.offset), "called here");
+        let finding = place.told(finding, line_and_column(text, call.offset));
+        match &call.nearest {
             Some(near) => finding.hint(format!("there is a template `{near}`")),
             None if self.library.is_empty() => finding.hint(
                 "define it with `{{ define }}` in this text, or for all texts under the \
@@ -174,6 +173,13 @@ impl Snippets {
     /// Where the snippet of this name was written; none for a text that is no snippet.
     pub(super) fn place(&self, name: &str) -> Option<Place> {
         self.places.get(name).copied()
+    }
+
+    /// What the snippet of this name says; none for a text that is no snippet.
+    pub(super) fn text(&self, name: &str) -> Option<&str> {
+        let mut texts = self.texts.0.iter();
+        let (_, text) = texts.find(|(known, _)| **known == *name)?;
+        Some(text)
     }
 }
 
@@ -220,6 +226,7 @@ fn clash_or_mistake(
     };
     let finding = Diagnostic::error("two snippets define the same template")
         .at(place.at(sources, error.offset), error.message.clone());
+    let finding = place.told(finding, (error.line, error.column));
     match places.get(&*earlier.template) {
         Some(first) => finding.related(first.at(sources, earlier.offset), "it is defined here too"),
         None => finding,

@@ -275,6 +275,27 @@ fn a_snippet_in_a_file() {
 }
 
 #[test]
+fn what_is_not_there_is_told_with_its_line_in_a_file() {
+    let harness = with_snippets(
+        r#""a": { "source": "url", "content": "file:a.tpl" },
+    "b": { "source": "url", "content": "file:b.tpl" },"#,
+        r#"{{ template \"a\" . }}"#,
+    );
+    harness.write("a.tpl", "one\n é {{ .Instance.Nmae }}\n");
+    harness.write("b.tpl", "\n\n{{ template \"c\" . }}");
+    assert_snapshot!(harness.run("validate"));
+    harness.write("a.tpl", "{{ define \"x\" }}1{{ end }}");
+    harness.write("b.tpl", "\n {{ define \"x\" }}2{{ end }}");
+    assert_snapshot!(harness.run("validate"));
+    let harness = with(r#""userdata": { "source": "url", "content": "file:boot.sh" },"#);
+    harness.write(
+        "boot.sh",
+        "#!/bin/sh\necho {{ .Vrs.A }} {{ .Image.nope }}\n{{ template \"none\" }}\n",
+    );
+    assert_snapshot!(harness.run("validate"));
+}
+
+#[test]
 fn a_limit_is_named_with_its_value() {
     let told = |userdata: &str| told_of_snippets(r#""a": "","#, userdata);
     assert_snapshot!(told("{{ range 100000000 }}{{ end }}"));
