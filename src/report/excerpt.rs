@@ -439,7 +439,7 @@ mod tests {
         assert!(shown("é", (7, 9), &[(1, 1)]).contains("c.jsonc:1:2"));
         // Behind half of a line's end, where the file ends with it; of a line that is cut as well.
         assert!(shown("a\r", (2, 2), &[]).contains("c.jsonc:1:3"));
-        let long = "x".repeat(super::WIDEST_LINE + 20) + "\r";
+        let long = "x".repeat(WIDEST_LINE + 20) + "\r";
         let end = long.len();
         let expected = format!("c.jsonc:1:{}", end + 1);
         assert!(shown(&long, (end, end), &[]).contains(&expected));
