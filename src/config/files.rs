@@ -201,6 +201,9 @@ fn tidy(path: &Path) -> PathBuf {
             other => tidy.push(other),
         }
     }
+    if tidy.as_os_str().is_empty() && !path.as_os_str().is_empty() {
+        tidy.push(".");
+    }
     tidy
 }
 
@@ -320,6 +323,8 @@ mod tests {
             ("../a/../../b", "../../b"),
             ("/a/../../b", "/../b"),
             ("./a", "a"),
+            (".", "."),
+            ("a/..", "."),
         ] {
             assert_eq!(tidy(Path::new(path)), Path::new(tidied), "{path}");
         }

@@ -301,9 +301,13 @@ impl Reader<'_> {
         let word = word(here);
         if word.is_empty() {
             let character = here.chars().next().unwrap_or(' ');
+            let hint = match character {
+                '#' => "a comment starts with `//`; text stands in double quotes",
+                _ => "text stands in double quotes",
+            };
             return Diagnostic::error(format!("a `{character}` can't stand here"))
                 .at(span, "expected a value")
-                .hint("text stands in double quotes");
+                .hint(hint);
         }
         let start = span.start as usize;
         let diagnostic = Diagnostic::error(format!("the word `{word}` isn't a JSON value")).at(
