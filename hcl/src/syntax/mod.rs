@@ -9,6 +9,7 @@ mod heredoc;
 mod parser;
 mod recover;
 mod references;
+mod shell;
 mod template;
 mod term;
 

@@ -1,5 +1,6 @@
 //! What all parts of the parser share: the place in the text, space and comments, names, errors.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::ast::Ident;
@@ -24,6 +25,15 @@ pub(super) struct Parser<'t> {
     pub(super) room: usize,
     pub(super) comments: Vec<Span>,
     pub(super) errors: Vec<Error>,
+    /// Where each shell's expansion that was found begins, and where it ends: to try each once more
+    /// in every string around it would take for ever.
+    pub(super) expansions: HashMap<usize, usize>,
+}
+
+/// A place to go back to.
+pub(super) struct Mark {
+    comments: usize,
+    errors: usize,
 }
 
 impl<'t> Parser<'t> {
@@ -49,6 +59,7 @@ impl<'t> Parser<'t> {
             room: 0,
             comments: Vec::new(),
             errors: Vec::new(),
+            expansions: HashMap::new(),
         };
         if text.starts_with('\u{feff}') {
             parser.at = '\u{feff}'.len_utf8();
@@ -87,6 +98,20 @@ impl<'t> Parser<'t> {
     pub(super) fn fail<T>(&mut self, error: Error) -> Parsed<T> {
         self.errors.push(error);
         Err(Stop)
+    }
+
+    pub(super) fn mark(&self) -> Mark {
+        Mark {
+            comments: self.comments.len(),
+            errors: self.errors.len(),
+        }
+    }
+
+    /// Forgets what was found behind the mark, and goes on at `at`.
+    pub(super) fn go_back(&mut self, mark: &Mark, at: usize) {
+        self.comments.truncate(mark.comments);
+        self.errors.truncate(mark.errors);
+        self.at = at;
     }
 
     /// Whether so much is wrong already that reading on is of no use.
@@ -263,6 +288,7 @@ impl<'t> Parser<'t> {
         let mut ahead = Parser {
             errors: Vec::new(),
             comments: Vec::new(),
+            expansions: HashMap::new(),
             ..*self
         };
         let length = match ahead.name() {

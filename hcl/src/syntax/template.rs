@@ -10,7 +10,7 @@ use std::sync::Arc;
 use super::ast::{
     Expression, ExpressionKind, Ident, Template, TemplateFor, TemplateIf, TemplatePart,
 };
-use super::parser::{Parsed, Parser};
+use super::parser::{Mark, Parsed, Parser, Stop};
 use crate::error::{Error, Span, nearest};
 use crate::value::composed;
 
@@ -32,6 +32,13 @@ pub(super) enum Token<'t> {
     EndIf(Span),
     For(Option<Ident>, Ident, Expression, Span),
     EndFor(Span),
+}
+
+/// A shell's expansion: what was known before it, where it begins and where it ends.
+struct Expansion {
+    mark: Mark,
+    start: usize,
+    end: usize,
 }
 
 const DIRECTIVES: [&str; 5] = ["if", "else", "endif", "for", "endfor"];
@@ -73,6 +80,7 @@ impl<'t> Parser<'t> {
         let mut tokens = Vec::new();
         let mut strips = false;
         let mut line_begins = true;
+        let mut over_lines = None;
         loop {
             if line_begins
                 && let Ending::Marker(marker, _) = ending
@@ -88,6 +96,7 @@ impl<'t> Parser<'t> {
             if self.is_at_end() {
                 return match ending {
                     Ending::File => Ok(tokens),
+                    Ending::Quote if self.ends_before(over_lines.take()) => continue,
                     Ending::Quote => self.unclosed_quote(start),
                     Ending::Marker(marker, opening) => self.fail(
                         Error::new(opening, "This text has no end")
@@ -96,9 +105,11 @@ impl<'t> Parser<'t> {
                 };
             }
             if self.starts_with("${") || self.starts_with("%{") {
-                let (token, strips_before, strips_after) = self.nested(|parser| {
-                    parser.with_newlines(false, Self::interpolation_or_directive)
-                })?;
+                let Some((token, strips_before, strips_after)) =
+                    self.interpolation_or_expansion(ending, &mut over_lines)?
+                else {
+                    continue;
+                };
                 if strips_before && let Some(Token::Literal(text)) = tokens.last_mut() {
                     *text = Cow::Owned(text.trim_end().to_owned());
                 }
@@ -111,7 +122,12 @@ impl<'t> Parser<'t> {
                 return Ok(tokens);
             }
             let mut text = match ending {
-                Ending::Quote => Cow::Owned(self.quoted_text(start)?),
+                Ending::Quote => match self.quoted_text() {
+                    Ok(Some(text)) => Cow::Owned(text),
+                    Ok(None) if self.ends_before(over_lines.take()) => continue,
+                    Ok(None) => return self.unclosed_quote(start),
+                    Err(stop) => return Err(stop),
+                },
                 Ending::Marker(..) | Ending::File => self.line_of_text(),
             };
             line_begins = text.ends_with('\n');
@@ -120,6 +136,62 @@ impl<'t> Parser<'t> {
             }
             tokens.push(Token::Literal(text));
         }
+    }
+
+    /// What stands at the `${` or `%{` here; nothing where it was a shell's expansion, which then is
+    /// passed, so that all those of a text are told in one run. What goes over several lines and may
+    /// be an expansion nevertheless is left in `over_lines`.
+    fn interpolation_or_expansion(
+        &mut self,
+        ending: Ending<'t>,
+        over_lines: &mut Option<Expansion>,
+    ) -> Parsed<Option<(Token<'t>, bool, bool)>> {
+        let start = self.at;
+        let mark = self.mark();
+        let quoted = matches!(ending, Ending::Quote);
+        if let Some(&end) = self.expansions.get(&start) {
+            return self
+                .expansion(Expansion { mark, start, end })
+                .map(|()| None);
+        }
+        let result =
+            self.nested(|parser| parser.with_newlines(false, Self::interpolation_or_directive));
+        match result {
+            Ok(found) => {
+                // `"${x#y}"` is one with a comment if a `}` and a `"` follow further down.
+                if quoted
+                    && over_lines.is_none()
+                    && let Some(end) = self.shell_expansion(start, quoted)
+                    && end < self.at
+                {
+                    *over_lines = Some(Expansion { mark, start, end });
+                }
+                Ok(Some(found))
+            }
+            Err(stop) => match self.shell_expansion(start, quoted) {
+                Some(end) => self
+                    .expansion(Expansion { mark, start, end })
+                    .map(|()| None),
+                None => Err(stop),
+            },
+        }
+    }
+
+    /// Reports it and goes on behind it.
+    fn expansion(&mut self, expansion: Expansion) -> Parsed<()> {
+        let Expansion { mark, start, end } = expansion;
+        self.go_back(&mark, end);
+        self.expansions.insert(start, end);
+        self.errors.push(self.shell_error(start, end));
+        if self.has_too_many_errors() {
+            return Err(Stop);
+        }
+        Ok(())
+    }
+
+    /// Whether an unclosed string is one because a shell's expansion in it was taken for more.
+    fn ends_before(&mut self, over_lines: Option<Expansion>) -> bool {
+        over_lines.is_some_and(|expansion| self.expansion(expansion).is_ok())
     }
 
     fn unclosed_quote<T>(&mut self, start: usize) -> Parsed<T> {
@@ -131,8 +203,9 @@ impl<'t> Parser<'t> {
         )
     }
 
-    /// Text of a quoted string, escapes resolved, up to what isn't text.
-    fn quoted_text(&mut self, start: usize) -> Parsed<String> {
+    /// Text of a quoted string, escapes resolved, up to what isn't text; nothing where the line ends
+    /// before the string.
+    fn quoted_text(&mut self) -> Parsed<Option<String>> {
         let mut text = String::new();
         loop {
             let piece = self.at;
@@ -144,13 +217,11 @@ impl<'t> Parser<'t> {
             self.at += length;
             text.push_str(&self.text[piece..self.at]);
             match self.byte() {
-                b'\n' => {
-                    return self.unclosed_quote(start);
-                }
+                b'\n' => return Ok(None),
                 b'\\' => text.push(self.escape()?),
-                b'$' | b'%' if self.byte_after(1) == b'{' => return Ok(text),
+                b'$' | b'%' if self.byte_after(1) == b'{' => return Ok(Some(text)),
                 b'$' | b'%' => self.marker(&mut text),
-                _ => return Ok(text),
+                _ => return Ok(Some(text)),
             }
         }
     }

@@ -110,6 +110,73 @@ fn says_what_is_wrong_and_goes_on() {
     }
 }
 
+#[test]
+fn knows_what_is_meant_for_a_shell() {
+    for expansion in [
+        "${files[@]}",
+        "${files[$i]}",
+        "${files[$((i+1))]}",
+        "${a[i]:-x}",
+        "${i%%.*}",
+        "${i%.*}",
+        "${i##*/}",
+        "${#i}",
+        "${#i[@]}",
+        "${f^^}",
+        "${f,,}",
+        "${x:?y}",
+        "${x:-y}",
+        "${x+}",
+        "${x:-${y#z}}",
+        "${x:1:2}",
+        "${x#y}",
+        "${x//a/b}",
+        "${f/*.txt/x}",
+        "${x@Q}",
+        "${!y*}",
+        "${!y@}",
+        "${1:-a b}",
+        "${@}",
+        "${#}",
+        "${?}",
+        "${x:-\\}}",
+        "${x=y}",
+        "${x?no x}",
+    ] {
+        let quoted = format!("a = \"x ${{v}} {expansion} y\"\n");
+        let twice = format!("a = \"{expansion}{expansion}\"\nb {{\n  c = [\"{expansion}\"]\n}}\n");
+        let heredoc =
+            format!("a = <<E\n\"{expansion}\" {expansion} ${{v}}\n  {expansion}\nz\nE\nb = 'x'\n");
+        let error =
+            |line| format!("{line} {expansion:?} This is a shell's expansion, not an expression");
+        let single = "6 \"'\" Expected a value".to_owned();
+        assert_eq!(errors(&quoted), [error(1)]);
+        assert_eq!(errors(&twice), [error(1), error(1), error(3)]);
+        let want = [error(2), error(2), error(3), single];
+        assert_eq!(errors(&heredoc), want, "{heredoc}");
+    }
+    let hint = |text: &str| parse(text, 0).unwrap_err()[0].hint.clone().unwrap();
+    assert_eq!(
+        hint("a = \"${x:-${y}}\"\n"),
+        "if a shell is to see `${x:-${y}}`, write `$${x:-$${y}}`"
+    );
+    assert_eq!(
+        hint(&format!("a = \"${{x:-{}}}\"\n", "y".repeat(100))),
+        "if a shell is to see it, write `$${` instead of `${`"
+    );
+    for text in [
+        "a = \"${1}${!x}${x/a/b}${x[0]}${x[*]}${x-y}${x%y}${x?y:z}${x}\"\n",
+        "a = \"${x#y}\"\n}\"\n",
+        "a = \"${# x}\"\nx }\"\n",
+        "a = <<E\n${x //y}\n % 2 ? y : /* ${ */ z }\nE\n",
+    ] {
+        assert_eq!(errors(text), [""; 0], "{text}");
+    }
+    // What is tried in vain is tried once, and not again within each string around it.
+    let lines = format!("a = 1\n{}", "  + \"${x#y}\"\n".repeat(2_000));
+    assert!(parse(&format!("a = \"${{x#y}}\"\n{lines}"), 0).is_err());
+}
+
 const SAMPLE: &str = "# héllo\ngroup \"ü\" \"web\" {\r\n  size = 1 + 2 * -3 // c\n  tags = { a = \"x${b[0].c}y\", (d) : [1, 2], }\n  text = <<-EOT\n    %{ for k, v in x ~}\n    ${~ v } {{ .Go }} $${n}\n    %{ endfor }\n  EOT\n  l = [for k, v in {a = 1} : k => f(v...) if v > 1 ? true : !false]\n  m = {for s in x[*].y.*.z : s => null...}\n  one { e = \"\\u00e9\\\"\" } /* x */\n}\n";
 
 #[test]
