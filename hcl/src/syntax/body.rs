@@ -131,7 +131,7 @@ impl Parser<'_> {
                 Ok(Item::Attribute(attribute))
             }
             b'{' | b'"' => self.block(name).map(Item::Block),
-            _ if self.is_at_name() => self.block(name).map(Item::Block),
+            _ if self.is_at_name() || self.is_before_brace() => self.block(name).map(Item::Block),
             byte => {
                 let (span, found) = self.found();
                 let error = Error::new(span, format!("Expected `=` or `{{` after `{}`", name.name))
@@ -150,6 +150,17 @@ impl Parser<'_> {
         let is_name = self.name().is_some();
         self.at = start;
         is_name
+    }
+
+    /// Whether the next line begins with `{`.
+    fn is_before_brace(&mut self) -> bool {
+        let start = self.at;
+        let comments = self.comments.len();
+        self.skip_lines();
+        let is_brace = self.byte() == b'{';
+        self.at = start;
+        self.comments.truncate(comments);
+        is_brace
     }
 
     /// From the `=` on.
@@ -197,11 +208,15 @@ impl Parser<'_> {
                     }
                     None => {
                         let (span, found) = self.found();
-                        return self.fail(
-                            Error::new(span, "Expected a label or `{`")
-                                .detail(format!("found {found} here"))
-                                .hint("a block's `{` is on the same line as its name"),
-                        );
+                        let error = Error::new(span, "Expected a label or `{`")
+                            .detail(format!("found {found} here"))
+                            .hint("a block's `{` is on the same line as its name");
+                        if !self.is_before_brace() {
+                            return self.fail(error);
+                        }
+                        self.errors.push(error);
+                        self.skip_lines();
+                        break;
                     }
                 },
             }

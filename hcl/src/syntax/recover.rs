@@ -2,8 +2,9 @@
 //! behind the error. Goes out: the parser stands at what is probably the next item.
 //!
 //! People indent. So what is indented deeper than the item belongs to it; a line that isn't and
-//! starts with a name is the next item. A `}` below the item's name closes the item if it opened
-//! more than it closed, and else the block around it.
+//! starts with a name is the next item. One that starts with `{` belongs to the item above. A `}`
+//! below the item's name closes the item if it opened more than it closed, and else the block around
+//! it.
 
 use super::parser::Parser;
 
@@ -29,7 +30,7 @@ impl Parser<'_> {
                 continue;
             }
             match self.byte() {
-                b')' | b']' | b'#' | b'/' => {}
+                b')' | b']' | b'#' | b'/' | b'{' => {}
                 b'}' if here == indent && open > 0 => {}
                 _ => return,
             }

@@ -98,6 +98,16 @@ fn says_what_is_wrong_and_goes_on() {
             &["1 \"\" Expected `:` and what the value is otherwise: `condition ? value : other`"],
         ),
         (
+            "a \"b\"\n{\n  c = 'x'\n}\nd\n\n# e\n{\n}\nf =\n{\n  g = 1\n}\nh = 'x'\n",
+            &[
+                "1 \"\" Expected a label or `{`",
+                "3 \"'\" Expected a value",
+                "5 \"\" Expected a label or `{`",
+                "10 \"\" Expected a value",
+                "14 \"'\" Expected a value",
+            ],
+        ),
+        (
             "\"a\" = 1\n",
             &["1 \"\\\"\" Expected an argument or a block"],
         ),
