@@ -125,7 +125,7 @@ impl Parser<'_> {
             });
         };
         match self.peek() {
-            b'=' if self.byte_after(1) != b'=' => {
+            b'=' => {
                 let attribute = self.attribute(name)?;
                 self.end_of_item(start, "argument")?;
                 Ok(Item::Attribute(attribute))
@@ -165,10 +165,24 @@ impl Parser<'_> {
 
     /// From the `=` on.
     fn attribute(&mut self, name: Ident) -> Parsed<Attribute> {
+        let start = self.at;
         self.at += 1;
+        if self.byte() == b'=' {
+            self.at += 1;
+            let sign = self.span_from(start);
+            self.one_equals_sign(sign, &name.name);
+        }
         let value = self.expression()?;
         let span = name.span.to(value.span);
         Ok(Attribute { name, value, span })
+    }
+
+    pub(super) fn one_equals_sign(&mut self, sign: Span, name: &str) {
+        self.errors.push(
+            Error::new(sign, format!("`{name}` is set with one `=`"))
+                .detail("`==` compares")
+                .hint(format!("`{name} = …`")),
+        );
     }
 
     /// Nothing more may be on the line.

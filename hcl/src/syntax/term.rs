@@ -1,6 +1,8 @@
 //! Values as they are written: numbers, names, calls, parentheses, tuples, objects, `for`.
 
-use super::ast::{Call, Expression, ExpressionKind, For, Ident, ObjectItem, ObjectKey};
+use super::ast::{
+    BinaryOperator, Call, Expression, ExpressionKind, For, Ident, ObjectItem, ObjectKey,
+};
 use super::parser::{Parsed, Parser};
 use crate::error::Error;
 use crate::number::Number;
@@ -200,6 +202,16 @@ impl Parser<'_> {
     fn object_item(&mut self) -> Parsed<ObjectItem> {
         let start = self.at;
         let key = self.expression()?;
+        if let ExpressionKind::Binary(binary) = &key.kind
+            && let ExpressionKind::Variable(name) = &binary.first.kind
+            && let [(BinaryOperator::Equal, sign, value)] = &binary.rest[..]
+            && !matches!(self.peek(), b'=' | b':')
+        {
+            self.one_equals_sign(*sign, &name.name);
+            let value = value.clone();
+            let key = ObjectKey::Name(name.clone());
+            return Ok(ObjectItem { key, value });
+        }
         let key = match key.kind {
             ExpressionKind::Variable(name) => ObjectKey::Name(name),
             // Words that have a meaning elsewhere are names here.

@@ -108,6 +108,16 @@ fn says_what_is_wrong_and_goes_on() {
             ],
         ),
         (
+            "a == 'x'\nb { c == 1 }\nd = { e == 1, f = 'x' }\n",
+            &[
+                "1 \"==\" `a` is set with one `=`",
+                "1 \"'\" Expected a value",
+                "2 \"==\" `c` is set with one `=`",
+                "3 \"==\" `e` is set with one `=`",
+                "3 \"'\" Expected a value",
+            ],
+        ),
+        (
             "\"a\" = 1\n",
             &["1 \"\\\"\" Expected an argument or a block"],
         ),
