@@ -120,7 +120,9 @@ impl Parser<'_> {
             let error = Error::new(span, "Expected an argument or a block")
                 .detail(format!("found {found} here"));
             return self.fail(match self.byte() {
-                b'"' => error.hint("names of arguments and blocks have no quotation marks"),
+                _ if self.byte() == b'"' || self.is_at_curly_quote() => {
+                    error.hint("names of arguments and blocks have no quotation marks")
+                }
                 _ => error.hint("an argument is `name = value`, a block `name { … }`"),
             });
         };
@@ -131,6 +133,7 @@ impl Parser<'_> {
                 Ok(Item::Attribute(attribute))
             }
             b'{' | b'"' => self.block(name).map(Item::Block),
+            0xe2 if self.is_at_curly_quote() => self.block(name).map(Item::Block),
             _ if self.is_at_name() || self.is_before_brace() => self.block(name).map(Item::Block),
             byte => {
                 let (span, found) = self.found();
@@ -212,6 +215,7 @@ impl Parser<'_> {
             match self.peek() {
                 b'{' => break,
                 b'"' => labels.push(self.quoted_label()?),
+                0xe2 if self.is_at_curly_quote() => labels.push(self.quoted_label()?),
                 _ => match self.ident() {
                     Some(name) => {
                         labels.push(Label {
@@ -295,7 +299,11 @@ impl Parser<'_> {
     }
 
     fn quoted_label(&mut self) -> Parsed<Label> {
-        let expression = self.quoted()?;
+        let expression = if self.byte() == b'"' {
+            self.quoted()?
+        } else {
+            self.curly_quoted()?
+        };
         match expression.kind {
             super::ExpressionKind::String(name) => Ok(Label {
                 name,

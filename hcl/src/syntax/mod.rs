@@ -12,6 +12,7 @@ mod references;
 mod shell;
 mod template;
 mod term;
+mod unclosed;
 
 pub use ast::*;
 

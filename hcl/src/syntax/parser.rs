@@ -21,6 +21,8 @@ pub(super) struct Parser<'t> {
     /// Whether a line's end means something, which within brackets it doesn't.
     pub(super) newlines: bool,
     levels: u32,
+    /// Whether this is within `${ }` or `%{ }`.
+    pub(super) interpolates: bool,
     /// For so many items memory is taken at the start.
     pub(super) room: usize,
     pub(super) comments: Vec<Span>,
@@ -56,6 +58,7 @@ impl<'t> Parser<'t> {
             at: 0,
             newlines: true,
             levels: 0,
+            interpolates: false,
             room: 0,
             comments: Vec::new(),
             errors: Vec::new(),

@@ -97,7 +97,7 @@ impl<'t> Parser<'t> {
                 return match ending {
                     Ending::File => Ok(tokens),
                     Ending::Quote if self.ends_before(over_lines.take()) => continue,
-                    Ending::Quote => self.unclosed_quote(start),
+                    Ending::Quote => self.unclosed_quote(start).map(|()| tokens),
                     Ending::Marker(marker, opening) => self.fail(
                         Error::new(opening, "This text has no end")
                             .detail(format!("there is no line with `{marker}` alone")),
@@ -125,7 +125,7 @@ impl<'t> Parser<'t> {
                 Ending::Quote => match self.quoted_text() {
                     Ok(Some(text)) => Cow::Owned(text),
                     Ok(None) if self.ends_before(over_lines.take()) => continue,
-                    Ok(None) => return self.unclosed_quote(start),
+                    Ok(None) => return self.unclosed_quote(start).map(|()| tokens),
                     Err(stop) => return Err(stop),
                 },
                 Ending::Marker(..) | Ending::File => self.line_of_text(),
@@ -154,8 +154,10 @@ impl<'t> Parser<'t> {
                 .expansion(Expansion { mark, start, end })
                 .map(|()| None);
         }
+        let outer = std::mem::replace(&mut self.interpolates, true);
         let result =
             self.nested(|parser| parser.with_newlines(false, Self::interpolation_or_directive));
+        self.interpolates = outer;
         match result {
             Ok(found) => {
                 // `"${x#y}"` is one with a comment if a `}` and a `"` follow further down.
@@ -192,15 +194,6 @@ impl<'t> Parser<'t> {
     /// Whether an unclosed string is one because a shell's expansion in it was taken for more.
     fn ends_before(&mut self, over_lines: Option<Expansion>) -> bool {
         over_lines.is_some_and(|expansion| self.expansion(expansion).is_ok())
-    }
-
-    fn unclosed_quote<T>(&mut self, start: usize) -> Parsed<T> {
-        let span = self.span(start - 1, start);
-        self.fail(
-            Error::new(span, "This string isn't closed")
-                .detail("its `\"` is missing on this line")
-                .hint("write a line's end as `\\n`, or text over several lines as `<<EOT … EOT`"),
-        )
     }
 
     /// Text of a quoted string, escapes resolved, up to what isn't text; nothing where the line ends

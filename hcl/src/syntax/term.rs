@@ -16,6 +16,7 @@ impl Parser<'_> {
             b'[' => self.with_newlines(false, Self::tuple),
             b'{' => self.object(),
             b'<' if self.byte_after(1) == b'<' => self.heredoc(),
+            0xe2 if self.is_at_curly_quote() => self.curly_quoted(),
             _ => match self.ident() {
                 Some(name) => self.named(name),
                 None => self.no_term(),

@@ -118,6 +118,37 @@ fn says_what_is_wrong_and_goes_on() {
             ],
         ),
         (
+            "a = \"x\ny=\\\" ${z}\n  \"é\" w\"\nb = [\"c\nd\"]\ne = 'x'\n",
+            &[
+                "1 \"\\\"\" This string goes over several lines",
+                "4 \"\\\"\" This string goes over several lines",
+                "6 \"'\" Expected a value",
+            ],
+        ),
+        (
+            "a = \"x\nb = \"y\nc \"d\" {\n  e = \"\n}\nf = \"z\ng \"h\" {\n}\n",
+            &[
+                "1 \"\\\"\" This string isn't closed",
+                "2 \"\\\"\" This string isn't closed",
+                "4 \"\\\"\" This string isn't closed",
+                "6 \"\\\"\" This string isn't closed",
+            ],
+        ),
+        (
+            "a “b” ”c\" {\n  d = [“e”, ‘f’]\n  g = {“h” = \"i”}\n  j \"k” {\n}\n  l = “m\n  “n” = \"“o”\"\n}\n",
+            &[
+                "1 \"“b”\" This string has curly quotes",
+                "1 \"”c\\\"\" This string has curly quotes",
+                "2 \"“e”\" This string has curly quotes",
+                "2 \"‘f’\" This string has curly quotes",
+                "3 \"“h”\" This string has curly quotes",
+                "3 \"”\" This quote is curly",
+                "4 \"”\" This quote is curly",
+                "6 \"“\" This quote is curly",
+                "7 \"“\" Expected an argument or a block",
+            ],
+        ),
+        (
             "\"a\" = 1\n",
             &["1 \"\\\"\" Expected an argument or a block"],
         ),
