@@ -18,8 +18,8 @@ use crate::value::composed;
 #[derive(Clone, Copy)]
 pub(super) enum Ending<'t> {
     Quote,
-    /// A line with this name alone; and where the heredoc begins.
-    Marker(&'t str, Span),
+    /// A line with this name alone.
+    Marker(&'t str),
     File,
 }
 
@@ -83,7 +83,7 @@ impl<'t> Parser<'t> {
         let mut over_lines = None;
         loop {
             if line_begins
-                && let Ending::Marker(marker, _) = ending
+                && let Ending::Marker(marker) = ending
                 && self.is_at_marker(marker)
             {
                 self.at = self.text[self.at..]
@@ -98,10 +98,8 @@ impl<'t> Parser<'t> {
                     Ending::File => Ok(tokens),
                     Ending::Quote if self.ends_before(over_lines.take()) => continue,
                     Ending::Quote => self.unclosed_quote(start).map(|()| tokens),
-                    Ending::Marker(marker, opening) => self.fail(
-                        Error::new(opening, "This text has no end")
-                            .detail(format!("there is no line with `{marker}` alone")),
-                    ),
+                    // Reported by who knows where it begins.
+                    Ending::Marker(_) => Err(Stop),
                 };
             }
             if self.starts_with("${") || self.starts_with("%{") {
@@ -128,7 +126,7 @@ impl<'t> Parser<'t> {
                     Ok(None) => return self.unclosed_quote(start).map(|()| tokens),
                     Err(stop) => return Err(stop),
                 },
-                Ending::Marker(..) | Ending::File => self.line_of_text(),
+                Ending::Marker(_) | Ending::File => self.line_of_text(),
             };
             line_begins = text.ends_with('\n');
             if std::mem::take(&mut strips) {

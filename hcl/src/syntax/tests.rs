@@ -149,6 +149,35 @@ fn says_what_is_wrong_and_goes_on() {
             ],
         ),
         (
+            "a = <<\"E\"\n${b}\nE\nc = <<-'E'\n'\n  E\nd = << E\n'\nE\ne = <<E x\n${f y}\n\"\nE\ng = 'x'\n",
+            &[
+                "1 \"\\\"E\\\"\" A heredoc's marker has no quotation marks",
+                "4 \"'E'\" A heredoc's marker has no quotation marks",
+                "7 \" E\" A heredoc's marker stands right behind `<<`",
+                "10 \"x\" Expected a new line behind `<<E`",
+                "11 \"y\" Expected `}` at the end of `${`",
+                "14 \"'\" Expected a value",
+            ],
+        ),
+        (
+            "a = <<'E'\nb = <<E x\nc = 'x'\n",
+            &[
+                "1 \"'E'\" A heredoc's marker has no quotation marks",
+                "2 \"x\" Expected a new line behind `<<E`",
+                "3 \"'\" Expected a value",
+            ],
+        ),
+        (
+            "a = f(<<EOT\n  ${b c} EOT, EOTX\n  EOT, 2)\nd = <<EOT\n  eot\ne = \"${f:-g}\"\nh = 'x'\n",
+            &[
+                "2 \"c\" Expected `}` at the end of `${`",
+                "1 \"<<EOT\" This text has no end",
+                "4 \"<<EOT\" This text has no end",
+                "6 \"${f:-g}\" This is a shell's expansion, not an expression",
+                "7 \"'\" Expected a value",
+            ],
+        ),
+        (
             "\"a\" = 1\n",
             &["1 \"\\\"\" Expected an argument or a block"],
         ),
