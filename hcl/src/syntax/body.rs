@@ -63,7 +63,8 @@ impl Parser<'_> {
             }
             if self.is_at_end() {
                 // Behind another error this one may only be its consequence.
-                if let Some(open) = open.filter(|_| self.errors.len() == errors_before) {
+                let is_first = self.errors.len() == errors_before && self.open_comment().is_none();
+                if let Some(open) = open.filter(|_| is_first) {
                     let end = self.span(self.at, self.at);
                     let opened = self.span(open, open + 1);
                     self.errors.push(

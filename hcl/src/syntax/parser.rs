@@ -72,12 +72,10 @@ impl<'t> Parser<'t> {
 
     /// What was parsed, with the comments, unless there were errors.
     pub(super) fn finish<T>(mut self, parsed: T) -> Result<(T, Vec<Span>), Vec<Error>> {
-        if let Some(&last) = self.comments.last()
-            && last.end as usize == self.text.len()
-            && self.text[last.range()].starts_with("/*")
-            && (last.range().len() < 4 || !self.text.ends_with("*/"))
-        {
-            let start = self.span(last.start as usize, last.start as usize + 2);
+        if let Some(comment) = self.open_comment() {
+            let start = self.span(comment, comment + 2);
+            // What is said of the end of the file is its consequence.
+            self.errors.retain(|error| error.span < start);
             self.errors
                 .push(Error::new(start, "This comment isn't closed").hint("close it with `*/`"));
         }
@@ -86,6 +84,16 @@ impl<'t> Parser<'t> {
         } else {
             Err(self.errors)
         }
+    }
+
+    /// Where a comment begins that runs to the end of the text because it isn't closed.
+    pub(super) fn open_comment(&self) -> Option<usize> {
+        let last = self.comments.last()?.range();
+        let text = &self.text[last.clone()];
+        let is_open = last.end == self.text.len()
+            && text.starts_with("/*")
+            && (text.len() < 4 || !text.ends_with("*/"));
+        is_open.then_some(last.start)
     }
 
     pub(super) fn span(&self, start: usize, end: usize) -> Span {

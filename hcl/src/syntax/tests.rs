@@ -61,6 +61,20 @@ fn says_what_is_wrong_and_goes_on() {
         ("a = 1\nb = 2\na = 3\n", &["3 \"a\" `a` is set twice"]),
         ("a = 1 /* x\n", &["1 \"/*\" This comment isn't closed"]),
         (
+            "a = 'x'\nb = /* \"c\n",
+            &[
+                "1 \"'\" Expected a value",
+                "2 \"/*\" This comment isn't closed",
+            ],
+        ),
+        (
+            "a {\n  b = [1, /*\n}\n",
+            &["2 \"/*\" This comment isn't closed"],
+        ),
+        ("a {\n/*/\n}\n", &["2 \"/*\" This comment isn't closed"]),
+        ("a \"b\" /* {\n}\n", &["1 \"/*\" This comment isn't closed"]),
+        ("a /*", &["1 \"/*\" This comment isn't closed"]),
+        (
             "a { b = 1, c = 2 }\n",
             &["1 \",\" Expected `}`: a block on one line holds one argument"],
         ),
