@@ -35,10 +35,12 @@ impl<'t> Parser<'t> {
                 self.template(tokens, start, true)
             }
             Err(stop) => {
+                // Brackets in an interpolation may have gone over the marker.
+                let passed = self.is_at_end() && self.errors.len() == errors;
                 // What follows in it isn't configuration.
                 self.at = text_start;
                 self.skip_to_marker(marker);
-                if self.is_at_end() || self.errors.len() == errors {
+                if self.is_at_end() || passed {
                     self.unclosed_heredoc(text_start, marker, opening, errors);
                 }
                 self.skip_line();

@@ -7,7 +7,7 @@ use super::ast::Ident;
 use super::{LONGEST_TEXT, MOST_ERRORS, MOST_LEVELS};
 use crate::error::{Error, Span};
 
-/// An error was recorded; whoever can goes on behind it.
+/// An error was recorded, here or once for all places like it; whoever can goes on behind it.
 #[derive(Debug)]
 pub(super) struct Stop;
 
@@ -21,6 +21,8 @@ pub(super) struct Parser<'t> {
     /// Whether a line's end means something, which within brackets it doesn't.
     pub(super) newlines: bool,
     levels: u32,
+    /// Whether that there are too many levels is among the errors: whoever nests them has more.
+    too_deep: bool,
     /// Whether this is within `${ }` or `%{ }`.
     pub(super) interpolates: bool,
     /// For so many items memory is taken at the start.
@@ -36,6 +38,7 @@ pub(super) struct Parser<'t> {
 pub(super) struct Mark {
     comments: usize,
     errors: usize,
+    too_deep: bool,
 }
 
 impl<'t> Parser<'t> {
@@ -58,6 +61,7 @@ impl<'t> Parser<'t> {
             at: 0,
             newlines: true,
             levels: 0,
+            too_deep: false,
             interpolates: false,
             room: 0,
             comments: Vec::new(),
@@ -115,6 +119,7 @@ impl<'t> Parser<'t> {
         Mark {
             comments: self.comments.len(),
             errors: self.errors.len(),
+            too_deep: self.too_deep,
         }
     }
 
@@ -122,6 +127,7 @@ impl<'t> Parser<'t> {
     pub(super) fn go_back(&mut self, mark: &Mark, at: usize) {
         self.comments.truncate(mark.comments);
         self.errors.truncate(mark.errors);
+        self.too_deep = mark.too_deep;
         self.at = at;
     }
 
@@ -227,6 +233,9 @@ impl<'t> Parser<'t> {
     /// What `parse` gives one level deeper.
     pub(super) fn nested<T>(&mut self, parse: impl FnOnce(&mut Self) -> Parsed<T>) -> Parsed<T> {
         if self.levels >= MOST_LEVELS {
+            if std::mem::replace(&mut self.too_deep, true) {
+                return Err(Stop);
+            }
             let width = self.text[self.at..]
                 .chars()
                 .next()

@@ -332,6 +332,32 @@ fn takes_two_hundred_levels() {
 }
 
 #[test]
+fn says_once_that_levels_are_too_many() {
+    let blocks = "b {\n".repeat(1_000);
+    let closed = format!("{blocks}{}a = 'x'\n", "}\n".repeat(1_000));
+    let lists = format!("{0}{0}", format!("a = {}\n", "[".repeat(1_000)));
+    for (text, want) in [
+        (
+            &blocks,
+            &["201 \"b\" This is nested more than 200 levels deep"][..],
+        ),
+        (
+            &closed,
+            &[
+                "201 \"b\" This is nested more than 200 levels deep",
+                "2001 \"'\" Expected a value",
+            ],
+        ),
+        (
+            &lists,
+            &["1 \"[\" This is nested more than 200 levels deep"],
+        ),
+    ] {
+        assert_eq!(errors(text), want);
+    }
+}
+
+#[test]
 fn keeps_comments_and_places() {
     let text = "# far\n\n# one\n# two\na = 1 # behind\nb = 2\n";
     let document = parse(text, 7).unwrap();
