@@ -1,7 +1,7 @@
 //! Values as they are written: numbers, names, calls, parentheses, tuples, objects, `for`.
 
 use super::ast::{
-    BinaryOperator, Call, Expression, ExpressionKind, For, Ident, ObjectItem, ObjectKey,
+    BinaryOperator, Call, Expression, ExpressionKind, For, Ident, ObjectItem, ObjectKey, StepKind,
 };
 use super::parser::{Parsed, Parser};
 use crate::error::Error;
@@ -213,6 +213,7 @@ impl Parser<'_> {
             let key = ObjectKey::Name(name.clone());
             return Ok(ObjectItem { key, value });
         }
+        self.check_key(&key);
         let key = match key.kind {
             ExpressionKind::Variable(name) => ObjectKey::Name(name),
             // Words that have a meaning elsewhere are names here.
@@ -239,6 +240,37 @@ impl Parser<'_> {
         }
         let value = self.expression()?;
         Ok(ObjectItem { key, value })
+    }
+
+    /// A name alone is the key itself; one with steps could be that or a reference, and Terraform
+    /// refuses it. Where a step has to be computed, it takes it for a reference.
+    fn check_key(&mut self, key: &Expression) {
+        let ExpressionKind::Traversal(traversal) = &key.kind else {
+            return;
+        };
+        let is_name = matches!(traversal.base.kind, ExpressionKind::Variable(_));
+        let is_known = traversal.steps.iter().all(|step| match &step.kind {
+            StepKind::Attribute(_) | StepKind::LegacyIndex(_) => true,
+            StepKind::Index(index) => matches!(
+                index.kind,
+                ExpressionKind::String(_) | ExpressionKind::Number(_)
+            ),
+            StepKind::AttributeSplat(_) | StepKind::FullSplat(_) => false,
+        });
+        if !is_name || !is_known {
+            return;
+        }
+        let text = &self.text[key.span.range()];
+        let hint = if text.contains(['"', '\n']) {
+            "write the key in parentheses if its value is meant, else in quotes".to_owned()
+        } else {
+            format!("if its value is meant, write `({text})`, else `\"{text}\"`")
+        };
+        self.errors.push(
+            Error::new(key.span, "This key is ambiguous")
+                .detail("a reference, or a name with dots")
+                .hint(hint),
+        );
     }
 
     fn is_at_for(&mut self) -> bool {

@@ -192,6 +192,14 @@ fn says_what_is_wrong_and_goes_on() {
             ],
         ),
         (
+            "a = { b.c = 1, (b.c) = 2, \"b.c\" = 3, b = 4, b[0] = 5, b[c] = 6, b().c = 7, b[*].c = 'x' }\n",
+            &[
+                "1 \"b.c\" This key is ambiguous",
+                "1 \"b[0]\" This key is ambiguous",
+                "1 \"'\" Expected a value",
+            ],
+        ),
+        (
             "\"a\" = 1\n",
             &["1 \"\\\"\" Expected an argument or a block"],
         ),
