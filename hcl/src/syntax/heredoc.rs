@@ -115,9 +115,16 @@ impl<'t> Parser<'t> {
                 index += 1;
                 index <= errors || known.span.start < near.start
             });
-            error = error
-                .related(near, format!("`{marker}` must stand alone on its line"))
-                .hint(format!("write `{marker}` and nothing else on that line"));
+            let is_longer = near.range().len() > marker.len();
+            error = if is_longer {
+                error
+                    .related(near, format!("`{marker}` must stand alone on its line"))
+                    .hint("write what follows it on the next line, or leave it out")
+            } else {
+                error
+                    .related(near, "other letters than in the marker")
+                    .hint(format!("write `{marker}` there"))
+            };
         }
         self.errors.push(error);
     }
