@@ -28,7 +28,7 @@ impl Parser<'_> {
         Some(start + line.len() - operator.len() + length)
     }
 
-    pub(super) fn shell_error(&self, start: usize, end: usize) -> Error {
+    pub(super) fn shell_error(&self, start: usize, end: usize, quoted: bool) -> Error {
         let error = Error::new(
             self.span(start, end),
             "This is a shell's expansion, not an expression",
@@ -38,7 +38,11 @@ impl Parser<'_> {
             return error.hint("if a shell is to see it, write `$${` instead of `${`");
         }
         // The expansions within would be taken for expressions as well.
-        let escaped = text.replace("$${", "${").replace("${", "$${");
+        let mut escaped = text.replace("$${", "${").replace("${", "$${");
+        if quoted {
+            // A mark that needs none within `${ }` would end the string.
+            escaped = escaped.replace("\\\"", "\"").replace('"', "\\\"");
+        }
         error.hint(format!("if a shell is to see `{text}`, write `{escaped}`"))
     }
 }

@@ -39,6 +39,8 @@ struct Expansion {
     mark: Mark,
     start: usize,
     end: usize,
+    /// Whether it stands in a quoted string.
+    quoted: bool,
 }
 
 const DIRECTIVES: [&str; 5] = ["if", "else", "endif", "for", "endfor"];
@@ -149,7 +151,12 @@ impl<'t> Parser<'t> {
         let quoted = matches!(ending, Ending::Quote);
         if let Some(&end) = self.expansions.get(&start) {
             return self
-                .expansion(Expansion { mark, start, end })
+                .expansion(Expansion {
+                    mark,
+                    start,
+                    end,
+                    quoted,
+                })
                 .map(|()| None);
         }
         let outer = std::mem::replace(&mut self.interpolates, true);
@@ -164,13 +171,23 @@ impl<'t> Parser<'t> {
                     && let Some(end) = self.shell_expansion(start, quoted)
                     && end < self.at
                 {
-                    *over_lines = Some(Expansion { mark, start, end });
+                    *over_lines = Some(Expansion {
+                        mark,
+                        start,
+                        end,
+                        quoted,
+                    });
                 }
                 Ok(Some(found))
             }
             Err(stop) => match self.shell_expansion(start, quoted) {
                 Some(end) => self
-                    .expansion(Expansion { mark, start, end })
+                    .expansion(Expansion {
+                        mark,
+                        start,
+                        end,
+                        quoted,
+                    })
                     .map(|()| None),
                 None => Err(stop),
             },
@@ -179,10 +196,16 @@ impl<'t> Parser<'t> {
 
     /// Reports it and goes on behind it.
     fn expansion(&mut self, expansion: Expansion) -> Parsed<()> {
-        let Expansion { mark, start, end } = expansion;
+        let Expansion {
+            mark,
+            start,
+            end,
+            quoted,
+        } = expansion;
         self.go_back(&mark, end);
         self.expansions.insert(start, end);
-        self.errors.push(self.shell_error(start, end));
+        let error = self.shell_error(start, end, quoted);
+        self.errors.push(error);
         if self.has_too_many_errors() {
             return Err(Stop);
         }

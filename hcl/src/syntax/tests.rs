@@ -263,6 +263,10 @@ fn knows_what_is_meant_for_a_shell() {
         "if a shell is to see `${x:-${y}}`, write `$${x:-$${y}}`"
     );
     assert_eq!(
+        hint("a = \"${x:-\"y\"}\"\n"),
+        "if a shell is to see `${x:-\"y\"}`, write `$${x:-\\\"y\\\"}`"
+    );
+    assert_eq!(
         hint(&format!("a = \"${{x:-{}}}\"\n", "y".repeat(100))),
         "if a shell is to see it, write `$${` instead of `${`"
     );
