@@ -40,10 +40,15 @@ impl<'t> Parser<'t> {
                 // What follows in it isn't configuration.
                 self.at = text_start;
                 self.skip_to_marker(marker);
-                if self.is_at_end() || passed {
+                let has_end = !self.is_at_end() && !passed;
+                if !has_end {
                     self.unclosed_heredoc(text_start, marker, opening, errors);
                 }
                 self.skip_line();
+                if has_end {
+                    // So that what is around it is read as well.
+                    return self.template(Vec::new(), start, true);
+                }
                 Err(stop)
             }
         }

@@ -28,6 +28,13 @@ impl Parser<'_> {
         Some(start + line.len() - operator.len() + length)
     }
 
+    /// Where the `${` or `%{` at `start` probably ends, if it does so on its line.
+    pub(super) fn interpolation_end(&self, start: usize) -> Option<usize> {
+        let inner = self.bytes.get(start + 2..)?;
+        let line = inner.split(|&byte| byte == b'\n').next()?;
+        Some(start + 2 + closing_brace(line, false)?)
+    }
+
     pub(super) fn shell_error(&self, start: usize, end: usize, quoted: bool) -> Error {
         let error = Error::new(
             self.span(start, end),

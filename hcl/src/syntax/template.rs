@@ -83,6 +83,7 @@ impl<'t> Parser<'t> {
         let mut strips = false;
         let mut line_begins = true;
         let mut over_lines = None;
+        let errors = self.errors.len();
         loop {
             if line_begins
                 && let Ending::Marker(marker) = ending
@@ -92,6 +93,10 @@ impl<'t> Parser<'t> {
                     .find(marker)
                     .map_or(self.at, |at| self.at + at)
                     + marker.len();
+                if self.errors.len() > errors {
+                    // Directives may be among what was broken, and the others wouldn't match.
+                    tokens.clear();
+                }
                 return Ok(tokens);
             }
             line_begins = false;
@@ -189,9 +194,22 @@ impl<'t> Parser<'t> {
                         quoted,
                     })
                     .map(|()| None),
-                None => Err(stop),
+                None => self.behind_broken(start, ending).ok_or(stop).map(|()| None),
             },
         }
+    }
+
+    /// Goes on behind what is broken in a heredoc, if it ends on its line: a script has many such.
+    fn behind_broken(&mut self, start: usize, ending: Ending<'t>) -> Option<()> {
+        let Ending::Marker(_) = ending else {
+            return None;
+        };
+        let end = self.interpolation_end(start)?;
+        if self.has_too_many_errors() {
+            return None;
+        }
+        self.at = end;
+        Some(())
     }
 
     /// Reports it and goes on behind it.

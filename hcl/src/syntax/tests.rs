@@ -200,6 +200,17 @@ fn says_what_is_wrong_and_goes_on() {
             ],
         ),
         (
+            "a = <<E\n%{x} ${b c} %{ if d e }\n${f(\ng h\n)} ${i j}\n%{ endif }\nE\nk = {\nl = <<E\n${m n}              %{ endif }\nE\no = 'x'\n}\n",
+            &[
+                "2 \"x\" Expected `if`, `else`, `endif`, `for` or `endfor`",
+                "2 \"c\" Expected `}` at the end of `${`",
+                "2 \"e\" Expected `}` at the end of `%{`",
+                "4 \"h\" Expected `)` or a comma between the arguments",
+                "10 \"n\" Expected `}` at the end of `${`",
+                "12 \"'\" Expected a value",
+            ],
+        ),
+        (
             "\"a\" = 1\n",
             &["1 \"\\\"\" Expected an argument or a block"],
         ),
@@ -318,6 +329,16 @@ fn survives_what_is_deep_or_long() {
         let text = format!("a = {}", deep.repeat(100_000));
         assert!(parse(&text, 0).is_err(), "{deep}");
         let _ = parse(&deep.repeat(100_000), 0);
+    }
+    // What is read once more behind an error isn't read again and again.
+    for again in [
+        "\"${x#y}\"\n+",
+        "\"${x?\"${x#y}\n",
+        "<<E\n${f(<<E }\n",
+        "<<E\n${x?<<E y}${z ",
+    ] {
+        let text = format!("a = {}{}", again.repeat(3_000), "\nE\n".repeat(1_000));
+        assert!(parse(&text, 0).is_err(), "{again}");
     }
     let long = format!("a = \"{}\"\n", "é".repeat(500_000));
     assert!(parse(&long, 0).is_ok());
