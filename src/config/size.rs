@@ -7,7 +7,7 @@
 //! copies of what a file says once, and each copy is rendered, compared and shown by itself.
 
 use super::node::{Node, NodeValue};
-use crate::config::source::Span;
+use super::source::Span;
 use crate::diagnostic::Diagnostic;
 
 /// The most that all values together may take, in bytes: twice what files may have.
