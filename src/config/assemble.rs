@@ -96,10 +96,13 @@ fn join_top(whole: &mut Node, part: Node, findings: &mut Diagnostics) {
             ours.push(entry);
             continue;
         };
-        let objects = [&first.value, &entry.value]
+        let both = [&first.value.value, &entry.value.value];
+        let objects = both
             .iter()
-            .all(|node| matches!(node.value, NodeValue::Object(_)));
-        if SECTIONS.contains(&&*entry.key) && objects {
+            .all(|value| matches!(value, NodeValue::Object(_)));
+        if SECTIONS.contains(&&*entry.key) && both.contains(&&NodeValue::Unknown) {
+            join_unknown(first, entry);
+        } else if SECTIONS.contains(&&*entry.key) && objects {
             join_section(first, entry, findings);
         } else if entry.key.starts_with('$') {
             // An editor's schema says nothing of the fleet.
@@ -127,6 +130,12 @@ fn join_section(first: &mut Entry, second: Entry, findings: &mut Diagnostics) {
             continue;
         };
         let known = &mut ours[*place];
+        let both = [&known.value.value, &entry.value.value];
+        if &*section == "groups" && both.contains(&&NodeValue::Unknown) {
+            // A tenant, maybe.
+            join_unknown(known, entry);
+            continue;
+        }
         // A tenant may have groups in several files; a group stands in one.
         let tenants = &*section == "groups"
             && ![&known.value, &entry.value]
@@ -137,8 +146,18 @@ fn join_section(first: &mut Entry, second: Entry, findings: &mut Diagnostics) {
         } else {
             let path = format!("{section}.{}", entry.key);
             findings.push(twice(&path, known.key_span, entry.key_span));
+            known.value.may_have_more(entry.value.span);
         }
     }
+}
+
+/// Of two that are one, either of which isn't known, the known one may have more entries.
+fn join_unknown(first: &mut Entry, second: Entry) {
+    let unknown = match first.value.value {
+        NodeValue::Unknown => std::mem::replace(&mut first.value, second.value),
+        _ => second.value,
+    };
+    first.value.may_have_more(unknown.span);
 }
 
 fn join_groups(tenant: &mut Entry, second: Entry, findings: &mut Diagnostics) {
@@ -147,10 +166,11 @@ fn join_groups(tenant: &mut Entry, second: Entry, findings: &mut Diagnostics) {
         return;
     };
     for group in into_entries(second.value) {
-        match groups.iter().find(|known| known.key == group.key) {
+        match groups.iter_mut().find(|known| known.key == group.key) {
             Some(known) => {
                 let path = format!("groups.{name}.{}", group.key);
                 findings.push(twice(&path, known.key_span, group.key_span));
+                known.value.may_have_more(group.value.span);
             }
             None => groups.push(group),
         }

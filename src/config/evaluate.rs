@@ -134,6 +134,9 @@ pub(super) fn prepare(
         for file in &files {
             known.body(&file.body);
         }
+        if declarations.are_open {
+            known.open_variables();
+        }
         known
     };
     Prepared {

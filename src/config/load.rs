@@ -4,6 +4,8 @@
 //! of one run. May not: print, or look anywhere but at the files it is told of.
 
 #[cfg(test)]
+mod cascades;
+#[cfg(test)]
 mod tests;
 
 use std::collections::HashSet;
@@ -26,7 +28,7 @@ use super::size;
 use super::source::{Language, SourceMap, Span, Spanned};
 use super::variables::{Given, Secrets, Setting};
 use super::yaml;
-use crate::diagnostic::{Diagnostic, Diagnostics, Label, QUOTE_IT, Severity, UNQUOTE_IT, conceal};
+use crate::diagnostic::{Diagnostic, Diagnostics, Label, QUOTE_IT, UNQUOTE_IT, conceal};
 
 /// How many files may include one another in a row.
 const LONGEST_CHAIN: usize = 100;
@@ -178,7 +180,6 @@ impl Loaded {
         working_dir: &Path,
         folders: &Folders,
     ) {
-        let before = self.findings.len();
         let made = Evaluation {
             given,
             working_dir,
@@ -193,16 +194,11 @@ impl Loaded {
         self.aliases.extend(made.aliases);
         self.secrets = made.secrets;
         self.variables = made.variables;
-        // What expressions lack, nothing behind them should miss.
-        let evaluated = self.findings.iter().skip(before);
-        let whole = !evaluated
-            .map(|finding| finding.severity)
-            .any(|severity| severity == Severity::Error);
         let evaluated = self.findings.len();
+        let mut unknown = HashSet::new();
         if let Some(mut root) = assemble(made.documents, &mut self.findings)
             // A file that can't be read may define whatever the others seem to lack.
             && !self.incomplete
-            && whole
         {
             add_overrides(&mut root, &made.overrides);
             // What stands in files as often as it is used was limited with them.
@@ -211,7 +207,11 @@ impl Loaded {
                 self.findings.push(size::too_large(place));
             } else if let Some(decoded) = decode(&root, &mut self.findings) {
                 check(&decoded, purpose, &self.sources, &mut self.findings);
-                self.config = Some(decoded.config);
+                if self.findings.has_errors() {
+                    root.unknown_places(&mut unknown);
+                }
+                // Where values are missing it is good for findings only.
+                self.config = unknown.is_empty().then_some(decoded.config);
             }
             self.remains.0 = Some(root);
         }
@@ -238,7 +238,12 @@ impl Loaded {
         }
         let mut findings: Vec<_> = std::mem::take(&mut self.findings).into_iter().collect();
         let mut found = Diagnostics::default();
-        found.extend(findings.drain(evaluated..));
+        let is_new = |finding: &Diagnostic| {
+            // That there is no value was said.
+            let place = finding.label.as_ref().map(|label| &label.span);
+            place.is_none_or(|place| !unknown.contains(place))
+        };
+        found.extend(findings.drain(evaluated..).filter(is_new));
         findings.extend(conceal(found, &told));
         // Stages find things in their own order; people read from the top.
         name_aliases(&self.aliases, &self.sources, &mut findings);

@@ -324,7 +324,7 @@ fn bare(node: &Node) -> Value {
         ..Container::default()
     };
     match &node.value {
-        NodeValue::Null => Value::Null,
+        NodeValue::Null | NodeValue::Unknown => Value::Null,
         NodeValue::Bool(value) => Value::Bool(*value),
         NodeValue::Number(number) => Value::Number(number.clone()),
         NodeValue::String(text) => Value::Text(text.clone()),

@@ -216,7 +216,7 @@ impl<'r> Values<'r> {
                     self.escape(&mut entry.value);
                 }
             }
-            NodeValue::Null | NodeValue::Bool(_) | NodeValue::Number(_) => {}
+            NodeValue::Null | NodeValue::Bool(_) | NodeValue::Number(_) | NodeValue::Unknown => {}
         }
     }
 

@@ -45,7 +45,7 @@ pub enum MergedValue {
 impl Merged {
     fn from_node(node: &Node, layer: Layer) -> Self {
         let value = match &node.value {
-            NodeValue::Null => MergedValue::Null,
+            NodeValue::Null | NodeValue::Unknown => MergedValue::Null,
             NodeValue::Bool(value) => MergedValue::Bool(*value),
             NodeValue::Number(value) => MergedValue::Number(value.clone()),
             NodeValue::String(value) => MergedValue::String(Arc::clone(value)),

@@ -74,6 +74,7 @@ fn a_billion_laughs() {
         let _ = writeln!(hcl, "  a{level} = [{locals}]");
     }
     hcl.push_str("}\nvars = { A = local.a11 }\n");
+    hcl.push_str("cluster { id = \"c\" }\nshard {\n  id = \"s\"\n  infra {\n    provider = \"sim\"\n    region = \"r\"\n    zone = \"z\"\n  }\n}\n");
     for (language, text) in [("yaml", yaml), ("hcl", hcl)] {
         let harness = Harness::empty();
         harness.write(&format!("nstance.{language}"), &text);

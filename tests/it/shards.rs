@@ -352,7 +352,7 @@ fn drift_in_one_shard_is_the_runs() {
     options(
         &harness,
         "c",
-        "\"fail\": [{ \"operation\": \"list\", \"error\": \"unauthorized\", \"count\": 99 }]",
+        "\"fail\": [{ \"operation\": \"list\", \"error\": \"denied\", \"count\": 99 }]",
     );
     let ended = harness.run("-c a -c b -c c drift");
     assert_eq!(ended.code, Some(1), "{ended}");

@@ -27,6 +27,7 @@ impl Checker<'_> {
             if let FileContent::Certificate { template, .. } = &file.value.content
                 && !template.contains("{{")
                 && !self.config.certificates.contains_key(&template.value)
+                && !self.is_open("certificates")
             {
                 findings.push(unknown_reference(
                     "certificate",
@@ -53,6 +54,7 @@ impl Checker<'_> {
         let config = self.config;
         if let Some(name) = &group.template
             && !config.templates.contains_key(&name.value)
+            && !self.is_open("templates")
         {
             findings.push(unknown_reference(
                 "template",
@@ -78,13 +80,21 @@ impl Checker<'_> {
             }
         }
         let template = self.template_of(group);
-        let size = group
-            .common
-            .size
-            .or(template.and_then(|template| template.common.size))
-            .map_or(1, |size| size.value);
+        let of_template = || {
+            let known = template.and_then(|template| template.common.size);
+            let size = known.map(|size| size.value);
+            size.or_else(|| (!self.is_unreadable(group)).then_some(1))
+        };
+        let is_broken = self.decoded.broken_groups.contains(&group.name);
+        let size = match group.common.size {
+            Some(size) => Some(size.value),
+            None if is_broken => None,
+            None => of_template(),
+        };
         for (slot, differs) in &group.overrides {
-            if *slot >= size {
+            if let Some(size) = size
+                && *slot >= size
+            {
                 findings.push(
                     Diagnostic::warning(format!(
                         "the override of slot {slot} has no effect: the group has {size} {}",
@@ -117,7 +127,7 @@ impl Checker<'_> {
             }
             let Some(balancer) = known.get(&name.value) else {
                 let broken = self.decoded.declared_load_balancers.contains(&name.value);
-                if !broken {
+                if !broken && !self.is_open("load_balancers") {
                     findings.push(unknown_reference(
                         "load balancer",
                         name,
@@ -150,13 +160,19 @@ impl Checker<'_> {
         }
     }
 
+    /// Whether what a group seems to lack may be there, and can't be read.
+    fn is_unreadable(&self, group: &Group) -> bool {
+        let known = &self.config.templates;
+        self.decoded.broken_groups.contains(&group.name)
+            || group.template.as_ref().is_some_and(|name| {
+                !known.contains_key(&name.value)
+                    || self.decoded.broken_templates.contains(&name.value)
+            })
+    }
+
     /// What a group's instances are must be known before one can be created.
     fn complete(&self, group: &Group, template: Option<&Template>, findings: &mut Diagnostics) {
-        let unreadable = self.decoded.broken_groups.contains(&group.name)
-            || group.template.as_ref().is_some_and(|name| {
-                template.is_none() || self.decoded.broken_templates.contains(&name.value)
-            });
-        let Some(provider) = self.provider().filter(|_| !unreadable) else {
+        let Some(provider) = self.provider().filter(|_| !self.is_unreadable(group)) else {
             return;
         };
         let has = |given: fn(&Common) -> bool| {

@@ -17,6 +17,7 @@ use crate::address::GroupName;
 use crate::diagnostic::{Diagnostic, Diagnostics, nearest};
 use crate::provider::aws::AwsOptions;
 use crate::provider::rules::Rules;
+use crate::provider::sim::SimOptions;
 use crate::threads::{self, GROUPS_A_THREAD};
 
 /// What a configuration is loaded for.
@@ -84,6 +85,11 @@ impl Checker<'_> {
             .then_some(self.config.shard.infra.provider)
     }
 
+    /// Whether a map of names may have more of them than could be read.
+    fn is_open(&self, section: &str) -> bool {
+        self.decoded.open.contains(section)
+    }
+
     fn pools(&self, findings: &mut Diagnostics) {
         let shard = &self.config.shard;
         let mut owners: HashMap<&str, (&str, Span)> = HashMap::new();
@@ -114,7 +120,7 @@ impl Checker<'_> {
 
     fn pool_exists(&self, pool: &Spanned<Arc<str>>, findings: &mut Diagnostics) {
         let pools = &self.config.shard.subnet_pools;
-        if !pools.contains_key(&pool.value) {
+        if !pools.contains_key(&pool.value) && !self.is_open("subnet_pools") {
             findings.push(unknown_reference(
                 "subnet pool",
                 pool,
@@ -150,6 +156,10 @@ impl Checker<'_> {
             // They are looked at one by one.
             Some(ProviderKind::Aws) => {
                 AwsOptions::from_node(self.config.shard.infra.options.as_ref(), findings);
+                return;
+            }
+            Some(ProviderKind::Sim) => {
+                SimOptions::from_node(self.config.shard.infra.options.as_ref(), findings);
                 return;
             }
             Some(ProviderKind::Gcp) => &["project_id", "endpoint", "userdata_key"],

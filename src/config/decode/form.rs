@@ -3,6 +3,8 @@
 //! In: the entries of `groups`. Out: the one [`Form`] that fits, or a finding that says why none
 //! or both do. May not: report anything else; reading the groups finds what is wrong in them.
 
+use std::collections::HashSet;
+
 use crate::config::node::{Entry, Node, NodeValue};
 use crate::config::schema::tables::GROUP;
 use crate::diagnostic::{Diagnostic, Diagnostics, nearest};
@@ -35,6 +37,7 @@ pub(super) fn decide(
         (true, false) => Some(Form::Nested),
         (false, true) => Some(Form::Flat),
         (true, true) if entries.iter().all(|entry| is_empty(&entry.value)) => Some(Form::Flat),
+        (true, true) if has_unknown(section) => guess(entries),
         (true, true) => {
             findings.push(
                 Diagnostic::error("`groups` can be read in two ways")
@@ -111,7 +114,26 @@ fn unfitting(
         (None, Some(_)) => return Some(Form::Nested),
         (None, None) => {}
     }
-    // No entry fits: judge by which level has more of a group's keys, or of what may be meant for one.
+    let guess = guess(entries);
+    if guess.is_none() && !has_unknown(section) {
+        findings.push(
+            Diagnostic::error("`groups` can't be read")
+                .at(
+                    section.key_span,
+                    "neither tenants with groups, nor groups without tenants",
+                )
+                .hint(
+                    "a group's place is \
+                     `\"groups\": {\"TENANT\": {\"GROUP\": {\"template\": …}}}`, \
+                     or `\"groups\": {\"GROUP\": {\"template\": …}}` for the tenant `default`",
+                ),
+        );
+    }
+    guess
+}
+
+/// Judges by which level has more of a group's keys, or of what may be meant for one.
+fn guess(entries: &[Entry]) -> Option<Form> {
     for is_one in [is_group_key, is_near_a_group_key] {
         let outer: usize = entries
             .iter()
@@ -132,21 +154,15 @@ fn unfitting(
     }
     // So is a tenant called that groups without one belong to; hardly ever a group.
     let is_default = |entry: &Entry| &*entry.key == "default" && members(&entry.value).is_some();
-    if entries.iter().any(is_default) {
-        return Some(Form::Nested);
-    }
-    findings.push(
-        Diagnostic::error("`groups` can't be read")
-            .at(
-                section.key_span,
-                "neither tenants with groups, nor groups without tenants",
-            )
-            .hint(
-                "a group's place is `\"groups\": {\"TENANT\": {\"GROUP\": {\"template\": …}}}`, \
-                 or `\"groups\": {\"GROUP\": {\"template\": …}}` for the tenant `default`",
-            ),
-    );
-    None
+    let is_nested = entries.iter().any(is_default);
+    is_nested.then_some(Form::Nested)
+}
+
+/// Whether a part of it has no value: more may fit then than it seems.
+fn has_unknown(section: &Entry) -> bool {
+    let mut places = HashSet::new();
+    section.value.unknown_places(&mut places);
+    !places.is_empty()
 }
 
 fn members(node: &Node) -> Option<&[Entry]> {
@@ -175,19 +191,26 @@ fn count(node: &Node, is_one: fn(&str) -> bool) -> usize {
 }
 
 fn reads_as_tenant(node: &Node) -> bool {
-    members(node).is_some_and(|groups| groups.iter().all(|entry| reads_as_group(&entry.value)))
+    match &node.value {
+        NodeValue::Object(groups) => groups.iter().all(|entry| reads_as_group(&entry.value)),
+        // It may be anything.
+        value => *value == NodeValue::Unknown,
+    }
 }
 
 /// Only a group's keys, each of a group's type.
 pub(in crate::config) fn reads_as_group(node: &Node) -> bool {
-    members(node).is_some_and(|fields| fields.iter().all(fits))
+    match &node.value {
+        NodeValue::Object(fields) => fields.iter().all(fits),
+        value => *value == NodeValue::Unknown,
+    }
 }
 
 fn fits(field: &Entry) -> bool {
     let value = &field.value.value;
-    GROUP
-        .key(&field.key)
-        .is_some_and(|key| *value == NodeValue::Null || key.shape.takes(value))
+    GROUP.key(&field.key).is_some_and(|key| {
+        matches!(value, NodeValue::Null | NodeValue::Unknown) || key.shape.takes(value)
+    })
 }
 
 #[cfg(test)]

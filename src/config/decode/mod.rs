@@ -37,6 +37,8 @@ pub struct Decoded {
     pub provider_known: bool,
     /// Every name in `load_balancers`, broken ones too.
     pub declared_load_balancers: HashSet<Arc<str>>,
+    /// Maps of names that may have more than could be read: nothing else is missing in them.
+    pub open: HashSet<&'static str>,
     /// Templates and groups with findings: what they lack may only be unreadable.
     pub broken_templates: HashSet<Arc<str>>,
     /// The same for groups.
@@ -51,7 +53,10 @@ pub fn decode(root: &Node, findings: &mut Diagnostics) -> Option<Decoded> {
     };
     let top = Object::open(root, start, "the configuration", &tables::TOP, findings)?;
     let cluster = shard::cluster(&top, findings);
-    let (shard, provider_known) = shard::shard(&top, findings);
+    let (shard, provider_known, pools_are_open) = shard::shard(&top, findings);
+    let of_names = ["templates", "load_balancers", "certificates"].into_iter();
+    let mut open: HashSet<_> = of_names.filter(|key| top.is_open(key)).collect();
+    open.extend(pools_are_open.then_some("subnet_pools"));
     let load_balancers = images::load_balancers(&top, findings);
     let images = images::images(&top, findings);
     let certificates = top.named("certificates", findings, |_, _| Some(()));
@@ -110,6 +115,7 @@ pub fn decode(root: &Node, findings: &mut Diagnostics) -> Option<Decoded> {
         },
         provider_known,
         declared_load_balancers,
+        open,
         broken_templates,
         broken_groups,
     })

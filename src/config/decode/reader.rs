@@ -54,7 +54,10 @@ impl<'n> Object<'n> {
         };
         let mut misspelt = Vec::new();
         for entry in entries {
-            if table.key(&entry.key).is_none() && !reported.contains(&&*entry.key) {
+            if entry.is_unknown() {
+                // Dropped, but one finding: the object isn't whole.
+                wrong_type(&entry.value, &name, "known", findings);
+            } else if table.key(&entry.key).is_none() && !reported.contains(&&*entry.key) {
                 let near = nearest(&entry.key, table.names());
                 findings.push(unknown_key(entry, &name, table, near));
                 misspelt.extend(table.names().find(|key| near == Some(*key)));
@@ -101,13 +104,22 @@ impl<'n> Object<'n> {
 
     /// Reports that a key isn't there, unless it is there in another spelling.
     pub(super) fn report_missing(&self, key: &str, hint: Option<&str>, findings: &mut Diagnostics) {
-        if self.misspelt.contains(&key) {
+        if self.misspelt.contains(&key) || self.entries.iter().any(Entry::is_unknown) {
             return;
         }
         let mut diagnostic = Diagnostic::error(format!("{} lacks `{key}`", self.name))
             .at(self.place, format!("`{key}` must be given here"));
         diagnostic.hints.extend(hint.map(str::to_owned));
         findings.push(diagnostic);
+    }
+
+    /// Whether the object behind a key may have more names than can be read.
+    pub(super) fn is_open(&self, key: &str) -> bool {
+        self.misspelt.contains(&key)
+            || self.get(key).is_some_and(|entry| match &entry.value.value {
+                NodeValue::Object(names) => names.iter().any(Entry::is_unknown),
+                _ => true,
+            })
     }
 
     /// A text, if the key is there.

@@ -58,8 +58,9 @@ fn id(object: &Object<'_>, what: &str, findings: &mut Diagnostics) -> Spanned<st
     }
 }
 
-/// Gives the shard, and whether its provider could be read.
-pub(super) fn shard(top: &Object<'_>, findings: &mut Diagnostics) -> (Shard, bool) {
+/// Gives the shard, whether its provider could be read, and whether there may be more pools than
+/// could be.
+pub(super) fn shard(top: &Object<'_>, findings: &mut Diagnostics) -> (Shard, bool, bool) {
     let object = top
         .require("shard", findings)
         .and_then(|entry| Object::of_entry(entry, &tables::SHARD, findings));
@@ -76,9 +77,10 @@ pub(super) fn shard(top: &Object<'_>, findings: &mut Diagnostics) -> (Shard, boo
             image_refresh_interval: IMAGE_REFRESH_INTERVAL,
             expiry: Expiry::default(),
         };
-        return (nothing, false);
+        return (nothing, false, true);
     };
     let id = id(&object, "shard", findings);
+    let pools_are_open = object.is_open("subnet_pools");
     let (infra, provider_known) = infra(&object, findings);
     let shard = Shard {
         id,
@@ -109,7 +111,7 @@ pub(super) fn shard(top: &Object<'_>, findings: &mut Diagnostics) -> (Shard, boo
             .map(|entry| expiry(entry, findings))
             .unwrap_or_default(),
     };
-    (shard, provider_known)
+    (shard, provider_known, pools_are_open)
 }
 
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);

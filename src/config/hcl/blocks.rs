@@ -207,15 +207,23 @@ impl Object {
             Some(Field {
                 value: Making::Names(_, names),
                 ..
-            }) if matches!(node.value, NodeValue::Object(_)) => {
+            }) if matches!(node.value, NodeValue::Object(_) | NodeValue::Unknown) => {
                 let path = format!("{path}{key}.");
-                if let NodeValue::Object(entries) = node.value {
-                    for entry in entries {
-                        names.put(&path, entry.key, entry.key_span, entry.value, at);
+                match node.value {
+                    NodeValue::Object(entries) => {
+                        for entry in entries {
+                            names.put(&path, entry.key, entry.key_span, entry.value, at);
+                        }
                     }
+                    _ => names.keep_place("", node.span),
                 }
             }
-            Some(first) => at.twice(&format!("{path}{key}"), first.key_span, key_span),
+            Some(first) => {
+                at.twice(&format!("{path}{key}"), first.key_span, key_span);
+                if let Making::Done(first) = &mut first.value {
+                    first.may_have_more(node.span);
+                }
+            }
         }
     }
 
@@ -233,6 +241,11 @@ impl Object {
             self.fields.len() - 1
         });
         let field = &mut self.fields[place];
+        if let Making::Done(node) = &mut field.value
+            && node.value == NodeValue::Unknown
+        {
+            node.value = NodeValue::Object(vec![Entry::unknown(node.span)]);
+        }
         if let Making::Done(node) = &mut field.value
             && let NodeValue::Object(entries) = &mut node.value
         {
@@ -253,6 +266,13 @@ impl Object {
                 at.twice(&format!("{path}{key}"), field.key_span, key_span);
                 None
             }
+        }
+    }
+
+    /// Puts what isn't known at a key, if that is free.
+    fn keep_place(&mut self, key: &str, span: Span) {
+        if self.place(key).is_none() {
+            self.push(key.into(), span, Making::Done(Node::unknown(span)));
         }
     }
 
@@ -352,11 +372,28 @@ impl At<'_> {
             );
             return;
         }
-        if let Some(mut node) = self.node(&attribute.value) {
-            if matches!(of, Of::Instances(_)) && &*name.name == "depends_on" {
-                node = all_of_several(node, &attribute.value);
-            }
-            object.put(path, Arc::clone(&name.name), key_span, node, self);
+        let mut node = self.node(&attribute.value);
+        if matches!(of, Of::Instances(_)) && &*name.name == "depends_on" {
+            node = all_of_several(node, &attribute.value);
+        }
+        object.put(path, Arc::clone(&name.name), key_span, node, self);
+    }
+
+    /// Keeps a place for a block that can't be read, where one called `name` has its own: what it
+    /// would have defined isn't missed.
+    fn keep_place(&self, name: &str, block: &Block, object: &mut Object) {
+        let span = self.module.span(block.span);
+        let Some(kind) = Kind::of_singular(name) else {
+            return object.keep_place(name, span);
+        };
+        let names = object.names("", &kind.plural().into(), span, self);
+        let names = match kind {
+            Kind::Group => names.and_then(|names| names.names("", &"default".into(), span, self)),
+            _ => names,
+        };
+        if let Some(names) = names {
+            // By no name: its own isn't known.
+            names.keep_place("", span);
         }
     }
 
@@ -367,7 +404,11 @@ impl At<'_> {
             match &*kind.name {
                 "variable" | "locals" => return,
                 name if !BLOCKS.contains(&name) => {
-                    self.find(unknown_block(name, kind_span));
+                    let near = nearest(name, BLOCKS.iter().copied());
+                    self.find(unknown_block(name, near, kind_span));
+                    if let Some(near) = near {
+                        self.keep_place(near, block, object);
+                    }
                     return;
                 }
                 _ => {}
@@ -378,6 +419,9 @@ impl At<'_> {
                     .at(kind_span, "not known here")
                     .hint("write a list or an object with `for`: `filters = [for f in … : { … }]`"),
             );
+            if let [label] = &block.labels[..] {
+                object.keep_place(&label.name, self.module.span(block.span));
+            }
             return;
         }
         let becomes = of.becomes(block);
@@ -397,17 +441,19 @@ impl At<'_> {
                 )),
                 None => finding,
             });
+            self.keep_place(&kind.name, block, object);
             return;
+        }
+        if let (Becomes::Once(_) | Becomes::Item(_), Some(label)) = (&becomes, block.labels.first())
+        {
+            self.find(
+                Diagnostic::error(format!("a `{}` block has no label", kind.name))
+                    .at(self.module.span(label.span), "take this out"),
+            );
         }
         match becomes {
             Becomes::Named(key, labels, inner) => {
                 self.named(path, key, (block, labels), inner, repeats, object);
-            }
-            Becomes::Once(_) | Becomes::Item(_) if !block.labels.is_empty() => {
-                self.find(
-                    Diagnostic::error(format!("a `{}` block has no label", kind.name))
-                        .at(self.module.span(block.labels[0].span), "take this out"),
-                );
             }
             Becomes::Once(inner) => {
                 let path_here = format!("{path}{}.", kind.name);
@@ -472,6 +518,7 @@ impl At<'_> {
                     )
                     .hint(format!("write {form}")),
             );
+            self.keep_place(kind, block, object);
             return;
         }
         let key: Arc<str> = key.into();
@@ -480,6 +527,7 @@ impl At<'_> {
             return;
         }
         let Some(instances) = self.module.instances_of(block) else {
+            self.keep_place(kind, block, object);
             return;
         };
         let span = self.module.span(block.span);
@@ -568,7 +616,8 @@ fn all_of_several(list: Node, expression: &Expression) -> Node {
     }
 }
 
-fn unknown_block(name: &str, place: Span) -> Diagnostic {
+/// The finding that there is no such block; `near` is the one probably meant.
+fn unknown_block(name: &str, near: Option<&str>, place: Span) -> Diagnostic {
     let finding =
         Diagnostic::error(format!("there is no block `{name}`")).at(place, "unknown block");
     if TERRAFORM.contains(&name) {
@@ -576,7 +625,7 @@ fn unknown_block(name: &str, place: Span) -> Diagnostic {
             "this block is Terraform's; here a fleet is `image`, `template` and `group` blocks",
         );
     }
-    match nearest(name, BLOCKS.iter().copied()) {
+    match near {
         Some(near) => finding.hint(format!("did you mean `{near}`?")),
         None => finding.hint(format!(
             "blocks are {}",

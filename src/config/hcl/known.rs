@@ -301,6 +301,11 @@ impl Known {
         self.open.contains(&kind)
     }
 
+    /// Says that there may be variables that can't be read.
+    pub(in crate::config) fn open_variables(&mut self) {
+        self.variables_are_open = true;
+    }
+
     /// Whether there may be variables that can't be read.
     pub(super) fn variables_are_open(&self) -> bool {
         self.variables_are_open

@@ -21,25 +21,24 @@ use crate::config::source::{Hole, Language, Span};
 use crate::diagnostic::Diagnostic;
 
 impl At<'_> {
-    /// The node of an expression. `None` if it has no value, which is reported.
-    pub(in crate::config) fn node(&self, expression: &Expression) -> Option<Node> {
+    /// The node of an expression. What has no value is reported, and unknown.
+    pub(in crate::config) fn node(&self, expression: &Expression) -> Node {
         let span = self.module.span(expression.span);
         match &expression.kind {
             ExpressionKind::Tuple(elements) => {
-                // Every element is looked at, so that every error shows.
-                let nodes: Vec<Option<Node>> =
-                    elements.iter().map(|element| self.node(element)).collect();
-                let nodes: Option<Vec<Node>> = nodes.into_iter().collect();
-                let value = NodeValue::Array(nodes?);
-                Some(Node { span, value })
+                let nodes = elements.iter().map(|element| self.node(element));
+                let value = NodeValue::Array(nodes.collect());
+                Node { span, value }
             }
             ExpressionKind::Object(items) => {
-                let value = NodeValue::Object(self.entries(items)?);
-                Some(Node { span, value })
+                let value = NodeValue::Object(self.entries(items));
+                Node { span, value }
             }
             ExpressionKind::Parenthesis(inner) => self.node(inner),
             _ => {
-                let value = self.document_value(expression)?;
+                let Some(value) = self.document_value(expression) else {
+                    return Node::unknown(span);
+                };
                 self.record_holes(expression, &value);
                 let node = self.module.node(&value, span, false);
                 let elsewhere = node.span.source != span.source
@@ -48,23 +47,22 @@ impl At<'_> {
                 if elsewhere {
                     self.module.used(span, node.span);
                 }
-                Some(node)
+                node
             }
         }
     }
 
-    fn entries(&self, items: &[ObjectItem]) -> Option<Vec<Entry>> {
+    fn entries(&self, items: &[ObjectItem]) -> Vec<Entry> {
         let mut entries: Vec<Entry> = Vec::with_capacity(items.len());
         let mut keys = Keys::default();
-        let mut complete = true;
         for item in items {
             let key = match &item.key {
                 ObjectKey::Name(name) => Some((Arc::clone(&name.name), name.span)),
                 ObjectKey::Expression(key) => self.key(key).map(|text| (text, key.span)),
             };
             let value = self.node(&item.value);
-            let (Some((key, key_span)), Some(value)) = (key, value) else {
-                complete = false;
+            let Some((key, key_span)) = key else {
+                entries.push(Entry::unknown(value.span));
                 continue;
             };
             let key_span = self.module.span(key_span);
@@ -82,7 +80,7 @@ impl At<'_> {
                 value,
             });
         }
-        complete.then_some(entries)
+        entries
     }
 
     fn document_value(&self, expression: &Expression) -> Option<Value> {
@@ -194,8 +192,7 @@ impl super::Module<'_> {
             _ => fallback,
         };
         if !self.has_room(value, span) {
-            let value = NodeValue::Null;
-            return Node { span, value };
+            return Node::unknown(span);
         }
         let list = |elements: &[Value]| {
             let nodes = elements.iter().map(|item| self.node(item, span, secret));
@@ -220,7 +217,7 @@ impl super::Module<'_> {
                                 .at(span, "no number of this size can be kept")
                                 .hint("if it is text, put it in double quotes"),
                         );
-                        NodeValue::Null
+                        NodeValue::Unknown
                     }
                 }
             }

@@ -112,6 +112,7 @@ const UNSEEN: &[(&str, &[&str])] = &[
             "our_tags.jsonc",
             "security_groups_beside_interfaces.jsonc",
             "sim_args.jsonc",
+            "sim_options.jsonc",
             "unknown_args.jsonc",
             "unknown_option.jsonc",
             "wrong_args.jsonc",

@@ -14,7 +14,7 @@ use nstance_hcl::{
 use crate::config::assemble::twice;
 use crate::config::hcl::{File, Places, named};
 use crate::config::node::{Entry, Node, NodeValue};
-use crate::config::schema::tables::VARIABLE;
+use crate::config::schema::tables::{TOP, VARIABLE};
 use crate::config::source::{SourceMap, Span};
 use crate::diagnostic::{Diagnostic, Diagnostics, nearest};
 
@@ -68,6 +68,8 @@ pub(super) struct Validation {
 #[derive(Debug, Default)]
 pub(in crate::config) struct Declarations {
     pub(super) variables: BTreeMap<Arc<str>, Declaration>,
+    /// Whether there may be more that can't be read.
+    pub(in crate::config) are_open: bool,
 }
 
 /// What declarations are read with.
@@ -80,7 +82,7 @@ pub(in crate::config) struct Reading<'a> {
 impl Declarations {
     /// Whether there is none.
     pub(in crate::config) fn is_empty(&self) -> bool {
-        self.variables.is_empty()
+        self.variables.is_empty() && !self.are_open
     }
 
     /// Takes the key `variables` out of a document, which is then as if it had none.
@@ -95,10 +97,15 @@ impl Declarations {
             return;
         };
         let Some(at) = entries.iter().position(|entry| &*entry.key == "variables") else {
+            self.are_open |= entries.iter().any(|entry| {
+                TOP.key(&entry.key).is_none()
+                    && nearest(&entry.key, TOP.names()) == Some("variables")
+            });
             return;
         };
         let section = entries.remove(at).value;
         let NodeValue::Object(variables) = &section.value else {
+            self.are_open = true;
             reading.wrong(&section, "`variables`", "an object");
             return;
         };
@@ -113,6 +120,7 @@ impl Declarations {
         let blocks = file.body.blocks();
         for block in blocks.filter(|block| &*block.kind.name == "variable") {
             let [label] = &block.labels[..] else {
+                self.are_open = true;
                 let place = reading.span(block.header);
                 reading.findings.push(
                     Diagnostic::error("a `variable` block has one label: the variable's name")
@@ -450,7 +458,7 @@ impl Reading<'_> {
 /// A node as a value.
 pub(super) fn value_of(node: &Node) -> Value {
     let value = match &node.value {
-        NodeValue::Null => Value::null(),
+        NodeValue::Null | NodeValue::Unknown => Value::null(),
         NodeValue::Bool(value) => Value::from(*value),
         NodeValue::Number(number) => {
             Number::parse(&number.to_string()).map_or_else(|_| Value::null(), Value::from)

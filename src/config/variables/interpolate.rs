@@ -14,14 +14,14 @@ use crate::config::position;
 use crate::config::source::{Hole, Span};
 use crate::diagnostic::Diagnostic;
 
-/// Replaces every interpolation; what can't be is reported.
+/// Replaces every interpolation; a string with one that can't be, which is reported, is unknown.
 pub(in crate::config) fn interpolate(
     node: &mut Node,
     module: &Module<'_>,
     folder: Option<&Arc<Path>>,
 ) {
     match &mut node.value {
-        NodeValue::Null | NodeValue::Bool(_) | NodeValue::Number(_) => {}
+        NodeValue::Null | NodeValue::Bool(_) | NodeValue::Number(_) | NodeValue::Unknown => {}
         NodeValue::Array(items) => {
             for item in items {
                 interpolate(item, module, folder);
@@ -40,9 +40,7 @@ pub(in crate::config) fn interpolate(
                     folder,
                     each: None,
                 };
-                if let Some(value) = replaced(&text, node.span, at) {
-                    node.value = value;
-                }
+                node.value = replaced(&text, node.span, at).unwrap_or(NodeValue::Unknown);
             }
         }
     }

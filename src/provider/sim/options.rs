@@ -195,6 +195,21 @@ impl Reader<'_> {
         );
     }
 
+    /// The finding that a word is none of the choices.
+    fn no_such(&mut self, key: &str, node: &Node, choices: &[&str]) {
+        let wanted = format!("one of {}", choices.join(", "));
+        let Some(word) = node.as_str() else {
+            return self.wrong(key, node, &wanted);
+        };
+        let finding = Diagnostic::error(format!("`{key}` can't be `{word}`"))
+            .at(node.span, format!("expected {wanted}"));
+        let near = nearest(word, choices.iter().copied());
+        self.findings.push(match near {
+            Some(near) => finding.hint(format!("did you mean `{near}`?")),
+            None => finding,
+        });
+    }
+
     /// The entries of an object, nulls left out.
     fn entries<'n>(&mut self, key: &str, node: &'n Node) -> Vec<(&'n str, &'n Node)> {
         match &node.value {
@@ -238,7 +253,7 @@ impl Reader<'_> {
                 ))
                 .at(entry.key_span, format!("not known in `{what}`"));
                 if let Some(meant) = nearest(&entry.key, known.iter().copied()) {
-                    finding = finding.hint(format!("there is `{meant}`"));
+                    finding = finding.hint(format!("did you mean `{meant}`?"));
                 }
                 self.findings.push(finding);
             }
@@ -420,10 +435,7 @@ impl Reader<'_> {
         let (mut after, mut count, mut error) = (0, 1, CloudErrorKind::Transient);
         for (key, value) in self.object("fail", node) {
             match key {
-                "operation" => {
-                    let name = value.as_str().unwrap_or_default();
-                    operation = Operation::ALL.into_iter().find(|one| one.as_str() == name);
-                }
+                "operation" => operation = Some(self.operation(key, value)?),
                 "after" => after = self.whole(key, value, 0..=u64::MAX)?,
                 "count" => count = self.whole(key, value, 0..=u64::MAX)?,
                 "error" => error = self.error_kind(key, value)?,
@@ -431,11 +443,7 @@ impl Reader<'_> {
             }
         }
         if operation.is_none() {
-            self.wrong(
-                "operation",
-                node.get("operation").unwrap_or(node),
-                "one of create, update, delete, list, describe, images, subnets",
-            );
+            self.wrong("fail", node, "a list of objects with an `operation`");
         }
         Some(FailRule {
             operation: operation?,
@@ -445,16 +453,34 @@ impl Reader<'_> {
         })
     }
 
+    fn operation(&mut self, key: &str, node: &Node) -> Option<Operation> {
+        let name = node.as_str();
+        let found = Operation::ALL
+            .into_iter()
+            .find(|one| name == Some(one.as_str()));
+        if found.is_none() {
+            self.no_such(key, node, &Operation::ALL.map(Operation::as_str));
+        }
+        found
+    }
+
     /// The names of the kinds are those of their JSON.
     fn error_kind(&mut self, key: &str, node: &Node) -> Option<CloudErrorKind> {
         let kind = serde_json::from_value(node.to_json()).ok();
         if kind.is_none() {
-            self.wrong(
-                key,
-                node,
-                "one of throttled, transient, ambiguous, capacity, quota, not-found, invalid, \
-                 denied, token-mismatch, unavailable",
-            );
+            let kinds = [
+                "throttled",
+                "transient",
+                "ambiguous",
+                "capacity",
+                "quota",
+                "not-found",
+                "invalid",
+                "denied",
+                "token-mismatch",
+                "unavailable",
+            ];
+            self.no_such(key, node, &kinds);
         }
         kind
     }

@@ -131,11 +131,11 @@ fn what_is_wrong_is_said_all_at_once() {
         (json!({"fail": {}}), "`fail` must be an array"),
         (
             json!({"fail": [{"error": "transient"}]}),
-            "`operation` must be one of create",
+            "`fail` must be a list of objects with an `operation`",
         ),
         (
             json!({"fail": [{"operation": "list", "error": "x"}]}),
-            "`error` must be one of",
+            "`error` can't be `x`",
         ),
         (
             json!({"strict_images": "yes"}),
@@ -154,5 +154,5 @@ fn what_is_wrong_is_said_all_at_once() {
         .iter()
         .flat_map(|finding| finding.hints.clone())
         .collect();
-    assert_eq!(hints, ["there is `boot_time`", "there is `seed`"]);
+    assert_eq!(hints, ["did you mean `boot_time`?", "did you mean `seed`?"]);
 }

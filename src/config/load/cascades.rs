@@ -1,0 +1,242 @@
+//! What has no value is told once: nothing else is said because of it, and everything else still is.
+
+use std::fs;
+use std::ops::Range;
+
+use nstance_hcl::{Body, Expression, ExpressionKind, Item, ObjectKey};
+
+use super::*;
+
+/// Where values stand that can be expressions.
+fn values(name: &str, text: &str) -> Vec<Range<usize>> {
+    let mut found = Vec::new();
+    let mut findings = Diagnostics::default();
+    let mut sources = SourceMap::default();
+    let source = sources.add(name, text);
+    match sources.get(source).language {
+        Language::Hcl => {
+            let document = hcl::parse(source, &sources, &mut findings).unwrap();
+            of_body(&document.body, &mut found);
+        }
+        Language::Yaml => of_node(
+            &yaml::read(source, text, &mut findings).unwrap(),
+            &mut found,
+        ),
+        _ => of_node(
+            &jsonc::read(source, text, &mut findings).unwrap(),
+            &mut found,
+        ),
+    }
+    // In YAML's block style a value can't be replaced by its place alone.
+    found.retain(|place| !name.ends_with("yaml") || !text[place.clone()].contains('\n'));
+    found
+}
+
+fn of_body(body: &Body, found: &mut Vec<Range<usize>>) {
+    for item in &body.items {
+        match item {
+            Item::Attribute(attribute) => of_expression(&attribute.value, found),
+            Item::Block(block) if matches!(&*block.kind.name, "variable" | "locals") => {}
+            Item::Block(block) => of_body(&block.body, found),
+        }
+    }
+}
+
+fn of_expression(expression: &Expression, found: &mut Vec<Range<usize>>) {
+    found.push(expression.span.range());
+    match &expression.kind {
+        ExpressionKind::Tuple(elements) => {
+            for element in elements {
+                of_expression(element, found);
+            }
+        }
+        ExpressionKind::Object(items) => {
+            for item in items {
+                if let ObjectKey::Expression(key) = &item.key {
+                    found.push(key.span.range());
+                }
+                of_expression(&item.value, found);
+            }
+        }
+        _ => {}
+    }
+}
+
+fn of_node(node: &Node, found: &mut Vec<Range<usize>>) {
+    let items = match &node.value {
+        NodeValue::Array(items) => &items[..],
+        _ => &[],
+    };
+    let entries = node.entries().iter();
+    let values = entries
+        .filter(|entry| !matches!(&*entry.key, "variables" | "include" | "$schema"))
+        .map(|entry| &entry.value);
+    for value in values.chain(items) {
+        found.push(value.span.start as usize..value.span.end as usize);
+        of_node(value, found);
+    }
+}
+
+/// What is found in a text.
+fn summaries(name: &str, text: &str) -> Vec<String> {
+    let loaded = load_text(Purpose::Plan, name, text, &Given::default());
+    let findings = loaded.findings.into_iter();
+    findings.map(|finding| finding.summary).collect()
+}
+
+/// What is found in an example where each value is replaced in turn, and `more` stands at its end.
+fn told(name: &str, more: &str) -> Vec<(String, Vec<String>)> {
+    let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples");
+    let mut text = fs::read_to_string(examples.join(name)).unwrap();
+    let is_hcl = name.ends_with("hcl");
+    if !is_hcl && !text.contains("variables") {
+        // Where there are no variables, `${` is text.
+        text = text.replacen("\n{", "\n{\"variables\": {\"v\": {\"default\": 1}},", 1);
+    }
+    text.push_str(more);
+    let expression = if is_hcl {
+        "var.nowhere"
+    } else {
+        "\"${var.nowhere}\""
+    };
+    let places = values(name, &text);
+    assert!(places.len() > 30, "{name}: {}", places.len());
+    let findings = |place: Range<usize>| {
+        let mut changed = text.clone();
+        changed.replace_range(place.clone(), expression);
+        let line = 1 + text[..place.start].matches('\n').count();
+        (
+            format!("{name}:{line}: {}", &text[place]),
+            summaries(name, &changed),
+        )
+    };
+    places.into_iter().map(findings).collect()
+}
+
+#[test]
+fn what_has_no_value_is_all_that_is_told() {
+    let mut others = Vec::new();
+    for name in [
+        "reference/hcl/nstance.hcl",
+        "reference/jsonc/nstance.jsonc",
+        "reference/yaml/nstance.yaml",
+        "aws/nstance.hcl",
+        "kubernetes/nstance.jsonc",
+    ] {
+        let is_alone = |told: &[String]| matches!(told, [only] if only.contains("nowhere"));
+        let told = told(name, "").into_iter();
+        others.extend(told.filter(|(_, told)| !is_alone(told)));
+    }
+    assert!(others.is_empty(), "{others:#?}");
+}
+
+#[test]
+fn what_has_no_value_hides_nothing_else() {
+    let slips = "\ntemplate \"last\" { sise = 1 }\ngroup \"last\" { template = \"lost\" }\n";
+    for (place, told) in told("reference/hcl/nstance.hcl", slips) {
+        if place.ends_with("\"nested\"") {
+            // How `groups` is to be read isn't known then.
+            continue;
+        }
+        for slip in ["variable `nowhere`", "key `sise`", "template `lost`"] {
+            // The second slip's own value is replaced in its turn.
+            let is_told = told.iter().any(|summary| summary.contains(slip));
+            assert!(
+                is_told || place.contains("\"lost\""),
+                "{place}: {slip}: {told:#?}"
+            );
+        }
+    }
+}
+
+const CLUSTER: &str = "cluster {\n  id = \"c\"\n}\n";
+const INFRA: &str = "  infra {
+    provider = \"sim\"
+    region = \"r\"
+    zone = \"z\"
+  }
+";
+
+#[test]
+fn what_cannot_be_read_is_not_missed() {
+    let group = |more: &str| {
+        format!("group \"web\" {{\n  instance_type = \"t\"\n  subnet_pool = \"p\"\n  {more}\n}}\n")
+    };
+    let shard = |more: &str| format!("shard {{\n  id = \"s\"\n{INFRA}  {more}\n}}\n");
+    let pools = "subnet_pools = { p = [\"subnet-1\"] }";
+    let usual = format!("{CLUSTER}{}", shard(pools));
+    for text in [
+        format!(
+            "{usual}{}template \"a\" {{\n  for_each = local.no\n}}\n",
+            group("template = \"a-x\"")
+        ),
+        format!("{usual}{}templte \"a\" {{}}\n", group("template = \"a\"")),
+        format!("{usual}{}template {{}}\n", group("template = \"a\"")),
+        format!(
+            "{usual}{}templates = local.no\ntemplate \"b\" {{}}\n",
+            group("template = \"a\"")
+        ),
+        format!(
+            "{usual}{}load_balancers = local.no\n",
+            group("load_balancers = [\"l\"]")
+        ),
+        format!("{usual}{}", group("load_balancers = [local.no]")),
+        format!(
+            "{usual}{}",
+            group("size = local.no\n  overrides = { \"7\" = {} }")
+        ),
+        format!("{usual}{}", group("size = 1e400")),
+        format!("{usual}{}", group("vars = { (local.no) = 1 }")),
+        format!("{usual}groups = {{ default = local.no }}\n{}", group("")),
+        format!(
+            "{usual}{}template \"a\" {{}}\ntemplate \"a\" {{}}\n",
+            group("template = \"a\"")
+                .replace("instance_type", "kind")
+                .replace("\"t\"", "\"abc\"")
+        ),
+        format!(
+            "{usual}{}templates = {{\n  (local.no) = {{}}\n}}\n",
+            group("template = \"a\"")
+        ),
+        format!("{usual}group {{}}\n"),
+        format!("{usual}variable {{}}\n{}", group("size = var.n")),
+        format!("{usual}group \"Web\" {{\n  for_each = 5\n}}\n"),
+        format!("{usual}image \"i\" {{\n  provider = \"sim\"\n  dynamic \"filters\" {{}}\n}}\n"),
+        format!("{CLUSTER}{}{}", shard("subnet_pools = local.no"), group("")),
+        format!(
+            "{CLUSTER}{}{}",
+            shard(pools).replace("shard", "shrd"),
+            group("")
+        ),
+        format!(
+            "{CLUSTER}{}{}",
+            shard(pools).replace("shard", "shard \"s\""),
+            group("")
+        ),
+        format!("{}{}", shard(pools), CLUSTER.replace("cluster", "clster")),
+        format!(
+            "{}{}",
+            shard(pools),
+            CLUSTER.replace('{', "{\n  for_each = {}")
+        ),
+    ] {
+        let told = summaries("nstance.hcl", &text);
+        assert_eq!(told.len(), 1, "{text}: {told:#?}");
+    }
+    let usual = "cluster: {id: c}\nshard: {id: s, infra: {provider: sim, region: r, zone: z}, subnet_pools: {p: [s]}}\n";
+    for more in [
+        "templates: 5\ngroups: {web: {instance_type: t, subnet_pool: p, template: a}}",
+        "templats: {a: {}}\ngroups: {web: {instance_type: t, subnet_pool: p, template: a}}",
+        "variables: 5\ngroups: {web: {instance_type: t, subnet_pool: p, size: '${var.n}'}}",
+        "variables: [x]\ngroups: {web: {instance_type: t, subnet_pool: p, size: '${var.n}'}}",
+        "variables: {n: 5}\ngroups: {web: {instance_type: t, subnet_pool: p, size: '${var.n}'}}",
+        "variables: {n: {}}\ngroups: {web: {instance_type: '${var.n}'}}",
+        "variables: {n: {}}\ngroups: {web: '${var.n}'}",
+        "variables: {n: {}}\ngroups: '${var.n}'",
+        "varables: {n: {}}\ngroups: {web: {instance_type: t, subnet_pool: p, size: '${var.n}'}}",
+    ] {
+        let text = format!("{usual}{more}\n");
+        let told = summaries("nstance.yaml", &text);
+        assert_eq!(told.len(), 1, "{text}: {told:#?}");
+    }
+}
