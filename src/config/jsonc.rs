@@ -3,6 +3,7 @@
 //! In: the text of one file. Out: its document, each value with its place, or what is wrong with
 //! it. May not: know the schema.
 
+mod mend;
 #[cfg(test)]
 mod tests;
 
@@ -14,6 +15,7 @@ use jsonc_parser::errors::{ParseError, ParseErrorKind};
 use jsonc_parser::{CollectOptions, ParseOptions, ParseStringErrorKind, parse_to_ast};
 use serde_json::Number;
 
+use self::mend::Mended;
 use super::halves;
 use super::node::{Entry, Keys, Node, NodeValue};
 use super::outline::{self, Cut};
@@ -38,6 +40,21 @@ const STRICT: ParseOptions = ParseOptions {
 /// Reads a document. `None` where the text can't be parsed; findings then say why. A key that
 /// stands twice in an object is an error, and its first value is kept.
 pub fn read(source: SourceId, text: &str, findings: &mut Diagnostics) -> Option<Node> {
+    read_or(source, text, findings, |_, _, _, _| None)
+}
+
+/// The same, but goes on after mistakes where it can be told how the text was meant: then there is
+/// a document, and each mistake is among the findings.
+pub(super) fn read_on(source: SourceId, text: &str, findings: &mut Diagnostics) -> Option<Node> {
+    read_or(source, text, findings, mended)
+}
+
+fn read_or(
+    source: SourceId,
+    text: &str,
+    findings: &mut Diagnostics,
+    otherwise: fn(SourceId, &str, usize, &mut Diagnostics) -> Option<Node>,
+) -> Option<Node> {
     let body = text.strip_prefix('\u{feff}').unwrap_or(text);
     let base = text.len() - body.len();
     let (flaw, cut) = outline::scan(source, body, base);
@@ -54,6 +71,7 @@ pub fn read(source: SourceId, text: &str, findings: &mut Diagnostics) -> Option<
     }
     let parsed = parse_to_ast(body, &CollectOptions::default(), &STRICT);
     // Both look at the same text; the earlier finding is the cause, the later one may follow from it.
+    let is_flawed = flaw.is_some();
     if let Some(flaw) = flaw {
         let earlier = match &parsed {
             // What isn't closed, the parser reports at its start; the flaw knows better.
@@ -66,10 +84,17 @@ pub fn read(source: SourceId, text: &str, findings: &mut Diagnostics) -> Option<
             return None;
         }
     }
+    if parsed.is_err()
+        && !is_flawed
+        && let Some(node) = otherwise(source, body, base, findings)
+    {
+        return Some(node);
+    }
     let mut reader = Reader {
         source,
         body,
         base,
+        mended: None,
         findings,
     };
     match parsed {
@@ -94,6 +119,36 @@ pub fn read(source: SourceId, text: &str, findings: &mut Diagnostics) -> Option<
     }
 }
 
+/// Reads a document of which mistakes were mended. `None` where that can't be done for all of them.
+fn mended(source: SourceId, body: &str, base: usize, findings: &mut Diagnostics) -> Option<Node> {
+    let mut mended = Mended::new(body)?;
+    let mut found = Diagnostics::default();
+    loop {
+        let parsed = parse_to_ast(&mended.text, &CollectOptions::default(), &STRICT);
+        let mut reader = Reader {
+            source,
+            body: &mended.text,
+            base,
+            mended: Some(&mended),
+            findings: &mut found,
+        };
+        match parsed {
+            Ok(result) => {
+                let node = reader.node(result.value?);
+                findings.extend(found);
+                return Some(node);
+            }
+            Err(error) => {
+                let diagnostic = reader.explain(&error);
+                found.push(diagnostic);
+                if !mended.mend(&error) {
+                    return None;
+                }
+            }
+        }
+    }
+}
+
 /// Reads a document as two. `None` if anything is wrong with it.
 fn in_halves(source: SourceId, body: &str, base: usize, cut: Cut) -> Option<Node> {
     let first = [&body[..cut.at], &"}".repeat(cut.depth)].concat();
@@ -105,6 +160,7 @@ fn in_halves(source: SourceId, body: &str, base: usize, cut: Cut) -> Option<Node
             source,
             body,
             base,
+            mended: None,
             findings: &mut findings,
         };
         let parsed = parse_to_ast(body, &CollectOptions::default(), &STRICT);
@@ -124,16 +180,34 @@ struct Reader<'a> {
     source: SourceId,
     body: &'a str,
     base: usize,
+    /// Where `body` isn't what was written.
+    mended: Option<&'a Mended>,
     findings: &'a mut Diagnostics,
 }
 
 impl Reader<'_> {
     fn span(&self, range: Range) -> Span {
-        Span::new(self.source, self.base + range.start, self.base + range.end)
+        let written = |at: usize| self.mended.map_or(at, |mended| mended.written(at));
+        let (start, end) = (written(range.start), written(range.end));
+        Span::new(self.source, self.base + start, self.base + end)
+    }
+
+    /// The place of so many bytes.
+    fn at(&self, start: usize, length: usize) -> Span {
+        let end = start + length;
+        self.span(Range { start, end })
     }
 
     fn node(&mut self, value: Value<'_>) -> Node {
-        let span = self.span(value.range());
+        let range = value.range();
+        let span = self.span(range);
+        let is_single = !matches!(value, Value::Array(_) | Value::Object(_));
+        if is_single
+            && let Some(mended) = self.mended
+            && mended.is_unknown(&(range.start..range.end))
+        {
+            return Node::unknown(span);
+        }
         let value = match value {
             Value::NullKeyword(_) => NodeValue::Null,
             Value::BooleanLit(literal) => NodeValue::Bool(literal.value),
@@ -213,7 +287,7 @@ impl Reader<'_> {
             Kind::ExpectedObjectValue => at("a key has no value", "expected a value"),
             Kind::UnexpectedWord | Kind::UnexpectedToken => self
                 .malformed_number(range.start, before, here)
-                .unwrap_or_else(|| self.unexpected(span, here)),
+                .unwrap_or_else(|| self.unexpected(range.start, here)),
             Kind::UnexpectedTokenInObject if here.starts_with(',') => too_many_commas(span),
             Kind::UnexpectedComma if before.trim_end().ends_with(':') => {
                 at("a key has no value", "expected a value before this")
@@ -234,9 +308,9 @@ impl Reader<'_> {
             )
             .hint("a file holds one object; look for a `}` that closes too early above"),
             Kind::HexadecimalNumbersNotAllowed => {
-                let end = range.start + word(here).len();
+                let place = self.at(range.start, word(here).len());
                 Diagnostic::error("hexadecimal numbers aren't JSON")
-                    .at(self.span(Range { end, ..range }), "a hexadecimal number")
+                    .at(place, "a hexadecimal number")
                     .hint("write it in decimal, or as a string")
             }
             Kind::UnaryPlusNumbersNotAllowed => {
@@ -256,7 +330,7 @@ impl Reader<'_> {
             | Kind::ExpectedPlusMinusOrDigitInNumberLiteral => {
                 at("a number lacks digits", "expected a digit")
             }
-            Kind::String(kind) => self.bad_string(span, kind),
+            Kind::String(kind) => self.bad_string(range, kind),
             Kind::UnterminatedArray => at("a `[` is never closed", "add the missing `]`"),
             Kind::UnterminatedObject => at("a `{` is never closed", "add the missing `}`"),
             Kind::UnterminatedCommentBlock => at("a comment isn't closed", "close it with `*/`"),
@@ -297,7 +371,7 @@ impl Reader<'_> {
         )
     }
 
-    fn unexpected(&self, span: Span, here: &str) -> Diagnostic {
+    fn unexpected(&self, at: usize, here: &str) -> Diagnostic {
         let word = word(here);
         if word.is_empty() {
             let character = here.chars().next().unwrap_or(' ');
@@ -306,14 +380,11 @@ impl Reader<'_> {
                 _ => "text stands in double quotes",
             };
             return Diagnostic::error(format!("a `{character}` can't stand here"))
-                .at(span, "expected a value")
+                .at(self.at(at, character.len_utf8()), "expected a value")
                 .hint(hint);
         }
-        let start = span.start as usize;
-        let diagnostic = Diagnostic::error(format!("the word `{word}` isn't a JSON value")).at(
-            Span::new(self.source, start, start + word.len()),
-            "expected a value",
-        );
+        let diagnostic = Diagnostic::error(format!("the word `{word}` isn't a JSON value"))
+            .at(self.at(at, word.len()), "expected a value");
         match word.to_ascii_lowercase().as_str() {
             "true" | "yes" | "on" => diagnostic.hint("write `true`"),
             "false" | "no" | "off" => diagnostic.hint("write `false`"),
@@ -322,13 +393,12 @@ impl Reader<'_> {
         }
     }
 
-    fn bad_string(&self, span: Span, kind: &ParseStringErrorKind) -> Diagnostic {
+    fn bad_string(&self, range: Range, kind: &ParseStringErrorKind) -> Diagnostic {
         // The parser's range runs from the escape to wherever it stopped reading.
-        let start = span.start as usize;
-        let escape = |length: usize| Span::new(self.source, start, start + length);
+        let escape = |length: usize| self.at(range.start, length);
         match kind {
             ParseStringErrorKind::UnterminatedStringLiteral => {
-                Diagnostic::error("a string isn't closed").at(span, "no closing quote")
+                Diagnostic::error("a string isn't closed").at(self.span(range), "no closing quote")
             }
             ParseStringErrorKind::ExpectedFourHexDigits
             | ParseStringErrorKind::ExpectedTwoHexDigits => {
@@ -343,7 +413,7 @@ impl Reader<'_> {
             ParseStringErrorKind::InvalidEscapeInSingleQuoteString
             | ParseStringErrorKind::InvalidEscapeInDoubleQuoteString
             | ParseStringErrorKind::InvalidEscape => {
-                let length = self.body[start - self.base..]
+                let length = self.body[range.start..]
                     .chars()
                     .take(2)
                     .map(char::len_utf8)

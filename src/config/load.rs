@@ -161,7 +161,7 @@ impl Loaded {
                 })
             }
             Language::Jsonc | Language::Plain => {
-                jsonc::read(source, &text, &mut self.findings).map(Content::Tree)
+                jsonc::read_on(source, &text, &mut self.findings).map(Content::Tree)
             }
         };
         self.incomplete |= content.is_none();

@@ -240,3 +240,85 @@ fn what_cannot_be_read_is_not_missed() {
         assert_eq!(told.len(), 1, "{text}: {told:#?}");
     }
 }
+
+/// Where a character stands outside strings and comments.
+fn structural(text: &str, wanted: char) -> Vec<usize> {
+    let mut found = Vec::new();
+    let mut rest = text;
+    while let Some(next) = rest.chars().next() {
+        let at = text.len() - rest.len();
+        let length = match next {
+            '"' => {
+                let quotes = rest[1..].match_indices('"').map(|(quote, _)| quote + 1);
+                let is_end = |quote: &usize| rest.as_bytes()[quote - 1] != b'\\';
+                1 + quotes.into_iter().find(is_end).unwrap()
+            }
+            '/' if rest.starts_with("//") => rest.find('\n').unwrap(),
+            '/' if rest.starts_with("/*") => 2 + rest.find("*/").unwrap(),
+            _ => {
+                if next == wanted {
+                    found.push(at);
+                }
+                next.len_utf8()
+            }
+        };
+        rest = &rest[length..];
+    }
+    found
+}
+
+#[test]
+fn a_mistake_in_json_is_all_that_is_told() {
+    let name = "examples/reference/jsonc/nstance.jsonc";
+    let text = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(name)).unwrap();
+    let mut changed = Vec::new();
+    let is_last = |at: usize| {
+        let rest = text[at + 1..].trim_start();
+        rest.starts_with(['}', ']'])
+    };
+    for at in structural(&text, ',') {
+        let (before, behind) = (&text[..at], &text[at + 1..]);
+        if !is_last(at) {
+            changed.push((at, format!("{before}{behind}")));
+        }
+        changed.push((at, format!("{before},,{behind}")));
+    }
+    for at in structural(&text, ':') {
+        let (before, behind) = (&text[..at], &text[at + 1..]);
+        changed.push((at, format!("{before}{behind}")));
+        changed.push((at, format!("{before}={behind}")));
+        let key = before[..before.len() - 1].rfind('"').unwrap();
+        let (start, key) = (&text[..key], &text[key + 1..at - 1]);
+        changed.push((at, format!("{start}'{key}':{behind}")));
+        if key
+            .chars()
+            .all(|c| c.is_alphanumeric() || c == '-' || c == '_')
+        {
+            changed.push((at, format!("{start}{key}:{behind}")));
+        }
+    }
+    for place in values(name, &text) {
+        let (before, behind) = (&text[..place.start], &text[place.end..]);
+        for wrong in ["nothing", "0x7", "08", "+1", "1.", "3s", "\"\\d\"", ""] {
+            // An item that isn't there is a comma too many, or none.
+            if !wrong.is_empty() || before.trim_end().ends_with(':') {
+                changed.push((place.start, format!("{before}{wrong}{behind}")));
+            }
+        }
+    }
+    assert!(changed.len() > 1000, "{}", changed.len());
+    let mut others = Vec::new();
+    for (at, changed) in changed {
+        let told = summaries(name, &changed);
+        if told.len() != 1 {
+            let line = 1 + text[..at].matches('\n').count();
+            others.push((line, changed[at..].lines().next().unwrap().to_owned(), told));
+        }
+    }
+    assert!(
+        others.is_empty(),
+        "{}: {:#?}",
+        others.len(),
+        &others[..5.min(others.len())]
+    );
+}
