@@ -4,6 +4,8 @@
 //! and comments below each other in lines that follow each other, one empty line at most. May not:
 //! touch a string, a heredoc or a comment.
 
+use unicode_segmentation::UnicodeSegmentation as _;
+
 use super::hcl_tokens::{Kind, Token, tokens};
 
 /// Lays out a text.
@@ -49,19 +51,11 @@ struct Line<'t> {
     /// From the `=`, where the whole value stands on the line.
     assign: Option<String>,
     pad_assign: usize,
-    /// A comment behind anything else.
+    /// From `#` or `//`, behind anything else.
     comment: Option<&'t str>,
     pad_comment: usize,
-    brackets: Vec<Bracket>,
-}
-
-/// A bracket of a line.
-#[derive(Clone, Copy, PartialEq)]
-enum Bracket {
-    Opens,
-    Closes,
-    /// Closes, and only such stand before it.
-    ClosesFirst,
+    /// How many more brackets it opens than it closes.
+    opened: isize,
 }
 
 impl Line<'_> {
@@ -89,131 +83,137 @@ impl Line<'_> {
 }
 
 fn lines(text: &str) -> Vec<Line<'_>> {
-    let tokens = tokens(text);
-    let mut lines = Vec::new();
-    let mut rest = &tokens[..];
-    while let Some(first) = rest.first() {
-        let length = 1 + rest[1..]
-            .iter()
-            .take_while(|token| token.newlines == 0)
-            .count();
-        let (tokens, others) = rest.split_at(length);
-        rest = others;
-        lines.push(line(tokens, first.newlines > 1));
-    }
-    lines
+    tokens(text)
+        .chunk_by_mut(|_, next| next.newlines == 0)
+        .map(line)
+        .collect()
 }
 
-fn line<'t>(tokens: &[Token<'t>], gap: bool) -> Line<'t> {
-    let mut line = Line {
-        gap,
-        ..Line::default()
+fn line<'t>(tokens: &mut [Token<'t>]) -> Line<'t> {
+    mark_labels(tokens);
+    let (code, comment) = match tokens {
+        [code @ .., last] if !code.is_empty() && ends_its_line(last) => (&*code, Some(last.text)),
+        _ => (&*tokens, None),
     };
-    let mut code = tokens;
-    if let [before @ .., last] = tokens
-        && !before.is_empty()
-        && last.kind == Kind::Comment
-        && !last.text.contains('\n')
-    {
-        code = before;
-        line.comment = Some(last.text);
+    // The value goes into a cell of its own where it neither opens nor closes anything for others.
+    let is_equals = |token: &Token<'_>| token.kind == Kind::Sign && token.text == "=";
+    let equals = (1..code.len())
+        .find(|index| is_equals(&code[*index]))
+        .filter(|index| opened(&code[*index..]) == 0 && !code.iter().any(is_broken_string));
+    let (lead, assign) = code.split_at(equals.unwrap_or(code.len()));
+    Line {
+        gap: code.first().is_some_and(|first| first.newlines > 1),
+        lead: joined(lead),
+        assign: equals.map(|_| joined(assign)),
+        comment,
+        opened: opened(code),
+        ..Line::default()
     }
-    let mut depth = 0;
-    let mut equals = None;
-    for (index, token) in code.iter().enumerate() {
-        match token.text {
-            "(" | "[" | "{" => {
-                depth += 1;
-                line.brackets.push(Bracket::Opens);
+}
+
+/// Names between the type of a block and its `{` are labels.
+fn mark_labels(tokens: &mut [Token<'_>]) {
+    let mut words = tokens
+        .iter_mut()
+        .filter(|token| token.kind != Kind::Comment);
+    if words.next().is_none_or(|first| first.kind != Kind::Name) {
+        return;
+    }
+    let mut labels = Vec::new();
+    for word in words {
+        match word.kind {
+            // Part of a `for`, rather.
+            Kind::Name if matches!(word.text, "in" | "if") => return,
+            Kind::Name => labels.push(word),
+            Kind::Text => {}
+            _ if word.text == "{" => {
+                for label in labels {
+                    label.kind = Kind::Label;
+                }
+                return;
             }
-            ")" | "]" | "}" => {
-                depth -= 1;
-                let only = line.brackets.iter().all(|one| *one == Bracket::ClosesFirst);
-                line.brackets.push(if only && index == line.brackets.len() {
-                    Bracket::ClosesFirst
-                } else {
-                    Bracket::Closes
-                });
-            }
-            "=" if index > 0 && depth == 0 && equals.is_none() => equals = Some(index),
-            _ => {}
+            _ => return,
         }
     }
-    // A value that goes on in other lines isn't aligned with others.
-    match equals.filter(|_| depth == 0) {
-        Some(equals) => {
-            line.lead = joined(&code[..equals], None);
-            line.assign = Some(joined(&code[equals..], code.get(equals.wrapping_sub(1))));
-        }
-        None => line.lead = joined(code, None),
-    }
-    line
+}
+
+fn ends_its_line(token: &Token<'_>) -> bool {
+    token.kind == Kind::Comment && !token.text.starts_with("/*")
+}
+
+/// Whether this is a string in quotes with a `${ }` that goes over several lines.
+fn is_broken_string(token: &Token<'_>) -> bool {
+    token.kind == Kind::Text && token.text.starts_with('"') && token.text.contains('\n')
+}
+
+/// How many more brackets are opened than closed.
+fn opened(tokens: &[Token<'_>]) -> isize {
+    let change = |token: &Token<'_>| match token.text {
+        "(" | "[" | "{" => 1,
+        ")" | "]" | "}" => -1,
+        _ => 0,
+    };
+    tokens.iter().map(change).sum()
 }
 
 /// Tokens of one line with the spaces that belong between them.
-fn joined(tokens: &[Token<'_>], before: Option<&Token<'_>>) -> String {
+fn joined(tokens: &[Token<'_>]) -> String {
     let mut text = String::new();
-    let mut earlier = before;
-    let mut previous: Option<&Token<'_>> = None;
-    for token in tokens {
-        if let Some(left) = previous {
-            if is_spaced(earlier, left, token) {
+    for (index, token) in tokens.iter().enumerate() {
+        if let Some(left) = index.checked_sub(1) {
+            let earlier = left.checked_sub(1).map(|earlier| &tokens[earlier]);
+            if is_spaced(earlier, &tokens[left], token) {
                 text.push(' ');
             }
-            earlier = previous;
         }
-        text.push_str(token.text);
-        previous = Some(token);
+        match token.kind {
+            Kind::Label => text.extend(["\"", token.text, "\""]),
+            _ => text.push_str(token.text),
+        }
     }
     text
 }
 
 /// Whether a space stands between `left` and `right`; `earlier` is what stands before `left`.
+///
+/// Like Terraform, this takes `if` and `in` for names, most of the time.
 fn is_spaced(earlier: Option<&Token<'_>>, left: &Token<'_>, right: &Token<'_>) -> bool {
-    if left.kind == Kind::Comment || right.kind == Kind::Comment {
-        return true;
-    }
+    let is_name = |token: &Token<'_>| token.kind == Kind::Name;
     match (left.text, right.text) {
-        ("{", "}") | (_, "," | ")" | "]" | "." | "...") | ("(" | "[" | "." | "!", _) => false,
-        // `.*` and `[*]`
-        ("*", _) if earlier.is_some_and(|earlier| earlier.text == "." || earlier.text == "[") => {
-            !matches!(right.text, "[")
-        }
-        ("-", _) => earlier.is_some_and(ends_a_value),
-        (_, "(" | "[") => !ends_a_value(left),
+        (_, "(") if is_name(left) => false,
+        (".", _) | (_, "." | "," | "...") => false,
+        (",", _) => true,
+        ("in", "[") if earlier.is_some_and(is_name) => true,
+        (")" | "]" | "}", "[") => false,
+        (_, "[") if is_name(left) || left.kind == Kind::Number => false,
+        // It negates, unless a value may end before it.
+        ("-", _) => earlier.is_some_and(|earlier| {
+            earlier.kind != Kind::Sign || matches!(earlier.text, ")" | "]" | "}" | "=>")
+        }),
+        ("{", "}") => false,
+        ("{", _) | (_, "}") => true,
+        ("(" | "[" | "!", _) | (_, ")" | "]") => false,
         _ => true,
     }
 }
 
-/// Whether a value may end with this token, so that what follows is an operator, a call or an
-/// index.
-fn ends_a_value(token: &Token<'_>) -> bool {
-    match token.kind {
-        Kind::Name => !matches!(token.text, "in" | "if" | "for"),
-        Kind::Number | Kind::Text => true,
-        Kind::Sign => matches!(token.text, ")" | "]" | "}"),
-        Kind::Comment => false,
-    }
-}
-
-/// A line stands as deep as there are lines that opened brackets still open where it begins.
+/// A line that opens more brackets than it closes puts those behind it one level deeper, however
+/// many it opens; that level ends with the line that closes the last of them.
 fn indent(lines: &mut [Line<'_>]) {
-    let mut open: Vec<usize> = Vec::new();
-    for (number, line) in lines.iter_mut().enumerate() {
-        let first = line
-            .brackets
-            .iter()
-            .take_while(|one| **one == Bracket::ClosesFirst);
-        open.truncate(open.len().saturating_sub(first.count()));
-        line.indent = open.chunk_by(|a, b| a == b).count();
-        for bracket in &line.brackets {
-            match bracket {
-                Bracket::Opens => open.push(number),
-                Bracket::Closes => {
-                    open.pop();
-                }
-                Bracket::ClosesFirst => {}
+    let mut levels: Vec<isize> = Vec::new();
+    for line in lines {
+        let mut closed = -line.opened;
+        while closed > 0
+            && let Some(open) = levels.pop()
+        {
+            if open > closed {
+                levels.push(open - closed);
             }
+            closed -= open;
+        }
+        line.indent = levels.len();
+        if line.opened > 0 {
+            levels.push(line.opened);
         }
     }
 }
@@ -241,7 +241,7 @@ fn align<'t>(
     }
 }
 
-/// Columns.
+/// Columns, as far as characters have one each.
 fn width(text: &str) -> usize {
-    text.chars().count()
+    text.graphemes(true).count()
 }

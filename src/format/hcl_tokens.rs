@@ -8,6 +8,8 @@
 pub(super) enum Kind {
     /// A name or keyword.
     Name,
+    /// A name that is the label of a block. The layout finds these, in names.
+    Label,
     /// A number.
     Number,
     /// A string, or a heredoc up to its marker.
