@@ -1,8 +1,8 @@
 //! HCL, laid out as `terraform fmt` does.
 //!
 //! In: text that the parser took. Out: the same tokens in the same lines: two spaces a level, `=`
-//! and comments below each other in lines that follow each other, one empty line at most. May not:
-//! touch a string, a heredoc or a comment.
+//! and comments below each other in lines that follow each other, labels in quotes, one empty line
+//! at most. May not: touch a string, a heredoc or a comment.
 
 use unicode_segmentation::UnicodeSegmentation as _;
 
@@ -181,16 +181,14 @@ fn is_spaced(earlier: Option<&Token<'_>>, left: &Token<'_>, right: &Token<'_>) -
     let is_name = |token: &Token<'_>| token.kind == Kind::Name;
     match (left.text, right.text) {
         (_, "(") if is_name(left) => false,
-        (".", _) | (_, "." | "," | "...") => false,
+        (".", _) | (_, "." | "," | "...") | (")" | "]" | "}", "[") | ("{", "}") => false,
         (",", _) => true,
         ("in", "[") if earlier.is_some_and(is_name) => true,
-        (")" | "]" | "}", "[") => false,
         (_, "[") if is_name(left) || left.kind == Kind::Number => false,
-        // It negates, unless a value may end before it.
+        // Behind these, Terraform takes it for a subtraction.
         ("-", _) => earlier.is_some_and(|earlier| {
             earlier.kind != Kind::Sign || matches!(earlier.text, ")" | "]" | "}" | "=>")
         }),
-        ("{", "}") => false,
         ("{", _) | (_, "}") => true,
         ("(" | "[" | "!", _) | (_, ")" | "]") => false,
         _ => true,
