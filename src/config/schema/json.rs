@@ -136,6 +136,9 @@ impl Builder {
                 json!({"enum": [only]})
             }
             Shape::Texts => json!({"type": "array", "items": {"type": "string", "minLength": 1}}),
+            Shape::Names => json!({
+                "type": "array", "items": {"type": "string", "minLength": 1}, "uniqueItems": true,
+            }),
             Shape::SomeTexts => json!({
                 "type": "array", "items": {"type": "string", "minLength": 1}, "minItems": 1,
             }),
@@ -157,7 +160,7 @@ impl Builder {
                 self.named(&names, *value)
             }
             Shape::Slots(value) => self.named(&json!({"pattern": "^(0|[1-9][0-9]{0,5})$"}), *value),
-            Shape::Pools => self.named(&id(), Shape::Texts),
+            Shape::Pools => self.named(&id(), Shape::Names),
             Shape::TextOr(table) => json!({"anyOf": [
                 {"type": "string", "minLength": 1},
                 self.reference(table),
@@ -286,6 +289,8 @@ fn rules(title: &str) -> Option<Value> {
         rule
     }
     let filled = json!({"type": "string", "minLength": 1});
+    let url = |scheme: &str| json!({"type": "string", "pattern": format!("^{scheme}[\\s\\S]")});
+    let from_url = with("source", &json!({"const": "url"}), &[]);
     let rules = match title {
         "configuration" => json!([
             when(
@@ -335,11 +340,27 @@ fn rules(title: &str) -> Option<Value> {
         ]),
         "userdata" => {
             let parts = json!({"type": "array", "minItems": 1});
-            json!([{"anyOf": [
-                with("content", &filled, &["parts"]),
-                with("parts", &parts, &["content", "source", "encoding"]),
-            ]}])
+            json!([
+                {"anyOf": [
+                    with("content", &filled, &["parts"]),
+                    with("parts", &parts, &["content", "source", "encoding"]),
+                ]},
+                when("source", &["url"], &with("content", &url("(https?://|file:)"), &[])),
+                when("encoding", &["gzip"], &from_url),
+            ])
         }
+        "userdata_part" => json!([
+            when(
+                "source",
+                &["url"],
+                &with("content", &url("(https?://|file:)"), &[])
+            ),
+            when("encoding", &["gzip"], &from_url),
+        ]),
+        "snippet" => json!([
+            when("source", &["url"], &with("content", &url("file:"), &[])),
+            when("encoding", &["gzip"], &from_url),
+        ]),
         "file" => {
             let variables = json!({
                 "type": "object",

@@ -107,7 +107,9 @@ pub enum Shape {
     Only(&'static str),
     /// A list of strings that aren't empty.
     Texts,
-    /// The same, and one at least.
+    /// The same, each of them once.
+    Names,
+    /// A list of strings that aren't empty, and one at least.
     SomeTexts,
     /// A list.
     List(&'static Shape),
@@ -153,7 +155,7 @@ impl Shape {
             Self::Only(_) => matches!(value, Value::String(_) | Value::Number(_)),
             Self::Flag => matches!(value, Value::Bool(_)),
             Self::Whole(_) => matches!(value, Value::Number(_)),
-            Self::Texts | Self::SomeTexts | Self::List(_) | Self::Some(_) => {
+            Self::Texts | Self::Names | Self::SomeTexts | Self::List(_) | Self::Some(_) => {
                 matches!(value, Value::Array(_))
             }
             Self::Map

@@ -515,12 +515,12 @@ pub static GROUP: Table = Table {
             Shape::Duration,
             "How long an instance may drain before it is deleted.",
         ),
-        Key::new("load_balancers", Shape::Texts, "Names in `load_balancers`."),
+        Key::new("load_balancers", Shape::Names, "Names in `load_balancers`."),
         KIND,
         ARCH,
         Key::new(
             "zones",
-            Shape::Texts,
+            Shape::Names,
             "Slots go round them in this order; without it all are in `shard.infra.zone`.",
         ),
         Key::new(

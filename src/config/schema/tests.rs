@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::tables::{GROUP, LOAD_BALANCER, TOP};
 use super::*;
-use crate::config::check::Purpose;
+use crate::config::check::{Purpose, check};
 use crate::config::decode::decode;
 use crate::config::load::load_text;
 use crate::config::source::{Language, SourceMap};
@@ -95,9 +95,7 @@ const UNSEEN: &[(&str, &[&str])] = &[
     (
         "a name must be defined elsewhere, or once",
         &[
-            "subnets_in_two_pools.jsonc",
             "unknown_certificate.jsonc",
-            "unknown_load_balancer.jsonc",
             "unknown_pool.jsonc",
             "unknown_template.jsonc",
             "unknown_template_none.jsonc",
@@ -166,6 +164,14 @@ fn bad_configurations_are_rejected_where_their_structure_is_wrong() {
 const COMPARISONS: &[&str] = &[
     "`eligible_age` must be less than",
     "`groups` can be read in two ways",
+];
+
+/// What is checked besides, and shows in the shape of one object.
+const CHECKS_OF_SHAPE: &[&str] = &[
+    "stands twice in",
+    "of this userdata isn't a URL",
+    "can only come from a file",
+    "needs `\"source\": \"url\"`",
 ];
 
 /// Every value of a configuration in turn is taken out, or replaced by others: schema and decoder
@@ -237,7 +243,14 @@ fn decoded(value: &Value) -> Vec<String> {
     let mut sources = SourceMap::default();
     let source = sources.add("a.json", &*text);
     let root = jsonc::read(source, &text, &mut findings).unwrap();
-    decode(&root, &mut findings);
+    if let Some(decoded) = decode(&root, &mut findings) {
+        let mut checked = Diagnostics::default();
+        check(&decoded, Purpose::Render, &sources, &mut checked);
+        findings.extend(checked.into_iter().filter(|finding| {
+            let is_of_shape = |known: &&str| finding.summary.contains(known);
+            CHECKS_OF_SHAPE.iter().any(is_of_shape)
+        }));
+    }
     findings
         .iter()
         .filter(|finding| finding.severity == crate::diagnostic::Severity::Error)
@@ -292,6 +305,7 @@ fn changes(base: &Value, path: &str) -> Vec<(String, Value)> {
         json!([]),
         json!([""]),
         json!(["x"]),
+        json!(["x", "x"]),
         json!([1]),
         json!({}),
         json!({"x": 1}),
