@@ -6,16 +6,12 @@
 mod conceal;
 
 use std::collections::HashSet;
+use std::fmt::Display;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use crate::config::source::Span;
 
 pub use conceal::{CONCEALED, conceal};
-
-/// How the hints begin that say of a value that it should be text, or not be one.
-pub const QUOTE_IT: &str = "put it in quotes: ";
-/// See [`QUOTE_IT`].
-pub const UNQUOTE_IT: &str = "write it without quotes: ";
 
 /// How bad a finding is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -35,6 +31,17 @@ pub struct Label {
     pub text: String,
 }
 
+/// What a value should be that is the same but for quotes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Conversion {
+    /// Text.
+    String,
+    /// `true` or `false`.
+    Bool,
+    /// A number.
+    Number,
+}
+
 /// One finding.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Diagnostic {
@@ -52,6 +59,8 @@ pub struct Diagnostic {
     pub related: Vec<Label>,
     /// What to do; one sentence each.
     pub hints: Vec<String>,
+    /// Set where the one hint says to add quotes, or to take them away.
+    pub conversion: Option<Conversion>,
 }
 
 impl Diagnostic {
@@ -79,6 +88,7 @@ impl Diagnostic {
             label: None,
             related: Vec::new(),
             hints: Vec::new(),
+            conversion: None,
         }
     }
 
@@ -107,6 +117,20 @@ impl Diagnostic {
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hints.push(hint.into());
         self
+    }
+
+    /// That a number or a boolean should be text.
+    #[must_use]
+    pub fn quote_it(mut self, value: impl Display) -> Self {
+        self.conversion = Some(Conversion::String);
+        self.hint(format!("put it in quotes: `\"{value}\"`"))
+    }
+
+    /// That a text should be what it says.
+    #[must_use]
+    pub fn unquote_it(mut self, text: &str, to: Conversion) -> Self {
+        self.conversion = Some(to);
+        self.hint(format!("write it without quotes: `{text}`"))
     }
 
     /// More than a sentence.

@@ -5,14 +5,17 @@
 
 #[cfg(test)]
 mod cascades;
+mod findings;
+mod reading;
 #[cfg(test)]
 mod tests;
 
 use std::collections::HashSet;
-use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use self::findings::{name_aliases, say_once};
+use self::reading::Reading;
 use super::assemble::assemble;
 use super::check::{Purpose, check};
 use super::conversion::Input;
@@ -23,21 +26,12 @@ use super::hcl::{self, Folders};
 use super::inputs::Inputs;
 use super::jsonc;
 use super::model::Config;
-use super::node::{Alias, Node, NodeValue};
+use super::node::{Alias, Node};
 use super::size;
-use super::source::{Language, SourceMap, Span, Spanned};
+use super::source::{Language, SourceMap, Span};
 use super::variables::{Given, Secrets, Setting};
 use super::yaml;
-use crate::diagnostic::{Diagnostic, Diagnostics, Label, QUOTE_IT, UNQUOTE_IT, conceal};
-
-/// How many files may include one another in a row.
-const LONGEST_CHAIN: usize = 100;
-
-/// How many uses of a text are shown.
-const MOST_USES: usize = 3;
-
-/// Of how many findings it is said which aliases use their text; nobody reads more.
-const MOST_EXPLAINED: usize = 100;
+use crate::diagnostic::{Diagnostic, Diagnostics, conceal};
 
 /// A configuration, and everything that is wrong with it.
 #[derive(Debug, Default)]
@@ -128,7 +122,7 @@ pub(super) fn read_as(input: &Input<'_>) -> (SourceMap, Diagnostics, Option<Vec<
     let mut loaded = Loaded::default();
     let mut reading = Reading::new(input.working_dir);
     for its_own in [input.file, input.original] {
-        reading.done.insert(reading.identity(its_own));
+        reading.leave_out(its_own);
     }
     reading.text(input.file, input.text.to_owned(), &mut loaded);
     for other in input.whole {
@@ -216,38 +210,48 @@ impl Loaded {
             self.remains.0 = Some(root);
         }
         let is_sound = self.findings.len() == evaluated;
-        let others = made.twins.into_iter();
-        let (configs, told): (Vec<_>, Vec<_>) = others
-            .map(|documents| {
-                let mut told = Diagnostics::default();
-                let decoded = assemble(documents, &mut told).and_then(|mut root| {
-                    add_overrides(&mut root, &made.overrides);
-                    decode(&root, &mut told)
-                });
-                if !is_sound && let Some(decoded) = &decoded {
-                    check(decoded, purpose, &self.sources, &mut told);
-                }
-                (decoded.map(|decoded| decoded.config), told)
-            })
-            .unzip();
+        let others = made.twins.into_iter().map(|documents| {
+            let mut told = Diagnostics::default();
+            let decoded = assemble(documents, &mut told).and_then(|mut root| {
+                add_overrides(&mut root, &made.overrides);
+                decode(&root, &mut told)
+            });
+            if !is_sound && let Some(decoded) = &decoded {
+                check(decoded, purpose, &self.sources, &mut told);
+            }
+            (decoded.map(|decoded| decoded.config), told)
+        });
+        let (configs, told): (Vec<_>, Vec<_>) = others.unzip();
         if let Some(config) = &mut self.config {
             config.twins = twins(config, configs);
             if self.variables.is_empty() {
                 self.variables = top_level_vars(config, &made.overrides);
             }
         }
+        self.settle_findings(evaluated, &unknown, &told);
+        self.name_uses(made.repeated);
+    }
+
+    /// Keeps what is to be told of findings: of those from `evaluated` on what isn't due to a value
+    /// that is unknown, and doesn't tell a secret, which `told`, found in the twins, doesn't.
+    fn settle_findings(&mut self, evaluated: usize, unknown: &HashSet<Span>, told: &[Diagnostics]) {
         let mut findings: Vec<_> = std::mem::take(&mut self.findings).into_iter().collect();
-        let mut found = Diagnostics::default();
         let is_new = |finding: &Diagnostic| {
-            // That there is no value was said.
             let place = finding.label.as_ref().map(|label| &label.span);
             place.is_none_or(|place| !unknown.contains(place))
         };
+        let mut found = Diagnostics::default();
         found.extend(findings.drain(evaluated..).filter(is_new));
-        findings.extend(conceal(found, &told));
-        // Stages find things in their own order; people read from the top.
+        self.findings.extend(findings);
+        self.findings.extend(conceal(found, told));
+    }
+
+    /// Says where what is wrong is used, and once what is so in each turn of `repeated`. Stages find
+    /// things in their own order; people read from the top.
+    fn name_uses(&mut self, repeated: Vec<Span>) {
+        let mut findings: Vec<_> = std::mem::take(&mut self.findings).into_iter().collect();
         name_aliases(&self.aliases, &self.sources, &mut findings);
-        say_once(made.repeated, &mut findings);
+        say_once(repeated, &mut findings);
         findings.sort_by_key(|finding| finding.label.as_ref().map(|label| label.span));
         self.findings.extend(findings);
     }
@@ -265,263 +269,4 @@ fn twins(config: &Config, others: Vec<Option<Config>>) -> Vec<Config> {
         }
     }
     made
-}
-
-/// Files being read, and those that they include.
-struct Reading<'w> {
-    working_dir: &'w Path,
-    documents: Vec<Parsed>,
-    /// Files that were read: one that is included from two places is read once.
-    done: HashSet<PathBuf>,
-    /// The files that include one another on the way to this one.
-    chain: Vec<PathBuf>,
-    /// How many bytes more of them may have.
-    room: usize,
-    /// One of them had more.
-    is_full: bool,
-}
-
-impl<'w> Reading<'w> {
-    fn new(working_dir: &'w Path) -> Self {
-        Self {
-            working_dir,
-            documents: Vec::new(),
-            done: HashSet::new(),
-            chain: Vec::new(),
-            room: files::LARGEST_CONFIGURATION,
-            is_full: false,
-        }
-    }
-
-    /// Reads a file, then what it includes.
-    fn file(&mut self, file: &Path, loaded: &mut Loaded) {
-        if !self.done.insert(self.identity(file)) {
-            return;
-        }
-        loaded.inputs.file(&self.working_dir.join(file));
-        match files::read_text(file, self.working_dir) {
-            Ok(text) if text.len() > self.room => self.full(file, loaded),
-            Ok(text) => {
-                self.room -= text.len();
-                self.text(file, text, loaded);
-            }
-            Err(diagnostic) => {
-                loaded.findings.push(*diagnostic);
-                loaded.incomplete = true;
-            }
-        }
-    }
-
-    /// Says once that the configuration is too large for another file.
-    fn full(&mut self, file: &Path, loaded: &mut Loaded) {
-        if !std::mem::replace(&mut self.is_full, true) {
-            let limit = files::LARGEST_CONFIGURATION >> 20;
-            let finding = Diagnostic::error("the configuration is too large")
-                .detail(format!(
-                    "With {} its files have more than {limit} MiB",
-                    file.display()
-                ))
-                .hint("Make it several shards: each has a configuration of its own");
-            loaded.findings.push(finding);
-        }
-        loaded.incomplete = true;
-    }
-
-    /// Reads a file's text, then what it includes.
-    fn text(&mut self, file: &Path, text: String, loaded: &mut Loaded) {
-        let absolute = self.working_dir.join(file);
-        let folder = absolute.parent().map(Arc::from);
-        let Some(mut document) = loaded.parse(file, text, folder) else {
-            return;
-        };
-        let includes = match &mut document.content {
-            Content::Tree(root) => take_includes(root, &mut loaded.findings),
-            Content::Hcl(file) => hcl::includes(file, &loaded.sources, &mut loaded.findings),
-        };
-        self.documents.push(document);
-        self.chain.push(file.to_owned());
-        for include in includes {
-            match files::included(&include.value, file, self.working_dir, &mut loaded.inputs) {
-                Ok(files) => {
-                    for included in files {
-                        if self.chain.len() >= LONGEST_CHAIN {
-                            loaded.findings.push(too_long(include.span));
-                            loaded.incomplete = true;
-                            break;
-                        }
-                        if self.closes_a_cycle(&included, include.span, loaded) {
-                            continue;
-                        }
-                        self.file(&included, loaded);
-                    }
-                }
-                Err(why) => {
-                    loaded.incomplete = true;
-                    loaded.findings.push(
-                        Diagnostic::error(format!("`{}` can't be included", include.value))
-                            .at(include.span, why)
-                            .hint("Paths are relative to the file that includes them"),
-                    );
-                }
-            }
-        }
-        self.chain.pop();
-    }
-
-    /// The same for all names of one file.
-    fn identity(&self, file: &Path) -> PathBuf {
-        let absolute = self.working_dir.join(file);
-        absolute.canonicalize().unwrap_or(absolute)
-    }
-
-    fn closes_a_cycle(&self, file: &Path, place: Span, loaded: &mut Loaded) -> bool {
-        let identity = self.identity(file);
-        let start = self
-            .chain
-            .iter()
-            .position(|open| self.identity(open) == identity);
-        let Some(start) = start else { return false };
-        let mut names: Vec<String> = self.chain[start..]
-            .iter()
-            .map(|file| file.display().to_string())
-            .collect();
-        names.push(names[0].clone());
-        loaded.findings.push(
-            Diagnostic::error("files include one another in a circle")
-                .at(place, "this closes the circle")
-                .detail(names.join(" includes ")),
-        );
-        true
-    }
-}
-
-/// The finding that files include one another in too long a row.
-fn too_long(place: Span) -> Diagnostic {
-    Diagnostic::error(format!(
-        "more than {LONGEST_CHAIN} files include one another"
-    ))
-    .at(place, "one file more in a row")
-    .hint("Let one file include the others: a list, or a pattern such as `groups/*.jsonc`")
-}
-
-/// Takes the key `include` out of a document, which is then as if it had none.
-fn take_includes(root: &mut Node, findings: &mut Diagnostics) -> Vec<Spanned<Arc<str>>> {
-    let NodeValue::Object(entries) = &mut root.value else {
-        return Vec::new();
-    };
-    let Some(at) = entries.iter().position(|entry| &*entry.key == "include") else {
-        return Vec::new();
-    };
-    let entry = entries.remove(at);
-    let items = match entry.value.value {
-        NodeValue::Array(items) => items,
-        _ => vec![entry.value],
-    };
-    let mut includes = Vec::new();
-    for item in items {
-        match &item.value {
-            NodeValue::String(path) => includes.push(Spanned::new(Arc::clone(path), item.span)),
-            _ => findings.push(
-                Diagnostic::error("`include` must name files")
-                    .at(
-                        item.span,
-                        format!("expected a string, found {}", item.type_name()),
-                    )
-                    .hint("Name one file, or several in a list: `[\"common.jsonc\", \"groups/*.jsonc\"]`"),
-            ),
-        }
-    }
-    includes
-}
-
-/// Of findings about one place in a block with `for_each`, each instance has its own: the first
-/// says it all.
-fn say_once(mut repeated: Vec<Span>, findings: &mut Vec<Diagnostic>) {
-    if repeated.is_empty() {
-        return;
-    }
-    repeated.sort();
-    let within = |span: Span| {
-        let next = repeated.partition_point(|block| *block <= span);
-        next > 0 && {
-            let block = repeated[next - 1];
-            block.source == span.source && span.end <= block.end
-        }
-    };
-    let mut seen = HashSet::new();
-    findings.retain(|finding| match &finding.label {
-        Some(label) if within(label.span) => {
-            seen.insert((label.clone(), finding.severity, finding.hints.clone()))
-        }
-        _ => true,
-    });
-}
-
-/// Adds where references use the text that a finding is about: it may be wrong there only.
-fn name_aliases(aliases: &[Alias], sources: &SourceMap, findings: &mut [Diagnostic]) {
-    if aliases.is_empty() {
-        return;
-    }
-    for finding in findings.iter_mut().take(MOST_EXPLAINED) {
-        let Some(place) = finding.label.as_ref().map(|label| label.span) else {
-            continue;
-        };
-        let uses = aliases.iter().filter(|alias| {
-            let target = alias.target;
-            target.source == place.source && target.start <= place.start && place.end <= target.end
-        });
-        let mut seen: Vec<Span> = Vec::new();
-        for alias in uses {
-            // In a block with `for_each` the same place uses each of them.
-            if !seen.contains(&alias.span) {
-                seen.push(alias.span);
-            }
-            if seen.len() == MOST_USES {
-                break;
-            }
-        }
-        for span in &seen {
-            let text = match sources.get(span.source).language {
-                Language::Yaml => "it is used here too",
-                _ => "it is used here",
-            };
-            finding.related.push(Label {
-                span: *span,
-                text: text.to_owned(),
-            });
-        }
-        if let Some(used) = seen.first()
-            && sources.get(used.source).language == Language::Hcl
-        {
-            convert_where_used(finding, sources.text(*used));
-        }
-    }
-}
-
-/// Of a value of the wrong type that is written elsewhere, maybe rightly, says how it is converted
-/// where it is used.
-fn convert_where_used(finding: &mut Diagnostic, used: &str) {
-    let bare = used
-        .strip_prefix("\"${")
-        .and_then(|used| used.strip_suffix("}\""));
-    let used = bare.unwrap_or(used).trim();
-    for hint in &mut finding.hints {
-        let function = if hint.starts_with(QUOTE_IT) {
-            "tostring"
-        } else if let Some(value) = hint.strip_prefix(UNQUOTE_IT) {
-            if value.contains("true") || value.contains("false") {
-                "tobool"
-            } else {
-                "tonumber"
-            }
-        } else {
-            continue;
-        };
-        let name = used.strip_prefix("var.");
-        let is_variable = name.is_some_and(|name| !name.contains(['.', '[', ' ']));
-        *hint = format!("write `{function}({used})` where it is used");
-        if is_variable {
-            let _ = write!(hint, ", or give the variable `type = {}`", &function[2..]);
-        }
-    }
 }

@@ -82,6 +82,7 @@ fn concealed(finding: &Diagnostic, others: &[Diagnostic]) -> Diagnostic {
     let is_told = summary.is_some() && text.as_ref().is_none_or(Option::is_some);
     Diagnostic {
         severity: finding.severity,
+        conversion: finding.conversion,
         summary: summary.unwrap_or_else(|| "a value can't be used as it is".to_owned()),
         detail: if is_told || label.is_some() {
             detail

@@ -3,7 +3,7 @@
 //! In: a table of members and the args of one layer. Out: findings. May not: know a cloud.
 
 use crate::config::node::{Entry, Node, NodeValue};
-use crate::diagnostic::{Diagnostic, Diagnostics, QUOTE_IT, UNQUOTE_IT, nearest};
+use crate::diagnostic::{Conversion, Diagnostic, Diagnostics, nearest};
 
 /// What a value must be.
 #[derive(Debug)]
@@ -260,12 +260,8 @@ fn out_of_bounds(node: &Node, name: &str, low: i64, high: i64) -> Diagnostic {
 
 fn hint_for(diagnostic: Diagnostic, node: &Node, shape: &Shape) -> Diagnostic {
     match (shape, &node.value) {
-        (Shape::Text | Shape::Choice(_), NodeValue::Number(number)) => {
-            diagnostic.hint(format!("{QUOTE_IT}`\"{number}\"`"))
-        }
-        (Shape::Text | Shape::Choice(_), NodeValue::Bool(value)) => {
-            diagnostic.hint(format!("{QUOTE_IT}`\"{value}\"`"))
-        }
+        (Shape::Text | Shape::Choice(_), NodeValue::Number(number)) => diagnostic.quote_it(number),
+        (Shape::Text | Shape::Choice(_), NodeValue::Bool(value)) => diagnostic.quote_it(value),
         (
             Shape::Flag | Shape::Whole | Shape::Long | Shape::Between(..),
             NodeValue::String(text),
@@ -273,12 +269,12 @@ fn hint_for(diagnostic: Diagnostic, node: &Node, shape: &Shape) -> Diagnostic {
             diagnostic.hint("a template gives a string; write the value itself")
         }
         (Shape::Flag, NodeValue::String(text)) if matches!(&**text, "true" | "false") => {
-            diagnostic.hint(format!("{UNQUOTE_IT}`{text}`"))
+            diagnostic.unquote_it(text, Conversion::Bool)
         }
         (Shape::Whole | Shape::Between(..), NodeValue::String(text))
             if text.parse::<i64>().is_ok() =>
         {
-            diagnostic.hint(format!("{UNQUOTE_IT}`{text}`"))
+            diagnostic.unquote_it(text, Conversion::Number)
         }
         (Shape::List(Shape::Text | Shape::Choice(_)), NodeValue::String(_)) => {
             diagnostic.hint("put it in brackets: `[\"…\"]`")

@@ -12,7 +12,7 @@ use crate::config::model::Named;
 use crate::config::node::{Entry, Node, NodeValue};
 use crate::config::schema::Table;
 use crate::config::source::{Span, Spanned};
-use crate::diagnostic::{Diagnostic, Diagnostics, QUOTE_IT, UNQUOTE_IT, nearest};
+use crate::diagnostic::{Conversion, Diagnostic, Diagnostics, nearest};
 
 /// An object whose keys are known.
 pub(super) struct Object<'n> {
@@ -314,23 +314,19 @@ pub(super) fn wrong_type(node: &Node, name: &str, wanted: &str, findings: &mut D
         .at(node.span, format!("expected {wanted}, found {found}"));
     if wanted.ends_with("a string") {
         match &node.value {
-            NodeValue::Number(number) => {
-                diagnostic = diagnostic.hint(format!("{QUOTE_IT}`\"{number}\"`"));
-            }
-            NodeValue::Bool(value) => {
-                diagnostic = diagnostic.hint(format!("{QUOTE_IT}`\"{value}\"`"));
-            }
+            NodeValue::Number(number) => diagnostic = diagnostic.quote_it(number),
+            NodeValue::Bool(value) => diagnostic = diagnostic.quote_it(value),
             _ => {}
         }
     } else if let NodeValue::String(text) = &node.value {
-        let bare = match wanted {
-            "`true` or `false`" => matches!(&**text, "true" | "false"),
-            _ => wanted.contains("number") && text.parse::<u32>().is_ok(),
-        };
+        let is_bool = wanted == "`true` or `false`" && matches!(&**text, "true" | "false");
+        let is_number = wanted.contains("number") && text.parse::<u32>().is_ok();
         if wanted == A_LIST {
             diagnostic = diagnostic.hint(format!("put it in brackets: `[\"{text}\"]`"));
-        } else if bare {
-            diagnostic = diagnostic.hint(format!("{UNQUOTE_IT}`{text}`"));
+        } else if is_bool {
+            diagnostic = diagnostic.unquote_it(text, Conversion::Bool);
+        } else if is_number {
+            diagnostic = diagnostic.unquote_it(text, Conversion::Number);
         }
     }
     findings.push(diagnostic);

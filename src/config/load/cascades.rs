@@ -6,6 +6,7 @@ use std::ops::Range;
 use nstance_hcl::{Body, Expression, ExpressionKind, Item, ObjectKey};
 
 use super::*;
+use crate::config::node::NodeValue;
 
 /// Where values stand that can be expressions.
 fn values(name: &str, text: &str) -> Vec<Range<usize>> {

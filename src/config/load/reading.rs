@@ -1,0 +1,190 @@
+//! Files of a configuration, and those that they include.
+//!
+//! In: a path or a text. Out: its documents, parsed, those that it includes behind it. May not:
+//! evaluate anything.
+
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::Loaded;
+use crate::config::evaluate::{Content, Parsed};
+use crate::config::node::{Node, NodeValue};
+use crate::config::source::{Span, Spanned};
+use crate::config::{files, hcl};
+use crate::diagnostic::{Diagnostic, Diagnostics};
+
+/// How many files may include one another in a row.
+const LONGEST_CHAIN: usize = 100;
+
+/// Files being read, and those that they include.
+pub(super) struct Reading<'w> {
+    working_dir: &'w Path,
+    pub(super) documents: Vec<Parsed>,
+    /// Files that were read: one that is included from two places is read once.
+    done: HashSet<PathBuf>,
+    /// The files that include one another on the way to this one.
+    chain: Vec<PathBuf>,
+    /// How many bytes more of them may have.
+    pub(super) room: usize,
+    /// One of them had more.
+    is_full: bool,
+}
+
+impl<'w> Reading<'w> {
+    pub(super) fn new(working_dir: &'w Path) -> Self {
+        Self {
+            working_dir,
+            documents: Vec::new(),
+            done: HashSet::new(),
+            chain: Vec::new(),
+            room: files::LARGEST_CONFIGURATION,
+            is_full: false,
+        }
+    }
+
+    /// Takes a file for one that was read.
+    pub(super) fn leave_out(&mut self, file: &Path) {
+        self.done.insert(self.identity(file));
+    }
+
+    /// Reads a file, then what it includes.
+    pub(super) fn file(&mut self, file: &Path, loaded: &mut Loaded) {
+        if !self.done.insert(self.identity(file)) {
+            return;
+        }
+        loaded.inputs.file(&self.working_dir.join(file));
+        match files::read_text(file, self.working_dir) {
+            Ok(text) if text.len() > self.room => self.full(file, loaded),
+            Ok(text) => {
+                self.room -= text.len();
+                self.text(file, text, loaded);
+            }
+            Err(diagnostic) => {
+                loaded.findings.push(*diagnostic);
+                loaded.incomplete = true;
+            }
+        }
+    }
+
+    /// Says once that the configuration is too large for another file.
+    fn full(&mut self, file: &Path, loaded: &mut Loaded) {
+        if !std::mem::replace(&mut self.is_full, true) {
+            let limit = files::LARGEST_CONFIGURATION >> 20;
+            let finding = Diagnostic::error("the configuration is too large")
+                .detail(format!(
+                    "With {} its files have more than {limit} MiB",
+                    file.display()
+                ))
+                .hint("Make it several shards: each has a configuration of its own");
+            loaded.findings.push(finding);
+        }
+        loaded.incomplete = true;
+    }
+
+    /// Reads a file's text, then what it includes.
+    pub(super) fn text(&mut self, file: &Path, text: String, loaded: &mut Loaded) {
+        let absolute = self.working_dir.join(file);
+        let folder = absolute.parent().map(Arc::from);
+        let Some(mut document) = loaded.parse(file, text, folder) else {
+            return;
+        };
+        let includes = match &mut document.content {
+            Content::Tree(root) => take_includes(root, &mut loaded.findings),
+            Content::Hcl(file) => hcl::includes(file, &loaded.sources, &mut loaded.findings),
+        };
+        self.documents.push(document);
+        self.chain.push(file.to_owned());
+        for include in includes {
+            match files::included(&include.value, file, self.working_dir, &mut loaded.inputs) {
+                Ok(files) => {
+                    for included in files {
+                        if self.chain.len() >= LONGEST_CHAIN {
+                            loaded.findings.push(too_long(include.span));
+                            loaded.incomplete = true;
+                            break;
+                        }
+                        if self.closes_a_cycle(&included, include.span, loaded) {
+                            continue;
+                        }
+                        self.file(&included, loaded);
+                    }
+                }
+                Err(why) => {
+                    loaded.incomplete = true;
+                    loaded.findings.push(
+                        Diagnostic::error(format!("`{}` can't be included", include.value))
+                            .at(include.span, why)
+                            .hint("Paths are relative to the file that includes them"),
+                    );
+                }
+            }
+        }
+        self.chain.pop();
+    }
+
+    /// The same for all names of one file.
+    fn identity(&self, file: &Path) -> PathBuf {
+        let absolute = self.working_dir.join(file);
+        absolute.canonicalize().unwrap_or(absolute)
+    }
+
+    fn closes_a_cycle(&self, file: &Path, place: Span, loaded: &mut Loaded) -> bool {
+        let identity = self.identity(file);
+        let start = self
+            .chain
+            .iter()
+            .position(|open| self.identity(open) == identity);
+        let Some(start) = start else { return false };
+        let mut names: Vec<String> = self.chain[start..]
+            .iter()
+            .map(|file| file.display().to_string())
+            .collect();
+        names.push(names[0].clone());
+        loaded.findings.push(
+            Diagnostic::error("files include one another in a circle")
+                .at(place, "this closes the circle")
+                .detail(names.join(" includes ")),
+        );
+        true
+    }
+}
+
+/// The finding that files include one another in too long a row.
+fn too_long(place: Span) -> Diagnostic {
+    Diagnostic::error(format!(
+        "more than {LONGEST_CHAIN} files include one another"
+    ))
+    .at(place, "one file more in a row")
+    .hint("Let one file include the others: a list, or a pattern such as `groups/*.jsonc`")
+}
+
+/// Takes the key `include` out of a document, which is then as if it had none.
+fn take_includes(root: &mut Node, findings: &mut Diagnostics) -> Vec<Spanned<Arc<str>>> {
+    let NodeValue::Object(entries) = &mut root.value else {
+        return Vec::new();
+    };
+    let Some(at) = entries.iter().position(|entry| &*entry.key == "include") else {
+        return Vec::new();
+    };
+    let entry = entries.remove(at);
+    let items = match entry.value.value {
+        NodeValue::Array(items) => items,
+        _ => vec![entry.value],
+    };
+    let mut includes = Vec::new();
+    for item in items {
+        match &item.value {
+            NodeValue::String(path) => includes.push(Spanned::new(Arc::clone(path), item.span)),
+            _ => findings.push(
+                Diagnostic::error("`include` must name files")
+                    .at(
+                        item.span,
+                        format!("expected a string, found {}", item.type_name()),
+                    )
+                    .hint("Name one file, or several in a list: `[\"common.jsonc\", \"groups/*.jsonc\"]`"),
+            ),
+        }
+    }
+    includes
+}
