@@ -12,5 +12,11 @@ template "web" {
   userdata = <<-EOT
     #!/bin/sh
     echo ${HOME} ${x}
+    echo ${!y} ${x/a/b} "${files[*]}" ${x-y} ${cat.x} ${z ? "1" : "2"} ${vat[*]} ${vars}
+  EOT
+  depends_on = ["${HOME}", HOME, "a ${x-y}"]
+  description = <<-EOT
+    cd ${x#y}
+    }
   EOT
 }

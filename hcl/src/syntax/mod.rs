@@ -15,6 +15,7 @@ mod term;
 mod unclosed;
 
 pub use ast::*;
+pub use shell::shell_expansion;
 
 use crate::error::Error;
 use parser::Parser;

@@ -3,7 +3,7 @@
 //! one, and an error that says how to write it.
 //!
 //! Much of what a shell takes is an expression too, and then it is one: nobody asks here before the
-//! attempt to read one has failed.
+//! attempt to read one has failed, or one that could be read means nothing ([`shell_expansion`]).
 
 use super::parser::Parser;
 use crate::error::Error;
@@ -11,21 +11,21 @@ use crate::error::Error;
 /// A longer expansion isn't repeated in the hint. In bytes.
 const LONGEST_SHOWN: usize = 60;
 
+/// Whether a text begins with what a shell expands, like `${x/a/b}`, though it may be an expression
+/// as well: how long that is, in bytes, and how to write it for the shell.
+pub fn shell_expansion(text: &str) -> Option<(usize, String)> {
+    let length = length_of_expansion(text.as_bytes(), false)?;
+    let expansion = &text[..length];
+    // Whether a mark needs a backslash depends on what it all stands in.
+    let is_shown = length <= LONGEST_SHOWN && !expansion.contains(['"', '\\']);
+    Some((length, hint(is_shown.then_some(expansion), false)))
+}
+
 impl Parser<'_> {
     /// Where the shell's expansion ends that begins at `start`, its `}` included. It has to end on
     /// its line; `quoted` says that a quotation mark ends the text that it stands in.
     pub(super) fn shell_expansion(&self, start: usize, quoted: bool) -> Option<usize> {
-        let line = self.bytes.get(start..)?;
-        let length = line.iter().position(|&byte| byte == b'\n');
-        let line = &line[..length.unwrap_or(line.len())];
-        let inner = line.strip_prefix(b"${")?;
-        let operator = behind_parameter(inner)?;
-        let begins = matches!(
-            operator.first()?,
-            b'}' | b':' | b'-' | b'=' | b'?' | b'+' | b'#' | b'%' | b'/' | b'^' | b',' | b'@'
-        );
-        let length = closing_brace(operator, quoted).filter(|_| begins)?;
-        Some(start + line.len() - operator.len() + length)
+        Some(start + length_of_expansion(self.bytes.get(start..)?, quoted)?)
     }
 
     /// Where the `${` or `%{` at `start` probably ends, if it does so on its line.
@@ -41,17 +41,39 @@ impl Parser<'_> {
             "This is a shell's expansion, not an expression",
         );
         let text = &self.text[start..end];
-        if text.len() > LONGEST_SHOWN {
-            return error.hint("if a shell is to see it, write `$${` instead of `${`");
-        }
-        // The expansions within would be taken for expressions as well.
-        let mut escaped = text.replace("$${", "${").replace("${", "$${");
-        if quoted {
-            // A mark that needs none within `${ }` would end the string.
-            escaped = escaped.replace("\\\"", "\"").replace('"', "\\\"");
-        }
-        error.hint(format!("if a shell is to see `{text}`, write `{escaped}`"))
+        error.hint(hint(
+            Some(text).filter(|text| text.len() <= LONGEST_SHOWN),
+            quoted,
+        ))
     }
+}
+
+/// How to write an expansion for the shell; `quoted` as for [`Parser::shell_expansion`].
+fn hint(expansion: Option<&str>, quoted: bool) -> String {
+    let Some(text) = expansion else {
+        return "if a shell is to see it, write `$${` instead of `${`".to_owned();
+    };
+    // The expansions within would be taken for expressions as well.
+    let mut escaped = text.replace("$${", "${").replace("${", "$${");
+    if quoted {
+        // A mark that needs none within `${ }` would end the string.
+        escaped = escaped.replace("\\\"", "\"").replace('"', "\\\"");
+    }
+    format!("if a shell is to see `{text}`, write `{escaped}`")
+}
+
+/// The length of the expansion that `bytes` begin with.
+fn length_of_expansion(bytes: &[u8], quoted: bool) -> Option<usize> {
+    let length = bytes.iter().position(|&byte| byte == b'\n');
+    let line = &bytes[..length.unwrap_or(bytes.len())];
+    let inner = line.strip_prefix(b"${")?;
+    let operator = behind_parameter(inner)?;
+    let begins = matches!(
+        operator.first()?,
+        b'}' | b':' | b'-' | b'=' | b'?' | b'+' | b'#' | b'%' | b'/' | b'^' | b',' | b'@'
+    );
+    let length = closing_brace(operator, quoted).filter(|_| begins)?;
+    Some(line.len() - operator.len() + length)
 }
 
 /// What follows the parameter's name and its index: from `name[@]:-text}` on, `:-text}`.

@@ -289,6 +289,33 @@ fn knows_what_is_meant_for_a_shell() {
     ] {
         assert_eq!(errors(text), [""; 0], "{text}");
     }
+    for (text, length) in [
+        ("${!x} y", Some(5)),
+        ("${x/a/b}", Some(8)),
+        ("${x[*]}", Some(7)),
+        ("${x-${y}}", Some(9)),
+        ("${x#y}\n}", Some(6)),
+        ("${x}", Some(4)),
+        ("${x", None),
+        ("${x - y}", None),
+        ("${x.y}", None),
+        ("${ x }", None),
+        ("$${x}", None),
+        ("x", None),
+        ("", None),
+    ] {
+        let found = shell_expansion(text).map(|(length, _)| length);
+        assert_eq!(found, length, "{text}");
+    }
+    let hint = |text| shell_expansion(text).unwrap().1;
+    assert_eq!(
+        hint("${x-${y}}"),
+        "if a shell is to see `${x-${y}}`, write `$${x-$${y}}`"
+    );
+    assert_eq!(
+        hint("${x-\"y\"}"),
+        "if a shell is to see it, write `$${` instead of `${`"
+    );
     // What is tried in vain is tried once, and not again within each string around it.
     let lines = format!("a = 1\n{}", "  + \"${x#y}\"\n".repeat(2_000));
     assert!(parse(&format!("a = \"${{x#y}}\"\n{lines}"), 0).is_err());

@@ -13,7 +13,8 @@ use nstance_hcl::{
 
 use super::File;
 use super::known::Kind;
-use super::scope::{At, Module, State, first_name, undefined};
+use super::scope::{At, Module, State};
+use super::unknown::{first_name, undefined};
 use crate::diagnostic::nearest;
 
 /// A block with `for_each`.

@@ -18,6 +18,7 @@ mod scope;
 #[cfg(test)]
 pub(super) mod tests;
 mod tree;
+mod unknown;
 
 use std::path::Path;
 use std::sync::Arc;

@@ -10,34 +10,20 @@ use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use nstance_hcl::{
-    Context, Error, Evaluator, Expression, ExpressionKind, Reference, Scope, StepKind, Value,
-};
+use nstance_hcl::{Context, Error, Evaluator, Expression, Reference, Scope, Value};
 
 use super::instances::{Instance, Repeated};
 use super::known::{Kind, Known};
 use super::locals::{self, Locals};
+use super::unknown::{ROOTS, first_name, undefined};
 use super::{File, Folders, Places};
 use crate::config::disguise::Disguise;
 use crate::config::node::Alias;
 use crate::config::source::{Hole, SourceMap, Span};
-use crate::diagnostic::{Diagnostic, Diagnostics, nearest};
+use crate::diagnostic::{Diagnostic, Diagnostics};
 
 /// Variables by name; without a value where that was reported.
 pub(in crate::config) type Values = BTreeMap<Arc<str>, Option<Value>>;
-
-/// What names there are at the start of a reference.
-const ROOTS: [&str; 9] = [
-    "var",
-    "local",
-    "each",
-    "path",
-    "template",
-    "image",
-    "group",
-    "load_balancer",
-    "certificate",
-];
 
 /// Expressions within expressions, locals that they refer to included: what fits a small stack.
 const DEEPEST: u32 = 200;
@@ -96,6 +82,8 @@ pub(in crate::config) struct Module<'a> {
     folders: &'a Folders,
     context: Context<'a>,
     aliases: Cell<usize>,
+    /// What was taken for a shell's expansions, each with the name that it begins with.
+    pub(super) expansions: RefCell<Vec<(Span, Span)>>,
     /// Set where secrets have other values than they have in truth.
     pub(super) twin_of: Option<(&'a Module<'a>, Disguise)>,
 }
@@ -127,6 +115,7 @@ impl<'a> Module<'a> {
             folders,
             context,
             aliases: Cell::new(0),
+            expansions: RefCell::default(),
             twin_of: None,
         }
     }
@@ -453,64 +442,12 @@ impl Scope for At<'_> {
             "path" => Ok((self.path(&reference)?, 1)),
             name => match Kind::of_singular(name) {
                 Some(kind) => self.reference(kind, &reference),
-                None => {
-                    let error = Error::new(root.span, format!("there is nothing named `{name}`"));
-                    let shell = name.bytes().all(|byte| !byte.is_ascii_lowercase());
-                    Err(vec![match nearest(name, ROOTS) {
-                        Some(near) => error.hint(format!("did you mean `{near}`?")),
-                        None if shell => error.hint(format!(
-                            "if a shell is to see `${{{name}}}`, write `$${{{name}}}`; text stands in \
-                             quotes"
-                        )),
-                        None => error.hint(format!(
-                            "text stands in quotes, `\"{name}\"`; references start with {}",
-                            ROOTS.map(|root| format!("`{root}`")).join(", ")
-                        )),
-                    }])
-                }
+                None => Err(self.module.nothing_named(name, root.span)),
             },
         }
     }
 
     fn names(&self) -> Vec<String> {
         ROOTS.map(str::to_owned).into()
-    }
-}
-
-/// The name behind the root, as in `var.region`.
-pub(super) fn first_name<'r>(
-    reference: &Reference<'r>,
-    example: &str,
-) -> Result<(&'r str, nstance_hcl::Span), Vec<Error>> {
-    match reference.steps.first().map(|step| &step.kind) {
-        Some(StepKind::Attribute(name)) => Ok((&name.name, name.span)),
-        Some(StepKind::Index(Expression {
-            kind: ExpressionKind::String(name),
-            span,
-        })) => Ok((name, *span)),
-        _ => {
-            let root = reference.root;
-            Err(vec![
-                Error::new(root.span, format!("`{}` alone is no value", root.name))
-                    .detail("a name must follow")
-                    .hint(format!("for example `{example}`")),
-            ])
-        }
-    }
-}
-
-/// The error that nothing of a kind has this name.
-pub(super) fn undefined<'n>(
-    what: &str,
-    name: &str,
-    span: nstance_hcl::Span,
-    known: impl IntoIterator<Item = &'n str>,
-    define: String,
-) -> Error {
-    let error = Error::new(span, format!("{what} `{name}` isn't defined"))
-        .detail(format!("no {what} has this name"));
-    match nearest(name, known) {
-        Some(near) => error.hint(format!("did you mean `{near}`?")),
-        None => error.hint(define),
     }
 }
