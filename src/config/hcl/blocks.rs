@@ -7,8 +7,10 @@ use std::sync::Arc;
 
 use nstance_hcl::{Attribute, Block, Body, Expression, ExpressionKind, Item};
 
+use super::instances::Instance;
 use super::known::Kind;
 use super::scope::At;
+use crate::address::is_id;
 use crate::config::assemble::twice;
 use crate::config::node::{Entry, Keys, Node, NodeValue};
 use crate::config::source::Span;
@@ -537,18 +539,18 @@ impl At<'_> {
                 each: Some(instance),
                 ..*self
             };
-            at.labelled(path, &key, block, Some(&instance.name), object, inner);
+            at.labelled(path, &key, block, Some(instance), object, inner);
         }
     }
 
-    /// Puts a block below its labels, the last of them replaced by `name`; a group without a tenant
-    /// below `default`.
+    /// Puts a block below its labels, the last of them replaced by the name of `instance`; a group
+    /// without a tenant below `default`.
     fn labelled(
         &self,
         path: &str,
         key: &Arc<str>,
         block: &Block,
-        name: Option<&Arc<str>>,
+        instance: Option<&Instance>,
         object: &mut Object,
         inner: Of,
     ) {
@@ -575,12 +577,18 @@ impl At<'_> {
             names = next;
             path.push_str(&format!("{}.", label.name));
         }
-        let name = name.unwrap_or(&last.name);
+        let name = instance.map_or(&last.name, |instance| &instance.name);
         let body_path = format!("{path}{name}.");
         let node = self
             .object(inner, &body_path, &block.body)
             .node(self.module.span(block.span));
-        let key_span = self.module.span(last.span);
+        let key_span = self.module.span(match instance {
+            // What is wrong with the name isn't the label's.
+            Some(instance) if &**key == "groups" && is_id(&last.name) && !is_id(name) => {
+                instance.named_by
+            }
+            _ => last.span,
+        });
         names.put(&path, Arc::clone(name), key_span, node, self);
     }
 }

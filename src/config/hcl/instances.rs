@@ -8,7 +8,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use nstance_hcl::{
-    Block, Error, ExpressionKind, Kind as ValueKind, Reference, Span, StepKind, Value,
+    Block, Error, Expression, ExpressionKind, Kind as ValueKind, ObjectKey, Reference, Span,
+    StepKind, Value,
 };
 
 use super::File;
@@ -35,6 +36,8 @@ pub(crate) struct Instance {
     pub(crate) name: Arc<str>,
     /// Where the key was written, or the whole of `for_each`.
     pub(super) span: Span,
+    /// What gave the name: the block's `name`, the key, or the whole of `for_each`.
+    pub(super) named_by: Span,
 }
 
 impl<'f> Repeated<'f> {
@@ -123,6 +126,10 @@ impl Module<'_> {
         };
         let value = outside.value(&for_each.value)?;
         let mut instances = turns(&value, for_each.value.span, repeated.label())?;
+        for instance in &mut instances {
+            let place = self.key_within(&for_each.value, &instance.key);
+            instance.named_by = place.unwrap_or(instance.named_by);
+        }
         let Some(name) = body.attribute("name") else {
             return Ok(instances.into());
         };
@@ -138,7 +145,10 @@ impl Module<'_> {
                     kind: ValueKind::String(text),
                     sensitive: false,
                     ..
-                }) => instance.name = text,
+                }) => {
+                    instance.name = text;
+                    instance.named_by = name.value.span;
+                }
                 Ok(value) => {
                     let found = if value.sensitive {
                         "this is sensitive, and names are shown"
@@ -172,6 +182,33 @@ impl Module<'_> {
             Err(errors)
         }
     }
+
+    /// Where a key stands in an object that is written out, here or in a local.
+    fn key_within(&self, expression: &Expression, key: &str) -> Option<Span> {
+        match &expression.kind {
+            ExpressionKind::Object(items) => items.iter().find_map(|item| match &item.key {
+                ObjectKey::Name(name) => (*name.name == *key).then_some(name.span),
+                ObjectKey::Expression(Expression {
+                    kind: ExpressionKind::String(text),
+                    span,
+                }) => (**text == *key).then_some(*span),
+                ObjectKey::Expression(_) => None,
+            }),
+            ExpressionKind::Parenthesis(inner) => self.key_within(inner, key),
+            ExpressionKind::Traversal(traversal) => {
+                match (&traversal.base.kind, &traversal.steps[..]) {
+                    (ExpressionKind::Variable(root), [step]) if &*root.name == "local" => {
+                        let StepKind::Attribute(name) = &step.kind else {
+                            return None;
+                        };
+                        self.key_within(self.local_expression(&name.name)?, key)
+                    }
+                    _ => None,
+                }
+            }
+            _ => None,
+        }
+    }
 }
 
 /// The turns of `for_each`, named `LABEL-KEY`.
@@ -185,11 +222,13 @@ fn turns(value: &Value, span: Span, label: &str) -> Result<Vec<Instance>, Vec<Er
             "its keys become names, which are shown; `nonsensitive(…)` says that they may be",
         )]);
     }
+    let is_set = matches!(value.kind, ValueKind::Set(..));
     let instance = |key: &Arc<str>, value: &Value| Instance {
         key: Arc::clone(key),
         value: value.clone(),
         name: format!("{label}-{key}").into(),
         span: value.span.unwrap_or(span),
+        named_by: value.span.filter(|_| is_set).unwrap_or(span),
     };
     match &value.kind {
         ValueKind::Object(entries) | ValueKind::Map(_, entries) => Ok(entries
