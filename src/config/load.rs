@@ -251,6 +251,7 @@ impl Loaded {
     fn name_uses(&mut self, repeated: Vec<Span>) {
         let mut findings: Vec<_> = std::mem::take(&mut self.findings).into_iter().collect();
         name_aliases(&self.aliases, &self.sources, &mut findings);
+        yaml::name_blanks(&self.sources, &mut findings);
         say_once(repeated, &mut findings);
         findings.sort_by_key(|finding| finding.label.as_ref().map(|label| label.span));
         self.findings.extend(findings);

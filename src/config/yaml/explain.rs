@@ -6,6 +6,7 @@
 //! The parser's complaint says what it was doing; the slip behind it is told from the lines around
 //! the place (`slips`). A complaint that isn't known here is passed on in the parser's words.
 
+use super::blanks;
 use super::slips::{self, Lines};
 use super::words;
 use crate::config::source::{SourceId, Span};
@@ -62,7 +63,8 @@ pub(super) fn template_end(text: &str, start: usize) -> usize {
 
 /// Puts the parser's words into ours.
 pub(super) fn explain(context: &Context<'_>, info: &str) -> Diagnostic {
-    if let Some(diagnostic) = slips::bare_template(context) {
+    let told = blanks::stumbled_over(context).or_else(|| slips::bare_template(context));
+    if let Some(diagnostic) = told {
         return diagnostic;
     }
     let known = quoted(context, info)

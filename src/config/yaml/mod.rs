@@ -6,6 +6,7 @@
 //! `saphyr-parser` tells the events; what scalars mean (the core schema), anchors, merge keys and
 //! the limits are ours. Where YAML 1.1 would have read a plain scalar otherwise, a warning says so.
 
+mod blanks;
 mod build;
 mod cut;
 mod events;
@@ -26,6 +27,7 @@ use super::node::{Alias, Node};
 use super::source::{SourceId, Span};
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::threads::{WORTH_A_THREAD, both, cores};
+pub(in crate::config) use blanks::name_blanks;
 use build::{Builder, Stop};
 use cut::Cut;
 use events::Events;

@@ -46,7 +46,7 @@ impl<'t> Lines<'t> {
     }
 
     /// The start of the line above, empty ones and comments left out.
-    fn above(self, at: usize) -> Option<usize> {
+    pub(super) fn above(self, at: usize) -> Option<usize> {
         let mut start = self.start(at);
         while start > 0 {
             start = self.start(start - 1);

@@ -414,3 +414,31 @@ fn halves_count_aliases_together() {
         assert_eq!((node.is_some(), findings.is_empty()), (is_fine, is_fine));
     }
 }
+
+#[test]
+fn blanks_that_are_no_spaces_are_named() {
+    for (text, at, want) in [
+        (
+            "a:\n  b: 1\n  c:\u{a0}2\n  d: 3\n",
+            14,
+            "a no-break space, U+00A0",
+        ),
+        ("a:\n  - 1\n  -\u{2007}2\n", 12, "a figure space, U+2007"),
+        ("a: \"b\"\u{a0}# c\n", 6, "a no-break space, U+00A0"),
+        ("a: \u{3000}{b: 1}\n", 3, "an ideographic space, U+3000"),
+    ] {
+        let findings = read_text(text).1;
+        let label = findings.iter().next().unwrap().label.as_ref().unwrap();
+        assert_eq!(label.text, format!("this is {want}"), "{text:?}");
+        assert_eq!(label.span.start, at, "{text:?}");
+    }
+    // What is wrong is something else.
+    for text in [
+        "a: \u{202f}[1, 2]\nb: {\n",
+        "a: b\u{a0}c\nd: [\n",
+        "a: \"b\u{200b}c\" x\n",
+    ] {
+        assert!(!shown(text).contains("looks like a space"), "{text:?}");
+    }
+    assert_eq!(good("a: b\u{a0}c\n"), json!({"a": "b\u{a0}c"}));
+}
