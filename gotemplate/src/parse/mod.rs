@@ -243,9 +243,19 @@ impl<'t> Parser<'t> {
         }
         if self.builders.len() > 1 || self.builder().has_open_blocks() {
             let opening = self.innermost_opening();
-            return fail("unexpected EOF", opening);
+            return fail_in_words("unexpected EOF", self.not_ended(opening), opening);
         }
         self.finish_template()
+    }
+
+    /// What is wrong with the action that begins at `opening`: the text ends before it does.
+    fn not_ended(&self, opening: usize) -> String {
+        let (left, right) = (&*self.source.left, &*self.source.right);
+        let action = self.text[opening..].strip_prefix(left).unwrap_or_default();
+        let action = action.strip_prefix('-').unwrap_or(action).trim_start();
+        let is_letter = |letter: char| letter.is_ascii_lowercase();
+        let keyword = &action[..action.len() - action.trim_start_matches(is_letter).len()];
+        format!("unexpected EOF: this `{keyword}` has no `{left} end {right}`")
     }
 
     /// Takes the innermost builder's code as a template's definition.
