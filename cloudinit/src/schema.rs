@@ -36,9 +36,24 @@ pub struct Finding {
     pub is_deprecation: bool,
     /// Whether a value of another type would do: its type, or its value, is what is wrong.
     pub is_of_type: bool,
+    /// What to do, where that is known.
+    pub hint: Option<String>,
 }
 
 impl Finding {
+    /// Whether a text would do, where the type is what is wrong.
+    pub fn allows_text(&self) -> bool {
+        let types = self.message.split_once(TYPES);
+        self.is_of_type
+            && types.is_none_or(|(_, types)| types.split(" or ").any(|one| one == "a string"))
+    }
+
+    /// Whether it has to be a list, and nothing else would do.
+    pub fn wants_list(&self) -> bool {
+        let types = self.message.split_once(TYPES);
+        types.is_some_and(|(_, types)| types == "a list")
+    }
+
     /// The path as people write it: `users[0].name`.
     pub fn shown_path(&self) -> String {
         let mut shown = String::new();
@@ -124,6 +139,7 @@ impl Check {
             origin: value.origin,
             is_deprecation,
             is_of_type: false,
+            hint: None,
         }
     }
 
@@ -341,6 +357,10 @@ impl Check {
                     } else if *says == Json::Bool(false) {
                         let message = format!("cloud-init knows no key `{name}` here");
                         let mut finding = self.finding(key, message, false);
+                        finding.hint = known.and_then(|known| {
+                            let near = nearest(name, known.keys().map(String::as_str))?;
+                            Some(format!("Did you mean `{near}`?"))
+                        });
                         if self.path.is_empty() {
                             name.clone_into(&mut finding.path);
                         }
@@ -351,6 +371,17 @@ impl Check {
         }
         findings
     }
+}
+
+/// The name among `known` that was probably meant.
+fn nearest<'k>(name: &str, known: impl Iterator<Item = &'k str>) -> Option<&'k str> {
+    // A third of the name may be wrong.
+    let allowed = (name.chars().count() / 3).max(1);
+    known
+        .map(|known| (strsim::osa_distance(name, known), known))
+        .filter(|(distance, _)| *distance <= allowed)
+        .min()
+        .map(|(_, known)| known)
 }
 
 /// The schemas for keys of such a name.

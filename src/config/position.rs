@@ -27,6 +27,50 @@ pub fn within(sources: &SourceMap, span: Span, offset: usize) -> Span {
     several(sources, span, &[offset])[0]
 }
 
+/// The word that begins with the character at `place` of the string that `literal` covers.
+pub fn word_at(sources: &SourceMap, literal: Span, place: Span) -> Span {
+    let text = sources.text(place);
+    let Some(first) = text.chars().next() else {
+        return place;
+    };
+    // An escape, or what has no way back: that is all there is to show.
+    if text.len() > first.len_utf8() || place.end > literal.end || place.source != literal.source {
+        return place;
+    }
+    let rest = sources.text(Span {
+        end: literal.end,
+        ..place
+    });
+    // Escapes and the closing quote end a word as well.
+    let rest = if sources.text(literal).starts_with('"') {
+        rest.split(['"', '\\']).next().unwrap_or_default()
+    } else {
+        rest
+    };
+    let line = rest.lines().next().unwrap_or_default();
+    Span {
+        end: place.start + word(line).max(text.len()) as u32,
+        ..place
+    }
+}
+
+/// How long the word is that a text begins with.
+pub fn word(text: &str) -> usize {
+    let Some(first) = text.chars().next() else {
+        return 0;
+    };
+    if matches!(first, '"' | '\'') {
+        return text[1..].find(first).map_or(text.len(), |end| end + 2);
+    }
+    let is_end = |char: char| char.is_whitespace() || matches!(char, ',' | ']' | '}');
+    let end = text.find(is_end).unwrap_or(text.len());
+    let word = &text[..end];
+    word.strip_suffix(':')
+        .unwrap_or(word)
+        .len()
+        .max(first.len_utf8())
+}
+
 /// The places of several bytes, in ascending order, for one way through the string.
 pub(super) fn several(sources: &SourceMap, span: Span, offsets: &[usize]) -> Vec<Span> {
     let source = sources.get(span.source);

@@ -71,6 +71,14 @@ impl Place {
         }
     }
 
+    /// The span of the word at a byte offset in the template.
+    pub fn word_at(self, sources: &SourceMap, offset: usize) -> Span {
+        match self {
+            Self::Literal(literal) => position::word_at(sources, literal, self.at(sources, offset)),
+            Self::Behind(span) => span,
+        }
+    }
+
     /// A finding with the line and column of the template, where its place shows neither.
     pub(super) fn told(self, finding: Diagnostic, (line, column): (usize, usize)) -> Diagnostic {
         match self {

@@ -405,9 +405,12 @@ impl Report {
     ) -> Diagnostics {
         let mut findings = Diagnostics::default();
         for ((_, offset, message), failure) in &self.errors {
-            let label = failure.label.as_ref().unwrap_or(message);
+            let (place, label) = match &failure.label {
+                Some(label) => (failure.place.word_at(sources, *offset), label),
+                None => (failure.place.at(sources, *offset), message),
+            };
             let mut finding = Diagnostic::of(failure.severity, &*failure.summary)
-                .at(failure.place.at(sources, *offset), label.clone())
+                .at(place, label.clone())
                 .about(&failure.first);
             if let Some(execution) = &failure.execution {
                 finding = execution.explain(finding, failure, sources);

@@ -11,6 +11,7 @@ use nstance_cloudinit::layers::{Dropped, Joined, JoinedPart, LayerFinding, Place
 use nstance_cloudinit::opened::Opened;
 use serde_json::{Value, json};
 
+use crate::config::position::word;
 use crate::config::source::{SourceId, SourceMap, Span};
 use crate::diagnostic::Diagnostic;
 
@@ -55,23 +56,6 @@ pub fn span(sources: &SourceMap, id: SourceId, place: &Place) -> Option<Span> {
         rest.trim_end().len()
     };
     Some(Span::new(id, start + from, start + from + end.max(1)))
-}
-
-/// How long the word is that a text begins with.
-fn word(text: &str) -> usize {
-    let Some(first) = text.chars().next() else {
-        return 0;
-    };
-    if matches!(first, '"' | '\'') {
-        return text[1..].find(first).map_or(text.len(), |end| end + 2);
-    }
-    let is_end = |char: char| char.is_whitespace() || matches!(char, ',' | ']' | '}');
-    let end = text.find(is_end).unwrap_or(text.len());
-    let word = &text[..end];
-    word.strip_suffix(':')
-        .unwrap_or(word)
-        .len()
-        .max(first.len_utf8())
 }
 
 /// A finding at its place in a source, if it has one there.

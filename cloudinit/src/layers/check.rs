@@ -37,7 +37,7 @@ impl Joiner<'_> {
             }
             for finding in schema::check(&config.value) {
                 let surprise = remarks.plain(finding.origin.line, finding.origin.column);
-                let surprise = surprise.filter(|_| finding.is_of_type);
+                let surprise = surprise.filter(|_| finding.allows_text());
                 self.schema_finding(&finding, surprise);
             }
         }
@@ -80,7 +80,7 @@ impl Joiner<'_> {
             summary: about(&path, finding.message.trim_end_matches('.')),
             path,
             detail: None,
-            hint: None,
+            hint: finding.hint.clone(),
         };
         if let Some(plain) = surprise {
             let read = format!("`{}` is read as {}", plain.text, plain.read);
@@ -94,6 +94,9 @@ impl Joiner<'_> {
             && finding.message.contains("a string")
         {
             let hint = "A colon and a blank make a mapping of a text without quotes: write quotes";
+            made.hint = Some(hint.to_owned());
+        } else if finding.wants_list() {
+            let hint = "A list stands in brackets, or has each item on a line of its own: `- item`";
             made.hint = Some(hint.to_owned());
         }
         self.findings.push(made);

@@ -172,6 +172,37 @@ fn what_cloud_init_would_pass_over_is_told() {
 }
 
 #[test]
+fn hints_say_what_would_do() {
+    for (layer, expected, hint) in [
+        (
+            "runcmd: 5\n",
+            "error 0:2 `runcmd` is an integer, and has to be a list\n",
+            Some("A list stands in brackets, or has each item on a line of its own: `- item`"),
+        ),
+        (
+            "packges: [a]\n",
+            "error 0:2 cloud-init knows no key `packges` here\n",
+            Some("Did you mean `packages`?"),
+        ),
+        (
+            "write_files: [{path: /x, contnet: y}]\n",
+            "error 0:2 cloud-init knows no key `contnet` here\n",
+            Some("Did you mean `content`?"),
+        ),
+        (
+            "far_from_all: 1\n",
+            "error 0:2 cloud-init knows no key `far_from_all` here\n",
+            None,
+        ),
+    ] {
+        let layer = format!("#cloud-config\n{layer}");
+        let joined = join(&stack(Mode::Replace, &[&layer]));
+        assert_eq!(findings(&joined), expected, "{layer}");
+        assert_eq!(joined.findings[0].hint.as_deref(), hint, "{layer}");
+    }
+}
+
+#[test]
 fn surprises_of_yaml_are_told_with_what_was_meant() {
     let layer = "#cloud-config\nwrite_files:\n  - path: /x\n    permissions: 0644\nhostname: 12:30\n\
                  fqdn: on\nlocale: 2026-11-21\nruncmd:\n  - [sleep, 1.10]\n  - echo a: b\n\
