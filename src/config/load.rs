@@ -29,7 +29,7 @@ use super::model::Config;
 use super::node::{Alias, Node};
 use super::size;
 use super::source::{Language, SourceMap, Span};
-use super::variables::{Given, Secrets, Setting};
+use super::variables::{Given, Secrets, Setting, name_interpolations};
 use super::yaml;
 use crate::diagnostic::{Diagnostic, Diagnostics, conceal};
 
@@ -188,6 +188,7 @@ impl Loaded {
         self.aliases.extend(made.aliases);
         self.secrets = made.secrets;
         self.variables = made.variables;
+        let is_interpolated = !self.variables.is_empty();
         let evaluated = self.findings.len();
         let mut unknown = HashSet::new();
         if let Some(mut root) = assemble(made.documents, &mut self.findings)
@@ -229,7 +230,7 @@ impl Loaded {
             }
         }
         self.settle_findings(evaluated, &unknown, &told);
-        self.name_uses(made.repeated);
+        self.explain_findings(made.repeated, is_interpolated);
     }
 
     /// Keeps what is to be told of findings: of those from `evaluated` on what isn't due to a value
@@ -246,12 +247,15 @@ impl Loaded {
         self.findings.extend(conceal(found, told));
     }
 
-    /// Says where what is wrong is used, and once what is so in each turn of `repeated`. Stages find
-    /// things in their own order; people read from the top.
-    fn name_uses(&mut self, repeated: Vec<Span>) {
+    /// Says where what is wrong is used, why it may be, and once what is so in each turn of
+    /// `repeated`. Stages find things in their own order; people read from the top.
+    fn explain_findings(&mut self, repeated: Vec<Span>, is_interpolated: bool) {
         let mut findings: Vec<_> = std::mem::take(&mut self.findings).into_iter().collect();
         name_aliases(&self.aliases, &self.sources, &mut findings);
         yaml::name_blanks(&self.sources, &mut findings);
+        if !is_interpolated {
+            name_interpolations(&self.sources, &mut findings);
+        }
         say_once(repeated, &mut findings);
         findings.sort_by_key(|finding| finding.label.as_ref().map(|label| label.span));
         self.findings.extend(findings);

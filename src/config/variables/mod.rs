@@ -10,6 +10,7 @@ mod interpolate;
 mod settle;
 #[cfg(test)]
 mod tests;
+mod undeclared;
 
 use std::fmt;
 use std::path::PathBuf;
@@ -23,6 +24,7 @@ pub(super) use declare::{Declarations, Reading};
 pub(super) use interpolate::interpolate;
 pub(crate) use interpolate::{Part, escaped, parts};
 pub(super) use settle::{settle, validate};
+pub(super) use undeclared::name_interpolations;
 
 /// Values from outside of the configuration.
 #[derive(Debug, Clone, Default)]
