@@ -187,16 +187,17 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// To be called before making `bytes` of text.
+    /// To be called before making `bytes` of text. Text that is refused isn't made, so what is
+    /// evaluated around it, and makes none or less, isn't refused as well.
     pub fn charge_bytes(&self, bytes: usize) -> Result<(), LimitReached> {
         let total = self.bytes.get().saturating_add(bytes as u64);
-        self.bytes.set(total);
         if total > self.limits.bytes {
             let limit = self.limits.bytes >> 20;
             return Err(LimitReached(format!(
                 "This makes more than {limit} MB of text"
             )));
         }
+        self.bytes.set(total);
         Ok(())
     }
 

@@ -48,8 +48,10 @@ pub fn word_at(sources: &SourceMap, literal: Span, place: Span) -> Span {
         rest
     };
     let line = rest.lines().next().unwrap_or_default();
+    let action = line.strip_prefix("{{").and_then(|line| line.find("}}"));
+    let length = action.map_or_else(|| word(line), |end| end + "{{}}".len());
     Span {
-        end: place.start + word(line).max(text.len()) as u32,
+        end: place.start + length.max(text.len()) as u32,
         ..place
     }
 }

@@ -110,7 +110,12 @@ impl Run<'_> {
     }
 
     fn append(&mut self, piece: &str, text: &mut Text, span: Span) -> Option<()> {
-        self.charge(0, piece.len(), span)?;
+        if text.is_full {
+            return None;
+        }
+        let room = self.charge(0, piece.len(), span);
+        text.is_full = room.is_none();
+        room?;
         text.text.push_str(piece);
         Some(())
     }
@@ -121,4 +126,6 @@ impl Run<'_> {
 struct Text {
     text: String,
     sensitive: bool,
+    /// That no more goes in was reported.
+    is_full: bool,
 }

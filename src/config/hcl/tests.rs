@@ -395,12 +395,19 @@ fn nothing_hostile_does_harm() {
     let chain = chain.concat();
     let (_, findings) = document_of(&format!("locals {{\n{chain}  l5000 = 1\n}}"));
     assert!(findings.contains("expressions deep"), "{findings}");
-    let doubling: Vec<String> = (1..60)
-        .map(|n| format!("  l{n} = \"${{local.l{}}}${{local.l{}}}\"\n", n - 1, n - 1))
-        .collect();
-    let doubling = doubling.concat();
-    let (_, findings) = document_of(&format!("locals {{\n  l0 = \"x\"\n{doubling}}}"));
-    assert!(findings.contains("MB of text"), "{findings}");
+    // The last is asked for first, or the first.
+    for (last, step) in [(0, -1), (60, 1)] {
+        let doubling: Vec<String> = (1..60)
+            .map(|n| {
+                let other = n + step;
+                format!("  l{n:02} = \"${{local.l{other:02}}}, ${{local.l{other:02}}}\"\n")
+            })
+            .collect();
+        let doubling = doubling.concat();
+        let (_, findings) = document_of(&format!("locals {{\n  l{last:02} = \"x\"\n{doubling}}}"));
+        let told = findings.matches("more than 64 MB of text").count();
+        assert_eq!(told, 1, "{findings}");
+    }
     let many = "group \"a\" {\n  for_each = toset([for p in setproduct(range(300), range(300)) : \"x${p[0]}-${p[1]}\"])\n}\n";
     let (found, _) = document_of(many);
     assert_eq!(

@@ -411,3 +411,26 @@ fn odd_spans_do_no_harm() {
         }
     }
 }
+
+#[test]
+fn words_end_where_their_text_does() {
+    for (text, offset, word) in [
+        ("\"a\\nkey: b\\n\"", 2, "key"),
+        ("\"a\\nkey\\nb\"", 2, "key"),
+        ("\"a: key\"", 3, "key"),
+        ("\"a: [key, b]\"", 4, "key"),
+        ("\"a: {{ .Vars.X }} b\"", 3, "{{ .Vars.X }}"),
+        ("\"a\\u00e9: b\"", 1, "\\u00e9"),
+        ("\"über: b\"", 0, "über"),
+    ] {
+        let mut sources = SourceMap::default();
+        let id = sources.add("c.json", text);
+        let literal = Span::new(id, 0, text.len());
+        let place = within(&sources, literal, offset);
+        assert_eq!(
+            sources.text(word_at(&sources, literal, place)),
+            word,
+            "{text}"
+        );
+    }
+}
