@@ -11,6 +11,7 @@ pub mod digest;
 pub mod doctor;
 pub mod format;
 pub mod graph;
+mod limited;
 pub mod marks;
 pub mod merge;
 pub mod pipeline;

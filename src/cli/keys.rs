@@ -22,6 +22,7 @@ use super::Globals;
 use super::failure::Failure;
 use super::session::HOME;
 use crate::diagnostic::Diagnostic;
+use crate::limited;
 
 /// A key as text.
 pub const KEY: &str = "NSTANCE_STATE_KEY";
@@ -203,6 +204,9 @@ impl Keys for Keyrings {
     }
 }
 
+/// The most that is read of a file of keys, in bytes: thousands of them.
+const LARGEST_FILE: u64 = 1 << 20;
+
 /// A file of keys.
 pub struct KeyFile(PathBuf);
 
@@ -217,8 +221,11 @@ impl KeyFile {
     pub fn read(&self, named: bool) -> Result<Vec<Key>, KeyError> {
         let path = &self.0;
         let unreadable = |error: &io::Error| {
-            let kind = error.kind();
-            missing(format!("the key file can't be read: {kind}: {self}"))
+            let why = match error.kind() {
+                io::ErrorKind::FileTooLarge => error.to_string(),
+                kind => kind.to_string(),
+            };
+            missing(format!("the key file can't be read: {why}: {self}"))
         };
         let metadata = match fs::metadata(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound && !named => {
@@ -235,7 +242,7 @@ impl KeyFile {
                 )),
             });
         }
-        let text = fs::read_to_string(path).map_err(|error| unreadable(&error))?;
+        let text = limited::read_text(path, LARGEST_FILE).map_err(|error| unreadable(&error))?;
         let text = Zeroizing::new(text);
         let lines = text
             .lines()
@@ -303,7 +310,7 @@ impl KeyFile {
 
     fn write(&self, key: &Key) -> Result<(), Failure> {
         let path = self.path();
-        let old = match fs::read_to_string(&path) {
+        let old = match limited::read_text(&path, LARGEST_FILE) {
             Ok(text) => Zeroizing::new(text),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Zeroizing::default(),
             Err(error) => return Err(self.unkept(&error)),

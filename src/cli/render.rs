@@ -18,8 +18,10 @@ use super::session::Session;
 use super::{Ending, Globals, exit, unplaced};
 use crate::address::{Address, InShard, Selector};
 use crate::config::check::Purpose;
+use crate::config::files::LARGEST_FILE;
 use crate::config::model::Functions;
 use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::limited;
 use crate::marks::HIDDEN;
 use crate::merge::deep::{first_index, first_key};
 use crate::merge::group::{MergedGroup, merge_group};
@@ -106,7 +108,7 @@ pub fn run(globals: &Globals, command: &Render) -> Ending {
 fn try_template(template: &str, data: Option<&Path>, functions: Functions) -> Result<u8, Failure> {
     let value = match data {
         Some(path) => {
-            let text = std::fs::read_to_string(path)
+            let text = limited::read_text(path, LARGEST_FILE)
                 .map_err(|error| Failure::say(format!("{error}: {}", path.display())))?;
             serde_json::from_str(&text).map_err(|error| {
                 Failure::say(format!("the data isn't JSON: {error}: {}", path.display()))

@@ -4,7 +4,7 @@
 //! replaced, all of it or not at all. May not: take over what belongs to someone else, what is
 //! older than what there is, or what isn't sound.
 
-use std::io::Read as _;
+use std::io::Read;
 use std::path::Path;
 
 use nstance_state::{
@@ -16,10 +16,14 @@ use super::fleet::Reply;
 use super::session::Session;
 use super::surgery::{Step, operate};
 use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::limited;
 use crate::spec::SpecBody;
 
 /// What every database of `SQLite` begins with.
 const SQLITE: &[u8] = b"SQLite format 3\0";
+
+/// The most that is read of a document, in bytes: a state of a million instances.
+const LARGEST_DOCUMENT: u64 = 1 << 30;
 /// How many of a document's problems are told.
 const PROBLEMS: usize = 10;
 
@@ -53,20 +57,24 @@ impl Given {
         } else {
             file.display().to_string()
         };
-        let mut bytes = Vec::new();
-        let read = if is_stdin {
-            std::io::stdin().lock().read_to_end(&mut bytes).map(|_| ())
+        let unreadable =
+            |error: std::io::Error| Failure::say(format!("{name} can't be read: {error}"));
+        let mut input: Box<dyn Read> = if is_stdin {
+            Box::new(std::io::stdin().lock())
         } else {
-            std::fs::read(file).map(|read| bytes = read)
+            Box::new(std::fs::File::open(file).map_err(unreadable)?)
         };
-        read.map_err(|error| Failure::say(format!("{name} can't be read: {error}")))?;
-        if bytes.starts_with(SQLITE) && !is_stdin {
+        let start = limited::read(input.by_ref().take(SQLITE.len() as u64), LARGEST_DOCUMENT);
+        let start = start.map_err(unreadable)?;
+        if start == SQLITE && !is_stdin {
             let store = session.open_backup(file)?;
             return Ok(Self {
                 name,
                 source: Source::Backup(Box::new(store)),
             });
         }
+        let bytes =
+            limited::read((&start[..]).chain(input), LARGEST_DOCUMENT).map_err(unreadable)?;
         let text = String::from_utf8(bytes)
             .map_err(|_| DocumentError::NotADocument("it isn't UTF-8".to_owned()));
         let document = text.and_then(|text| Document::parse(&text));

@@ -18,6 +18,7 @@ use nstance_state::{
 
 use super::change::{Action, Change, Plan};
 use crate::digest::sha256_hex;
+use crate::limited;
 
 /// The first line.
 const MAGIC: &str = "nstance plan 2";
@@ -25,6 +26,8 @@ const MAGIC: &str = "nstance plan 2";
 const CLEAR: &str = "clear";
 /// The most a plan may unpack to.
 const LARGEST_PLAN: u64 = 8 * 1024 * 1024 * 1024;
+/// The most that is read of a plan's file, in bytes.
+const LARGEST_FILE: u64 = 1024 * 1024 * 1024;
 
 /// Why a file is no plan.
 #[derive(Debug, thiserror::Error)]
@@ -101,7 +104,7 @@ pub fn write(path: &Path, plan: &Plan, key: Option<&NewKey>) -> Result<String, P
 
 /// Reads a plan, and the digest that names it. `keys` are asked where it is sealed.
 pub fn read(path: &Path, keys: &dyn Keys) -> Result<(Plan, String), PlanFileError> {
-    let bytes = std::fs::read(path)?;
+    let bytes = limited::read_file(path, LARGEST_FILE)?;
     let mut lines = bytes.splitn(3, |byte| *byte == b'\n');
     let (magic, digest, body) = (lines.next(), lines.next(), lines.next());
     let magic = magic.map(String::from_utf8_lossy).unwrap_or_default();

@@ -195,6 +195,17 @@ fn key_files_that_cant_be_used() {
     }
     assert_snapshot!("loose", refused_with(&harness, &[], "apply --auto-approve"));
     mode(0o600);
+    let large = std::fs::File::create(harness.path("large")).unwrap();
+    let owner = std::fs::Permissions::from_mode(0o600);
+    large.set_permissions(owner).unwrap();
+    large.set_len((1 << 20) + 1).unwrap();
+    let ended = refused_with(&harness, &[], "plan --key-file large");
+    assert!(
+        ended
+            .stderr
+            .contains("it has more than 1 MiB, which is the most that is read"),
+        "{ended}"
+    );
     assert_snapshot!(
         "not_there",
         refused_with(&harness, &[], "plan --key-file nowhere")

@@ -223,6 +223,35 @@ fn what_is_not_configured_is_an_error() {
 }
 
 #[test]
+fn what_is_too_large_is_not_read() {
+    let harness = Harness::empty();
+    let sparse = |name: &str, size| {
+        let file = std::fs::File::create(harness.path(name)).unwrap();
+        file.set_len(size).unwrap();
+    };
+    sparse("data.json", (16 << 20) + 1);
+    sparse("plan", (1 << 30) + 1);
+    for (command, want) in [
+        (
+            "render --template-string x --data data.json",
+            "error: it has more than 16 MiB, which is the most that is read: data.json",
+        ),
+        (
+            "render --template-string x --data /dev/zero",
+            "error: it has more than 16 MiB, which is the most that is read: /dev/zero",
+        ),
+        (
+            "show plan",
+            "it has more than 1024 MiB, which is the most that is read",
+        ),
+    ] {
+        let ended = harness.run(command);
+        assert_eq!(ended.code, Some(1), "{ended}");
+        assert!(ended.stderr.contains(want), "{ended}");
+    }
+}
+
+#[test]
 fn a_template_of_the_command_line() {
     let harness = Harness::empty();
     harness.write("data.json", r#"{"name": "world", "numbers": [1, 2, 3]}"#);
