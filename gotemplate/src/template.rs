@@ -99,6 +99,11 @@ impl Template {
         &self.set.code(self.main).name
     }
 
+    /// The text that it was parsed from.
+    pub fn text(&self) -> &str {
+        &self.set.code(self.main).source.text
+    }
+
     /// The associated template of that name.
     pub fn lookup(&self, name: &str) -> Option<Self> {
         let main = self.set.lookup(name)?;

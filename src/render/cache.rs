@@ -35,6 +35,12 @@ impl Compiled {
         self.snippets.place(text).unwrap_or(self.place)
     }
 
+    /// The line and the column of a byte of a text that the template consists of.
+    pub(super) fn line_and_column(&self, text: &str, offset: usize) -> (usize, usize) {
+        let written = self.snippets.text(text);
+        line_and_column(written.unwrap_or_else(|| self.template.text()), offset)
+    }
+
     /// Whether it calls a snippet.
     pub fn calls_snippets(&self) -> bool {
         let calls = &self.template.reads().calls;

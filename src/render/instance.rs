@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
-use nstance_gotemplate::{ExecError, ExecErrorKind, Found, Value};
+use nstance_gotemplate::{Access, ExecError, ExecErrorKind, Found, Value};
 
 use super::cache::{Compiled, Place};
 use crate::address::Address;
@@ -51,8 +51,7 @@ impl Execution<'_> {
             }
             Ok(report) => {
                 for access in &report.unset {
-                    let place = compiled.place_of(&access.template);
-                    self.report.unset(place, access.offset, &access.path);
+                    self.report.unset(compiled, access);
                 }
                 let mut known = true;
                 for access in &report.unknown {
@@ -124,12 +123,19 @@ pub(super) struct Note {
 /// What rendering found, gathered over many instances.
 #[derive(Debug, Default)]
 pub struct Report {
-    unset: BTreeMap<(Span, usize, Arc<str>), Place>,
+    unset: BTreeMap<(Span, usize, Arc<str>), Unset>,
     /// Errors, and warnings about what was rendered.
     errors: BTreeMap<ErrorKey, Failure>,
     failed_images: BTreeMap<Arc<str>, (Address, usize)>,
     /// Templates that reached a limit, and the errors they made: they aren't tried again.
     exhausted: HashMap<Place, ErrorKey>,
+}
+
+/// A var that isn't set: where its text stands, and the line and column in it.
+#[derive(Debug)]
+struct Unset {
+    place: Place,
+    position: (usize, usize),
 }
 
 /// What an execution was doing when it failed.
@@ -357,10 +363,14 @@ impl Report {
         }
     }
 
-    fn unset(&mut self, place: Place, offset: usize, path: &str) {
-        // Looked up first: nearly always it is there already, and the key needs an allocation.
-        let key = (place.span(), offset, Arc::from(path));
-        self.unset.entry(key).or_insert(place);
+    fn unset(&mut self, compiled: &Compiled, access: &Access) {
+        let place = compiled.place_of(&access.template);
+        let key = (place.span(), access.offset, Arc::from(&*access.path));
+        // Nearly always it is there already.
+        self.unset.entry(key).or_insert_with(|| Unset {
+            place,
+            position: compiled.line_and_column(&access.template, access.offset),
+        });
     }
 
     fn failed_image(&mut self, image: &str, address: &Address) {
@@ -372,8 +382,8 @@ impl Report {
 
     /// Adds what another found.
     pub fn merge(&mut self, other: Self) {
-        for (key, place) in other.unset {
-            self.unset.entry(key).or_insert(place);
+        for (key, unset) in other.unset {
+            self.unset.entry(key).or_insert(unset);
         }
         for (key, failure) in other.errors {
             self.errors
@@ -428,7 +438,7 @@ impl Report {
             }
             findings.push(finding);
         }
-        for ((_, offset, path), place) in &self.unset {
+        for ((_, offset, path), Unset { place, position }) in &self.unset {
             let name = path.split('.').nth(2).unwrap_or(path);
             let summary = format!(
                 "var `{}` isn't set",
@@ -440,6 +450,7 @@ impl Report {
                 Diagnostic::warning(summary)
             }
             .at(place.at(sources, *offset), "renders as nothing");
+            finding = place.told(finding, *position);
             finding = match nearest(name, vars.clone()) {
                 Some(near) if near != name => finding.hint(format!("there is a var `{near}`")),
                 _ => finding.hint(format!(

@@ -135,6 +135,8 @@ fn a_file_of_userdata() {
     let ended = harness.run("validate");
     assert_eq!(ended.code, Some(1));
     assert_snapshot!(ended);
+    harness.write("boot.sh", "#!/bin/sh\necho one\necho {{ .Vars.NOPE }}\n");
+    assert_snapshot!("a_file_with_a_var_that_is_not_set", harness.ok("validate"));
     std::fs::remove_file(harness.path("boot.sh")).unwrap();
     let ended = harness.run("validate");
     assert_eq!(ended.code, Some(1));
