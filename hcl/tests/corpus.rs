@@ -44,6 +44,10 @@ const DELIBERATE: &[(&str, &[&str])] = &[
         "a group's name stands once in a pattern and starts with a letter",
         &["regex-008", "regex-035"],
     ),
+    (
+        "strings that are numbers can be added up, as in later versions; there it is a panic",
+        &["sum-004"],
+    ),
 ];
 
 #[test]

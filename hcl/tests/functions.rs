@@ -224,3 +224,26 @@ fn what_grows_is_bounded() {
         );
     }
 }
+
+#[test]
+fn strings_that_are_numbers_are_added_up() {
+    for (call, want) in [
+        ("sum([\"1\", \"2\"])", "3"),
+        ("sum([\"1.5\", 2])", "3.5"),
+        ("sum(toset([\"1\", \"2\"]))", "3"),
+    ] {
+        assert_eq!(shown(call), want, "{call}");
+    }
+    for call in [
+        "sum([\"1\", \"x\"])",
+        "sum([1, null])",
+        "sum([1, true])",
+        "sum([\" 1\"])",
+        "sum([[1]])",
+    ] {
+        assert!(
+            shown(call).contains("Only numbers can be added up"),
+            "{call}"
+        );
+    }
+}

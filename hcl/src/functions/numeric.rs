@@ -3,6 +3,7 @@
 
 use super::{CallError, Parameter, Signature, number, text, whole};
 use crate::context::Context;
+use crate::convert::convert;
 use crate::number::Number;
 use crate::types::Type;
 use crate::value::{Kind, Value};
@@ -165,12 +166,14 @@ fn sum(_: &Context, arguments: &[Value]) -> Result<Value, CallError> {
         .ok_or_else(|| CallError::argument(0, "A list, set or tuple of numbers is required"))?;
     let mut total: Option<Number> = None;
     for element in list {
-        let Kind::Number(number) = &element.kind else {
+        // Strings that are numbers are taken for them.
+        let Ok(Kind::Number(number)) = convert(element, &Type::Number).map(|value| value.kind)
+        else {
             return Err(CallError::argument(0, "Only numbers can be added up"));
         };
         total = Some(match total {
-            None => number.clone(),
-            Some(total) => total.add(number)?,
+            None => number,
+            Some(total) => total.add(&number)?,
         });
     }
     total

@@ -17,6 +17,16 @@ const NAMES: [&str; 9] = [
 ];
 
 impl Type {
+    /// Reads the type constraint of a variable. There `list` and `map` alone, as Terraform 0.11 had
+    /// them, are those of any type; nowhere else, and `set` never.
+    pub fn of_variable(expression: &Expression) -> Result<Self, Vec<Error>> {
+        match &expression.kind {
+            ExpressionKind::Variable(name) if &*name.name == "list" => Ok(Self::list(Self::Any)),
+            ExpressionKind::Variable(name) if &*name.name == "map" => Ok(Self::map(Self::Any)),
+            _ => Self::from_expression(expression),
+        }
+    }
+
     /// Reads a type constraint.
     pub fn from_expression(expression: &Expression) -> Result<Self, Vec<Error>> {
         match &expression.kind {

@@ -229,7 +229,7 @@ impl Reading<'_> {
                 Item::Attribute(attribute) => {
                     let place = self.span(attribute.value.span);
                     match &*attribute.name.name {
-                        "type" => match Type::from_expression(&attribute.value) {
+                        "type" => match Type::of_variable(&attribute.value) {
                             Ok(of) => declaration.of = Some((of, place)),
                             Err(errors) => self.errors(&errors),
                         },
@@ -371,7 +371,7 @@ impl Reading<'_> {
                 "type" => {
                     let read = |text: &str, number| parse_expression(text, number);
                     if let Some(of) = self.snippet(node, "`type`", read) {
-                        match Type::from_expression(&of) {
+                        match Type::of_variable(&of) {
                             Ok(of) => declaration.of = Some((of, node.span)),
                             Err(errors) => self.errors(&errors),
                         }

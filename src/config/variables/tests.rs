@@ -53,6 +53,14 @@ fn text_is_read_by_its_type() {
             "[1, true]",
             Some(json!(["1", true])),
         ),
+        // As Terraform has it, but nowhere else, and not for sets.
+        ("list", "[\"x\", 1]", Some(json!(["x", "1"]))),
+        ("list", "{ a = 1 }", None),
+        (
+            "map",
+            "{ a = 1, b = \"x\" }",
+            Some(json!({"a": "1", "b": "x"})),
+        ),
         ("any", "[1]", Some(json!([1]))),
         ("any", "null", Some(json!(null))),
         ("list(string)", "var.x", None),
@@ -68,6 +76,13 @@ fn text_is_read_by_its_type() {
             expected.is_some(),
             "{of} {text}"
         );
+    }
+    for of in ["set", "list(map)", "object", "(list)"] {
+        let loaded = loaded(
+            &format!("variable \"x\" {{ type = {of} }}\n"),
+            &Given::default(),
+        );
+        assert!(!loaded.findings.is_empty(), "{of}");
     }
     // Without a type it is text.
     let given = Given::vars([("x".to_owned(), "[1]".to_owned())]);
