@@ -22,7 +22,7 @@ impl Run<'_> {
         let mut text = Text::default();
         self.parts(&template.parts, &mut text, span, frame)?;
         Some(
-            Value::string(text.text)
+            Value::string(text.made)
                 .with_span(span)
                 .or_sensitive(text.sensitive),
         )
@@ -116,7 +116,7 @@ impl Run<'_> {
         let room = self.charge(0, piece.len(), span);
         text.is_full = room.is_none();
         room?;
-        text.text.push_str(piece);
+        text.made.push_str(piece);
         Some(())
     }
 }
@@ -124,7 +124,7 @@ impl Run<'_> {
 /// What there is of a template so far.
 #[derive(Default)]
 struct Text {
-    text: String,
+    made: String,
     sensitive: bool,
     /// That no more goes in was reported.
     is_full: bool,

@@ -66,10 +66,10 @@ pub(super) fn stumbled_over(context: &Context<'_>) -> Option<Diagnostic> {
     } else if before.ends_with(is_blank) {
         before.trim_end_matches(is_blank).len()
     } else {
-        let found = starts.into_iter().flatten();
-        found
-            .filter_map(|start| Some(start + in_place_of_space(lines.line(start))?))
-            .next()?
+        starts
+            .into_iter()
+            .flatten()
+            .find_map(|start| Some(start + in_place_of_space(lines.line(start))?))?
     };
     let rest = context.rest(at);
     let (words, length) = words(rest)?;
@@ -95,7 +95,7 @@ fn in_place_of_space(line: &str) -> Option<usize> {
             _ => break,
         }
     }
-    let key = line[at..].find(|c| matches!(c, ':' | '#' | '"' | '\''))?;
+    let key = line[at..].find([':', '#', '"', '\''])?;
     let behind = line[at + key..].strip_prefix(':')?;
     let value = behind.trim_start_matches(' ');
     value
