@@ -402,7 +402,11 @@ fn a_new_key_that_is_none() {
 fn killed_at_any_moment_one_of_the_keys_opens() {
     let harness = Harness::applied(TWO);
     let mut killed = 0;
-    for round in 0..12 {
+    // On a busy machine, some end before they are killed.
+    for round in (0..12).chain(std::iter::repeat_n(0, 200)) {
+        if round == 0 && killed > 0 {
+            break;
+        }
         let before = lines(&harness, FILE).len();
         let mut child = harness.command("state rekey").spawn().unwrap();
         // Once the new key is in the file, it is a matter of moments; a bit later each time.
@@ -415,7 +419,7 @@ fn killed_at_any_moment_one_of_the_keys_opens() {
         let ended = harness.ok("plan --detailed-exitcode");
         assert!(ended.stdout.contains("No changes"), "{ended}");
     }
-    assert!(killed > 0, "some end before they are done");
+    assert!(killed > 0, "none ended before it was done");
     assert!(lines(&harness, FILE).len() > 2);
 }
 
