@@ -140,7 +140,7 @@ impl Loaded {
         let overrides = files::is_override(file);
         let content = match self.sources.get(source).language {
             Language::Yaml => {
-                let (root, aliases) = yaml::read_with_aliases(source, &text, &mut self.findings);
+                let (root, aliases) = yaml::read_on(source, &text, &mut self.findings);
                 self.aliases.extend(aliases);
                 root.map(Content::Tree)
             }

@@ -12,7 +12,7 @@ use crate::config::evaluate::{Content, Parsed};
 use crate::config::node::{Node, NodeValue};
 use crate::config::source::{Span, Spanned};
 use crate::config::{files, hcl};
-use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::diagnostic::Diagnostic;
 
 /// How many files may include one another in a row.
 const LONGEST_CHAIN: usize = 100;
@@ -90,7 +90,7 @@ impl<'w> Reading<'w> {
             return;
         };
         let includes = match &mut document.content {
-            Content::Tree(root) => take_includes(root, &mut loaded.findings),
+            Content::Tree(root) => take_includes(root, loaded),
             Content::Hcl(file) => hcl::includes(file, &loaded.sources, &mut loaded.findings),
         };
         self.documents.push(document);
@@ -160,7 +160,7 @@ fn too_long(place: Span) -> Diagnostic {
 }
 
 /// Takes the key `include` out of a document, which is then as if it had none.
-fn take_includes(root: &mut Node, findings: &mut Diagnostics) -> Vec<Spanned<Arc<str>>> {
+fn take_includes(root: &mut Node, loaded: &mut Loaded) -> Vec<Spanned<Arc<str>>> {
     let NodeValue::Object(entries) = &mut root.value else {
         return Vec::new();
     };
@@ -176,7 +176,8 @@ fn take_includes(root: &mut Node, findings: &mut Diagnostics) -> Vec<Spanned<Arc
     for item in items {
         match &item.value {
             NodeValue::String(path) => includes.push(Spanned::new(Arc::clone(path), item.span)),
-            _ => findings.push(
+            NodeValue::Unknown => loaded.incomplete = true,
+            _ => loaded.findings.push(
                 Diagnostic::error("`include` must name files")
                     .at(
                         item.span,

@@ -2,7 +2,7 @@
 //!
 //! In: files. Out: what each variable may be. May not: look at values from outside.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -26,6 +26,8 @@ pub(super) struct Declaration {
     pub(super) default: Option<(Value, Span)>,
     /// Whether there is a default that can't be read.
     pub(super) broken: bool,
+    /// Whether a part of it can't be known: it has no value then, and may be a secret.
+    pub(super) is_unknown: bool,
     pub(super) description: Option<Arc<str>>,
     pub(super) sensitive: Option<bool>,
     pub(super) nullable: Option<bool>,
@@ -39,6 +41,7 @@ impl Declaration {
             of: None,
             default: None,
             broken: false,
+            is_unknown: false,
             description: None,
             sensitive: None,
             nullable: None,
@@ -47,7 +50,7 @@ impl Declaration {
     }
 
     pub(super) fn is_sensitive(&self) -> bool {
-        self.sensitive == Some(true)
+        self.sensitive == Some(true) || self.is_unknown
     }
 
     pub(super) fn is_nullable(&self) -> bool {
@@ -164,6 +167,7 @@ impl Declarations {
         }
         first.of = declaration.of.or(first.of.take());
         first.broken |= declaration.broken;
+        first.is_unknown |= declaration.is_unknown;
         first.default = declaration.default.or(first.default.take());
         first.description = declaration.description.or(first.description.take());
         first.sensitive = declaration.sensitive.or(first.sensitive);
@@ -187,6 +191,10 @@ impl Reading<'_> {
     }
 
     fn wrong(&mut self, node: &Node, what: &str, wanted: &str) {
+        if node.value == NodeValue::Unknown {
+            // Why it is was said.
+            return;
+        }
         self.findings
             .push(Diagnostic::error(format!("{what} must be {wanted}")).at(
                 node.span,
@@ -194,10 +202,16 @@ impl Reading<'_> {
             ));
     }
 
-    fn unknown(&mut self, key: &str, place: Span) {
+    fn unknown(&mut self, key: &str, place: Span, declaration: &mut Declaration) {
         let finding =
             Diagnostic::error(format!("a variable has no `{key}`")).at(place, "unknown key");
-        self.findings.push(match nearest(key, VARIABLE.names()) {
+        let near = nearest(key, VARIABLE.names());
+        // It may have been meant as the default.
+        declaration.broken = true;
+        if near == Some("sensitive") {
+            declaration.sensitive = Some(true);
+        }
+        self.findings.push(match near {
             Some(near) => finding.hint(format!("did you mean `{near}`?")),
             None => finding.hint(format!(
                 "known here: {}",
@@ -241,6 +255,8 @@ impl Reading<'_> {
                         key @ ("description" | "sensitive" | "nullable") => {
                             if let Some(value) = self.constant(&attribute.value) {
                                 self.simple(key, &value, place, &mut declaration);
+                            } else if key == "sensitive" {
+                                declaration.sensitive = Some(true);
                             }
                         }
                         "validation" => {
@@ -252,26 +268,22 @@ impl Reading<'_> {
                         }
                         other => {
                             let place = self.span(attribute.name.span);
-                            self.unknown(other, place);
-                            // It may have been meant as the default.
-                            declaration.broken = true;
+                            self.unknown(other, place, &mut declaration);
                         }
                     }
                 }
                 Item::Block(inner) if &*inner.kind.name == "validation" => {
                     let place = self.span(inner.header);
+                    let before = self.findings.len();
                     let [condition, message] = self.fields(&inner.body);
-                    self.validation(
-                        condition,
-                        message,
-                        place,
-                        file.folder.as_ref(),
-                        &mut declaration,
-                    );
+                    // A key that nobody knows may have been meant for one that is missing.
+                    let place = (self.findings.len() == before).then_some(place);
+                    let folder = file.folder.as_ref();
+                    self.validation(condition, message, place, folder, &mut declaration);
                 }
                 Item::Block(inner) => {
                     let place = self.span(inner.kind.span);
-                    self.unknown(&inner.kind.name, place);
+                    self.unknown(&inner.kind.name, place, &mut declaration);
                 }
             }
         }
@@ -302,16 +314,19 @@ impl Reading<'_> {
         );
     }
 
+    /// A validation; where to say that a part of it is `missing`, if that is known.
     fn validation(
         &mut self,
         condition: Option<Expression>,
         message: Option<Expression>,
-        place: Span,
+        missing: Option<Span>,
         folder: Option<&Arc<Path>>,
         declaration: &mut Declaration,
     ) {
         for (key, found) in [("condition", &condition), ("error_message", &message)] {
-            if found.is_none() {
+            if found.is_none()
+                && let Some(place) = missing
+            {
                 self.findings.push(
                     Diagnostic::error(format!("a `validation` lacks `{key}`"))
                         .at(place, format!("`{key}` must be given here")),
@@ -334,8 +349,9 @@ impl Reading<'_> {
                 declaration.description.is_some()
             }
             "sensitive" => {
-                declaration.sensitive = value.as_bool();
-                declaration.sensitive.is_some()
+                // What was meant isn't known, and may be yes.
+                declaration.sensitive = Some(value.as_bool().unwrap_or(true));
+                value.as_bool().is_some()
             }
             _ => {
                 declaration.nullable = value.as_bool();
@@ -365,9 +381,13 @@ impl Reading<'_> {
             }
             return declaration;
         };
+        let mut unknown = HashSet::new();
+        entry.value.unknown_places(&mut unknown);
+        declaration.is_unknown = !unknown.is_empty();
         for field in fields {
             let node = &field.value;
             match &*field.key {
+                _ if node.value == NodeValue::Unknown => {}
                 "type" => {
                     let read = |text: &str, number| parse_expression(text, number);
                     if let Some(of) = self.snippet(node, "`type`", read) {
@@ -390,10 +410,7 @@ impl Reading<'_> {
                         self.validation_of(item, folder, &mut declaration);
                     }
                 }
-                other => {
-                    self.unknown(other, field.key_span);
-                    declaration.broken = true;
-                }
+                other => self.unknown(other, field.key_span, &mut declaration),
             }
         }
         declaration
@@ -409,12 +426,14 @@ impl Reading<'_> {
             self.wrong(item, "an item of `validation`", "an object");
             return;
         };
+        let mut unknown = HashSet::new();
+        item.unknown_places(&mut unknown);
+        let before = self.findings.len();
         for field in fields {
             if !matches!(&*field.key, "condition" | "error_message") {
                 self.unknown_of_validation(&field.key, field.key_span);
             }
         }
-        let before = self.findings.len();
         let condition = item.get("condition").and_then(|node| {
             self.snippet(node, "`condition`", |text, number| {
                 parse_expression(text, number)
@@ -425,13 +444,13 @@ impl Reading<'_> {
                 parse_template(text, number)
             })
         });
-        if self.findings.len() == before {
-            let place = Span {
-                end: item.span.start + 1,
-                ..item.span
-            };
-            self.validation(condition, message, place, folder, declaration);
-        }
+        let place = Span {
+            end: item.span.start + 1,
+            ..item.span
+        };
+        let is_whole = self.findings.len() == before && unknown.is_empty();
+        let place = is_whole.then_some(place);
+        self.validation(condition, message, place, folder, declaration);
     }
 
     /// An expression within a string.

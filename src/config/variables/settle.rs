@@ -255,6 +255,9 @@ fn settled_value(
     sources: &mut SourceMap,
     findings: &mut Diagnostics,
 ) -> Option<Value> {
+    if declaration.is_unknown {
+        return None;
+    }
     let any = Type::Any;
     let of = declaration.of.as_ref().map_or(&any, |(of, _)| of);
     // A default is held to the type, even where another value counts.

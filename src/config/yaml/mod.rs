@@ -13,6 +13,7 @@ mod events;
 mod explain;
 mod input;
 mod marks;
+mod mend;
 mod properties;
 mod scalars;
 mod slips;
@@ -85,6 +86,25 @@ pub fn read_with_aliases(
             (None, Vec::new())
         }
     }
+}
+
+/// The same, but goes on after mistakes where it helps to leave out single values: then there is a
+/// document, and each mistake is among the findings.
+pub(super) fn read_on(
+    source: SourceId,
+    text: &str,
+    findings: &mut Diagnostics,
+) -> (Option<Node>, Vec<Alias>) {
+    let mut found = Diagnostics::default();
+    let read = read_with_aliases(source, text, &mut found);
+    if read.0.is_none()
+        && let Some(first) = found.iter().last().cloned()
+        && let Some((root, aliases)) = mend::mended(source, text, first, findings)
+    {
+        return (Some(root), aliases);
+    }
+    findings.extend(found);
+    read
 }
 
 /// Reads a document as two. `None`, and no findings, where something is wrong with it.

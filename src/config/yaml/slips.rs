@@ -68,7 +68,7 @@ impl<'t> Lines<'t> {
 }
 
 /// A line's text without what marks it as an item.
-fn without_dashes(line: &str) -> &str {
+pub(super) fn without_dashes(line: &str) -> &str {
     let mut rest = line.trim_start();
     while let Some(inner) = rest.strip_prefix("- ") {
         rest = inner.trim_start();
@@ -77,7 +77,7 @@ fn without_dashes(line: &str) -> &str {
 }
 
 /// The key that a line starts with: what stands before the first `: `.
-fn key_of(line: &str) -> Option<&str> {
+pub(super) fn key_of(line: &str) -> Option<&str> {
     let line = without_dashes(line);
     let end = line.find(": ").or_else(|| {
         let line = line.trim_end();
