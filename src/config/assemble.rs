@@ -177,6 +177,21 @@ fn join_groups(tenant: &mut Entry, second: Entry, findings: &mut Diagnostics) {
     }
 }
 
+/// Says that what can't be read may define whatever a document seems to lack.
+pub(super) fn open_sections(root: &mut Node) {
+    // Nothing is found at a place without a character, which is all that is said of this one.
+    let nowhere = Span {
+        start: root.span.end,
+        ..root.span
+    };
+    for entry in entries(root).into_iter().flatten() {
+        if SECTIONS.contains(&&*entry.key) {
+            entry.value.may_have_more(nowhere);
+        }
+    }
+    root.may_have_more(nowhere);
+}
+
 /// The finding that two places define one thing.
 pub(super) fn twice(path: &str, first: Span, second: Span) -> Diagnostic {
     Diagnostic::error(format!("`{path}` is defined twice"))

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use super::assemble::Document;
 use super::disguise::Disguise;
-use super::hcl::{self, Folders, Known, Made, Module, Places};
+use super::hcl::{self, Folders, Known, Module, Places};
 use super::model::Config;
 use super::node::{Alias, Entry, Node, NodeValue};
 use super::source::{SourceMap, Span};
@@ -41,8 +41,8 @@ pub(super) struct Evaluation<'a> {
     pub(super) working_dir: &'a Path,
     /// Where functions read files.
     pub(super) folders: &'a Folders,
-    /// Whether all files could be parsed. Else nothing is evaluated: names may be defined in those
-    /// that couldn't.
+    /// Whether all files could be read as a whole. Else names may be defined in what couldn't: none
+    /// is missed.
     pub(super) complete: bool,
 }
 
@@ -159,47 +159,51 @@ impl Evaluation<'_> {
         let Prepared {
             mut trees,
             files,
-            declarations,
-            known,
+            mut declarations,
+            mut known,
         } = prepare(documents, sources, &places, findings);
-        let mut made = Made::default();
+        let are_interpolated = !declarations.is_empty();
+        if !self.complete {
+            declarations.are_open = true;
+            known.open_all();
+        }
         let mut evaluated = Evaluated::default();
         let mut roots = Vec::new();
-        if self.complete {
-            let settled = variables::settle(
-                &declarations,
-                self.given,
-                self.working_dir,
-                sources,
-                findings,
-            );
-            findings.extend(settled.missing.values().cloned());
-            let texts = (&*sources, &places);
-            let module = Module::new(texts, &files, &settled.values, &known, self.folders);
-            settled.keep_secrets(&declarations, &module);
-            evaluated.variables = settled.settings(&declarations, &module);
-            variables::validate(&declarations, &settled, &module);
-            let written = may_have_secrets(&module, sources).then(|| trees.clone());
-            for (root, _, folder) in &mut trees {
-                if let Some(root) = root
-                    && !declarations.is_empty()
-                {
+        let settled = variables::settle(
+            &declarations,
+            self.given,
+            self.working_dir,
+            sources,
+            findings,
+        );
+        findings.extend(settled.missing.values().cloned());
+        let texts = (&*sources, &places);
+        let module = Module::new(texts, &files, &settled.values, &known, self.folders);
+        settled.keep_secrets(&declarations, &module);
+        evaluated.variables = settled.settings(&declarations, &module);
+        variables::validate(&declarations, &settled, &module);
+        let written = may_have_secrets(&module, sources).then(|| trees.clone());
+        for (root, _, folder) in &mut trees {
+            if let Some(root) = root {
+                if are_interpolated {
                     interpolate(root, &module, folder.as_ref());
+                } else if !self.complete {
+                    variables::leave_open(root);
                 }
             }
-            roots.extend(files.iter().map(|file| hcl::document(&module, file)));
-            if let Some(trees) = written
-                && module.has_secrets()
-            {
-                let twins = Disguise::ALL
-                    .map(|disguise| twin(&module, &trees, &files, &settled.values, disguise));
-                evaluated.twins = twins.into();
-            }
-            made = module.finish();
-            evaluated.overrides = settled.overrides;
-            made.secrets.extend(settled.texts);
-            made.secrets.remove("");
         }
+        roots.extend(files.iter().map(|file| hcl::document(&module, file)));
+        if let Some(trees) = written
+            && module.has_secrets()
+        {
+            let twins = Disguise::ALL
+                .map(|disguise| twin(&module, &trees, &files, &settled.values, disguise));
+            evaluated.twins = twins.into();
+        }
+        let mut made = module.finish();
+        evaluated.overrides = settled.overrides;
+        made.secrets.extend(settled.texts);
+        made.secrets.remove("");
         findings.extend(made.findings);
         for (span, holes) in made.holes {
             sources.record_holes(span, holes);

@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use self::findings::{name_aliases, say_once};
 use self::reading::Reading;
-use super::assemble::assemble;
+use super::assemble::{assemble, open_sections};
 use super::check::{Purpose, check};
 use super::conversion::Input;
 use super::decode::decode;
@@ -138,6 +138,7 @@ impl Loaded {
         let source = self.sources.add(file.display().to_string(), text);
         let text = Arc::clone(&self.sources.get(source).text);
         let overrides = files::is_override(file);
+        let before = self.findings.len();
         let content = match self.sources.get(source).language {
             Language::Yaml => {
                 let (root, aliases) = yaml::read_on(source, &text, &mut self.findings);
@@ -145,7 +146,8 @@ impl Loaded {
                 root.map(Content::Tree)
             }
             Language::Hcl => {
-                let document = hcl::parse(source, &self.sources, &mut self.findings);
+                let document = hcl::parse_on(source, &self.sources, &mut self.findings);
+                self.incomplete |= document.as_ref().is_some_and(|found| found.body.has_gaps);
                 document.map(|document| {
                     Content::Hcl(hcl::File {
                         body: document.body,
@@ -159,6 +161,10 @@ impl Loaded {
             }
         };
         self.incomplete |= content.is_none();
+        if self.findings.len() > before {
+            // What was meant to be a secret may stand where nothing says so.
+            self.sources.leave_unsettled();
+        }
         Some(Parsed {
             content: content?,
             overrides,
@@ -191,10 +197,10 @@ impl Loaded {
         let is_interpolated = !self.variables.is_empty();
         let evaluated = self.findings.len();
         let mut unknown = HashSet::new();
-        if let Some(mut root) = assemble(made.documents, &mut self.findings)
-            // A file that can't be read may define whatever the others seem to lack.
-            && !self.incomplete
-        {
+        if let Some(mut root) = assemble(made.documents, &mut self.findings) {
+            if self.incomplete {
+                open_sections(&mut root);
+            }
             add_overrides(&mut root, &made.overrides);
             // What stands in files as often as it is used was limited with them.
             let is_copied = !self.aliases.is_empty() || made.size > size::LARGEST / 2;

@@ -18,6 +18,8 @@ pub struct Document {
 pub struct Body {
     pub items: Vec<Item>,
     pub span: Span,
+    /// Whether there are more items, which couldn't be read.
+    pub has_gaps: bool,
 }
 
 #[derive(Clone, Debug)]

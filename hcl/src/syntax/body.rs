@@ -55,15 +55,18 @@ impl Parser<'_> {
         let room = if open.is_none() { self.room } else { 0 };
         let mut items = Vec::with_capacity(room);
         let mut names = Names::default();
+        let mut has_gaps = false;
         let errors_before = self.errors.len();
         loop {
             self.skip_lines();
             if self.has_too_many_errors() {
                 self.at = self.bytes.len();
+                self.is_lost = true;
             }
             if self.is_at_end() {
                 // Behind another error this one may only be its consequence.
                 let is_first = self.errors.len() == errors_before && self.open_comment().is_none();
+                self.is_lost |= open.is_some();
                 if let Some(open) = open.filter(|_| is_first) {
                     let end = self.span(self.at, self.at);
                     let opened = self.span(open, open + 1);
@@ -79,6 +82,7 @@ impl Parser<'_> {
                 if open.is_some() {
                     break;
                 }
+                self.is_lost = true;
                 if self.errors.is_empty() {
                     let here = self.span(self.at, self.at + 1);
                     self.errors
@@ -88,30 +92,38 @@ impl Parser<'_> {
                 continue;
             }
             let item_start = self.at;
+            let errors = self.errors.len();
             match self.nested(Self::item) {
+                // Its value isn't what is written.
+                Ok(Item::Attribute(_)) if self.errors.len() > errors => has_gaps = true,
                 Ok(item) => {
-                    if let Item::Attribute(attribute) = &item {
-                        self.check_unique(names.first(&items, &attribute.name), &attribute.name);
+                    if let Item::Attribute(attribute) = &item
+                        && let Some(first) = names.first(&items, &attribute.name)
+                    {
+                        self.set_twice(first, &attribute.name);
+                        continue;
                     }
                     items.push(item);
                 }
-                Err(_) => self.recover(item_start),
+                Err(_) => {
+                    has_gaps = true;
+                    self.recover(item_start);
+                }
             }
         }
         Body {
             items,
             span: self.span_from(start),
+            has_gaps,
         }
     }
 
-    fn check_unique(&mut self, first: Option<Span>, name: &Ident) {
-        if let Some(first) = first {
-            self.errors.push(
-                Error::new(name.span, format!("`{}` is set twice", name.name))
-                    .detail("set here again")
-                    .related(first, "first set here"),
-            );
-        }
+    fn set_twice(&mut self, first: Span, name: &Ident) {
+        self.errors.push(
+            Error::new(name.span, format!("`{}` is set twice", name.name))
+                .detail("set here again")
+                .related(first, "first set here"),
+        );
     }
 
     fn item(&mut self) -> Parsed<Item> {
@@ -210,6 +222,7 @@ impl Parser<'_> {
     /// From its labels on.
     fn block(&mut self, kind: Ident) -> Parsed<Block> {
         let start = kind.span.start as usize;
+        let errors = self.errors.len();
         let mut labels = Vec::new();
         let mut header = kind.span;
         loop {
@@ -241,6 +254,8 @@ impl Parser<'_> {
             }
             header = self.span_from(start);
         }
+        // Its labels aren't what is written.
+        self.is_lost |= self.errors.len() > errors;
         let open = self.at;
         self.at += 1;
         self.peek();
@@ -296,6 +311,7 @@ impl Parser<'_> {
         Ok(Body {
             items,
             span: self.span_from(start),
+            has_gaps: false,
         })
     }
 

@@ -34,10 +34,23 @@ pub fn parse(text: &str, file: u32) -> Result<Document, Vec<Error>> {
     if let Some(document) = halves::parse(text, file) {
         return Ok(document);
     }
-    let mut parser = Parser::new(text, file)?;
+    match parse_on(text, file) {
+        (Some(document), errors) if errors.is_empty() => Ok(document),
+        (_, errors) => Err(errors),
+    }
+}
+
+/// Reads a file as far as it can be read, and says what can't. What is missing has left a gap
+/// ([`Body::has_gaps`]); there is no document where it isn't known what belongs to which block.
+pub fn parse_on(text: &str, file: u32) -> (Option<Document>, Vec<Error>) {
+    let mut parser = match Parser::new(text, file) {
+        Ok(parser) => parser,
+        Err(errors) => return (None, errors),
+    };
     let body = parser.document();
-    let (body, comments) = parser.finish(body)?;
-    Ok(Document { body, comments })
+    let (parsed, errors) = parser.finish_on(body);
+    let document = parsed.map(|(body, comments)| Document { body, comments });
+    (document, errors)
 }
 
 /// Reads one expression. Within brackets it may go over several lines.

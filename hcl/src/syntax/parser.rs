@@ -29,6 +29,8 @@ pub(super) struct Parser<'t> {
     pub(super) room: usize,
     pub(super) comments: Vec<Span>,
     pub(super) errors: Vec<Error>,
+    /// Whether it isn't known any more which block an item belongs to.
+    pub(super) is_lost: bool,
     /// Where each shell's expansion that was found begins, and where it ends: to try each once more
     /// in every string around it would take for ever.
     pub(super) expansions: HashMap<usize, usize>,
@@ -66,6 +68,7 @@ impl<'t> Parser<'t> {
             room: 0,
             comments: Vec::new(),
             errors: Vec::new(),
+            is_lost: false,
             expansions: HashMap::new(),
         };
         if text.starts_with('\u{feff}') {
@@ -75,19 +78,25 @@ impl<'t> Parser<'t> {
     }
 
     /// What was parsed, with the comments, unless there were errors.
-    pub(super) fn finish<T>(mut self, parsed: T) -> Result<(T, Vec<Span>), Vec<Error>> {
+    pub(super) fn finish<T>(self, parsed: T) -> Result<(T, Vec<Span>), Vec<Error>> {
+        match self.finish_on(parsed) {
+            (Some(parsed), errors) if errors.is_empty() => Ok(parsed),
+            (_, errors) => Err(errors),
+        }
+    }
+
+    /// What was parsed, with the comments, and the errors. `None` where it isn't what is written.
+    pub(super) fn finish_on<T>(mut self, parsed: T) -> (Option<(T, Vec<Span>)>, Vec<Error>) {
         if let Some(comment) = self.open_comment() {
             let start = self.span(comment, comment + 2);
             // What is said of the end of the file is its consequence.
             self.errors.retain(|error| error.span < start);
             self.errors
                 .push(Error::new(start, "This comment isn't closed").hint("close it with `*/`"));
+            self.is_lost = true;
         }
-        if self.errors.is_empty() {
-            Ok((parsed, self.comments))
-        } else {
-            Err(self.errors)
-        }
+        let is_known = !self.is_lost && !self.too_deep;
+        (is_known.then_some((parsed, self.comments)), self.errors)
     }
 
     /// Where a comment begins that runs to the end of the text because it isn't closed.

@@ -16,6 +16,9 @@ impl Parser<'_> {
             let line = self.at;
             self.skip_line();
             open += open_brackets(&self.bytes[line..self.at]);
+            if let Some(marker) = marker(&self.text[line..self.at]) {
+                self.skip_heredoc(marker);
+            }
             if self.is_at_end() {
                 return;
             }
@@ -37,6 +40,20 @@ impl Parser<'_> {
         }
     }
 
+    /// Goes to the end of a heredoc, from that of its first line; to the end of the text where it has
+    /// none.
+    fn skip_heredoc(&mut self, marker: &str) {
+        let text = self.text;
+        for line in text[self.at..].split_inclusive('\n') {
+            let is_end = line.trim() == marker;
+            self.at += line.len();
+            if is_end {
+                self.at -= usize::from(line.ends_with('\n'));
+                return;
+            }
+        }
+    }
+
     fn indent_of(&self, offset: usize) -> usize {
         let line = self.text[..offset]
             .rfind('\n')
@@ -46,6 +63,17 @@ impl Parser<'_> {
             .take_while(|byte| matches!(byte, b' ' | b'\t'))
             .count()
     }
+}
+
+/// What ends the heredoc that begins at the end of a line.
+fn marker(line: &str) -> Option<&str> {
+    let (before, marker) = line.trim_end().rsplit_once("<<")?;
+    if before.contains('#') || before.contains("//") {
+        return None;
+    }
+    let marker = marker.strip_prefix('-').unwrap_or(marker);
+    let is_name = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+    (!marker.is_empty() && marker.bytes().all(is_name)).then_some(marker)
 }
 
 /// How many brackets are opened more than closed, those in strings and comments left out.

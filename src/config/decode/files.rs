@@ -226,7 +226,7 @@ fn deliver(
         for key in ["path", "permissions", "owner"] {
             // Where `deliver` itself is wrong, what it goes with can't be judged.
             if let Some(stray) = object.get(key)
-                && (by_userdata.is_some() || object.get("deliver").is_none())
+                && (by_userdata.is_some() || object.lacks("deliver"))
             {
                 findings.push(
                     Diagnostic::error(format!("`{key}` needs `\"deliver\": \"userdata\"`"))

@@ -104,7 +104,7 @@ impl<'n> Object<'n> {
 
     /// Reports that a key isn't there, unless it is there in another spelling.
     pub(super) fn report_missing(&self, key: &str, hint: Option<&str>, findings: &mut Diagnostics) {
-        if self.misspelt.contains(&key) || self.entries.iter().any(Entry::is_unknown) {
+        if self.get(key).is_none() && !self.lacks(key) {
             return;
         }
         let mut diagnostic = Diagnostic::error(format!("{} lacks `{key}`", self.name))
@@ -113,9 +113,17 @@ impl<'n> Object<'n> {
         findings.push(diagnostic);
     }
 
+    /// Whether a key isn't there, in another spelling or what can't be read neither.
+    pub(super) fn lacks(&self, key: &str) -> bool {
+        self.get(key).is_none()
+            && !self.misspelt.contains(&key)
+            && !self.entries.iter().any(Entry::is_unknown)
+    }
+
     /// Whether the object behind a key may have more names than can be read.
     pub(super) fn is_open(&self, key: &str) -> bool {
         self.misspelt.contains(&key)
+            || self.get(key).is_none() && self.entries.iter().any(Entry::is_unknown)
             || self.get(key).is_some_and(|entry| match &entry.value.value {
                 NodeValue::Object(names) => names.iter().any(Entry::is_unknown),
                 _ => true,

@@ -9,10 +9,12 @@ use nstance_hcl::{Attribute, Block, Body, Expression, ExpressionKind, Item};
 
 use super::instances::Instance;
 use super::known::Kind;
+use super::making::Object;
 use super::scope::At;
 use crate::address::is_id;
 use crate::config::assemble::twice;
-use crate::config::node::{Entry, Keys, Node, NodeValue};
+use crate::config::node::{Node, NodeValue};
+use crate::config::schema::tables;
 use crate::config::source::Span;
 use crate::diagnostic::{Diagnostic, nearest};
 
@@ -36,6 +38,15 @@ const BLOCKS: &[&str] = &[
     "groups",
     "load_balancers",
     "certificates",
+];
+
+/// Blocks of several things, and how one of them is written with its name.
+const LABELLED: &[(&str, &str)] = &[
+    ("images", "image \"NAME\" { … }"),
+    ("templates", "template \"NAME\" { … }"),
+    ("groups", "group \"NAME\" { … }"),
+    ("load_balancers", "load_balancer \"NAME\" { … }"),
+    ("certificates", "certificate \"NAME\" { … }"),
 ];
 
 /// Terraform's own.
@@ -139,199 +150,12 @@ impl Of {
     }
 }
 
-/// An object in the making.
-#[derive(Default)]
-pub(super) struct Object {
-    fields: Vec<Field>,
-    keys: Keys,
-}
-
-struct Field {
-    key: Arc<str>,
-    key_span: Span,
-    value: Making,
-}
-
-enum Making {
-    /// What an attribute gave, or a block that stands once.
-    Done(Node),
-    /// Blocks of one name: an object, or a list.
-    Blocks(Vec<Node>),
-    /// Blocks that are always a list.
-    Items(Vec<Node>),
-    /// By labels; where the first of them stands.
-    Names(Span, Box<Object>),
-}
-
-impl Object {
-    pub(super) fn node(self, span: Span) -> Node {
-        let entries = self.fields.into_iter().map(|field| {
-            let value = match field.value {
-                Making::Done(node) => node,
-                Making::Names(span, names) => names.node(span),
-                Making::Blocks(mut nodes) if nodes.len() == 1 => nodes.remove(0),
-                Making::Blocks(nodes) | Making::Items(nodes) => Node {
-                    span: nodes[0].span,
-                    value: NodeValue::Array(nodes),
-                },
-            };
-            Entry {
-                key: field.key,
-                key_span: field.key_span,
-                value,
-            }
-        });
-        let value = NodeValue::Object(entries.collect());
-        Node { span, value }
-    }
-
-    fn place(&mut self, key: &str) -> Option<usize> {
-        self.keys.place(&self.fields, |field| &field.key, key)
-    }
-
-    fn field(&mut self, key: &str) -> Option<&mut Field> {
-        let place = self.place(key)?;
-        Some(&mut self.fields[place])
-    }
-
-    fn push(&mut self, key: Arc<str>, key_span: Span, value: Making) {
-        self.fields.push(Field {
-            key,
-            key_span,
-            value,
-        });
-    }
-
-    /// Puts a value at a key that must be free; of two maps of names the entries must.
-    fn put(&mut self, path: &str, key: Arc<str>, key_span: Span, node: Node, at: &At<'_>) {
-        match self.field(&key) {
-            None => self.push(key, key_span, Making::Done(node)),
-            Some(Field {
-                value: Making::Names(_, names),
-                ..
-            }) if matches!(node.value, NodeValue::Object(_) | NodeValue::Unknown) => {
-                let path = format!("{path}{key}.");
-                match node.value {
-                    NodeValue::Object(entries) => {
-                        for entry in entries {
-                            names.put(&path, entry.key, entry.key_span, entry.value, at);
-                        }
-                    }
-                    _ => names.keep_place("", node.span),
-                }
-            }
-            Some(first) => {
-                at.twice(&format!("{path}{key}"), first.key_span, key_span);
-                if let Making::Done(first) = &mut first.value {
-                    first.may_have_more(node.span);
-                }
-            }
-        }
-    }
-
-    /// The map of names at a key.
-    fn names(
-        &mut self,
-        path: &str,
-        key: &Arc<str>,
-        key_span: Span,
-        at: &At<'_>,
-    ) -> Option<&mut Self> {
-        let place = self.place(key).unwrap_or_else(|| {
-            let names = Making::Names(key_span, Box::default());
-            self.push(Arc::clone(key), key_span, names);
-            self.fields.len() - 1
-        });
-        let field = &mut self.fields[place];
-        if let Making::Done(node) = &mut field.value
-            && node.value == NodeValue::Unknown
-        {
-            node.value = NodeValue::Object(vec![Entry::unknown(node.span)]);
-        }
-        if let Making::Done(node) = &mut field.value
-            && let NodeValue::Object(entries) = &mut node.value
-        {
-            let fields = std::mem::take(entries).into_iter().map(|entry| Field {
-                key: entry.key,
-                key_span: entry.key_span,
-                value: Making::Done(entry.value),
-            });
-            let names = Self {
-                fields: fields.collect(),
-                keys: Keys::default(),
-            };
-            field.value = Making::Names(node.span, Box::new(names));
-        }
-        match &mut field.value {
-            Making::Names(_, names) => Some(names),
-            _ => {
-                at.twice(&format!("{path}{key}"), field.key_span, key_span);
-                None
-            }
-        }
-    }
-
-    /// Puts what isn't known at a key, if that is free.
-    fn keep_place(&mut self, key: &str, span: Span) {
-        if self.place(key).is_none() {
-            self.push(key.into(), span, Making::Done(Node::unknown(span)));
-        }
-    }
-
-    /// Adds a block to those of its name.
-    fn add(
-        &mut self,
-        path: &str,
-        key: Arc<str>,
-        key_span: Span,
-        node: Node,
-        list: bool,
-        at: &At<'_>,
-    ) {
-        match self.field(&key) {
-            None if list => self.push(key, key_span, Making::Items(vec![node])),
-            None => self.push(key, key_span, Making::Blocks(vec![node])),
-            Some(Field {
-                value: Making::Blocks(nodes) | Making::Items(nodes),
-                ..
-            }) => nodes.push(node),
-            Some(first) => at.twice(&format!("{path}{key}"), first.key_span, key_span),
-        }
-    }
-
-    /// Whether another object can be added: what both have is maps of names that can.
-    pub(super) fn takes(&mut self, other: &Self) -> bool {
-        other.fields.iter().all(|more| match self.field(&more.key) {
-            None => true,
-            Some(Field {
-                value: Making::Names(_, names),
-                ..
-            }) => matches!(&more.value, Making::Names(_, more) if names.takes(more)),
-            Some(_) => false,
-        })
-    }
-
-    /// Adds one that it takes.
-    pub(super) fn extend(&mut self, other: Self) {
-        for more in other.fields {
-            match (self.place(&more.key), more.value) {
-                (Some(place), Making::Names(_, more)) => {
-                    if let Making::Names(_, names) = &mut self.fields[place].value {
-                        names.extend(*more);
-                    }
-                }
-                (_, value) => self.push(more.key, more.key_span, value),
-            }
-        }
-    }
-}
-
 impl At<'_> {
     fn find(&self, finding: Diagnostic) {
         self.module.made.borrow_mut().findings.push(finding);
     }
 
-    fn twice(&self, path: &str, first: Span, second: Span) {
+    pub(super) fn twice(&self, path: &str, first: Span, second: Span) {
         self.find(twice(path, first, second));
     }
 
@@ -339,6 +163,9 @@ impl At<'_> {
     fn object(&self, of: Of, path: &str, body: &Body) -> Object {
         let mut object = Object::default();
         self.items(of, path, &body.items, &mut object);
+        if body.has_gaps {
+            object.keep_place("", self.module.span(body.span));
+        }
         object
     }
 
@@ -385,7 +212,7 @@ impl At<'_> {
     /// would have defined isn't missed.
     fn keep_place(&self, name: &str, block: &Block, object: &mut Object) {
         let span = self.module.span(block.span);
-        let Some(kind) = Kind::of_singular(name) else {
+        let Some(kind) = Kind::of_singular(name).or(Kind::of_plural(name)) else {
             return object.keep_place(name, span);
         };
         let names = object.names("", &kind.plural().into(), span, self);
@@ -405,6 +232,22 @@ impl At<'_> {
         if of == Of::Top {
             match &*kind.name {
                 "variable" | "locals" => return,
+                "dynamic" => {
+                    self.find(
+                        Diagnostic::error("there are no `dynamic` blocks")
+                            .at(kind_span, "not known here")
+                            .hint("`group` and `template` blocks may have a `for_each`"),
+                    );
+                    if let Some(label) = block.labels.first() {
+                        self.keep_place(&label.name, block, object);
+                    }
+                    return;
+                }
+                name if !block.labels.is_empty() && LABELLED.iter().any(|one| one.0 == name) => {
+                    self.find(no_label_here(block, self.module.span(block.labels[0].span)));
+                    self.keep_place(name, block, object);
+                    return;
+                }
                 name if !BLOCKS.contains(&name) => {
                     let near = nearest(name, BLOCKS.iter().copied());
                     self.find(unknown_block(name, near, kind_span));
@@ -424,6 +267,19 @@ impl At<'_> {
             if let [label] = &block.labels[..] {
                 object.keep_place(&label.name, self.module.span(block.span));
             }
+            return;
+        }
+        if matches!(of, Of::Instances(_))
+            && !block.labels.is_empty()
+            && !matches!(&*kind.name, "file" | "override")
+            && tables::GROUP.key(&kind.name).is_none()
+            && let Some(near) = nearest(&kind.name, ["file", "override"])
+        {
+            self.find(
+                Diagnostic::error(format!("there is no block `{}` here", kind.name))
+                    .at(kind_span, "unknown block")
+                    .hint(format!("did you mean `{near}`?")),
+            );
             return;
         }
         let becomes = of.becomes(block);
@@ -525,11 +381,24 @@ impl At<'_> {
         }
         let key: Arc<str> = key.into();
         if !repeats {
-            self.labelled(path, &key, block, None, object, inner);
+            // Its `for_each` may be among what couldn't be read.
+            let unknown = Instance::unknown(block);
+            let at = At {
+                each: block.body.has_gaps.then_some(&unknown).or(self.each),
+                ..*self
+            };
+            at.labelled(path, &key, block, None, object, inner);
             return;
         }
         let Some(instances) = self.module.instances_of(block) else {
             self.keep_place(kind, block, object);
+            // Its name isn't known; what is wrong in its body can be told all the same.
+            let unknown = Instance::unknown(block);
+            let at = At {
+                each: Some(&unknown),
+                ..*self
+            };
+            at.labelled(path, &key, block, Some(&unknown), object, inner);
             return;
         };
         let span = self.module.span(block.span);
@@ -583,6 +452,7 @@ impl At<'_> {
             .object(inner, &body_path, &block.body)
             .node(self.module.span(block.span));
         let key_span = self.module.span(match instance {
+            Some(instance) if instance.is_unknown => block.span,
             // What is wrong with the name isn't the label's.
             Some(instance) if &**key == "groups" && is_id(&last.name) && !is_id(name) => {
                 instance.named_by
@@ -625,6 +495,16 @@ fn all_of_several(list: Node, expression: &Expression) -> Node {
 }
 
 /// The finding that there is no such block; `near` is the one probably meant.
+/// The finding that a block of several things has a label.
+fn no_label_here(block: &Block, place: Span) -> Diagnostic {
+    let (name, label) = (&block.kind.name, &block.labels[0].name);
+    let written = LABELLED.iter().find(|one| one.0 == &**name);
+    let written = written.map_or("", |one| one.1).replace("NAME", label);
+    Diagnostic::error(format!("a `{name}` block has no label"))
+        .at(place, "names stand in it")
+        .hint(format!("write `{written}`"))
+}
+
 fn unknown_block(name: &str, near: Option<&str>, place: Span) -> Diagnostic {
     let finding =
         Diagnostic::error(format!("there is no block `{name}`")).at(place, "unknown block");

@@ -8,7 +8,8 @@
 
 use nstance_hcl::{Body, Item};
 
-use super::blocks::{Object, Of};
+use super::blocks::Of;
+use super::making::Object;
 use super::scope::{At, Module, Names};
 use super::{File, Folders, Made, Places};
 use crate::config::node::Node;

@@ -38,6 +38,26 @@ pub(crate) struct Instance {
     pub(super) span: Span,
     /// What gave the name: the block's `name`, the key, or the whole of `for_each`.
     pub(super) named_by: Span,
+    /// Whether there is no key or value, which was reported.
+    pub(super) is_unknown: bool,
+}
+
+impl Instance {
+    /// Stands for the turns of a block whose `for_each` has no value: what its body needs of them
+    /// isn't known.
+    pub(super) fn unknown(block: &Block) -> Self {
+        Self {
+            key: "".into(),
+            value: Value::null(),
+            name: block
+                .labels
+                .last()
+                .map_or_else(|| "".into(), |label| Arc::clone(&label.name)),
+            span: block.span,
+            named_by: block.span,
+            is_unknown: true,
+        }
+    }
 }
 
 impl<'f> Repeated<'f> {
@@ -229,6 +249,7 @@ fn turns(value: &Value, span: Span, label: &str) -> Result<Vec<Instance>, Vec<Er
         name: format!("{label}-{key}").into(),
         span: value.span.unwrap_or(span),
         named_by: value.span.filter(|_| is_set).unwrap_or(span),
+        is_unknown: false,
     };
     match &value.kind {
         ValueKind::Object(entries) | ValueKind::Map(_, entries) => Ok(entries
@@ -278,6 +299,8 @@ impl At<'_> {
         let made = |text: String, steps: usize| {
             let whole = written(steps);
             match reference.steps.get(steps) {
+                // It may have been meant as one of several.
+                Some(_) if module.known.is_open(kind) => Err(Vec::new()),
                 None => Ok((Value::string(text).with_span(whole), steps)),
                 Some(next) => Err(vec![
                     Error::new(next.span, "a reference to a block ends with its name")

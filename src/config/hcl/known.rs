@@ -60,7 +60,7 @@ impl Kind {
         Self::ALL.into_iter().find(|kind| kind.singular() == name)
     }
 
-    fn of_plural(name: &str) -> Option<Self> {
+    pub(super) fn of_plural(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.plural() == name)
     }
 }
@@ -154,8 +154,19 @@ impl Known {
 
     fn block(&mut self, block: &Block) {
         let kind = &*block.kind.name;
+        self.locals_are_open |= kind == "locals" && block.body.has_gaps;
         self.groups_are_said |= kind == "groups";
+        if kind == "dynamic" {
+            for label in &block.labels {
+                self.slip(&label.name);
+            }
+            return;
+        }
         if let Some(kind) = Kind::of_plural(kind) {
+            if !block.labels.is_empty() {
+                self.open.insert(kind);
+                return;
+            }
             for item in &block.body.items {
                 match item {
                     Item::Attribute(attribute) if kind == Kind::Group => {
@@ -172,6 +183,10 @@ impl Known {
             return;
         }
         if block.body.attribute("for_each").is_some() {
+            let kind = Kind::of_singular(kind);
+            // Others can't have it: what it was to make isn't known.
+            self.open
+                .extend(kind.filter(|kind| !matches!(kind, Kind::Template | Kind::Group)));
             return;
         }
         match (Kind::of_singular(kind), &block.labels[..]) {
@@ -299,6 +314,13 @@ impl Known {
     /// Whether names of this kind can't be known before they are made.
     pub(super) fn is_open(&self, kind: Kind) -> bool {
         self.open.contains(&kind)
+    }
+
+    /// Says that there may be more of everything, in what can't be read.
+    pub(in crate::config) fn open_all(&mut self) {
+        self.open.extend(Kind::ALL);
+        self.variables_are_open = true;
+        self.locals_are_open = true;
     }
 
     /// Says that there may be variables that can't be read.

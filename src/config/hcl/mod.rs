@@ -13,6 +13,7 @@ mod folders;
 mod instances;
 mod known;
 mod locals;
+mod making;
 mod places;
 mod scope;
 #[cfg(test)]
@@ -54,14 +55,38 @@ pub(crate) fn parse(
     match nstance_hcl::parse(&sources.get(source).text, source.0) {
         Ok(document) => Some(document),
         Err(errors) => {
-            let places = Places::default();
-            let text = &sources.get(source).text;
-            findings.extend(errors.iter().map(|error| {
-                bare_template(source, text, error).unwrap_or_else(|| places.finding(sources, error))
-            }));
+            explain(&errors, source, sources, findings);
             None
         }
     }
+}
+
+/// Parses a file as far as it can be; findings say what can't.
+pub(super) fn parse_on(
+    source: SourceId,
+    sources: &SourceMap,
+    findings: &mut Diagnostics,
+) -> Option<Document> {
+    let text = &sources.get(source).text;
+    if let Ok(document) = nstance_hcl::parse(text, source.0) {
+        return Some(document);
+    }
+    let (document, errors) = nstance_hcl::parse_on(text, source.0);
+    explain(&errors, source, sources, findings);
+    document
+}
+
+fn explain(
+    errors: &[nstance_hcl::Error],
+    source: SourceId,
+    sources: &SourceMap,
+    findings: &mut Diagnostics,
+) {
+    let places = Places::default();
+    let text = &sources.get(source).text;
+    findings.extend(errors.iter().map(|error| {
+        bare_template(source, text, error).unwrap_or_else(|| places.finding(sources, error))
+    }));
 }
 
 /// What is wrong where an error is due to a Go template without quotes around it.

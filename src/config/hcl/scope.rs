@@ -405,6 +405,7 @@ impl At<'_> {
             ]);
         };
         match name {
+            _ if instance.is_unknown => Err(Vec::new()),
             "key" => Ok(Value::string(Arc::clone(&instance.key)).with_span(instance.span)),
             "value" => Ok(match self.module.twin_of {
                 Some((_, disguise)) => disguise.value(&instance.value),

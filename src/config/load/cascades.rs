@@ -202,6 +202,25 @@ fn what_cannot_be_read_is_not_missed() {
             group("template = \"a\"")
         ),
         format!("{usual}group {{}}\n"),
+        format!(
+            "{usual}image \"i\" {{\n  for_each = {{}}\n}}\n{}",
+            group("args = { A = image.i, B = image.i[\"a\"] }")
+        ),
+        format!(
+            "{usual}dynamic \"template\" {{}}\n{}",
+            group("template = template.a")
+        ),
+        format!(
+            "{usual}templates \"a\" {{\n  arch = \"arm64\"\n}}\n{}",
+            group("template = template.a")
+        ),
+        format!(
+            "{usual}{}",
+            group("flie \"motd\" {\n    kind = \"string\"\n  }")
+        ),
+        format!(
+            "{usual}group \"Web\" {{\n  for_each = local.no\n  template = each.value\n  size = each.key\n}}\n"
+        ),
         format!("{usual}variable {{}}\n{}", group("size = var.n")),
         format!("{usual}group \"Web\" {{\n  for_each = 5\n}}\n"),
         format!("{usual}image \"i\" {{\n  provider = \"sim\"\n  dynamic \"filters\" {{}}\n}}\n"),
@@ -226,6 +245,12 @@ fn what_cannot_be_read_is_not_missed() {
         let told = summaries("nstance.hcl", &text);
         assert_eq!(told.len(), 1, "{text}: {told:#?}");
     }
+    let slips =
+        "group \"web\" {\n  for_each = local.no\n  sise = each.value\n  template = var.nope\n}\n";
+    assert_eq!(
+        summaries("nstance.hcl", &format!("{usual}{slips}")).len(),
+        3
+    );
     let usual = "cluster: {id: c}\nshard: {id: s, infra: {provider: sim, region: r, zone: z}, subnet_pools: {p: [s]}}\n";
     for more in [
         "templates: 5\ngroups: {web: {instance_type: t, subnet_pool: p, template: a}}",
@@ -356,6 +381,51 @@ fn a_mistake_in_yaml_is_all_that_is_told_and_hides_little() {
     assert!(
         others.is_empty(),
         "{} of {count}: {others:#?}",
+        others.len()
+    );
+    assert!(count > 500 && alone < count / 10, "{alone} of {count}");
+}
+
+#[test]
+fn a_mistake_in_hcl_is_all_that_is_told_and_hides_little() {
+    let name = "examples/reference/hcl/nstance.hcl";
+    let mut text = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(name)).unwrap();
+    text.push_str("\ntemplate \"last\" {\n  sise = 1\n}\n");
+    let wrongs = [
+        "1 2", "@x", "", "'x'", "\"a\" b", "(1", "f(", "yes no", "1,",
+    ];
+    let cases = values(name, &text, &[])
+        .into_iter()
+        .flat_map(|place| wrongs.map(|wrong| (place.clone(), wrong)));
+    let mut others = Vec::new();
+    let (mut count, mut alone) = (0, 0);
+    for (place, wrong) in cases.step_by(2) {
+        let (before, behind) = (&text[..place.start], &text[place.end..]);
+        let changed = format!("{before}{wrong}{behind}");
+        let line = 1 + before.matches('\n').count();
+        // What stands in a heredoc would stand for itself.
+        let in_heredoc = text
+            .lines()
+            .nth(line - 1)
+            .is_some_and(|line| line.contains("<<"))
+            || before.matches("EOT").count() % 2 == 1;
+        if in_heredoc || nstance_hcl::parse(&changed, 0).is_ok() {
+            continue;
+        }
+        let told = summaries(name, &changed);
+        count += 1;
+        match &told[..] {
+            [only] if !only.contains("`sise`") => alone += 1,
+            [_, _] => {}
+            _ => {
+                let line = 1 + before.matches('\n').count();
+                others.push((line, wrong, told));
+            }
+        }
+    }
+    assert!(
+        others.is_empty(),
+        "{} of {count}, {alone}: {others:#?}",
         others.len()
     );
     assert!(count > 500 && alone < count / 10, "{alone} of {count}");

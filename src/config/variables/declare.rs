@@ -238,6 +238,7 @@ impl Reading<'_> {
 
     fn block(&mut self, block: &Block, name: nstance_hcl::Span, file: &File) -> Declaration {
         let mut declaration = Declaration::new(self.span(name));
+        declaration.is_unknown = block.body.has_gaps;
         for item in &block.body.items {
             match item {
                 Item::Attribute(attribute) => {
@@ -274,10 +275,12 @@ impl Reading<'_> {
                 }
                 Item::Block(inner) if &*inner.kind.name == "validation" => {
                     let place = self.span(inner.header);
+                    declaration.is_unknown |= inner.body.has_gaps;
                     let before = self.findings.len();
                     let [condition, message] = self.fields(&inner.body);
                     // A key that nobody knows may have been meant for one that is missing.
-                    let place = (self.findings.len() == before).then_some(place);
+                    let is_whole = self.findings.len() == before && !inner.body.has_gaps;
+                    let place = is_whole.then_some(place);
                     let folder = file.folder.as_ref();
                     self.validation(condition, message, place, folder, &mut declaration);
                 }

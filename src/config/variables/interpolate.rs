@@ -46,6 +46,20 @@ pub(in crate::config) fn interpolate(
     }
 }
 
+/// Leaves strings with interpolations open, where variables may be declared in what can't be read.
+pub(in crate::config) fn leave_open(node: &mut Node) {
+    match &mut node.value {
+        NodeValue::Array(items) => items.iter_mut().for_each(leave_open),
+        NodeValue::Object(entries) => {
+            for entry in entries {
+                leave_open(&mut entry.value);
+            }
+        }
+        NodeValue::String(text) if text.contains("${") => node.value = NodeValue::Unknown,
+        _ => {}
+    }
+}
+
 /// After so many `{{` without an end no further one is looked for: each look goes to the end.
 const MOST_OPEN_ACTIONS: usize = 100;
 

@@ -163,6 +163,10 @@ pub(in crate::config) fn settle(
         .missing
         .retain(|name, _| !is_lacking && !broken.contains(name));
     for (name, candidate) in candidates {
+        if declarations.are_open {
+            // It may be declared in what can't be read.
+            continue;
+        }
         unknown(&name, &candidate, declarations, sources, findings);
     }
     settled
