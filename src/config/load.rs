@@ -211,8 +211,9 @@ impl Loaded {
                 if self.findings.has_errors() {
                     root.unknown_places(&mut unknown);
                 }
-                // Where values are missing it is good for findings only.
-                self.config = unknown.is_empty().then_some(decoded.config);
+                // Where something is missing it is good for findings only, and not for templates'.
+                let is_whole = unknown.is_empty() && !decoded.templates_are_open;
+                self.config = is_whole.then_some(decoded.config);
             }
             self.remains.0 = Some(root);
         }

@@ -183,7 +183,7 @@ fn image(entry: &Entry, findings: &mut Diagnostics) -> Option<Image> {
         let why =
             "`project` says where to look for a `family`; a look-up by `filters` doesn't need it";
         object.report_missing("family", Some(why), findings);
-    } else if family.is_none() && object.get("family").is_none() {
+    } else if object.lacks("family") && object.lacks("ssm") {
         at_least_one_filter(&object, findings);
     }
     let owners = object.texts("owners", findings);

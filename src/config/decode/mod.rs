@@ -39,6 +39,8 @@ pub struct Decoded {
     pub declared_load_balancers: HashSet<Arc<str>>,
     /// Maps of names that may have more than could be read: nothing else is missing in them.
     pub open: HashSet<&'static str>,
+    /// Whether templates may call or name what couldn't be read: they can't be judged then.
+    pub templates_are_open: bool,
     /// Templates and groups with findings: what they lack may only be unreadable.
     pub broken_templates: HashSet<Arc<str>>,
     /// The same for groups.
@@ -58,7 +60,9 @@ pub fn decode(root: &Node, findings: &mut Diagnostics) -> Option<Decoded> {
     let mut open: HashSet<_> = of_names.filter(|key| top.is_open(key)).collect();
     open.extend(pools_are_open.then_some("subnet_pools"));
     let load_balancers = images::load_balancers(&top, findings);
+    let before = findings.len();
     let images = images::images(&top, findings);
+    let mut templates_are_open = findings.len() > before;
     let certificates = top.named("certificates", findings, |_, _| Some(()));
     let vars = top.object("vars", findings);
     let defaults = defaults(&top, findings);
@@ -72,12 +76,18 @@ pub fn decode(root: &Node, findings: &mut Diagnostics) -> Option<Decoded> {
         // A template that can't be read is there all the same: its groups aren't to blame.
         Some(template.unwrap_or_default())
     });
+    let before = findings.len();
     let functions = top.choice(
         "functions",
         &[("go", Functions::Go), ("sprig", Functions::Sprig)],
         findings,
     );
     let templates_lib = top.named("templates_lib", findings, userdata::snippet);
+    templates_are_open |= findings.len() > before;
+    let shared = ["images", "functions", "templates_lib"];
+    templates_are_open |= shared
+        .iter()
+        .any(|key| top.get(key).is_none() && !top.lacks(key));
     let form = top.choice(
         "groups_form",
         &[
@@ -116,6 +126,7 @@ pub fn decode(root: &Node, findings: &mut Diagnostics) -> Option<Decoded> {
         provider_known,
         declared_load_balancers,
         open,
+        templates_are_open,
         broken_templates,
         broken_groups,
     })

@@ -75,7 +75,8 @@ pub(super) fn userdata(owner: &Object<'_>, findings: &mut Diagnostics) -> Option
                     beside_parts(&object, list, findings);
                     parts(list, findings)?
                 }
-                None => vec![bare(encoded(&object, span, findings)?)],
+                None if object.lacks("parts") => vec![bare(encoded(&object, span, findings)?)],
+                None => return None,
             };
             Some(Userdata {
                 span,
