@@ -5,6 +5,7 @@
 
 #[cfg(test)]
 mod cascades;
+mod exposed;
 mod findings;
 mod reading;
 #[cfg(test)]
@@ -230,13 +231,18 @@ impl Loaded {
             (decoded.map(|decoded| decoded.config), told)
         });
         let (configs, told): (Vec<_>, Vec<_>) = others.unzip();
+        let mut exposed = Diagnostics::default();
         if let Some(config) = &mut self.config {
+            if let Some(Some(twin)) = configs.first() {
+                exposed::find(config, twin, &mut exposed);
+            }
             config.twins = twins(config, configs);
             if self.variables.is_empty() {
                 self.variables = top_level_vars(config, &made.overrides);
             }
         }
         self.settle_findings(evaluated, &unknown, &told);
+        self.findings.extend(exposed);
         self.explain_findings(made.repeated, is_interpolated);
     }
 

@@ -123,6 +123,7 @@ const UNSEEN: &[(&str, &[&str])] = &[
             "groups_ambiguous.jsonc",
             "image_of_another_provider.jsonc",
             "load_balancer_of_another_provider.jsonc",
+            "yaml_sensitive_places.yaml",
         ],
     ),
     (
