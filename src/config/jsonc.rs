@@ -124,6 +124,11 @@ fn mended(source: SourceId, body: &str, base: usize, findings: &mut Diagnostics)
     let mut mended = Mended::new(body)?;
     let mut found = Diagnostics::default();
     loop {
+        // What was in a string to the first look may not be in one any more.
+        let (flaw, _) = outline::scan(source, &mended.text, base);
+        if flaw.is_some_and(|flaw| flaw.too_deep) {
+            return None;
+        }
         let parsed = parse_to_ast(&mended.text, &CollectOptions::default(), &STRICT);
         let mut reader = Reader {
             source,

@@ -24,6 +24,21 @@ pub(super) struct Flaw {
     pub(super) diagnostic: Box<Diagnostic>,
 }
 
+/// How long the string is, without its quotes, that a text with a single quote starts with; `None`
+/// if it doesn't end on its line.
+pub(super) fn single_quoted(text: &str) -> Option<usize> {
+    let bytes = text.as_bytes();
+    let mut at = 1;
+    loop {
+        match bytes.get(at)? {
+            b'\'' => return Some(at - 1),
+            b'\n' => return None,
+            b'\\' if bytes.get(at + 1).is_some_and(|next| *next != b'\n') => at += 2,
+            _ => at += 1,
+        }
+    }
+}
+
 /// How many bytes from the first on are such.
 fn count(bytes: &[u8], is_such: impl Fn(u8) -> bool) -> usize {
     bytes
@@ -111,6 +126,8 @@ impl Scanner<'_> {
                     Ok(end) => at = end,
                     Err(flaw) => return Some(flaw),
                 },
+                // No JSON, but what stands in it has no other meaning.
+                b'\'' => at += single_quoted(&self.text[at..]).map_or(1, |length| length + 2),
                 b'/' if bytes.get(at + 1) == Some(&b'/') => {
                     at += memchr_newline(&bytes[at..]);
                     continue;

@@ -11,6 +11,7 @@ use std::ops::Range;
 use jsonc_parser::errors::{ParseError, ParseErrorKind as Kind};
 
 use super::word;
+use crate::config::outline::single_quoted;
 
 /// So many mistakes are mended: each makes the parser start anew.
 const MOST: usize = 50;
@@ -149,17 +150,33 @@ impl Mended {
         self.text.replace_range(value, &format!("0{blanks}"));
     }
 
-    /// Gives a string that starts with a single quote double ones.
-    fn straighten(&mut self, at: usize) -> bool {
-        let inner = &self.text[at + 1..];
-        let Some(length) = inner.find(['\'', '"', '\\', '\n']) else {
+    /// Gives a string that starts with a single quote double ones. Double quotes in it are escaped.
+    fn straighten(&mut self, start: usize) -> bool {
+        let Some(inner) = single_quoted(&self.text[start..]) else {
             return false;
         };
-        if !inner[length..].starts_with('\'') {
-            return false;
+        self.replace(start, b'"');
+        let mut at = start + 1;
+        let mut end = at + inner;
+        while at < end {
+            match self.text.as_bytes()[at] {
+                b'\\' => {
+                    // JSON has no escape for a single quote.
+                    if self.text.as_bytes()[at + 1] == b'\'' {
+                        self.replace(at, b'/');
+                        self.unknown.push(start);
+                    }
+                    at += 2;
+                }
+                b'"' => {
+                    self.add(at, '\\');
+                    at += 2;
+                    end += 1;
+                }
+                _ => at += 1,
+            }
         }
-        self.replace(at, b'"');
-        self.replace(at + 1 + length, b'"');
+        self.replace(end, b'"');
         true
     }
 }

@@ -228,3 +228,38 @@ fn a_document_is_cut_where_nothing_but_objects_is_open() {
     assert_eq!(cut("[111111111,\n2,\n3]"), None);
     assert_eq!(cut("{\"a\": 111111 /*\n,\n*/, \"b\": 2}"), None);
 }
+
+/// What is behind a string in single quotes is where it was written, whatever quotes it holds.
+#[test]
+fn strings_in_single_quotes_are_read() {
+    for (written, value) in [
+        ("'a'", Some("a")),
+        ("''", Some("")),
+        (
+            r#"'{{ index .Image "a" }}'"#,
+            Some(r#"{{ index .Image "a" }}"#),
+        ),
+        (r#"'say \"hi\"'"#, Some(r#"say "hi""#)),
+        (r#"'"'"#, Some(r#"""#)),
+        (r#"'"é" \u00e9 ["'"#, Some(r#""é" é [""#)),
+        (r"'\\'", Some(r"\")),
+        (r"'it\'s {'", None),
+        (r#"'\' " \d "'"#, None),
+    ] {
+        let text = format!("{{\"a\": {written}, \"b\": yes, \"c\": [1, ], \"d\": 2}}");
+        let mut findings = Diagnostics::default();
+        let node = read_on(SourceId(0), &text, &mut findings);
+        let node = node.unwrap_or_else(|| panic!("{text}: {findings:?}"));
+        let read = node.get("a").unwrap();
+        assert_eq!(read.as_str(), value, "{text}");
+        let d = &node.entries()[3].value.span;
+        let place = |span: &Span| &text[span.start as usize..span.end as usize];
+        assert_eq!((place(&read.span), place(d)), (written, "2"), "{text}");
+        let label = findings.iter().last().unwrap().label.as_ref().unwrap();
+        assert_eq!(place(&label.span), "yes", "{text}");
+    }
+    // It has no end on its line, so that nothing is known of what is behind.
+    let mut findings = Diagnostics::default();
+    assert_eq!(read_on(SourceId(0), "['a\n', no]", &mut findings), None);
+    assert_eq!(findings.len(), 1);
+}
