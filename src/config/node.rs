@@ -106,7 +106,7 @@ impl Entry {
     }
 
     /// Whether it stands for others.
-    pub(super) fn is_unknown(&self) -> bool {
+    pub(crate) fn is_unknown(&self) -> bool {
         self.key.is_empty() && self.value.value == NodeValue::Unknown
     }
 }

@@ -157,7 +157,9 @@ impl SimOptions {
     pub fn from_node(node: Option<&Node>, findings: &mut Diagnostics) -> Self {
         let mut options = Self::default();
         let mut read = Reader { findings };
-        for (key, value) in node.map_or_else(Vec::new, |node| read.object("options", node)) {
+        let node = node.filter(|node| node.value != NodeValue::Null);
+        let entries = node.and_then(|node| read.object("options", "`options`", node));
+        for (key, value) in entries.unwrap_or_default() {
             match key {
                 "path" => options.path = read.text(key, value),
                 "seed" => options.seed = read.whole(key, value, 0..=u64::MAX).unwrap_or(0),
@@ -182,6 +184,25 @@ impl SimOptions {
     }
 }
 
+/// The keys of `options`, or of an element of one of them.
+fn known_keys(of: &str) -> &'static [&'static str] {
+    match of {
+        "subnets" => &["zone", "size", "capacity"],
+        "images" => &["id", "name", "created", "owner", "arch", "tags"],
+        "fail" => &["operation", "after", "count", "error"],
+        _ => &KEYS,
+    }
+}
+
+/// The entries that aren't null.
+fn given(node: &Node) -> Vec<(&str, &Node)> {
+    let entries = node.entries().iter();
+    entries
+        .filter(|entry| entry.value.value != NodeValue::Null)
+        .map(|entry| (&*entry.key, &entry.value))
+        .collect()
+}
+
 /// Reads values and reports what they should have been.
 struct Reader<'a> {
     findings: &'a mut Diagnostics,
@@ -189,9 +210,39 @@ struct Reader<'a> {
 
 impl Reader<'_> {
     fn wrong(&mut self, key: &str, node: &Node, wanted: &str) {
+        self.not(&format!("`{key}`"), node, wanted);
+    }
+
+    fn not(&mut self, name: &str, node: &Node, wanted: &str) {
         self.findings.push(
-            Diagnostic::error(format!("`{key}` must be {wanted}"))
+            Diagnostic::error(format!("{name} must be {wanted}"))
                 .at(node.span, format!("this is {}", node.type_name())),
+        );
+    }
+
+    /// The finding that an object of a list doesn't have what it must, unless it may be there.
+    fn lacks(&mut self, list: &str, node: &Node, keys: &[&str]) {
+        let entries = node.entries();
+        let has = |key: &str| {
+            entries.iter().any(|entry| {
+                let is_it = &*entry.key == key && entry.value.value != NodeValue::Null;
+                let is_meant = !known_keys(list).contains(&&*entry.key)
+                    && nearest(&entry.key, known_keys(list).iter().copied()) == Some(key);
+                is_it || is_meant || entry.is_unknown()
+            })
+        };
+        let missing: Vec<String> = keys
+            .iter()
+            .filter(|key| !has(key))
+            .map(|key| format!("`{key}`"))
+            .collect();
+        if missing.is_empty() {
+            return;
+        }
+        let missing = missing.join(" and ");
+        self.findings.push(
+            Diagnostic::error(format!("an item of `{list}` lacks {missing}"))
+                .at(node.span, format!("{missing} must be given here")),
         );
     }
 
@@ -213,11 +264,7 @@ impl Reader<'_> {
     /// The entries of an object, nulls left out.
     fn entries<'n>(&mut self, key: &str, node: &'n Node) -> Vec<(&'n str, &'n Node)> {
         match &node.value {
-            NodeValue::Object(entries) => entries
-                .iter()
-                .filter(|entry| entry.value.value != NodeValue::Null)
-                .map(|entry| (&*entry.key, &entry.value))
-                .collect(),
+            NodeValue::Object(_) => given(node),
             NodeValue::Null => Vec::new(),
             _ => {
                 self.wrong(key, node, "an object");
@@ -226,39 +273,37 @@ impl Reader<'_> {
         }
     }
 
-    /// The entries of an object with known keys; `what` is `options` or one of its lists.
-    fn object<'n>(&mut self, what: &str, node: &'n Node) -> Vec<(&'n str, &'n Node)> {
-        let known: &[&str] = match what {
-            "subnets" => &["zone", "size", "capacity"],
-            "images" => &["id", "name", "created", "owner", "arch", "tags"],
-            "fail" => &["operation", "after", "count", "error"],
-            _ => &KEYS,
+    /// The entries of an object with known keys: those of `options`, or of an element of one of
+    /// them. `None` if it isn't an object; messages call it `name`.
+    fn object<'n>(
+        &mut self,
+        of: &str,
+        name: &str,
+        node: &'n Node,
+    ) -> Option<Vec<(&'n str, &'n Node)>> {
+        let NodeValue::Object(entries) = &node.value else {
+            self.not(name, node, "an object");
+            return None;
         };
-        let tolerated: &[&str] = if what == "options" {
-            &KEYS_OF_OTHERS
-        } else {
-            &[]
+        let known = known_keys(of);
+        let is_of_others = |key: &str| {
+            of == "options" && (KEYS_OF_OTHERS.contains(&key) || AwsOptions::names().contains(&key))
         };
-        if let NodeValue::Object(entries) = &node.value {
-            for entry in entries {
-                if known.contains(&&*entry.key)
-                    || tolerated.contains(&&*entry.key)
-                    || what == "options" && AwsOptions::names().contains(&&*entry.key)
-                {
-                    continue;
-                }
-                let mut finding = Diagnostic::error(format!(
-                    "`{}` isn't an option of the simulated cloud",
-                    entry.key
-                ))
-                .at(entry.key_span, format!("not known in `{what}`"));
-                if let Some(meant) = nearest(&entry.key, known.iter().copied()) {
-                    finding = finding.hint(format!("did you mean `{meant}`?"));
-                }
-                self.findings.push(finding);
+        for entry in entries {
+            if known.contains(&&*entry.key) || is_of_others(&entry.key) {
+                continue;
             }
+            let mut finding = Diagnostic::error(format!(
+                "`{}` isn't an option of the simulated cloud",
+                entry.key
+            ))
+            .at(entry.key_span, format!("not known in `{of}`"));
+            if let Some(meant) = nearest(&entry.key, known.iter().copied()) {
+                finding = finding.hint(format!("did you mean `{meant}`?"));
+            }
+            self.findings.push(finding);
         }
-        self.entries(what, node)
+        Some(given(node))
     }
 
     fn text(&mut self, key: &str, node: &Node) -> Option<String> {
@@ -354,7 +399,7 @@ impl Reader<'_> {
         entries
             .into_iter()
             .filter_map(|(instance_type, value)| {
-                let count = self.count(instance_type, value)?;
+                let count = self.count(&format!("{key}.{instance_type}"), value)?;
                 Some((instance_type.to_owned(), count))
             })
             .collect()
@@ -370,7 +415,9 @@ impl Reader<'_> {
                     size: super::network::DEFAULT_SIZE,
                     capacity: None,
                 };
-                for (key, value) in self.object("subnets", value) {
+                let name = format!("`{key}.{id}`");
+                let entries = self.object("subnets", &name, value);
+                for (key, value) in entries.unwrap_or_default() {
                     match key {
                         "zone" => subnet.zone = self.text(key, value),
                         "size" => {
@@ -391,32 +438,43 @@ impl Reader<'_> {
 
     fn image(&mut self, node: &Node) -> Option<SimImage> {
         let mut image = SimImage::default();
-        for (key, value) in self.object("images", node) {
+        for (key, value) in self.object("images", "an item of `images`", node)? {
             match key {
-                "id" => image.id = self.text(key, value)?,
-                "name" => image.name = self.text(key, value)?,
-                "created" => image.created = self.created(key, value)?,
-                "owner" => image.owner = self.text(key, value)?,
-                "arch" => image.arch = self.text(key, value)?,
+                "id" => image.id = self.text(key, value).unwrap_or_default(),
+                "name" => image.name = self.text(key, value).unwrap_or_default(),
+                "created" => image.created = self.created(key, value).unwrap_or_default(),
+                "owner" => image.owner = self.text(key, value).unwrap_or_default(),
+                "arch" => image.arch = self.arch(key, value).unwrap_or_default(),
                 "tags" => {
                     for (tag, value) in self.entries(key, value) {
-                        let value = self.text(tag, value)?;
-                        image.tags.insert(tag.to_owned(), value);
+                        let value = self.text(&format!("{key}.{tag}"), value);
+                        image.tags.insert(tag.to_owned(), value.unwrap_or_default());
                     }
                 }
                 _ => {}
             }
         }
-        if image.id.is_empty() || image.name.is_empty() {
-            self.wrong(
-                "images",
-                node,
-                "a list of objects with an `id` and a `name`",
-            );
-            return None;
-        }
+        self.lacks("images", node, &["id", "name"]);
         image.take_after_catalogue();
         Some(image)
+    }
+
+    fn arch(&mut self, key: &str, node: &Node) -> Option<String> {
+        let arch = node.as_str().unwrap_or_default();
+        let other_name = match arch {
+            "amd64" | "arm64" => return Some(arch.to_owned()),
+            "x86_64" | "x86-64" | "x64" => Some("amd64"),
+            "aarch64" => Some("arm64"),
+            _ => None,
+        };
+        let before = self.findings.len();
+        self.no_such(key, node, &["amd64", "arm64"]);
+        if let Some(name) = other_name {
+            for finding in self.findings.iter_mut().skip(before) {
+                finding.hints = vec![format!("it is called `{name}` here")];
+            }
+        }
+        None
     }
 
     /// A time in RFC 3339, kept as written: the cloud's own form sorts as text.
@@ -432,24 +490,22 @@ impl Reader<'_> {
 
     fn fail_rule(&mut self, node: &Node) -> Option<FailRule> {
         let mut operation = None;
-        let (mut after, mut count, mut error) = (0, 1, CloudErrorKind::Transient);
-        for (key, value) in self.object("fail", node) {
+        let (mut after, mut count, mut error) = (None, None, None);
+        for (key, value) in self.object("fail", "an item of `fail`", node)? {
             match key {
-                "operation" => operation = Some(self.operation(key, value)?),
-                "after" => after = self.whole(key, value, 0..=u64::MAX)?,
-                "count" => count = self.whole(key, value, 0..=u64::MAX)?,
-                "error" => error = self.error_kind(key, value)?,
+                "operation" => operation = self.operation(key, value),
+                "after" => after = self.whole(key, value, 0..=u64::MAX),
+                "count" => count = self.whole(key, value, 0..=u64::MAX),
+                "error" => error = self.error_kind(key, value),
                 _ => {}
             }
         }
-        if operation.is_none() {
-            self.wrong("fail", node, "a list of objects with an `operation`");
-        }
+        self.lacks("fail", node, &["operation"]);
         Some(FailRule {
             operation: operation?,
-            after,
-            count,
-            error,
+            after: after.unwrap_or(0),
+            count: count.unwrap_or(1),
+            error: error.unwrap_or(CloudErrorKind::Transient),
         })
     }
 

@@ -109,7 +109,7 @@ fn what_is_wrong_is_said_all_at_once() {
         (json!({"throttle": 0}), "`throttle` must be calls a second"),
         (
             json!({"capacity": {"t3.small": "two"}}),
-            "`t3.small` must be a whole number",
+            "`capacity.t3.small` must be a whole number",
         ),
         (json!({"quota": []}), "`quota` must be a whole number"),
         (
@@ -122,7 +122,7 @@ fn what_is_wrong_is_said_all_at_once() {
         ),
         (
             json!({"images": [{"name": "golden"}]}),
-            "`images` must be a list of objects",
+            "an item of `images` lacks `id`",
         ),
         (
             json!({"images": [{"created": "today"}]}),
@@ -131,7 +131,7 @@ fn what_is_wrong_is_said_all_at_once() {
         (json!({"fail": {}}), "`fail` must be an array"),
         (
             json!({"fail": [{"error": "transient"}]}),
-            "`fail` must be a list of objects with an `operation`",
+            "an item of `fail` lacks `operation`",
         ),
         (
             json!({"fail": [{"operation": "list", "error": "x"}]}),
@@ -155,4 +155,64 @@ fn what_is_wrong_is_said_all_at_once() {
         .flat_map(|finding| finding.hints.clone())
         .collect();
     assert_eq!(hints, ["did you mean `boot_time`?", "did you mean `seed`?"]);
+}
+
+/// All that is wrong with an element, each thing once.
+#[test]
+fn what_is_wrong_with_elements_is_said_all_at_once() {
+    for (options, expected) in [
+        (
+            json!({"subnets": {"a": 3}}),
+            vec!["`subnets.a` must be an object"],
+        ),
+        (
+            json!({"images": [4, null]}),
+            vec!["an item of `images` must be an object"; 2],
+        ),
+        (
+            json!({"fail": ["x"]}),
+            vec!["an item of `fail` must be an object"],
+        ),
+        (
+            json!({"fail": [{"operation": "crate", "after": -1, "count": "x", "error": "kapazity"}]}),
+            vec![
+                "`operation` can't be `crate`",
+                "`after` must be a whole number from 0 to 18446744073709551615",
+                "`count` must be a whole number from 0 to 18446744073709551615",
+                "`error` can't be `kapazity`",
+            ],
+        ),
+        (
+            json!({"fail": [{"operatoin": "create"}]}),
+            vec!["`operatoin` isn't an option of the simulated cloud"],
+        ),
+        (
+            json!({"images": [{"created": "today", "tags": {"a": 1, "b": ""}, "arch": "x86_64"}]}),
+            vec![
+                "`created` must be a time such as \"2026-09-14T00:00:00.000Z\"",
+                "`tags.a` must be a string that isn't empty",
+                "`tags.b` must be a string that isn't empty",
+                "`arch` can't be `x86_64`",
+                "an item of `images` lacks `id` and `name`",
+            ],
+        ),
+        (
+            json!({"images": [{"id": "", "name": "x", "arch": 64}]}),
+            vec![
+                "`id` must be a string that isn't empty",
+                "`arch` must be one of amd64, arm64",
+            ],
+        ),
+    ] {
+        let findings = read_options(&options).unwrap_err();
+        let mut found: Vec<_> = findings.iter().map(|found| &*found.summary).collect();
+        let mut expected = expected;
+        found.sort_unstable();
+        expected.sort_unstable();
+        assert_eq!(found, expected, "{options}");
+    }
+    let findings = read_options(&json!({"images": [{"id": "x", "name": "y", "arch": "aarch64"}]}));
+    let findings = findings.unwrap_err();
+    let hints: Vec<_> = findings.iter().flat_map(|found| &found.hints).collect();
+    assert_eq!(hints, ["it is called `arm64` here"]);
 }
