@@ -7,6 +7,7 @@ use std::sync::Arc;
 use crate::config::model::{Deliver, File, FileContent, Named};
 use crate::config::node::{Entry, Node, NodeValue};
 use crate::config::schema::tables;
+use crate::config::source::Spanned;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 
 use super::reader::{Object, filled_text, text, wrong_type};
@@ -93,7 +94,12 @@ fn file(entry: &Entry, findings: &mut Diagnostics) -> Option<File> {
         let kinds = "kinds are `env`, `json`, `string`, `secret`, `storage`, `certificate`";
         object.report_missing("kind", Some(kinds), findings);
     }
-    let kind = object.choice("kind", KINDS, findings)?.value;
+    let kind = object.choice("kind", KINDS, findings);
+    let Some(kind) = kind.map(|kind| kind.value) else {
+        check_content_of_any_kind(&object, findings);
+        deliver(&object, entry, None, findings);
+        return None;
+    };
     for key in ["template", "source", "key"] {
         if let Some(stray) = object.get(key).filter(|_| !kind.fields().contains(&key)) {
             findings.push(
@@ -110,12 +116,29 @@ fn file(entry: &Entry, findings: &mut Diagnostics) -> Option<File> {
             );
         }
     }
-    let deliver = deliver(&object, &entry.key, kind, findings);
+    let deliver = deliver(&object, entry, Some(kind), findings);
     let content = content(&object, kind, findings)?;
     Some(File {
         content,
         deliver: deliver.unwrap_or_default(),
     })
+}
+
+/// Reports what is wrong with a file's content whatever its kind is.
+fn check_content_of_any_kind(object: &Object<'_>, findings: &mut Diagnostics) {
+    for key in ["source", "key"] {
+        if let Some(entry) = object.get(key) {
+            filled_text(entry, findings);
+        }
+    }
+    if let Some(template) = object.get("template").map(|entry| &entry.value)
+        && !matches!(
+            template.value,
+            NodeValue::Object(_) | NodeValue::String(_) | NodeValue::Unknown
+        )
+    {
+        wrong_type(template, "`template`", "an object or a string", findings);
+    }
 }
 
 fn content(object: &Object<'_>, kind: Kind, findings: &mut Diagnostics) -> Option<FileContent> {
@@ -195,10 +218,13 @@ fn env(entry: &Entry, findings: &mut Diagnostics) -> Option<Node> {
     Some(entry.value.clone())
 }
 
+/// What of a file goes with `"deliver": "userdata"` only.
+const OF_USERDATA: [&str; 3] = ["path", "permissions", "owner"];
+
 fn deliver(
     object: &Object<'_>,
-    name: &str,
-    kind: Kind,
+    file: &Entry,
+    kind: Option<Kind>,
     findings: &mut Diagnostics,
 ) -> Option<Deliver> {
     let by_userdata = object.choice(
@@ -206,11 +232,9 @@ fn deliver(
         &[("export", false), ("userdata", true)],
         findings,
     );
-    let path = object.text("path", findings);
-    let permissions = object.text("permissions", findings);
-    let owner = object.text("owner", findings);
+    let [path, permissions, owner] = OF_USERDATA.map(|key| object.text(key, findings));
     if let Some(by_userdata) = by_userdata.filter(|by_userdata| by_userdata.value)
-        && !kind.is_rendered()
+        && let Some(kind) = kind.filter(|kind| !kind.is_rendered())
     {
         findings.push(
             Diagnostic::error(format!(
@@ -222,43 +246,71 @@ fn deliver(
         );
         return None;
     }
-    if !by_userdata.is_some_and(|by_userdata| by_userdata.value) {
-        for key in ["path", "permissions", "owner"] {
-            // Where `deliver` itself is wrong, what it goes with can't be judged.
-            if let Some(stray) = object.get(key)
-                && (by_userdata.is_some() || object.lacks("deliver"))
-            {
-                findings.push(
-                    Diagnostic::error(format!("`{key}` needs `\"deliver\": \"userdata\"`"))
-                        .at(stray.key_span, "a file that is exported has none"),
-                );
-            }
-        }
-        return None;
+    // Where `deliver` itself is wrong, or misspelt, what it goes with can't be judged.
+    let is_exported = match by_userdata {
+        Some(by_userdata) => !by_userdata.value,
+        None => object.lacks("deliver"),
+    };
+    if is_exported {
+        report_stray(object, findings);
     }
-    if let Some(path) = path.as_ref().filter(|path| !path.starts_with('/')) {
+    // Where nothing is said, it is `deliver` that was forgotten.
+    if by_userdata.is_none_or(|by_userdata| by_userdata.value) {
+        check_path(path.as_ref(), findings);
+        check_permissions(permissions.as_ref(), findings);
+    }
+    by_userdata?.value.then(|| Deliver::Userdata {
+        path: path.map_or_else(
+            || Arc::from(format!("{AGENT_FOLDER}{}", file.key)),
+            |path| path.value,
+        ),
+        permissions: permissions.map(|permissions| permissions.value),
+        owner: owner.map(|owner| owner.value),
+    })
+}
+
+/// Reports what means nothing to a file that is exported: one finding, as it is one mistake.
+fn report_stray(object: &Object<'_>, findings: &mut Diagnostics) {
+    let stray: Vec<&Entry> = OF_USERDATA
+        .iter()
+        .filter_map(|key| object.get(key))
+        .collect();
+    let names: Vec<String> = stray
+        .iter()
+        .map(|entry| format!("`{}`", entry.key))
+        .collect();
+    let (Some(first), [most @ .., last]) = (stray.first(), &names[..]) else {
+        return;
+    };
+    let summary = match most {
+        [] => format!("{last} needs `\"deliver\": \"userdata\"`"),
+        _ => format!(
+            "{} and {last} need `\"deliver\": \"userdata\"`",
+            most.join(", ")
+        ),
+    };
+    findings
+        .push(Diagnostic::error(summary).at(first.key_span, "a file that is exported has none"));
+}
+
+fn check_path(path: Option<&Spanned<Arc<str>>>, findings: &mut Diagnostics) {
+    if let Some(path) = path.filter(|path| !path.starts_with('/')) {
         findings.push(
             Diagnostic::error("`path` must be absolute")
                 .at(path.span, "doesn't start with `/`")
                 .hint(format!("`{AGENT_FOLDER}{}` would do", path.value)),
         );
     }
-    if let Some(permissions) = &permissions {
-        let octal = (3..=5).contains(&permissions.len())
-            && permissions.bytes().all(|byte| matches!(byte, b'0'..=b'7'));
-        if !octal {
-            findings.push(
-                Diagnostic::error(format!("`{}` can't be `permissions`", permissions.value))
-                    .at(permissions.span, "expected octal digits, such as `0644`"),
-            );
-        }
+}
+
+fn check_permissions(permissions: Option<&Spanned<Arc<str>>>, findings: &mut Diagnostics) {
+    let is_octal = |text: &str| {
+        (3..=5).contains(&text.len()) && text.bytes().all(|byte| matches!(byte, b'0'..=b'7'))
+    };
+    if let Some(permissions) = permissions.filter(|permissions| !is_octal(permissions)) {
+        findings.push(
+            Diagnostic::error(format!("`{}` can't be `permissions`", permissions.value))
+                .at(permissions.span, "expected octal digits, such as `0644`"),
+        );
     }
-    Some(Deliver::Userdata {
-        path: path.map_or_else(
-            || Arc::from(format!("{AGENT_FOLDER}{name}")),
-            |path| path.value,
-        ),
-        permissions: permissions.map(|permissions| permissions.value),
-        owner: owner.map(|owner| owner.value),
-    })
 }
