@@ -211,6 +211,12 @@ impl Entries {
             |span: &Span| (span.start as usize) < line.end && line.start < span.end as usize;
         self.open.iter().any(touches) && !self.closed.iter().any(touches)
     }
+
+    /// Whether a byte is behind the first one of an entry that is a secret, or may be.
+    fn is_within_closed(&self, at: usize) -> bool {
+        let holds = |span: &Span| (span.start as usize) < at && at < span.end as usize;
+        self.closed.iter().any(holds)
+    }
 }
 
 /// All files of one configuration.
@@ -279,6 +285,10 @@ impl SourceMap {
     /// How much of the line at a byte may be shown: up to the value, where that may be a secret.
     pub fn shown_of_line<'l>(&self, id: SourceId, start: usize, line: &'l str) -> &'l str {
         let entries = self.guarded.get(&id);
+        // What looks like a name there is a part of the value.
+        if entries.is_some_and(|entries| entries.is_within_closed(start)) {
+            return "";
+        }
         let end = line.find(['=', ':']);
         let telling = |end: usize| {
             let name = line[..end].trim();

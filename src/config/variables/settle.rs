@@ -266,7 +266,8 @@ fn settled_value(
     let of = declaration.of.as_ref().map_or(&any, |(of, _)| of);
     // A default is held to the type, even where another value counts.
     let default = declaration.default.as_ref().and_then(|(value, place)| {
-        let converted = converted(name, declaration, value, of, *place, findings)?;
+        let origin = Origin::Default(*place);
+        let converted = converted(name, declaration, value, of, (*place, origin), findings)?;
         Some((converted, *place))
     });
     if let Some((value, place)) = &default
@@ -299,10 +300,32 @@ fn settled_value(
                 }
                 Raw::Text(text) => {
                     let title = shown(name, candidate.origin);
-                    text_value(&title, &text, declaration, of, sources, findings)?
+                    let mut found = Diagnostics::default();
+                    let value = text_value(&title, &text, declaration, of, sources, &mut found);
+                    if declaration.is_sensitive() && !found.is_empty() {
+                        // What they say may be of the text, which mustn't show.
+                        findings.push(
+                            Diagnostic::error(format!("variable `{name}` must be `{of}`"))
+                                .at(
+                                    declaration.name_span,
+                                    format!("what {title} holds can't be read"),
+                                )
+                                .hint(how_it_is_written(of)),
+                        );
+                    } else {
+                        findings.extend(found);
+                    }
+                    value?
                 }
             };
-            let value = converted(name, declaration, &value, of, place, findings)?;
+            let value = converted(
+                name,
+                declaration,
+                &value,
+                of,
+                (place, candidate.origin),
+                findings,
+            )?;
             match (value.is_null() && !declaration.is_nullable(), default) {
                 (false, _) => (value, place, candidate.origin),
                 (true, Some((value, place))) => (value, place, Origin::Default(place)),
@@ -349,7 +372,6 @@ fn text_value(
     }
     let source = sources.add_expression(title, Arc::clone(text));
     let span = Span::new(source, 0, text.len());
-    let before = findings.len();
     let places = Places::default();
     let mut reading = super::declare::Reading {
         sources,
@@ -364,18 +386,17 @@ fn text_value(
             None
         }
     };
-    for finding in findings.iter_mut().skip(before) {
-        // The text itself mustn't show.
-        if declaration.is_sensitive() {
-            finding.label = None;
-            finding.related.clear();
-        }
-        finding.hints.push(format!(
-            "this variable is `{of}`, so its value is written as in HCL, such as {}",
-            example(of)
-        ));
+    for finding in findings.iter_mut() {
+        finding.hints.push(how_it_is_written(of));
     }
     value.map(|value| (value, span))
+}
+
+fn how_it_is_written(of: &Type) -> String {
+    format!(
+        "this variable is `{of}`, so its value is written as in HCL, such as {}",
+        example(of)
+    )
 }
 
 fn example(of: &Type) -> &'static str {
@@ -386,33 +407,43 @@ fn example(of: &Type) -> &'static str {
     }
 }
 
+/// The value as the type has it; `place` is where it stands, if that may be shown.
 fn converted(
     name: &str,
     declaration: &Declaration,
     value: &Value,
     of: &Type,
-    place: Span,
+    (place, origin): (Span, Origin),
     findings: &mut Diagnostics,
 ) -> Option<Value> {
-    match convert(value, of) {
-        Ok(value) => Some(value),
-        Err(error) => {
-            let finding = Diagnostic::error(format!("variable `{name}` must be `{of}`"));
-            let finding = if declaration.is_sensitive() {
-                finding
-                    .at(declaration.name_span, "the value that it is given isn't")
-                    .detail(error.to_string())
-            } else {
-                let finding = finding.at(place, error.to_string());
-                match &declaration.of {
-                    Some((_, written)) => finding.related(*written, "its type is declared here"),
-                    None => finding,
-                }
-            };
-            findings.push(finding);
-            None
+    let error = match convert(value, of) {
+        Ok(value) => return Some(value),
+        Err(error) => error,
+    };
+    let finding = Diagnostic::error(format!("variable `{name}` must be `{of}`"));
+    let finding = if declaration.is_sensitive() {
+        let finding = match origin {
+            // The line is shown up to the value, and no line within the value is.
+            Origin::File(name) => finding.at(name, "the value that it is given here isn't"),
+            Origin::Default(_) => finding.at(declaration.name_span, "its default isn't"),
+            Origin::Environment | Origin::CommandLine => finding.at(
+                declaration.name_span,
+                format!("the value of {} isn't", shown(name, origin)),
+            ),
+        };
+        finding.detail(error.to_string())
+    } else {
+        finding.at(place, error.to_string())
+    };
+    // Otherwise it is the declaration that is shown.
+    let is_elsewhere = !declaration.is_sensitive() || matches!(origin, Origin::File(_));
+    findings.push(match &declaration.of {
+        Some((_, written)) if is_elsewhere => {
+            finding.related(*written, "its type is declared here")
         }
-    }
+        _ => finding,
+    });
+    None
 }
 
 fn missing(name: &str, declaration: &Declaration, of: &Type) -> Diagnostic {

@@ -266,3 +266,64 @@ fn what_a_variable_should_not_have_is_a_secret_too() {
     assert_eq!(secrets, ["12345678", "not a number"]);
     assert!(!findings(&loaded).contains("not a number"));
 }
+
+/// Of a secret that doesn't fit it is told where it was given, and nothing else.
+#[test]
+fn wrong_values_of_sensitive_variables_are_located() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
+    write(
+        "a.hcl",
+        &format!(
+            "{HEAD}variable \"s\" {{\n  type = object({{ a = number }})\n  sensitive = true\n}}\n"
+        ),
+    );
+    write("one.tfvars", "\ns = { a = \"hunter2\" }\n");
+    write(
+        "lines.tfvars",
+        "s = {\n  a = <<-EOT\n    hunter2: hunter2 = hunter2\n  EOT\n}\n",
+    );
+    write("one.json", "{\"x\": 1, \"s\": {\"a\": \"hunter2\"}}");
+    write("lines.yaml", "s:\n  a: |\n    hunter2: hunter2\n");
+    let mut all = String::new();
+    for (file, environment, command_line) in [
+        (Some("one.tfvars"), None, None),
+        (Some("lines.tfvars"), None, None),
+        (Some("one.json"), None, None),
+        (Some("lines.yaml"), None, None),
+        (None, Some("{a=hunter2}"), None),
+        (None, Some("{a=\"hunter2\"}"), None),
+        (None, None, Some("{a=hunter2, b=hunter2(}")),
+        (None, None, Some("hunter2")),
+    ] {
+        let pair = |text: &str| ("s".to_owned(), text.to_owned());
+        let given = Given {
+            files: file.map(PathBuf::from).into_iter().collect(),
+            environment: environment.map(pair).into_iter().collect(),
+            command_line: command_line.map(pair).into_iter().collect(),
+        };
+        let loaded =
+            crate::config::load::load(Some(std::path::Path::new("a.hcl")), folder.path(), &given);
+        let text = findings(&loaded);
+        assert!(!text.contains("hunter2"), "{text}");
+        assert_eq!(text.matches("error: ").count(), 1, "{text}");
+        all.push_str(&text);
+        all.push('\n');
+    }
+    insta::assert_snapshot!(all);
+    // No line within the value shows a part that looks like a name.
+    for (file, line) in [("lines.tfvars", 3), ("lines.yaml", 3)] {
+        let given = Given {
+            files: vec![file.into()],
+            ..Given::default()
+        };
+        let loaded =
+            crate::config::load::load(Some(std::path::Path::new("a.hcl")), folder.path(), &given);
+        let (id, source) = loaded.sources.iter().find(|(_, x)| x.name == file).unwrap();
+        let range = source.line_range(line);
+        let shown = loaded
+            .sources
+            .shown_of_line(id, range.start, &source.text[range.clone()]);
+        assert_eq!(shown, "", "{file}");
+    }
+}
