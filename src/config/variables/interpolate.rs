@@ -295,9 +295,14 @@ fn as_text(value: &Value, place: Span, module: &Module<'_>) -> Option<(Arc<str>,
     if let Ok(Kind::String(text)) = convert(value, &Type::String).map(|value| value.kind) {
         return Some((text, value.sensitive));
     }
+    let this = match &value.kind {
+        // It may be that of a type.
+        Kind::Null(_) => "null".to_owned(),
+        _ => a(&value.type_of()),
+    };
     module.find(
         Diagnostic::error("only strings, numbers and booleans go into a string")
-            .at(place, format!("this is {}", a(&value.type_of())))
+            .at(place, format!("this is {this}"))
             .hint("a string that is nothing but one `${…}` keeps the value as it is"),
     );
     None

@@ -327,3 +327,18 @@ fn wrong_values_of_sensitive_variables_are_located() {
         assert_eq!(shown, "", "{file}");
     }
 }
+
+#[test]
+fn null_in_a_string_is_called_null() {
+    for rest in ["", ", \"sensitive\": true"] {
+        let text = format!(
+            "{{\"cluster\": {{\"id\": \"c\"}}, \"variables\": {{\"x\": {{\"type\": \"string\", \"default\": null{rest}}}}},\
+             \"vars\": {{\"A\": \"a ${{var.x}}\"}},\
+             \"shard\": {{\"id\": \"s\", \"infra\": {{\"provider\": \"sim\", \"region\": \"r\", \"zone\": \"z\"}}}}}}"
+        );
+        let loaded = load_text(Purpose::Plan, "v.jsonc", &text, &Given::default());
+        let found: Vec<_> = loaded.findings.iter().collect();
+        assert_eq!(found.len(), 1, "{}", findings(&loaded));
+        assert_eq!(found[0].label.as_ref().unwrap().text, "this is null");
+    }
+}
