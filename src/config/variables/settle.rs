@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::Path;
 use std::sync::Arc;
 
-use nstance_hcl::{Entries, Kind, Type, Value, convert, parse_expression};
+use nstance_hcl::{Entries, Expression, Kind, Type, Value, convert, parse_expression};
 
 use super::declare::{Declaration, Declarations};
 use super::given::{Candidate, Raw, Unread, candidates};
@@ -486,18 +486,15 @@ pub(in crate::config) fn validate(
                 each: None,
             };
             let place = module.span(validation.condition.span);
-            let Some(value) = at.evaluate(&validation.condition) else {
+            let value = at.evaluate(&validation.condition);
+            // Even where it isn't needed: a mistake in it is one.
+            let message = message(at, &validation.message);
+            let Some(value) = value else {
                 continue;
             };
             match convert(&value, &Type::Bool).map(|value| value.kind) {
                 Ok(Kind::Bool(true)) => {}
                 Ok(Kind::Bool(false)) => {
-                    let message = at.evaluate(&validation.message);
-                    let message = match message {
-                        Some(value) if value.sensitive => None,
-                        Some(value) => value.as_str().map(str::to_owned),
-                        None => None,
-                    };
                     let finding = Diagnostic::error(format!(
                         "variable `{name}` has a value that isn't valid"
                     ));
@@ -509,7 +506,7 @@ pub(in crate::config) fn validate(
                     };
                     module.find(match message {
                         Some(message) => finding.detail(message),
-                        None => finding.detail("its message would show what mustn't be shown"),
+                        None => finding,
                     });
                 }
                 _ => module.find(
@@ -519,6 +516,21 @@ pub(in crate::config) fn validate(
             }
         }
     }
+}
+
+/// What an `error_message` says; `None` where it says nothing, which was reported.
+fn message(at: At<'_>, expression: &Expression) -> Option<String> {
+    let value = at.evaluate(expression)?;
+    if value.sensitive {
+        return Some("its message would show what mustn't be shown".to_owned());
+    }
+    if let Ok(Kind::String(text)) = convert(&value, &Type::String).map(|value| value.kind) {
+        return Some(text.to_string());
+    }
+    let place = at.module.span(expression.span);
+    at.module
+        .find(Diagnostic::error("an `error_message` must be a string").at(place, "this is none"));
+    None
 }
 
 /// A value of a type, for what must work with any.

@@ -342,3 +342,35 @@ fn null_in_a_string_is_called_null() {
         assert_eq!(found[0].label.as_ref().unwrap().text, "this is null");
     }
 }
+
+/// Messages of conditions are evaluated even where a value is valid.
+#[test]
+fn mistakes_in_messages_are_found() {
+    for (condition, message, expected) in [
+        ("true", "\"${var.nope}\"", vec!["variable `nope`"]),
+        (
+            "false",
+            "\"${var.nope}\"",
+            vec!["variable `nope`", "isn't valid"],
+        ),
+        (
+            "false",
+            "[]",
+            vec!["an `error_message` must be a string", "isn't valid"],
+        ),
+        ("true", "\"${var.x} ${upper(5)}\"", vec![]),
+        ("false", "5", vec!["isn't valid"]),
+    ] {
+        let body = format!(
+            "variable \"x\" {{\n  default = \"a\"\n  validation {{\n    condition = var.x == \"a\" && {condition}\n    \
+             error_message = {message}\n  }}\n}}\n"
+        );
+        let loaded = loaded(&body, &Given::default());
+        let text = findings(&loaded);
+        assert_eq!(loaded.findings.len(), expected.len(), "{text}");
+        for expected in expected {
+            assert!(text.contains(expected), "{expected}: {text}");
+        }
+        assert!(!text.contains("would show"), "{text}");
+    }
+}
