@@ -21,8 +21,13 @@ fn a_hundred_thousand_levels() {
         harness.write(&format!("nstance.{language}"), &text);
         let ended = harness.run("validate");
         assert_eq!(ended.code, Some(1), "{language}");
-        let said = ended.stderr.lines().next().unwrap_or_default();
-        assert_snapshot!(format!("deep_{language}"), said);
+        let mut errors = ended
+            .stderr
+            .lines()
+            .filter(|line| line.starts_with("error"));
+        // Where the rest could be read, it lacks what a configuration needs.
+        let said = errors.find(|line| !line.contains("lacks"));
+        assert_snapshot!(format!("deep_{language}"), said.unwrap_or_default());
     }
 }
 
