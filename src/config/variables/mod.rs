@@ -10,6 +10,7 @@ mod interpolate;
 mod settle;
 #[cfg(test)]
 mod tests;
+mod told;
 mod undeclared;
 
 use std::fmt;

@@ -11,6 +11,7 @@ use nstance_hcl::{Entries, Expression, Kind, Type, Value, convert, parse_express
 
 use super::declare::{Declaration, Declarations};
 use super::given::{Candidate, Raw, Unread, candidates};
+use super::told::conceal_words;
 use super::{Given, Origin, Setting};
 use crate::config::hcl::{At, Module, Places, Values, named};
 use crate::config::node::{Entry, Node, NodeValue};
@@ -126,7 +127,9 @@ pub(in crate::config) fn settle(
     findings: &mut Diagnostics,
 ) -> Settled {
     let mut unread = Unread::default();
+    let before = findings.len();
     let mut candidates = candidates(given, working_dir, sources, findings, &mut unread);
+    conceal_words(findings.iter_mut().skip(before), declarations, sources);
     let mut settled = Settled::default();
     let broken: HashSet<Arc<str>> = unread
         .values

@@ -374,3 +374,32 @@ fn mistakes_in_messages_are_found() {
         assert!(!text.contains("would show"), "{text}");
     }
 }
+
+#[test]
+fn what_yaml_says_of_a_secret_is_no_part_of_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let configuration = "cluster { id = \"c\" }\nvariable \"s\" {\n  sensitive = true\n  default = \"\"\n}\n\
+        variable \"open\" {\n  default = \"\"\n}\n\
+        shard {\n  id = \"s\"\n  infra {\n    provider = \"sim\"\n    region = \"r\"\n    zone = \"z\"\n  }\n}\n";
+    std::fs::write(folder.path().join("a.hcl"), configuration).unwrap();
+    for (line, shown) in [
+        ("s: *hunter2", false),
+        ("s: !hunter2 x", false),
+        ("s: !!int hunter2", false),
+        ("s: 1_931847", false),
+        ("s:\n  a: *hunter2", false),
+        ("open: *hunter2", true),
+    ] {
+        std::fs::write(folder.path().join("v.yaml"), format!("{line}\n")).unwrap();
+        let given = Given {
+            files: vec!["v.yaml".into()],
+            ..Given::default()
+        };
+        let path = std::path::Path::new("a.hcl");
+        let loaded = crate::config::load::load(Some(path), folder.path(), &given);
+        let text = findings(&loaded);
+        let tells = text.contains("hunter2") || text.contains("1931847");
+        assert!(!loaded.findings.is_empty(), "{line}");
+        assert_eq!(tells, shown, "{text}");
+    }
+}
