@@ -382,9 +382,9 @@ impl At<'_> {
         let key: Arc<str> = key.into();
         if !repeats {
             // Its `for_each` may be among what couldn't be read.
-            let unknown = Instance::unknown(block);
+            let unknown = block.body.has_gaps.then(|| Instance::unknown(block));
             let at = At {
-                each: block.body.has_gaps.then_some(&unknown).or(self.each),
+                each: unknown.as_ref().or(self.each),
                 ..*self
             };
             at.labelled(path, &key, block, None, object, inner);
@@ -494,7 +494,6 @@ fn all_of_several(list: Node, expression: &Expression) -> Node {
     }
 }
 
-/// The finding that there is no such block; `near` is the one probably meant.
 /// The finding that a block of several things has a label.
 fn no_label_here(block: &Block, place: Span) -> Diagnostic {
     let (name, label) = (&block.kind.name, &block.labels[0].name);
@@ -505,6 +504,7 @@ fn no_label_here(block: &Block, place: Span) -> Diagnostic {
         .hint(format!("write `{written}`"))
 }
 
+/// The finding that there is no such block; `near` is the one probably meant.
 fn unknown_block(name: &str, near: Option<&str>, place: Span) -> Diagnostic {
     let finding =
         Diagnostic::error(format!("there is no block `{name}`")).at(place, "unknown block");
