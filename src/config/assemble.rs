@@ -179,7 +179,7 @@ fn join_groups(tenant: &mut Entry, second: Entry, findings: &mut Diagnostics) {
 
 /// Says that what can't be read may define whatever a document seems to lack.
 pub(super) fn open_sections(root: &mut Node) {
-    // Nothing is found at a place without a character, which is all that is said of this one.
+    // No finding has this place, behind the last character, but those that are to be dropped.
     let nowhere = Span {
         start: root.span.end,
         ..root.span

@@ -32,7 +32,7 @@ use super::size;
 use super::source::{Language, SourceMap, Span};
 use super::variables::{Given, Secrets, Setting, name_interpolations};
 use super::yaml;
-use crate::diagnostic::{Diagnostic, Diagnostics, conceal};
+use crate::diagnostic::{Diagnostic, Diagnostics, Severity, conceal};
 
 /// A configuration, and everything that is wrong with it.
 #[derive(Debug, Default)]
@@ -162,7 +162,8 @@ impl Loaded {
             }
         };
         self.incomplete |= content.is_none();
-        if self.findings.len() > before {
+        let is_error = |finding: &Diagnostic| finding.severity == Severity::Error;
+        if self.findings.iter().skip(before).any(is_error) {
             // What was meant to be a secret may stand where nothing says so.
             self.sources.leave_unsettled();
         }

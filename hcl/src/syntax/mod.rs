@@ -31,9 +31,6 @@ pub const LONGEST_TEXT: usize = 16 << 20;
 
 /// Reads a file of blocks and attributes. `file` is the number that its spans carry.
 pub fn parse(text: &str, file: u32) -> Result<Document, Vec<Error>> {
-    if let Some(document) = halves::parse(text, file) {
-        return Ok(document);
-    }
     match parse_on(text, file) {
         (Some(document), errors) if errors.is_empty() => Ok(document),
         (_, errors) => Err(errors),
@@ -43,6 +40,9 @@ pub fn parse(text: &str, file: u32) -> Result<Document, Vec<Error>> {
 /// Reads a file as far as it can be read, and says what can't. What is missing has left a gap
 /// ([`Body::has_gaps`]); there is no document where it isn't known what belongs to which block.
 pub fn parse_on(text: &str, file: u32) -> (Option<Document>, Vec<Error>) {
+    if let Some(document) = halves::parse(text, file) {
+        return (Some(document), Vec::new());
+    }
     let mut parser = match Parser::new(text, file) {
         Ok(parser) => parser,
         Err(errors) => return (None, errors),

@@ -6,6 +6,7 @@
 use std::collections::HashSet;
 
 use crate::config::node::{Entry, Node, NodeValue};
+use crate::config::schema::Key;
 use crate::config::schema::tables::GROUP;
 use crate::diagnostic::{Diagnostic, Diagnostics, nearest};
 
@@ -208,9 +209,9 @@ pub(in crate::config) fn reads_as_group(node: &Node) -> bool {
 
 fn fits(field: &Entry) -> bool {
     let value = &field.value.value;
-    GROUP.key(&field.key).is_some_and(|key| {
-        matches!(value, NodeValue::Null | NodeValue::Unknown) || key.shape.takes(value)
-    })
+    let takes =
+        |key: &Key| matches!(value, NodeValue::Null | NodeValue::Unknown) || key.shape.takes(value);
+    field.is_unknown() || GROUP.key(&field.key).is_some_and(takes)
 }
 
 #[cfg(test)]

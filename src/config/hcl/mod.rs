@@ -67,11 +67,7 @@ pub(super) fn parse_on(
     sources: &SourceMap,
     findings: &mut Diagnostics,
 ) -> Option<Document> {
-    let text = &sources.get(source).text;
-    if let Ok(document) = nstance_hcl::parse(text, source.0) {
-        return Some(document);
-    }
-    let (document, errors) = nstance_hcl::parse_on(text, source.0);
+    let (document, errors) = nstance_hcl::parse_on(&sources.get(source).text, source.0);
     explain(&errors, source, sources, findings);
     document
 }
