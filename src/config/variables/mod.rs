@@ -12,6 +12,7 @@ mod settle;
 mod tests;
 mod told;
 mod undeclared;
+mod validate;
 
 use std::fmt;
 use std::path::PathBuf;
@@ -24,8 +25,9 @@ use super::source::Span;
 pub(super) use declare::{Declarations, Reading};
 pub(crate) use interpolate::{Part, escaped, parts};
 pub(super) use interpolate::{interpolate, leave_open};
-pub(super) use settle::{settle, validate};
+pub(super) use settle::settle;
 pub(super) use undeclared::name_interpolations;
+pub(super) use validate::validate;
 
 /// Values from outside of the configuration.
 #[derive(Debug, Clone, Default)]

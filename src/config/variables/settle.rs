@@ -7,13 +7,13 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::Path;
 use std::sync::Arc;
 
-use nstance_hcl::{Entries, Expression, Kind, Type, Value, convert, parse_expression};
+use nstance_hcl::{Entries, Kind, Type, Value, convert, parse_expression};
 
 use super::declare::{Declaration, Declarations};
 use super::given::{Candidate, Raw, Unread, candidates};
 use super::told::conceal_words;
 use super::{Given, Origin, Setting};
-use crate::config::hcl::{At, Module, Places, Values, named};
+use crate::config::hcl::{Module, Places, Values, named};
 use crate::config::node::{Entry, Node, NodeValue};
 use crate::config::source::{Entries as FileEntries, SourceId, SourceMap, Span};
 use crate::diagnostic::{Diagnostic, Diagnostics, nearest};
@@ -23,7 +23,7 @@ use crate::diagnostic::{Diagnostic, Diagnostics, nearest};
 pub(in crate::config) struct Settled {
     pub(in crate::config) values: Values,
     /// Where each value was given, if that may be shown.
-    places: BTreeMap<Arc<str>, Span>,
+    pub(super) places: BTreeMap<Arc<str>, Span>,
     origins: BTreeMap<Arc<str>, Origin>,
     /// Where no variables are declared: what is to be set in top-level `vars`.
     pub(in crate::config) overrides: Vec<(Entry, Origin)>,
@@ -470,70 +470,6 @@ fn missing(name: &str, declaration: &Declaration, of: &Type) -> Diagnostic {
         Some(description) => finding.detail(description.to_string()),
         None => finding,
     }
-}
-
-/// Holds values to the conditions of their variables.
-pub(in crate::config) fn validate(
-    declarations: &Declarations,
-    settled: &Settled,
-    module: &Module<'_>,
-) {
-    for (name, declaration) in &declarations.variables {
-        if !matches!(settled.values.get(name), Some(Some(_))) {
-            continue;
-        }
-        for validation in &declaration.validations {
-            let at = At {
-                module,
-                folder: validation.folder.as_ref(),
-                each: None,
-            };
-            let place = module.span(validation.condition.span);
-            let value = at.evaluate(&validation.condition);
-            // Even where it isn't needed: a mistake in it is one.
-            let message = message(at, &validation.message);
-            let Some(value) = value else {
-                continue;
-            };
-            match convert(&value, &Type::Bool).map(|value| value.kind) {
-                Ok(Kind::Bool(true)) => {}
-                Ok(Kind::Bool(false)) => {
-                    let finding = Diagnostic::error(format!(
-                        "variable `{name}` has a value that isn't valid"
-                    ));
-                    let finding = match settled.places.get(name) {
-                        Some(given) => finding
-                            .at(*given, "this value")
-                            .related(place, "must fulfil this condition"),
-                        None => finding.at(place, "its value must fulfil this condition"),
-                    };
-                    module.find(match message {
-                        Some(message) => finding.detail(message),
-                        None => finding,
-                    });
-                }
-                _ => module.find(
-                    Diagnostic::error("a `condition` must be true or false")
-                        .at(place, "this is neither"),
-                ),
-            }
-        }
-    }
-}
-
-/// What an `error_message` says; `None` where it says nothing, which was reported.
-fn message(at: At<'_>, expression: &Expression) -> Option<String> {
-    let value = at.evaluate(expression)?;
-    if value.sensitive {
-        return Some("its message would show what mustn't be shown".to_owned());
-    }
-    if let Ok(Kind::String(text)) = convert(&value, &Type::String).map(|value| value.kind) {
-        return Some(text.to_string());
-    }
-    let place = at.module.span(expression.span);
-    at.module
-        .find(Diagnostic::error("an `error_message` must be a string").at(place, "this is none"));
-    None
 }
 
 /// A value of a type, for what must work with any.
