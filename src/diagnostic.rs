@@ -4,6 +4,7 @@
 //! one run shows everything that is wrong. May not: print (that is `report`).
 
 mod conceal;
+mod gather;
 
 use std::collections::HashSet;
 use std::fmt::Display;
@@ -12,6 +13,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use crate::config::source::Span;
 
 pub use conceal::{CONCEALED, conceal};
+pub use gather::gather;
 
 /// How bad a finding is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -5,6 +5,7 @@
 
 mod capacity;
 mod compile;
+mod validate;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
@@ -18,7 +19,7 @@ use crate::clock::{Clock, Timestamp};
 use crate::config::model::{Config, OnNewer};
 use crate::config::source::SourceMap;
 use crate::credentials::key_of_url;
-use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::diagnostic::{Diagnostic, Diagnostics, gather};
 use crate::digest::sha256_hex;
 use crate::plan::build::{self, Inputs, Options};
 use crate::plan::change::Plan;
@@ -36,6 +37,8 @@ use crate::resolve::subnets::Placer;
 use crate::spec::SpecBody;
 
 pub use compile::{Compiled, compile_all, compile_each};
+use validate::try_groups;
+pub use validate::{untold, validate};
 
 /// What a plan is to be made of.
 pub struct Request<'a> {
@@ -165,10 +168,15 @@ pub fn plan(request: Request<'_>) -> Result<Made, PlanError> {
         kept,
         &mut findings,
     );
-    let compiled = compile_all(config, sources, &bodies, &mut findings);
-    if findings.has_errors() {
+    let mut found = Diagnostics::default();
+    let compiled = compile_all(config, sources, &bodies, &mut found);
+    if findings.has_errors() || found.has_errors() {
+        // What else is wrong is told in the same run.
+        let strict = request.options.strict;
+        try_groups(config, sources, &bodies, strict, &mut findings);
         return Err(PlanError::Findings(findings));
     }
+    findings.extend(found);
 
     let images = resolve_images(
         config,
@@ -260,7 +268,7 @@ pub fn plan(request: Request<'_>) -> Result<Made, PlanError> {
             path: store.place(),
         }));
     }
-    findings.extend(planned);
+    findings.extend(gather(planned));
     if let Some(cloud) = cloud {
         findings.extend(capacity::check(&mut plan, &renderers, cloud));
     }

@@ -18,6 +18,7 @@ use crate::config::check::Purpose;
 use crate::config::load::Loaded;
 use crate::config::source::SourceMap;
 use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::pipeline::validate;
 use crate::report::{diagnostic, events, json as report, text};
 
 /// The shards of one run.
@@ -106,21 +107,23 @@ impl Form {
 }
 
 impl<'g> Fleet<'g> {
-    /// Loads every configuration. Errors in any of them are the failure, all in one run; warnings
-    /// are kept.
+    /// Loads every configuration. Errors in any of them are the failure, all that `validate` finds in
+    /// one run; warnings are kept.
     pub fn load(globals: &'g Globals, purpose: Purpose) -> Result<Self, Failures> {
-        let mut failures = Failures::default();
-        let mut shards = Vec::new();
-        for loaded in read(globals, purpose) {
-            if loaded.findings.has_errors() || loaded.config.is_none() {
-                failures.push(loaded.findings.into(), loaded.sources);
-            } else {
-                shards.push(Session::new(globals, loaded));
+        let mut all = read(globals, purpose);
+        let is_usable = |one: &Loaded| one.config.is_some() && !one.findings.has_errors();
+        if !all.iter().all(is_usable) {
+            let mut failures = Failures::default();
+            for one in &mut all {
+                validate(one, globals.strict);
             }
-        }
-        if !failures.is_empty() {
+            for one in all.into_iter().filter(|one| !is_usable(one)) {
+                failures.push(one.findings.into(), one.sources);
+            }
             return Err(failures);
         }
+        let shards = all.into_iter();
+        let shards = shards.map(|loaded| Session::new(globals, loaded)).collect();
         let fleet = Self::of(globals, shards);
         match fleet.twice() {
             findings if findings.has_errors() => Err(Failure::from(findings).into()),

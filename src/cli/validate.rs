@@ -1,6 +1,6 @@
 //! `nstance validate`: everything short of asking a cloud.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use clap::Args;
@@ -12,57 +12,13 @@ use super::fleet::{self, Fleet};
 use super::session::Session;
 use super::watch::Watch;
 use super::{Ending, Globals, exit, unplaced};
-use crate::address::Address;
 use crate::config::check::Purpose;
 use crate::config::inputs::Inputs;
 use crate::config::load::Loaded;
 use crate::config::source::SourceMap;
-use crate::diagnostic::Diagnostics;
-use crate::merge::deep::Merged;
-use crate::pipeline::{compile_each, renderer};
-use crate::provider::rules::Rules;
-use crate::render::data::InstanceFacts;
-use crate::render::hints::replaced_layers;
-use crate::render::instance::Report;
-use crate::render::renderer::GroupRenderer;
-use crate::render::singles;
+use crate::pipeline::validate;
 use crate::report::{diagnostic, json as report};
 use crate::resolve::fetch;
-
-/// Renders some instances of a group: the first and the last, which fail where slots are counted
-/// wrong, and those with overrides.
-fn try_group(renderer: &GroupRenderer<'_>, sources: &SourceMap, strict: bool) -> Diagnostics {
-    if renderer.group.lacks_userdata() {
-        return Diagnostics::default();
-    }
-    let group = &renderer.group.merged;
-    let mut report = Report::default();
-    let overridden = group
-        .overrides
-        .keys()
-        .copied()
-        .filter(|slot| *slot < group.size);
-    let mut slots: BTreeSet<u32> = overridden.collect();
-    // Those without overrides differ most at the ends.
-    let mut ends = (0..group.size).filter(|slot| !slots.contains(slot));
-    let ends = [ends.next(), ends.next_back()];
-    let mut try_slot = |slot: u32| {
-        let facts = InstanceFacts::example(group, slot, &renderer.head(slot).instance_type);
-        let address = Address::new(group.name.clone(), slot);
-        renderer.render(&address, &facts, &BTreeMap::new(), &mut report)
-    };
-    let first = ends[0].and_then(&mut try_slot);
-    if !first.is_some_and(|spec| renderer.stands_for_others(&spec)) {
-        slots.extend(ends[1]);
-    }
-    for slot in slots {
-        try_slot(slot);
-    }
-    renderer.check_userdata(0, &mut report);
-    let names = group.vars.as_ref().and_then(Merged::entries);
-    let names = names.into_iter().flatten().map(|(name, _)| &**name);
-    report.findings(sources, &names, strict)
-}
 
 /// Options of `validate`.
 #[derive(Debug, Args)]
@@ -166,37 +122,11 @@ struct Checked {
 }
 
 fn check(globals: &Globals, mut loaded: Loaded) -> Checked {
-    let mut findings = std::mem::take(&mut loaded.findings);
-    let mut groups = 0;
-    if let Some(config) = &loaded.config {
-        groups = config.groups.len();
-        let bodies = fetch::bodies(config, &loaded.directory, false, |_| None, &mut findings);
-        replaced_layers(config, &bodies, &mut findings);
-        let sources = &loaded.sources;
-        let rules = Rules::of(config.shard.infra.provider.value);
-        let strict = config.strict || globals.strict;
-        // One id stands for any.
-        let names = config.images.keys().cloned();
-        let ids: BTreeMap<_, _> = names.map(|name| (name, Some("image".into()))).collect();
-        let looked = singles::first(config);
-        let (trials, _) = compile_each(config, sources, &bodies, &mut findings, |group, sound| {
-            if !sound {
-                return Diagnostics::default();
-            }
-            let is_looked_into = looked.contains(&group.merged.name);
-            let renderer = renderer(config, &group, &ids, rules).looking_into(is_looked_into);
-            try_group(&renderer, sources, strict)
-        });
-        if !findings.has_errors() {
-            for found in trials {
-                findings.extend(found);
-            }
-        }
-    }
-    // Found by different stages; people read from the top.
-    let mut sorted: Vec<_> = findings.into_iter().collect();
-    sorted.sort_by_key(|finding| finding.label.as_ref().map(|label| label.span));
-    loaded.findings.extend(sorted);
+    validate(&mut loaded, globals.strict);
+    let groups = loaded
+        .config
+        .as_ref()
+        .map_or(0, |config| config.groups.len());
     Checked { loaded, groups }
 }
 

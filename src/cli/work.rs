@@ -25,7 +25,7 @@ use crate::apply::export::Exporter;
 use crate::apply::late::moved_on;
 use crate::apply::recover::recover;
 use crate::diagnostic::Diagnostics;
-use crate::pipeline::{Caches, PlanError, compile_each};
+use crate::pipeline::{Caches, PlanError, compile_each, untold};
 use crate::plan::change::Plan;
 use crate::provider::{Cloud, Owner};
 use crate::report::events::{self, Events};
@@ -326,9 +326,9 @@ fn check_templates(session: &Session<'_>) -> Result<(), Failure> {
     let (config, loaded) = (session.config(), &session.loaded);
     let mut findings = Diagnostics::default();
     let bodies = fetch::bodies(config, &loaded.directory, false, |_| None, &mut findings);
-    compile_each(config, &loaded.sources, &bodies, &mut findings, |_, _| ());
+    compile_each(config, &loaded.sources, &bodies, &mut findings, |_| ());
     if findings.has_errors() {
-        return Err(findings.into());
+        return Err(untold(loaded, session.globals.strict).into());
     }
     Ok(())
 }

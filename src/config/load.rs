@@ -208,28 +208,27 @@ impl Loaded {
             let is_copied = !self.aliases.is_empty() || made.size > size::LARGEST / 2;
             if let Some(place) = is_copied.then(|| size::overflow(&root)).flatten() {
                 self.findings.push(size::too_large(place));
-            } else if let Some(decoded) = decode(&root, &mut self.findings) {
-                check(&decoded, purpose, &self.sources, &mut self.findings);
+            } else if let Some(mut config) = decode(&root, &mut self.findings) {
+                check(&config, purpose, &self.sources, &mut self.findings);
                 if self.findings.has_errors() {
                     root.unknown_places(&mut unknown);
                 }
-                // Where something is missing it is good for findings only, and not for templates'.
-                let is_whole = unknown.is_empty() && !decoded.templates_are_open;
-                self.config = is_whole.then_some(decoded.config);
+                config.gaps.values = !unknown.is_empty();
+                self.config = Some(config);
             }
             self.remains.0 = Some(root);
         }
         let is_sound = self.findings.len() == evaluated;
         let others = made.twins.into_iter().map(|documents| {
             let mut told = Diagnostics::default();
-            let decoded = assemble(documents, &mut told).and_then(|mut root| {
+            let config = assemble(documents, &mut told).and_then(|mut root| {
                 add_overrides(&mut root, &made.overrides);
                 decode(&root, &mut told)
             });
-            if !is_sound && let Some(decoded) = &decoded {
-                check(decoded, purpose, &self.sources, &mut told);
+            if !is_sound && let Some(config) = &config {
+                check(config, purpose, &self.sources, &mut told);
             }
-            (decoded.map(|decoded| decoded.config), told)
+            (config, told)
         });
         let (configs, told): (Vec<_>, Vec<_>) = others.unzip();
         let mut exposed = Diagnostics::default();

@@ -1,11 +1,13 @@
 //! The typed configuration: one model, whatever language it was written in.
 //!
 //! In: nothing (data only; `decode` fills it, `check` judges it). Out: [`Config`], which every
-//! later stage reads. May not: hold anything that the configuration doesn't say.
+//! later stage reads. May not: hold anything that the configuration doesn't say, but for what of it
+//! isn't known.
 //!
 //! Field for field it is `specs/nstance.md`; defaults that the specification gives are applied
 //! here, so that no later stage needs to know them. Args, vars and file templates stay [`Node`]s.
 
+mod gaps;
 mod userdata;
 
 use std::sync::Arc;
@@ -17,6 +19,7 @@ use super::node::Node;
 use super::source::{Span, Spanned};
 use crate::address::GroupName;
 
+pub use gaps::{Gaps, Unread};
 pub use userdata::{
     Compress, Encoding, Includes, Joining, TextSource, Userdata, UserdataPart, UserdataSource,
 };
@@ -60,6 +63,8 @@ pub struct Config {
     /// them than from this was made of a secret. The first looks most like this one. Empty where
     /// there are no secrets.
     pub twins: Vec<Config>,
+    /// What of it couldn't be read.
+    pub gaps: Gaps,
 }
 
 /// `functions`: the functions that templates have.
@@ -387,6 +392,8 @@ pub struct Common {
     /// `update`: how replacements roll out. Only the built-in policy exists so far, so the block
     /// is checked and carries nothing.
     pub update: Option<Span>,
+    /// What of it couldn't be read.
+    pub unread: Unread,
 }
 
 /// `amd64` or `arm64`.

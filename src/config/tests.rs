@@ -13,6 +13,7 @@ use super::model::{
 };
 use super::variables::Given;
 use crate::address::GroupName;
+use crate::pipeline::validate;
 use crate::report::diagnostic::render;
 
 /// A configuration that has every field.
@@ -40,11 +41,12 @@ fn every_bad_configuration_is_explained() {
         .iter()
         .filter_map(|case| {
             let name = case.file_stem().unwrap().to_str().unwrap().to_owned();
-            let loaded = load(
+            let mut loaded = load(
                 Some(Path::new(case.file_name().unwrap())),
                 case.parent().unwrap(),
                 &Given::default(),
             );
+            validate(&mut loaded, false);
             assert!(!loaded.findings.is_empty(), "{name} has no findings");
             let text = render(&loaded.findings, &loaded.sources, false);
             let result = catch_unwind(AssertUnwindSafe(|| {

@@ -13,7 +13,8 @@ use super::Layer;
 use super::deep::{Merged, merge};
 use crate::address::GroupName;
 use crate::config::model::{
-    Arch, Common, Config, File, Group, Joining, SlotOverride, Template, TextSource, Userdata,
+    Arch, Common, Config, File, Group, Joining, SlotOverride, Template, TextSource, Unread,
+    Userdata,
 };
 use crate::config::source::{Span, Spanned};
 
@@ -45,6 +46,8 @@ pub struct MergedGroup<'a> {
     pub args: Option<Merged>,
     /// Vars, an object.
     pub vars: Option<Merged>,
+    /// What of it couldn't be read.
+    pub unread: Unread,
     /// Files by name, each with the layer that set it.
     pub files: IndexMap<Arc<str>, (Layer, &'a Spanned<File>)>,
     /// Userdata, layer by layer.
@@ -260,6 +263,7 @@ pub fn merge_group<'a>(config: &'a Config, group: &'a Group) -> MergedGroup<'a> 
             .map_or(1, |size| size.value),
         args: merge_args(config, template, group, None),
         vars: merge_vars(config, template, group, None),
+        unread: config.unread(group),
         files,
         userdata: UserdataLayers::of(config, group),
         labels: both(low, high)
@@ -367,6 +371,7 @@ mod tests {
         let span = Span::new(SourceId(0), 0, 0);
         Userdata {
             span,
+            is_whole: true,
             parts: vec![UserdataPart {
                 text: TextSource {
                     span,

@@ -12,7 +12,7 @@ use crate::config::source::SourceMap;
 use crate::diagnostic::{Diagnostics, conceal};
 use crate::graph::{self, Graph};
 use crate::merge::group::{MergedGroup, merge_group};
-use crate::render::cache::TemplateCache;
+use crate::render::cache::{Images, TemplateCache};
 use crate::render::group::{Bodies, CompiledGroup, compile};
 use crate::render::library::Snippets;
 use crate::threads::{GROUPS_A_THREAD, cores};
@@ -32,19 +32,19 @@ pub fn compile_all<'a>(
     bodies: &Bodies,
     findings: &mut Diagnostics,
 ) -> Compiled<'a> {
-    let (groups, graph) = compile_each(config, sources, bodies, findings, |group, _| group);
+    let (groups, graph) = compile_each(config, sources, bodies, findings, |group| group);
     Compiled { groups, graph }
 }
 
-/// As [`compile_all`], but gives each group away when it is parsed, with whether nothing is wrong
-/// with it, and keeps what `use_it` makes of it. Groups that nobody keeps need no memory of their
+/// As [`compile_all`], but gives each group away when it is parsed, and keeps what `use_it` makes of
+/// it. Groups that nobody keeps need no memory of their
 /// own, which for thousands of them is most of the time.
 pub fn compile_each<'a, T: Send>(
     config: &'a Config,
     sources: &'a SourceMap,
     bodies: &Bodies,
     findings: &mut Diagnostics,
-    use_it: impl Fn(CompiledGroup<'a>, bool) -> T + Sync,
+    use_it: impl Fn(CompiledGroup<'a>) -> T + Sync,
 ) -> (Vec<T>, Graph) {
     let mut found = Diagnostics::default();
     let snippets = Snippets::parse(config, sources, bodies, &mut found);
@@ -54,7 +54,10 @@ pub fn compile_each<'a, T: Send>(
     } else {
         1
     };
-    let images = config.images.keys().map(|name| &**name);
+    let images = Images {
+        names: config.images.keys().map(|name| &**name).collect(),
+        are_open: config.gaps.has_more("images"),
+    };
     let cache = TemplateCache::new(sources, images, Arc::new(snippets));
     let (twins, told) = Twins::new(config, sources, bodies, &cache);
     findings.extend(conceal(found, &told));
@@ -129,7 +132,7 @@ fn compile_some<'a, T>(
     bodies: &Bodies,
     cache: &mut TemplateCache<'_>,
     twins: &mut Twins<'a>,
-    use_it: &impl Fn(CompiledGroup<'a>, bool) -> T,
+    use_it: &impl Fn(CompiledGroup<'a>) -> T,
 ) -> Part<T> {
     let mut findings = Diagnostics::default();
     let each = groups.iter().enumerate().map(|(index, group)| {
@@ -139,9 +142,8 @@ fn compile_some<'a, T>(
         let mut compiled = compile(merged, config, bodies, cache, &mut found);
         compiled.twins = others;
         let images = compiled.images.clone();
-        let is_sound = !found.has_errors();
         findings.extend(conceal(found, &told));
-        (use_it(compiled, is_sound), images)
+        (use_it(compiled), images)
     });
     let (made, images_of) = each.unzip();
     Part {

@@ -25,6 +25,8 @@ pub enum Tree {
     Array(Vec<Tree>),
     /// An object with templates in it.
     Object(Vec<(Arc<str>, Tree)>),
+    /// What couldn't be read, or parsed, which was reported.
+    Unknown,
 }
 
 /// Whether a string has to be parsed at all: a text without an action is itself.
@@ -57,6 +59,7 @@ impl Tree {
                     })
                     .collect(),
             ),
+            MergedValue::Unknown => Self::Unknown,
             _ => Self::Constant(merged.to_json()),
         }
     }
@@ -88,6 +91,7 @@ impl Tree {
                     })
                     .collect(),
             ),
+            NodeValue::Unknown => Self::Unknown,
             _ => Self::Constant(node.to_json()),
         }
     }
@@ -98,11 +102,9 @@ impl Tree {
         cache: &mut TemplateCache<'_>,
         findings: &mut Diagnostics,
     ) -> Self {
-        match cache.compile(text, Place::Literal(span), findings) {
-            Some(compiled) => Self::Template(compiled),
-            // A finding was made: nothing will be rendered from this.
-            None => Self::Constant(Value::Null),
-        }
+        cache
+            .compile(text, Place::Literal(span), findings)
+            .map_or(Self::Unknown, Self::Template)
     }
 
     fn array(items: Vec<Self>) -> Self {
@@ -141,7 +143,7 @@ impl Tree {
     /// Calls `visit` with every template in it.
     pub fn templates<'a>(&'a self, visit: &mut dyn FnMut(&'a Compiled)) {
         match self {
-            Self::Constant(_) => {}
+            Self::Constant(_) | Self::Unknown => {}
             Self::Template(compiled) => visit(compiled),
             Self::Array(items) => items.iter().for_each(|item| item.templates(visit)),
             Self::Object(entries) => entries.iter().for_each(|(_, value)| value.templates(visit)),
@@ -152,6 +154,7 @@ impl Tree {
     pub fn render(&self, execution: &mut Execution<'_>) -> Option<Value> {
         match self {
             Self::Constant(value) => Some(value.clone()),
+            Self::Unknown => None,
             Self::Template(compiled) => execution.string(compiled).map(Value::String),
             // All are rendered before one that failed ends it, so that every finding is made.
             Self::Array(items) => {

@@ -112,6 +112,15 @@ struct Parsed {
 /// parsing into memory that is warm is much faster than keeping what nobody asks for again.
 const ROOM: usize = 512;
 
+/// The names that `.Image` may be asked for.
+#[derive(Debug, Clone)]
+pub struct Images<'a> {
+    /// Those that are configured.
+    pub names: Vec<&'a str>,
+    /// Whether there may be others, which couldn't be read.
+    pub are_open: bool,
+}
+
 /// The templates of a configuration.
 pub struct TemplateCache<'a> {
     environment: Environment,
@@ -119,7 +128,7 @@ pub struct TemplateCache<'a> {
     parsed: HashMap<Arc<str>, Parsed, foldhash::fast::RandomState>,
     /// How many of them are kept at least, before those that nobody asked for again make room.
     room: usize,
-    images: Vec<&'a str>,
+    images: Images<'a>,
     snippets: Arc<Snippets>,
     /// What is wrong with a snippet's reads is told once, however many templates call it.
     told: HashSet<Access>,
@@ -128,12 +137,8 @@ pub struct TemplateCache<'a> {
 }
 
 impl<'a> TemplateCache<'a> {
-    /// An empty cache; `images` are the configured names that `.Image` may be asked for.
-    pub fn new(
-        sources: &'a SourceMap,
-        images: impl IntoIterator<Item = &'a str>,
-        snippets: Arc<Snippets>,
-    ) -> Self {
+    /// An empty cache.
+    pub fn new(sources: &'a SourceMap, images: Images<'a>, snippets: Arc<Snippets>) -> Self {
         // As the Nstance server parses them; `Vars` and `Image` have rules of their own.
         let environment = environment(snippets.functions());
         Self {
@@ -141,7 +146,7 @@ impl<'a> TemplateCache<'a> {
             sources,
             parsed: HashMap::default(),
             room: ROOM,
-            images: images.into_iter().collect(),
+            images,
             snippets,
             told: HashSet::new(),
             joins: Arc::default(),
@@ -160,7 +165,7 @@ impl<'a> TemplateCache<'a> {
     pub fn with_snippets(&self, snippets: Arc<Snippets>) -> Self {
         Self {
             joins: self.joins(),
-            ..Self::new(self.sources, self.images.iter().copied(), snippets)
+            ..Self::new(self.sources, self.images.clone(), snippets)
         }
     }
 
@@ -224,7 +229,7 @@ impl<'a> TemplateCache<'a> {
         result
     }
 
-    /// Whether what a template reads and calls is there.
+    /// Whether what a template reads and calls is there. Of what couldn't be read nothing is said.
     fn check(&mut self, compiled: &Compiled, text: &str, findings: &mut Diagnostics) -> bool {
         let mut sound = true;
         let reads = compiled.template.reads();
@@ -244,14 +249,11 @@ impl<'a> TemplateCache<'a> {
             }
             findings.push(finding);
         }
-        if self.snippets.is_broken() {
-            return sound;
-        }
         // What a snippet calls was looked at with the snippets.
         let own = reads.calls.iter().filter(|call| call.target.is_none());
         for call in own {
             sound = false;
-            if call.template == MAIN_TEMPLATE {
+            if call.template == MAIN_TEMPLATE && !self.snippets.is_broken() {
                 let finding = self
                     .snippets
                     .undefined(self.sources, call, compiled.place, text);
@@ -277,7 +279,8 @@ impl<'a> TemplateCache<'a> {
         };
         let field = segments.next()?;
         if root == "Image" {
-            if self.images.contains(&field) {
+            let Images { names, are_open } = &self.images;
+            if *are_open || names.contains(&field) {
                 return None;
             }
             return Some(unknown_field(
@@ -285,7 +288,7 @@ impl<'a> TemplateCache<'a> {
                 access,
                 place,
                 format!("image `{field}` isn't configured"),
-                nearest(field, self.images.iter().copied())
+                nearest(field, names.iter().copied())
                     .map(|near| format!("there is an image `{near}`")),
                 "images are defined under the top-level key `images`".to_owned(),
             ));

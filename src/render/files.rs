@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::args::{Tree, is_template};
-use super::cache::{Compiled, Place, TemplateCache};
+use super::cache::{Compiled, Images, Place, TemplateCache};
 use super::data::{GroupData, GroupFacts, InstanceFacts, ShardData};
 use super::instance::{Execution, Report, Timing};
 use super::library::{SnippetTexts, Snippets};
@@ -45,6 +45,8 @@ enum Content {
 enum Text {
     Constant(Arc<str>),
     Template(Compiled),
+    /// What can't be parsed, or be here, which was reported.
+    Unknown,
 }
 
 impl Text {
@@ -54,18 +56,19 @@ impl Text {
         cache: &mut TemplateCache<'_>,
         findings: &mut Diagnostics,
     ) -> Self {
-        if is_template(text)
-            && let Some(compiled) = cache.compile(text, Place::Literal(span), findings)
-        {
-            return Self::Template(compiled);
+        if !is_template(text) {
+            return Self::Constant(Arc::clone(text));
         }
-        Self::Constant(Arc::clone(text))
+        cache
+            .compile(text, Place::Literal(span), findings)
+            .map_or(Self::Unknown, Self::Template)
     }
 
     fn render(&self, execution: &mut Execution<'_>) -> Option<String> {
         match self {
             Self::Constant(text) => Some(text.to_string()),
             Self::Template(compiled) => execution.string(compiled),
+            Self::Unknown => None,
         }
     }
 }
@@ -183,7 +186,10 @@ fn env_entries(
             let NodeValue::String(text) = &entry.value.value else {
                 return None;
             };
-            let text = Text::compile(text, entry.value.span, cache, findings);
+            let compiled = Text::compile(text, entry.value.span, cache, findings);
+            // A line break that is written here was reported when it was read.
+            let is_sound = !text.contains(['\n', '\r']);
+            let text = if is_sound { compiled } else { Text::Unknown };
             Some((Arc::clone(&entry.key), entry.value.span, text))
         })
         .collect()
@@ -274,7 +280,10 @@ impl Deferred {
     ) -> Result<Vec<(Arc<str>, String)>, String> {
         let mut sources = SourceMap::default();
         let nowhere = Span::new(sources.add("", ""), 0, 0);
-        let images = self.group.images.keys().map(|name| &**name);
+        let images = Images {
+            names: self.group.images.keys().map(|name| &**name).collect(),
+            are_open: false,
+        };
         let place = Place::Behind(nowhere);
         let snippets = Snippets::of_texts(&self.snippets, self.functions, place);
         let mut cache = TemplateCache::new(&sources, images, Arc::new(snippets));

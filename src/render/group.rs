@@ -136,7 +136,7 @@ fn load_balancer_targets(config: &Config, group: &MergedGroup<'_>) -> Vec<String
 }
 
 impl CompiledGroup<'_> {
-    fn templates<'s>(&'s self, visit: &mut dyn FnMut(&'s Compiled)) {
+    pub(super) fn templates<'s>(&'s self, visit: &mut dyn FnMut(&'s Compiled)) {
         for variant in std::iter::once(&self.base).chain(self.overrides.values()) {
             variant.args.templates(visit);
         }
@@ -185,17 +185,14 @@ impl CompiledGroup<'_> {
         for (compiled, access) in reads {
             if access.path == ".Group.Size" {
                 findings.push(
-                    Diagnostic::warning(format!(
-                        "the userdata of `{}` reads the group's size",
-                        self.merged.name
-                    ))
-                    .at(
-                        compiled
-                            .place_of(&access.template)
-                            .at(cache.sources(), access.offset),
-                        "scaling the group replaces all of its instances",
-                    )
-                    .hint("Read it in a file, which is changed in place"),
+                    Diagnostic::warning("the userdata reads the group's size")
+                        .at(
+                            compiled
+                                .place_of(&access.template)
+                                .at(cache.sources(), access.offset),
+                            "scaling the group replaces all of its instances",
+                        )
+                        .hint("Read it in a file, which is changed in place"),
                 );
             }
         }

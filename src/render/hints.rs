@@ -6,7 +6,7 @@ use nstance_cloudinit::detect::{CLOUD_CONFIG, detect_bytes};
 
 use super::group::Bodies;
 use super::layers::source_bytes;
-use crate::config::model::{Config, Joining, TextSource, Userdata};
+use crate::config::model::{Config, Joining, TextSource, Userdata, UserdataPart};
 use crate::diagnostic::{Diagnostic, Diagnostics};
 
 /// Warns where a layer's cloud-config silently takes the place of another below it: of a template
@@ -19,6 +19,9 @@ pub fn replaced_layers(config: &Config, bodies: &Bodies, findings: &mut Diagnost
         warn(name, own, ("`defaults`", defaults), bodies, findings);
     }
     for group in &config.groups {
+        if config.unread(group).template {
+            continue;
+        }
         let template = group.template.as_ref();
         let template = template.and_then(|name| config.templates.get(&name.value));
         let below = match template.and_then(|template| template.value.common.userdata.as_ref()) {
@@ -63,10 +66,12 @@ fn warning(name: &str, own: &Userdata, owner: &str, below: &Userdata) -> Diagnos
 
 /// Whether all of it is cloud-config, as far as that is known without rendering it.
 fn is_cloud_config(userdata: &Userdata, bodies: &Bodies) -> bool {
-    userdata.parts.iter().all(|part| match &part.content_type {
+    let mut parts = userdata.parts.iter();
+    let is_config = |part: &UserdataPart| match &part.content_type {
         Some(content_type) => content_type.eq_ignore_ascii_case(CLOUD_CONFIG),
         None => starts_as_cloud_config(&part.text, bodies),
-    })
+    };
+    userdata.is_whole && parts.all(is_config)
 }
 
 fn starts_as_cloud_config(text: &TextSource, bodies: &Bodies) -> bool {

@@ -89,6 +89,9 @@ impl Execution<'_> {
     fn unknown_read(&mut self, place: Place, offset: usize, path: &str) {
         if let Some(image) = path.strip_prefix(".Image.") {
             self.report.failed_image(image, self.address);
+        } else if self.report.has_gaps && !matches!(path, ".Instance.IP4" | ".Instance.IP6") {
+            // It couldn't be read, which was reported.
+            self.unknown = self.timing == Timing::AfterCreation;
         } else if self.timing == Timing::BeforeCreation {
             self.report.error(
                 place,
@@ -129,6 +132,8 @@ pub struct Report {
     failed_images: BTreeMap<Arc<str>, (Address, usize)>,
     /// Templates that reached a limit, and the errors they made: they aren't tried again.
     exhausted: HashMap<Place, ErrorKey>,
+    is_trial: bool,
+    has_gaps: bool,
 }
 
 /// A var that isn't set: where its text stands, and the line and column in it.
@@ -234,6 +239,21 @@ impl Failure {
 }
 
 impl Report {
+    /// One that tells nothing of texts that weren't fetched, and with `has_gaps` nothing of values that
+    /// couldn't be read: they are no mistakes of what is rendered.
+    pub fn of_trial(has_gaps: bool) -> Self {
+        Self {
+            is_trial: true,
+            has_gaps,
+            ..Self::default()
+        }
+    }
+
+    /// Whether texts that weren't fetched are to be left out.
+    pub(super) fn is_trial(&self) -> bool {
+        self.is_trial
+    }
+
     /// Notes that something can't be rendered, and what is the matter with it.
     pub fn failure(
         &mut self,

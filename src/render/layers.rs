@@ -35,6 +35,10 @@ pub(super) struct CompiledUserdata {
     pub(super) layers: Vec<CompiledLayer>,
     /// Whether it is one text that is sent as it is.
     is_single: bool,
+    /// Whether all of it could be read and parsed; what couldn't was reported.
+    is_whole: bool,
+    /// Whether some of the files that travel in it couldn't be read.
+    lacks_files: bool,
     /// Where it is written; of several layers the highest.
     pub(super) span: Span,
     pub(super) compress: Compress,
@@ -90,15 +94,16 @@ pub(super) fn compile(
     let is_single = merged.userdata.single().is_some();
     let mut layers = Vec::with_capacity(1);
     let mut compress = None;
-    let mut sound = true;
+    let mut is_whole = !merged.unread.template;
     for (layer, userdata) in merged.userdata.joined() {
+        is_whole &= userdata.is_whole;
         compress = userdata.compress.or(compress);
         let mut parts = Vec::with_capacity(userdata.parts.len());
         let included = included(userdata, bodies, findings);
         for part in &userdata.parts {
             match compile_part(part, bodies, cache, findings) {
                 Some(part) => parts.push(part),
-                None => sound = false,
+                None => is_whole = false,
             }
         }
         layers.push(CompiledLayer {
@@ -108,9 +113,11 @@ pub(super) fn compile(
             included,
         });
     }
-    sound.then(|| CompiledUserdata {
+    Some(CompiledUserdata {
         layers,
         is_single,
+        is_whole,
+        lacks_files: merged.unread.files,
         span: top.place(),
         compress: compress.unwrap_or_default(),
         joins: cache.joins(),
@@ -304,13 +311,14 @@ impl CompiledUserdata {
 
     /// The one text that it is, where nothing is to be joined.
     pub(super) fn single(&self) -> Option<&CompiledPart> {
-        self.part(0, 0).filter(|_| self.is_single)
+        self.part(0, 0).filter(|_| self.is_single && self.is_whole)
     }
 
-    /// Renders every part; `None` if one can't be.
+    /// Renders every part; `None` if one can't be, or isn't known.
     pub(super) fn render(&self, execution: &mut Execution<'_>) -> Option<Vec<RenderedLayer>> {
         let mut layers = Vec::with_capacity(self.layers.len() + 1);
-        let mut sound = true;
+        let is_lacking = execution.report.is_trial() && self.is_lacking();
+        let mut sound = self.is_whole && !self.lacks_files && !is_lacking;
         for layer in &self.layers {
             let mut parts = Vec::with_capacity(layer.parts.len());
             for part in &layer.parts {
@@ -343,6 +351,7 @@ impl CompiledPart {
         match &self.text {
             PartText::Template(compiled, _) => execution.bytes(compiled),
             PartText::Constant(bytes) => Some(bytes.clone()),
+            PartText::Absent if execution.report.is_trial() => None,
             PartText::Absent => {
                 execution.report.failure(
                     "userdata is missing",

@@ -10,6 +10,7 @@ pub mod data;
 pub mod explanation;
 mod facts;
 pub mod files;
+mod gaps;
 pub mod group;
 pub mod hints;
 pub mod instance;

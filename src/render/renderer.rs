@@ -17,12 +17,14 @@ use super::cache::{Compiled, LARGEST_OUTPUT};
 use super::data::{GroupData, GroupFacts, InstanceFacts, ShardData, images_value, is_per_instance};
 use super::facts::{group_facts, shard_facts};
 use super::files::{CompiledFile, Deferred};
+use super::gaps;
 use super::group::{CompiledGroup, Variant};
 use super::instance::{Execution, Report, Timing};
 use super::layers::CompiledUserdata;
 use crate::address::Address;
 use crate::config::model::{Config, Functions};
 use crate::marks::Marks;
+use crate::merge::deep::Merged;
 use crate::provider::rules::Rules;
 use crate::spec::{Content, Files, Head, InstanceSpec, Part, Userdata};
 
@@ -127,12 +129,21 @@ impl<'a> GroupRenderer<'a> {
                 ))
             })
             .collect();
+        let mut data: Vec<_> = facts
+            .iter()
+            .map(|facts| GroupData::new(facts, shard))
+            .collect();
+        if config.gaps.are_there() {
+            let slots = group.merged.overrides.values();
+            let vars = std::iter::once(&group.merged.vars).chain(slots.map(|slot| &slot.vars));
+            let with_gaps = |(data, vars): (GroupData, &Option<Merged>)| {
+                data.with_vars(gaps::vars(vars.as_ref(), group))
+            };
+            data = data.into_iter().zip(vars).map(with_gaps).collect();
+        }
         Self {
             rules,
-            data: facts
-                .iter()
-                .map(|facts| GroupData::new(facts, shard))
-                .collect(),
+            data,
             facts,
             shared: variants
                 .iter()
@@ -258,7 +269,7 @@ impl<'a> GroupRenderer<'a> {
         );
         let own = anew || self.userdata_is_own;
         let userdata = once(&shared.userdata, own, report, |report| {
-            self.render_userdata(files.as_ref()?, root, address, report)
+            self.render_userdata(files.as_ref(), root, address, report)
         });
         Parts {
             args,

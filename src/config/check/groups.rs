@@ -27,7 +27,7 @@ impl Checker<'_> {
             if let FileContent::Certificate { template, .. } = &file.value.content
                 && !template.contains("{{")
                 && !self.config.certificates.contains_key(&template.value)
-                && !self.is_open("certificates")
+                && !self.config.gaps.has_more("certificates")
             {
                 findings.push(unknown_reference(
                     "certificate",
@@ -54,7 +54,7 @@ impl Checker<'_> {
         let config = self.config;
         if let Some(name) = &group.template
             && !config.templates.contains_key(&name.value)
-            && !self.is_open("templates")
+            && !config.gaps.has_more("templates")
         {
             findings.push(unknown_reference(
                 "template",
@@ -83,9 +83,9 @@ impl Checker<'_> {
         let of_template = || {
             let known = template.and_then(|template| template.common.size);
             let size = known.map(|size| size.value);
-            size.or_else(|| (!self.is_unreadable(group)).then_some(1))
+            size.or_else(|| (!config.is_unreadable(group)).then_some(1))
         };
-        let is_broken = self.decoded.broken_groups.contains(&group.name);
+        let is_broken = config.gaps.groups.contains(&group.name);
         let size = match group.common.size {
             Some(size) => Some(size.value),
             None if is_broken => None,
@@ -126,8 +126,9 @@ impl Checker<'_> {
                 continue;
             }
             let Some(balancer) = known.get(&name.value) else {
-                let broken = self.decoded.declared_load_balancers.contains(&name.value);
-                if !broken && !self.is_open("load_balancers") {
+                let gaps = &self.config.gaps;
+                let is_broken = gaps.load_balancers.contains(&name.value);
+                if !is_broken && !gaps.has_more("load_balancers") {
                     findings.push(unknown_reference(
                         "load balancer",
                         name,
@@ -160,19 +161,12 @@ impl Checker<'_> {
         }
     }
 
-    /// Whether what a group seems to lack may be there, and can't be read.
-    fn is_unreadable(&self, group: &Group) -> bool {
-        let known = &self.config.templates;
-        self.decoded.broken_groups.contains(&group.name)
-            || group.template.as_ref().is_some_and(|name| {
-                !known.contains_key(&name.value)
-                    || self.decoded.broken_templates.contains(&name.value)
-            })
-    }
-
     /// What a group's instances are must be known before one can be created.
     fn complete(&self, group: &Group, template: Option<&Template>, findings: &mut Diagnostics) {
-        let Some(provider) = self.provider().filter(|_| !self.is_unreadable(group)) else {
+        let Some(provider) = self
+            .provider()
+            .filter(|_| !self.config.is_unreadable(group))
+        else {
             return;
         };
         let has = |given: fn(&Common) -> bool| {

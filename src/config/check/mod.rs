@@ -9,7 +9,6 @@ mod userdata;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::decode::Decoded;
 use super::model::{Config, Group, Named, ProviderKind, Template};
 use super::node::{Node, NodeValue};
 use super::source::{Language, SourceMap, Span, Spanned};
@@ -30,12 +29,8 @@ pub enum Purpose {
 }
 
 /// Finds everything that doesn't fit together.
-pub fn check(decoded: &Decoded, purpose: Purpose, sources: &SourceMap, findings: &mut Diagnostics) {
-    let checker = Checker {
-        decoded,
-        config: &decoded.config,
-        sources,
-    };
+pub fn check(config: &Config, purpose: Purpose, sources: &SourceMap, findings: &mut Diagnostics) {
+    let checker = Checker { config, sources };
     checker.pools(findings);
     checker.images(findings);
     checker.options(findings);
@@ -72,7 +67,6 @@ fn overriding_args(group: &Group) -> impl Iterator<Item = &Node> {
 }
 
 struct Checker<'a> {
-    decoded: &'a Decoded,
     config: &'a Config,
     sources: &'a SourceMap,
 }
@@ -80,14 +74,8 @@ struct Checker<'a> {
 impl Checker<'_> {
     /// The provider, unless it couldn't be read.
     fn provider(&self) -> Option<Spanned<ProviderKind>> {
-        self.decoded
-            .provider_known
-            .then_some(self.config.shard.infra.provider)
-    }
-
-    /// Whether a map of names may have more of them than could be read.
-    fn is_open(&self, section: &str) -> bool {
-        self.decoded.open.contains(section)
+        let provider = self.config.shard.infra.provider;
+        (!self.config.gaps.provider).then_some(provider)
     }
 
     fn pools(&self, findings: &mut Diagnostics) {
@@ -120,7 +108,7 @@ impl Checker<'_> {
 
     fn pool_exists(&self, pool: &Spanned<Arc<str>>, findings: &mut Diagnostics) {
         let pools = &self.config.shard.subnet_pools;
-        if !pools.contains_key(&pool.value) && !self.is_open("subnet_pools") {
+        if !pools.contains_key(&pool.value) && !self.config.gaps.has_more("subnet_pools") {
             findings.push(unknown_reference(
                 "subnet pool",
                 pool,

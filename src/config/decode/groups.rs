@@ -9,7 +9,7 @@ use std::sync::Arc;
 use indexmap::IndexMap;
 
 use crate::address::GroupName;
-use crate::config::model::{Arch, Common, Group, Lifecycle, SlotOverride, Template};
+use crate::config::model::{Arch, Common, Group, Lifecycle, SlotOverride, Template, Unread};
 use crate::config::node::{Entry, NodeValue};
 use crate::config::schema::tables::{self, LARGEST_GROUP};
 use crate::config::source::{Span, Spanned};
@@ -18,7 +18,7 @@ use crate::threads::{self, GROUPS_A_THREAD};
 
 use super::check_id;
 use super::form::decide;
-use super::reader::{Object, filled_text, text, wrong_type};
+use super::reader::{Object, filled_text, known, text, wrong_type};
 use super::{files, userdata};
 
 /// How `groups` is laid out.
@@ -28,6 +28,13 @@ pub(super) enum Form {
     Nested,
     /// Group → fields; the tenant is `default`.
     Flat,
+}
+
+/// What stands for a template that can't be read.
+pub(super) fn unreadable_template() -> Template {
+    let mut template = Template::default();
+    template.common.unread.template = true;
+    template
 }
 
 pub(super) fn template(entry: &Entry, findings: &mut Diagnostics) -> Option<Template> {
@@ -45,34 +52,47 @@ pub(super) fn template(entry: &Entry, findings: &mut Diagnostics) -> Option<Temp
     })
 }
 
-/// Gives the groups in the order written, and which of them have findings.
+/// The groups of a configuration.
+#[derive(Default)]
+pub(super) struct Groups {
+    /// In the order written.
+    pub(super) all: Vec<Group>,
+    /// Those that have findings.
+    pub(super) broken: HashSet<GroupName>,
+    /// Whether there may be more than could be read.
+    pub(super) are_open: bool,
+}
+
 pub(super) fn groups(
     top: &Object<'_>,
     form: Option<Spanned<Form>>,
     findings: &mut Diagnostics,
-) -> (Vec<Group>, HashSet<GroupName>) {
-    let mut broken = HashSet::new();
+) -> Groups {
+    let mut groups = Groups {
+        are_open: top.is_open("groups"),
+        ..Groups::default()
+    };
     let Some(section) = top.get("groups") else {
-        return (Vec::new(), broken);
+        return groups;
     };
     let NodeValue::Object(entries) = &section.value.value else {
         wrong_type(&section.value, "`groups`", "an object", findings);
-        return (Vec::new(), broken);
+        return groups;
     };
     let form = match form {
-        Some(form) => form.value,
-        // A form that was given and can't be read is one finding; guessing would add others.
-        None if top.get("groups_form").is_some() => return (Vec::new(), broken),
-        None => match decide(section, entries, findings) {
-            Some(form) => form,
-            None => return (Vec::new(), broken),
-        },
+        Some(form) => Some(form.value),
+        // That a form was given which is none is one finding: it is enough.
+        None if !top.lacks("groups_form") => decide(section, entries, &mut Diagnostics::default()),
+        None => decide(section, entries, findings),
+    };
+    let Some(form) = form else {
+        return groups;
     };
     let mut written: Vec<(&str, &Entry)> = Vec::new();
     match form {
-        Form::Flat => written.extend(entries.iter().map(|entry| ("default", entry))),
+        Form::Flat => written.extend(known(entries).map(|entry| ("default", entry))),
         Form::Nested => {
-            for tenant in entries {
+            for tenant in known(entries) {
                 check_id("tenant", &tenant.key, tenant.key_span, findings);
                 let NodeValue::Object(members) = &tenant.value.value else {
                     wrong_type(
@@ -81,9 +101,11 @@ pub(super) fn groups(
                         "an object of groups",
                         findings,
                     );
+                    groups.are_open = true;
                     continue;
                 };
-                written.extend(members.iter().map(|entry| (&*tenant.key, entry)));
+                groups.are_open |= members.iter().any(Entry::is_unknown);
+                written.extend(known(members).map(|entry| (&*tenant.key, entry)));
             }
         }
     }
@@ -93,17 +115,18 @@ pub(super) fn groups(
         (group(name, form, entry, &mut found), found)
     });
     // In the same memory.
-    let groups = read.into_iter().map(|(group, mut found)| {
+    let all = read.into_iter().map(|(group, mut found)| {
         if !found.is_empty() {
             for finding in &mut found {
                 finding.address = Some(group.name.to_string());
             }
             findings.extend(found);
-            broken.insert(group.name.clone());
+            groups.broken.insert(group.name.clone());
         }
         group
     });
-    (groups.collect(), broken)
+    groups.all = all.collect();
+    groups
 }
 
 fn group(name: GroupName, form: Form, entry: &Entry, findings: &mut Diagnostics) -> Group {
@@ -139,10 +162,12 @@ fn group(name: GroupName, form: Form, entry: &Entry, findings: &mut Diagnostics)
                 );
             }
         }
+        group.common.unread.template = true;
         return group;
     };
     group.template = object.text("template", findings);
     group.common = common(&object, findings);
+    group.common.unread.template = group.template.is_none() && !object.lacks("template");
     group.drain_timeout = object.duration("drain_timeout", findings);
     group.load_balancers = object.texts("load_balancers", findings);
     group.depends_on = object.texts("depends_on", findings);
@@ -153,6 +178,13 @@ fn group(name: GroupName, form: Form, entry: &Entry, findings: &mut Diagnostics)
 }
 
 fn common(object: &Object<'_>, findings: &mut Diagnostics) -> Common {
+    let before = findings.len();
+    let files = files::files(object, findings);
+    let unread = Unread {
+        template: false,
+        vars: object.is_open("vars"),
+        files: object.is_open("files") || findings.len() > before,
+    };
     Common {
         kind: kind(object, findings),
         arch: arch(object, findings),
@@ -163,7 +195,7 @@ fn common(object: &Object<'_>, findings: &mut Diagnostics) -> Common {
         size: object.whole("size", LARGEST_GROUP, findings),
         args: object.object("args", findings),
         vars: object.object("vars", findings),
-        files: files::files(object, findings),
+        files,
         userdata: userdata::userdata(object, findings),
         lifecycle: lifecycle(object, findings),
         labels: object.named("labels", findings, |entry, findings| {
@@ -171,6 +203,7 @@ fn common(object: &Object<'_>, findings: &mut Diagnostics) -> Common {
         }),
         protect: object.flag("protect", findings),
         update: update(object, findings),
+        unread,
     }
 }
 

@@ -3,8 +3,8 @@
 //! In: a [`Node`] in any configuration language. Out: the [`Config`], as far as it can be read, and
 //! every value that has the wrong shape. May not: compare one part with another (that is `check`).
 //!
-//! Reading goes on after a finding: what is broken is left out or empty, and [`Decoded`] says so,
-//! so that no check reports what follows from it.
+//! Reading goes on after a finding: what is broken is left out or empty, and [`Gaps`] says so, so
+//! that nothing reports what follows from it.
 
 mod files;
 mod form;
@@ -17,38 +17,18 @@ mod userdata;
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use super::model::{Config, Defaults, DestroyBudget, Functions};
-use super::node::{Node, NodeValue};
+use super::model::{Config, Defaults, DestroyBudget, Functions, Gaps};
+use super::node::Node;
 use super::schema::tables;
 use super::source::{Span, Spanned};
-use crate::address::GroupName;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 
 pub(super) use form::reads_as_group;
 pub use form::{GroupsForm, groups_form};
 use reader::Object;
 
-/// A configuration as far as it could be read.
-#[derive(Debug)]
-pub struct Decoded {
-    /// What was read; broken parts are left out or empty.
-    pub config: Config,
-    /// Whether `shard.infra.provider` could be read: nothing is judged by a guessed provider.
-    pub provider_known: bool,
-    /// Every name in `load_balancers`, broken ones too.
-    pub declared_load_balancers: HashSet<Arc<str>>,
-    /// Maps of names that may have more than could be read: nothing else is missing in them.
-    pub open: HashSet<&'static str>,
-    /// Whether templates may call or name what couldn't be read: they can't be judged then.
-    pub templates_are_open: bool,
-    /// Templates and groups with findings: what they lack may only be unreadable.
-    pub broken_templates: HashSet<Arc<str>>,
-    /// The same for groups.
-    pub broken_groups: HashSet<GroupName>,
-}
-
 /// Reads a configuration. `None` if the document isn't an object.
-pub fn decode(root: &Node, findings: &mut Diagnostics) -> Option<Decoded> {
+pub fn decode(root: &Node, findings: &mut Diagnostics) -> Option<Config> {
     let start = Span {
         end: root.span.start + 1,
         ..root.span
@@ -56,16 +36,23 @@ pub fn decode(root: &Node, findings: &mut Diagnostics) -> Option<Decoded> {
     let top = Object::open(root, start, "the configuration", &tables::TOP, findings)?;
     let cluster = shard::cluster(&top, findings);
     let (shard, provider_known, pools_are_open) = shard::shard(&top, findings);
-    let of_names = ["templates", "load_balancers", "certificates"].into_iter();
-    let mut open: HashSet<_> = of_names.filter(|key| top.is_open(key)).collect();
-    open.extend(pools_are_open.then_some("subnet_pools"));
+    let maps = [
+        "images",
+        "templates",
+        "templates_lib",
+        "load_balancers",
+        "certificates",
+    ];
+    let mut names: HashSet<_> = maps.into_iter().filter(|key| top.is_open(key)).collect();
+    names.extend(pools_are_open.then_some("subnet_pools"));
     let load_balancers = images::load_balancers(&top, findings);
     let before = findings.len();
     let images = images::images(&top, findings);
-    let mut templates_are_open = findings.len() > before;
+    names.extend((findings.len() > before).then_some("images"));
     let certificates = top.named("certificates", findings, |_, _| Some(()));
     let vars = top.object("vars", findings);
-    let defaults = defaults(&top, findings);
+    let (defaults, defaults_are_open) = defaults(&top, findings);
+    let vars_are_open = defaults_are_open || top.is_open("vars");
     let mut broken_templates = HashSet::new();
     let templates = top.named("templates", findings, |entry, findings| {
         let before = findings.len();
@@ -74,20 +61,22 @@ pub fn decode(root: &Node, findings: &mut Diagnostics) -> Option<Decoded> {
             broken_templates.insert(Arc::clone(&entry.key));
         }
         // A template that can't be read is there all the same: its groups aren't to blame.
-        Some(template.unwrap_or_default())
+        Some(template.unwrap_or_else(groups::unreadable_template))
     });
-    let before = findings.len();
     let functions = top.choice(
         "functions",
         &[("go", Functions::Go), ("sprig", Functions::Sprig)],
         findings,
     );
+    // Where it can't be read, nothing that it may bring is missing.
+    let otherwise = if top.lacks("functions") {
+        Functions::Go
+    } else {
+        Functions::Sprig
+    };
+    let before = findings.len();
     let templates_lib = top.named("templates_lib", findings, userdata::snippet);
-    templates_are_open |= findings.len() > before;
-    let shared = ["images", "functions", "templates_lib"];
-    templates_are_open |= shared
-        .iter()
-        .any(|key| top.get(key).is_none() && !top.lacks(key));
+    names.extend((findings.len() > before).then_some("templates_lib"));
     let form = top.choice(
         "groups_form",
         &[
@@ -96,54 +85,65 @@ pub fn decode(root: &Node, findings: &mut Diagnostics) -> Option<Decoded> {
         ],
         findings,
     );
-    let (groups, broken_groups) = groups::groups(&top, form, findings);
+    let groups = groups::groups(&top, form, findings);
+    names.extend(groups.are_open.then_some("groups"));
     let destroy_budget = destroy_budget(&top, findings);
     let strict = top.flag("strict", findings);
 
-    let declared_load_balancers = match top.get("load_balancers").map(|entry| &entry.value.value) {
-        Some(NodeValue::Object(entries)) => {
-            entries.iter().map(|entry| Arc::clone(&entry.key)).collect()
-        }
-        _ => HashSet::new(),
+    let declared = top.get("load_balancers").into_iter();
+    let declared = declared.flat_map(|section| section.value.entries());
+    let gaps = Gaps {
+        provider: !provider_known,
+        vars: vars_are_open,
+        values: false,
+        load_balancers: declared
+            .map(|entry| Arc::clone(&entry.key))
+            .filter(|name| !load_balancers.contains_key(name))
+            .collect(),
+        names,
+        templates: broken_templates,
+        groups: groups.broken,
     };
-    Some(Decoded {
-        config: Config {
-            cluster,
-            shard,
-            load_balancers,
-            images,
-            certificates,
-            vars,
-            defaults,
-            templates,
-            functions: functions.map_or_else(Functions::default, |functions| functions.value),
-            templates_lib,
-            groups,
-            destroy_budget,
-            strict: strict.is_some_and(|strict| strict.value),
-            twins: Vec::new(),
-        },
-        provider_known,
-        declared_load_balancers,
-        open,
-        templates_are_open,
-        broken_templates,
-        broken_groups,
+    Some(Config {
+        cluster,
+        shard,
+        load_balancers,
+        images,
+        certificates,
+        vars,
+        defaults,
+        templates,
+        functions: functions.map_or(otherwise, |functions| functions.value),
+        templates_lib,
+        groups: groups.all,
+        destroy_budget,
+        strict: strict.is_some_and(|strict| strict.value),
+        twins: Vec::new(),
+        gaps,
     })
 }
 
-fn defaults(top: &Object<'_>, findings: &mut Diagnostics) -> Defaults {
+/// Gives the defaults, and whether they may have more vars than could be read.
+fn defaults(top: &Object<'_>, findings: &mut Diagnostics) -> (Defaults, bool) {
+    if top.lacks("defaults") {
+        return (Defaults::default(), false);
+    }
     let Some(object) = top
         .get("defaults")
         .and_then(|entry| Object::of_entry(entry, &tables::DEFAULTS, findings))
     else {
-        return Defaults::default();
+        let defaults = Defaults {
+            userdata: Some(userdata::unreadable(top.place)),
+            ..Defaults::default()
+        };
+        return (defaults, true);
     };
-    Defaults {
+    let defaults = Defaults {
         args: object.object("args", findings),
         vars: object.object("vars", findings),
         userdata: userdata::userdata(&object, findings),
-    }
+    };
+    (defaults, object.is_open("vars"))
 }
 
 fn destroy_budget(top: &Object<'_>, findings: &mut Diagnostics) -> DestroyBudget {

@@ -236,7 +236,8 @@ impl<'n> Object<'n> {
         found.map(|(_, value)| Spanned::new(*value, text.span))
     }
 
-    /// A map from names to what `read` makes of their entries, empty if the key isn't there.
+    /// A map from names to what `read` makes of their entries, empty if the key isn't there. That
+    /// there may be others is for [`is_open`](Self::is_open) to say.
     pub(super) fn named<T>(
         &self,
         key: &str,
@@ -250,14 +251,18 @@ impl<'n> Object<'n> {
             wrong_type(&entry.value, &format!("`{key}`"), "an object", findings);
             return Named::new();
         };
-        entries
-            .iter()
+        known(entries)
             .filter_map(|entry| {
                 let value = read(entry, findings)?;
                 Some((Arc::clone(&entry.key), Spanned::new(value, entry.key_span)))
             })
             .collect()
     }
+}
+
+/// The entries that could be read.
+pub(super) fn known(entries: &[Entry]) -> impl Iterator<Item = &Entry> {
+    entries.iter().filter(|entry| !entry.is_unknown())
 }
 
 /// The finding that a word isn't one of the choices.

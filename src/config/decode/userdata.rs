@@ -17,8 +17,33 @@ use crate::diagnostic::{Diagnostic, Diagnostics};
 
 use super::reader::{Object, filled_text, wrong_type};
 
+/// The `userdata` of an object. What can't be read is left out of it.
 pub(super) fn userdata(owner: &Object<'_>, findings: &mut Diagnostics) -> Option<Userdata> {
-    let entry = owner.get("userdata")?;
+    let Some(entry) = owner.get("userdata") else {
+        return (!owner.lacks("userdata")).then(|| unreadable(owner.place));
+    };
+    let before = findings.len();
+    let read = read(entry, findings).unwrap_or_else(|| unreadable(entry.value.span));
+    Some(Userdata {
+        is_whole: findings.len() == before,
+        ..read
+    })
+}
+
+/// What stands for userdata that can't be read.
+pub(super) fn unreadable(span: Span) -> Userdata {
+    Userdata {
+        span,
+        parts: Vec::new(),
+        is_whole: false,
+        is_list: false,
+        merge: None,
+        includes: Includes::Keep,
+        compress: None,
+    }
+}
+
+fn read(entry: &Entry, findings: &mut Diagnostics) -> Option<Userdata> {
     let span = entry.value.span;
     match &entry.value.value {
         NodeValue::String(text) => {
@@ -33,6 +58,7 @@ pub(super) fn userdata(owner: &Object<'_>, findings: &mut Diagnostics) -> Option
             Some(Userdata {
                 span,
                 parts: vec![bare(plain(text, span))],
+                is_whole: true,
                 is_list: false,
                 merge: None,
                 includes: Includes::Keep,
@@ -73,7 +99,7 @@ pub(super) fn userdata(owner: &Object<'_>, findings: &mut Diagnostics) -> Option
             let parts = match listed {
                 Some(list) => {
                     beside_parts(&object, list, findings);
-                    parts(list, findings)?
+                    parts(list, findings)
                 }
                 None if object.lacks("parts") => vec![bare(encoded(&object, span, findings)?)],
                 None => return None,
@@ -81,6 +107,7 @@ pub(super) fn userdata(owner: &Object<'_>, findings: &mut Diagnostics) -> Option
             Some(Userdata {
                 span,
                 parts,
+                is_whole: true,
                 is_list: listed.is_some(),
                 merge,
                 includes: includes.map_or(Includes::Keep, |includes| includes.value),
@@ -113,11 +140,11 @@ fn beside_parts(object: &Object<'_>, list: &Entry, findings: &mut Diagnostics) {
     }
 }
 
-/// The items of `parts`.
-fn parts(list: &Entry, findings: &mut Diagnostics) -> Option<Vec<UserdataPart>> {
+/// The items of `parts` that can be read.
+fn parts(list: &Entry, findings: &mut Diagnostics) -> Vec<UserdataPart> {
     let NodeValue::Array(items) = &list.value.value else {
         wrong_type(&list.value, "`parts`", "a list of parts", findings);
-        return None;
+        return Vec::new();
     };
     if items.is_empty() {
         findings.push(
@@ -125,11 +152,9 @@ fn parts(list: &Entry, findings: &mut Diagnostics) -> Option<Vec<UserdataPart>> 
                 .at(list.value.span, "expected one part at least")
                 .hint("leave `userdata` out where there is none"),
         );
-        return None;
     }
-    // All of them are read, so that one run tells what is wrong with each.
-    let read: Vec<_> = items.iter().map(|item| part(item, findings)).collect();
-    read.into_iter().collect()
+    let parts = items.iter().filter_map(|item| part(item, findings));
+    parts.collect()
 }
 
 fn part(item: &Node, findings: &mut Diagnostics) -> Option<UserdataPart> {

@@ -245,9 +245,9 @@ fn decoded(value: &Value) -> Vec<String> {
     let mut sources = SourceMap::default();
     let source = sources.add("a.json", &*text);
     let root = jsonc::read(source, &text, &mut findings).unwrap();
-    if let Some(decoded) = decode(&root, &mut findings) {
+    if let Some(config) = decode(&root, &mut findings) {
         let mut checked = Diagnostics::default();
-        check(&decoded, Purpose::Render, &sources, &mut checked);
+        check(&config, Purpose::Render, &sources, &mut checked);
         findings.extend(checked.into_iter().filter(|finding| {
             let is_of_shape = |known: &&str| finding.summary.contains(known);
             CHECKS_OF_SHAPE.iter().any(is_of_shape)

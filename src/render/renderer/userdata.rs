@@ -22,14 +22,13 @@ use crate::spec::{Files, Part};
 impl GroupRenderer<'_> {
     pub(super) fn render_userdata(
         &self,
-        files: &Part<Files>,
+        files: Option<&Part<Files>>,
         root: &TemplateValue,
         address: &Address,
         report: &mut Report,
     ) -> Option<RenderedUserdata> {
         let source = self.group.userdata.as_ref();
         let around = source.map_or(self.group.merged.span, |userdata| userdata.span);
-        let carried = self.carried_files(&files.value);
         let mut execution = Execution {
             root,
             address,
@@ -37,6 +36,12 @@ impl GroupRenderer<'_> {
             report,
             unknown: false,
         };
+        let Some(files) = files else {
+            // What is wrong with it is told all the same.
+            source?.render(&mut execution);
+            return None;
+        };
+        let carried = self.carried_files(&files.value);
         let (whole, sizes) = match source {
             None => (userdata::compose(None, &carried), Sizes::Own(0)),
             Some(source) => match source.single() {
