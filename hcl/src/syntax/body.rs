@@ -148,6 +148,11 @@ impl Parser<'_> {
             b'{' | b'"' => self.block(name).map(Item::Block),
             0xe2 if self.is_at_curly_quote() => self.block(name).map(Item::Block),
             _ if self.is_at_name() || self.is_before_brace() => self.block(name).map(Item::Block),
+            b'0'..=b'9' | b'[' | b'(' | b'-' | b'!' => {
+                let (span, found) = self.found();
+                let error = no_equals_sign(span, &name.name);
+                self.fail(error.detail(format!("found {found} here")))
+            }
             byte => {
                 let (span, found) = self.found();
                 let error = Error::new(span, format!("Expected `=` or `{{` after `{}`", name.name))
@@ -240,10 +245,16 @@ impl Parser<'_> {
                     }
                     None => {
                         let (span, found) = self.found();
+                        let is_line = self.is_at_newline();
+                        let is_before_brace = self.is_before_brace();
+                        if let ([value], true, false) = (&labels[..], is_line, is_before_brace) {
+                            let error = no_equals_sign(value.span, &kind.name);
+                            return self.fail(error.detail("its value, or a block's label?"));
+                        }
                         let error = Error::new(span, "Expected a label or `{`")
                             .detail(format!("found {found} here"))
                             .hint("a block's `{` is on the same line as its name");
-                        if !self.is_before_brace() {
+                        if !is_before_brace {
                             return self.fail(error);
                         }
                         self.errors.push(error);
@@ -290,11 +301,17 @@ impl Parser<'_> {
             };
             if self.peek() != b'=' {
                 let (span, found) = self.found();
-                return self.fail(
+                let is_block = {
+                    let line = self.text[self.at..].lines().next();
+                    line.is_some_and(|line| line.contains('{'))
+                };
+                let error = if is_block {
                     Error::new(span, format!("Expected `=` after `{}`", name.name))
-                        .detail(format!("found {found} here"))
-                        .hint("a block within a block begins on a line of its own"),
-                );
+                        .hint("a block within a block begins on a line of its own")
+                } else {
+                    no_equals_sign(span, &name.name)
+                };
+                return self.fail(error.detail(format!("found {found} here")));
             }
             items.push(Item::Attribute(self.attribute(name)?));
         }
@@ -361,4 +378,10 @@ impl Document {
         }
         &self.comments[first..end]
     }
+}
+
+/// The error that a value stands behind an argument's name, and nothing between them.
+fn no_equals_sign(value: Span, name: &str) -> Error {
+    Error::new(value, format!("Expected `=` after `{name}`"))
+        .hint(format!("an argument is `{name} = …`"))
 }

@@ -108,6 +108,17 @@ fn says_what_is_wrong_and_goes_on() {
             &["1 \"*\" A `.*` can't be within another"],
         ),
         (
+            "a \"b\"\nc {\n  d 3\n  e [1]\n  f g\n}\nh { i \"j\" }\nk { l { m = 1 } }\n",
+            &[
+                "1 \"\\\"b\\\"\" Expected `=` after `a`",
+                "3 \"3\" Expected `=` after `d`",
+                "4 \"[\" Expected `=` after `e`",
+                "5 \"g\" Expected `=` after `f`",
+                "7 \"\\\"\" Expected `=` after `i`",
+                "8 \"{\" Expected `=` after `l`",
+            ],
+        ),
+        (
             "a = 1 ? 2\n",
             &["1 \"\" Expected `:` and what the value is otherwise: `condition ? value : other`"],
         ),

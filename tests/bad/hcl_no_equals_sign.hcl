@@ -1,0 +1,14 @@
+cluster { id "test" }
+shard {
+  id = "one"
+  infra {
+    provider = "sim"
+    region "r"
+    zone   = "z"
+  }
+}
+template "base" {
+  instance_type "small"
+  size 3
+  vars = { MOTD "Hello {{ .Instance.ID }}" }
+}
