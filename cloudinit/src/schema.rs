@@ -376,10 +376,11 @@ impl Check {
 /// The name among `known` that was probably meant.
 fn nearest<'k>(name: &str, known: impl Iterator<Item = &'k str>) -> Option<&'k str> {
     // A third of the name may be wrong.
-    let allowed = (name.chars().count() / 3).max(1);
+    let length = name.chars().count();
+    let allowed = (length / 3).max(1);
     known
         .map(|known| (strsim::osa_distance(name, known), known))
-        .filter(|(distance, _)| *distance <= allowed)
+        .filter(|(distance, _)| *distance <= allowed && *distance < length)
         .min()
         .map(|(_, known)| known)
 }

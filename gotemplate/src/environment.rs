@@ -250,9 +250,11 @@ impl Callee {
 
 /// The known name that is nearest to a wrong one, if any is near.
 pub(crate) fn nearest<'n>(wrong: &str, known: impl Iterator<Item = &'n str>) -> Option<String> {
+    let length = wrong.chars().count();
     known
         .map(|name| (distance(wrong, name), name))
-        .filter(|(distance, _)| *distance <= 1 + wrong.chars().count() / 4)
+        // One letter is like any other.
+        .filter(|(distance, _)| *distance <= 1 + length / 4 && *distance < length)
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, name)| name.to_owned())
 }

@@ -113,11 +113,13 @@ impl std::error::Error for Error {}
 /// The name among `known` that `wanted` was probably meant to be.
 pub fn nearest<'a>(wanted: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     // A third of the name may be wrong: enough for a slip of the finger, too little for a guess.
-    let allowed = (wanted.chars().count() / 3).max(1);
+    let length = wanted.chars().count();
+    let allowed = (length / 3).max(1);
     known
         .into_iter()
         .map(|name| (strsim::osa_distance(wanted, name), name))
-        .filter(|(distance, _)| *distance <= allowed)
+        // One letter is like any other.
+        .filter(|(distance, _)| *distance <= allowed && *distance < length)
         .min()
         .map(|(_, name)| name)
 }

@@ -217,9 +217,9 @@ fn says_all_that_is_wrong_and_nothing_twice() {
              (did you mean `templatestring`?)",
         ),
         (
-            "templatestring(\"a\\n $${x}\", {y = 1})",
-            "\"\\\"a\\\\n $${x}\\\"\" There is nothing named `x`: \
-             this name isn't defined (did you mean `y`?): in line 2, column 4 of the template",
+            "templatestring(\"a\\n $${xs}\", {ys = 1})",
+            "\"\\\"a\\\\n $${xs}\\\"\" There is nothing named `xs`: \
+             this name isn't defined (did you mean `ys`?): in line 2, column 4 of the template",
         ),
         (
             "try([][0])",

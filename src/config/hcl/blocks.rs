@@ -7,11 +7,9 @@ use std::sync::Arc;
 
 use nstance_hcl::{Attribute, Block, Body, Expression, ExpressionKind, Item};
 
-use super::instances::Instance;
 use super::known::Kind;
 use super::making::Object;
 use super::scope::At;
-use crate::address::is_id;
 use crate::config::assemble::twice;
 use crate::config::node::{Node, NodeValue};
 use crate::config::schema::tables;
@@ -151,7 +149,7 @@ impl Of {
 }
 
 impl At<'_> {
-    fn find(&self, finding: Diagnostic) {
+    pub(super) fn find(&self, finding: Diagnostic) {
         self.module.made.borrow_mut().findings.push(finding);
     }
 
@@ -160,7 +158,7 @@ impl At<'_> {
     }
 
     /// The object of a body; `path` is what it is called, with a dot behind it.
-    fn object(&self, of: Of, path: &str, body: &Body) -> Object {
+    pub(super) fn object(&self, of: Of, path: &str, body: &Body) -> Object {
         let mut object = Object::default();
         self.items(of, path, &body.items, &mut object);
         if body.has_gaps {
@@ -210,7 +208,7 @@ impl At<'_> {
 
     /// Keeps a place for a block that can't be read, where one called `name` has its own: what it
     /// would have defined isn't missed.
-    fn keep_place(&self, name: &str, block: &Block, object: &mut Object) {
+    pub(super) fn keep_place(&self, name: &str, block: &Block, object: &mut Object) {
         let span = self.module.span(block.span);
         let Some(kind) = Kind::of_singular(name).or(Kind::of_plural(name)) else {
             return object.keep_place(name, span);
@@ -337,129 +335,6 @@ impl At<'_> {
                 self.labelled(path, &key, block, None, object, Of::Free);
             }
         }
-    }
-
-    fn named(
-        &self,
-        path: &str,
-        key: &'static str,
-        (block, labels): (&Block, std::ops::RangeInclusive<usize>),
-        inner: Of,
-        repeats: bool,
-        object: &mut Object,
-    ) {
-        let kind = &*block.kind.name;
-        let count = block.labels.len();
-        if !labels.contains(&count) {
-            let form = match kind {
-                "group" => "`group \"NAME\" { … }` or `group \"TENANT\" \"NAME\" { … }`".to_owned(),
-                _ => format!("`{kind} \"NAME\" {{ … }}`"),
-            };
-            let what = if count == 0 {
-                format!("this `{kind}` has no name")
-            } else {
-                format!("this `{kind}` has too many names")
-            };
-            let place = match block.labels.get(*labels.end()) {
-                Some(label) => label.span,
-                None => block.kind.span,
-            };
-            self.find(
-                Diagnostic::error(what)
-                    .at(
-                        self.module.span(place),
-                        if count == 0 {
-                            "a name must follow"
-                        } else {
-                            "one too many"
-                        },
-                    )
-                    .hint(format!("write {form}")),
-            );
-            self.keep_place(kind, block, object);
-            return;
-        }
-        let key: Arc<str> = key.into();
-        if !repeats {
-            // Its `for_each` may be among what couldn't be read.
-            let unknown = block.body.has_gaps.then(|| Instance::unknown(block));
-            let at = At {
-                each: unknown.as_ref().or(self.each),
-                ..*self
-            };
-            at.labelled(path, &key, block, None, object, inner);
-            return;
-        }
-        let Some(instances) = self.module.instances_of(block) else {
-            self.keep_place(kind, block, object);
-            // Its name isn't known; what is wrong in its body can be told all the same.
-            let unknown = Instance::unknown(block);
-            let at = At {
-                each: Some(&unknown),
-                ..*self
-            };
-            at.labelled(path, &key, block, Some(&unknown), object, inner);
-            return;
-        };
-        let span = self.module.span(block.span);
-        self.module.made.borrow_mut().repeated.push(span);
-        for instance in instances.iter() {
-            let at = At {
-                each: Some(instance),
-                ..*self
-            };
-            at.labelled(path, &key, block, Some(instance), object, inner);
-        }
-    }
-
-    /// Puts a block below its labels, the last of them replaced by the name of `instance`; a group
-    /// without a tenant below `default`.
-    fn labelled(
-        &self,
-        path: &str,
-        key: &Arc<str>,
-        block: &Block,
-        instance: Option<&Instance>,
-        object: &mut Object,
-        inner: Of,
-    ) {
-        let kind_span = self.module.span(block.kind.span);
-        let mut path = format!("{path}{key}.");
-        let Some(mut names) = object.names("", key, kind_span, self) else {
-            return;
-        };
-        if &**key == "groups" && block.labels.len() == 1 {
-            let Some(tenant) = names.names(&path, &"default".into(), kind_span, self) else {
-                return;
-            };
-            names = tenant;
-            path.push_str("default.");
-        }
-        let Some((last, outer)) = block.labels.split_last() else {
-            return;
-        };
-        for label in outer {
-            let span = self.module.span(label.span);
-            let Some(next) = names.names(&path, &label.name, span, self) else {
-                return;
-            };
-            names = next;
-            path.push_str(&format!("{}.", label.name));
-        }
-        let name = instance.map_or(&last.name, |instance| &instance.name);
-        let body_path = format!("{path}{name}.");
-        let node = self
-            .object(inner, &body_path, &block.body)
-            .node(self.module.span(block.span));
-        let key_span = self.module.span(match instance {
-            Some(instance) if instance.is_unknown => block.span,
-            // What is wrong with the name isn't the label's.
-            Some(instance) if &**key == "groups" && is_id(&last.name) && !is_id(name) => {
-                instance.named_by
-            }
-            _ => last.span,
-        });
-        names.put(&path, Arc::clone(name), key_span, node, self);
     }
 }
 

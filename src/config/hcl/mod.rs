@@ -14,6 +14,7 @@ mod instances;
 mod known;
 mod locals;
 mod making;
+mod named;
 mod places;
 mod scope;
 #[cfg(test)]

@@ -228,6 +228,11 @@ impl<'a> Module<'a> {
         }
     }
 
+    /// What was found so far, which is forgotten.
+    pub(super) fn take_findings(&self) -> Diagnostics {
+        std::mem::take(&mut self.made.borrow_mut().findings)
+    }
+
     /// The place of something that the HCL crate names.
     pub(in crate::config) fn span(&self, span: nstance_hcl::Span) -> Span {
         self.places.span(self.sources, span)

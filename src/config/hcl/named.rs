@@ -1,0 +1,195 @@
+//! Blocks that stand below names: their labels, and with `for_each` the name of each turn.
+//!
+//! In: a block with labels. Out: its object below them. May not: read its body; `blocks` does.
+
+use std::collections::HashMap;
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use nstance_hcl::Block;
+
+use super::blocks::Of;
+use super::instances::Instance;
+use super::making::Object;
+use super::scope::At;
+use crate::address::is_id;
+use crate::config::source::Span;
+use crate::diagnostic::{Diagnostic, Diagnostics};
+
+impl At<'_> {
+    pub(super) fn named(
+        &self,
+        path: &str,
+        key: &'static str,
+        (block, labels): (&Block, std::ops::RangeInclusive<usize>),
+        inner: Of,
+        repeats: bool,
+        object: &mut Object,
+    ) {
+        let kind = &*block.kind.name;
+        let count = block.labels.len();
+        if !labels.contains(&count) {
+            let form = match kind {
+                "group" => "`group \"NAME\" { … }` or `group \"TENANT\" \"NAME\" { … }`".to_owned(),
+                _ => format!("`{kind} \"NAME\" {{ … }}`"),
+            };
+            let what = if count == 0 {
+                format!("this `{kind}` has no name")
+            } else {
+                format!("this `{kind}` has too many names")
+            };
+            let place = match block.labels.get(*labels.end()) {
+                Some(label) => label.span,
+                None => block.kind.span,
+            };
+            self.find(
+                Diagnostic::error(what)
+                    .at(
+                        self.module.span(place),
+                        if count == 0 {
+                            "a name must follow"
+                        } else {
+                            "one too many"
+                        },
+                    )
+                    .hint(format!("write {form}")),
+            );
+            self.keep_place(kind, block, object);
+            return;
+        }
+        let key: Arc<str> = key.into();
+        if !repeats {
+            // Its `for_each` may be among what couldn't be read.
+            let unknown = block.body.has_gaps.then(|| Instance::unknown(block));
+            let at = At {
+                each: unknown.as_ref().or(self.each),
+                ..*self
+            };
+            at.labelled(path, &key, block, None, object, inner);
+            return;
+        }
+        let Some(instances) = self.module.instances_of(block) else {
+            self.keep_place(kind, block, object);
+            // Its name isn't known; what is wrong in its body can be told all the same.
+            let unknown = Instance::unknown(block);
+            let at = At {
+                each: Some(&unknown),
+                ..*self
+            };
+            at.labelled(path, &key, block, Some(&unknown), object, inner);
+            return;
+        };
+        let span = self.module.span(block.span);
+        self.module.made.borrow_mut().repeated.push(span);
+        let earlier = self.module.take_findings();
+        let turn = |instance: &Instance| {
+            let at = At {
+                each: Some(instance),
+                ..*self
+            };
+            at.labelled(path, &key, block, Some(instance), object, inner);
+            (Arc::clone(&instance.key), self.module.take_findings())
+        };
+        let turns: Vec<_> = instances.iter().map(turn).collect();
+        let found = name_keys(turns, span);
+        for finding in earlier.into_iter().chain(found) {
+            self.find(finding);
+        }
+    }
+
+    /// Puts a block below its labels, the last of them replaced by the name of `instance`; a group
+    /// without a tenant below `default`.
+    pub(super) fn labelled(
+        &self,
+        path: &str,
+        key: &Arc<str>,
+        block: &Block,
+        instance: Option<&Instance>,
+        object: &mut Object,
+        inner: Of,
+    ) {
+        let kind_span = self.module.span(block.kind.span);
+        let mut path = format!("{path}{key}.");
+        let Some(mut names) = object.names("", key, kind_span, self) else {
+            return;
+        };
+        if &**key == "groups" && block.labels.len() == 1 {
+            let Some(tenant) = names.names(&path, &"default".into(), kind_span, self) else {
+                return;
+            };
+            names = tenant;
+            path.push_str("default.");
+        }
+        let Some((last, outer)) = block.labels.split_last() else {
+            return;
+        };
+        for label in outer {
+            let span = self.module.span(label.span);
+            let Some(next) = names.names(&path, &label.name, span, self) else {
+                return;
+            };
+            names = next;
+            path.push_str(&format!("{}.", label.name));
+        }
+        let name = instance.map_or(&last.name, |instance| &instance.name);
+        let body_path = format!("{path}{name}.");
+        let node = self
+            .object(inner, &body_path, &block.body)
+            .node(self.module.span(block.span));
+        let key_span = self.module.span(match instance {
+            Some(instance) if instance.is_unknown => block.span,
+            // What is wrong with the name isn't the label's.
+            Some(instance) if &**key == "groups" && is_id(&last.name) && !is_id(name) => {
+                instance.named_by
+            }
+            _ => last.span,
+        });
+        names.put(&path, Arc::clone(name), key_span, node, self);
+    }
+}
+
+/// What was found in the turns of the block at `block`. Of what wasn't found in all of them, says for
+/// which keys it was.
+fn name_keys(turns: Vec<(Arc<str>, Diagnostics)>, block: Span) -> Vec<Diagnostic> {
+    let count = turns.len();
+    let mut found: Vec<(Diagnostic, Vec<Arc<str>>)> = Vec::new();
+    let mut places: HashMap<Diagnostic, usize> = HashMap::new();
+    for (key, findings) in turns {
+        for finding in findings {
+            let place = *places.entry(finding.clone()).or_insert(found.len());
+            match found.get_mut(place) {
+                Some((_, keys)) => keys.push(Arc::clone(&key)),
+                None => found.push((finding, vec![Arc::clone(&key)])),
+            }
+        }
+    }
+    let named = found.into_iter().map(|(mut finding, keys)| {
+        // What is wrong elsewhere was only asked for here.
+        let is_within = |place: Span| {
+            place.source == block.source && block.start <= place.start && place.end <= block.end
+        };
+        let label = finding.label.as_ref();
+        if keys.len() < count && label.is_some_and(|label| is_within(label.span)) {
+            let mut told = match &finding.detail {
+                Some(detail) => format!("{detail}\n"),
+                None => String::new(),
+            };
+            let _ = match &keys[..] {
+                [first, _, _, ..] => {
+                    let more = keys.len() - 1;
+                    write!(
+                        told,
+                        "With the key `{first}` of `for_each`, and {more} more"
+                    )
+                }
+                [first, other] => {
+                    write!(told, "With the keys `{first}` and `{other}` of `for_each`")
+                }
+                _ => write!(told, "With the key `{}` of `for_each`", keys[0]),
+            };
+            finding.detail = Some(told);
+        }
+        finding
+    });
+    named.collect()
+}
