@@ -220,20 +220,25 @@ pub(crate) fn read_text(file: &Path, working_dir: &Path) -> Result<String, Box<D
 }
 
 /// What is said of a file of that size.
-pub(crate) fn too_large(size: u64) -> String {
-    let limit = LARGEST_FILE >> 20;
-    format!("It has {size} bytes; {LARGEST_FILE} ({limit} MiB) are the most that is read")
+fn too_large(size: u64) -> String {
+    format!("It has {size} bytes; {}", most_that_is_read())
 }
 
 /// The same where only so much was read of it.
 pub(crate) fn larger_than_read(size: u64) -> String {
-    too_large(size).replace("It has", "It has at least")
+    format!("It has at least {size} bytes; {}", most_that_is_read())
+}
+
+fn most_that_is_read() -> String {
+    let limit = LARGEST_FILE >> 20;
+    format!("{LARGEST_FILE} ({limit} MiB) are the most that is read")
 }
 
 /// What is said of a file that isn't there.
 const MISSING: &str = "There is no such file";
 
-/// The same for any file; `what` is what messages call it.
+/// The same for any file; `what` is what messages call it. A byte order mark is none of its
+/// characters.
 pub(super) fn read_as(
     what: &str,
     file: &Path,
@@ -272,6 +277,9 @@ pub(super) fn read_as(
     file.read_to_end(&mut bytes).map_err(failed)?;
     if bytes.len() as u64 > LARGEST_FILE {
         return Err(is_too_large(larger_than_read(bytes.len() as u64)));
+    }
+    if bytes.starts_with("\u{feff}".as_bytes()) {
+        bytes.drain(.."\u{feff}".len());
     }
     String::from_utf8(bytes).map_err(|error| {
         let offset = error.utf8_error().valid_up_to();
