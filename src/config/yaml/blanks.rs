@@ -4,7 +4,7 @@
 //! there. May not: speak of one where nothing is wrong: in a text they are characters like others.
 
 use super::explain::Context;
-use super::slips::Lines;
+use super::lines::Lines;
 use crate::config::source::{Language, SourceMap, Span};
 use crate::diagnostic::{Diagnostic, Label, Severity};
 

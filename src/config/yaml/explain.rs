@@ -7,7 +7,8 @@
 //! the place (`slips`). A complaint that isn't known here is passed on in the parser's words.
 
 use super::blanks;
-use super::slips::{self, Lines};
+use super::lines::Lines;
+use super::slips;
 use super::words;
 use crate::config::source::{SourceId, Span};
 use crate::diagnostic::Diagnostic;

@@ -10,7 +10,7 @@
 use std::collections::HashSet;
 use std::ops::Range;
 
-use super::slips::{Lines, key_of, without_dashes};
+use super::lines::{Lines, key_of, without_dashes};
 use crate::config::node::{Alias, Node, NodeValue};
 use crate::config::source::SourceId;
 use crate::diagnostic::{Diagnostic, Diagnostics};

@@ -12,6 +12,7 @@ mod cut;
 mod events;
 mod explain;
 mod input;
+mod lines;
 mod marks;
 mod mend;
 mod properties;
