@@ -4,7 +4,7 @@
 //! be asked about a text that the parser took.
 
 use super::explain::{Context, template_end};
-use super::lines::{Lines, key_of, value_of, without_dashes};
+use super::lines::{key_of, value_of, without_dashes};
 use super::words;
 use crate::diagnostic::Diagnostic;
 
