@@ -268,7 +268,15 @@ pub fn plan(request: Request<'_>) -> Result<Made, PlanError> {
             path: store.place(),
         }));
     }
-    findings.extend(gather(planned));
+    let mut told = planned;
+    if told.has_errors() {
+        // A group that can't be planned isn't looked into any further: all is told in one run.
+        let strict = request.options.strict;
+        let mut tried = Diagnostics::default();
+        try_groups(config, sources, &bodies, strict, &mut tried);
+        told.extend(tried);
+    }
+    findings.extend(gather(told));
     if let Some(cloud) = cloud {
         findings.extend(capacity::check(&mut plan, &renderers, cloud));
     }

@@ -193,7 +193,8 @@ fn unmatched(plan: &Plan, options: &Options, session: &Session<'_>) -> Vec<Diagn
         .collect()
 }
 
-/// Makes a plan, with a word on standard error while instances are listed.
+/// Makes a plan, with a word on standard error while instances are listed. Where the configuration is
+/// wrong, what was found when it was read is told as well.
 pub fn make(
     session: &Session<'_>,
     store: Option<&mut SqliteStore>,
@@ -201,7 +202,10 @@ pub fn make(
     refresh_images: bool,
     options: &Options,
 ) -> Result<Made, Failure> {
-    Ok(try_make(session, store, cloud, refresh_images, options)?)
+    try_make(session, store, cloud, refresh_images, options).map_err(|error| match error {
+        PlanError::Findings(findings) => all_findings(session, findings).into(),
+        error => error.into(),
+    })
 }
 
 /// The same, for who has to know why there is none.

@@ -328,7 +328,8 @@ fn check_templates(session: &Session<'_>) -> Result<(), Failure> {
     let bodies = fetch::bodies(config, &loaded.directory, false, |_| None, &mut findings);
     compile_each(config, &loaded.sources, &bodies, &mut findings, |_| ());
     if findings.has_errors() {
-        return Err(untold(loaded, session.globals.strict).into());
+        let untold = untold(loaded, session.globals.strict);
+        return Err(plan::all_findings(session, untold).into());
     }
     Ok(())
 }

@@ -5,12 +5,12 @@
 
 use std::collections::HashMap;
 
-use super::{Diagnostic, Diagnostics, Label, Severity};
+use super::{Diagnostic, Diagnostics, Label};
 
-/// What a finding says, and where.
+/// What a finding says, and where. How bad it is may differ: what breaks one group's userdata is
+/// replaced in another's.
 #[derive(PartialEq, Eq, Hash)]
 struct Said {
-    severity: Severity,
     summary: String,
     label: Label,
     related: Vec<Label>,
@@ -28,7 +28,6 @@ pub fn gather(findings: impl IntoIterator<Item = Diagnostic>) -> Diagnostics {
             continue;
         };
         let said = Said {
-            severity: finding.severity,
             summary: finding.summary.clone(),
             label: label.clone(),
             related: finding.related.clone(),
@@ -39,6 +38,8 @@ pub fn gather(findings: impl IntoIterator<Item = Diagnostic>) -> Diagnostics {
             told.push(finding);
             continue;
         }
+        // The worst comes first.
+        told[first].severity = told[first].severity.min(finding.severity);
         let group = group_of(address).to_owned();
         let own = told[first].address.as_deref().map(group_of);
         let others = others.entry(first).or_default();

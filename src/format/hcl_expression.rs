@@ -118,6 +118,8 @@ impl<'s> Writer<'s> {
             return;
         }
         match &expression.kind {
+            // A text with mistakes isn't written anew.
+            ExpressionKind::Unreadable => {}
             ExpressionKind::Null => self.put("null"),
             ExpressionKind::Bool(value) => self.put(&value.to_string()),
             ExpressionKind::Number(number) => self.put(&number.to_string()),

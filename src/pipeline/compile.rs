@@ -55,7 +55,12 @@ pub fn compile_each<'a, T: Send>(
         1
     };
     let images = Images {
-        names: config.images.keys().map(|name| &**name).collect(),
+        names: config
+            .images
+            .keys()
+            .chain(&config.gaps.images)
+            .map(|name| &**name)
+            .collect(),
         are_open: config.gaps.has_more("images"),
     };
     let cache = TemplateCache::new(sources, images, Arc::new(snippets));

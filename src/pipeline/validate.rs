@@ -4,7 +4,9 @@
 //! what some instances of each group are rendered to. May not: tell what follows from what couldn't
 //! be read.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use super::{compile_each, renderer};
 use crate::address::Address;
@@ -61,6 +63,15 @@ pub(super) fn try_groups(
     let has_gaps = config.gaps.are_there();
     let (trials, _) = compile_each(config, sources, bodies, findings, |group| {
         let is_looked_into = looked.contains(&group.merged.name);
+        let mut ids = Cow::Borrowed(&ids);
+        if has_gaps {
+            // An image that couldn't be read has no id.
+            for name in &group.images {
+                if !ids.contains_key(name) {
+                    ids.to_mut().insert(Arc::clone(name), None);
+                }
+            }
+        }
         let renderer = renderer(config, &group, &ids, rules).looking_into(is_looked_into);
         let report = try_group(&renderer, Report::of_trial(has_gaps));
         let names = group.merged.vars.as_ref().and_then(Merged::entries);

@@ -9,7 +9,7 @@ mod findings;
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use nstance_cloudinit::layers::{LayerPart, Mode, is_read};
+use nstance_cloudinit::layers::{LayerPart, Mode, Severity as FindingSeverity, is_read};
 use nstance_cloudinit::userdata::{Bodies as CloudBodies, gather};
 
 use super::args::is_template;
@@ -94,8 +94,12 @@ pub(super) fn compile(
     let is_single = merged.userdata.single().is_some();
     let mut layers = Vec::with_capacity(1);
     let mut compress = None;
-    let mut is_whole = !merged.unread.template;
-    for (layer, userdata) in merged.userdata.joined() {
+    let mut joined = merged.userdata.joined().peekable();
+    let replaces_template = joined
+        .peek()
+        .is_some_and(|(layer, _)| *layer == Layer::Group);
+    let mut is_whole = replaces_template || !merged.unread.template;
+    for (layer, userdata) in joined {
         is_whole &= userdata.is_whole;
         compress = userdata.compress.or(compress);
         let mut parts = Vec::with_capacity(userdata.parts.len());
@@ -314,7 +318,8 @@ impl CompiledUserdata {
         self.part(0, 0).filter(|_| self.is_single && self.is_whole)
     }
 
-    /// Renders every part; `None` if one can't be, or isn't known.
+    /// Renders every part; `None` if one can't be, or isn't known. In a trial the others are looked into
+    /// by themselves then.
     pub(super) fn render(&self, execution: &mut Execution<'_>) -> Option<Vec<RenderedLayer>> {
         let mut layers = Vec::with_capacity(self.layers.len() + 1);
         let is_lacking = execution.report.is_trial() && self.is_lacking();
@@ -330,7 +335,10 @@ impl CompiledUserdata {
                         merge: part.merge.as_deref().map(str::to_owned),
                         headers: Vec::new(),
                     }),
-                    None => sound = false,
+                    None => {
+                        sound = false;
+                        parts.push(LayerPart::new(""));
+                    }
                 }
             }
             layers.push(RenderedLayer {
@@ -341,7 +349,43 @@ impl CompiledUserdata {
                 files: Vec::new(),
             });
         }
+        if !sound && execution.report.is_trial() {
+            self.check_parts(&layers, execution.report, execution.address);
+        }
         sound.then_some(layers)
+    }
+
+    /// Looks into each part by itself, where it isn't known what they make together. What another may
+    /// replace is a warning.
+    fn check_parts(&self, layers: &[RenderedLayer], report: &mut Report, address: &Address) {
+        let is_alone = layers.iter().map(|layer| layer.parts.len()).sum::<usize>() == 1;
+        for (number, layer) in layers.iter().enumerate() {
+            for (index, part) in layer.parts.iter().enumerate() {
+                if !is_read(&part.content) {
+                    continue;
+                }
+                let alone = RenderedLayer {
+                    mode: Mode::Replace,
+                    parts: vec![LayerPart {
+                        merge: None,
+                        ..part.clone()
+                    }],
+                    ..layer.clone()
+                };
+                let joint = self.joins.get(&[alone]);
+                let errors = joint.findings.iter();
+                for error in errors.filter(|finding| finding.severity == FindingSeverity::Error) {
+                    let mut finding = error.clone();
+                    if !is_alone && !finding.path.is_empty() {
+                        finding.severity = FindingSeverity::Warning;
+                    }
+                    if let Some(place) = &mut finding.place {
+                        (place.layer, place.part) = (number, index);
+                    }
+                    self.tell(&finding, layers, report, address);
+                }
+            }
+        }
     }
 }
 

@@ -23,6 +23,8 @@ pub(super) struct Joiner<'l> {
     pub(super) dropped: Vec<Dropped>,
     /// Cloud-configs as cloud-init merges them, in order: where each says how to merge it, if it does.
     described: Vec<Option<Place>>,
+    /// Whether one of them can't be read, so that nobody knows what it says of that.
+    has_unreadable: bool,
     /// What the schema has to say of layers by themselves: the result says how bad it is.
     pub(super) told: Vec<Told>,
 }
@@ -37,6 +39,7 @@ impl<'l> Joiner<'l> {
             findings: Vec::new(),
             dropped: Vec::new(),
             described: Vec::new(),
+            has_unreadable: false,
             told: Vec::new(),
         }
     }
@@ -85,6 +88,7 @@ impl<'l> Joiner<'l> {
             }
         }
         self.described.clear();
+        self.has_unreadable = false;
         // What is wrong with what isn't sent does no harm.
         for finding in &mut self.findings {
             if finding.place.as_ref().is_some_and(|at| at.layer < number) {
@@ -193,6 +197,7 @@ impl<'l> Joiner<'l> {
                 Content::Patch(text) => (buffer.patch(text, piece.source as u32), None),
                 Content::Unreadable => {
                     buffer.skip();
+                    self.has_unreadable = true;
                     continue;
                 }
                 Content::Other => continue,
@@ -370,7 +375,7 @@ impl<'l> Joiner<'l> {
         let [Some(first), rest @ ..] = &self.described[..] else {
             return;
         };
-        if rest.iter().any(Option::is_some) || self.options.as_documented {
+        if rest.iter().any(Option::is_some) || self.has_unreadable || self.options.as_documented {
             return;
         }
         let (at, is_alone) = (Some(first.clone()), rest.is_empty());

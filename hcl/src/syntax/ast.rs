@@ -43,6 +43,13 @@ impl Body {
         })
     }
 
+    /// Whether all items, and the values of all arguments, could be read.
+    pub fn is_whole(&self) -> bool {
+        let is_unreadable =
+            |attribute: &Attribute| matches!(attribute.value.kind, ExpressionKind::Unreadable);
+        !self.has_gaps && !self.attributes().any(is_unreadable)
+    }
+
     pub fn attribute(&self, name: &str) -> Option<&Attribute> {
         self.attributes()
             .find(|attribute| &*attribute.name.name == name)
@@ -111,6 +118,8 @@ pub enum ExpressionKind {
     Binary(Box<Binary>),
     Conditional(Box<Conditional>),
     For(Box<For>),
+    /// An argument's value that couldn't be read, which was reported. [`parse`](crate::parse) makes none.
+    Unreadable,
 }
 
 /// `key = value` in an object.

@@ -4,7 +4,9 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::ast::{Attribute, Block, Body, Document, Ident, Item, Label};
+use super::ast::{
+    Attribute, Block, Body, Document, Expression, ExpressionKind, Ident, Item, Label,
+};
 use super::parser::{Parsed, Parser};
 use crate::error::{Error, Span};
 
@@ -94,20 +96,27 @@ impl Parser<'_> {
             let item_start = self.at;
             let errors = self.errors.len();
             match self.nested(Self::item) {
-                // Its value isn't what is written.
-                Ok(Item::Attribute(_)) if self.errors.len() > errors => has_gaps = true,
-                Ok(item) => {
-                    if let Item::Attribute(attribute) = &item
-                        && let Some(first) = names.first(&items, &attribute.name)
-                    {
-                        self.set_twice(first, &attribute.name);
-                        continue;
+                Ok(mut item) => {
+                    if let Item::Attribute(attribute) = &mut item {
+                        if self.errors.len() > errors {
+                            // It isn't what is written.
+                            attribute.value.kind = ExpressionKind::Unreadable;
+                        }
+                        if let Some(first) = names.first(&items, &attribute.name) {
+                            self.set_twice(first, &attribute.name);
+                            continue;
+                        }
                     }
                     items.push(item);
                 }
                 Err(_) => {
-                    has_gaps = true;
                     self.recover(item_start);
+                    match self.unreadable(item_start) {
+                        Some(attribute) if names.first(&items, &attribute.name).is_none() => {
+                            items.push(Item::Attribute(attribute));
+                        }
+                        _ => has_gaps = true,
+                    }
                 }
             }
         }
@@ -116,6 +125,30 @@ impl Parser<'_> {
             span: self.span_from(start),
             has_gaps,
         }
+    }
+
+    /// An argument that begins at `start` whose value couldn't be read: all there is up to here, if that
+    /// is one line.
+    fn unreadable(&mut self, start: usize) -> Option<Attribute> {
+        let end = self.at;
+        let line = self.text[start..end].trim_end();
+        if line.contains(['\n', '\r']) {
+            return None;
+        }
+        self.at = start;
+        let name = self.ident();
+        let is_argument = self.peek() == b'=';
+        let value = self.span(self.at.min(start + line.len()), start + line.len());
+        self.at = end;
+        let name = name.filter(|_| is_argument)?;
+        Some(Attribute {
+            span: name.span.to(value),
+            name,
+            value: Expression {
+                kind: ExpressionKind::Unreadable,
+                span: value,
+            },
+        })
     }
 
     fn set_twice(&mut self, first: Span, name: &Ident) {
@@ -339,7 +372,7 @@ impl Parser<'_> {
             self.curly_quoted()?
         };
         match expression.kind {
-            super::ExpressionKind::String(name) => Ok(Label {
+            ExpressionKind::String(name) => Ok(Label {
                 name,
                 span: expression.span,
                 quoted: true,

@@ -46,9 +46,7 @@ pub fn decode(root: &Node, findings: &mut Diagnostics) -> Option<Config> {
     let mut names: HashSet<_> = maps.into_iter().filter(|key| top.is_open(key)).collect();
     names.extend(pools_are_open.then_some("subnet_pools"));
     let load_balancers = images::load_balancers(&top, findings);
-    let before = findings.len();
     let images = images::images(&top, findings);
-    names.extend((findings.len() > before).then_some("images"));
     let certificates = top.named("certificates", findings, |_, _| Some(()));
     let vars = top.object("vars", findings);
     let (defaults, defaults_are_open) = defaults(&top, findings);
@@ -90,16 +88,18 @@ pub fn decode(root: &Node, findings: &mut Diagnostics) -> Option<Config> {
     let destroy_budget = destroy_budget(&top, findings);
     let strict = top.flag("strict", findings);
 
-    let declared = top.get("load_balancers").into_iter();
-    let declared = declared.flat_map(|section| section.value.entries());
+    let broken = |section: &str, is_known: &dyn Fn(&str) -> bool| {
+        let entries = top.get(section).map(|section| section.value.entries());
+        let names = entries.unwrap_or_default().iter().map(|entry| &entry.key);
+        let broken = names.filter(|name| !is_known(name));
+        broken.cloned().collect()
+    };
     let gaps = Gaps {
         provider: !provider_known,
         vars: vars_are_open,
         values: false,
-        load_balancers: declared
-            .map(|entry| Arc::clone(&entry.key))
-            .filter(|name| !load_balancers.contains_key(name))
-            .collect(),
+        load_balancers: broken("load_balancers", &|name| load_balancers.contains_key(name)),
+        images: broken("images", &|name| images.contains_key(name)),
         names,
         templates: broken_templates,
         groups: groups.broken,

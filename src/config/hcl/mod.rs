@@ -132,8 +132,10 @@ pub(super) fn includes(
     let places = Places::default();
     let mut name = |item: &Expression| {
         let span = places.span(sources, item.span);
-        if let ExpressionKind::String(path) = &item.kind {
-            return Some(Spanned::new(Arc::clone(path), span));
+        match &item.kind {
+            ExpressionKind::String(path) => return Some(Spanned::new(Arc::clone(path), span)),
+            ExpressionKind::Unreadable => return None,
+            _ => {}
         }
         findings.push(
             Diagnostic::error("`include` must name files")

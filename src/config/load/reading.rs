@@ -91,7 +91,12 @@ impl<'w> Reading<'w> {
         };
         let includes = match &mut document.content {
             Content::Tree(root) => take_includes(root, loaded),
-            Content::Hcl(file) => hcl::includes(file, &loaded.sources, &mut loaded.findings),
+            Content::Hcl(file) => {
+                let before = loaded.findings.len();
+                let includes = hcl::includes(file, &loaded.sources, &mut loaded.findings);
+                loaded.incomplete |= loaded.findings.len() > before || !file.body.is_whole();
+                includes
+            }
         };
         self.documents.push(document);
         self.chain.push(file.to_owned());
@@ -177,14 +182,17 @@ fn take_includes(root: &mut Node, loaded: &mut Loaded) -> Vec<Spanned<Arc<str>>>
         match &item.value {
             NodeValue::String(path) => includes.push(Spanned::new(Arc::clone(path), item.span)),
             NodeValue::Unknown => loaded.incomplete = true,
-            _ => loaded.findings.push(
-                Diagnostic::error("`include` must name files")
-                    .at(
-                        item.span,
-                        format!("expected a string, found {}", item.type_name()),
-                    )
-                    .hint("Name one file, or several in a list: `[\"common.jsonc\", \"groups/*.jsonc\"]`"),
-            ),
+            _ => {
+                loaded.incomplete = true;
+                loaded.findings.push(
+                    Diagnostic::error("`include` must name files")
+                        .at(
+                            item.span,
+                            format!("expected a string, found {}", item.type_name()),
+                        )
+                        .hint("Name one file, or several in a list: `[\"common.jsonc\", \"groups/*.jsonc\"]`"),
+                );
+            }
         }
     }
     includes

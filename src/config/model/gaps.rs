@@ -22,6 +22,8 @@ pub struct Gaps {
     pub names: HashSet<&'static str>,
     /// Load balancers of which more than the name is wrong.
     pub load_balancers: HashSet<Arc<str>>,
+    /// The same for images.
+    pub images: HashSet<Arc<str>>,
     /// Something of these templates: what they lack may only be unreadable.
     pub templates: HashSet<Arc<str>>,
     /// The same for groups.
@@ -48,6 +50,7 @@ impl Gaps {
             values,
             names,
             load_balancers,
+            images,
             templates,
             groups,
         } = self;
@@ -56,6 +59,7 @@ impl Gaps {
             || *values
             || !names.is_empty()
             || !load_balancers.is_empty()
+            || !images.is_empty()
             || !templates.is_empty()
             || !groups.is_empty()
     }

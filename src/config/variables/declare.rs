@@ -7,8 +7,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use nstance_hcl::{
-    Block, Body, Context, Entries, Error, Evaluator, Expression, Item, NoFiles, Number, Reference,
-    Scope, Type, Value, parse_expression, parse_template,
+    Attribute, Block, Body, Context, Entries, Error, Evaluator, Expression, ExpressionKind, Item,
+    NoFiles, Number, Reference, Scope, Type, Value, parse_expression, parse_template,
 };
 
 use crate::config::assemble::twice;
@@ -238,9 +238,12 @@ impl Reading<'_> {
 
     fn block(&mut self, block: &Block, name: nstance_hcl::Span, file: &File) -> Declaration {
         let mut declaration = Declaration::new(self.span(name));
-        declaration.is_unknown = block.body.has_gaps;
+        declaration.is_unknown = !block.body.is_whole();
         for item in &block.body.items {
             match item {
+                Item::Attribute(attribute) if is_unreadable(attribute) => {
+                    declaration.broken |= &*attribute.name.name == "default";
+                }
                 Item::Attribute(attribute) => {
                     let place = self.span(attribute.value.span);
                     match &*attribute.name.name {
@@ -275,11 +278,11 @@ impl Reading<'_> {
                 }
                 Item::Block(inner) if &*inner.kind.name == "validation" => {
                     let place = self.span(inner.header);
-                    declaration.is_unknown |= inner.body.has_gaps;
+                    declaration.is_unknown |= !inner.body.is_whole();
                     let before = self.findings.len();
                     let [condition, message] = self.fields(&inner.body);
                     // A key that nobody knows may have been meant for one that is missing.
-                    let is_whole = self.findings.len() == before && !inner.body.has_gaps;
+                    let is_whole = self.findings.len() == before && inner.body.is_whole();
                     let place = is_whole.then_some(place);
                     let folder = file.folder.as_ref();
                     self.validation(condition, message, place, folder, &mut declaration);
@@ -306,7 +309,8 @@ impl Reading<'_> {
             }
         }
         ["condition", "error_message"]
-            .map(|name| body.attribute(name).map(|found| found.value.clone()))
+            .map(|name| body.attribute(name).filter(|found| !is_unreadable(found)))
+            .map(|found| found.map(|found| found.value.clone()))
     }
 
     fn unknown_of_validation(&mut self, key: &str, place: Span) {
@@ -475,6 +479,11 @@ impl Reading<'_> {
             }
         }
     }
+}
+
+/// Whether a mistake of syntax is in an argument's value.
+fn is_unreadable(attribute: &Attribute) -> bool {
+    matches!(attribute.value.kind, ExpressionKind::Unreadable)
 }
 
 /// A node as a value.

@@ -29,7 +29,7 @@ impl CompiledUserdata {
         joint.findings.iter().all(sound)
     }
 
-    fn tell(
+    pub(super) fn tell(
         &self,
         finding: &LayerFinding,
         layers: &[RenderedLayer],
