@@ -181,7 +181,16 @@ impl Evaluation<'_> {
         let module = Module::new(texts, &files, &settled.values, &known, self.folders);
         settled.keep_secrets(&declarations, &module);
         evaluated.variables = settled.settings(&declarations, &module);
-        variables::validate(&declarations, &settled, &module);
+        let refused = variables::validate(&declarations, &settled, &module);
+        let values = settled.values_without(&refused);
+        let module = if refused.is_empty() {
+            module
+        } else {
+            findings.extend(module.findings());
+            let module = Module::new(texts, &files, &values, &known, self.folders);
+            settled.keep_secrets(&declarations, &module);
+            module
+        };
         let written = may_have_secrets(&module, sources).then(|| trees.clone());
         for (root, _, folder) in &mut trees {
             if let Some(root) = root {
@@ -196,8 +205,8 @@ impl Evaluation<'_> {
         if let Some(trees) = written
             && module.has_secrets()
         {
-            let twins = Disguise::ALL
-                .map(|disguise| twin(&module, &trees, &files, &settled.values, disguise));
+            let twins =
+                Disguise::ALL.map(|disguise| twin(&module, &trees, &files, &values, disguise));
             evaluated.twins = twins.into();
         }
         let mut made = module.finish();

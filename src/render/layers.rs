@@ -357,7 +357,12 @@ impl CompiledUserdata {
 
     /// Looks into each part by itself, where it isn't known what they make together. What another may
     /// replace is a warning.
-    fn check_parts(&self, layers: &[RenderedLayer], report: &mut Report, address: &Address) {
+    pub(super) fn check_parts(
+        &self,
+        layers: &[RenderedLayer],
+        report: &mut Report,
+        address: &Address,
+    ) {
         let is_alone = layers.iter().map(|layer| layer.parts.len()).sum::<usize>() == 1;
         for (number, layer) in layers.iter().enumerate() {
             for (index, part) in layer.parts.iter().enumerate() {

@@ -144,10 +144,12 @@ impl<'d> Machine<'d, '_> {
                 Failure::limit("printf_width", message)
             }
         })?;
+        // What isn't in something that isn't set is told with that.
+        let is_within_unset = matches!(self.stack.get(first).map(Item::value), Some(Value::Unset));
         self.stack.truncate(first);
         match &value {
             Value::Str(text) => self.charge((text.as_bytes().len() / BYTES_A_STEP) as u64)?,
-            Value::Unset if !tested && callee.is(Builtin::Index) => {
+            Value::Unset if !tested && !is_within_unset && callee.is(Builtin::Index) => {
                 self.unset.insert(self.here());
             }
             _ => {}

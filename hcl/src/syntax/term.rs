@@ -213,7 +213,9 @@ impl Parser<'_> {
             let key = ObjectKey::Name(name.clone());
             return Ok(ObjectItem { key, value });
         }
-        self.check_key(&key);
+        if matches!(self.peek(), b'=' | b':') {
+            self.check_key(&key);
+        }
         let key = match key.kind {
             ExpressionKind::Variable(name) => ObjectKey::Name(name),
             // Words that have a meaning elsewhere are names here.

@@ -58,8 +58,15 @@ impl<'n> Object<'n> {
                 // Dropped, but one finding: the object isn't whole.
                 wrong_type(&entry.value, &name, "known", findings);
             } else if table.key(&entry.key).is_none() && !reported.contains(&&*entry.key) {
-                let near = nearest(&entry.key, table.names());
-                findings.push(unknown_key(entry, &name, table, near));
+                let colon = lost_colon(entry, table);
+                let near = colon.map(|(key, _)| key);
+                let near = near.or_else(|| nearest(&entry.key, table.names()));
+                let mut finding = unknown_key(entry, &name, table, near);
+                if let Some((key, value)) = colon {
+                    let hint = format!("a colon and a blank stand behind a key: `{key}: {value}`");
+                    finding.hints = vec![hint];
+                }
+                findings.push(finding);
                 misspelt.extend(table.names().find(|key| near == Some(*key)));
             }
         }
@@ -295,6 +302,16 @@ fn one_of(list: &[String]) -> String {
         [only] => only.clone(),
         [most @ .., last] => format!("{} or {last}", most.join(", ")),
     }
+}
+
+/// The key and the value that became one key, for want of a colon or of a blank behind it.
+fn lost_colon<'e>(entry: &'e Entry, table: &Table) -> Option<(&'e str, &'e str)> {
+    if entry.value.value != NodeValue::Null {
+        return None;
+    }
+    let (key, value) = entry.key.split_once([' ', ':'])?;
+    let value = value.trim_start_matches([' ', ':']);
+    (table.key(key).is_some() && !value.is_empty()).then_some((key, value))
 }
 
 /// The finding that an object doesn't have such a key; `near` is the one probably meant.

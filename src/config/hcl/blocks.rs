@@ -249,7 +249,14 @@ impl At<'_> {
                 name if !BLOCKS.contains(&name) => {
                     let near = nearest(name, BLOCKS.iter().copied());
                     self.find(unknown_block(name, near, kind_span));
-                    if let Some(near) = near {
+                    let Some(near) = near else { return };
+                    let labels = 1..=1 + usize::from(near == "group");
+                    if Kind::of_singular(near).is_some() && labels.contains(&block.labels.len()) {
+                        // What is wrong in it can be told all the same.
+                        let mut meant = block.clone();
+                        meant.kind.name = near.into();
+                        self.block(of, path, &meant, object);
+                    } else {
                         self.keep_place(near, block, object);
                     }
                     return;

@@ -8,6 +8,7 @@ mod declare;
 mod given;
 mod interpolate;
 mod settle;
+mod settled;
 #[cfg(test)]
 mod tests;
 mod told;

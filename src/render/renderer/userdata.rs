@@ -38,7 +38,12 @@ impl GroupRenderer<'_> {
         };
         let Some(files) = files else {
             // What is wrong with it is told all the same.
-            source?.render(&mut execution);
+            let source = source?;
+            if let Some(layers) = source.render(&mut execution)
+                && report.is_trial()
+            {
+                source.check_parts(&layers, report, address);
+            }
             return None;
         };
         let carried = self.carried_files(&files.value);
