@@ -4,6 +4,8 @@
 //! it. May not: know the schema.
 
 mod mend;
+mod quotes;
+mod read_on;
 #[cfg(test)]
 mod tests;
 
@@ -16,6 +18,7 @@ use jsonc_parser::{CollectOptions, ParseOptions, ParseStringErrorKind, parse_to_
 use serde_json::Number;
 
 use self::mend::Mended;
+use self::read_on::mended;
 use super::halves;
 use super::node::{Entry, Keys, Node, NodeValue};
 use super::outline::{self, Cut};
@@ -71,7 +74,13 @@ fn read_or(
     }
     let parsed = parse_to_ast(body, &CollectOptions::default(), &STRICT);
     // Both look at the same text; the earlier finding is the cause, the later one may follow from it.
-    let is_flawed = flaw.is_some();
+    let is_hopeless = flaw.as_ref().is_some_and(|flaw| !flaw.is_open_string);
+    if parsed.is_err()
+        && !is_hopeless
+        && let Some(node) = otherwise(source, body, base, findings)
+    {
+        return Some(node);
+    }
     if let Some(flaw) = flaw {
         let earlier = match &parsed {
             // What isn't closed, the parser reports at its start; the flaw knows better.
@@ -83,12 +92,6 @@ fn read_or(
             findings.push(*flaw.diagnostic);
             return None;
         }
-    }
-    if parsed.is_err()
-        && !is_flawed
-        && let Some(node) = otherwise(source, body, base, findings)
-    {
-        return Some(node);
     }
     let mut reader = Reader {
         source,
@@ -114,41 +117,6 @@ fn read_or(
                         .hint("`nstance init` writes a commented one to start from"),
                 );
                 None
-            }
-        }
-    }
-}
-
-/// Reads a document of which mistakes were mended. `None` where that can't be done for all of them.
-fn mended(source: SourceId, body: &str, base: usize, findings: &mut Diagnostics) -> Option<Node> {
-    let mut mended = Mended::new(body)?;
-    let mut found = Diagnostics::default();
-    loop {
-        // What was in a string to the first look may not be in one any more.
-        let (flaw, _) = outline::scan(source, &mended.text, base);
-        if flaw.is_some_and(|flaw| flaw.too_deep) {
-            return None;
-        }
-        let parsed = parse_to_ast(&mended.text, &CollectOptions::default(), &STRICT);
-        let mut reader = Reader {
-            source,
-            body: &mended.text,
-            base,
-            mended: Some(&mended),
-            findings: &mut found,
-        };
-        match parsed {
-            Ok(result) => {
-                let node = reader.node(result.value?);
-                findings.extend(found);
-                return Some(node);
-            }
-            Err(error) => {
-                let diagnostic = reader.explain(&error);
-                found.push(diagnostic);
-                if !mended.mend(&error) {
-                    return None;
-                }
             }
         }
     }

@@ -20,8 +20,20 @@ pub(super) struct Flaw {
     pub(super) offset: usize,
     /// Whether nothing recursive may touch the text.
     pub(super) too_deep: bool,
+    /// Whether a string isn't closed on its line.
+    pub(super) is_open_string: bool,
     /// What to tell.
     pub(super) diagnostic: Box<Diagnostic>,
+}
+
+/// The finding that the string at `place` isn't closed.
+pub(super) fn open_string(place: Span) -> Diagnostic {
+    Diagnostic::error("a string isn't closed")
+        .at(place, "this string has no closing quote on its line")
+        .hint(
+            "close it with `\"`; a line break within a string is written `\\n`, \
+             a quote `\\\"`, a backslash `\\\\`",
+        )
 }
 
 /// How long the string is, without its quotes, that a text with a single quote starts with; `None`
@@ -189,18 +201,11 @@ impl Scanner<'_> {
                 _ => at += 1,
             }
         }
-        Err(self.flaw(
-            start,
-            Diagnostic::error("a string isn't closed")
-                .at(
-                    self.span(start, at.min(bytes.len())),
-                    "this string has no closing quote on its line",
-                )
-                .hint(
-                    "close it with `\"`; a line break within a string is written `\\n`, \
-                     a quote `\\\"`, a backslash `\\\\`",
-                ),
-        ))
+        let flaw = self.flaw(start, open_string(self.span(start, at.min(bytes.len()))));
+        Err(Flaw {
+            is_open_string: true,
+            ..flaw
+        })
     }
 
     fn control_character(&self, at: usize) -> Flaw {
@@ -329,6 +334,7 @@ impl Scanner<'_> {
     fn too_deep(&self, at: usize) -> Flaw {
         Flaw {
             too_deep: true,
+            is_open_string: false,
             ..self.flaw(
                 at,
                 Diagnostic::error(format!("the nesting is deeper than {DEEPEST} levels"))
@@ -341,6 +347,7 @@ impl Scanner<'_> {
         Flaw {
             offset: self.base + offset,
             too_deep: false,
+            is_open_string: false,
             diagnostic: Box::new(diagnostic),
         }
     }

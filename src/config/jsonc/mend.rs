@@ -10,6 +10,7 @@ use std::ops::Range;
 
 use jsonc_parser::errors::{ParseError, ParseErrorKind as Kind};
 
+use super::quotes::Quote;
 use super::word;
 use crate::config::outline::single_quoted;
 
@@ -123,6 +124,32 @@ impl Mended {
             _ => return false,
         }
         true
+    }
+
+    /// The line around a byte.
+    pub(super) fn line(&self, at: usize) -> Range<usize> {
+        let is_break = |one: char| matches!(one, '\n' | '\r');
+        let start = self.text[..at].rfind(is_break).map_or(0, |at| at + 1);
+        let length = self.text[at..].find(is_break);
+        start..length.map_or(self.text.len(), |length| at + length)
+    }
+
+    /// Adds a quote; what its string says isn't certain. `false` where that was tried too often.
+    pub(super) fn mend_quote(&mut self, quote: Quote) -> bool {
+        self.count += 1;
+        let within = if quote.opens { quote.at } else { quote.at - 1 };
+        let earlier = self.added.partition_point(|added| *added < quote.at);
+        for added in &mut self.added[earlier..] {
+            *added += 1;
+        }
+        self.added.insert(earlier, quote.at);
+        self.text.insert(quote.at, '"');
+        let earlier = self.unknown.partition_point(|at| *at < within);
+        for at in &mut self.unknown[earlier..] {
+            *at += 1;
+        }
+        self.unknown.insert(earlier, within);
+        self.count <= MOST
     }
 
     fn add(&mut self, at: usize, character: char) {

@@ -323,6 +323,17 @@ fn structural(text: &str, wanted: char) -> Vec<usize> {
 }
 
 #[test]
+fn a_quote_that_is_missing_in_json_is_all_that_is_told_and_hides_little() {
+    let name = "reference/jsonc/nstance.jsonc";
+    let text = example(name);
+    let is_quote = |at: &usize| !text[..*at].ends_with('\\');
+    let quotes = text.match_indices('"').map(|(at, _)| at).filter(is_quote);
+    let mistakes: Vec<_> = quotes.map(|at| (at..at + 1, "")).collect();
+    let slip = ("\"last\": 1\n", "key `last`");
+    expect_two(name, slip, &mistakes);
+}
+
+#[test]
 fn a_mistake_in_json_is_all_that_is_told() {
     let name = "reference/jsonc/nstance.jsonc";
     let text = example(name);
@@ -383,7 +394,11 @@ fn a_mistake_in_json_is_all_that_is_told() {
 /// told alone.
 fn expect_two(name: &str, (slip, told_as): (&str, &str), mistakes: &[(Range<usize>, &str)]) {
     let mut text = example(name);
-    text.push_str(slip);
+    let end = match name.ends_with("jsonc") {
+        true => text.rfind('}').unwrap(),
+        false => text.len(),
+    };
+    text.insert_str(end, slip);
     let mut others = Vec::new();
     let mut alone = 0;
     for (place, wrong) in mistakes {
