@@ -38,12 +38,26 @@ pub(super) fn mended(
     let mut last = 0;
     for _ in 0..MOST {
         let stop = told.last()?.label.as_ref()?.span;
-        let value = value_at(&text, stop.start as usize).filter(|value| value.start > last)?;
+        let at = stop.start as usize;
+        let value = match value_at(&text, at) {
+            Some(value) => value,
+            // No place moves.
+            None => {
+                let rest = behind_key(&text, at)?;
+                let blanks = " ".repeat(rest.len() - 1);
+                text.replace_range(rest.clone(), &format!(":{blanks}"));
+                rest.start + 2..rest.end
+            }
+        };
+        if value.start <= last {
+            return None;
+        }
         last = value.start;
-        unknown.insert(value.start as u32);
-        // No place moves.
-        let blanks = " ".repeat(value.len() - 1);
-        text.replace_range(value, &format!("0{blanks}"));
+        if !value.is_empty() {
+            unknown.insert(value.start as u32);
+            let blanks = " ".repeat(value.len() - 1);
+            text.replace_range(value, &format!("0{blanks}"));
+        }
         let mut found = Diagnostics::default();
         let (root, aliases) = super::read_with_aliases(source, &text, &mut found);
         match root {
@@ -66,7 +80,11 @@ fn value_at(text: &str, at: usize) -> Option<Range<usize>> {
     let line = text[start..end].trim_end();
     let item = without_dashes(line);
     let is_bare = !item.starts_with(['{', '[', '"', '\'']);
-    let value = match key_of(item).filter(|_| is_bare) {
+    let key = key_of(item).filter(|_| is_bare);
+    if key.is_some_and(|key| key.contains(['{', '['])) {
+        return None;
+    }
+    let value = match key {
         Some(key) => item[key.len()..]
             .trim_start()
             .strip_prefix(':')?
@@ -78,6 +96,30 @@ fn value_at(text: &str, at: usize) -> Option<Range<usize>> {
     let length = value.len();
     // What has a name is used elsewhere.
     (length > 0 && !value.starts_with('&')).then(|| start + line.len() - length..start + line.len())
+}
+
+/// What stands behind the first word of a line that should have a key, as those around it have, but
+/// has no colon with a blank behind it.
+fn behind_key(text: &str, at: usize) -> Option<Range<usize>> {
+    let lines = Lines::new(text);
+    let (indent, start) = lines.indent(at);
+    let end = lines.end(at);
+    let begins_text = |line: usize| {
+        let line = lines.line(line).trim_end().trim_end_matches(['-', '+']);
+        line.ends_with(['|', '>'])
+    };
+    if lines.above(at).is_some_and(begins_text) {
+        return None;
+    }
+    let below = text[end..].find('\n').map(|length| end + length + 1);
+    let is_key = |line: usize| lines.indent(line).0 == indent && key_of(lines.line(line)).is_some();
+    if !lines.above(at).is_some_and(is_key) && !below.is_some_and(is_key) {
+        return None;
+    }
+    let is_outside = |one: char| !one.is_ascii_alphanumeric() && !matches!(one, '_' | '-' | '.');
+    let length = text[start..end].find(is_outside)?;
+    let rest = start + length..end;
+    (length > 0 && rest.len() > 1).then_some(rest)
 }
 
 fn leave_out(node: &mut Node, places: &HashSet<u32>) {

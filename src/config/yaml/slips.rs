@@ -343,6 +343,12 @@ pub(super) fn behind_quote(context: &Context<'_>) -> Diagnostic {
         return Diagnostic::error("a comma is missing")
             .at(context.character(at), "expected `,` before this");
     }
+    // A bracket within a key begins its value.
+    let line = lines.line(at);
+    if context.open.is_none() && key_of(line).is_some_and(|key| key.contains(['{', '['])) {
+        let own = &line[..at - lines.start(at)];
+        return missing_blank(context, own).unwrap_or_else(|| no_colon_at(context, at));
+    }
     let diagnostic = Diagnostic::error("something follows a closing quote").at(
         context.span(at, end),
         "the value ended with the quote before this",
