@@ -260,13 +260,20 @@ impl Parser<'_> {
     /// From its labels on.
     fn block(&mut self, kind: Ident) -> Parsed<Block> {
         let start = kind.span.start as usize;
-        let errors = self.errors.len();
+        let mut errors = self.errors.len();
         let mut labels = Vec::new();
         let mut header = kind.span;
         loop {
             match self.peek() {
                 b'{' => break,
-                b'"' => labels.push(self.quoted_label()?),
+                b'"' => match self.unclosed_label() {
+                    // It is what is written but for the quote.
+                    Some(label) => {
+                        errors += 1;
+                        labels.push(label);
+                    }
+                    None => labels.push(self.quoted_label()?),
+                },
                 0xe2 if self.is_at_curly_quote() => labels.push(self.quoted_label()?),
                 _ => match self.ident() {
                     Some(name) => {

@@ -2,7 +2,7 @@
 //! quotation mark where a value is wanted; goes out: one error, and the place where the string ends
 //! all the same, so that what follows it isn't taken for something else.
 
-use super::ast::{Expression, ExpressionKind};
+use super::ast::{Expression, ExpressionKind, Label};
 use super::parser::{Parsed, Parser};
 use crate::error::Error;
 
@@ -33,6 +33,28 @@ impl Parser<'_> {
         Ok(Expression {
             kind: ExpressionKind::String(text.into()),
             span,
+        })
+    }
+
+    /// A label without its closing quote, where all that is behind it on its line is the block's `{`.
+    pub(super) fn unclosed_label(&mut self) -> Option<Label> {
+        let start = self.at;
+        let line = self.text[start + 1..].lines().next()?;
+        let name = line.trim_end().strip_suffix('{')?.trim_end();
+        let is_name = |one: char| one.is_alphanumeric() || matches!(one, '_' | '-');
+        if name.is_empty() || !name.chars().all(is_name) {
+            return None;
+        }
+        self.errors.push(
+            Error::new(self.span(start, start + 1), "This string isn't closed")
+                .detail("its `\"` is missing on this line")
+                .hint(format!("write `\"{name}\"`")),
+        );
+        self.at += 1 + name.len();
+        Some(Label {
+            name: name.into(),
+            span: self.span_from(start),
+            quoted: true,
         })
     }
 
