@@ -108,7 +108,8 @@ fn behind_key(text: &str, at: usize) -> Option<Range<usize>> {
         let line = lines.line(line).trim_end().trim_end_matches(['-', '+']);
         line.ends_with(['|', '>'])
     };
-    if lines.above(at).is_some_and(begins_text) {
+    let is_keyed = key_of(lines.line(at)).is_some_and(|key| !key.contains(['{', '[']));
+    if is_keyed || lines.above(at).is_some_and(begins_text) {
         return None;
     }
     let below = text[end..].find('\n').map(|length| end + length + 1);
