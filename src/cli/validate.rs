@@ -197,8 +197,10 @@ fn several(globals: &Globals, checked: Vec<Checked>, print_documents: impl Fn(&V
             let mut document = one.document();
             document["configuration"] = json!(path);
             if let Some(config) = &one.loaded.config {
-                document["cluster"] = json!(config.cluster.id.value);
-                document["shard"] = json!(config.shard.id.value);
+                let ids = [("cluster", &config.cluster.id), ("shard", &config.shard.id)];
+                for (key, id) in ids.into_iter().filter(|(_, id)| !id.is_empty()) {
+                    document[key] = json!(id.value);
+                }
             }
             documents.push(document);
         } else {

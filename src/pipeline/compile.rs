@@ -37,8 +37,8 @@ pub fn compile_all<'a>(
 }
 
 /// As [`compile_all`], but gives each group away when it is parsed, and keeps what `use_it` makes of
-/// it. Groups that nobody keeps need no memory of their
-/// own, which for thousands of them is most of the time.
+/// it. Groups that nobody keeps need no memory of their own, which for thousands of them is most of
+/// the time.
 pub fn compile_each<'a, T: Send>(
     config: &'a Config,
     sources: &'a SourceMap,
