@@ -356,13 +356,14 @@ impl Reader<'_> {
                 .at(self.at(at, character.len_utf8()), "expected a value")
                 .hint(hint);
         }
-        let diagnostic = Diagnostic::error(format!("the word `{word}` isn't a JSON value"))
+        let diagnostic = Diagnostic::error("this word isn't a JSON value")
             .at(self.at(at, word.len()), "expected a value");
         match word.to_ascii_lowercase().as_str() {
             "true" | "yes" | "on" => diagnostic.hint("write `true`"),
             "false" | "no" | "off" => diagnostic.hint("write `false`"),
             "none" | "nil" | "undefined" => diagnostic.hint("write `null`"),
-            _ => diagnostic.hint(format!("text stands in double quotes: `\"{word}\"`")),
+            // It may be a secret.
+            _ => diagnostic.hint("text stands in double quotes"),
         }
     }
 

@@ -249,6 +249,15 @@ impl Report {
         }
     }
 
+    /// An empty one that tells nothing of the same.
+    pub(super) fn another(&self) -> Self {
+        Self {
+            is_trial: self.is_trial,
+            has_gaps: self.has_gaps,
+            ..Self::default()
+        }
+    }
+
     /// Whether texts that weren't fetched are to be left out.
     pub(super) fn is_trial(&self) -> bool {
         self.is_trial

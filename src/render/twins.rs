@@ -123,7 +123,7 @@ impl GroupRenderer<'_> {
         let parts = self.parts(address, instance, kept, false, report);
         if report.has_more_than(&known) {
             for twin in &self.twins {
-                let mut others = Report::default();
+                let mut others = report.another();
                 twin.parts(address, instance, kept, true, &mut others);
                 report.conceal(&known, &others);
             }

@@ -217,6 +217,13 @@ impl Parser<'_> {
         is_brace
     }
 
+    /// Whether the next line is indented deeper than that of `start`.
+    fn is_before_deeper_line(&self, start: usize) -> bool {
+        let rest = &self.text[self.at..];
+        let next = rest.trim_start();
+        !next.is_empty() && self.indent_of(self.text.len() - next.len()) > self.indent_of(start)
+    }
+
     /// From the `=` on.
     fn attribute(&mut self, name: Ident) -> Parsed<Attribute> {
         let start = self.at;
@@ -287,7 +294,8 @@ impl Parser<'_> {
                         let (span, found) = self.found();
                         let is_line = self.is_at_newline();
                         let is_before_brace = self.is_before_brace();
-                        if let ([value], true, false) = (&labels[..], is_line, is_before_brace) {
+                        let is_block = is_before_brace || self.is_before_deeper_line(start);
+                        if let ([value], true, false) = (&labels[..], is_line, is_block) {
                             let error = no_equals_sign(value.span, &kind.name);
                             return self.fail(error.detail("its value, or a block's label?"));
                         }

@@ -54,7 +54,7 @@ impl Parser<'_> {
         }
     }
 
-    fn indent_of(&self, offset: usize) -> usize {
+    pub(super) fn indent_of(&self, offset: usize) -> usize {
         let line = self.text[..offset]
             .rfind('\n')
             .map_or(0, |newline| newline + 1);

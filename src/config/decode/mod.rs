@@ -18,9 +18,10 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use super::model::{Config, Defaults, DestroyBudget, Functions, Gaps};
-use super::node::Node;
+use super::node::{Entry, Node};
 use super::schema::tables;
 use super::source::{Span, Spanned};
+use crate::address::is_id;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 
 pub(super) use form::reads_as_group;
@@ -94,6 +95,11 @@ pub fn decode(root: &Node, findings: &mut Diagnostics) -> Option<Config> {
         let broken = names.filter(|name| !is_known(name));
         broken.cloned().collect()
     };
+    let are_named = |entry: &Entry| entry.value.entries().iter().all(|one| is_id(&one.key));
+    if !top.get("images").is_none_or(are_named) {
+        // What templates call it by can't be told.
+        names.insert("images");
+    }
     let gaps = Gaps {
         provider: !provider_known,
         vars: vars_are_open,
@@ -164,7 +170,7 @@ fn destroy_budget(top: &Object<'_>, findings: &mut Diagnostics) -> DestroyBudget
 
 /// Reports a name that isn't an id, and says how it could be one.
 pub(super) fn check_id(what: &str, text: &str, span: Span, findings: &mut Diagnostics) {
-    use crate::address::{LONGEST_ID, is_id};
+    use crate::address::LONGEST_ID;
     if is_id(text) {
         return;
     }

@@ -99,12 +99,17 @@ fn told(text: &str, start: usize, quote: Quote, span: impl Fn(usize, usize) -> S
         let is_outside = |one: char| matches!(one, '"' | ',' | ':' | '{' | '}' | '[' | ']' | '\n');
         let length = behind.find(is_outside).unwrap_or(behind.len());
         let word = behind[..length].trim_end();
-        return Diagnostic::error("a string has no opening quote")
-            .at(
-                span(quote.at, quote.at + word.len()),
-                "expected `\"` before this",
-            )
-            .hint(format!("write `\"{word}\"`"));
+        let finding = Diagnostic::error("a string has no opening quote").at(
+            span(quote.at, quote.at + word.len()),
+            "expected `\"` before this",
+        );
+        let is_key = behind[length..].starts_with("\":");
+        // A value may be a secret.
+        return if is_key {
+            finding.hint(format!("write `\"{word}\"`"))
+        } else {
+            finding
+        };
     }
     let start = if start < quote.at {
         start

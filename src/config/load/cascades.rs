@@ -296,6 +296,22 @@ fn what_cannot_be_read_is_not_missed() {
     }
 }
 
+#[test]
+fn a_secret_elsewhere_conceals_nothing_of_a_part() {
+    let usual = "cluster: {id: c}\nshard: {id: s, infra: {provider: sim, region: r, zone: z}}\n";
+    let secret = "variables: {p: {sensitive: true, default: x}}\nvars: {P: '${var.p}'}\n";
+    let parts = "{content: \"#cloud-config\\nruncmd: 5\\n\"}, {content: '{{ if }}'}";
+    let groups = format!("groups: {{web: {{instance_type: t, userdata: {{parts: [{parts}]}}}}}}\n");
+    let told = summaries("nstance.yaml", &format!("{usual}{secret}{groups}"));
+    assert_eq!(
+        told,
+        [
+            "`runcmd` is an integer, and has to be a list",
+            "a template can't be parsed"
+        ]
+    );
+}
+
 /// Where a character stands outside strings and comments.
 fn structural(text: &str, wanted: char) -> Vec<usize> {
     let mut found = Vec::new();

@@ -28,6 +28,8 @@ pub(super) struct Declaration {
     pub(super) broken: bool,
     /// Whether a part of it can't be known: it has no value then, and may be a secret.
     pub(super) is_unknown: bool,
+    /// The text of a default that can't be evaluated, and may be a secret.
+    pub(super) hidden: Option<Arc<str>>,
     pub(super) description: Option<Arc<str>>,
     pub(super) sensitive: Option<bool>,
     pub(super) nullable: Option<bool>,
@@ -42,6 +44,7 @@ impl Declaration {
             default: None,
             broken: false,
             is_unknown: false,
+            hidden: None,
             description: None,
             sensitive: None,
             nullable: None,
@@ -203,15 +206,24 @@ impl Reading<'_> {
     }
 
     fn unknown(&mut self, key: &str, place: Span, declaration: &mut Declaration) {
-        let finding =
-            Diagnostic::error(format!("a variable has no `{key}`")).at(place, "unknown key");
-        let near = nearest(key, VARIABLE.names());
+        // What follows a key without a colon and a blank may be a secret.
+        let word = key.split([' ', ':']).next();
+        let lost = word.filter(|word| word.len() < key.len() && VARIABLE.key(word).is_some());
+        let finding = match lost {
+            Some(word) => Diagnostic::error(format!("no colon and blank stand behind `{word}`"))
+                .at(place, "so all of it is a key"),
+            None => {
+                Diagnostic::error(format!("a variable has no `{key}`")).at(place, "unknown key")
+            }
+        };
+        let near = lost.or_else(|| nearest(key, VARIABLE.names()));
         // It may have been meant as the default.
         declaration.broken = true;
         if near == Some("sensitive") {
             declaration.sensitive = Some(true);
         }
         self.findings.push(match near {
+            Some(near) if lost.is_some() => finding.hint(format!("write `{near}: …`")),
             Some(near) => finding.hint(format!("did you mean `{near}`?")),
             None => finding.hint(format!(
                 "known here: {}",
@@ -236,6 +248,29 @@ impl Reading<'_> {
         }
     }
 
+    /// Puts one finding that says nothing of a default at `place` in the place of those that were made
+    /// since there were `before`, if they quote it. Gives the default's text if there were any.
+    fn conceal(&mut self, before: usize, place: Span) -> Option<Arc<str>> {
+        if self.findings.len() == before {
+            return None;
+        }
+        let text = Some(self.sources.text(place).into());
+        let is_quoting = |finding: &Diagnostic| {
+            let label = finding.label.as_ref();
+            finding.summary.contains('`') || label.is_some_and(|label| label.text.contains('`'))
+        };
+        if !self.findings.iter().skip(before).any(is_quoting) {
+            return text;
+        }
+        let found = std::mem::take(self.findings);
+        self.findings.extend(found.into_iter().take(before));
+        self.findings.push(
+            Diagnostic::error("this default can't be evaluated")
+                .at(place, "why isn't shown, since the variable is sensitive"),
+        );
+        text
+    }
+
     fn block(&mut self, block: &Block, name: nstance_hcl::Span, file: &File) -> Declaration {
         let mut declaration = Declaration::new(self.span(name));
         declaration.is_unknown = !block.body.is_whole();
@@ -252,7 +287,11 @@ impl Reading<'_> {
                             Err(errors) => self.errors(&errors),
                         },
                         "default" => {
+                            let before = self.findings.len();
                             let value = self.constant(&attribute.value);
+                            if may_be_sensitive(&block.body) {
+                                declaration.hidden = self.conceal(before, place);
+                            }
                             declaration.broken |= value.is_none();
                             declaration.default = value.map(|value| (value, place));
                         }
@@ -479,6 +518,12 @@ impl Reading<'_> {
             }
         }
     }
+}
+
+/// Whether a variable's block doesn't plainly say that it isn't sensitive, if it says anything.
+fn may_be_sensitive(body: &Body) -> bool {
+    let said = body.attribute("sensitive").map(|found| &found.value.kind);
+    said.is_some_and(|said| !matches!(said, ExpressionKind::Bool(false))) || !body.is_whole()
 }
 
 /// Whether a mistake of syntax is in an argument's value.

@@ -70,6 +70,7 @@ impl Settled {
         if let Some((value, _)) = &declaration.default {
             self.note_texts(value);
         }
+        self.texts.extend(declaration.hidden.clone());
         match candidate.map(|candidate| &candidate.raw) {
             Some(Raw::Value(value, _)) => self.note_texts(value),
             Some(Raw::Text(text)) => {

@@ -312,7 +312,16 @@ impl<'t, 'f> Builder<'t, 'f> {
                     key_span,
                     value,
                 }),
-                Some(first) => self.findings.push(words::twice(&key, key_span, first)),
+                Some(first) => {
+                    self.findings.push(words::twice(&key, key_span, first));
+                    // Of a line that was doubled the second has the value.
+                    let entries = &mut self.entries[own..];
+                    let first = entries.iter_mut().find(|entry| entry.key == key);
+                    if let Some(first) = first.filter(|first| first.value.value == NodeValue::Null)
+                    {
+                        first.value = value;
+                    }
+                }
             }
         };
         let mut entries: Vec<_> = self.entries.drain(own..).collect();

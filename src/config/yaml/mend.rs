@@ -7,12 +7,12 @@
 //! that was right shows when the whole text can be read. Where it can't, the first mistake is all
 //! that is told.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
 use super::lines::{Lines, key_of, without_dashes};
 use crate::config::node::{Alias, Node, NodeValue};
-use crate::config::source::SourceId;
+use crate::config::source::{SourceId, Span};
 use crate::diagnostic::{Diagnostic, Diagnostics};
 
 /// So many mistakes are mended: each makes the parser start anew.
@@ -35,6 +35,7 @@ pub(super) fn mended(
     let mut text = text.to_owned();
     let mut told = vec![first];
     let mut unknown = HashSet::new();
+    let mut keys = HashMap::new();
     let mut last = 0;
     for _ in 0..MOST {
         let stop = told.last()?.label.as_ref()?.span;
@@ -43,7 +44,8 @@ pub(super) fn mended(
             Some(value) => value,
             // No place moves.
             None => {
-                let rest = behind_key(&text, at)?;
+                let (key, rest) = behind_key(&text, at)?;
+                keys.insert(key as u32, Span::new(source, rest.start, rest.end));
                 let blanks = " ".repeat(rest.len() - 1);
                 text.replace_range(rest.clone(), &format!(":{blanks}"));
                 rest.start + 2..rest.end
@@ -62,7 +64,7 @@ pub(super) fn mended(
         let (root, aliases) = super::read_with_aliases(source, &text, &mut found);
         match root {
             Some(mut root) => {
-                leave_out(&mut root, &unknown);
+                leave_out(&mut root, &unknown, &keys);
                 findings.extend(told);
                 findings.extend(found);
                 return Some((root, aliases));
@@ -98,9 +100,9 @@ fn value_at(text: &str, at: usize) -> Option<Range<usize>> {
     (length > 0 && !value.starts_with('&')).then(|| start + line.len() - length..start + line.len())
 }
 
-/// What stands behind the first word of a line that should have a key, as those around it have, but
-/// has no colon with a blank behind it.
-fn behind_key(text: &str, at: usize) -> Option<Range<usize>> {
+/// Where the first word of a line stands that should be a key, as those around it have one, and what
+/// stands behind it without a colon and a blank.
+fn behind_key(text: &str, at: usize) -> Option<(usize, Range<usize>)> {
     let lines = Lines::new(text);
     let (indent, start) = lines.indent(at);
     let end = lines.end(at);
@@ -120,19 +122,26 @@ fn behind_key(text: &str, at: usize) -> Option<Range<usize>> {
     let is_outside = |one: char| !one.is_ascii_alphanumeric() && !matches!(one, '_' | '-' | '.');
     let length = text[start..end].find(is_outside)?;
     let rest = start + length..end;
-    (length > 0 && rest.len() > 1).then_some(rest)
+    (length > 0 && rest.len() > 1).then_some((start, rest))
 }
 
-fn leave_out(node: &mut Node, places: &HashSet<u32>) {
+/// Makes what stands at `places` unknown, and what was made a key: whether it is one isn't certain.
+fn leave_out(node: &mut Node, places: &HashSet<u32>, keys: &HashMap<u32, Span>) {
     match &mut node.value {
         NodeValue::Array(items) => {
             for item in items {
-                leave_out(item, places);
+                leave_out(item, places, keys);
             }
         }
         NodeValue::Object(entries) => {
             for entry in entries {
-                leave_out(&mut entry.value, places);
+                match keys.get(&entry.key_span.start) {
+                    Some(place) => {
+                        entry.key_span = *place;
+                        entry.value = Node::unknown(*place);
+                    }
+                    None => leave_out(&mut entry.value, places, keys),
+                }
             }
         }
         _ if places.contains(&node.span.start) => node.value = NodeValue::Unknown,

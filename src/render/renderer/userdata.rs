@@ -103,7 +103,7 @@ impl GroupRenderer<'_> {
         let is_sound = self.check_single(&address, &facts, report);
         if report.has_more_than(&known) {
             for twin in &self.twins {
-                let mut others = Report::default();
+                let mut others = report.another();
                 twin.check_single(&address, &facts, &mut others);
                 report.conceal(&known, &others);
             }
