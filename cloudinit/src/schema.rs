@@ -119,8 +119,26 @@ pub fn check(config: &Value) -> Vec<Finding> {
     let mut check = Check {
         path: Vec::new(),
         depth: 0,
+        lacking: Vec::new(),
+        meant: Vec::new(),
     };
     let mut findings = check.against(&SCHEMA.root, config);
+    // What a misspelt key was meant for isn't missing, nor what may stand in its place.
+    let is_meant = |finding: &Finding| {
+        let mut lacking = check.lacking.iter();
+        let lacks = lacking.any(|one| one.path == finding.path && one.message == finding.message);
+        lacks && {
+            let here = check.lacking.iter().filter(|one| one.path == finding.path);
+            let mut names = here.flat_map(|one| &one.names);
+            names.any(|name| {
+                check
+                    .meant
+                    .iter()
+                    .any(|(path, near)| *path == finding.path && near == name)
+            })
+        }
+    };
+    findings.retain(|finding| !is_meant(finding));
     let mut seen = std::collections::HashSet::new();
     findings.retain(|finding| seen.insert((finding.path.clone(), finding.message.clone())));
     findings
@@ -129,6 +147,16 @@ pub fn check(config: &Value) -> Vec<Finding> {
 struct Check {
     path: Vec<String>,
     depth: u32,
+    lacking: Vec<Lacking>,
+    /// The known keys that unknown ones are near to, with the paths of their mappings.
+    meant: Vec<(String, String)>,
+}
+
+/// Keys that a mapping has to have and hasn't, with what was said of it.
+struct Lacking {
+    path: String,
+    message: String,
+    names: Vec<String>,
 }
 
 impl Check {
@@ -244,7 +272,15 @@ impl Check {
                     .filter_map(Json::as_str)
                     .filter(|name| map.named(name).is_none())
                     .collect();
-                (!missing.is_empty()).then(|| format!("`{}` is missing", missing.join("`, `")))
+                (!missing.is_empty()).then(|| {
+                    let message = format!("`{}` is missing", missing.join("`, `"));
+                    self.lacking.push(Lacking {
+                        path: self.path.join("."),
+                        message: message.clone(),
+                        names: missing.into_iter().map(str::to_owned).collect(),
+                    });
+                    message
+                })
             }
             "minimum" => number
                 .is_some_and(|number| number < limit)
@@ -313,7 +349,14 @@ impl Check {
         }
         match fitting.len() {
             0 => {
-                let all = schemas().flat_map(|schema| self.against(schema, value));
+                // Where any is of the value's type, it was meant.
+                let is_of_type =
+                    |schema: &&Json| schema.get("type").is_some() && is_candidate(schema);
+                let has_no_type = |schema: &&Json| schema.get("type").is_none();
+                let is_typed = schemas().any(|schema| is_of_type(&schema));
+                let others = schemas()
+                    .filter(|schema| is_of_type(schema) || has_no_type(schema) || !is_typed);
+                let all = others.flat_map(|schema| self.against(schema, value));
                 closest(all.filter(|finding| !finding.is_deprecation).collect())
             }
             1 => fitting.remove(0),
@@ -359,6 +402,7 @@ impl Check {
                         let mut finding = self.finding(key, message, false);
                         finding.hint = known.and_then(|known| {
                             let near = nearest(name, known.keys().map(String::as_str))?;
+                            self.meant.push((self.path.join("."), near.to_owned()));
                             Some(format!("Did you mean `{near}`?"))
                         });
                         if self.path.is_empty() {

@@ -171,7 +171,14 @@ pub(in crate::config) fn settle(
             // It may be declared in what can't be read.
             continue;
         }
-        unknown(&name, &candidate, declarations, sources, findings);
+        unknown(
+            &name,
+            &candidate,
+            declarations,
+            &mut settled.missing,
+            sources,
+            findings,
+        );
     }
     settled
 }
@@ -216,16 +223,23 @@ fn shown(name: &str, origin: Origin) -> String {
     }
 }
 
+/// Reports a value of a variable that there isn't. One that was probably meant for it isn't missing.
 fn unknown(
     name: &str,
     candidate: &Candidate,
     declarations: &Declarations,
+    missing: &mut BTreeMap<Arc<str>, Diagnostic>,
     sources: &mut SourceMap,
     findings: &mut Diagnostics,
 ) {
+    let names = declarations.variables.keys().map(AsRef::as_ref);
+    let near = nearest(name, names);
     let summary = format!("there is no variable `{name}`");
     let finding = match candidate.origin {
         Origin::Environment | Origin::Default(_) => return,
+        Origin::File(place) if near.is_some_and(|near| missing.contains_key(near)) => {
+            Diagnostic::error(summary).at(place, "nothing declares it")
+        }
         Origin::File(place) => {
             Diagnostic::warning(summary).at(place, "nothing declares it, so it has no effect")
         }
@@ -235,8 +249,8 @@ fn unknown(
             Diagnostic::error(summary).at(place, "nothing declares it")
         }
     };
-    let names = declarations.variables.keys().map(AsRef::as_ref);
-    findings.push(match nearest(name, names) {
+    near.and_then(|near| missing.remove(near));
+    findings.push(match near {
         Some(near) => finding.hint(format!("did you mean `{near}`?")),
         None => finding.hint(format!(
             "the configuration declares {}",

@@ -403,3 +403,38 @@ fn what_yaml_says_of_a_secret_is_no_part_of_it() {
         assert_eq!(tells, shown, "{text}");
     }
 }
+
+/// A name that was mistyped is one mistake, not also a variable without a value; nothing is done without
+/// that value.
+#[test]
+fn a_mistyped_name_in_a_file_is_one_error() {
+    let folder = tempfile::tempdir().unwrap();
+    let configuration = format!(
+        "{HEAD}variable \"region\" {{}}\nvariable \"tier\" {{\n  default = \"a\"\n}}\nvars = {{ R = var.region }}\n"
+    );
+    std::fs::write(folder.path().join("a.hcl"), configuration).unwrap();
+    for (text, expected) in [
+        ("rregion = \"x\"", &["there is no variable `rregion`"][..]),
+        (
+            "other = \"x\"",
+            &[
+                "variable `region` has no value",
+                "there is no variable `other`",
+            ],
+        ),
+    ] {
+        std::fs::write(folder.path().join("v.tfvars"), format!("{text}\n")).unwrap();
+        let given = Given {
+            files: vec!["v.tfvars".into()],
+            ..Given::default()
+        };
+        let path = std::path::Path::new("a.hcl");
+        let loaded = crate::config::load::load(Some(path), folder.path(), &given);
+        let mut told: Vec<_> = loaded.findings.iter().map(|one| &*one.summary).collect();
+        told.sort_unstable();
+        let mut expected = expected.to_vec();
+        expected.sort_unstable();
+        assert_eq!(told, expected, "{text}");
+        assert!(loaded.findings.has_errors(), "{text}");
+    }
+}
