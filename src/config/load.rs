@@ -243,7 +243,24 @@ impl Loaded {
         }
         self.settle_findings(evaluated, &unknown, &told);
         self.findings.extend(exposed);
+        self.refuse_gaps();
         self.explain_findings(made.repeated, is_interpolated);
+    }
+
+    /// What can't be read was reported where that was found. Should that ever be forgotten, a group that
+    /// isn't there must not be taken for one that was removed.
+    fn refuse_gaps(&mut self) {
+        let has_gaps = self
+            .config
+            .as_ref()
+            .is_some_and(|config| config.gaps.are_there());
+        if has_gaps && !self.findings.has_errors() {
+            self.findings.push(
+                Diagnostic::error("a part of the configuration couldn't be read")
+                    .detail("Nothing says why: this is a mistake of nstance's own")
+                    .hint("Please report it, with the configuration"),
+            );
+        }
     }
 
     /// Keeps what is to be told of findings: of those from `evaluated` on what isn't due to a value
