@@ -86,9 +86,9 @@ pub(super) fn images(top: &Object<'_>, findings: &mut Diagnostics) -> Named<Imag
     })
 }
 
-/// An image is reached as `.Image.NAME`, so its name is an identifier, or kebab-case for `index`.
-fn image_name(entry: &Entry, findings: &mut Diagnostics) {
-    let name = &*entry.key;
+/// Whether an image can have this name: it is reached as `.Image.NAME`, so that is an identifier, or
+/// kebab-case for `index`.
+pub(super) fn is_image_name(name: &str) -> bool {
     let starts = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
     let identifier = starts && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
     let kebab = starts
@@ -97,7 +97,12 @@ fn image_name(entry: &Entry, findings: &mut Diagnostics) {
             .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
         && !name.ends_with('-')
         && !name.contains("--");
-    if !identifier && !kebab {
+    identifier || kebab
+}
+
+fn image_name(entry: &Entry, findings: &mut Diagnostics) {
+    let name = &*entry.key;
+    if !is_image_name(name) {
         let good: String = name
             .chars()
             .map(|c| if c.is_ascii_alphanumeric() { c } else { '_' })

@@ -21,7 +21,6 @@ use super::model::{Config, Defaults, DestroyBudget, Functions, Gaps};
 use super::node::{Entry, Node};
 use super::schema::tables;
 use super::source::{Span, Spanned};
-use crate::address::is_id;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 
 pub(super) use form::reads_as_group;
@@ -95,7 +94,8 @@ pub fn decode(root: &Node, findings: &mut Diagnostics) -> Option<Config> {
         let broken = names.filter(|name| !is_known(name));
         broken.cloned().collect()
     };
-    let are_named = |entry: &Entry| entry.value.entries().iter().all(|one| is_id(&one.key));
+    let is_named = |one: &Entry| images::is_image_name(&one.key);
+    let are_named = |entry: &Entry| entry.value.entries().iter().all(is_named);
     if !top.get("images").is_none_or(are_named) {
         // What templates call it by can't be told.
         names.insert("images");
@@ -170,7 +170,7 @@ fn destroy_budget(top: &Object<'_>, findings: &mut Diagnostics) -> DestroyBudget
 
 /// Reports a name that isn't an id, and says how it could be one.
 pub(super) fn check_id(what: &str, text: &str, span: Span, findings: &mut Diagnostics) {
-    use crate::address::LONGEST_ID;
+    use crate::address::{LONGEST_ID, is_id};
     if is_id(text) {
         return;
     }
