@@ -7,7 +7,7 @@ mod capacity;
 mod compile;
 mod validate;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
@@ -274,7 +274,14 @@ pub fn plan(request: Request<'_>) -> Result<Made, PlanError> {
         let strict = request.options.strict;
         let mut tried = Diagnostics::default();
         try_groups(config, sources, &bodies, strict, &mut tried);
-        told.extend(tried);
+        // What a trial says of ids that nobody has was said of the true ones.
+        let said = |finding: &Diagnostic| {
+            let place = finding.label.as_ref().map(|label| label.span);
+            (finding.summary.clone(), place)
+        };
+        let known: HashSet<_> = told.iter().map(said).collect();
+        let is_new = |finding: &Diagnostic| !known.contains(&said(finding));
+        told.extend(tried.into_iter().filter(is_new));
     }
     findings.extend(gather(told));
     if let Some(cloud) = cloud {
