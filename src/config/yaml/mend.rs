@@ -110,6 +110,9 @@ fn behind_key(text: &str, at: usize) -> Option<(usize, Range<usize>)> {
         let line = lines.line(line).trim_end().trim_end_matches(['-', '+']);
         line.ends_with(['|', '>'])
     };
+    if start >= end {
+        return None;
+    }
     let is_keyed = key_of(lines.line(at)).is_some_and(|key| !key.contains(['{', '[']));
     if is_keyed || lines.above(at).is_some_and(begins_text) {
         return None;

@@ -442,3 +442,29 @@ fn blanks_that_are_no_spaces_are_named() {
     }
     assert_eq!(good("a: b\u{a0}c\n"), json!({"a": "b\u{a0}c"}));
 }
+
+/// What is cut off anywhere, with lines of blanks behind it, comes back.
+#[test]
+fn nothing_is_cut_off_where_it_cannot_be_read_on() {
+    let text = "a: {b: [1, 'x'], ü: \"y\"}\nlist:\n  - c: é\n    d e\n  - f:g\n    h: |\n      text\n  -  \n\
+        k: *l\nm: &n 1\no {p}\nq [r]\ns: !t u\n";
+    for (cut, _) in text.char_indices() {
+        for behind in [
+            "",
+            "\n",
+            "\n  \n",
+            "\n    \n  x",
+            " \"",
+            "\n\u{a0}\n",
+            "\n  é: [\n   ",
+        ] {
+            let text = format!("{}{behind}", &text[..cut]);
+            let mut sources = SourceMap::default();
+            let source = sources.add("a.yaml", &*text);
+            let mut findings = Diagnostics::default();
+            let (root, _) = super::read_on(source, &text, &mut findings);
+            assert!(root.is_some() || findings.has_errors(), "{text:?}");
+            render(&findings, &sources, false);
+        }
+    }
+}
