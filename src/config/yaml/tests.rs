@@ -462,7 +462,7 @@ fn nothing_is_cut_off_where_it_cannot_be_read_on() {
             let mut sources = SourceMap::default();
             let source = sources.add("a.yaml", &*text);
             let mut findings = Diagnostics::default();
-            let (root, _) = super::read_on(source, &text, &mut findings);
+            let (root, _) = read_on(source, &text, &mut findings);
             assert!(root.is_some() || findings.has_errors(), "{text:?}");
             render(&findings, &sources, false);
         }
