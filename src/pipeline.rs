@@ -23,14 +23,14 @@ use crate::diagnostic::{Diagnostic, Diagnostics, gather};
 use crate::digest::sha256_hex;
 use crate::plan::build::{self, Inputs, Options};
 use crate::plan::change::Plan;
-use crate::plan::familiar::{self, Comparing, Familiar};
+use crate::plan::observation_cache::{self, Comparing, Familiar};
 use crate::provider::retry::RetryingReads;
 use crate::provider::rules::Rules;
 use crate::provider::{Cloud, CloudError, Owner};
 use crate::refresh::{Observed, refresh};
 use crate::render::group::{Bodies, CompiledGroup};
 use crate::render::renderer::GroupRenderer;
-use crate::render::singles;
+use crate::render::sampling;
 use crate::resolve::fetch;
 use crate::resolve::images::{self, Policy, ResolvedImages};
 use crate::resolve::subnets::Placer;
@@ -92,7 +92,7 @@ pub enum PlanError {
 }
 
 /// A plan and what came with it.
-pub struct Made {
+pub struct PlanOutput {
     /// The plan.
     pub plan: Plan,
     /// Findings; an error among them means that something was left out.
@@ -135,7 +135,7 @@ impl Caches {
 }
 
 /// Makes a plan, asking the state and the cloud what it takes.
-pub fn plan(request: Request<'_>) -> Result<Made, PlanError> {
+pub fn plan(request: Request<'_>) -> Result<PlanOutput, PlanError> {
     let Request {
         config,
         sources,
@@ -209,7 +209,7 @@ pub fn plan(request: Request<'_>) -> Result<Made, PlanError> {
                 specs: &read,
                 rules: request.rules,
             });
-            let familiar = kept(familiar::KEY)
+            let familiar = kept(observation_cache::KEY)
                 .map(|bytes| Familiar::from_bytes(&bytes))
                 .unwrap_or_default();
             if let Some(comparing) = comparing.as_ref().filter(|_| cloud.asks_for_userdata()) {
@@ -298,9 +298,11 @@ pub fn plan(request: Request<'_>) -> Result<Made, PlanError> {
         .iter()
         .filter(|(url, _)| !fetch::is_file(url))
         .map(|(url, body)| fetched_row(key_of_url(url), body.to_vec()))
-        .chain(learnt.map(|learnt| fetched_row(familiar::KEY.to_owned(), learnt.to_bytes())))
+        .chain(
+            learnt.map(|learnt| fetched_row(observation_cache::KEY.to_owned(), learnt.to_bytes())),
+        )
         .collect();
-    Ok(Made {
+    Ok(PlanOutput {
         plan,
         findings,
         caches: Caches {
@@ -347,7 +349,7 @@ pub fn renderers<'a>(
     ids: &BTreeMap<Arc<str>, Option<Arc<str>>>,
     rules: Rules,
 ) -> Vec<GroupRenderer<'a>> {
-    let looked = singles::of_each_text(config);
+    let looked = sampling::of_each_text(config);
     compiled
         .groups
         .iter()

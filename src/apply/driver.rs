@@ -15,9 +15,9 @@ use super::engine::{
 use super::export::Exporter;
 use super::journal::{self, StoreOperation};
 use crate::clock::Clock;
+use crate::fault_injection::Sabotage;
 use crate::plan::change::Plan;
 use crate::provider::{Cloud, CloudError, Observation, Owner};
-use crate::sabotage::Sabotage;
 
 /// How often the signal counter is looked at while nothing happens.
 const SIGNAL_POLL: Duration = Duration::from_millis(100);

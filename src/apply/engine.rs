@@ -22,9 +22,9 @@ pub use super::protocol::{
 use super::requests::{self, Try};
 use super::settling::settle_record;
 use crate::clock::Timestamp;
+use crate::fault_injection::Sabotage;
 use crate::plan::change::{Action, Change, Mode, Plan};
 use crate::provider::{CloudError, Observation};
-use crate::sabotage::Sabotage;
 
 /// How often an instance is asked for addresses that its files wait for.
 pub(super) const ADDRESS_POLLS: u32 = 60;

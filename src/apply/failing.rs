@@ -13,7 +13,7 @@ use super::engine::{Engine, Phase};
 use super::journal::Settlement;
 use super::protocol::{Call, Command, Progress, Step, TaskEnd, TaskId};
 use crate::clock::Timestamp;
-use crate::plan::change::Side;
+use crate::plan::change::InstanceView;
 use crate::provider::{CloudError, CloudErrorKind};
 
 /// How many tokens are tried for one instance.
@@ -143,7 +143,7 @@ impl Engine<'_> {
 }
 
 /// What capacity is a matter of: the type and the subnet.
-fn kind_of_capacity(side: &Side) -> Option<(Arc<str>, Arc<str>)> {
+fn kind_of_capacity(side: &InstanceView) -> Option<(Arc<str>, Arc<str>)> {
     let subnet = side.subnet.as_ref()?;
     Some((
         Arc::clone(&side.spec.head.instance_type),

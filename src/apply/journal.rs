@@ -10,8 +10,8 @@ use nstance_state::{
 };
 
 use crate::clock::Timestamp;
+use crate::fault_injection::Sabotage;
 use crate::redact;
-use crate::sabotage::Sabotage;
 
 /// One operation on the store; those of a wave are committed together.
 #[derive(Debug, Clone)]

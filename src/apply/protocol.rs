@@ -10,10 +10,10 @@ use nstance_state::IntentId;
 
 use super::journal::StoreOperation;
 use crate::address::Address;
+use crate::fault_injection::Sabotage;
 use crate::plan::change::Action;
 use crate::plan::totals::Summary;
 use crate::provider::{CloudError, CreateRequest, DeleteRequest, Observation, UpdateRequest};
-use crate::sabotage::Sabotage;
 use crate::spec::SpecBody;
 
 /// How much may go on at once, and how often a call is tried.

@@ -20,10 +20,10 @@ use super::journal::{self, Settlement, StoreOperation};
 use super::requests::{self, CreateIntent};
 use crate::address::Address;
 use crate::clock::Clock;
+use crate::fault_injection::Sabotage;
 use crate::provider::retry::RetryingReads;
 use crate::provider::{Cloud, CloudError, CloudErrorKind, DeleteRequest, Observation, Owner};
 use crate::refresh::may_be_unseen_until;
-use crate::sabotage::Sabotage;
 
 /// What was settled, for messages and the history.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -16,7 +16,7 @@ use super::protocol::Step;
 use crate::address::Address;
 use crate::clock::Timestamp;
 use crate::digest::hex;
-use crate::plan::change::{Action, Change, Plan, Side};
+use crate::plan::change::{Action, Change, InstanceView, Plan};
 use crate::plan::drift;
 use crate::plan::planned::RecordAttributes;
 use crate::provider::rules::Effect;
@@ -31,7 +31,7 @@ pub struct CreateIntent {
     /// The request.
     pub request: CreateRequest,
     /// The instance as it will be.
-    pub side: Side,
+    pub side: InstanceView,
     /// The instance whose slot it takes, which then is deposed.
     pub deposes: Option<String>,
     /// The recorded instance that is gone, whose record goes too.
@@ -72,7 +72,7 @@ pub struct Try {
 }
 
 /// The request that creates a side of a change.
-pub fn create(plan: &Plan, address: &Address, side: &Side, attempt: u32) -> CreateRequest {
+pub fn create(plan: &Plan, address: &Address, side: &InstanceView, attempt: u32) -> CreateRequest {
     let tags = plan.tags(address, side);
     CreateRequest {
         token: token(&plan.lineage, address, side.generation, attempt, "create"),
@@ -90,7 +90,7 @@ pub fn create(plan: &Plan, address: &Address, side: &Side, attempt: u32) -> Crea
 }
 
 /// The request that brings an instance to the `after` of a change in place.
-pub fn update(plan: &Plan, change: &Change, after: &Side, attempt: u32) -> UpdateRequest {
+pub fn update(plan: &Plan, change: &Change, after: &InstanceView, attempt: u32) -> UpdateRequest {
     let mut changed: Vec<String> = change
         .attributes
         .iter()
@@ -143,7 +143,7 @@ pub fn update(plan: &Plan, change: &Change, after: &Side, attempt: u32) -> Updat
 }
 
 /// The request that deletes an instance.
-pub fn delete(plan: &Plan, change: &Change, side: &Side) -> DeleteRequest {
+pub fn delete(plan: &Plan, change: &Change, side: &InstanceView) -> DeleteRequest {
     // What isn't recorded has no generation of its own: its id tells it from its slot's others.
     let what = match (&side.provider_id, side.version) {
         (Some(id), None) => format!("delete {id}"),
@@ -241,7 +241,7 @@ pub fn intent(
 /// The record of an instance, given what the cloud said of it last.
 pub fn record(
     address: &Address,
-    side: &Side,
+    side: &InstanceView,
     observed: Option<(&Observation, &BTreeMap<String, String>)>,
     now: Timestamp,
 ) -> Record {
@@ -295,10 +295,10 @@ pub fn record(
 /// The side with its deferred files rendered, now that the cloud gave it addresses.
 pub fn complete(
     address: &Address,
-    side: &Side,
+    side: &InstanceView,
     deferred: Option<&Deferred>,
     observed: &Observation,
-) -> Result<Side, String> {
+) -> Result<InstanceView, String> {
     let Some(deferred) = deferred else {
         return Ok(side.clone());
     };
@@ -310,7 +310,7 @@ pub fn complete(
         }
     }
     let digest = body.clone().into_spec().digest();
-    Ok(Side {
+    Ok(InstanceView {
         spec: Arc::new(body),
         digest,
         ..side.clone()

@@ -11,7 +11,7 @@ use super::journal::{Settlement, StoreOperation};
 use super::protocol::{Call, Command, Progress, Step, TaskEnd, TaskId, action_name};
 use super::requests;
 use crate::clock::Timestamp;
-use crate::plan::change::{Action, Change, Reason, Side};
+use crate::plan::change::{Action, Change, InstanceView, Reason};
 use crate::provider::Observation;
 
 impl Engine<'_> {
@@ -220,11 +220,11 @@ pub(super) fn settle_record(change: &Change, now: Timestamp) -> Settlement {
 
 fn history(
     change: &Change,
-    after: Option<&Side>,
+    after: Option<&InstanceView>,
     provider_id: Option<&str>,
     result: &str,
 ) -> HistoryItem {
-    let ids = |side: Option<&Side>, provider_id: Option<String>| HistoryIds {
+    let ids = |side: Option<&InstanceView>, provider_id: Option<String>| HistoryIds {
         instance_id: side.map(|side| side.instance_id.to_string()),
         provider_id,
     };

@@ -6,19 +6,19 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::conclusion::{self, Ended};
-use super::consent::{Consent, refuse};
+use super::apply_shard::{Locked, Work};
+use super::approval::{Consent, refuse};
 use super::console;
 use super::exit::{self, worst};
 use super::failure::Failure;
 use super::fleet::Fleet;
+use super::outcome::{self, Ended};
+use super::plan_args::Shape;
 use super::plan_files::{self, Saved};
 use super::progress::Board;
 use super::rollout::{Pace, roll_out};
 use super::selection::{Asked, Chosen};
 use super::session;
-use super::shape::Shape;
-use super::work::{Locked, Work};
 use super::{Ending, Globals, signals, unplaced};
 use crate::address::{InShard, Selector};
 use crate::config::check::Purpose;
@@ -162,7 +162,7 @@ fn apply(mut fleet: Fleet<'_>, request: &Request<'_>) -> Ending {
         .map_or(Mode::Normal, |work| work.plan.mode);
     let ends = finish(&fleet, request, begun);
     if several {
-        conclusion::conclude_all(&fleet, mode, &ends);
+        outcome::conclude_all(&fleet, mode, &ends);
     }
     Ok(worst(ends.iter().map(|ended| ended.code)))
 }
@@ -295,7 +295,7 @@ fn finish(
             Ok(ended) => {
                 ends[index] = ended;
                 if !fleet.is_several() {
-                    conclusion::nothing_to_do(session, mode);
+                    outcome::nothing_to_do(session, mode);
                 }
             }
             Err(failure) => session.fail(&failure),

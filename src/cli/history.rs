@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::failure::Failure;
 use super::fleet::Reply;
 use super::session::Session;
-use super::surgery::{Step, is_surgery};
+use super::state_edit::{Step, is_surgery};
 use super::undo::find;
 use crate::clock::Timestamp;
 use crate::report::json::FORMAT_VERSION;

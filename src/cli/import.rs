@@ -8,7 +8,7 @@ use nstance_state::{SqliteStore, Store};
 use super::failure::Failure;
 use super::fleet::{Fleet, Form, Reply};
 use super::session::Session;
-use super::surgery::{Step, operate};
+use super::state_edit::{Step, operate};
 use super::{Ending, Globals};
 use crate::address::{Address, InShard, InstanceId};
 use crate::apply::requests;
@@ -17,7 +17,7 @@ use crate::diagnostic::Diagnostic;
 use crate::marks::Marks;
 use crate::pipeline::{self, Request};
 use crate::plan::build::{Options, new_instance_id};
-use crate::plan::change::Side;
+use crate::plan::change::InstanceView;
 use crate::plan::drift::body_from;
 use crate::provider::Observation;
 use crate::spec::SpecBody;
@@ -202,7 +202,7 @@ fn record(
         Some(id) => InstanceId::from(id.as_str()),
         None => new_instance_id(&body.head.kind, now, lineage, address, generation),
     };
-    let side = Side {
+    let side = InstanceView {
         instance_id: instance_id.as_str().into(),
         provider_id: Some(observation.provider_id.clone()),
         generation,

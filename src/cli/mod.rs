@@ -4,9 +4,9 @@
 //! stages decide. Only here, and in `main`, is anything printed or read from the environment.
 
 pub mod apply;
+pub mod apply_shard;
+pub mod approval;
 pub mod completions;
-pub mod conclusion;
-pub mod consent;
 pub mod console;
 pub mod convert;
 pub mod doctor;
@@ -22,8 +22,10 @@ pub mod images;
 pub mod import;
 pub mod init;
 pub mod keys;
+pub mod outcome;
 pub mod output;
 pub mod plan;
+pub mod plan_args;
 pub mod plan_files;
 pub mod progress;
 pub mod rekey;
@@ -34,18 +36,16 @@ pub mod rollout;
 pub mod schema;
 pub mod selection;
 pub mod session;
-pub mod shape;
 pub mod show;
 pub mod signals;
 pub mod sim;
 pub mod state;
-pub mod surgery;
+pub mod state_edit;
 pub mod transfer;
 pub mod undo;
 pub mod userdata;
 pub mod validate;
 pub mod watch;
-pub mod work;
 
 use std::ffi::OsString;
 use std::io::IsTerminal as _;

@@ -8,15 +8,15 @@ use nstance_state::{SqliteStore, Store};
 use super::console;
 use super::failure::Failure;
 use super::fleet::{Fleet, Form, Reply};
+use super::plan_args::Shape;
 use super::plan_files;
 use super::progress::Listing;
 use super::selection::Chosen;
 use super::session::Session;
-use super::shape::Shape;
 use super::{Ending, Globals, exit};
 use crate::config::check::Purpose;
 use crate::diagnostic::{Diagnostic, Diagnostics};
-use crate::pipeline::{self, Caches, Made, PlanError, Request};
+use crate::pipeline::{self, Caches, PlanError, PlanOutput, Request};
 use crate::plan::build::Options;
 use crate::plan::change::Plan;
 use crate::plan::file;
@@ -113,7 +113,7 @@ fn plan(
         (Some(_), Some(store)) => session.keys.of_plan(store.meta()?.key.as_ref())?,
     };
     drop(store);
-    let Made {
+    let PlanOutput {
         plan,
         mut findings,
         caches,
@@ -201,7 +201,7 @@ pub fn make(
     cloud: Option<&dyn Cloud>,
     refresh_images: bool,
     options: &Options,
-) -> Result<Made, Failure> {
+) -> Result<PlanOutput, Failure> {
     try_make(session, store, cloud, refresh_images, options).map_err(|error| match error {
         PlanError::Findings(findings) => all_findings(session, findings).into(),
         error => error.into(),
@@ -215,7 +215,7 @@ pub fn try_make(
     cloud: Option<&dyn Cloud>,
     refresh_images: bool,
     options: &Options,
-) -> Result<Made, PlanError> {
+) -> Result<PlanOutput, PlanError> {
     let identity = session.identity();
     let listing = Listing::new(session.globals, cloud.map(Cloud::name));
     let made = pipeline::plan(Request {

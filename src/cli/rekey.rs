@@ -13,7 +13,7 @@ use super::failure::{Failure, Failures};
 use super::fleet::{Fleet, Form, Reply};
 use super::keys::{self, KeyFile, secret};
 use super::session::Session;
-use super::surgery::entry;
+use super::state_edit::entry;
 use super::{Ending, unplaced};
 use crate::config::source::SourceMap;
 use crate::diagnostic::Diagnostic;

@@ -28,7 +28,7 @@ use crate::merge::group::{MergedGroup, merge_group};
 use crate::merge::hashes::hashes;
 use crate::pipeline::{self, Request};
 use crate::plan::build::Options;
-use crate::plan::change::{Action, Plan, Side};
+use crate::plan::change::{Action, InstanceView, Plan};
 use crate::render::cache::environment;
 use crate::render::data::to_value;
 use crate::report::{diagnostic, text};
@@ -281,7 +281,7 @@ fn counted(count: usize) -> String {
 }
 
 /// Every configured instance, whatever is planned for it.
-fn sides(plan: &Plan) -> Vec<(&Address, &Side)> {
+fn sides(plan: &Plan) -> Vec<(&Address, &InstanceView)> {
     let mut sides: Vec<_> = plan
         .changes
         .iter()
@@ -296,7 +296,7 @@ fn sides(plan: &Plan) -> Vec<(&Address, &Side)> {
 fn document(
     plan: &Plan,
     address: &Address,
-    side: &Side,
+    side: &InstanceView,
     group: Option<&MergedGroup<'_>>,
     findings: &Diagnostics,
     session: &Session<'_>,
@@ -336,7 +336,7 @@ fn document(
     document
 }
 
-fn write(folder: &Path, side: &Side, document: &Value) -> std::io::Result<()> {
+fn write(folder: &Path, side: &InstanceView, document: &Value) -> std::io::Result<()> {
     let address = document["address"].as_str().unwrap_or_default();
     let folder = folder.join(address);
     std::fs::create_dir_all(folder.join("files"))?;
@@ -369,7 +369,7 @@ fn write_file(path: &Path, content: &[u8], private: bool) -> std::io::Result<()>
     Ok(())
 }
 
-fn userdata_size(side: &Side) -> usize {
+fn userdata_size(side: &InstanceView) -> usize {
     let userdata = side.spec.userdata.as_ref();
     userdata.map_or(0, |userdata| userdata.content.to_bytes().len())
 }
@@ -379,7 +379,7 @@ fn explain(
     session: &Session<'_>,
     group: &MergedGroup<'_>,
     address: &Address,
-    side: &Side,
+    side: &InstanceView,
     userdata_size: usize,
 ) -> String {
     let place = |span| session.loaded.sources.place(span);

@@ -11,7 +11,7 @@ use super::session::Session;
 use crate::address::Address;
 use crate::diagnostic::Diagnostics;
 use crate::pipeline;
-use crate::plan::change::Side;
+use crate::plan::change::InstanceView;
 use crate::render::data::InstanceFacts;
 use crate::render::explanation::{Explanation, Written};
 use crate::render::group::Bodies;
@@ -32,7 +32,7 @@ pub(super) struct Asked {
 /// The userdata of instances. `bodies`: what its URLs say.
 pub(super) fn reply(
     session: &Session<'_>,
-    sides: &[(&Address, &Side)],
+    sides: &[(&Address, &InstanceView)],
     bodies: &Bodies,
     asked: Asked,
     findings: Diagnostics,
@@ -100,14 +100,14 @@ pub(super) fn reply(
 }
 
 /// What an instance reads; base64 where it is no text.
-fn text(side: &Side) -> Option<&str> {
+fn text(side: &InstanceView) -> Option<&str> {
     let userdata = side.spec.userdata.as_ref();
     userdata.map(|userdata| userdata.content.display())
 }
 
 fn explanations(
     session: &Session<'_>,
-    sides: &[(&Address, &Side)],
+    sides: &[(&Address, &InstanceView)],
     bodies: &Bodies,
     show_sensitive: bool,
 ) -> Vec<Option<Explanation>> {
@@ -115,7 +115,7 @@ fn explanations(
     let sources = &session.loaded.sources;
     // What is wrong was told when the plan was made.
     let compiled = pipeline::compile_all(config, sources, bodies, &mut Diagnostics::default());
-    let explain = |(address, side): &(&Address, &Side)| {
+    let explain = |(address, side): &(&Address, &InstanceView)| {
         let group = compiled
             .groups
             .iter()
@@ -153,7 +153,7 @@ struct Size {
 }
 
 impl Size {
-    fn of(session: &Session<'_>, side: &Side) -> Self {
+    fn of(session: &Session<'_>, side: &InstanceView) -> Self {
         let userdata = side.spec.userdata.as_ref();
         let bytes = userdata
             .map(|userdata| userdata.content.to_bytes())

@@ -6,10 +6,10 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use super::conclusion::Ended;
+use super::apply_shard::Work;
+use super::outcome::Ended;
 use super::progress::Board;
 use super::signals::Graceful;
-use super::work::Work;
 use crate::report::text::ShardEnd;
 
 /// How the shards follow each other.

@@ -16,7 +16,7 @@ use super::{Ending, Globals, exit, unplaced};
 use crate::address::{Address, GroupName, InShard, Selector};
 use crate::config::check::Purpose;
 use crate::diagnostic::Diagnostic;
-use crate::plan::change::{Plan, Side};
+use crate::plan::change::{InstanceView, Plan};
 use crate::plan::file;
 use crate::plan::planned::side_of;
 use crate::report::{json as report, table, text};
@@ -167,7 +167,7 @@ pub fn view(session: &Session<'_>, store: &SqliteStore, record: &Record) -> Resu
 }
 
 /// A record with its spec.
-pub fn side(store: &SqliteStore, record: &Record) -> Result<Side, Failure> {
+pub fn side(store: &SqliteStore, record: &Record) -> Result<InstanceView, Failure> {
     let bytes = store.specs([record.spec].into_iter())?.remove(&record.spec);
     let body: SpecBody = bytes
         .and_then(|bytes| serde_json::from_slice(&bytes).ok())

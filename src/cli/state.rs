@@ -14,7 +14,7 @@ use super::rekey::{self, Rekey};
 use super::selection::Asked;
 use super::session::Session;
 use super::show::{address, view};
-use super::surgery::{Step, operate};
+use super::state_edit::{Step, operate};
 use super::{Ending, Globals, plan_files, transfer, undo};
 use crate::address::{Address, InShard, Selector};
 use crate::config::check::Purpose;

@@ -14,7 +14,7 @@ use nstance_state::{
 use super::failure::Failure;
 use super::fleet::Reply;
 use super::session::Session;
-use super::surgery::{Step, operate};
+use super::state_edit::{Step, operate};
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::limited;
 use crate::spec::SpecBody;

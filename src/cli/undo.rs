@@ -16,7 +16,7 @@ use super::exit;
 use super::failure::Failure;
 use super::fleet::Fleet;
 use super::session::Session;
-use super::surgery::{Step, UNDOABLE, is_surgery, operate};
+use super::state_edit::{Step, UNDOABLE, is_surgery, operate};
 use super::{Ending, unplaced};
 use crate::clock::Timestamp;
 use crate::diagnostic::Diagnostic;

@@ -16,6 +16,7 @@ pub(crate) mod hcl;
 pub mod inputs;
 pub mod jsonc;
 pub mod load;
+pub(crate) mod localize_hints;
 pub mod model;
 pub mod node;
 mod outline;
@@ -23,7 +24,6 @@ pub mod position;
 pub mod schema;
 mod size;
 pub mod source;
-pub(crate) mod speak;
 pub mod variables;
 pub mod yaml;
 

@@ -18,7 +18,8 @@ use crate::diagnostic::Diagnostics;
 use crate::marks::Marks;
 use crate::plan::build::{Options, new_instance_id};
 use crate::plan::change::{
-    Action, AttributeChange, Change, Drift, DriftKind, Mode, Plan, PlannedGroup, Reason, Side,
+    Action, AttributeChange, Change, Drift, DriftKind, InstanceView, Mode, Plan, PlannedGroup,
+    Reason,
 };
 use crate::plan::drift::{STATE, body_from};
 use crate::plan::planned::RecordAttributes;
@@ -314,7 +315,7 @@ impl Repair<'_> {
         });
         let whose = format!("{} {}", plan.lineage, observation.provider_id);
         let instance_id = new_instance_id(kind, plan.created_at, &whose, address, generation);
-        let before = Side {
+        let before = InstanceView {
             instance_id: instance_id.as_str().into(),
             provider_id: Some(observation.provider_id.clone()),
             generation,

@@ -21,7 +21,7 @@ use crate::render::group::Bodies;
 use crate::render::hints::replaced_layers;
 use crate::render::instance::Report;
 use crate::render::renderer::GroupRenderer;
-use crate::render::singles;
+use crate::render::sampling;
 use crate::resolve::fetch;
 
 /// Adds to the findings of a configuration what its templates, its files and its instances have.
@@ -59,7 +59,7 @@ pub(super) fn try_groups(
     // One id stands for any.
     let names = config.images.keys().cloned();
     let ids: BTreeMap<_, _> = names.map(|name| (name, Some("image".into()))).collect();
-    let looked = singles::first(config);
+    let looked = sampling::first(config);
     let has_gaps = config.gaps.are_there();
     let (trials, _) = compile_each(config, sources, bodies, findings, |group| {
         let is_looked_into = looked.contains(&group.merged.name);

@@ -17,8 +17,8 @@ use super::change::{
     Action, Change, DriftKind, Mode, Plan, PlannedGroup, PlannedImage, Reason, RulesName,
 };
 
+use super::actual::{Occupant, Occupants};
 use super::group::GroupPlanner;
-use super::occupants::{Occupant, Occupants};
 use super::planned::Planned;
 use super::totals::{Deletions, Summary};
 use crate::address::{Address, GroupName, InstanceId, Selector};

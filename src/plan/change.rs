@@ -159,7 +159,7 @@ pub struct AttributeChange {
 
 /// An instance as it is or will be: a record and its spec.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Side {
+pub struct InstanceView {
     /// Our id.
     pub instance_id: Arc<str>,
     /// The cloud's id; `None` for one that doesn't exist yet.
@@ -194,7 +194,7 @@ pub struct Side {
     pub digest: SpecDigest,
 }
 
-impl Side {
+impl InstanceView {
     /// The same with what mustn't be shown covered.
     pub fn covered(&self) -> Cow<'_, Self> {
         if self.marks.is_empty() {
@@ -229,9 +229,9 @@ pub struct Change {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub importing: Option<String>,
     /// What it is.
-    pub before: Option<Box<Side>>,
+    pub before: Option<Box<InstanceView>>,
     /// What it will be.
-    pub after: Option<Box<Side>>,
+    pub after: Option<Box<InstanceView>>,
     /// What differs, sorted by path; only for updates and replacements.
     pub attributes: Vec<AttributeChange>,
     /// Files to be rendered once it exists.
@@ -249,11 +249,11 @@ pub struct Change {
 impl Change {
     /// What is created by trying `place`: 0 is what was planned, each further one the next of the
     /// alternatives.
-    pub fn creation(&self, place: usize) -> Cow<'_, Side> {
+    pub fn creation(&self, place: usize) -> Cow<'_, InstanceView> {
         let side = self.after.as_deref().expect("a create has an after");
         match place.checked_sub(1) {
             None => Cow::Borrowed(side),
-            Some(index) => Cow::Owned(Side {
+            Some(index) => Cow::Owned(InstanceView {
                 subnet: Some(Arc::clone(&self.alternatives[index])),
                 ..side.clone()
             }),
@@ -346,7 +346,7 @@ pub struct Drift {
     pub accepted: bool,
     /// The instance as recorded, where it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub before: Option<Box<Side>>,
+    pub before: Option<Box<InstanceView>>,
 }
 
 /// What apply would do.
@@ -429,7 +429,7 @@ impl Plan {
     }
 
     /// All tags of one side of a change: the user's and those that say who it is.
-    pub fn tags(&self, address: &Address, side: &Side) -> BTreeMap<String, String> {
+    pub fn tags(&self, address: &Address, side: &InstanceView) -> BTreeMap<String, String> {
         all_tags(self.rules(), &self.cluster, &self.shard, address, side)
     }
 
@@ -444,18 +444,18 @@ impl Plan {
 
     /// One side of a change in the form that design §6 calls an instance, what mustn't be shown
     /// covered.
-    pub fn view(&self, address: &Address, side: &Side) -> Value {
+    pub fn view(&self, address: &Address, side: &InstanceView) -> Value {
         Self::view_with_tags(&side.covered(), &self.tags(address, side))
     }
 
     /// The same with nothing covered.
-    pub fn view_in_clear(&self, address: &Address, side: &Side) -> Value {
+    pub fn view_in_clear(&self, address: &Address, side: &InstanceView) -> Value {
         Self::view_with_tags(side, &self.tags(address, side))
     }
 
     /// An instance as it stands in documents, given all its tags. What is covered is for the caller
     /// to say.
-    pub fn view_with_tags(side: &Side, tags: &BTreeMap<String, String>) -> Value {
+    pub fn view_with_tags(side: &InstanceView, tags: &BTreeMap<String, String>) -> Value {
         let tags: serde_json::Map<_, _> = tags
             .iter()
             .map(|(key, value)| {
@@ -498,7 +498,7 @@ pub fn all_tags(
     cluster: &str,
     shard: &str,
     address: &Address,
-    side: &Side,
+    side: &InstanceView,
 ) -> BTreeMap<String, String> {
     let digest = side.digest.to_string();
     let mut tags = rules.managed_tags(&Ownership {

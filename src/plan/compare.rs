@@ -6,11 +6,13 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::change::{Action, AttributeChange, Change, Drift, DriftKind, Reason, Side, all_tags};
+use super::actual::Presence;
+use super::change::{
+    Action, AttributeChange, Change, Drift, DriftKind, InstanceView, Reason, all_tags,
+};
 use super::diff::{self, Lifecycle};
 use super::drift;
-use super::group::{GroupPlanner, Kept, prevented};
-use super::occupants::Presence;
+use super::group::{GroupPlanner, MatchedSlot, prevented};
 use super::planned::{Planned, protected, recorded_side, side_of};
 use crate::address::Address;
 use crate::config::model::Shard;
@@ -27,7 +29,7 @@ impl GroupPlanner<'_> {
     /// Compares a slot attribute by attribute and plans what follows.
     pub(super) fn compare(
         &self,
-        kept: &Kept<'_>,
+        kept: &MatchedSlot<'_>,
         spec: &InstanceSpec,
         placer: &mut Placer<'_>,
         report: &mut Report,
@@ -174,7 +176,7 @@ impl GroupPlanner<'_> {
                 .renderer
                 .render(&address, &facts, &BTreeMap::new(), report);
             if let Some(fresh) = fresh {
-                let fresh = Side {
+                let fresh = InstanceView {
                     spec: Arc::new(fresh.to_body()),
                     ..after.clone()
                 };
@@ -221,7 +223,7 @@ impl GroupPlanner<'_> {
     }
 
     /// The zone a slot's instance should be in: its own, as long as the group lists it.
-    pub(super) fn zone_for(&self, kept: &Kept<'_>) -> Arc<str> {
+    pub(super) fn zone_for(&self, kept: &MatchedSlot<'_>) -> Arc<str> {
         if self.stays_in_zone(&kept.record.zone) {
             kept.record.zone.as_str().into()
         } else {
@@ -232,10 +234,10 @@ impl GroupPlanner<'_> {
     /// Why anything is done; the cause first. Nothing: nothing is.
     pub(super) fn reasons(
         &self,
-        kept: &Kept<'_>,
+        kept: &MatchedSlot<'_>,
         address: &Address,
         attributes: &[AttributeChange],
-        before: &Side,
+        before: &InstanceView,
         former: Option<&Address>,
     ) -> Vec<Reason> {
         let mut reasons = Vec::new();
@@ -277,7 +279,7 @@ impl GroupPlanner<'_> {
     pub(super) fn newer_image(
         &self,
         attributes: &[AttributeChange],
-        before: &Side,
+        before: &InstanceView,
     ) -> Option<Reason> {
         before.images.iter().find_map(|(name, from)| {
             let to = self.inputs.images.images.get(name)?.as_ref().ok()?;
@@ -301,11 +303,11 @@ impl GroupPlanner<'_> {
     pub(super) fn drift(
         &self,
         recorded_at: &Address,
-        recorded: &Side,
+        recorded: &InstanceView,
         observation: &Observation,
         lifecycle: &Lifecycle,
         planned: &mut Planned,
-    ) -> Option<(Side, Vec<AttributeChange>)> {
+    ) -> Option<(InstanceView, Vec<AttributeChange>)> {
         let inputs = self.inputs;
         let attributes = observation.attributes().ok()?;
         let identity = inputs.identity;
@@ -372,7 +374,7 @@ impl GroupPlanner<'_> {
 }
 
 /// What mustn't be shown of a spec that keeps some of what was before.
-fn kept_marks(before: &Side, after: &Side, body: &SpecBody) -> Arc<Marks> {
+fn kept_marks(before: &InstanceView, after: &InstanceView, body: &SpecBody) -> Arc<Marks> {
     if before.marks.is_empty() && after.marks.is_empty() {
         return Marks::none();
     }
@@ -382,7 +384,7 @@ fn kept_marks(before: &Side, after: &Side, body: &SpecBody) -> Arc<Marks> {
 }
 
 /// A subnet that is in none of the new pool's has to be left; `after` says so.
-fn leave_foreign_subnet(before: &Side, after: &mut Side, shard: &Shard) {
+fn leave_foreign_subnet(before: &InstanceView, after: &mut InstanceView, shard: &Shard) {
     let pool = after.spec.head.subnet_pool.as_deref();
     if pool == before.spec.head.subnet_pool.as_deref() {
         return;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use super::change::{AttributeChange, Side};
+use super::change::{AttributeChange, InstanceView};
 use crate::merge::deep::{first_index, first_key};
 use crate::provider::rules::{Effect, Rules};
 use crate::spec::{Files, SpecBody};
@@ -55,8 +55,8 @@ pub fn covers(pattern: &str, path: &str) -> bool {
 
 /// Everything that differs, sorted by path.
 pub fn diff(
-    before: &Side,
-    after: &Side,
+    before: &InstanceView,
+    after: &InstanceView,
     rules: Rules,
     lifecycle: &Lifecycle,
 ) -> Vec<AttributeChange> {
@@ -101,7 +101,7 @@ pub fn diff(
         Effect::InPlace,
     );
     if before.protected != after.protected {
-        let protected = |side: &Side| Some(Value::from(side.protected));
+        let protected = |side: &InstanceView| Some(Value::from(side.protected));
         changes.add_with(
             "protect",
             protected(before),
@@ -332,7 +332,7 @@ mod tests {
     use super::*;
     use crate::config::model::ProviderKind;
 
-    fn side(change: impl FnOnce(&mut SpecBody)) -> Side {
+    fn side(change: impl FnOnce(&mut SpecBody)) -> InstanceView {
         let mut body = SpecBody::empty("web");
         body.head.instance_type = "small".into();
         body.args = json!({
@@ -347,7 +347,7 @@ mod tests {
         body.tags.insert("team".into(), "a".into());
         change(&mut body);
         let digest = body.clone().into_spec().digest();
-        Side {
+        InstanceView {
             instance_id: "web1".into(),
             provider_id: Some("i-1".into()),
             generation: 1,

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use super::change::{DriftedAttribute, Side};
+use super::change::{DriftedAttribute, InstanceView};
 use crate::marks::Marks;
 use crate::provider::rules::Rules;
 use crate::provider::{Attributes, LifecycleState, Observation};
@@ -21,7 +21,7 @@ pub const STATE: &str = "state";
 /// cloud doesn't report aren't compared; nor is the tag that carries the spec's digest, which is for
 /// people: files that were rendered after the creation are not in it.
 pub fn compare(
-    side: &Side,
+    side: &InstanceView,
     expected_tags: &BTreeMap<String, String>,
     observation: &Observation,
     attributes: &Attributes,
@@ -35,7 +35,7 @@ pub fn compare(
 
 /// The same, with every tag.
 pub fn compare_all(
-    side: &Side,
+    side: &InstanceView,
     expected_tags: &BTreeMap<String, String>,
     observation: &Observation,
     attributes: &Attributes,
@@ -144,11 +144,11 @@ fn compare_values(
 /// The record as it would be if it said what the cloud says. Managed tags follow from who the
 /// instance is and aren't part of a spec; a change in one of them is seen in the drift alone.
 pub fn overlay(
-    side: &Side,
+    side: &InstanceView,
     observation: &Observation,
     attributes: &Attributes,
     rules: Rules,
-) -> Side {
+) -> InstanceView {
     let body = body_from(attributes, &side.spec, rules);
     let digest = body.clone().into_spec().digest();
     let marks = if side.marks.is_empty() {
@@ -156,7 +156,7 @@ pub fn overlay(
     } else {
         Arc::new(side.marks.carried_to(&side.spec, &body))
     };
-    Side {
+    InstanceView {
         marks,
         zone: observation.zone.as_str().into(),
         subnet: observation

@@ -8,10 +8,10 @@ use std::sync::Arc;
 
 use nstance_state::Record;
 
+use super::actual::{Occupant, Presence};
 use super::build::Inputs;
-use super::change::{Action, Change, DriftKind, Mode, Reason, Side};
+use super::change::{Action, Change, DriftKind, InstanceView, Mode, Reason};
 use super::diff::{self, Lifecycle};
-use super::occupants::{Occupant, Presence};
 use super::planned::{Planned, RecordAttributes, recorded_side, side_of};
 use super::slots;
 use super::totals::LeftOut;
@@ -44,7 +44,7 @@ pub struct GroupPlanner<'a> {
 
 /// A slot that is filled, recorded and wanted.
 #[derive(Clone, Copy)]
-pub(super) struct Kept<'a> {
+pub(super) struct MatchedSlot<'a> {
     pub(super) slot: u32,
     pub(super) record: &'a Record,
     pub(super) presence: Presence<'a>,
@@ -124,7 +124,7 @@ impl GroupPlanner<'_> {
         let mut kept = Vec::new();
         for slot in selected(&slots.kept) {
             match occupants[&slot] {
-                Occupant::Recorded { record, presence } => kept.push(Kept {
+                Occupant::Recorded { record, presence } => kept.push(MatchedSlot {
                     slot,
                     record,
                     presence,
@@ -278,10 +278,10 @@ impl GroupPlanner<'_> {
     }
 
     /// Renders the kept slots with their recorded identity, on all cores where there are many.
-    fn render_kept(&self, kept: &[Kept<'_>]) -> (Vec<Verdict>, Report) {
+    fn render_kept(&self, kept: &[MatchedSlot<'_>]) -> (Vec<Verdict>, Report) {
         let threads = cores();
         let chunk = kept.len().div_ceil(threads).max(SLOTS_A_THREAD);
-        let render = |kept: &[Kept<'_>]| {
+        let render = |kept: &[MatchedSlot<'_>]| {
             let mut report = Report::default();
             let verdicts: Vec<_> = kept
                 .iter()
@@ -308,7 +308,7 @@ impl GroupPlanner<'_> {
         (verdicts, report)
     }
 
-    fn verdict(&self, kept: &Kept<'_>, report: &mut Report) -> Verdict {
+    fn verdict(&self, kept: &MatchedSlot<'_>, report: &mut Report) -> Verdict {
         let address = self.address(kept.slot);
         let facts = self.recorded_facts(kept.slot, kept.record);
         let images = self.kept_images(kept.record);
@@ -351,7 +351,7 @@ impl GroupPlanner<'_> {
 
     pub(super) fn keep_unchanged(
         &self,
-        kept: &Kept<'_>,
+        kept: &MatchedSlot<'_>,
         spec: &InstanceSpec,
         planned: &mut Planned,
     ) {
@@ -375,9 +375,9 @@ impl GroupPlanner<'_> {
     /// What of a kept slot's spec mustn't be shown, today or by its record.
     pub(super) fn marks(
         &self,
-        kept: &Kept<'_>,
+        kept: &MatchedSlot<'_>,
         spec: &InstanceSpec,
-        recorded: &Side,
+        recorded: &InstanceView,
     ) -> Arc<Marks> {
         let address = self.address(kept.slot);
         let facts = self.recorded_facts(kept.slot, kept.record);

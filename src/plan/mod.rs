@@ -3,16 +3,16 @@
 //! In: rendered groups, a snapshot of the state, what the cloud reported, a time. Out: changes with
 //! reasons. May not: do I/O, read a clock, or use randomness that isn't passed in.
 
+pub mod actual;
 pub mod build;
 pub mod change;
 mod compare;
 pub mod diff;
 pub mod drift;
-pub mod familiar;
 pub mod file;
 pub mod group;
-mod newcomer;
-pub mod occupants;
+mod new_instance;
+pub mod observation_cache;
 pub mod planned;
 pub mod slots;
 pub mod totals;

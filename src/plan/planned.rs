@@ -7,10 +7,12 @@ use std::sync::Arc;
 
 use nstance_state::{Record, SpecDigest};
 
+use super::actual::Presence;
 use super::build::{Inputs, new_instance_id};
-use super::change::{Action, Change, Drift, DriftKind, DriftedAttribute, Mode, Reason, Side};
+use super::change::{
+    Action, Change, Drift, DriftKind, DriftedAttribute, InstanceView, Mode, Reason,
+};
 use super::drift;
-use super::occupants::Presence;
 use super::totals::LeftOut;
 use crate::address::{Address, InstanceId};
 use crate::diagnostic::{Diagnostic, Diagnostics};
@@ -150,7 +152,7 @@ impl Planned {
             _ => new_instance_id(kind, inputs.now, &lineage, address, generation + 1),
         };
         known.insert(instance_id.as_str().into());
-        let after = Side {
+        let after = InstanceView {
             instance_id: instance_id.as_str().into(),
             provider_id: Some(observation.provider_id.clone()),
             generation: generation + 1,
@@ -187,7 +189,7 @@ impl Planned {
         inputs: &Inputs<'_>,
         address: &Address,
         record: &Record,
-        before: &Side,
+        before: &InstanceView,
     ) {
         let ended = inputs
             .observed
@@ -233,7 +235,7 @@ impl Planned {
 pub(super) fn protected(
     inputs: &Inputs<'_>,
     address: &Address,
-    before: &Side,
+    before: &InstanceView,
     what: &str,
 ) -> Option<Diagnostic> {
     let name = inputs.rules.protection(&before.spec.args)?;
@@ -252,15 +254,15 @@ pub(super) fn protected(
 }
 
 /// A record and its spec; `None` if the spec can't be read.
-pub fn recorded_side(inputs: &Inputs<'_>, record: &Record) -> Option<Side> {
+pub fn recorded_side(inputs: &Inputs<'_>, record: &Record) -> Option<InstanceView> {
     Some(side_of(record, (inputs.specs)(record.spec)?, record.spec))
 }
 
 /// A record's identity with a spec: the recorded one, or one rendered for it.
-pub fn side_of(record: &Record, spec: Arc<SpecBody>, digest: SpecDigest) -> Side {
+pub fn side_of(record: &Record, spec: Arc<SpecBody>, digest: SpecDigest) -> InstanceView {
     let text = |text: &Option<String>| text.as_deref().map(Arc::from);
     let attributes = RecordAttributes::parse(&record.attributes);
-    Side {
+    InstanceView {
         instance_id: record.instance_id.as_str().into(),
         provider_id: Some(record.provider_id.clone()),
         generation: record.generation,

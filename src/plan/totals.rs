@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::change::{Action, Mode};
-use crate::sabotage::Sabotage;
+use crate::fault_injection::Sabotage;
 
 /// How many of each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]

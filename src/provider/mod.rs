@@ -321,7 +321,7 @@ impl Attributes {
     ) -> Cow<'_, serde_json::Map<String, Value>> {
         match self.form {
             None => Cow::Borrowed(&self.args),
-            Some(ArgsForm::Ec2) => Cow::Owned(aws::asked::as_asked(asked, &self.args)),
+            Some(ArgsForm::Ec2) => Cow::Owned(aws::normalize::as_asked(asked, &self.args)),
         }
     }
 }

@@ -11,7 +11,7 @@ use nstance_gotemplate::{
 };
 
 use super::data::{self, ShardData};
-use super::joins::Joins;
+use super::join_cache::Joins;
 use super::library::Snippets;
 use crate::config::model::{Functions, MAIN_TEMPLATE};
 use crate::config::position;

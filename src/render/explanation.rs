@@ -11,7 +11,7 @@ use nstance_cloudinit::value::{Data, Value};
 
 use super::data::InstanceFacts;
 use super::instance::Report;
-use super::joins::joined;
+use super::join_cache::joined;
 use super::layers::{RenderedLayer, layer_name, owner};
 use super::renderer::GroupRenderer;
 use crate::address::Address;

@@ -16,7 +16,7 @@ use super::args::is_template;
 use super::cache::{Compiled, Place, TemplateCache};
 use super::group::Bodies;
 use super::instance::{Execution, Report};
-use super::joins::{Joins, Joint};
+use super::join_cache::{Joins, Joint};
 use super::userdata::{self, CarriedFile};
 use crate::address::Address;
 use crate::config::model::{

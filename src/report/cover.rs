@@ -9,7 +9,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::marks::{HIDDEN, Mark, Marks, TextMark, cover_both, file_text, userdata_text};
-use crate::plan::change::{AttributeChange, Change, Drift, Plan, Side};
+use crate::plan::change::{AttributeChange, Change, Drift, InstanceView, Plan};
 use crate::provider::rules::Effect;
 use crate::spec::{Content, SpecBody};
 
@@ -27,7 +27,8 @@ pub(super) fn covered(plan: &Plan) -> Cow<'_, Plan> {
 }
 
 fn cover_change(change: &mut Change) {
-    let nothing = |side: &Option<Box<Side>>| side.as_ref().is_none_or(|side| side.marks.is_empty());
+    let nothing =
+        |side: &Option<Box<InstanceView>>| side.as_ref().is_none_or(|side| side.marks.is_empty());
     if nothing(&change.before) && nothing(&change.after) {
         return;
     }

@@ -11,8 +11,8 @@ use codespan_reporting::term::{self, Config};
 use serde_json::{Value, json};
 
 use super::excerpt::{Excerpts, Showable};
+use crate::config::localize_hints::spoken;
 use crate::config::source::{Position, SourceMap, Span};
-use crate::config::speak::spoken;
 use crate::diagnostic::{Diagnostic, Diagnostics, Severity};
 
 const CYAN: &str = "\u{1b}[0m\u{1b}[1m\u{1b}[36m";

@@ -8,7 +8,9 @@ use serde_json::{Map, Value, json};
 use super::cover::covered;
 use super::path::{Segment, put, segments};
 use crate::address::Address;
-use crate::plan::change::{Action, Change, Drift, DriftKind, DriftedAttribute, Plan, Reason, Side};
+use crate::plan::change::{
+    Action, Change, Drift, DriftKind, DriftedAttribute, InstanceView, Plan, Reason,
+};
 use crate::plan::drift::STATE;
 use crate::provider::rules::Effect;
 
@@ -127,7 +129,7 @@ pub fn errors(diagnostics: Value) -> Value {
 }
 
 fn resource_change(plan: &Plan, change: &Change) -> Value {
-    let view = |side: &Option<Box<Side>>| {
+    let view = |side: &Option<Box<InstanceView>>| {
         let side = side.as_ref()?;
         Some(plan.view_in_clear(&change.address, side))
     };
@@ -139,7 +141,7 @@ fn resource_change(plan: &Plan, change: &Change) -> Value {
         Action::Adopt if change.before.is_none() => after.clone(),
         _ => view(&change.before),
     };
-    let sensitive = |side: &Option<Box<Side>>| {
+    let sensitive = |side: &Option<Box<InstanceView>>| {
         let side = side.as_ref();
         side.map_or_else(|| json!({}), |side| side.marks.to_json())
     };

@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 use crate::address::{Address, GroupName};
 use crate::clock::Timestamp;
 use crate::plan::change::{
-    Action, AttributeChange, Change, Drift, DriftKind, DriftedAttribute, Mode, Plan, PlannedImage,
-    Reason, RulesName, Side,
+    Action, AttributeChange, Change, Drift, DriftKind, DriftedAttribute, InstanceView, Mode, Plan,
+    PlannedImage, Reason, RulesName,
 };
 use crate::plan::totals::{Deletions, Summary};
 use crate::provider::rules::Effect;
@@ -136,8 +136,8 @@ pub(crate) fn object(value: Value) -> serde_json::Map<String, Value> {
 }
 
 /// An instance that exists.
-pub(crate) fn recorded(slot: u32) -> Side {
-    Side {
+pub(crate) fn recorded(slot: u32) -> InstanceView {
+    InstanceView {
         protected: false,
         provider_id: Some(format!("i-{slot:017x}")),
         ip4: Some(format!("10.0.0.{}", slot % 200 + 4).into()),
@@ -148,14 +148,14 @@ pub(crate) fn recorded(slot: u32) -> Side {
 }
 
 /// An instance to be.
-pub(crate) fn new(slot: u32, generation: u64) -> Side {
+pub(crate) fn new(slot: u32, generation: u64) -> InstanceView {
     side(slot, generation, body(slot, generation))
 }
 
 /// An instance to be, of a spec.
-pub(crate) fn side(slot: u32, generation: u64, body: SpecBody) -> Side {
+pub(crate) fn side(slot: u32, generation: u64, body: SpecBody) -> InstanceView {
     let digest = body.clone().into_spec().digest();
-    Side {
+    InstanceView {
         instance_id: instance_id(slot, generation).into(),
         provider_id: None,
         generation,
@@ -226,7 +226,7 @@ pub(crate) fn update(group: &str, slot: u32) -> Change {
     let mut body = body(slot, 1);
     body.head.instance_type = "t4g.large".into();
     body.tags.insert("Team".to_owned(), "core".to_owned());
-    let after = Side {
+    let after = InstanceView {
         provider_id: recorded(slot).provider_id,
         ..side(slot, 1, body)
     };

@@ -8,10 +8,10 @@ use rusqlite::{Connection, Row};
 use crate::error::{Result, StateError};
 use crate::history::{ENTRIES, entry};
 use crate::keys;
+use crate::row_crypto::Vault;
 use crate::seal::{KeyId, key_of};
 use crate::snapshot::{INTENTS, intent};
 use crate::sqlite::{FETCHED, SqliteStore, fetched, spec};
-use crate::vault::Vault;
 
 /// How many problems of one kind are told.
 const LIMIT: usize = 100;

@@ -8,8 +8,8 @@ use rusqlite::{Connection, Row};
 use crate::error::Result;
 use crate::lock::{Lock, LockInfo};
 use crate::model::{Apply, ApplyId, ApplyStatus, HistoryIds, HistoryItem, Timestamp};
+use crate::row_crypto::{Place, Vault, unreadable};
 use crate::sqlite::{SqliteStore, unknown};
-use crate::vault::{Place, Vault, unreadable};
 
 impl SqliteStore {
     /// The latest `limit` applies, the latest first. One that never ended is running if its

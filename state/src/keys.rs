@@ -11,8 +11,8 @@ use rusqlite::Connection;
 use thiserror::Error;
 
 use crate::error::{Result, StateError};
+use crate::row_crypto::Vault;
 use crate::seal::{Derivation, Key, KeyId};
-use crate::vault::Vault;
 
 /// Which key opens something, and how a passphrase makes it.
 #[derive(Clone, Debug, PartialEq, Eq)]

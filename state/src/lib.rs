@@ -49,13 +49,13 @@ mod model;
 mod new_file;
 mod open;
 mod rekey;
+mod row_crypto;
 mod schema;
 mod seal;
 mod snapshot;
 mod sqlite;
 mod store;
 mod transaction;
-mod vault;
 
 pub use check::{Problem, ProblemKind};
 pub use document::{Contents, DOCUMENT_VERSION, Difference, Document, DocumentError};

@@ -11,11 +11,11 @@ use crate::error::{Result, StateError};
 use crate::history::{ENTRIES, entry};
 use crate::keys;
 use crate::model::{FetchedRow, IntentId, SpecDigest, Timestamp};
+use crate::row_crypto::{Place, Vault, unreadable};
 use crate::seal::{Derivation, Key};
 use crate::snapshot;
 use crate::sqlite::{FETCHED, SPECS, SqliteStore, fetched, spec};
 use crate::transaction::Transaction;
-use crate::vault::{Place, Vault, unreadable};
 
 /// A key that a state is given.
 #[derive(Clone, Debug)]

@@ -20,10 +20,10 @@ use crate::model::{FetchedRow, Identity, ImageRow, Intent, Meta, Record, SpecDig
 use crate::new_file;
 use crate::open::{self, Access, Opened};
 use crate::rekey::NewKey;
+use crate::row_crypto::{Place, Vault, unreadable};
 use crate::schema::{self, MIGRATIONS};
 use crate::snapshot::{self, Snapshot};
 use crate::transaction::Transaction;
-use crate::vault::{Place, Vault, unreadable};
 
 /// A state that is open.
 ///

@@ -20,9 +20,9 @@ use crate::codec::Effort;
 use crate::error::{Result, StateError};
 use crate::keys::Ring;
 use crate::model::{Record, SpecDigest, Timestamp, address};
+use crate::row_crypto::{Place, Vault};
 use crate::schema::{self, MIGRATIONS, newest};
 use crate::seal::Key;
-use crate::vault::{Place, Vault};
 
 /// A change in the making. No other process writes while it lives.
 #[derive(Debug)]

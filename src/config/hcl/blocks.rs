@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use nstance_hcl::{Attribute, Block, Body, Expression, ExpressionKind, Item};
 
-use super::known::Kind;
-use super::making::Object;
+use super::known_names::Kind;
+use super::object_builder::Object;
 use super::scope::At;
 use crate::config::assemble::twice;
 use crate::config::node::{Node, NodeValue};

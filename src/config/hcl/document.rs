@@ -9,7 +9,7 @@
 use nstance_hcl::{Body, Item};
 
 use super::blocks::Of;
-use super::making::Object;
+use super::object_builder::Object;
 use super::scope::{At, Module, Names};
 use super::{File, Folders, Made, Places};
 use crate::config::node::Node;

@@ -13,7 +13,7 @@ use nstance_hcl::{
 };
 
 use super::File;
-use super::known::Kind;
+use super::known_names::Kind;
 use super::scope::{At, Module, State};
 use super::unknown::{first_name, undefined};
 use crate::diagnostic::nearest;

@@ -11,12 +11,12 @@ mod blocks;
 mod document;
 mod folders;
 mod instances;
-mod known;
+mod known_names;
 mod locals;
-mod making;
-mod named;
-mod places;
+mod named_blocks;
+mod object_builder;
 mod scope;
+mod span_map;
 #[cfg(test)]
 pub(super) mod tests;
 mod tree;
@@ -33,9 +33,9 @@ use crate::diagnostic::{Diagnostic, Diagnostics};
 pub(super) use document::document;
 pub(super) use folders::Folders;
 pub(crate) use instances::Instance;
-pub(super) use known::Known;
-pub(super) use places::{Places, named};
+pub(super) use known_names::Known;
 pub(super) use scope::{At, Made, Module, Values};
+pub(super) use span_map::{Places, named};
 
 /// One file, parsed.
 #[derive(Debug)]

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use nstance_hcl::{Context, Error, Evaluator, Expression, Reference, Scope, Value};
 
 use super::instances::{Instance, Repeated};
-use super::known::{Kind, Known};
+use super::known_names::{Kind, Known};
 use super::locals::{self, Locals};
 use super::unknown::{ROOTS, first_name, undefined};
 use super::{File, Folders, Places};

@@ -9,7 +9,6 @@
 //! (`limits`), `errors` tells what was refused, `combine` makes one call of many.
 
 mod access;
-pub(crate) mod asked;
 mod balancers;
 mod calls;
 mod cloud;
@@ -18,6 +17,7 @@ mod errors;
 mod images;
 mod limits;
 mod network;
+pub(crate) mod normalize;
 mod observe;
 mod options;
 mod request;

@@ -4,7 +4,7 @@
 //! May not: ask for more.
 //!
 //! A member is there if EC2 reports it for such an instance at all; null says that EC2 reports it
-//! to be unset. [`super::asked`] compares them with what was asked for.
+//! to be unset. [`super::normalize`] compares them with what was asked for.
 
 use std::collections::BTreeMap;
 

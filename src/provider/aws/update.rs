@@ -13,8 +13,8 @@ use serde_json::{Map, Value, json};
 
 use crate::provider::{CloudError, CloudErrorKind, LifecycleState, UpdateRequest};
 
-use super::asked;
 use super::calls::with;
+use super::normalize;
 use super::observe::{self, items, text};
 use super::options::AwsOptions;
 use super::request::{SOURCE_DEST_CHECK, without_nulls};
@@ -139,7 +139,7 @@ impl Planner<'_> {
             return false;
         };
         let asked = Map::from_iter([(member.to_owned(), wanted.clone())]);
-        asked::as_asked(&asked, &self.reported).get(member) == Some(wanted)
+        normalize::as_asked(&asked, &self.reported).get(member) == Some(wanted)
     }
 
     /// A call of `ModifyInstanceAttribute`, which takes one attribute at a time.

@@ -11,7 +11,7 @@ use crate::credentials::shown_url;
 use crate::diagnostic::Severity;
 use crate::render::cache::Place;
 use crate::render::instance::{Note, Report};
-use crate::render::joins::Joint;
+use crate::render::join_cache::Joint;
 
 impl CompiledUserdata {
     /// Tells what was found, and whether none of it is an error.

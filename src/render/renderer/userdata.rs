@@ -14,7 +14,7 @@ use crate::config::model::{Compress, Deliver};
 use crate::render::cache::Place;
 use crate::render::data::InstanceFacts;
 use crate::render::instance::{Execution, Report, Timing};
-use crate::render::joins::Joint;
+use crate::render::join_cache::Joint;
 use crate::render::layers::{self, RenderedLayer};
 use crate::render::userdata::{self, CarriedFile};
 use crate::spec::{Files, Part};

@@ -12,7 +12,7 @@ use std::sync::OnceLock;
 
 use serde_json::Value;
 
-use crate::plan::change::{Change, Side};
+use crate::plan::change::{Change, InstanceView};
 
 /// The characters of an instance id that templates know as its short id.
 const SHORT_ID: usize = 8;
@@ -46,13 +46,13 @@ impl<'a> Zones<'a> {
 }
 
 /// The side that says where the instance is or will be.
-pub(super) fn place(change: &Change) -> Option<&Side> {
+pub(super) fn place(change: &Change) -> Option<&InstanceView> {
     change.after.as_deref().or(change.before.as_deref())
 }
 
 /// What is an instance's own. Most comparisons never come to ask for it.
 pub(super) struct Own<'a> {
-    sides: [Option<&'a Side>; 2],
+    sides: [Option<&'a InstanceView>; 2],
     slot: u64,
     zones: &'a Zones<'a>,
     words: OnceCell<Words<'a>>,
@@ -68,7 +68,11 @@ impl<'a> Own<'a> {
     }
 
     /// What the sides of one slot's instance call their own.
-    pub(super) fn of_sides(sides: [Option<&'a Side>; 2], slot: u32, zones: &'a Zones<'a>) -> Self {
+    pub(super) fn of_sides(
+        sides: [Option<&'a InstanceView>; 2],
+        slot: u32,
+        zones: &'a Zones<'a>,
+    ) -> Self {
         Self {
             sides,
             slot: slot.into(),
@@ -95,7 +99,7 @@ impl<'a> Own<'a> {
     }
 }
 
-fn side_words(side: &Side) -> [Option<&str>; 7] {
+fn side_words(side: &InstanceView) -> [Option<&str>; 7] {
     let id = &*side.instance_id;
     [
         Some(id),

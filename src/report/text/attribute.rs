@@ -9,7 +9,7 @@ use super::paint::{Sign, Style};
 use super::userdata;
 use super::value::{self, counted};
 use crate::marks::HIDDEN;
-use crate::plan::change::{Action, AttributeChange, Change, Side};
+use crate::plan::change::{Action, AttributeChange, Change, InstanceView};
 use crate::plan::diff::USERDATA;
 use crate::provider::rules::Effect;
 use crate::spec::{Content, SpecBody};
@@ -24,8 +24,8 @@ pub(super) const BY_SERVER: &str = "(delivered by the server)";
 pub(super) fn entry(
     attribute: &AttributeChange,
     change: &Change,
-    before: &Side,
-    after: &Side,
+    before: &InstanceView,
+    after: &InstanceView,
     limit: usize,
     style: Style<'_>,
 ) -> Entry {
@@ -135,12 +135,16 @@ pub(super) fn lines_of(text: &str) -> String {
 }
 
 /// What stands for a value that isn't to be read: bytes, and what the server delivers.
-fn unreadable(attribute: &AttributeChange, before: &Side, after: &Side) -> Option<String> {
+fn unreadable(
+    attribute: &AttributeChange,
+    before: &InstanceView,
+    after: &InstanceView,
+) -> Option<String> {
     if attribute.path == USERDATA {
         if !is_binary(&before.spec) && !is_binary(&after.spec) {
             return None;
         }
-        let part = |side: &Side, value: &Option<Value>| match value {
+        let part = |side: &InstanceView, value: &Option<Value>| match value {
             None => "null".to_owned(),
             Some(_) if is_binary(&side.spec) => binary(&side.spec),
             Some(value) => lines_of(value.as_str().unwrap_or_default()),
@@ -150,7 +154,8 @@ fn unreadable(attribute: &AttributeChange, before: &Side, after: &Side) -> Optio
         return Some(format!("{old} -> {new}"));
     }
     let name = attribute.path.strip_prefix("files.")?;
-    let by_server = |side: &Side| side.spec.files.get(name).is_some_and(|file| file.by_server);
+    let by_server =
+        |side: &InstanceView| side.spec.files.get(name).is_some_and(|file| file.by_server);
     match (&attribute.before, &attribute.after) {
         (Some(_), None) if by_server(before) => Some(format!("{BY_SERVER} -> null")),
         _ if by_server(before) || by_server(after) => Some(BY_SERVER.to_owned()),

@@ -14,7 +14,7 @@ use super::paint::{Sign, Style};
 use super::userdata;
 use super::value::{self, age, counted, listed, quoted};
 use crate::marks::HIDDEN;
-use crate::plan::change::{Action, AttributeChange, Change, Reason, Side};
+use crate::plan::change::{Action, AttributeChange, Change, InstanceView, Reason};
 use crate::plan::diff::USERDATA;
 use crate::provider::rules::Effect;
 use crate::spec::{Content, SpecBody};
@@ -189,7 +189,7 @@ impl View<'_> {
     }
 
     /// An instance that comes: what it will be. What takes one line stands first.
-    fn whole(&self, sign: Sign, side: &Side) -> Vec<Entry> {
+    fn whole(&self, sign: Sign, side: &InstanceView) -> Vec<Entry> {
         let spec = &side.spec;
         let text = |text: &str| (!text.is_empty()).then(|| quoted(text));
         let own = |value: Option<&str>| match value {
@@ -264,7 +264,7 @@ impl View<'_> {
     }
 
     /// An instance that goes: what tells it from others.
-    fn ending(&self, sign: Sign, side: &Side) -> Vec<Entry> {
+    fn ending(&self, sign: Sign, side: &InstanceView) -> Vec<Entry> {
         let goes = if sign == Sign::Delete { " -> null" } else { "" };
         let created = side.created_at.map(|time| time.to_string());
         let own = [
@@ -301,7 +301,7 @@ impl View<'_> {
     }
 
     /// An instance that changes: what differs.
-    fn differences(&self, before: &Side, after: &Side) -> Vec<Entry> {
+    fn differences(&self, before: &InstanceView, after: &InstanceView) -> Vec<Entry> {
         let change = self.block.first;
         let mut named: Vec<(&str, Entry)> = change
             .attributes
@@ -326,7 +326,11 @@ impl View<'_> {
     }
 
     /// What a replacement changes by being another instance.
-    fn new_identity(&self, before: &Side, after: &Side) -> Vec<(&'static str, Entry)> {
+    fn new_identity(
+        &self,
+        before: &InstanceView,
+        after: &InstanceView,
+    ) -> Vec<(&'static str, Entry)> {
         let line = |name: &'static str, text: String| (name, Entry::line(Sign::Update, name, text));
         let several = || format!("({} instances)", self.block.count);
         let mut entries = Vec::new();
@@ -412,7 +416,7 @@ fn attribute_count(spec: &SpecBody) -> usize {
 }
 
 /// How many attributes of an instance stay as they are.
-fn unchanged_count(after: &Side, attributes: &[AttributeChange]) -> usize {
+fn unchanged_count(after: &InstanceView, attributes: &[AttributeChange]) -> usize {
     let changed: BTreeSet<&str> = attributes
         .iter()
         .filter(|attribute| attribute.after.is_some() || attribute.unknown)

@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use std::mem::discriminant;
 
 use super::alike::{self, Own, Zones, place};
-use crate::plan::change::{Action, AttributeChange, Change, Reason, Side};
+use crate::plan::change::{Action, AttributeChange, Change, InstanceView, Reason};
 use crate::spec::SpecBody;
 
 /// How many different changes of a group are kept in mind to find one that a further one equals.
@@ -140,7 +140,7 @@ impl<'a> Block<'a> {
 }
 
 fn same_specs(a: &Change, b: &Change) -> bool {
-    let digest = |side: &Option<Box<Side>>| side.as_ref().map(|side| side.digest);
+    let digest = |side: &Option<Box<InstanceView>>| side.as_ref().map(|side| side.digest);
     digest(&a.before) == digest(&b.before) && digest(&a.after) == digest(&b.after)
 }
 

@@ -8,7 +8,7 @@ use super::Transaction;
 use crate::codec::{self, Effort};
 use crate::error::Result;
 use crate::model::{ApplyId, ApplyStatus, FetchedRow, ImageRow, SpecDigest};
-use crate::vault::Place;
+use crate::row_crypto::Place;
 
 #[expect(
     clippy::needless_pass_by_value,

@@ -11,7 +11,7 @@ use crate::error::{Result, StateError};
 use crate::model::{
     ApplyId, ApplyStatus, HistoryItem, Intent, IntentId, NewApply, NewIntent, Operation, Outcome,
 };
-use crate::vault::Place;
+use crate::row_crypto::Place;
 
 #[expect(
     clippy::needless_pass_by_value,

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use nstance::fault_injection::Sabotage;
 use nstance::plan::change::Mode;
-use nstance::sabotage::Sabotage;
 
 use crate::fleet::Fleet;
 use crate::run::{Course, End, apply, plan_of};

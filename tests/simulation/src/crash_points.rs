@@ -4,9 +4,9 @@
 
 use std::time::Duration;
 
+use nstance::fault_injection::Sabotage;
 use nstance::plan::change::Mode;
 use nstance::provider::sim::SimOptions;
-use nstance::sabotage::Sabotage;
 
 use crate::arrival::arrive;
 use crate::fleet::{Fleet, Group};

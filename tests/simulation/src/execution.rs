@@ -144,7 +144,7 @@ impl<'a> Execution<'a> {
         let is_early = self
             .created_at
             .is_some_and(|last| now.since(last) < self.limits.create_interval);
-        if is_early && self.limits.sabotage == nstance::sabotage::Sabotage::None {
+        if is_early && self.limits.sabotage == nstance::fault_injection::Sabotage::None {
             let early = format!("a creation at {now:?}, one at {:?}", self.created_at);
             self.person.fuse.break_off(early);
         }

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
+use nstance::fault_injection::Sabotage;
 use nstance::plan::change::Mode;
 use nstance::provider::CloudErrorKind;
 use nstance::provider::sim::SimOptions;
 use nstance::provider::sim::options::{FailRule, Operation, SubnetOption};
-use nstance::sabotage::Sabotage;
 
 use crate::arrival::arrive;
 use crate::chance::Chance;

@@ -18,7 +18,7 @@ use std::process::{Child, Command, ExitCode, Stdio};
 use std::sync::{Mutex, mpsc};
 use std::time::{Duration, Instant};
 
-use nstance::sabotage::Sabotage;
+use nstance::fault_injection::Sabotage;
 use nstance_simulation::crash_points::{self, Ending};
 use nstance_simulation::mutants::{self, MUTANTS, Mutant};
 use nstance_simulation::{disk, ledger, lifetimes};

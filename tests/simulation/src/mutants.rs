@@ -1,7 +1,7 @@
 //! Faults put into nstance itself, each of which the simulator must find: a proof that can't fail
 //! proves nothing.
 
-use nstance::sabotage::Sabotage;
+use nstance::fault_injection::Sabotage;
 
 /// How many lifetimes it may take to find one.
 pub const LIFETIMES: u64 = 1_000;

@@ -1,21 +1,21 @@
 //! What `nstance apply` does, one thing at a time: the lock, recovery, a plan or a saved one, what
 //! is allowed, then the engine. It can die at any point.
 //!
-//! The command line's own sequence is `cli::work`; this is its twin without words.
+//! The command line's own sequence is `cli::apply_shard`; this is its twin without words.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use nstance::apply::late::moved_on;
 use nstance::apply::recover::{RecoverError, recover};
+use nstance::apply::staleness::moved_on;
 use nstance::clock::Clock;
 use nstance::config::model::ProviderKind;
+use nstance::fault_injection::Sabotage;
 use nstance::pipeline::{self, PlanError, Request};
 use nstance::plan::build::Options;
 use nstance::plan::change::{Action, Mode, Plan};
 use nstance::provider::Cloud;
 use nstance::provider::rules::Rules;
-use nstance::sabotage::Sabotage;
 use nstance_state::{
     ApplyStatus, Lock, LockInfo, NewApply, Operation, Snapshot, SqliteStore, StateError, Store,
 };

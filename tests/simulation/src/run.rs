@@ -4,9 +4,9 @@ use std::sync::Mutex;
 
 use nstance::apply::driver::ask;
 use nstance::apply::engine::{Call, Outcome, TaskId};
+use nstance::fault_injection::Sabotage;
 use nstance::plan::change::{Mode, Plan};
 use nstance::provider::Owner;
-use nstance::sabotage::Sabotage;
 use nstance_state::SqliteStore;
 
 use crate::chance::Chance;

@@ -2,7 +2,7 @@
 //! hold, made from the services' models.
 //!
 //! In: the models of a pinned botocore, the sources of the SDKs of `Cargo.lock`. Out: the files of
-//! `ec2/src/client/generated` and `src/provider/aws/rules/members.rs`. May not: write a file where
+//! `crates/ec2/src/client/generated` and `src/provider/aws/rules/members.rs`. May not: write a file where
 //! model and SDK disagree.
 
 mod calls;
@@ -24,7 +24,7 @@ use crate::{Failure, process, venv};
 /// The models' version; one of the same weeks as the SDKs of `Cargo.lock`.
 const BOTOCORE: &str = "botocore==1.43.127";
 
-const GENERATED: &str = "ec2/src/client/generated";
+const GENERATED: &str = "crates/ec2/src/client/generated";
 const MEMBERS: &str = "src/provider/aws/rules/members.rs";
 
 /// A service: where its model and its SDK are.

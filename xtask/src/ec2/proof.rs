@@ -1,7 +1,7 @@
 //! The client held to botocore: `cargo xtask ec2-cases`, and its part of `cargo xtask test`.
 //!
 //! In: a seed and how many calls. Out: calls with what botocore sends and reads, as
-//! `ec2/tests/client/botocore.rs` takes them. May not: know what is right.
+//! `crates/ec2/tests/client/botocore.rs` takes them. May not: know what is right.
 
 use std::fs;
 use std::process::Command;
@@ -13,7 +13,7 @@ use crate::test::leave_out;
 use crate::{Failure, process, venv};
 
 /// The cases that plain `cargo test` runs, made by `cargo xtask ec2-cases`.
-const CORPUS: &str = "ec2/tests/corpora/botocore.jsonl";
+const CORPUS: &str = "crates/ec2/tests/corpora/botocore.jsonl";
 
 /// Calls of `RunInstances`, and of each other operation.
 struct Count {

@@ -42,7 +42,7 @@ const ENOUGH: usize = 25;
 
 const CORPUS: &str = "tests/corpora/gotemplate.jsonl";
 const FOUND: &str = "tests/corpora/gotemplate-found.jsonl";
-const MORE_SEEDS: &str = "gotemplate/tests/corpora/generated.jsonl";
+const MORE_SEEDS: &str = "crates/gotemplate/tests/corpora/generated.jsonl";
 
 #[derive(Debug, Default, PartialEq)]
 struct Arguments {

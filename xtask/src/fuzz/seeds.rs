@@ -1,4 +1,4 @@
-//! `cargo xtask fuzz-seeds`: what the coverage-guided fuzzers of `gotemplate/fuzz/` and
+//! `cargo xtask fuzz-seeds`: what the coverage-guided fuzzers of `crates/gotemplate/fuzz/` and
 //! `tests/fuzz/` begin with.
 //!
 //! In: the corpora, and the configurations of tests and examples. Out: a file for each case and
@@ -17,7 +17,7 @@ pub(crate) fn run() -> Result<(), Failure> {
         let text = fs::read_to_string(root.join(corpus))?;
         for case in text.lines().filter_map(Case::parse) {
             for (target, input) in inputs(&case) {
-                let folder = root.join("gotemplate/fuzz/corpus").join(target);
+                let folder = root.join("crates/gotemplate/fuzz/corpus").join(target);
                 fs::create_dir_all(&folder)?;
                 fs::write(folder.join(format!("seed-{count:05}")), input)?;
             }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use nstance_cloudinit::conformance::run_case;
 
 fn corpus() -> String {
-    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let shared = folder.join("../shared/corpora/cloud-init.jsonl");
     let own = folder.join("tests/corpora/cloud-init.jsonl");
     std::fs::read_to_string(shared)

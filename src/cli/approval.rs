@@ -9,8 +9,8 @@ use super::selection::Deletable;
 use super::session::Session;
 use crate::address::InShard;
 use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::fault_injection::Sabotage;
 use crate::plan::change::{Mode, Plan};
-use crate::sabotage::Sabotage;
 
 /// What apply may do without asking.
 #[derive(Debug, Args)]

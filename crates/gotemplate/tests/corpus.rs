@@ -33,9 +33,8 @@ const WAIVED_OF_SPRIG: [(&str, &str); 5] = [
 fn corpus(name: &str) -> String {
     let manifest = Path::new(env!("CARGO_MANIFEST_DIR"));
     let places = [
-        "../../shared/corpora",
-        "../shared/corpora",
-        "../tests/corpora",
+        "../../../shared/corpora",
+        "../../tests/corpora",
         "tests/corpora",
     ];
     let found = places

@@ -10,7 +10,7 @@ use nstance_hcl::Block;
 
 use super::blocks::Of;
 use super::instances::Instance;
-use super::making::Object;
+use super::object_builder::Object;
 use super::scope::At;
 use crate::address::is_id;
 use crate::config::source::Span;

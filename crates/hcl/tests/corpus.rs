@@ -52,7 +52,7 @@ const DELIBERATE: &[(&str, &[&str])] = &[
 
 #[test]
 fn answers_are_terraforms() {
-    let corpora = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/corpora");
+    let corpora = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/corpora");
     let corpus = std::fs::read_to_string(corpora.join("hcl.jsonl")).unwrap();
     let mut failures = BTreeMap::new();
     for line in corpus.lines() {

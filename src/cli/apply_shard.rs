@@ -5,33 +5,33 @@
 
 use nstance_state::{ApplyStatus, Lock, SqliteStore};
 
-use super::conclusion::{Ended, conclude};
-use super::consent::refuse_stale;
+use super::approval::refuse_stale;
 use super::console;
 use super::exit;
 use super::failure::Failure;
+use super::outcome::{Ended, conclude};
 use super::plan;
+use super::plan_args::Shape;
 use super::plan_files::Saved;
 use super::progress::{ApplyProgress, Board};
 use super::selection::Chosen;
 use super::session::Session;
-use super::shape::Shape;
 use super::signals::Graceful;
-use super::surgery::{back_up, entry};
+use super::state_edit::{back_up, entry};
 use crate::address::Address;
 use crate::apply::driver::{World, drive};
 use crate::apply::engine::Limits;
 use crate::apply::export::Exporter;
-use crate::apply::late::moved_on;
 use crate::apply::recover::recover;
+use crate::apply::staleness::moved_on;
 use crate::diagnostic::Diagnostics;
+use crate::fault_injection::Sabotage;
 use crate::pipeline::{Caches, PlanError, compile_each, untold};
 use crate::plan::change::Plan;
 use crate::provider::{Cloud, Owner};
 use crate::report::events::{self, Events};
 use crate::report::text::{self, ShardEnd};
 use crate::resolve::fetch;
-use crate::sabotage::Sabotage;
 
 /// A shard that nobody else can change.
 pub struct Locked<'s, 'g> {

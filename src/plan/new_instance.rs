@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::build::new_instance_id;
-use super::change::Side;
+use super::change::InstanceView;
 use super::group::GroupPlanner;
 use crate::diagnostic::Diagnostics;
 use crate::render::files::Deferred;
@@ -18,7 +18,7 @@ use crate::resolve::subnets::Placer;
 /// An instance that is to be made.
 pub(super) struct Newcomer {
     /// What it will be.
-    pub(super) side: Side,
+    pub(super) side: InstanceView,
     /// Files to be rendered once it exists.
     pub(super) deferred: Option<Box<Deferred>>,
     /// Where else it may be made.
@@ -31,7 +31,7 @@ impl GroupPlanner<'_> {
         &self,
         slot: u32,
         zone: Arc<str>,
-        predecessor: Option<&Side>,
+        predecessor: Option<&InstanceView>,
         placer: &mut Placer<'_>,
         report: &mut Report,
         findings: &mut Diagnostics,
@@ -75,7 +75,7 @@ impl GroupPlanner<'_> {
         if fixed_address(&spec.args.value).is_some() {
             alternatives = None;
         }
-        let side = Side {
+        let side = InstanceView {
             instance_id: id,
             provider_id: None,
             generation,

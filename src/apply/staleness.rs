@@ -6,12 +6,12 @@
 use nstance_state::Snapshot;
 
 use crate::clock::Clock;
+use crate::fault_injection::Sabotage;
 use crate::plan::change::{Action, Plan};
 use crate::plan::file;
 use crate::provider::retry::RetryingReads;
 use crate::provider::{Cloud, CloudError, Owner};
 use crate::refresh::refresh;
-use crate::sabotage::Sabotage;
 
 /// What moved on since a plan was made. Nothing: it may run.
 ///

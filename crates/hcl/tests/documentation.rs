@@ -5,7 +5,7 @@ use nstance_hcl::functions;
 
 #[test]
 fn every_function_is_documented() {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/hcl-functions.md");
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/hcl-functions.md");
     let text = std::fs::read_to_string(path).unwrap();
     let (offered, rest) = text.split_once("## Refused").unwrap();
     let (refused, _) = rest.split_once("## Where").unwrap();
