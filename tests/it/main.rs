@@ -41,6 +41,7 @@ mod state;
 mod store;
 mod transfer;
 mod undo;
+mod upgrade;
 mod userdata;
 mod userdata_layers;
 mod validate;
