@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use crate::error::{Result, StateError};
 use crate::files;
+use crate::paths;
 use crate::sqlite::SqliteStore;
 
 impl SqliteStore {
@@ -40,11 +41,7 @@ impl SqliteStore {
 
     /// Where the backups of the state at `path` are kept: beside it.
     pub fn backups_of(path: &Path) -> PathBuf {
-        let name = path.to_string_lossy();
-        match name.strip_suffix(".db") {
-            Some(stem) => PathBuf::from(format!("{stem}.backups")),
-            None => files::beside(path, ".backups"),
-        }
+        paths::backups_of(path)
     }
 
     /// The backups in a folder, the latest first, whatever their lineage.

@@ -5,23 +5,21 @@
 //! requests of open intents, and digests, which a guess could be compared with. Equal contents
 //! make equal documents. It may not touch files or the database.
 
-mod rows;
-
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+use crate::codec::{self, Effort};
 use crate::error::Result;
-use crate::keys::KeyNeed;
 use crate::model::{
     Identity, Intent, IntentId, Meta, Operation, Record, SpecDigest, Timestamp, address,
 };
-use crate::seal::{Derivation, Key, OpenError};
+use crate::seal::{Context, Derivation, Key, KeyNeed, OpenError};
 use crate::store::Store;
-
-use self::rows::{GenerationRow, IntentRow, KeyRow, RecordRow, Seals};
 
 /// The version of the format.
 pub const DOCUMENT_VERSION: &str = "1.0";
@@ -406,6 +404,267 @@ impl Document {
             specs,
             intents,
             lineage: self.lineage,
+        })
+    }
+}
+
+/// Which key opens it, and how a passphrase makes the key.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct KeyRow {
+    id: String,
+    derivation: Option<String>,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RecordRow {
+    group: Arc<str>,
+    slot: u32,
+    deposed: bool,
+    instance_id: String,
+    provider_id: String,
+    generation: u64,
+    kind: String,
+    spec: String,
+    observed: Option<String>,
+    zone: String,
+    subnet: Option<String>,
+    ip4: Option<String>,
+    ip6: Option<String>,
+    created_at: Timestamp,
+    updated_at: Timestamp,
+    attributes: String,
+    version: u64,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct GenerationRow {
+    group: Arc<str>,
+    slot: u32,
+    generation: u64,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct IntentRow {
+    group: Arc<str>,
+    slot: u32,
+    operation: String,
+    instance_id: String,
+    provider_id: Option<String>,
+    generation: u64,
+    attempt: u32,
+    token: String,
+    spec: Option<String>,
+    request: String,
+    opened_at: Timestamp,
+}
+
+/// What seals the parts of one document, and opens them.
+struct Seals<'a> {
+    key: &'a Key,
+    lineage: &'a str,
+}
+
+impl Seals<'_> {
+    fn seal(&self, table: &str, row: &[&[u8]], version: u64, bytes: &[u8]) -> String {
+        let mut packed = (bytes.len() as u64).to_le_bytes().to_vec();
+        packed.extend(codec::pack(bytes, Effort::Normal));
+        let context = self.context(table, row, version);
+        BASE64.encode(self.key.seal_alike(&context, &packed))
+    }
+
+    fn open(
+        &self,
+        table: &str,
+        row: &[&[u8]],
+        version: u64,
+        sealed: &str,
+        what: impl FnOnce() -> String,
+    ) -> Result<Vec<u8>, DocumentError> {
+        let context = self.context(table, row, version);
+        let opened = BASE64
+            .decode(sealed)
+            .map_err(|_| OpenError::NotSealed)
+            .and_then(|sealed| self.key.open(&context, &sealed));
+        // Whoever sealed it had the key: what doesn't unpack is damage before that.
+        let unpacked = opened.and_then(|packed| {
+            let (size, packed) = packed.split_first_chunk().ok_or(OpenError::Damaged)?;
+            let size = usize::try_from(u64::from_le_bytes(*size));
+            let size = size.map_err(|_| OpenError::Damaged)?;
+            codec::unpack(packed, size).map_err(|_| OpenError::Damaged)
+        });
+        unpacked.map_err(|error| DocumentError::Sealed {
+            what: what(),
+            error,
+        })
+    }
+
+    fn context<'c>(&'c self, table: &'c str, row: &'c [&'c [u8]], version: u64) -> Context<'c> {
+        Context {
+            lineage: self.lineage,
+            table,
+            row,
+            version,
+        }
+    }
+
+    fn digest(&self, digest: SpecDigest) -> String {
+        SpecDigest(self.key.mask(digest.0)).to_string()
+    }
+
+    fn open_digest(&self, text: &str, of: &str) -> Result<SpecDigest, DocumentError> {
+        match text.parse() {
+            Ok(SpecDigest(masked)) => Ok(SpecDigest(self.key.unmask(masked))),
+            Err(error) => Err(DocumentError::Wrong {
+                what: format!("a digest of {of}"),
+                why: format!("{error}"),
+            }),
+        }
+    }
+
+    fn spec(&self, digest: SpecDigest, body: &[u8]) -> (String, String) {
+        let sealed = self.seal("document spec", &[&digest.0], 0, body);
+        (self.digest(digest), sealed)
+    }
+
+    fn open_spec(
+        &self,
+        name: &str,
+        sealed: &str,
+        records: &[Record],
+    ) -> Result<(SpecDigest, Arc<[u8]>), DocumentError> {
+        let digest = self.open_digest(name, "a spec")?;
+        let what = || {
+            let of = records.iter().find(|record| record.spec == digest);
+            of.map_or_else(
+                || "a spec".to_owned(),
+                |record| format!("the spec of {}", record.address()),
+            )
+        };
+        let body = self.open("document spec", &[&digest.0], 0, sealed, what)?;
+        Ok((digest, body.into()))
+    }
+
+    fn record(&self, record: &Record) -> RecordRow {
+        RecordRow {
+            group: Arc::clone(&record.group),
+            slot: record.slot,
+            deposed: record.deposed,
+            instance_id: record.instance_id.clone(),
+            provider_id: record.provider_id.clone(),
+            generation: record.generation,
+            kind: record.kind.clone(),
+            spec: self.digest(record.spec),
+            observed: record.observed.map(|digest| self.digest(digest)),
+            zone: record.zone.clone(),
+            subnet: record.subnet.clone(),
+            ip4: record.ip4.clone(),
+            ip6: record.ip6.clone(),
+            created_at: record.created_at,
+            updated_at: record.updated_at,
+            attributes: record.attributes.clone(),
+            version: record.version,
+        }
+    }
+
+    fn open_record(&self, row: RecordRow) -> Result<Record, DocumentError> {
+        let of = &row.instance_id;
+        let observed = row.observed.as_deref();
+        let observed = observed
+            .map(|text| self.open_digest(text, of))
+            .transpose()?;
+        Ok(Record {
+            spec: self.open_digest(&row.spec, of)?,
+            observed,
+            group: row.group,
+            slot: row.slot,
+            deposed: row.deposed,
+            instance_id: row.instance_id,
+            provider_id: row.provider_id,
+            generation: row.generation,
+            kind: row.kind,
+            zone: row.zone,
+            subnet: row.subnet,
+            ip4: row.ip4,
+            ip6: row.ip6,
+            created_at: row.created_at,
+            updated_at: row.updated_at,
+            attributes: row.attributes,
+            version: row.version,
+        })
+    }
+
+    fn intent(&self, intent: &Intent) -> IntentRow {
+        let row = [
+            intent.group.as_bytes(),
+            &intent.slot.to_le_bytes(),
+            intent.operation.as_str().as_bytes(),
+            intent.token.as_bytes(),
+        ];
+        let request = self.seal(
+            "document request",
+            &row,
+            intent.attempt.into(),
+            &intent.request,
+        );
+        IntentRow {
+            group: Arc::clone(&intent.group),
+            slot: intent.slot,
+            operation: intent.operation.as_str().to_owned(),
+            instance_id: intent.instance_id.clone(),
+            provider_id: intent.provider_id.clone(),
+            generation: intent.generation,
+            attempt: intent.attempt,
+            token: intent.token.clone(),
+            spec: intent.spec.map(|digest| self.digest(digest)),
+            request,
+            opened_at: intent.opened_at,
+        }
+    }
+
+    fn open_intent(&self, row: IntentRow) -> Result<Intent, DocumentError> {
+        let address = address(&row.group, row.slot);
+        let operation = match &*row.operation {
+            "create" => Operation::Create,
+            "update" => Operation::Update,
+            "delete" => Operation::Delete,
+            other => {
+                return Err(DocumentError::Wrong {
+                    what: format!("an intent of {address}"),
+                    why: format!("{other:?} is no operation"),
+                });
+            }
+        };
+        let place = [
+            row.group.as_bytes(),
+            &row.slot.to_le_bytes(),
+            row.operation.as_bytes(),
+            row.token.as_bytes(),
+        ];
+        let what = || format!("the request of {address}");
+        let version = row.attempt.into();
+        let request = self.open("document request", &place, version, &row.request, what)?;
+        let spec = row.spec.as_deref();
+        Ok(Intent {
+            id: IntentId(0),
+            spec: spec
+                .map(|text| self.open_digest(text, &address))
+                .transpose()?,
+            address,
+            operation,
+            request,
+            group: row.group,
+            slot: row.slot,
+            instance_id: row.instance_id,
+            provider_id: row.provider_id,
+            generation: row.generation,
+            attempt: row.attempt,
+            token: row.token,
+            apply_id: None,
+            opened_at: row.opened_at,
         })
     }
 }

@@ -10,11 +10,9 @@ use std::path::{Path, PathBuf};
 use rusqlite::ErrorCode;
 use thiserror::Error;
 
-use crate::keys::KeyError;
-use crate::lock::LockInfo;
-use crate::model::{Identity, SpecDigest};
+use crate::model::{Identity, LockInfo, SpecDigest};
+use crate::paths::backups_of;
 use crate::seal::{KeyId, RandomError};
-use crate::sqlite::SqliteStore;
 
 /// The result of everything that touches a state.
 pub type Result<T, E = StateError> = std::result::Result<T, E>;
@@ -230,6 +228,16 @@ pub enum StateError {
     },
 }
 
+/// Why there is no key.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{why}")]
+pub struct KeyError {
+    /// Why, as a lower-case fragment.
+    pub why: String,
+    /// What to do, as a sentence without a full stop.
+    pub hint: Option<String>,
+}
+
 impl StateError {
     /// What a person can do about it, as a sentence without a full stop; `None` where nothing
     /// general can be said.
@@ -240,7 +248,7 @@ impl StateError {
             Self::NotAState { .. } => "Check the path: the file was left as it is".to_owned(),
             Self::Corrupt { path, .. } => format!(
                 "Keep a copy of the file, then restore a backup: look for {:?} beside it",
-                file_name(&SqliteStore::backups_of(path))
+                file_name(&backups_of(path))
             ),
             Self::Newer { .. } => {
                 "Use the version that wrote it, or a later one; a backup of the older schema may lie \

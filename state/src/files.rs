@@ -1,32 +1,17 @@
 //! What is done to files without the database.
 //!
-//! In: paths. Out: folders that are on disk when the call returns, the names of side files, and
-//! facts about files. It never opens a state: closing it would end the locks that another
+//! In: paths. Out: folders that are on disk when the call returns, and facts about
+//! files. It never opens a state: closing it would end the locks that another
 //! connection of this process holds on it (`fcntl` locks belong to the process, not to the
 //! descriptor).
 
-use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use crate::error::{Result, StateError};
-
-/// `path` with `suffix` after its name.
-pub(crate) fn beside(path: &Path, suffix: &str) -> PathBuf {
-    let mut name = OsString::from(path);
-    name.push(suffix);
-    PathBuf::from(name)
-}
-
-/// The folder that holds `path`; `.` where it names none.
-pub(crate) fn folder_of(path: &Path) -> &Path {
-    match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
-    }
-}
+use crate::paths::{beside, folder_of};
 
 /// Creates the missing folders above `path`. When this returns they survive a power cut.
 pub(crate) fn create_parents(path: &Path) -> Result<()> {
@@ -58,6 +43,11 @@ pub(crate) fn length(path: &Path) -> Result<Option<u64>> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(StateError::io(path, error)),
     }
+}
+
+/// `path` from the root. Fails where there is no working folder.
+pub(crate) fn absolute(path: &Path) -> Result<PathBuf> {
+    std::path::absolute(path).map_err(|error| StateError::io(path, error))
 }
 
 /// What tells one version of a file from another without reading it.

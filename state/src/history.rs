@@ -6,10 +6,10 @@
 use rusqlite::{Connection, Row};
 
 use crate::error::Result;
-use crate::lock::{Lock, LockInfo};
-use crate::model::{Apply, ApplyId, ApplyStatus, HistoryIds, HistoryItem, Timestamp};
-use crate::row_crypto::{Place, Vault, unreadable};
-use crate::sqlite::{SqliteStore, unknown};
+use crate::lock::Lock;
+use crate::model::{Apply, ApplyId, ApplyStatus, HistoryIds, HistoryItem, LockInfo, Timestamp};
+use crate::row_crypto::{Place, Vault, unknown, unreadable};
+use crate::sqlite::SqliteStore;
 
 impl SqliteStore {
     /// The latest `limit` applies, the latest first. One that never ended is running if its

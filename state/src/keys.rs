@@ -8,20 +8,10 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rusqlite::Connection;
-use thiserror::Error;
 
-use crate::error::{Result, StateError};
+use crate::error::{KeyError, Result, StateError};
 use crate::row_crypto::Vault;
-use crate::seal::{Derivation, Key, KeyId};
-
-/// Which key opens something, and how a passphrase makes it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct KeyNeed {
-    /// The key's name.
-    pub id: KeyId,
-    /// How a passphrase becomes the key, where it was made of one.
-    pub derivation: Option<Derivation>,
-}
+use crate::seal::{Key, KeyId, KeyNeed};
 
 /// Who has keys.
 pub trait Keys: Send + Sync {
@@ -34,16 +24,6 @@ impl Keys for Key {
     fn find(&self, _: &KeyNeed) -> Result<Key, KeyError> {
         Ok(self.clone())
     }
-}
-
-/// Why there is no key.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("{why}")]
-pub struct KeyError {
-    /// Why, as a lower-case fragment.
-    pub why: String,
-    /// What to do, as a sentence without a full stop.
-    pub hint: Option<String>,
 }
 
 /// The keys that an open state may ask for, and the one it was given last.

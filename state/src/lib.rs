@@ -48,6 +48,7 @@ mod memory;
 mod model;
 mod new_file;
 mod open;
+mod paths;
 mod rekey;
 mod row_crypto;
 mod schema;
@@ -59,19 +60,18 @@ mod transaction;
 
 pub use check::{Problem, ProblemKind};
 pub use document::{Contents, DOCUMENT_VERSION, Difference, Document, DocumentError};
-pub use error::{Result, StateError};
-pub use keys::{KeyError, KeyNeed, Keys};
-pub use lock::{Lock, LockInfo};
+pub use error::{KeyError, Result, StateError};
+pub use keys::Keys;
+pub use lock::Lock;
 pub use memory::{MemoryDisk, MemoryImage, MemoryStore};
 pub use model::{
     Apply, ApplyId, ApplyStatus, FetchedRow, HistoryIds, HistoryItem, Identity, ImageRow, Intent,
-    IntentId, Meta, NewApply, NewIntent, Operation, Outcome, ParseDigestError, Record, SpecDigest,
-    Timestamp, address,
+    IntentId, LockInfo, Meta, NewApply, NewIntent, Operation, Outcome, ParseDigestError, Record,
+    SpecDigest, Timestamp, address,
 };
-pub use rekey::NewKey;
 pub use seal::{
-    Context, Derivation, Key, KeyId, OVERHEAD, OpenError, ParseDerivationError, ParseKeyError,
-    ParseKeyIdError, RandomError, key_of,
+    Context, Derivation, Key, KeyId, KeyNeed, NewKey, OVERHEAD, OpenError, ParseDerivationError,
+    ParseKeyError, ParseKeyIdError, RandomError, key_of,
 };
 pub use snapshot::Snapshot;
 pub use sqlite::SqliteStore;

@@ -7,68 +7,21 @@
 //! It may not touch the state.
 
 use std::ffi::OsString;
-use std::fmt;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, Write};
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use serde::{Deserialize, Serialize};
-
 use crate::error::{Result, StateError};
 use crate::files;
-use crate::model::Timestamp;
+use crate::model::{LockInfo, Timestamp};
 
 /// How long a lock that nobody signed is waited for whatever the timeout: someone who only looks
 /// holds it for an instant, and a holder needs an instant to sign.
 const GRACE: Duration = Duration::from_millis(300);
 /// How often a held lock is tried again.
 const INTERVAL: Duration = Duration::from_millis(25);
-
-/// Who holds the lock, and what for.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct LockInfo {
-    /// Which lock. The caller makes it; unique.
-    pub id: String,
-    /// The user.
-    pub holder: String,
-    /// The machine.
-    pub host: String,
-    /// The process.
-    pub pid: u32,
-    /// The command, such as `apply`.
-    pub operation: String,
-    /// Since when.
-    pub since: Timestamp,
-}
-
-impl fmt::Display for LockInfo {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            id,
-            holder,
-            host,
-            pid,
-            operation,
-            ..
-        } = self;
-        if !self.is_signed() {
-            return formatter.write_str("a process that hasn't said who it is");
-        }
-        write!(
-            formatter,
-            "{holder}@{host}, process {pid}, for \"{operation}\" (id {id})"
-        )
-    }
-}
-
-impl LockInfo {
-    /// Whether the holder said who it is; one that has only just got the lock may not have yet.
-    pub fn is_signed(&self) -> bool {
-        self.pid != 0
-    }
-}
 
 /// A held lock. Ends when it is dropped or released, and when the process dies, however it dies.
 #[derive(Debug)]

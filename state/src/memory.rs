@@ -17,9 +17,9 @@ use std::time::{Duration, Instant};
 
 use crate::error::{Result, StateError};
 use crate::history;
-use crate::lock::LockInfo;
 use crate::model::{
-    Apply, ApplyId, FetchedRow, HistoryItem, Identity, ImageRow, Meta, SpecDigest, Timestamp,
+    Apply, ApplyId, FetchedRow, HistoryItem, Identity, ImageRow, LockInfo, Meta, SpecDigest,
+    Timestamp,
 };
 use crate::snapshot::Snapshot;
 use crate::store::{Backend, Held, Store, Write, Written};

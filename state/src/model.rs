@@ -9,7 +9,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use thiserror::Error;
 
-use crate::keys::KeyNeed;
+use crate::seal::KeyNeed;
 
 /// Whom a state belongs to. Fixed when the state is created.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -343,6 +343,50 @@ pub struct FetchedRow {
     pub body: Vec<u8>,
     /// When it was fetched.
     pub fetched_at: Timestamp,
+}
+
+/// Who holds the lock, and what for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LockInfo {
+    /// Which lock. The caller makes it; unique.
+    pub id: String,
+    /// The user.
+    pub holder: String,
+    /// The machine.
+    pub host: String,
+    /// The process.
+    pub pid: u32,
+    /// The command, such as `apply`.
+    pub operation: String,
+    /// Since when.
+    pub since: Timestamp,
+}
+
+impl fmt::Display for LockInfo {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            id,
+            holder,
+            host,
+            pid,
+            operation,
+            ..
+        } = self;
+        if !self.is_signed() {
+            return formatter.write_str("a process that hasn't said who it is");
+        }
+        write!(
+            formatter,
+            "{holder}@{host}, process {pid}, for \"{operation}\" (id {id})"
+        )
+    }
+}
+
+impl LockInfo {
+    /// Whether the holder said who it is; one that has only just got the lock may not have yet.
+    pub fn is_signed(&self) -> bool {
+        self.pid != 0
+    }
 }
 
 /// Which apply, within one state. Never used again.

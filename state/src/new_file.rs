@@ -13,7 +13,7 @@ use rusqlite::Connection;
 
 use crate::error::{Result, StateError};
 use crate::files;
-use crate::open;
+use crate::paths;
 use crate::schema::{self, APPLICATION_ID, Migration};
 
 /// Makes a state at `path`: the whole of it appears at once, or nothing.
@@ -29,7 +29,7 @@ pub(crate) fn create(
     in_place_of_nothing(path, ".new", |new| {
         let build = || {
             let mut connection = Connection::open(new)?;
-            open::durable(&connection)?;
+            schema::durable(&connection)?;
             connection.pragma_update(None, "application_id", APPLICATION_ID)?;
             schema::migrate(&mut connection, migrations)?;
             fill(&connection)?;
@@ -46,7 +46,7 @@ pub(crate) fn create(
         build().map_err(|error| {
             // What SQLite had beside it would be left behind, on a full disk of all places.
             for suffix in ["-wal", "-shm"] {
-                let _ = fs::remove_file(files::beside(new, suffix));
+                let _ = fs::remove_file(paths::beside(new, suffix));
             }
             StateError::sqlite(path, error)
         })
@@ -61,8 +61,8 @@ pub(crate) fn backup(connection: &Connection, from: &Path, to: &Path) -> Result<
 
 /// The automatic backups beside a state, oldest schema first.
 pub(crate) fn automatic_backups(path: &Path) -> Result<Vec<PathBuf>> {
-    let folder = files::folder_of(path);
-    let prefix = files::beside(Path::new(path.file_name().unwrap_or_default()), ".backup-v");
+    let folder = paths::folder_of(path);
+    let prefix = paths::beside(Path::new(path.file_name().unwrap_or_default()), ".backup-v");
     let prefix = prefix.as_os_str().as_encoded_bytes();
     let mut backups = Vec::new();
     for entry in fs::read_dir(folder).map_err(|error| StateError::io(folder, error))? {
@@ -89,7 +89,7 @@ pub(crate) fn automatic_backup(connection: &Connection, path: &Path, version: u3
     // the first free number is taken, and none is ever overwritten.
     let mut number = 1;
     loop {
-        let to = files::beside(path, &format!(".backup-v{version}-{number}"));
+        let to = paths::beside(path, &format!(".backup-v{version}-{number}"));
         match backup(connection, path, &to) {
             Err(StateError::Exists { .. }) => number += 1,
             done => return done,
@@ -110,7 +110,7 @@ fn in_place_of_nothing(
     if fs::symlink_metadata(path).is_ok() {
         return Err(exists());
     }
-    let folder = files::folder_of(path);
+    let folder = paths::folder_of(path);
     let mut prefix = OsString::from(".");
     prefix.push(path.file_name().unwrap_or_default());
     prefix.push(".");
@@ -133,7 +133,7 @@ fn in_place_of_nothing(
 
 /// Writes what `connection` sees to the file `to`, which may be there if it is empty.
 pub(crate) fn vacuum_into(connection: &Connection, from: &Path, to: &Path) -> Result<()> {
-    let target = open::absolute(to)?;
+    let target = files::absolute(to)?;
     let Some(target) = target.to_str() else {
         let source = io::Error::new(io::ErrorKind::InvalidInput, "the name is no UTF-8");
         return Err(StateError::Io {

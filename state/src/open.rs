@@ -16,7 +16,7 @@
 //! - otherwise (a log without shared memory; both, but unreadable): a copy in a temporary folder.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use rusqlite::config::DbConfig;
@@ -27,6 +27,7 @@ use crate::error::{Result, StateError};
 use crate::files::{self, Fingerprint};
 use crate::model::Identity;
 use crate::new_file;
+use crate::paths;
 use crate::schema::{self, APPLICATION_ID, Migration};
 
 /// How long another process's transaction is waited for, unless the caller says otherwise.
@@ -77,7 +78,7 @@ pub(crate) fn to_write(
             path: path.to_owned(),
         });
     }
-    durable(&connection).map_err(refused)?;
+    schema::durable(&connection).map_err(refused)?;
     let version = schema::version(&connection).map_err(refused)?;
     if version < schema::newest(migrations) {
         new_file::automatic_backup(&connection, path, version)?;
@@ -155,7 +156,7 @@ fn untouched(path: &Path) -> Result<Opened> {
     }
     let before = Fingerprint::of(path)?;
     let alone = unlocked(path)?;
-    let filled = |suffix| Ok(files::length(&files::beside(path, suffix))?.unwrap_or(0) > 0);
+    let filled = |suffix| Ok(files::length(&paths::beside(path, suffix))?.unwrap_or(0) > 0);
     let (log, shared_memory, journal) = (filled("-wal")?, filled("-shm")?, filled("-journal")?);
     if !log && !journal {
         return Ok(Opened {
@@ -305,7 +306,7 @@ fn shared(path: &Path, log: Log) -> Result<Option<Opened>> {
 /// Opens the file alone: no lock, no log, nothing written.
 pub(crate) fn unlocked(path: &Path) -> Result<Connection> {
     let mut address = String::from("file:");
-    for byte in absolute(path)?.as_os_str().as_encoded_bytes() {
+    for byte in files::absolute(path)?.as_os_str().as_encoded_bytes() {
         match byte {
             b'/' | b'.' | b'-' | b'_' | b'0'..=b'9' | b'a'..=b'z' | b'A'..=b'Z' => {
                 address.push(char::from(*byte));
@@ -329,7 +330,7 @@ pub(crate) fn copied(path: &Path) -> Result<Opened> {
     let sources = || -> Result<Vec<(&str, Fingerprint)>> {
         let mut sources = Vec::new();
         for suffix in ["", "-wal", "-journal"] {
-            let from = files::beside(path, suffix);
+            let from = paths::beside(path, suffix);
             if files::length(&from)?.is_some() {
                 sources.push((suffix, Fingerprint::of(&from)?));
             }
@@ -338,8 +339,8 @@ pub(crate) fn copied(path: &Path) -> Result<Opened> {
     };
     let before = sources()?;
     for (suffix, _) in &before {
-        let from = files::beside(path, suffix);
-        fs::copy(&from, files::beside(&copy, suffix))
+        let from = paths::beside(path, suffix);
+        fs::copy(&from, paths::beside(&copy, suffix))
             .map_err(|error| StateError::io(&from, error))?;
     }
     if sources()? != before {
@@ -376,22 +377,6 @@ fn read_only_from_now(connection: &Connection, path: &Path) -> Result<()> {
         .map_err(|error| StateError::sqlite(path, error))
 }
 
-/// What a writer's connection needs so that a commit is on disk when it returns.
-pub(crate) fn durable(connection: &Connection) -> rusqlite::Result<()> {
-    let mode: String =
-        connection.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0))?;
-    if mode != "wal" {
-        return Err(rusqlite::Error::SqliteFailure(
-            rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_CANTOPEN),
-            Some("the file system has no shared memory".to_owned()),
-        ));
-    }
-    connection.pragma_update(None, "synchronous", "FULL")?;
-    // 16 MiB, so that writing to a large state doesn't read its indexes again and again.
-    connection.pragma_update(None, "cache_size", -16_384)?;
-    connection.pragma_update(None, "foreign_keys", true)
-}
-
 /// The first read, which is when `SQLite` looks for its side files.
 fn probe(connection: &Connection) -> rusqlite::Result<()> {
     connection.query_row("SELECT count(*) FROM sqlite_schema", (), |_| Ok(()))
@@ -400,7 +385,7 @@ fn probe(connection: &Connection) -> rusqlite::Result<()> {
 /// Opens a connection. Nothing is read yet, so no side file is made yet either.
 fn connect(path: &Path, flags: OpenFlags) -> Result<Connection> {
     // Absolute, so that no name can be taken for an address or for a database in memory.
-    connect_to(&absolute(path)?, path, flags)
+    connect_to(&files::absolute(path)?, path, flags)
 }
 
 fn connect_to(target: &Path, path: &Path, flags: OpenFlags) -> Result<Connection> {
@@ -412,10 +397,6 @@ fn connect_to(target: &Path, path: &Path, flags: OpenFlags) -> Result<Connection
         Ok(connection)
     };
     connect().map_err(|error| StateError::sqlite(path, error))
-}
-
-pub(crate) fn absolute(path: &Path) -> Result<PathBuf> {
-    std::path::absolute(path).map_err(|error| StateError::io(path, error))
 }
 
 #[cfg(test)]

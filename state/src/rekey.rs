@@ -12,26 +12,10 @@ use crate::history::{ENTRIES, entry};
 use crate::keys;
 use crate::model::{FetchedRow, IntentId, SpecDigest, Timestamp};
 use crate::row_crypto::{Place, Vault, unreadable};
-use crate::seal::{Derivation, Key};
+use crate::seal::NewKey;
 use crate::snapshot;
 use crate::sqlite::{FETCHED, SPECS, SqliteStore, fetched, spec};
 use crate::transaction::Transaction;
-
-/// A key that a state is given.
-#[derive(Clone, Debug)]
-pub struct NewKey {
-    /// The key.
-    pub key: Key,
-    /// How a passphrase made it, so that it can be made again.
-    pub derivation: Option<Derivation>,
-}
-
-impl From<Key> for NewKey {
-    fn from(key: Key) -> Self {
-        let derivation = None;
-        Self { key, derivation }
-    }
-}
 
 impl Transaction<'_> {
     /// Seals everything with another key. The state must be open with the key that it has, if it

@@ -165,7 +165,7 @@ impl Vault {
     pub(crate) fn mask(&self, digest: SpecDigest) -> SpecDigest {
         match &self.0 {
             None => digest,
-            Some(sealed) => sealed.key.mask(digest),
+            Some(sealed) => SpecDigest(sealed.key.mask(digest.0)),
         }
     }
 
@@ -173,7 +173,7 @@ impl Vault {
     pub(crate) fn unmask(&self, stored: SpecDigest) -> SpecDigest {
         match &self.0 {
             None => stored,
-            Some(sealed) => sealed.key.unmask(stored),
+            Some(sealed) => SpecDigest(sealed.key.unmask(stored.0)),
         }
     }
 
@@ -204,4 +204,9 @@ pub(crate) fn unreadable(
     error: impl std::error::Error + Send + Sync + 'static,
 ) -> rusqlite::Error {
     rusqlite::Error::FromSqlConversionFailure(column, Type::Blob, Box::new(error))
+}
+
+/// A value in the file that nothing here wrote.
+pub(crate) fn unknown(column: usize, what: &str) -> rusqlite::Error {
+    rusqlite::Error::FromSqlConversionFailure(column, Type::Null, format!("unknown {what}").into())
 }

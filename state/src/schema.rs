@@ -77,3 +77,19 @@ fn step(connection: &mut Connection, migration: Migration) -> rusqlite::Result<(
     transaction.pragma_update(None, "user_version", migration.version)?;
     transaction.commit()
 }
+
+/// What a writer's connection needs so that a commit is on disk when it returns.
+pub(crate) fn durable(connection: &Connection) -> rusqlite::Result<()> {
+    let mode: String =
+        connection.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0))?;
+    if mode != "wal" {
+        return Err(rusqlite::Error::SqliteFailure(
+            rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_CANTOPEN),
+            Some("the file system has no shared memory".to_owned()),
+        ));
+    }
+    connection.pragma_update(None, "synchronous", "FULL")?;
+    // 16 MiB, so that writing to a large state doesn't read its indexes again and again.
+    connection.pragma_update(None, "cache_size", -16_384)?;
+    connection.pragma_update(None, "foreign_keys", true)
+}

@@ -25,8 +25,6 @@ use sha2::Sha256;
 use thiserror::Error;
 use zeroize::Zeroizing;
 
-use crate::model::SpecDigest;
-
 /// The length of a key.
 const KEY: usize = 32;
 /// The length of a nonce.
@@ -190,27 +188,27 @@ impl Key {
 
     /// A digest that nobody without the key can compare a guess with. Equal digests have equal
     /// masks, so that they can be looked up.
-    pub fn mask(&self, digest: SpecDigest) -> SpecDigest {
+    pub fn mask(&self, digest: [u8; 32]) -> [u8; 32] {
         self.halves(digest, Aes256::encrypt_block)
     }
 
     /// The digest behind a mask.
-    pub fn unmask(&self, masked: SpecDigest) -> SpecDigest {
+    pub fn unmask(&self, masked: [u8; 32]) -> [u8; 32] {
         self.halves(masked, Aes256::decrypt_block)
     }
 
     // A digest is as good as random, so no two that differ have a half in common; and its halves
     // have keys of their own. So a block cipher is all it takes, and costs next to nothing.
-    fn halves(&self, digest: SpecDigest, turn: impl Fn(&Aes256, &mut Block<Aes256>)) -> SpecDigest {
+    fn halves(&self, digest: [u8; 32], turn: impl Fn(&Aes256, &mut Block<Aes256>)) -> [u8; 32] {
         let mut turned = [0; 32];
-        let halves = digest.0.chunks_exact(16).zip(turned.chunks_exact_mut(16));
+        let halves = digest.chunks_exact(16).zip(turned.chunks_exact_mut(16));
         for ((half, turned), cipher) in halves.zip(&self.0.masks) {
             let mut block = Block::<Aes256>::default();
             block.copy_from_slice(half);
             turn(cipher, &mut block);
             turned.copy_from_slice(&block);
         }
-        SpecDigest(turned)
+        turned
     }
 
     /// A name for a text that nobody without the key can compare a guess with.
@@ -448,6 +446,31 @@ fn unhex(digits: &str, bytes: &mut [u8]) -> Option<()> {
         *byte = (digit(pair[0])? << 4 | digit(pair[1])?) as u8;
     }
     Some(())
+}
+
+/// Which key opens something, and how a passphrase makes it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeyNeed {
+    /// The key's name.
+    pub id: KeyId,
+    /// How a passphrase becomes the key, where it was made of one.
+    pub derivation: Option<Derivation>,
+}
+
+/// A key that a state is given.
+#[derive(Clone, Debug)]
+pub struct NewKey {
+    /// The key.
+    pub key: Key,
+    /// How a passphrase made it, so that it can be made again.
+    pub derivation: Option<Derivation>,
+}
+
+impl From<Key> for NewKey {
+    fn from(key: Key) -> Self {
+        let derivation = None;
+        Self { key, derivation }
+    }
 }
 
 #[cfg(test)]

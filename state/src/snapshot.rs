@@ -8,8 +8,7 @@ use std::sync::Arc;
 use rusqlite::{Connection, Row};
 
 use crate::model::{ApplyId, Intent, IntentId, Meta, Operation, Record, SpecDigest, Timestamp};
-use crate::row_crypto::{Place, Vault, unreadable};
-use crate::sqlite::unknown;
+use crate::row_crypto::{Place, Vault, unknown, unreadable};
 
 /// Everything that a plan needs of a state, read in one transaction: no part is older or newer
 /// than another.

@@ -9,7 +9,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use rusqlite::types::Type;
 use rusqlite::{Connection, OptionalExtension, Row};
 
 use crate::codec;
@@ -19,9 +18,9 @@ use crate::keys::{self, Keys, Ring};
 use crate::model::{FetchedRow, Identity, ImageRow, Intent, Meta, Record, SpecDigest, Timestamp};
 use crate::new_file;
 use crate::open::{self, Access, Opened};
-use crate::rekey::NewKey;
 use crate::row_crypto::{Place, Vault, unreadable};
 use crate::schema::{self, MIGRATIONS};
+use crate::seal::NewKey;
 use crate::snapshot::{self, Snapshot};
 use crate::transaction::Transaction;
 
@@ -445,11 +444,6 @@ pub(crate) fn fetched(row: &Row<'_>, vault: &Vault) -> rusqlite::Result<FetchedR
         })
     };
     split().map_err(|error: io::Error| unreadable(3, error))
-}
-
-/// A value in the file that nothing here wrote.
-pub(crate) fn unknown(column: usize, what: &str) -> rusqlite::Error {
-    rusqlite::Error::FromSqlConversionFailure(column, Type::Null, format!("unknown {what}").into())
 }
 
 #[cfg(test)]

@@ -15,12 +15,12 @@ use std::time::Duration;
 
 use crate::error::Result;
 use crate::keys::Keys;
-use crate::lock::{Lock, LockInfo};
+use crate::lock::Lock;
 use crate::model::{
-    Apply, ApplyId, ApplyStatus, FetchedRow, HistoryItem, Identity, ImageRow, IntentId, Meta,
-    NewApply, NewIntent, Outcome, Record, SpecDigest, Timestamp,
+    Apply, ApplyId, ApplyStatus, FetchedRow, HistoryItem, Identity, ImageRow, IntentId, LockInfo,
+    Meta, NewApply, NewIntent, Outcome, Record, SpecDigest, Timestamp,
 };
-use crate::rekey::NewKey;
+use crate::seal::NewKey;
 use crate::snapshot::Snapshot;
 use crate::sqlite::SqliteStore;
 use crate::transaction::Transaction;

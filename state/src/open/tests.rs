@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use std::sync::Barrier;
 use std::thread;
 
+use std::path::PathBuf;
+
 use super::*;
 use crate::new_file::{automatic_backups, backup, create};
 
@@ -355,7 +357,7 @@ fn backups_are_listed_by_number() {
         "backup-v1",
         "lock",
     ] {
-        fs::write(files::beside(&path, &format!(".{name}")), "").unwrap();
+        fs::write(paths::beside(&path, &format!(".{name}")), "").unwrap();
     }
     let names: Vec<_> = automatic_backups(&path)
         .unwrap()
@@ -370,7 +372,7 @@ fn where_no_side_file_can_be_made_the_file_is_read_alone() {
     let folder = folder();
     let path = first(&folder);
     // A link to nowhere in the place of the log stops root too.
-    let log = files::beside(&path, "-wal");
+    let log = paths::beside(&path, "-wal");
     std::os::unix::fs::symlink("/nowhere/at/all", &log).unwrap();
     let bytes = fs::read(&path).unwrap();
     let opened = to_read(&path, Some(&identity()), &[FIRST]).unwrap();
