@@ -23,7 +23,7 @@ use crate::diagnostic::{Diagnostic, Diagnostics, gather};
 use crate::digest::sha256_hex;
 use crate::plan::build::{self, Inputs, Options};
 use crate::plan::change::Plan;
-use crate::plan::observation_cache::{self, Comparing, Familiar};
+use crate::plan::observation_cache::{ObservationCache, Recorded};
 use crate::provider::retry::RetryingReads;
 use crate::provider::rules::Rules;
 use crate::provider::{Cloud, CloudError, Owner};
@@ -112,14 +112,16 @@ pub struct PlanOutput {
 pub struct Caches {
     /// Images.
     pub images: Vec<ImageRow>,
-    /// Fetched userdata, and what was compared and found equal.
+    /// Fetched userdata.
     pub fetched: Vec<FetchedRow>,
+    /// The cache of compared observations, where it changed.
+    pub observations: Option<ObservationCache>,
 }
 
 impl Caches {
     /// Whether there is nothing to keep.
     pub fn is_empty(&self) -> bool {
-        self.images.is_empty() && self.fetched.is_empty()
+        self.images.is_empty() && self.fetched.is_empty() && self.observations.is_none()
     }
 
     /// Keeps the answers. On disk when this returns; a crash before leaves the old ones.
@@ -129,7 +131,11 @@ impl Caches {
         }
         let images = self.images.into_iter().map(Write::PutImage);
         let fetched = self.fetched.into_iter().map(Write::PutFetched);
-        store.commit(now.into(), images.chain(fetched).collect())?;
+        let observations = self
+            .observations
+            .map(|cache| Write::PutObservationCache(cache.to_bytes()));
+        let writes = images.chain(fetched).chain(observations);
+        store.commit(now.into(), writes.collect())?;
         Ok(())
     }
 }
@@ -200,27 +206,31 @@ pub fn plan(request: Request<'_>) -> Result<PlanOutput, PlanError> {
         failed: Mutex::default(),
     };
     let read = |digest: SpecDigest| specs.get(digest);
-    let mut learnt = None;
+    let mut observations = None;
     let observed = match cloud.filter(|_| request.observe) {
         Some(cloud) => {
-            let comparing = snapshot.as_ref().map(|snapshot| Comparing {
+            let recorded = snapshot.as_ref().map(|snapshot| Recorded {
                 identity: request.identity,
                 records: &snapshot.records,
                 specs: &read,
                 rules: request.rules,
             });
-            let familiar = kept(observation_cache::KEY)
-                .map(|bytes| Familiar::from_bytes(&bytes))
-                .unwrap_or_default();
-            if let Some(comparing) = comparing.as_ref().filter(|_| cloud.asks_for_userdata()) {
-                cloud.recall_userdata(familiar.userdata(comparing));
+            let stored = store.as_ref().and_then(|store| {
+                let store = store.lock().ok()?;
+                store.observation_cache().ok().flatten()
+            });
+            let cache = stored.map_or_else(ObservationCache::default, |bytes| {
+                ObservationCache::from_bytes(&bytes)
+            });
+            if let Some(recorded) = recorded.as_ref().filter(|_| cloud.asks_for_userdata()) {
+                cloud.recall_userdata(cache.userdata(recorded));
             }
             let snapshot = snapshot.as_ref();
             let mut observed = observe(cloud, &owner, snapshot, now, request.progress)?;
-            if let Some(comparing) = &comparing {
+            if let Some(recorded) = &recorded {
                 let launches = cloud.userdata_launches();
-                let found = familiar.settle(&mut observed, comparing, &launches);
-                learnt = (found != familiar).then_some(found);
+                let next = cache.mark_in_sync(&mut observed, recorded, &launches);
+                observations = (next != cache).then_some(next);
             }
             Some(observed)
         }
@@ -288,19 +298,15 @@ pub fn plan(request: Request<'_>) -> Result<PlanOutput, PlanError> {
         findings.extend(capacity::check(&mut plan, &renderers, cloud));
     }
     findings.extend(snapshot.as_ref().and_then(interrupted));
-    let fetched_row = |key: String, body: Vec<u8>| FetchedRow {
-        url: key,
-        digest: sha256_hex(&body),
-        body,
-        fetched_at: now.into(),
-    };
     let fetched = bodies
         .iter()
         .filter(|(url, _)| !fetch::is_file(url))
-        .map(|(url, body)| fetched_row(key_of_url(url), body.to_vec()))
-        .chain(
-            learnt.map(|learnt| fetched_row(observation_cache::KEY.to_owned(), learnt.to_bytes())),
-        )
+        .map(|(url, body)| FetchedRow {
+            url: key_of_url(url),
+            digest: sha256_hex(body),
+            body: body.to_vec(),
+            fetched_at: now.into(),
+        })
         .collect();
     Ok(PlanOutput {
         plan,
@@ -308,6 +314,7 @@ pub fn plan(request: Request<'_>) -> Result<PlanOutput, PlanError> {
         caches: Caches {
             images: images.answers,
             fetched,
+            observations,
         },
         snapshot,
         observed,

@@ -18,7 +18,7 @@ use crate::config::check::Purpose;
 use crate::diagnostic::Diagnostic;
 use crate::plan::change::{InstanceView, Plan};
 use crate::plan::file;
-use crate::plan::planned::side_of;
+use crate::plan::planned::view_of;
 use crate::report::{json as report, table, text};
 use crate::spec::SpecBody;
 
@@ -177,5 +177,5 @@ pub fn side(store: &SqliteStore, record: &Record) -> Result<InstanceView, Failur
                 record.address()
             ))
         })?;
-    Ok(side_of(record, body.into(), record.spec))
+    Ok(view_of(record, body.into(), record.spec))
 }

@@ -13,7 +13,7 @@ use super::change::{
 use super::diff::{self, Lifecycle};
 use super::drift;
 use super::group::{GroupPlanner, MatchedSlot, prevented};
-use super::planned::{Planned, protected, recorded_side, side_of};
+use super::planned::{Planned, protected, recorded_view, view_of};
 use crate::address::Address;
 use crate::config::model::Shard;
 use crate::diagnostic::Diagnostics;
@@ -39,7 +39,7 @@ impl GroupPlanner<'_> {
         let inputs = self.inputs;
         let group = &self.renderer.group.merged;
         let address = self.address(kept.slot);
-        let Some(recorded) = recorded_side(inputs, kept.record) else {
+        let Some(recorded) = recorded_view(inputs, kept.record) else {
             planned.left_out(&address, "its recorded spec can't be read");
             return;
         };
@@ -85,7 +85,7 @@ impl GroupPlanner<'_> {
             }
             _ => (recorded.clone(), Vec::new()),
         };
-        let mut after = side_of(kept.record, Arc::new(spec.to_body()), spec.digest());
+        let mut after = view_of(kept.record, Arc::new(spec.to_body()), spec.digest());
         after.marks = self.marks(kept, spec, &recorded);
         after.images = self.images_of(&self.kept_images(kept.record));
         if !lifecycle.ignore_changes.is_empty() {

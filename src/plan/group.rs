@@ -12,7 +12,7 @@ use super::actual::{Occupant, Presence};
 use super::build::Inputs;
 use super::change::{Action, Change, DriftKind, InstanceView, Mode, Reason};
 use super::diff::{self, Lifecycle};
-use super::planned::{Planned, RecordAttributes, recorded_side, side_of};
+use super::planned::{Planned, RecordAttributes, recorded_view, view_of};
 use super::slots;
 use super::totals::LeftOut;
 use crate::address::{Address, GroupName};
@@ -355,7 +355,7 @@ impl GroupPlanner<'_> {
         spec: &InstanceSpec,
         planned: &mut Planned,
     ) {
-        let mut side = side_of(kept.record, Arc::new(spec.to_body()), spec.digest());
+        let mut side = view_of(kept.record, Arc::new(spec.to_body()), spec.digest());
         side.marks = self.marks(kept, spec, &side);
         planned.unchanged.push(Change {
             address: self.address(kept.slot),
@@ -526,7 +526,7 @@ impl GroupPlanner<'_> {
                     presence: Presence::Differs(observation),
                 } => {
                     let lifecycle = Lifecycle::default();
-                    let seen = recorded_side(self.inputs, record).and_then(|side| {
+                    let seen = recorded_view(self.inputs, record).and_then(|side| {
                         let seen = self.drift(&address, &side, observation, &lifecycle, planned)?;
                         Some((side, seen.0))
                     });

@@ -1,13 +1,13 @@
-//! Observations that were compared with their records before, and were equal.
+//! Cache of observations that a plan compared with their records and found equal.
 //!
-//! In: what earlier plans found, records, what is seen of them now. Out: which are as recorded, and
-//! what the next plan may know. May not: take for equal what nobody compared, or keep anything that
-//! was rendered: digests are all there is.
+//! In: the cache of earlier plans, records, what the cloud reports now. Out: which instances are in
+//! sync, and the cache for the next plan. It must not take for equal what nobody compared, and keeps
+//! digests only: nothing that was rendered.
 //!
-//! A record has a digest of what the cloud said when it was written. A cloud says more of an
-//! instance once it runs, so that digest doesn't fit any more though nothing has changed. It is
-//! compared then, attribute by attribute, and remembered here. Whatever is lost of this costs time
-//! only.
+//! A record holds a digest of what the cloud reported when the record was written. A cloud reports
+//! more about an instance once it runs, so that digest stops matching though nothing has changed. The
+//! instance is then compared attribute by attribute, and the result is kept here. Losing the cache
+//! costs time only.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,30 +18,27 @@ use serde::{Deserialize, Serialize};
 use super::build::SpecReader;
 use super::change::all_tags;
 use super::drift;
-use super::planned::side_of;
+use super::planned::view_of;
 use crate::address::Address;
 use crate::digest::{hex, sha256_hex};
 use crate::provider::rules::Rules;
 use crate::provider::{LaunchedUserdata, Observation};
 use crate::refresh::{Observed, Seen};
 
-/// What it is kept under, among what was fetched.
-pub const KEY: &str = "nstance:familiar";
-
 /// How many digits of a record's digest are kept.
 const DIGITS: usize = 32;
 
-/// What was found equal, by provider id.
+/// The cache, by provider id.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Familiar {
-    instances: BTreeMap<String, Found>,
+pub struct ObservationCache {
+    instances: BTreeMap<String, Entry>,
 }
 
-/// Of one instance.
+/// What is known of one instance.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-struct Found {
-    /// A digest of the record that was compared.
+struct Entry {
+    /// The digest of the record that was compared.
     record: String,
     /// The digest of the observation that was equal to it, where that isn't the record's own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -51,11 +48,11 @@ struct Found {
     launch: Option<String>,
 }
 
-/// What comparing takes.
-pub struct Comparing<'a> {
+/// What a comparison needs besides the observation.
+pub struct Recorded<'a> {
     /// Whose state.
     pub identity: &'a Identity,
-    /// The record.
+    /// The records.
     pub records: &'a [Record],
     /// Recorded specs.
     pub specs: &'a SpecReader<'a>,
@@ -63,27 +60,28 @@ pub struct Comparing<'a> {
     pub rules: Rules,
 }
 
-impl Familiar {
-    /// Reads what was kept; what can't be read is nothing.
+impl ObservationCache {
+    /// Reads a stored cache; one that can't be read is empty.
     pub fn from_bytes(bytes: &[u8]) -> Self {
         serde_json::from_slice(bytes).unwrap_or_default()
     }
 
-    /// What is kept.
+    /// The cache as it is stored.
     pub fn to_bytes(&self) -> Vec<u8> {
         serde_json::to_vec(self).expect("its keys are strings")
     }
 
-    fn of(&self, record: &Record) -> Option<&Found> {
-        let found = self.instances.get(&record.provider_id)?;
-        (found.record == print(record)).then_some(found)
+    /// The entry of a record, unless the record has changed since.
+    fn entry(&self, record: &Record) -> Option<&Entry> {
+        let entry = self.instances.get(&record.provider_id)?;
+        (entry.record == record_digest(record)).then_some(entry)
     }
 
-    /// The user data that instances are known to have: that of their records.
-    pub fn userdata(&self, with: &Comparing<'_>) -> Vec<LaunchedUserdata> {
+    /// The user data of instances whose user data is known to be as recorded.
+    pub fn userdata(&self, recorded: &Recorded<'_>) -> Vec<LaunchedUserdata> {
         let known = |record: &Record| {
-            let launch = self.of(record)?.launch.clone()?;
-            let spec = (with.specs)(record.spec)?;
+            let launch = self.entry(record)?.launch.clone()?;
+            let spec = (recorded.specs)(record.spec)?;
             let userdata = spec.userdata.as_ref();
             Some(LaunchedUserdata {
                 provider_id: record.provider_id.clone(),
@@ -91,29 +89,29 @@ impl Familiar {
                 text: userdata.map_or("", |it| it.content.display()).to_owned(),
             })
         };
-        with.records.iter().filter_map(known).collect()
+        recorded.records.iter().filter_map(known).collect()
     }
 
-    /// Marks in `observed` what is as recorded, though its digest isn't the record's. `launches` are
-    /// those whose user data was looked at. Gives what the next plan may know.
+    /// Marks what is as recorded though its digest differs as in sync. `launches` says whose user
+    /// data was compared. Returns the cache for the next plan.
     #[must_use]
-    pub fn settle(
+    pub fn mark_in_sync(
         &self,
         observed: &mut Observed,
-        with: &Comparing<'_>,
+        recorded: &Recorded<'_>,
         launches: &BTreeMap<String, String>,
     ) -> Self {
         let mut instances = BTreeMap::new();
-        for record in with.records {
+        for record in recorded.records {
             let id = &record.provider_id;
             let equal = match observed.get(id) {
                 None => continue,
                 Some(Seen::InSync) => None,
                 Some(Seen::Differs(seen)) => {
                     let digest = hex(&seen.digest);
-                    let known = self.of(record).and_then(|found| found.observed.as_ref());
+                    let known = self.entry(record).and_then(|entry| entry.observed.as_ref());
                     let equal = seen.stands_as(record)
-                        && (known == Some(&digest) || is_equal(record, seen, with));
+                        && (known == Some(&digest) || is_equal(record, seen, recorded));
                     if !equal {
                         continue;
                     }
@@ -125,32 +123,38 @@ impl Familiar {
             }
             let launch = launches.get(id).cloned();
             if equal.is_some() || launch.is_some() {
-                let found = Found {
-                    record: print(record),
+                let entry = Entry {
+                    record: record_digest(record),
                     observed: equal,
                     launch,
                 };
-                instances.insert(id.clone(), found);
+                instances.insert(id.clone(), entry);
             }
         }
         Self { instances }
     }
 }
 
-fn is_equal(record: &Record, seen: &Observation, with: &Comparing<'_>) -> bool {
-    let (Ok(attributes), Some(spec)) = (seen.attributes(), (with.specs)(record.spec)) else {
+fn is_equal(record: &Record, seen: &Observation, recorded: &Recorded<'_>) -> bool {
+    let (Ok(attributes), Some(spec)) = (seen.attributes(), (recorded.specs)(record.spec)) else {
         return false;
     };
-    let side = side_of(record, spec, record.spec);
+    let view = view_of(record, spec, record.spec);
     let address = Address::new(Arc::clone(&record.group).into(), record.slot);
-    let whose = with.identity;
-    let tags = all_tags(with.rules, &whose.cluster, &whose.shard, &address, &side);
-    drift::compare(&side, &tags, seen, &attributes, with.rules).is_empty()
+    let whose = recorded.identity;
+    let tags = all_tags(
+        recorded.rules,
+        &whose.cluster,
+        &whose.shard,
+        &address,
+        &view,
+    );
+    drift::compare(&view, &tags, seen, &attributes, recorded.rules).is_empty()
 }
 
-/// A digest of all that a comparison depends on but the observation: another version of the
-/// program may compare more.
-fn print(record: &Record) -> String {
+/// A digest of all that a comparison depends on besides the observation. The program's version is
+/// part of it: another one may compare more.
+fn record_digest(record: &Record) -> String {
     let text = format!(
         "{} {} {} {} {}/{} {} {}",
         env!("CARGO_PKG_VERSION"),
@@ -221,11 +225,11 @@ mod tests {
     fn seen(number: u8, change: impl FnOnce(&mut Attributes)) -> Observation {
         let rules = Rules::of(ProviderKind::Sim);
         let record = record();
-        let side = side_of(&record, Arc::new(spec()), record.spec);
+        let view = view_of(&record, Arc::new(spec()), record.spec);
         let address = Address::new(Arc::clone(&record.group).into(), 0);
         let mut attributes = Attributes {
             instance_type: "small".into(),
-            tags: all_tags(rules, IDENTITY[0], IDENTITY[1], &address, &side),
+            tags: all_tags(rules, IDENTITY[0], IDENTITY[1], &address, &view),
             ..Attributes::default()
         };
         change(&mut attributes);
@@ -249,11 +253,11 @@ mod tests {
     /// Settles one observation: whether it is taken to be as recorded, how often its spec was read,
     /// and what is known then.
     fn settle(
-        familiar: &Familiar,
+        cache: &ObservationCache,
         record: &Record,
         observation: Observation,
         launch: Option<&str>,
-    ) -> (bool, usize, Familiar) {
+    ) -> (bool, usize, ObservationCache) {
         let records = HashMap::from([("i-1", record)]);
         let mut observed = Observed::default();
         observed.add(observation, &records);
@@ -262,14 +266,14 @@ mod tests {
             reads.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
             Some(Arc::new(spec()))
         };
-        let with = Comparing {
+        let recorded = Recorded {
             identity: &identity(),
             records: std::slice::from_ref(record),
             specs: &specs,
             rules: Rules::of(ProviderKind::Sim),
         };
         let launches = launch.map(|launch| ("i-1".to_owned(), launch.to_owned()));
-        let learnt = familiar.settle(&mut observed, &with, &launches.into_iter().collect());
+        let learnt = cache.mark_in_sync(&mut observed, &recorded, &launches.into_iter().collect());
         let in_sync = matches!(observed.get("i-1"), Some(Seen::InSync));
         (in_sync, reads.into_inner(), learnt)
     }
@@ -277,9 +281,10 @@ mod tests {
     #[test]
     fn what_was_equal_once_isnt_compared_again() {
         let record = record();
-        let (equal, reads, learnt) = settle(&Familiar::default(), &record, seen(2, |_| {}), None);
+        let (equal, reads, learnt) =
+            settle(&ObservationCache::default(), &record, seen(2, |_| {}), None);
         assert_eq!((equal, reads), (true, 1));
-        let learnt = Familiar::from_bytes(&learnt.to_bytes());
+        let learnt = ObservationCache::from_bytes(&learnt.to_bytes());
         let (equal, reads, same) = settle(&learnt, &record, seen(2, |_| {}), None);
         assert_eq!((equal, reads), (true, 0));
         assert_eq!(same, learnt);
@@ -288,7 +293,7 @@ mod tests {
     #[test]
     fn whatever_changed_is_compared() {
         let before = record();
-        let (_, _, learnt) = settle(&Familiar::default(), &before, seen(2, |_| {}), None);
+        let (_, _, learnt) = settle(&ObservationCache::default(), &before, seen(2, |_| {}), None);
         let written = Record {
             version: 8,
             ..record()
@@ -312,7 +317,7 @@ mod tests {
         ] {
             let (is_equal, count, after) = settle(&learnt, record, observation, None);
             assert_eq!((is_equal, count), (equal, reads), "{what}");
-            assert_eq!(after == Familiar::default(), !equal, "{what}");
+            assert_eq!(after == ObservationCache::default(), !equal, "{what}");
         }
     }
 
@@ -320,7 +325,7 @@ mod tests {
     fn user_data_is_known_of_what_is_as_recorded() {
         let record = record();
         let specs = |_: SpecDigest| Some(Arc::new(spec()));
-        let with = Comparing {
+        let recorded = Recorded {
             identity: &identity(),
             records: std::slice::from_ref(&record),
             specs: &specs,
@@ -332,8 +337,13 @@ mod tests {
             (seen(2, |_| {}), 1),
             (seen(2, other), 0),
         ] {
-            let (_, _, learnt) = settle(&Familiar::default(), &record, observation, Some("today"));
-            let userdata = learnt.userdata(&with);
+            let (_, _, learnt) = settle(
+                &ObservationCache::default(),
+                &record,
+                observation,
+                Some("today"),
+            );
+            let userdata = learnt.userdata(&recorded);
             assert_eq!(userdata.len(), known);
             for one in userdata {
                 assert_eq!(
@@ -347,7 +357,10 @@ mod tests {
     #[test]
     fn what_cant_be_read_is_nothing() {
         for bytes in [&b""[..], b"{", b"[]", b"{\"i-1\": 3}"] {
-            assert_eq!(Familiar::from_bytes(bytes), Familiar::default());
+            assert_eq!(
+                ObservationCache::from_bytes(bytes),
+                ObservationCache::default()
+            );
         }
     }
 }

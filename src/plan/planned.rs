@@ -54,7 +54,7 @@ impl Planned {
         drain_timeout_ms: u64,
         findings: &mut Diagnostics,
     ) {
-        let Some(before) = recorded_side(inputs, record) else {
+        let Some(before) = recorded_view(inputs, record) else {
             self.left_out(address, "its recorded spec can't be read");
             return;
         };
@@ -254,12 +254,12 @@ pub(super) fn protected(
 }
 
 /// A record and its spec; `None` if the spec can't be read.
-pub fn recorded_side(inputs: &Inputs<'_>, record: &Record) -> Option<InstanceView> {
-    Some(side_of(record, (inputs.specs)(record.spec)?, record.spec))
+pub fn recorded_view(inputs: &Inputs<'_>, record: &Record) -> Option<InstanceView> {
+    Some(view_of(record, (inputs.specs)(record.spec)?, record.spec))
 }
 
 /// A record's identity with a spec: the recorded one, or one rendered for it.
-pub fn side_of(record: &Record, spec: Arc<SpecBody>, digest: SpecDigest) -> InstanceView {
+pub fn view_of(record: &Record, spec: Arc<SpecBody>, digest: SpecDigest) -> InstanceView {
     let text = |text: &Option<String>| text.as_deref().map(Arc::from);
     let attributes = RecordAttributes::parse(&record.attributes);
     InstanceView {

@@ -11,7 +11,7 @@ use crate::keys;
 use crate::row_crypto::Vault;
 use crate::seal::{KeyId, key_of};
 use crate::snapshot::{INTENTS, intent};
-use crate::sqlite::{FETCHED, SqliteStore, fetched, spec};
+use crate::sqlite::{FETCHED, OBSERVATION_CACHE, SqliteStore, fetched, observation_cache, spec};
 
 /// How many problems of one kind are told.
 const LIMIT: usize = 100;
@@ -119,6 +119,13 @@ const CONTENTS: &[Content] = &[
         name: 0,
         sealed: 3,
         open: |row, vault| fetched(row, vault).map(drop),
+    },
+    Content {
+        what: "the cache of observations",
+        sql: OBSERVATION_CACHE,
+        name: 0,
+        sealed: 2,
+        open: |row, vault| observation_cache(row, vault).map(drop),
     },
     Content {
         what: "the entry of the history",

@@ -235,6 +235,10 @@ impl Store for MemoryStore {
         Ok(self.tables()?.fetched.get(url).cloned())
     }
 
+    fn observation_cache(&self) -> Result<Option<Vec<u8>>> {
+        Ok(self.tables()?.observation_cache.clone())
+    }
+
     fn history(&self, limit: usize) -> Result<Vec<Apply>> {
         let tables = self.tables()?;
         let mut applies: Vec<Apply> = tables.applies.iter().rev().take(limit).cloned().collect();

@@ -14,7 +14,9 @@ use crate::model::{FetchedRow, IntentId, SpecDigest, Timestamp};
 use crate::row_crypto::{Place, Vault, unreadable};
 use crate::seal::NewKey;
 use crate::snapshot;
-use crate::sqlite::{FETCHED, SPECS, SqliteStore, fetched, spec};
+use crate::sqlite::{
+    FETCHED, OBSERVATION_CACHE, SPECS, SqliteStore, fetched, observation_cache, spec,
+};
 use crate::transaction::Transaction;
 
 impl Transaction<'_> {
@@ -34,6 +36,7 @@ impl Transaction<'_> {
         self.reseal_messages(&old)?;
         self.reseal_history(&old)?;
         self.reseal_fetched(&old)?;
+        self.reseal_observation_cache(&old)?;
         let derivation = new.derivation.as_ref().map(ToString::to_string);
         self.execute(
             "UPDATE meta SET key_id = ?1, derivation = ?2, unscrubbed = 1 WHERE id = 1",
@@ -154,6 +157,11 @@ impl Transaction<'_> {
         })?;
         self.execute("DELETE FROM fetched", ())?;
         rows.into_iter().try_for_each(|row| self.put_fetched(row))
+    }
+
+    fn reseal_observation_cache(&mut self, old: &Vault) -> Result<()> {
+        let cache = self.row(OBSERVATION_CACHE, (), |row| observation_cache(row, old))?;
+        cache.map_or(Ok(()), |bytes| self.put_observation_cache(&bytes))
     }
 
     fn ids(&self, sql: &str) -> Result<Vec<i64>> {

@@ -12,6 +12,7 @@
 //! | message | the intent's id | when it was closed |
 //! | history | the apply and all that the entry says in clear | when it was entered |
 //! | fetched | the keyed name of its URL | when it was fetched |
+//! | observation cache | none: there is one | when it was stored |
 //!
 //! So nothing sealed opens in another row, in another state, or in a row that was changed around
 //! it. Ids of intents and applies are never given again.
@@ -56,6 +57,14 @@ impl Place {
         Self {
             table: "fetched",
             row: vec![name.as_bytes().to_vec()],
+            version: at.0 as u64,
+        }
+    }
+
+    pub(crate) fn observation_cache(at: Timestamp) -> Self {
+        Self {
+            table: "observation cache",
+            row: Vec::new(),
             version: at.0 as u64,
         }
     }

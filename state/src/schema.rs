@@ -29,6 +29,10 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
         version: 2,
         sql: include_str!("schema_v2.sql"),
     },
+    Migration {
+        version: 3,
+        sql: include_str!("schema_v3.sql"),
+    },
 ];
 
 /// The version that the last of these steps leads to.

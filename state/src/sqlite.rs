@@ -244,6 +244,18 @@ impl SqliteStore {
         })
     }
 
+    /// The cache of compared observations, as [`Transaction::put_observation_cache`] was given it;
+    /// `None` where none was stored. Fails with [`StateError::NoKey`] in a sealed state without its
+    /// key.
+    pub fn observation_cache(&self) -> Result<Option<Vec<u8>>> {
+        self.read_opened(|connection, vault| {
+            connection
+                .prepare_cached(OBSERVATION_CACHE)?
+                .query_row((), |row| observation_cache(row, vault))
+                .optional()
+        })
+    }
+
     /// Takes the lead: from now on nobody can write who opened the state before this, and this one
     /// can until somebody else does the same. [`Transaction::start_apply`] does it by itself. A
     /// state is opened with the lock held, so that nobody is shut out who rightly writes; should a
@@ -444,6 +456,18 @@ pub(crate) fn fetched(row: &Row<'_>, vault: &Vault) -> rusqlite::Result<FetchedR
         })
     };
     split().map_err(|error: io::Error| unreadable(3, error))
+}
+
+/// All columns of `observation_cache`, as [`observation_cache`] reads them.
+pub(crate) const OBSERVATION_CACHE: &str =
+    "SELECT id, size, body, updated_at FROM observation_cache";
+
+/// The row of `observation_cache`.
+pub(crate) fn observation_cache(row: &Row<'_>, vault: &Vault) -> rusqlite::Result<Vec<u8>> {
+    let place = Place::observation_cache(Timestamp(row.get(3)?));
+    vault
+        .unpack(&place, row.get_ref(2)?.as_blob()?, row.get(1)?)
+        .map_err(|error| unreadable(2, error))
 }
 
 #[cfg(test)]

@@ -46,6 +46,9 @@ pub trait Store: Send {
     /// What `url` answered when it was last fetched.
     fn fetched(&self, url: &str) -> Result<Option<FetchedRow>>;
 
+    /// The cache of compared observations, as [`Write::PutObservationCache`] stored it.
+    fn observation_cache(&self) -> Result<Option<Vec<u8>>>;
+
     /// The latest `limit` applies, the latest first. One that never ended is running if its
     /// process holds the lock, and interrupted otherwise.
     fn history(&self, limit: usize) -> Result<Vec<Apply>>;
@@ -132,6 +135,8 @@ pub enum Write {
     PutImage(ImageRow),
     /// [`Transaction::put_fetched`].
     PutFetched(FetchedRow),
+    /// [`Transaction::put_observation_cache`].
+    PutObservationCache(Vec<u8>),
     /// [`Transaction::collect_garbage`].
     CollectGarbage,
 }
@@ -199,6 +204,10 @@ impl Store for SqliteStore {
         SqliteStore::fetched(self, url)
     }
 
+    fn observation_cache(&self) -> Result<Option<Vec<u8>>> {
+        SqliteStore::observation_cache(self)
+    }
+
     fn history(&self, limit: usize) -> Result<Vec<Apply>> {
         SqliteStore::history(self, limit)
     }
@@ -253,6 +262,7 @@ impl Transaction<'_> {
             }
             Write::PutImage(image) => self.put_image(image)?,
             Write::PutFetched(fetched) => self.put_fetched(fetched)?,
+            Write::PutObservationCache(bytes) => self.put_observation_cache(&bytes)?,
             Write::CollectGarbage => {
                 self.collect_garbage()?;
             }

@@ -27,6 +27,7 @@ pub(super) struct Tables {
     pub(super) specs: HashMap<SpecDigest, Arc<[u8]>>,
     pub(super) images: BTreeMap<String, ImageRow>,
     pub(super) fetched: HashMap<String, FetchedRow>,
+    pub(super) observation_cache: Option<Vec<u8>>,
     pub(super) applies: Vec<Apply>,
     pub(super) items: Vec<(ApplyId, HistoryItem)>,
     /// By our id.
@@ -55,6 +56,7 @@ impl Tables {
             specs: HashMap::new(),
             images: BTreeMap::new(),
             fetched: HashMap::new(),
+            observation_cache: None,
             applies: Vec::new(),
             items: Vec::new(),
             records: HashMap::new(),
@@ -200,6 +202,7 @@ impl Change {
             Write::PutFetched(fetched) => {
                 self.tables.fetched.insert(fetched.url.clone(), fetched);
             }
+            Write::PutObservationCache(bytes) => self.tables.observation_cache = Some(bytes),
             Write::CollectGarbage => self.collect_garbage(),
         }
         Ok(())

@@ -61,6 +61,27 @@ impl Transaction<'_> {
         Ok(())
     }
 
+    /// Stores the cache of compared observations, in place of what was there. Sealed at rest:
+    /// digests in it could be compared with guesses.
+    pub fn put_observation_cache(&mut self, bytes: &[u8]) -> Result<()> {
+        if self.vault.is_sealed() {
+            // Where a sealed state of schema 2 kept it; its migration can't tell that row.
+            let former = self.vault.name("nstance:familiar");
+            self.execute("DELETE FROM fetched WHERE url = ?1", [former])?;
+        }
+        let place = Place::observation_cache(self.now);
+        self.execute(
+            "INSERT OR REPLACE INTO observation_cache (id, size, body, updated_at)
+             VALUES (1, ?1, ?2, ?3)",
+            params![
+                bytes.len(),
+                self.vault.pack(&place, bytes, Effort::Normal)?,
+                self.now.0,
+            ],
+        )?;
+        Ok(())
+    }
+
     /// Keeps specs that an entry of the history may need again, though no record refers to them
     /// any more; and lets go what was kept for all but the latest `entries` that kept something.
     ///

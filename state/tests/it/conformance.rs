@@ -214,6 +214,8 @@ fn everything() -> Vec<Write> {
             body: b"#!/bin/sh".to_vec(),
             fetched_at: Timestamp(4),
         }),
+        Write::PutObservationCache(b"first".to_vec()),
+        Write::PutObservationCache(b"second".to_vec()),
     ]
 }
 
@@ -221,6 +223,7 @@ fn what_is_committed_survives_a_crash_at_any_moment_after(subject: &dyn Subject)
     let mut store = created(subject);
     let empty = seen(&*store);
     assert_eq!(empty.serial, 0);
+    assert_eq!(store.observation_cache().unwrap(), None);
     assert_eq!(seen(&*opened(&*subject.crashed())), empty);
     let written = store.commit(Timestamp(2), everything()).unwrap();
     assert_eq!(written.intents.len(), 2);
@@ -238,6 +241,7 @@ fn what_is_committed_survives_a_crash_at_any_moment_after(subject: &dyn Subject)
     let fetched = after.fetched("https://example.com/a").unwrap().unwrap();
     assert_eq!(fetched.body, b"#!/bin/sh");
     assert_eq!(after.fetched("https://example.com/b").unwrap(), None);
+    assert_eq!(after.observation_cache().unwrap().unwrap(), b"second");
     drop(store);
     assert_eq!(seen(&*opened(subject)), full);
 }

@@ -93,6 +93,7 @@ fn fill(transaction: &mut Transaction<'_>) -> nstance_state::Result<ApplyId> {
         body: CANARY.as_bytes().to_vec(),
         fetched_at: Timestamp(9),
     })?;
+    transaction.put_observation_cache(CANARY.as_bytes())?;
     Ok(apply)
 }
 
@@ -114,6 +115,8 @@ fn assert_filled(store: &SqliteStore, apply: ApplyId) {
     let fetched = store.fetched(URL).unwrap().unwrap();
     assert_eq!((&*fetched.url, &*fetched.digest), (URL, CANARY));
     assert_eq!(fetched.body, CANARY.as_bytes());
+    let cache = store.observation_cache().unwrap();
+    assert_eq!(cache.as_deref(), Some(CANARY.as_bytes()));
     assert_eq!(store.check().unwrap(), []);
 }
 
@@ -336,6 +339,7 @@ fn without_the_right_key_nothing_is_touched_and_what_needs_none_works() {
             store.open_intents().map(drop),
             store.specs([digest(7)].into_iter()).map(drop),
             store.fetched(URL).map(drop),
+            store.observation_cache().map(drop),
             store.history_items(apply).map(drop),
         ] {
             assert_eq!(refused.unwrap_err().to_string(), expected);
@@ -540,4 +544,59 @@ fn who_lost_the_lead_cant_write() {
         put(&mut second, &[record("a/b", 3)]),
         Err(StateError::Fenced { .. })
     ));
+}
+
+/// Makes a state of schema 2 of one of schema 3: all that came with 3 is a table.
+fn to_schema_2(place: &Place) {
+    let file = Connection::open(&place.path).unwrap();
+    file.execute_batch("DROP TABLE observation_cache; PRAGMA user_version = 2")
+        .unwrap();
+}
+
+#[test]
+fn the_cache_of_observations_leaves_what_was_fetched() {
+    let key = Key::generate().unwrap();
+    let row = |url: &str| FetchedRow {
+        url: url.to_owned(),
+        digest: "digest".into(),
+        body: b"body".to_vec(),
+        fetched_at: Timestamp(9),
+    };
+    for is_sealed in [false, true] {
+        let (place, mut store) = if is_sealed {
+            sealed(&key)
+        } else {
+            Place::new()
+        };
+        store
+            .transaction(Timestamp(2), |transaction| {
+                transaction.put_fetched(row("nstance:familiar"))?;
+                transaction.put_fetched(row(URL))
+            })
+            .unwrap();
+        drop(store);
+        to_schema_2(&place);
+        let before = content(&place);
+        let with_key = |store: SqliteStore| store.with_keys(Arc::new(key.clone()));
+
+        // Reading an older schema leaves it as it is.
+        let reader = with_key(SqliteStore::open_read_only(&place.path, None).unwrap());
+        assert_eq!(reader.observation_cache().unwrap(), None);
+        assert_eq!(reader.fetched(URL).unwrap(), Some(row(URL)));
+        drop(reader);
+        assert_eq!(content(&place), before);
+
+        let mut store = with_key(SqliteStore::open(&place.path, Some(&identity())).unwrap());
+        store
+            .transaction(Timestamp(3), |transaction| {
+                transaction.put_observation_cache(b"cache")
+            })
+            .unwrap();
+        assert_eq!(store.observation_cache().unwrap().unwrap(), b"cache");
+        assert_eq!(store.fetched("nstance:familiar").unwrap(), None);
+        assert_eq!(store.fetched(URL).unwrap(), Some(row(URL)));
+        assert_eq!(store.check().unwrap(), []);
+        drop(store);
+        assert_eq!(place.names(), ["prod.db", "prod.db.backup-v2-1"]);
+    }
 }

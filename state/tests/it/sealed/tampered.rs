@@ -24,7 +24,8 @@ fn what_was_moved_or_changed_is_damage() {
     let read_intents: Reader = |store| store.open_intents().map(drop);
     let read_fetched: Reader = |store| store.fetched(URL).map(drop);
     let read_history: Reader = |store| store.history_items(ApplyId(1)).map(drop);
-    let cases: [(&str, &str, Reader); 10] = [
+    let read_cache: Reader = |store| store.observation_cache().map(drop);
+    let cases: [(&str, &str, Reader); 11] = [
         (
             "a body under another digest",
             "CREATE TEMP TABLE old AS SELECT * FROM specs;
@@ -69,6 +70,11 @@ fn what_was_moved_or_changed_is_damage() {
             "an old answer made to look young",
             "UPDATE fetched SET fetched_at = 99",
             read_fetched,
+        ),
+        (
+            "an old cache made to look young",
+            "UPDATE observation_cache SET updated_at = 99",
+            read_cache,
         ),
         (
             "another address in the history",
