@@ -11,8 +11,7 @@ use nstance_state::IntentId;
 use super::journal::StoreOperation;
 use crate::address::Address;
 use crate::fault_injection::Sabotage;
-use crate::plan::change::Action;
-use crate::plan::totals::Summary;
+use crate::plan::change::{Action, Summary};
 use crate::provider::{CloudError, CreateRequest, DeleteRequest, Observation, UpdateRequest};
 use crate::spec::SpecBody;
 

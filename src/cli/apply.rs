@@ -23,8 +23,7 @@ use super::{Ending, Globals, signals, unplaced};
 use crate::address::{InShard, Selector};
 use crate::config::check::Purpose;
 use crate::diagnostic::Diagnostic;
-use crate::plan::change::Mode;
-use crate::plan::totals::Summary;
+use crate::plan::change::{Mode, Summary};
 use crate::report::{events, text};
 
 /// Options of `apply`.

@@ -16,9 +16,9 @@ use crate::config::check::Purpose;
 use crate::diagnostic::Diagnostic;
 use crate::marks::Marks;
 use crate::pipeline::{self, Request};
-use crate::plan::build::{Options, new_instance_id};
 use crate::plan::change::InstanceView;
 use crate::plan::drift::body_from;
+use crate::plan::inputs::{Options, new_instance_id};
 use crate::provider::Observation;
 use crate::spec::SpecBody;
 

@@ -17,10 +17,9 @@ use super::{Ending, Globals, exit};
 use crate::config::check::Purpose;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::pipeline::{self, Caches, PlanError, PlanOutput, Request};
-use crate::plan::build::Options;
-use crate::plan::change::Plan;
+use crate::plan::change::{Plan, Summary};
 use crate::plan::file;
-use crate::plan::totals::Summary;
+use crate::plan::inputs::Options;
 use crate::provider::Cloud;
 use crate::report::{json, text};
 

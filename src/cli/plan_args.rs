@@ -8,8 +8,8 @@ use super::failure::Failure;
 use super::selection::{Asked, Chosen};
 use super::session::Session;
 use crate::address::{InShard, Selector};
-use crate::plan::build::Options;
 use crate::plan::change::Mode;
+use crate::plan::inputs::Options;
 
 /// What plan and apply can be asked for.
 #[derive(Debug, Clone, Args)]

@@ -18,7 +18,6 @@ use crate::config::check::Purpose;
 use crate::diagnostic::Diagnostic;
 use crate::plan::change::{InstanceView, Plan};
 use crate::plan::file;
-use crate::plan::planned::view_of;
 use crate::report::{json as report, table, text};
 use crate::spec::SpecBody;
 
@@ -177,5 +176,5 @@ pub fn side(store: &SqliteStore, record: &Record) -> Result<InstanceView, Failur
                 record.address()
             ))
         })?;
-    Ok(view_of(record, body.into(), record.spec))
+    Ok(InstanceView::of_record(record, body.into(), record.spec))
 }

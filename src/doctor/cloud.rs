@@ -16,14 +16,12 @@ use super::{Check, Examination, Finding, Severity, counted};
 use crate::address::{Address, GroupName};
 use crate::diagnostic::Diagnostics;
 use crate::marks::Marks;
-use crate::plan::build::{Options, new_instance_id};
 use crate::plan::change::{
-    Action, AttributeChange, Change, Drift, DriftKind, InstanceView, Mode, Plan, PlannedGroup,
-    Reason,
+    Action, AttributeChange, Change, Deletions, Drift, DriftKind, InstanceView, Mode, Plan,
+    PlannedGroup, Reason, RecordAttributes, Summary,
 };
 use crate::plan::drift::{STATE, body_from};
-use crate::plan::planned::RecordAttributes;
-use crate::plan::totals::{Deletions, Summary};
+use crate::plan::inputs::{Options, new_instance_id};
 use crate::provider::Observation;
 use crate::provider::rules::Effect;
 use crate::refresh::Observed;
@@ -236,29 +234,17 @@ impl Repair<'_> {
                 .is_some_and(|before| before.provider_id.as_deref() == Some(id))
         };
         // The plan may want a new one in its place; that is for an apply to make.
+        let forget = |address| Change::new(address, Action::Forget, vec![Reason::Missing]);
         let forgetting = self.planned(own).map(|change| Change {
-            action: Action::Forget,
-            reasons: vec![Reason::Missing],
-            importing: None,
-            after: None,
-            attributes: Vec::new(),
-            deferred: None,
-            alternatives: Vec::new(),
-            ..change
+            deposed: change.deposed,
+            before: change.before,
+            drain_timeout_ms: change.drain_timeout_ms,
+            ..forget(change.address)
         });
         let forgetting = forgetting.or_else(|| {
             Some(Change {
-                address: drift.address.parse().ok()?,
-                deposed: None,
-                action: Action::Forget,
-                reasons: vec![Reason::Missing],
-                importing: None,
                 before: drift.before.clone(),
-                after: None,
-                attributes: Vec::new(),
-                deferred: None,
-                alternatives: Vec::new(),
-                drain_timeout_ms: 0,
+                ..forget(drift.address.parse().ok()?)
             })
         });
         let action = forgetting.and_then(|change| self.propose(change));
@@ -315,39 +301,16 @@ impl Repair<'_> {
         });
         let whose = format!("{} {}", plan.lineage, observation.provider_id);
         let instance_id = new_instance_id(kind, plan.created_at, &whose, address, generation);
-        let before = InstanceView {
-            instance_id: instance_id.as_str().into(),
-            provider_id: Some(observation.provider_id.clone()),
-            generation,
-            zone: observation.zone.as_str().into(),
-            subnet: observation.subnet.as_deref().map(Arc::from),
-            ip4: observation.ip4.as_deref().map(Arc::from),
-            ip6: observation.ip6.as_deref().map(Arc::from),
-            created_at: Some(observation.created_at),
-            images: BTreeMap::new(),
-            protected: false,
+        let mut before =
+            InstanceView::unrecorded(observation, instance_id.as_str().into(), generation, body);
+        if plan.holds_secrets() {
             // Nobody recorded what of it was made of a secret.
-            marks: if plan.holds_secrets() {
-                Arc::new(Marks::whole())
-            } else {
-                Marks::none()
-            },
-            version: None,
-            digest: body.clone().into_spec().digest(),
-            spec: Arc::new(body),
-        };
+            before.marks = Arc::new(Marks::whole());
+        }
         Some(Change {
-            address: address.clone(),
             deposed: Some(observation.provider_id.clone()),
-            action: Action::Delete,
-            reasons: vec![Reason::Duplicate],
-            importing: None,
             before: Some(Box::new(before)),
-            after: None,
-            attributes: Vec::new(),
-            deferred: None,
-            alternatives: Vec::new(),
-            drain_timeout_ms: 0,
+            ..Change::new(address.clone(), Action::Delete, vec![Reason::Duplicate])
         })
     }
 
@@ -383,17 +346,10 @@ impl Repair<'_> {
                 .ok()
                 .zip(drift.before.clone())
                 .map(|(address, before)| Change {
-                    address,
-                    deposed: None,
-                    action: Action::Update,
-                    reasons: vec![Reason::Drifted],
-                    importing: None,
                     after: Some(before.clone()),
                     before: Some(before),
                     attributes,
-                    deferred: None,
-                    alternatives: Vec::new(),
-                    drain_timeout_ms: 0,
+                    ..Change::new(address, Action::Update, vec![Reason::Drifted])
                 });
         let action = update.and_then(|change| self.propose(change));
         self.findings.push(

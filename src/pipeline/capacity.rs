@@ -9,8 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::address::Address;
 use crate::config::source::Span;
 use crate::diagnostic::{Diagnostic, Diagnostics};
-use crate::plan::change::{Action, Change, Plan};
-use crate::plan::totals::{LeftOut, Summary};
+use crate::plan::change::{Action, Change, LeftOut, Plan, Summary};
 use crate::provider::{Cloud, InstanceType, WantedCapacity};
 use crate::render::renderer::GroupRenderer;
 

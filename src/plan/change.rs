@@ -7,15 +7,15 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use nstance_state::{Identity, SpecDigest};
+use nstance_state::{Identity, Record, SpecDigest};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::totals::{Deletions, LeftOut, Summary};
-use super::written;
 use crate::address::Address;
 use crate::clock::Timestamp;
+use crate::fault_injection::Sabotage;
 use crate::marks::{HIDDEN, Marks};
+use crate::provider::Observation;
 use crate::provider::rules::{Effect, Ownership, Rules};
 use crate::render::files::Deferred;
 use crate::spec::SpecBody;
@@ -187,14 +187,60 @@ pub struct InstanceView {
     /// The version of its row when the plan was made; `None` where there is none.
     pub version: Option<u64>,
     /// What it is or must be.
-    #[serde(with = "written::body")]
     pub spec: Arc<SpecBody>,
     /// The spec's digest.
-    #[serde(with = "written::text")]
     pub digest: SpecDigest,
 }
 
 impl InstanceView {
+    /// The instance of a record with a spec: the recorded one, or one rendered for it.
+    pub fn of_record(record: &Record, spec: Arc<SpecBody>, digest: SpecDigest) -> Self {
+        let text = |text: &Option<String>| text.as_deref().map(Arc::from);
+        let attributes = RecordAttributes::parse(&record.attributes);
+        Self {
+            instance_id: record.instance_id.as_str().into(),
+            provider_id: Some(record.provider_id.clone()),
+            generation: record.generation,
+            zone: record.zone.as_str().into(),
+            subnet: text(&record.subnet),
+            ip4: text(&record.ip4),
+            ip6: text(&record.ip6),
+            created_at: Some(record.created_at.into()),
+            images: attributes.images,
+            protected: attributes.protected,
+            marks: attributes.marks.unwrap_or_else(Marks::none),
+            version: Some(record.version),
+            spec,
+            digest,
+        }
+    }
+
+    /// An instance that the cloud reports and no record has.
+    pub fn unrecorded(
+        observation: &Observation,
+        instance_id: Arc<str>,
+        generation: u64,
+        body: SpecBody,
+    ) -> Self {
+        let text = |text: &Option<String>| text.as_deref().map(Arc::from);
+        Self {
+            instance_id,
+            provider_id: Some(observation.provider_id.clone()),
+            generation,
+            zone: observation.zone.as_str().into(),
+            subnet: text(&observation.subnet),
+            ip4: text(&observation.ip4),
+            ip6: text(&observation.ip6),
+            created_at: Some(observation.created_at),
+            images: BTreeMap::new(),
+            protected: false,
+            marks: Marks::none(),
+            version: None,
+            digest: body.clone().into_spec().digest(),
+            spec: Arc::new(body),
+        }
+    }
+
     /// The same with what mustn't be shown covered.
     pub fn covered(&self) -> Cow<'_, Self> {
         if self.marks.is_empty() {
@@ -211,11 +257,40 @@ fn no_marks(marks: &Arc<Marks>) -> bool {
     marks.is_empty()
 }
 
+/// What a record's `attributes` hold.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct RecordAttributes {
+    /// The images it was rendered with.
+    pub images: BTreeMap<Arc<str>, Arc<str>>,
+    /// Whether its group is protected.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub protected: bool,
+    /// What of its spec mustn't be shown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub marks: Option<Arc<Marks>>,
+}
+
+impl RecordAttributes {
+    /// Reads them; what can't be read is nothing.
+    pub fn parse(text: &str) -> Self {
+        if text == "{}" {
+            Self::default()
+        } else {
+            serde_json::from_str(text).unwrap_or_default()
+        }
+    }
+
+    /// The text the state keeps.
+    pub fn to_text(&self) -> String {
+        serde_json::to_string(self).expect("its keys are strings")
+    }
+}
+
 /// One address's change.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Change {
     /// The slot.
-    #[serde(with = "written::text")]
     pub address: Address,
     /// Set where it is not about the slot's instance but about another one in its place: the
     /// cloud's id of an old or duplicate instance.
@@ -247,6 +322,23 @@ pub struct Change {
 }
 
 impl Change {
+    /// A change without a before and an after, and with everything else empty.
+    pub fn new(address: Address, action: Action, reasons: Vec<Reason>) -> Self {
+        Self {
+            address,
+            deposed: None,
+            action,
+            reasons,
+            importing: None,
+            before: None,
+            after: None,
+            attributes: Vec::new(),
+            deferred: None,
+            alternatives: Vec::new(),
+            drain_timeout_ms: 0,
+        }
+    }
+
     /// What is created by trying `place`: 0 is what was planned, each further one the next of the
     /// alternatives.
     pub fn creation(&self, place: usize) -> Cow<'_, InstanceView> {
@@ -389,6 +481,127 @@ pub struct Plan {
     pub deletions: Deletions,
     /// The groups with changes, each after those it depends on.
     pub groups: Vec<PlannedGroup>,
+}
+
+/// How many of each.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Summary {
+    /// Created.
+    pub create: usize,
+    /// Changed in place.
+    pub update: usize,
+    /// Replaced.
+    pub replace: usize,
+    /// Deleted.
+    pub delete: usize,
+    /// Recorded.
+    pub adopt: usize,
+    /// Dropped from the record.
+    pub forget: usize,
+    /// Left as they are.
+    pub no_op: usize,
+}
+
+impl Summary {
+    /// Counts one.
+    pub fn count(&mut self, action: Action) {
+        match action {
+            Action::Create => self.create += 1,
+            Action::Update => self.update += 1,
+            Action::CreateThenDelete | Action::DeleteThenCreate => self.replace += 1,
+            Action::Delete => self.delete += 1,
+            Action::Adopt => self.adopt += 1,
+            Action::Forget => self.forget += 1,
+            Action::NoOp => self.no_op += 1,
+        }
+    }
+
+    /// Counts what another plan has.
+    pub fn add(&mut self, other: &Self) {
+        self.create += other.create;
+        self.update += other.update;
+        self.replace += other.replace;
+        self.delete += other.delete;
+        self.adopt += other.adopt;
+        self.forget += other.forget;
+        self.no_op += other.no_op;
+    }
+
+    /// What Terraform's line calls "to add": a replacement counts here and as destroyed.
+    pub fn added(&self) -> usize {
+        self.create + self.replace
+    }
+
+    /// What Terraform's line calls "to destroy".
+    pub fn destroyed(&self) -> usize {
+        self.delete + self.replace
+    }
+
+    /// Whether anything but no-op is planned.
+    pub fn has_changes(&self) -> bool {
+        self.create + self.update + self.replace + self.delete + self.adopt + self.forget > 0
+    }
+}
+
+/// Instances that could not be planned.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LeftOut {
+    /// `tenant/group`, or one slot of it.
+    pub address: String,
+    /// How many instances.
+    pub count: usize,
+    /// Why.
+    pub why: String,
+}
+
+/// Deletions against the destroy budget and protected groups.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Deletions {
+    /// Deletions by group (replacements aside).
+    pub by_group: BTreeMap<String, usize>,
+    /// Recorded instances.
+    pub recorded: usize,
+    /// `destroy_budget.count`
+    pub budget_count: u32,
+    /// `destroy_budget.percent`
+    pub budget_percent: u32,
+    /// Protected groups that lose instances.
+    pub protected: Vec<String>,
+}
+
+impl Deletions {
+    /// All deletions.
+    pub fn total(&self) -> usize {
+        self.by_group.values().sum()
+    }
+
+    /// Whether there are more than both limits of the budget.
+    pub fn exceeds_budget(&self) -> bool {
+        self.exceeds(self.total())
+    }
+
+    /// How many deletions the budget forbids to apply, those of `allowed` groups aside: all or
+    /// none. A destroy is exempt: deletions are what it is for.
+    pub fn forbidden(
+        &self,
+        mode: Mode,
+        allowed: impl Fn(&str) -> bool,
+        sabotage: Sabotage,
+    ) -> Option<usize> {
+        let groups = self.by_group.iter();
+        let budgeted: usize = groups
+            .filter(|(group, _)| !allowed(group))
+            .map(|(_, count)| count)
+            .sum();
+        let is_bound = mode != Mode::Destroy && sabotage != Sabotage::NoBudget;
+        (is_bound && self.exceeds(budgeted)).then_some(budgeted)
+    }
+
+    /// Whether that many deletions are more than both limits of the budget.
+    fn exceeds(&self, count: usize) -> bool {
+        count > self.budget_count as usize
+            && count * 100 > self.budget_percent as usize * self.recorded
+    }
 }
 
 /// A provider's rules by name, as plan files keep it.

@@ -13,7 +13,7 @@ use super::change::{
 use super::diff::{self, Lifecycle};
 use super::drift;
 use super::group::{GroupPlanner, MatchedSlot, prevented};
-use super::planned::{Planned, protected, recorded_view, view_of};
+use super::planned::{Planned, protected};
 use crate::address::Address;
 use crate::config::model::Shard;
 use crate::diagnostic::Diagnostics;
@@ -39,27 +39,22 @@ impl GroupPlanner<'_> {
         let inputs = self.inputs;
         let group = &self.renderer.group.merged;
         let address = self.address(kept.slot);
-        let Some(recorded) = recorded_view(inputs, kept.record) else {
+        let Some(recorded) = inputs.recorded_view(kept.record) else {
             planned.left_out(&address, "its recorded spec can't be read");
             return;
         };
         if matches!(kept.presence, Presence::Missing) {
             planned.note_missing(inputs, &address, kept.record, &recorded);
             let zone = self.zone_for(kept);
-            let made = self.new_side(kept.slot, zone, Some(&recorded), placer, report, findings);
+            let made =
+                self.new_instance(kept.slot, zone, Some(&recorded), placer, report, findings);
             if let Some(new) = made {
                 planned.changes.push(Change {
-                    address,
-                    deposed: None,
-                    action: Action::Create,
-                    reasons: vec![Reason::Missing],
-                    importing: None,
                     before: Some(Box::new(recorded)),
-                    after: Some(Box::new(new.side)),
-                    attributes: Vec::new(),
+                    after: Some(Box::new(new.view)),
                     deferred: new.deferred,
                     alternatives: new.alternatives,
-                    drain_timeout_ms: 0,
+                    ..Change::new(address, Action::Create, vec![Reason::Missing])
                 });
             } else {
                 planned.left_out(&address, "it can't be rendered or placed");
@@ -85,7 +80,8 @@ impl GroupPlanner<'_> {
             }
             _ => (recorded.clone(), Vec::new()),
         };
-        let mut after = view_of(kept.record, Arc::new(spec.to_body()), spec.digest());
+        let mut after =
+            InstanceView::of_record(kept.record, Arc::new(spec.to_body()), spec.digest());
         after.marks = self.marks(kept, spec, &recorded);
         after.images = self.images_of(&self.kept_images(kept.record));
         if !lifecycle.ignore_changes.is_empty() {
@@ -116,17 +112,11 @@ impl GroupPlanner<'_> {
         let outdated = after.digest != recorded.digest && spec.digest() != recorded.digest;
         if reasons.is_empty() && outdated {
             planned.changes.push(Change {
-                address,
-                deposed: None,
-                action: Action::Adopt,
-                reasons: vec![Reason::Drifted],
                 importing: Some(kept.record.provider_id.clone()),
                 attributes: diff::diff(&recorded, &after, inputs.rules, &lifecycle),
                 before: Some(Box::new(recorded)),
                 after: Some(Box::new(after)),
-                deferred: None,
-                alternatives: Vec::new(),
-                drain_timeout_ms: 0,
+                ..Change::new(address, Action::Adopt, vec![Reason::Drifted])
             });
             return;
         }
@@ -145,17 +135,10 @@ impl GroupPlanner<'_> {
         });
         if !replaced {
             planned.changes.push(Change {
-                address,
-                deposed: None,
-                action: Action::Update,
-                reasons,
-                importing: None,
                 before: Some(Box::new(before)),
                 after: Some(Box::new(after)),
                 attributes,
-                deferred: None,
-                alternatives: Vec::new(),
-                drain_timeout_ms: 0,
+                ..Change::new(address, Action::Update, reasons)
             });
             return;
         }
@@ -186,13 +169,13 @@ impl GroupPlanner<'_> {
             }
         }
         let zone = Arc::clone(&after.zone);
-        let Some(newcomer) =
-            self.new_side(kept.slot, zone, Some(&recorded), placer, report, findings)
+        let Some(successor) =
+            self.new_instance(kept.slot, zone, Some(&recorded), placer, report, findings)
         else {
             planned.left_out(&address, "its successor can't be rendered or placed");
             return;
         };
-        let mut new = newcomer.side;
+        let mut new = successor.view;
         if !lifecycle.ignore_changes.is_empty() {
             let mut body = (*new.spec).clone();
             diff::keep_ignored(&before.spec, &mut body, &lifecycle);
@@ -203,22 +186,19 @@ impl GroupPlanner<'_> {
         // Two instances can't have one address: where it is fixed, the old one goes first.
         let same_address =
             fixed_address(&new.spec.args).is_some_and(|fixed| before.ip4.as_deref() == Some(fixed));
+        let action = if same_address {
+            Action::DeleteThenCreate
+        } else {
+            Action::CreateThenDelete
+        };
         planned.changes.push(Change {
-            address,
-            deposed: None,
-            action: if same_address {
-                Action::DeleteThenCreate
-            } else {
-                Action::CreateThenDelete
-            },
-            reasons,
-            importing: None,
             before: Some(Box::new(before)),
             after: Some(Box::new(new)),
             attributes,
-            deferred: newcomer.deferred,
-            alternatives: newcomer.alternatives,
+            deferred: successor.deferred,
+            alternatives: successor.alternatives,
             drain_timeout_ms: group.drain_timeout.as_millis() as u64,
+            ..Change::new(address, action, reasons)
         });
     }
 
@@ -231,7 +211,7 @@ impl GroupPlanner<'_> {
         }
     }
 
-    /// Why anything is done; the cause first. Nothing: nothing is.
+    /// Reasons for the change, primary first; empty means no change.
     pub(super) fn reasons(
         &self,
         kept: &MatchedSlot<'_>,

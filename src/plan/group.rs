@@ -9,20 +9,21 @@ use std::sync::Arc;
 use nstance_state::Record;
 
 use super::actual::{Occupant, Presence};
-use super::build::Inputs;
-use super::change::{Action, Change, DriftKind, InstanceView, Mode, Reason};
+use super::change::{
+    Action, Change, DriftKind, InstanceView, LeftOut, Mode, Reason, RecordAttributes,
+};
 use super::diff::{self, Lifecycle};
-use super::planned::{Planned, RecordAttributes, recorded_view, view_of};
-use super::slots;
-use super::totals::LeftOut;
+use super::inputs::{Inputs, new_instance_id};
+use super::planned::Planned;
 use crate::address::{Address, GroupName};
 use crate::config::model::OnNewer;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::marks::Marks;
 use crate::provider::Observation;
 use crate::render::data::InstanceFacts;
+use crate::render::files::Deferred;
 use crate::render::instance::Report;
-use crate::render::renderer::GroupRenderer;
+use crate::render::renderer::{GroupRenderer, fixed_address};
 use crate::resolve::subnets::Placer;
 use crate::spec::InstanceSpec;
 use crate::threads::cores;
@@ -48,6 +49,16 @@ pub(super) struct MatchedSlot<'a> {
     pub(super) slot: u32,
     pub(super) record: &'a Record,
     pub(super) presence: Presence<'a>,
+}
+
+/// An instance that is to be made.
+pub(super) struct NewInstance {
+    /// What it will be.
+    pub(super) view: InstanceView,
+    /// Files to be rendered once it exists.
+    pub(super) deferred: Option<Box<Deferred>>,
+    /// Where else it may be made.
+    pub(super) alternatives: Vec<Arc<str>>,
 }
 
 /// What rendering said of a kept slot.
@@ -110,7 +121,7 @@ impl GroupPlanner<'_> {
         } else {
             group.size
         };
-        let slots = slots::arrange(&filled, size);
+        let slots = arrange(&filled, size);
         let selected = |slots: &[u32]| -> Vec<u32> {
             let selects = |slot: &u32| self.inputs.options.selects(&self.address(*slot));
             slots.iter().copied().filter(selects).collect()
@@ -163,19 +174,12 @@ impl GroupPlanner<'_> {
             }
             let address = self.address(slot);
             let zone = Arc::clone(group.zone_of(slot));
-            match self.new_side(slot, zone, None, placer, &mut report, findings) {
+            match self.new_instance(slot, zone, None, placer, &mut report, findings) {
                 Some(new) => planned.changes.push(Change {
-                    address,
-                    deposed: None,
-                    action: Action::Create,
-                    reasons: vec![Reason::GroupGrew],
-                    importing: None,
-                    before: None,
-                    after: Some(Box::new(new.side)),
-                    attributes: Vec::new(),
+                    after: Some(Box::new(new.view)),
                     deferred: new.deferred,
                     alternatives: new.alternatives,
-                    drain_timeout_ms: 0,
+                    ..Change::new(address, Action::Create, vec![Reason::GroupGrew])
                 }),
                 None => failed += 1,
             }
@@ -206,11 +210,11 @@ impl GroupPlanner<'_> {
                 }
             }
         }
-        self.settle(&report, failed, planned, findings);
+        self.conclude(&report, failed, planned, findings);
     }
 
     /// Turns what rendering found into findings, and counts what is left out because of it.
-    fn settle(
+    fn conclude(
         &self,
         report: &Report,
         failed: usize,
@@ -355,20 +359,13 @@ impl GroupPlanner<'_> {
         spec: &InstanceSpec,
         planned: &mut Planned,
     ) {
-        let mut side = view_of(kept.record, Arc::new(spec.to_body()), spec.digest());
-        side.marks = self.marks(kept, spec, &side);
+        let body = Arc::new(spec.to_body());
+        let mut view = InstanceView::of_record(kept.record, body, spec.digest());
+        view.marks = self.marks(kept, spec, &view);
         planned.unchanged.push(Change {
-            address: self.address(kept.slot),
-            deposed: None,
-            action: Action::NoOp,
-            reasons: Vec::new(),
-            importing: None,
-            before: Some(Box::new(side.clone())),
-            after: Some(Box::new(side)),
-            attributes: Vec::new(),
-            deferred: None,
-            alternatives: Vec::new(),
-            drain_timeout_ms: 0,
+            before: Some(Box::new(view.clone())),
+            after: Some(Box::new(view)),
+            ..Change::new(self.address(kept.slot), Action::NoOp, Vec::new())
         });
     }
 
@@ -388,6 +385,80 @@ impl GroupPlanner<'_> {
             return marks;
         }
         Arc::new(marks.or(&recorded.marks, &recorded.spec))
+    }
+
+    /// A new instance for a slot: its identity, its place, its spec.
+    pub(super) fn new_instance(
+        &self,
+        slot: u32,
+        zone: Arc<str>,
+        predecessor: Option<&InstanceView>,
+        placer: &mut Placer<'_>,
+        report: &mut Report,
+        findings: &mut Diagnostics,
+    ) -> Option<NewInstance> {
+        let address = self.address(slot);
+        let group = &self.renderer.group.merged;
+        let known = self.inputs.snapshot.map_or(0, |snapshot| {
+            snapshot.generation(address.group.as_str(), slot)
+        });
+        let generation = known.max(predecessor.map_or(0, |view| view.generation)) + 1;
+        let id: Arc<str> = match &self.inputs.options.importing {
+            Some((own, id)) if *own == address => Arc::clone(id),
+            _ => new_instance_id(
+                &group.kind,
+                self.inputs.now,
+                self.lineage,
+                &address,
+                generation,
+            )
+            .as_str()
+            .into(),
+        };
+        let facts = self.facts(slot, &id, &zone);
+        let spec = self
+            .renderer
+            .render(&address, &facts, &BTreeMap::new(), report)?;
+        let change = group.overrides.get(&slot);
+        let pool = change.map_or(group.subnet_pool.as_ref(), |c| c.subnet_pool.as_ref());
+        let placed = match pool {
+            Some(pool) => Some(placer.place(&address.group, pool, &zone, findings)?),
+            None => None,
+        };
+        if !placer.fits(group, slot, &spec.args.value, &zone, findings) {
+            return None;
+        }
+        let deferred = self.renderer.deferred(&spec, slot, &facts).map(Box::new);
+        let (subnet, mut alternatives) = placed
+            .map(|place| (place.subnet, place.alternatives))
+            .unzip();
+        // A fixed address lies in one subnet.
+        if fixed_address(&spec.args.value).is_some() {
+            alternatives = None;
+        }
+        let view = InstanceView {
+            instance_id: id,
+            provider_id: None,
+            generation,
+            zone,
+            subnet,
+            ip4: None,
+            ip6: None,
+            created_at: None,
+            images: self.images_of(&BTreeMap::new()),
+            protected: group.protect,
+            marks: self
+                .renderer
+                .marks(&address, &facts, &BTreeMap::new(), &spec),
+            version: None,
+            digest: spec.digest(),
+            spec: Arc::new(spec.to_body()),
+        };
+        Some(NewInstance {
+            view,
+            deferred,
+            alternatives: alternatives.unwrap_or_default(),
+        })
     }
 
     fn adopt(
@@ -526,23 +597,18 @@ impl GroupPlanner<'_> {
                     presence: Presence::Differs(observation),
                 } => {
                     let lifecycle = Lifecycle::default();
-                    let seen = recorded_view(self.inputs, record).and_then(|side| {
-                        let seen = self.drift(&address, &side, observation, &lifecycle, planned)?;
-                        Some((side, seen.0))
+                    let seen = self.inputs.recorded_view(record).and_then(|before| {
+                        let seen =
+                            self.drift(&address, &before, observation, &lifecycle, planned)?;
+                        Some((before, seen.0))
                     });
                     match seen {
                         Some((before, after)) => planned.changes.push(Change {
-                            address,
-                            deposed: None,
-                            action: Action::Adopt,
-                            reasons: vec![Reason::RefreshOnly],
                             importing: Some(record.provider_id.clone()),
                             attributes: diff::diff(&before, &after, self.inputs.rules, &lifecycle),
                             before: Some(Box::new(before)),
                             after: Some(Box::new(after)),
-                            deferred: None,
-                            alternatives: Vec::new(),
-                            drain_timeout_ms: 0,
+                            ..Change::new(address, Action::Adopt, vec![Reason::RefreshOnly])
                         }),
                         None => planned.no_op += 1,
                     }
@@ -571,4 +637,56 @@ pub(super) fn prevented(
     .at(span, "set here")
     .about(group)
     .hint("Remove `prevent_destroy`, or leave the instances out with `--exclude`")
+}
+
+/// What becomes of a group's slots.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+struct Slots {
+    /// Filled and wanted.
+    kept: Vec<u32>,
+    /// Empty and wanted: the lowest free ones.
+    grown: Vec<u32>,
+    /// Filled and not wanted any more: the highest.
+    given_up: Vec<u32>,
+}
+
+/// A group grows into the lowest free slots and shrinks from the highest.
+fn arrange(filled: &BTreeSet<u32>, size: u32) -> Slots {
+    let size = size as usize;
+    let kept: Vec<u32> = filled.iter().copied().take(size).collect();
+    let given_up = filled.iter().copied().skip(size).collect();
+    let missing = size - kept.len();
+    let grown = (0..)
+        .filter(|slot| !filled.contains(slot))
+        .take(missing)
+        .collect();
+    Slots {
+        kept,
+        grown,
+        given_up,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn groups_grow_low_and_shrink_high() {
+        for (filled, size, kept, grown, given_up) in [
+            (&[][..], 3, &[][..], &[0, 1, 2][..], &[][..]),
+            (&[0, 1, 2], 2, &[0, 1], &[], &[2]),
+            (&[0, 2], 2, &[0, 2], &[], &[]),
+            (&[0, 2], 3, &[0, 2], &[1], &[]),
+            (&[1, 5], 4, &[1, 5], &[0, 2], &[]),
+            (&[1, 5, 7], 1, &[1], &[], &[5, 7]),
+            (&[4], 0, &[], &[], &[4]),
+        ] {
+            let filled = filled.iter().copied().collect();
+            let slots = arrange(&filled, size);
+            assert_eq!(slots.kept, kept, "{filled:?} to {size}");
+            assert_eq!(slots.grown, grown, "{filled:?} to {size}");
+            assert_eq!(slots.given_up, given_up, "{filled:?} to {size}");
+        }
+    }
 }

@@ -15,10 +15,9 @@ use std::sync::Arc;
 use nstance_state::{Identity, Record};
 use serde::{Deserialize, Serialize};
 
-use super::build::SpecReader;
-use super::change::all_tags;
+use super::change::{InstanceView, all_tags};
 use super::drift;
-use super::planned::view_of;
+use super::inputs::SpecReader;
 use crate::address::Address;
 use crate::digest::{hex, sha256_hex};
 use crate::provider::rules::Rules;
@@ -139,7 +138,7 @@ fn is_equal(record: &Record, seen: &Observation, recorded: &Recorded<'_>) -> boo
     let (Ok(attributes), Some(spec)) = (seen.attributes(), (recorded.specs)(record.spec)) else {
         return false;
     };
-    let view = view_of(record, spec, record.spec);
+    let view = InstanceView::of_record(record, spec, record.spec);
     let address = Address::new(Arc::clone(&record.group).into(), record.slot);
     let whose = recorded.identity;
     let tags = all_tags(
@@ -225,7 +224,7 @@ mod tests {
     fn seen(number: u8, change: impl FnOnce(&mut Attributes)) -> Observation {
         let rules = Rules::of(ProviderKind::Sim);
         let record = record();
-        let view = view_of(&record, Arc::new(spec()), record.spec);
+        let view = InstanceView::of_record(&record, Arc::new(spec()), record.spec);
         let address = Address::new(Arc::clone(&record.group).into(), 0);
         let mut attributes = Attributes {
             instance_type: "small".into(),

@@ -2,21 +2,19 @@
 //!
 //! In: records and observations. Out: changes. May not: look at the configuration.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::HashSet;
 use std::sync::Arc;
 
-use nstance_state::{Record, SpecDigest};
+use nstance_state::Record;
 
 use super::actual::Presence;
-use super::build::{Inputs, new_instance_id};
 use super::change::{
-    Action, Change, Drift, DriftKind, DriftedAttribute, InstanceView, Mode, Reason,
+    Action, Change, Drift, DriftKind, DriftedAttribute, InstanceView, LeftOut, Mode, Reason,
 };
 use super::drift;
-use super::totals::LeftOut;
+use super::inputs::{Inputs, new_instance_id};
 use crate::address::{Address, InstanceId};
 use crate::diagnostic::{Diagnostic, Diagnostics};
-use crate::marks::Marks;
 use crate::provider::{LifecycleState, Observation};
 use crate::spec::SpecBody;
 
@@ -54,7 +52,7 @@ impl Planned {
         drain_timeout_ms: u64,
         findings: &mut Diagnostics,
     ) {
-        let Some(before) = recorded_view(inputs, record) else {
+        let Some(before) = inputs.recorded_view(record) else {
             self.left_out(address, "its recorded spec can't be read");
             return;
         };
@@ -71,22 +69,16 @@ impl Planned {
             self.left_out(address, "it is protected against deletion");
             return;
         }
+        let (action, reason) = if missing {
+            (Action::Forget, Reason::Missing)
+        } else {
+            (Action::Delete, reason)
+        };
         self.changes.push(Change {
-            address: address.clone(),
             deposed,
-            action: if missing {
-                Action::Forget
-            } else {
-                Action::Delete
-            },
-            reasons: vec![if missing { Reason::Missing } else { reason }],
-            importing: None,
             before: Some(Box::new(before)),
-            after: None,
-            attributes: Vec::new(),
-            deferred: None,
-            alternatives: Vec::new(),
             drain_timeout_ms,
+            ..Change::new(address.clone(), action, vec![reason])
         });
     }
 
@@ -116,7 +108,6 @@ impl Planned {
         body.head
             .subnet_pool
             .take_if(|pool| !inputs.config.shard.pool_has(pool, subnet));
-        let digest = body.clone().into_spec().digest();
         let as_wanted = wanted.is_some_and(|wanted| *wanted == body);
         if !as_wanted {
             findings.push(
@@ -152,34 +143,12 @@ impl Planned {
             _ => new_instance_id(kind, inputs.now, &lineage, address, generation + 1),
         };
         known.insert(instance_id.as_str().into());
-        let after = InstanceView {
-            instance_id: instance_id.as_str().into(),
-            provider_id: Some(observation.provider_id.clone()),
-            generation: generation + 1,
-            zone: observation.zone.as_str().into(),
-            subnet: observation.subnet.as_deref().map(Arc::from),
-            ip4: observation.ip4.as_deref().map(Arc::from),
-            ip6: observation.ip6.as_deref().map(Arc::from),
-            created_at: Some(observation.created_at),
-            images: BTreeMap::new(),
-            protected: false,
-            marks: Marks::none(),
-            version: None,
-            spec: Arc::new(body),
-            digest,
-        };
+        let id = instance_id.as_str().into();
+        let after = InstanceView::unrecorded(observation, id, generation + 1, body);
         self.changes.push(Change {
-            address: address.clone(),
-            deposed: None,
-            action: Action::Adopt,
-            reasons: vec![Reason::Unrecorded],
             importing: Some(observation.provider_id.clone()),
-            before: None,
             after: Some(Box::new(after)),
-            attributes: Vec::new(),
-            deferred: None,
-            alternatives: Vec::new(),
-            drain_timeout_ms: 0,
+            ..Change::new(address.clone(), Action::Adopt, vec![Reason::Unrecorded])
         });
     }
 
@@ -251,61 +220,4 @@ pub(super) fn protected(
         ))
         .hint("Or leave the instances out with `--exclude`"),
     )
-}
-
-/// A record and its spec; `None` if the spec can't be read.
-pub fn recorded_view(inputs: &Inputs<'_>, record: &Record) -> Option<InstanceView> {
-    Some(view_of(record, (inputs.specs)(record.spec)?, record.spec))
-}
-
-/// A record's identity with a spec: the recorded one, or one rendered for it.
-pub fn view_of(record: &Record, spec: Arc<SpecBody>, digest: SpecDigest) -> InstanceView {
-    let text = |text: &Option<String>| text.as_deref().map(Arc::from);
-    let attributes = RecordAttributes::parse(&record.attributes);
-    InstanceView {
-        instance_id: record.instance_id.as_str().into(),
-        provider_id: Some(record.provider_id.clone()),
-        generation: record.generation,
-        zone: record.zone.as_str().into(),
-        subnet: text(&record.subnet),
-        ip4: text(&record.ip4),
-        ip6: text(&record.ip6),
-        created_at: Some(record.created_at.into()),
-        images: attributes.images,
-        protected: attributes.protected,
-        marks: attributes.marks.unwrap_or_else(Marks::none),
-        version: Some(record.version),
-        spec,
-        digest,
-    }
-}
-
-/// What a record's `attributes` hold.
-#[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-#[serde(default)]
-pub struct RecordAttributes {
-    /// The images it was rendered with.
-    pub images: BTreeMap<Arc<str>, Arc<str>>,
-    /// Whether its group is protected.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub protected: bool,
-    /// What of its spec mustn't be shown.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub marks: Option<Arc<Marks>>,
-}
-
-impl RecordAttributes {
-    /// Reads them; what can't be read is nothing.
-    pub fn parse(text: &str) -> Self {
-        if text == "{}" {
-            Self::default()
-        } else {
-            serde_json::from_str(text).unwrap_or_default()
-        }
-    }
-
-    /// The text the state keeps.
-    pub fn to_text(&self) -> String {
-        serde_json::to_string(self).expect("its keys are strings")
-    }
 }

@@ -10,8 +10,7 @@ use serde_json::{Map, Value, json};
 use super::json::reason_code;
 use crate::address::{Address, in_shard};
 use crate::clock::Timestamp;
-use crate::plan::change::{Action, Change, Drift, DriftKind, Mode, Plan};
-use crate::plan::totals::Summary;
+use crate::plan::change::{Action, Change, Drift, DriftKind, Mode, Plan, Summary};
 
 /// The version of the messages.
 const UI_VERSION: &str = "1.0";

@@ -10,10 +10,9 @@ use serde_json::{Value, json};
 use crate::address::{Address, GroupName};
 use crate::clock::Timestamp;
 use crate::plan::change::{
-    Action, AttributeChange, Change, Drift, DriftKind, DriftedAttribute, InstanceView, Mode, Plan,
-    PlannedImage, Reason, RulesName,
+    Action, AttributeChange, Change, Deletions, Drift, DriftKind, DriftedAttribute, InstanceView,
+    Mode, Plan, PlannedImage, Reason, RulesName, Summary,
 };
-use crate::plan::totals::{Deletions, Summary};
 use crate::provider::rules::Effect;
 use crate::spec::{Content, File, SpecBody, Userdata};
 
@@ -175,19 +174,7 @@ pub(crate) fn side(slot: u32, generation: u64, body: SpecBody) -> InstanceView {
 
 /// A change that says nothing yet.
 pub(crate) fn change(group: &str, slot: u32, action: Action, reason: Reason) -> Change {
-    Change {
-        address: address(group, slot),
-        deposed: None,
-        action,
-        reasons: vec![reason],
-        importing: None,
-        before: None,
-        after: None,
-        attributes: Vec::new(),
-        deferred: None,
-        alternatives: Vec::new(),
-        drain_timeout_ms: 0,
-    }
+    Change::new(address(group, slot), action, vec![reason])
 }
 
 pub(crate) fn create(group: &str, slot: u32) -> Change {

@@ -7,8 +7,7 @@ use serde_json::{Value, json};
 use super::events::{self, Done, Events, Operation};
 use super::json;
 use super::testing::*;
-use crate::plan::change::{Action, DriftKind, Mode, Reason};
-use crate::plan::totals::LeftOut;
+use crate::plan::change::{Action, DriftKind, LeftOut, Mode, Reason};
 
 fn pretty(value: &Value) -> String {
     serde_json::to_string_pretty(value)

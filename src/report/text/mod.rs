@@ -29,8 +29,7 @@ pub use value::age;
 use self::change::Detail;
 use self::collapse::Block;
 use super::cover::covered;
-use crate::plan::change::{Action, Change, Mode, Plan};
-use crate::plan::totals::Summary;
+use crate::plan::change::{Action, Change, Mode, Plan, Summary};
 
 /// The most lines a plan takes.
 const MOST_LINES: usize = 200;

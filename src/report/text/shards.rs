@@ -5,7 +5,7 @@
 
 use super::paint::Style;
 use super::value::counted;
-use crate::plan::totals::Summary;
+use crate::plan::change::Summary;
 use crate::report::events::{Done, done_counts, planned_counts};
 
 /// The line before a shard's text.

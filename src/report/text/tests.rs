@@ -6,8 +6,9 @@ use serde_json::{Value, json};
 
 use super::super::testing::*;
 use super::{Style, instance, plan};
-use crate::plan::change::{Action, AttributeChange, Change, DriftKind, Mode, Plan, Reason};
-use crate::plan::totals::LeftOut;
+use crate::plan::change::{
+    Action, AttributeChange, Change, DriftKind, LeftOut, Mode, Plan, Reason,
+};
 use crate::provider::rules::Effect;
 use crate::spec::{Content, Userdata};
 

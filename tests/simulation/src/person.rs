@@ -12,8 +12,8 @@ use nstance::clock::Clock;
 use nstance::config::model::ProviderKind;
 use nstance::fault_injection::Sabotage;
 use nstance::pipeline::{self, PlanError, Request};
-use nstance::plan::build::Options;
 use nstance::plan::change::{Action, Mode, Plan};
+use nstance::plan::inputs::Options;
 use nstance::provider::Cloud;
 use nstance::provider::rules::Rules;
 use nstance_state::{
