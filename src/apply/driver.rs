@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
-use nstance_state::{ApplyId, StateError, Store};
+use nstance_state::{ApplyId, NewApply, StateError, Store, Write};
 
 use super::engine::{
     ADDRESS_WAIT, Call, Command, Engine, Event, Limits, Outcome, Progress, TaskId,
@@ -47,6 +47,33 @@ pub enum DriveError {
     /// Two signals.
     #[error("stopped at once; {0} calls were under way and are open in the journal")]
     Killed(usize),
+}
+
+/// Applies a plan under an entry of its own in the history, then drops what nothing refers to any
+/// more. `tell` hears of everything as it happens.
+///
+/// Fails with [`DriveError`]; then the entry stays open, and counts as interrupted.
+pub fn apply(
+    plan: &Plan,
+    limits: Limits,
+    seed: u64,
+    entry: NewApply,
+    mut world: World<'_>,
+    tell: &mut dyn FnMut(&Progress),
+) -> Result<Outcome, DriveError> {
+    let now = world.clock.now().into();
+    let started = world.store.commit(now, vec![Write::StartApply(entry)])?;
+    world.apply = started.apply;
+    let outcome = drive(plan, limits, seed, &mut world, tell)?;
+    let finish = Write::FinishApply {
+        id: started.apply,
+        status: outcome.status(),
+        summary_json: serde_json::to_string(&outcome.done).expect("its keys are strings"),
+    };
+    let now = world.clock.now().into();
+    let last = vec![finish, Write::CollectGarbage];
+    world.store.commit(now, last)?;
+    Ok(outcome)
 }
 
 /// Carries a plan out. `tell` hears of everything as it happens.

@@ -5,7 +5,7 @@
 //! May not: store, ask, wait or print.
 //!
 //! For each call: its intent is stored first ([`Command::Store`]); only when that was answered is
-//! the cloud asked; what came of it is stored before the next step (`settling`). Whatever isn't
+//! the cloud asked; what came of it is stored before the next step (`results`). Whatever isn't
 //! known to have ended stays open in the journal, for the next run to settle.
 
 use std::cmp::Reverse;
@@ -14,13 +14,11 @@ use std::sync::Arc;
 
 use nstance_state::IntentId;
 
-use super::journal::StoreOperation;
 pub use super::protocol::{
     ADDRESS_WAIT, Call, Command, Event, Limits, Outcome, Progress, Step, TaskEnd, TaskId,
     action_name,
 };
 use super::requests::{self, Try};
-use super::settling::settle_record;
 use crate::clock::Timestamp;
 use crate::fault_injection::Sabotage;
 use crate::plan::change::{Action, Change, Mode, Plan};
@@ -262,15 +260,7 @@ impl<'p> Engine<'p> {
             }
         }
         let operation = match step {
-            Step::Record => {
-                self.tasks[id].phase = Phase::Settling;
-                let settlement = settle_record(change, now);
-                commands.push(Command::Store(
-                    id,
-                    StoreOperation::Settle(Box::new(settlement)),
-                ));
-                return;
-            }
+            Step::Record => return self.record(id, now, commands),
             Step::Create | Step::Update | Step::Delete => {
                 let Task { attempt, place, .. } = self.tasks[id];
                 requests::intent(self.plan, change, step, Try { attempt, place })

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use nstance_state::IntentId;
+use nstance_state::{ApplyStatus, IntentId};
 
 use super::journal::StoreOperation;
 use crate::address::Address;
@@ -202,6 +202,15 @@ pub struct Outcome {
 }
 
 impl Outcome {
+    /// How far the apply came, for the history.
+    pub fn status(&self) -> ApplyStatus {
+        match (self.is_complete(), self.stopped) {
+            (true, _) => ApplyStatus::Succeeded,
+            (false, true) => ApplyStatus::Interrupted,
+            (false, false) => ApplyStatus::Failed,
+        }
+    }
+
     /// Whether everything was done.
     pub fn is_complete(&self) -> bool {
         self.undone.is_empty()

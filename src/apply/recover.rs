@@ -11,8 +11,8 @@
 use std::collections::HashMap;
 
 use nstance_state::{
-    ApplyId, HistoryIds, HistoryItem, Intent, Operation, Outcome as Ending, Record, Snapshot,
-    StateError, Store,
+    ApplyId, ApplyStatus, HistoryIds, HistoryItem, Intent, NewApply, Operation, Outcome as Ending,
+    Record, Snapshot, StateError, Store, Write,
 };
 
 use super::driver::find;
@@ -20,7 +20,9 @@ use super::journal::{self, Settlement, StoreOperation};
 use super::requests::{self, CreateIntent};
 use crate::address::Address;
 use crate::clock::Clock;
+use crate::config::model::Config;
 use crate::fault_injection::Sabotage;
+use crate::merge::group::size_of;
 use crate::provider::retry::RetryingReads;
 use crate::provider::{Cloud, CloudError, CloudErrorKind, DeleteRequest, Observation, Owner};
 use crate::refresh::may_be_unseen_until;
@@ -60,6 +62,38 @@ pub enum RecoverError {
     },
 }
 
+/// Settles every open intent under an entry of its own in the history, with what the configuration
+/// says is wanted.
+///
+/// Fails as [`recover`]; the entry says so.
+pub fn recover_with_entry(
+    store: &mut dyn Store,
+    cloud: &dyn Cloud,
+    clock: &dyn Clock,
+    owner: &Owner,
+    entry: NewApply,
+    config: &Config,
+) -> Result<Vec<Settled>, RecoverError> {
+    let started = store.commit(clock.now().into(), vec![Write::StartApply(entry)])?;
+    let wanted = |address: &Address| {
+        let group = config.group(&address.group);
+        group.is_some_and(|group| address.slot < size_of(config, group))
+    };
+    let apply = started.apply;
+    let settled = recover(store, cloud, clock, owner, apply, &wanted, Sabotage::None);
+    let (status, count) = match &settled {
+        Ok(settled) => (ApplyStatus::Succeeded, settled.len()),
+        Err(_) => (ApplyStatus::Failed, 0),
+    };
+    let finish = Write::FinishApply {
+        id: apply,
+        status,
+        summary_json: format!("{{\"settle\":{count}}}"),
+    };
+    store.commit(clock.now().into(), vec![finish])?;
+    settled
+}
+
 /// Settles every open intent. `wanted` says whether an address is still configured.
 pub fn recover(
     store: &mut dyn Store,
@@ -92,12 +126,12 @@ pub fn recover(
             Operation::Create => {
                 let request: CreateIntent = serde_json::from_slice(&intent.request)
                     .map_err(|error| unreadable(error.to_string()))?;
-                let question = Question {
+                let open = OpenCreate {
                     intent,
                     address: &address,
                     request: &request,
                 };
-                question.settle(&snapshot, cloud, clock, owner, &listed, wanted(&address))?
+                open.settle(&snapshot, cloud, clock, owner, &listed, wanted(&address))?
             }
             // Asked again by the plan that follows, which compares with what is really there.
             Operation::Update => (
@@ -208,15 +242,17 @@ fn list_by_instance_id(
     }
 }
 
-struct Question<'a> {
+/// An open intent to create an instance.
+struct OpenCreate<'a> {
     intent: &'a Intent,
     address: &'a Address,
     request: &'a CreateIntent,
 }
 
-type Answer = (Settlement, Ending, String);
+/// What is stored, how the intent ended, and what is said of it.
+type Resolution = (Settlement, Ending, String);
 
-impl Question<'_> {
+impl OpenCreate<'_> {
     fn settle(
         &self,
         snapshot: &Snapshot,
@@ -225,7 +261,7 @@ impl Question<'_> {
         owner: &Owner,
         listed: &HashMap<String, Observation>,
         wanted: bool,
-    ) -> Result<Answer, RecoverError> {
+    ) -> Result<Resolution, RecoverError> {
         if let Some(observation) = listed.get(&self.intent.instance_id) {
             let result = format!("was found as {} and recorded", observation.provider_id);
             return Ok((
@@ -342,7 +378,7 @@ fn settle_delete(
     snapshot: &Snapshot,
     cloud: &dyn Cloud,
     clock: &dyn Clock,
-) -> Result<Answer, RecoverError> {
+) -> Result<Resolution, RecoverError> {
     let request: DeleteRequest =
         serde_json::from_slice(&intent.request).map_err(|error| RecoverError::Unreadable {
             address: intent.address.clone(),

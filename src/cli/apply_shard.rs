@@ -3,7 +3,7 @@
 //! In: a session, and what was asked. Out: the shard locked, its plan made or checked and shown,
 //! and the plan carried out. May not: ask anyone, or know of other shards.
 
-use nstance_state::{ApplyStatus, Lock, SqliteStore};
+use nstance_state::{Lock, SqliteStore};
 
 use super::approval::refuse_stale;
 use super::console;
@@ -18,11 +18,10 @@ use super::selection::Chosen;
 use super::session::Session;
 use super::signals::Graceful;
 use super::state_edit::{back_up, entry};
-use crate::address::Address;
-use crate::apply::driver::{World, drive};
+use crate::apply::driver::{World, apply};
 use crate::apply::engine::Limits;
 use crate::apply::export::Exporter;
-use crate::apply::recover::recover;
+use crate::apply::recover::recover_with_entry;
 use crate::apply::staleness::moved_on;
 use crate::diagnostic::Diagnostics;
 use crate::fault_injection::Sabotage;
@@ -133,73 +132,32 @@ impl<'s, 'g> Locked<'s, 'g> {
         let Some(mut store) = session.open_to_write()? else {
             return Ok(None);
         };
-        let config = session.config();
-        let wanted = |address: &Address| {
-            config.group(&address.group).is_some_and(|group| {
-                let size = group.common.size.as_ref().or_else(|| {
-                    let template = group.template.as_ref()?;
-                    config
-                        .templates
-                        .get(&template.value)?
-                        .value
-                        .common
-                        .size
-                        .as_ref()
-                });
-                address.slot < size.map_or(1, |size| size.value)
-            })
-        };
+        if store.open_intents()?.is_empty() {
+            return Ok(Some(store));
+        }
+        back_up(session, &store)?;
         let identity = session.identity();
         let owner = Owner {
             cluster: identity.cluster,
             shard: identity.shard,
         };
-        if !store.open_intents()?.is_empty() {
-            self.settle(&mut store, &owner, &wanted)?;
+        let settled = recover_with_entry(
+            &mut store,
+            &*self.cloud,
+            &*session.clock,
+            &owner,
+            entry("recovery", None),
+            session.config(),
+        )?;
+        for one in settled.iter().filter(|_| !session.globals.quiet) {
+            console::error(&format!(
+                "{}: settled an interrupted {}: it {}\n",
+                session.name(&one.address),
+                one.operation.as_str(),
+                one.result
+            ));
         }
         Ok(Some(store))
-    }
-
-    /// Settles what is open, as an entry of its own in the history.
-    fn settle(
-        &self,
-        store: &mut SqliteStore,
-        owner: &Owner,
-        wanted: &dyn Fn(&Address) -> bool,
-    ) -> Result<(), Failure> {
-        let (session, clock) = (self.session, &*self.session.clock);
-        back_up(session, store)?;
-        let apply = store.transaction(clock.now().into(), |transaction| {
-            transaction.start_apply(entry("recovery", None))
-        })?;
-        let settled = recover(
-            store,
-            &*self.cloud,
-            clock,
-            owner,
-            Some(apply),
-            wanted,
-            Sabotage::None,
-        );
-        let (status, count) = match &settled {
-            Ok(settled) => (ApplyStatus::Succeeded, settled.len()),
-            Err(_) => (ApplyStatus::Failed, 0),
-        };
-        let summary = format!("{{\"settle\":{count}}}");
-        store.transaction(clock.now().into(), |transaction| {
-            transaction.finish_apply(apply, status, &summary)
-        })?;
-        for one in settled? {
-            if !session.globals.quiet {
-                console::error(&format!(
-                    "{}: settled an interrupted {}: it {}\n",
-                    session.name(&one.address),
-                    one.operation.as_str(),
-                    one.result
-                ));
-            }
-        }
-        Ok(())
     }
 }
 
@@ -273,9 +231,6 @@ impl Work<'_, '_> {
             None => session.create_state(&plan.identity(), &plan.lineage)?,
         };
         self.caches.save(&mut store, now)?;
-        let apply = store.transaction(now.into(), |transaction| {
-            transaction.start_apply(entry(operation, self.digest))
-        })?;
         let limits = Limits {
             parallelism: session
                 .globals
@@ -286,35 +241,26 @@ impl Work<'_, '_> {
         };
         let exporter = Exporter::new(&session.exports());
         let mut progress = ApplyProgress::new(session, board, plan);
-        let driven = drive(
+        let applied = apply(
             plan,
             limits,
             retry_seed(session),
-            &mut World {
+            entry(operation, self.digest),
+            World {
                 store: &mut store,
                 cloud,
                 clock: &*session.clock,
                 exporter: &exporter,
                 signals: signals.count(),
-                apply: Some(apply),
+                apply: None,
             },
             &mut |step| progress.tell(step),
         );
         progress.finish();
-        let outcome = driven.map_err(|error| {
+        let outcome = applied.map_err(|error| {
             let mut failure = Failure::from(error);
             failure.code = signals.code().unwrap_or(exit::ERROR);
             failure
-        })?;
-        let status = match (outcome.is_complete(), outcome.stopped) {
-            (true, _) => ApplyStatus::Succeeded,
-            (false, true) => ApplyStatus::Interrupted,
-            (false, false) => ApplyStatus::Failed,
-        };
-        let summary = serde_json::to_string(&outcome.done).expect("its keys are strings");
-        store.transaction(session.clock.now().into(), |transaction| {
-            transaction.finish_apply(apply, status, &summary)?;
-            transaction.collect_garbage()
         })?;
         self.lock.release();
         Ok(board.aside(|| conclude(session, plan, &outcome, signals.code())))

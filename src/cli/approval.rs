@@ -8,9 +8,8 @@ use super::failure::Failure;
 use super::selection::Deletable;
 use super::session::Session;
 use crate::address::InShard;
-use crate::diagnostic::{Diagnostic, Diagnostics};
-use crate::fault_injection::Sabotage;
-use crate::plan::change::{Mode, Plan};
+use crate::diagnostic::Diagnostic;
+use crate::plan::change::{Allowance, Plan, Refusal};
 
 /// What apply may do without asking.
 #[derive(Debug, Args)]
@@ -53,63 +52,54 @@ pub fn refuse(
     consent: &Consent,
     allow_delete: &[Deletable],
 ) -> Result<(), Failure> {
-    if plan.errored() && !consent.continue_on_error {
-        let mut findings = Diagnostics::default();
-        let names: Vec<_> = plan
-            .left_out
-            .iter()
-            .map(|left| {
-                let address = session.name(&left.address);
-                format!("{address} ({}): {}", left.count, left.why)
-            })
-            .collect();
-        findings.push(
+    let allowance = Allowance {
+        deletes: &|group| allow_delete.iter().any(|allowed| allowed.covers(group)),
+        incomplete: consent.continue_on_error,
+        asks: !consent.auto_approve,
+    };
+    let allow = |group: &str| format!("Allow it: --allow-delete {}", session.name(group));
+    let deletions = &plan.deletions;
+    let finding = match plan.refusal(&allowance) {
+        None => return Ok(()),
+        Some(Refusal::Incomplete) => {
+            let names: Vec<_> = plan
+                .left_out
+                .iter()
+                .map(|left| {
+                    let address = session.name(&left.address);
+                    format!("{address} ({}): {}", left.count, left.why)
+                })
+                .collect();
             Diagnostic::error("the plan leaves something out, so it isn't applied")
                 .detail(names.join("\n"))
-                .hint("Mend that, or apply the rest with --continue-on-error"),
-        );
-        return Err(findings.into());
-    }
-    let allowed = |group: &str| allow_delete.iter().any(|allowed| allowed.covers(group));
-    let deletions = &plan.deletions;
-    let protected: Vec<_> = deletions
-        .protected
-        .iter()
-        .filter(|group| !allowed(group))
-        .collect();
-    // A destroy that asks has its prompt; one that doesn't still spares what is protected.
-    let exempt = plan.mode == Mode::Destroy && !consent.auto_approve;
-    if !protected.is_empty() && !exempt {
-        let names: Vec<_> = protected
-            .iter()
-            .map(|group| format!("`{}`", session.name(group)))
-            .collect();
-        return Err(Failure::new(
+                .hint("Mend that, or apply the rest with --continue-on-error")
+        }
+        Some(Refusal::Protected(groups)) => {
+            let names = groups
+                .iter()
+                .map(|group| format!("`{}`", session.name(group)));
+            let names: Vec<_> = names.collect();
             Diagnostic::error(format!(
                 "instances of a protected group would be deleted: {}",
                 names.join(", ")
             ))
-            .hint(format!(
-                "Allow it: --allow-delete {}",
-                session.name(protected[0])
-            )),
-        ));
-    }
-    if let Some(budgeted) = deletions.forbidden(plan.mode, allowed, Sabotage::None) {
-        return Err(Failure::new(
-            Diagnostic::error(format!(
-                "{budgeted} instances would be deleted, which is more than the destroy budget allows"
-            ))
-            .detail(format!(
-                "the budget is {} instances or {} percent of the {} recorded, whichever is more",
-                deletions.budget_count, deletions.budget_percent, deletions.recorded
-            ))
-            .hint(format!(
-                "Allow it: --allow-delete {}",
-                session.name(deletions.by_group.keys().next().map_or("all", |group| group.as_str()))
-            ))
-            .hint("Or raise `destroy_budget` in the configuration"),
-        ));
-    }
-    Ok(())
+            .hint(allow(groups[0]))
+        }
+        Some(Refusal::OverBudget(budgeted)) => Diagnostic::error(format!(
+            "{budgeted} instances would be deleted, which is more than the destroy budget allows"
+        ))
+        .detail(format!(
+            "the budget is {} instances or {} percent of the {} recorded, whichever is more",
+            deletions.budget_count, deletions.budget_percent, deletions.recorded
+        ))
+        .hint(allow(
+            deletions
+                .by_group
+                .keys()
+                .next()
+                .map_or("all", String::as_str),
+        ))
+        .hint("Or raise `destroy_budget` in the configuration"),
+    };
+    Err(finding.into())
 }

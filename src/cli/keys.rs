@@ -20,10 +20,11 @@ use zeroize::Zeroizing;
 
 use super::Globals;
 use super::failure::Failure;
-use super::session::HOME;
 use crate::diagnostic::Diagnostic;
 use crate::limited;
 
+/// The folder for nstance's own files, keys and states among them, beside a configuration.
+pub const HOME: &str = ".nstance";
 /// A key as text.
 pub const KEY: &str = "NSTANCE_STATE_KEY";
 /// A passphrase.

@@ -14,7 +14,7 @@ use nstance_state::Identity;
 use serde_json::Value;
 
 use super::failure::Failure;
-use super::keys::Keyring;
+use super::keys::{HOME, Keyring};
 use super::{Globals, console};
 use crate::address::in_shard;
 use crate::clock::{Clock, FixedClock, SystemClock};
@@ -32,9 +32,6 @@ use crate::provider::rules::Rules;
 use crate::provider::sim::{DEFAULT_PATH, SimCloud, SimOptions};
 use crate::redact;
 use crate::report::{diagnostic, events, text};
-
-/// The folder for what is nstance's own, beside a configuration.
-pub const HOME: &str = ".nstance";
 
 /// One command's surroundings.
 pub struct Session<'g> {

@@ -203,6 +203,18 @@ fn template_of<'a>(config: &'a Config, group: &Group) -> Option<&'a Template> {
     Some(&template.value)
 }
 
+/// How many instances a group should have.
+pub fn size_of(config: &Config, group: &Group) -> u32 {
+    let template = template_of(config, group);
+    let inherited = template.and_then(|template| template.common.size.as_ref());
+    group
+        .common
+        .size
+        .as_ref()
+        .or(inherited)
+        .map_or(1, |size| size.value)
+}
+
 /// Merges the layers of one group.
 pub fn merge_group<'a>(config: &'a Config, group: &'a Group) -> MergedGroup<'a> {
     let template = template_of(config, group);
@@ -256,11 +268,7 @@ pub fn merge_group<'a>(config: &'a Config, group: &'a Group) -> MergedGroup<'a> 
             .as_ref()
             .or_else(|| low.and_then(|common| common.arch.as_ref()))
             .map_or(Arch::Amd64, |arch| arch.value),
-        size: high
-            .size
-            .as_ref()
-            .or_else(|| low.and_then(|common| common.size.as_ref()))
-            .map_or(1, |size| size.value),
+        size: size_of(config, group),
         args: merge_args(config, template, group, None),
         vars: merge_vars(config, template, group, None),
         unread: config.unread(group),

@@ -616,7 +616,47 @@ pub enum RulesName {
     Sim,
 }
 
+/// What a caller allows an apply to do.
+pub struct Allowance<'a> {
+    /// Whether a group may lose instances beyond the budget, and though it is protected.
+    pub deletes: &'a dyn Fn(&str) -> bool,
+    /// Whether a plan that left something out may be applied.
+    pub incomplete: bool,
+    /// Whether a person is asked before anything is done.
+    pub asks: bool,
+}
+
+/// Why a plan may not be applied.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Refusal<'p> {
+    /// It left something out.
+    Incomplete,
+    /// These protected groups would lose instances.
+    Protected(Vec<&'p str>),
+    /// So many deletions are more than the destroy budget allows.
+    OverBudget(usize),
+}
+
 impl Plan {
+    /// Why the plan may not be applied, if so.
+    pub fn refusal(&self, allowance: &Allowance<'_>) -> Option<Refusal<'_>> {
+        if self.errored() && !allowance.incomplete {
+            return Some(Refusal::Incomplete);
+        }
+        let protected = self.deletions.protected.iter().map(String::as_str);
+        let protected: Vec<_> = protected
+            .filter(|group| !(allowance.deletes)(group))
+            .collect();
+        // A destroy that asks has its prompt; one that doesn't still spares what is protected.
+        let exempt = self.mode == Mode::Destroy && allowance.asks;
+        if !protected.is_empty() && !exempt {
+            return Some(Refusal::Protected(protected));
+        }
+        self.deletions
+            .forbidden(self.mode, allowance.deletes, Sabotage::None)
+            .map(Refusal::OverBudget)
+    }
+
     /// Whether something could not be planned.
     pub fn errored(&self) -> bool {
         !self.left_out.is_empty()

@@ -1,4 +1,4 @@
-//! What comes of a call that failed: another try, another place, another token, or the end.
+//! What follows a failed call: another try, another subnet, another token, or the end.
 //!
 //! In: a task and the cloud's error. Out: commands. May not: take an effect for undone that may
 //! have happened.

@@ -1,4 +1,4 @@
-//! What comes of a call, stored: the second half of the engine.
+//! Records the result of a call: the second half of the engine.
 //!
 //! In: a task and the cloud's answer. Out: settlements for the store. May not: start anything.
 
@@ -126,6 +126,16 @@ impl Engine<'_> {
         }
     }
 
+    /// Stores a change of nothing but the record.
+    pub(super) fn record(&mut self, id: TaskId, now: Timestamp, commands: &mut Vec<Command>) {
+        let settlement = settle_record(&self.plan.changes[id], now);
+        self.tasks[id].phase = Phase::Settling;
+        commands.push(Command::Store(
+            id,
+            StoreOperation::Settle(Box::new(settlement)),
+        ));
+    }
+
     pub(super) fn settle_delete(&mut self, id: TaskId, commands: &mut Vec<Command>) {
         let change = &self.plan.changes[id];
         let side = change.before.as_deref().expect("a deletion has a before");
@@ -193,7 +203,7 @@ impl Engine<'_> {
 }
 
 /// A change of nothing but the record.
-pub(super) fn settle_record(change: &Change, now: Timestamp) -> Settlement {
+fn settle_record(change: &Change, now: Timestamp) -> Settlement {
     let mut settlement = Settlement::default();
     let mut provider_id = None;
     let gone = match (change.before.as_deref(), change.after.as_deref()) {
