@@ -252,10 +252,11 @@ pub(super) fn keep(session: &Session<'_>, caches: Caches) {
     }
     // Answers may hold secrets, and sealing what lies in clear is no business of a plan's; nor is
     // bringing an older state to today's schema.
-    let sealed = session.open_to_read().is_ok_and(|store| {
-        store.is_some_and(|store| store.meta().is_ok_and(|meta| meta.key.is_some()))
-    });
-    if sealed && let Ok(Some(mut store)) = session.open_as_it_is() {
+    let is_sealed = |store: &SqliteStore| store.meta().is_ok_and(|meta| meta.key.is_some());
+    let is_ready = session
+        .open_to_read()
+        .is_ok_and(|store| store.is_some_and(|store| !store.is_outdated() && is_sealed(&store)));
+    if is_ready && let Ok(Some(mut store)) = session.open_as_it_is() {
         let _ = store.set_busy_timeout(std::time::Duration::from_millis(200));
         let _ = caches.save(&mut store, session.clock.now());
     }

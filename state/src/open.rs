@@ -46,6 +46,8 @@ pub(crate) enum Access {
     Unlocked(Fingerprint),
     /// Reads a copy, which goes when this is dropped.
     Copy(#[expect(dead_code, reason = "held for its end, not for its value")] TempDir),
+    /// Reads a copy that was migrated: the file has an older schema.
+    Migrated(#[expect(dead_code, reason = "held for its end, not for its value")] TempDir),
 }
 
 /// A connection with its access. The fields are dropped in this order: a copy outlives its
@@ -367,7 +369,7 @@ fn migrated_copy(opened: &Opened, path: &Path, migrations: &[Migration]) -> Resu
     read_only_from_now(&connection, path)?;
     Ok(Opened {
         connection,
-        access: Access::Copy(folder),
+        access: Access::Migrated(folder),
     })
 }
 

@@ -164,6 +164,12 @@ impl SqliteStore {
             .map_err(|error| StateError::sqlite(&self.path, error))
     }
 
+    /// Whether the file has an older schema, and a migrated copy is read: to open it for writing would
+    /// migrate it.
+    pub fn is_outdated(&self) -> bool {
+        matches!(self.opened.access, Access::Migrated(_))
+    }
+
     /// What is true of the state as a whole.
     pub fn meta(&self) -> Result<Meta> {
         self.read(meta)

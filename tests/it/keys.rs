@@ -8,7 +8,7 @@ use nstance::marks::Marks;
 use nstance::plan::file::{self, PlanFileError};
 use nstance_state::{Identity, SqliteStore, Timestamp};
 
-use crate::harness::{Ended, Harness, TWO, TWO_STATE};
+use crate::harness::{Ended, Harness, STARTER, STARTER_STATE, TWO, TWO_STATE};
 
 /// A secret of the configuration, which reaches specs, requests and plans.
 const CANARY: &str = "canary-4d81c0b7a6";
@@ -471,6 +471,30 @@ fn a_state_in_clear_is_sealed_by_the_first_that_writes() {
     assert_eq!(in_clear(&harness), [""; 0]);
     let again = harness.ok("apply --auto-approve");
     assert!(!again.stderr.contains("sealed"), "{again}");
+}
+
+#[test]
+fn a_plan_keeps_answers_in_a_state_of_this_schema_and_migrates_none() {
+    let harness = Harness::applied(STARTER);
+    let database = || rusqlite::Connection::open(harness.path(STARTER_STATE)).unwrap();
+    let forget = "DELETE FROM images; DELETE FROM observation_cache;";
+    database().execute_batch(forget).unwrap();
+    let before = harness.bytes(STARTER_STATE);
+    harness.ok("plan");
+    assert!(harness.bytes(STARTER_STATE) != before);
+
+    let older = "DELETE FROM images; DROP TABLE observation_cache; PRAGMA user_version = 2";
+    database().execute_batch(older).unwrap();
+    let (before, files) = (harness.bytes(STARTER_STATE), harness.files());
+    harness.ok("plan");
+    assert!(harness.bytes(STARTER_STATE) == before);
+    assert_eq!(harness.files(), files);
+    harness.ok("apply --auto-approve");
+    assert!(
+        harness
+            .path(&format!("{STARTER_STATE}.backup-v2-1"))
+            .exists()
+    );
 }
 
 #[test]

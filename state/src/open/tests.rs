@@ -206,7 +206,7 @@ fn an_older_schema_is_read_from_a_migrated_copy() {
     let before = content(&folder);
     let opened = to_read(&path, Some(&identity()), &[FIRST, SECOND, THIRD]).unwrap();
     assert_eq!(part(&opened.connection), ("BOLT".to_owned(), 7));
-    assert!(matches!(opened.access, Access::Copy(_)));
+    assert!(matches!(opened.access, Access::Migrated(_)));
     drop(opened);
     assert_eq!(content(&folder), before);
 }

@@ -581,6 +581,7 @@ fn the_cache_of_observations_leaves_what_was_fetched() {
 
         // Reading an older schema leaves it as it is.
         let reader = with_key(SqliteStore::open_read_only(&place.path, None).unwrap());
+        assert!(reader.is_outdated());
         assert_eq!(reader.observation_cache().unwrap(), None);
         assert_eq!(reader.fetched(URL).unwrap(), Some(row(URL)));
         drop(reader);
