@@ -9,6 +9,7 @@
 
 pub mod aws;
 pub mod gcp;
+mod options;
 pub mod retry;
 pub mod rules;
 mod shape;

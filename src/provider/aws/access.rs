@@ -88,6 +88,7 @@ struct Question {
 }
 
 fn questions(sample: &AccessSample, has_target_groups: bool) -> Vec<Question> {
+    use Operation as Op;
     let instance = sample.instance.as_deref().unwrap_or(NO_INSTANCE);
     let image = sample.image.as_deref().unwrap_or(NO_IMAGE);
     let mut run = json!({
@@ -102,107 +103,81 @@ fn questions(sample: &AccessSample, has_target_groups: bool) -> Vec<Question> {
     let tag =
         json!({"Resources": [instance], "Tags": [{"Key": "nstance:managed", "Value": "true"}]});
     let one = json!({"InstanceIds": [instance]});
+    let few = json!({"MaxResults": 5});
+    let own = json!({"Owners": ["self"], "MaxResults": 5});
+    let attribute = json!({"InstanceId": instance, "DisableApiTermination": {"Value": false}});
+    // Without an option it changes nothing, dry or not.
+    let metadata = json!({"InstanceId": instance});
+    let profiles = Op::DescribeIamInstanceProfileAssociations;
+    let interface = json!({"NetworkInterfaceId": NO_INTERFACE, "SourceDestCheck": {"Value": true}});
+    let quota = json!({"ServiceCode": "ec2", "QuotaCode": "L-1216C47A"});
     let mut questions = Vec::new();
-    let mut ask = |operation, input: Value, needed_for, optional| {
+    let mut ask = |operation, input: &Value, needed_for, optional| {
         questions.push(Question {
             operation,
-            input,
+            input: input.clone(),
             needed_for,
             optional,
         });
     };
+    ask(Op::DescribeInstances, &few, "every plan", false);
+    ask(Op::DescribeSubnets, &few, "subnet pools", false);
+    ask(Op::DescribeImages, &own, "looking images up", false);
     ask(
-        Operation::DescribeInstances,
-        json!({"MaxResults": 5}),
-        "every plan",
-        false,
-    );
-    ask(
-        Operation::DescribeSubnets,
-        json!({"MaxResults": 5}),
-        "subnet pools",
-        false,
-    );
-    ask(
-        Operation::DescribeImages,
-        json!({"Owners": ["self"], "MaxResults": 5}),
-        "looking images up",
-        false,
-    );
-    ask(
-        Operation::DescribeInstanceTypes,
-        json!({"MaxResults": 5}),
+        Op::DescribeInstanceTypes,
+        &few,
         "checking architectures",
         false,
     );
     ask(
-        Operation::CreateTags,
-        tag.clone(),
+        Op::CreateTags,
+        &tag,
         "creating and changing instances",
         false,
     );
-    ask(Operation::RunInstances, run, "creating instances", false);
+    ask(Op::RunInstances, &run, "creating instances", false);
+    ask(Op::TerminateInstances, &one, "deleting instances", false);
+    ask(Op::DeleteTags, &tag, "removing tags", false);
     ask(
-        Operation::TerminateInstances,
-        one.clone(),
-        "deleting instances",
-        false,
-    );
-    ask(Operation::DeleteTags, tag, "removing tags", false);
-    ask(
-        Operation::ModifyInstanceAttribute,
-        json!({"InstanceId": instance, "DisableApiTermination": {"Value": false}}),
+        Op::ModifyInstanceAttribute,
+        &attribute,
         "changes in place",
         false,
     );
+    let for_metadata = "changes of `MetadataOptions`";
     ask(
-        Operation::ModifyInstanceMetadataOptions,
-        // Without an option it changes nothing, dry or not.
-        json!({"InstanceId": instance}),
-        "changes of `MetadataOptions`",
+        Op::ModifyInstanceMetadataOptions,
+        &metadata,
+        for_metadata,
+        true,
+    );
+    ask(Op::MonitorInstances, &one, "changes of `Monitoring`", true);
+    ask(profiles, &few, "changes of `IamInstanceProfile`", true);
+    let for_interfaces = "changes of network interfaces";
+    ask(
+        Op::ModifyNetworkInterfaceAttribute,
+        &interface,
+        for_interfaces,
         true,
     );
     ask(
-        Operation::MonitorInstances,
-        one.clone(),
-        "changes of `Monitoring`",
-        true,
-    );
-    ask(
-        Operation::DescribeIamInstanceProfileAssociations,
-        json!({"MaxResults": 5}),
-        "changes of `IamInstanceProfile`",
-        true,
-    );
-    ask(
-        Operation::ModifyNetworkInterfaceAttribute,
-        json!({"NetworkInterfaceId": NO_INTERFACE, "SourceDestCheck": {"Value": true}}),
-        "changes of network interfaces",
-        true,
-    );
-    ask(
-        Operation::StopInstances,
-        one.clone(),
+        Op::StopInstances,
+        &one,
         "changes of the instance type",
         false,
     );
+    ask(Op::StartInstances, &one, "starting what was stopped", false);
     ask(
-        Operation::StartInstances,
-        one,
-        "starting what was stopped",
-        false,
-    );
-    ask(
-        Operation::GetServiceQuota,
-        json!({"ServiceCode": "ec2", "QuotaCode": "L-1216C47A"}),
+        Op::GetServiceQuota,
+        &quota,
         "warning before a quota is reached",
         true,
     );
     if has_target_groups {
         // Registering has no dry run: it isn't asked for.
         ask(
-            Operation::DescribeTargetGroups,
-            json!({"PageSize": 1}),
+            Op::DescribeTargetGroups,
+            &json!({"PageSize": 1}),
             "load balancers",
             false,
         );

@@ -5,9 +5,9 @@
 
 use std::time::Duration;
 
-use crate::config::duration::parse_duration;
-use crate::config::node::{Node, NodeValue};
-use crate::diagnostic::{Diagnostic, Diagnostics, nearest};
+use crate::config::node::{Entry, Node, NodeValue};
+use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::provider::options::{Reader, number};
 
 use super::limits::Rate;
 
@@ -72,8 +72,6 @@ const KEYS: [&str; 10] = [
     "ignore_tags",
 ];
 
-const RATE_KEYS: [&str; 2] = ["burst", "per_second"];
-
 impl AwsOptions {
     /// The names of all options.
     pub fn names() -> &'static [&'static str] {
@@ -84,29 +82,35 @@ impl AwsOptions {
     pub fn from_node(node: Option<&Node>, findings: &mut Diagnostics) -> Self {
         let mut options = Self::default();
         let mut read = Reader { findings };
-        for (key, value) in node.map_or_else(Vec::new, |node| read.object("options", &KEYS, node)) {
+        // Options are each provider's own, so a stranger is no error; it is no use either.
+        let unknown = |entry: &Entry| {
+            let summary = format!("nothing reads the option `{}` of this provider", entry.key);
+            Some(Diagnostic::warning(summary).at(entry.key_span, "has no effect"))
+        };
+        let node = node.filter(|node| node.value != NodeValue::Null);
+        let entries = node.and_then(|node| read.object("`options`", node, &KEYS, unknown));
+        for (key, value) in entries.unwrap_or_default() {
             match key {
                 "profile" => options.profile = read.text(key, value),
-                "role_arn" => options.role_arn = read.role(key, value),
-                "endpoint_url" => options.endpoint_url = read.url(key, value),
-                "read_rate" => options.read_rate = read.rate(key, value, options.read_rate),
-                "run_rate" => options.run_rate = read.rate(key, value, options.run_rate),
-                "visibility_window" => {
-                    options.visibility_window =
-                        read.duration(key, value, options.visibility_window);
-                }
-                "wait_timeout" => {
-                    options.wait_timeout = read.duration(key, value, options.wait_timeout);
-                }
-                "poll_interval" => {
-                    options.poll_interval = read.duration(key, value, options.poll_interval);
-                    if options.poll_interval.is_zero() {
+                "role_arn" => options.role_arn = role(&mut read, key, value),
+                "endpoint_url" => options.endpoint_url = url(&mut read, key, value),
+                "read_rate" => options.read_rate = rate(&mut read, key, value, options.read_rate),
+                "run_rate" => options.run_rate = rate(&mut read, key, value, options.run_rate),
+                "visibility_window" | "wait_timeout" | "poll_interval" => {
+                    let duration = match key {
+                        "visibility_window" => &mut options.visibility_window,
+                        "wait_timeout" => &mut options.wait_timeout,
+                        _ => &mut options.poll_interval,
+                    };
+                    let read_duration = read.duration(key, value, *duration);
+                    if key == "poll_interval" && read_duration.is_zero() {
                         read.wrong(key, value, "more than nothing");
-                        options.poll_interval = Self::default().poll_interval;
+                    } else {
+                        *duration = read_duration;
                     }
                 }
                 "userdata_drift" => options.userdata_drift = read.flag(key, value),
-                "ignore_tags" => options.ignore_tags = read.tags(key, value),
+                "ignore_tags" => options.ignore_tags = tags(&mut read, key, value),
                 // An unknown key was reported by `object`.
                 _ => {}
             }
@@ -124,160 +128,78 @@ impl AwsOptions {
     }
 }
 
-/// Reads values and reports what they should have been.
-struct Reader<'a> {
-    findings: &'a mut Diagnostics,
-}
-
-impl Reader<'_> {
-    fn wrong(&mut self, key: &str, node: &Node, wanted: &str) {
-        self.findings.push(
-            Diagnostic::error(format!("`{key}` must be {wanted}"))
-                .at(node.span, format!("this is {}", node.type_name())),
+fn role(read: &mut Reader<'_>, key: &str, node: &Node) -> Option<String> {
+    let text = read.text(key, node)?;
+    let is_role = text.starts_with("arn:") && text.contains(":role/");
+    if !is_role {
+        read.findings.push(
+            Diagnostic::error(format!("`{key}` isn't the ARN of a role"))
+                .at(node.span, "expected `arn:aws:iam::ACCOUNT:role/NAME`"),
         );
     }
+    is_role.then_some(text)
+}
 
-    /// The entries of an object with known keys, nulls left out.
-    fn object<'n>(
-        &mut self,
-        what: &str,
-        known: &[&str],
-        node: &'n Node,
-    ) -> Vec<(&'n str, &'n Node)> {
-        let NodeValue::Object(entries) = &node.value else {
-            if node.value != NodeValue::Null {
-                self.wrong(what, node, "an object");
+fn url(read: &mut Reader<'_>, key: &str, node: &Node) -> Option<String> {
+    let text = read.text(key, node)?;
+    let rest = ["http://", "https://"]
+        .iter()
+        .find_map(|scheme| text.strip_prefix(scheme));
+    let is_url = rest.is_some_and(|rest| !rest.is_empty());
+    if !is_url {
+        read.findings.push(
+            Diagnostic::error(format!("`{key}` isn't a URL"))
+                .at(node.span, "expected `https://` or `http://` and a host"),
+        );
+    }
+    is_url.then_some(text)
+}
+
+fn rate(read: &mut Reader<'_>, key: &str, node: &Node, default: Rate) -> Rate {
+    let mut rate = default;
+    let unknown = |entry: &Entry| {
+        let finding = Diagnostic::error(format!("`{}` isn't a part of `{key}`", entry.key));
+        Some(finding.at(entry.key_span, format!("not known in `{key}`")))
+    };
+    let entries = read.object(&format!("`{key}`"), node, &["burst", "per_second"], unknown);
+    for (part, value) in entries.unwrap_or_default() {
+        match part {
+            "burst" => match number(value) {
+                Some(number) if number >= 1.0 && number.fract() == 0.0 && number <= 1e9 => {
+                    rate.burst = number as u32;
+                }
+                _ => read.wrong(part, value, "a whole number, at least 1"),
+            },
+            "per_second" => {
+                rate.per_second = read.call_rate(part, value).unwrap_or(rate.per_second);
             }
-            return Vec::new();
+            _ => {}
+        }
+    }
+    rate
+}
+
+fn tags(read: &mut Reader<'_>, key: &str, node: &Node) -> Vec<String> {
+    let NodeValue::Array(items) = &node.value else {
+        read.wrong(key, node, "a list of names of tags");
+        return Vec::new();
+    };
+    let mut tags = Vec::new();
+    for item in items {
+        let Some(text) = read.text("a name of `ignore_tags`", item) else {
+            continue;
         };
-        for entry in entries.iter().filter(|entry| !known.contains(&&*entry.key)) {
-            let finding = if what == "options" {
-                // Options are each provider's own, so a stranger is no error; it is no use either.
-                Diagnostic::warning(format!(
-                    "nothing reads the option `{}` of this provider",
-                    entry.key
-                ))
-                .at(entry.key_span, "has no effect")
-            } else {
-                Diagnostic::error(format!("`{}` isn't a part of `{what}`", entry.key))
-                    .at(entry.key_span, format!("not known in `{what}`"))
-            };
-            self.findings
-                .push(match nearest(&entry.key, known.iter().copied()) {
-                    Some(meant) => finding.hint(format!("did you mean `{meant}`?")),
-                    None => finding,
-                });
-        }
-        entries
-            .iter()
-            .filter(|entry| entry.value.value != NodeValue::Null)
-            .map(|entry| (&*entry.key, &entry.value))
-            .collect()
-    }
-
-    fn text(&mut self, key: &str, node: &Node) -> Option<String> {
-        let text = node.as_str().filter(|text| !text.is_empty());
-        if text.is_none() {
-            self.wrong(key, node, "a string that isn't empty");
-        }
-        text.map(str::to_owned)
-    }
-
-    fn role(&mut self, key: &str, node: &Node) -> Option<String> {
-        let text = self.text(key, node)?;
-        let is_role = text.starts_with("arn:") && text.contains(":role/");
-        if !is_role {
-            self.findings.push(
-                Diagnostic::error(format!("`{key}` isn't the ARN of a role"))
-                    .at(node.span, "expected `arn:aws:iam::ACCOUNT:role/NAME`"),
+        if "nstance:".starts_with(text.trim_end_matches('*')) || text.starts_with("nstance:") {
+            read.findings.push(
+                Diagnostic::error(format!("the tag `{text}` can't be ignored"))
+                    .at(item.span, "instances are found by the tags of nstance")
+                    .hint("name tags of others, such as `kubernetes.io/*`"),
             );
+            continue;
         }
-        is_role.then_some(text)
+        tags.push(text);
     }
-
-    fn url(&mut self, key: &str, node: &Node) -> Option<String> {
-        let text = self.text(key, node)?;
-        let is_url = ["http://", "https://"].iter().any(|scheme| {
-            text.strip_prefix(scheme)
-                .is_some_and(|rest| !rest.is_empty())
-        });
-        if !is_url {
-            self.findings.push(
-                Diagnostic::error(format!("`{key}` isn't a URL"))
-                    .at(node.span, "expected `https://` or `http://` and a host"),
-            );
-        }
-        is_url.then_some(text)
-    }
-
-    fn flag(&mut self, key: &str, node: &Node) -> bool {
-        if let NodeValue::Bool(value) = node.value {
-            return value;
-        }
-        self.wrong(key, node, "true or false");
-        false
-    }
-
-    fn duration(&mut self, key: &str, node: &Node, default: Duration) -> Duration {
-        let Some(text) = node.as_str() else {
-            self.wrong(key, node, "a duration such as \"30s\" or \"5m\"");
-            return default;
-        };
-        parse_duration(text).unwrap_or_else(|error| {
-            self.findings.push(
-                Diagnostic::error(format!("`{key}` isn't a duration"))
-                    .at(node.span, error.to_string()),
-            );
-            default
-        })
-    }
-
-    fn rate(&mut self, key: &str, node: &Node, default: Rate) -> Rate {
-        let mut rate = default;
-        for (part, value) in self.object(key, &RATE_KEYS, node) {
-            let number = match &value.value {
-                NodeValue::Number(number) => number.as_f64(),
-                _ => None,
-            };
-            match part {
-                "burst" => match number {
-                    Some(number) if number >= 1.0 && number.fract() == 0.0 && number <= 1e9 => {
-                        rate.burst = number as u32;
-                    }
-                    _ => self.wrong("burst", value, "a whole number, at least 1"),
-                },
-                "per_second" => match number {
-                    Some(number) if number > 0.0 && number.is_finite() => rate.per_second = number,
-                    _ => self.wrong("per_second", value, "calls a second, more than 0"),
-                },
-                _ => {}
-            }
-        }
-        rate
-    }
-
-    fn tags(&mut self, key: &str, node: &Node) -> Vec<String> {
-        let NodeValue::Array(items) = &node.value else {
-            self.wrong(key, node, "a list of names of tags");
-            return Vec::new();
-        };
-        let mut tags = Vec::new();
-        for item in items {
-            let Some(text) = self.text("a name of `ignore_tags`", item) else {
-                continue;
-            };
-            if "nstance:".starts_with(text.trim_end_matches('*')) || text.starts_with("nstance:") {
-                self.findings.push(
-                    Diagnostic::error(format!("the tag `{text}` can't be ignored"))
-                        .at(item.span, "instances are found by the tags of nstance")
-                        .hint("name tags of others, such as `kubernetes.io/*`"),
-                );
-                continue;
-            }
-            tags.push(text);
-        }
-        tags
-    }
+    tags
 }
 
 #[cfg(test)]

@@ -6,13 +6,13 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::config::duration::parse_duration;
-use crate::config::node::{Node, NodeValue};
+use crate::config::node::{Entry, Node, NodeValue};
 use crate::diagnostic::{Diagnostic, Diagnostics, nearest};
 use crate::provider::CloudErrorKind;
+use crate::provider::aws::AwsOptions;
+use crate::provider::options::{Reader, given, number};
 
 use super::images::SimImage;
-use crate::provider::aws::AwsOptions;
 
 /// Where the database lies unless `path` says otherwise.
 pub const DEFAULT_PATH: &str = ".nstance/sim.db";
@@ -158,17 +158,19 @@ impl SimOptions {
         let mut options = Self::default();
         let mut read = Reader { findings };
         let node = node.filter(|node| node.value != NodeValue::Null);
-        let entries = node.and_then(|node| read.object("options", "`options`", node));
+        let entries = node.and_then(|node| read.known_object("options", "`options`", node));
         for (key, value) in entries.unwrap_or_default() {
             match key {
                 "path" => options.path = read.text(key, value),
                 "seed" => options.seed = read.whole(key, value, 0..=u64::MAX).unwrap_or(0),
-                "latency" => options.latency = read.duration(key, value),
-                "boot_time" => options.boot_time = read.duration(key, value),
-                "stale_listing" => options.stale_listing = read.duration(key, value),
+                "latency" => options.latency = read.duration(key, value, Duration::ZERO),
+                "boot_time" => options.boot_time = read.duration(key, value, Duration::ZERO),
+                "stale_listing" => {
+                    options.stale_listing = read.duration(key, value, Duration::ZERO)
+                }
                 "error_rate" => options.error_rate = read.rate(key, value),
                 "lost_answer_rate" => options.lost_answer_rate = read.rate(key, value),
-                "throttle" => options.throttle = read.throttle(key, value),
+                "throttle" => options.throttle = read.call_rate(key, value),
                 "capacity" => options.capacity = read.capacity(key, value),
                 "quota" => options.quota = read.count(key, value),
                 "subnets" => options.subnets = read.subnets(key, value),
@@ -194,32 +196,7 @@ fn known_keys(of: &str) -> &'static [&'static str] {
     }
 }
 
-/// The entries that aren't null.
-fn given(node: &Node) -> Vec<(&str, &Node)> {
-    let entries = node.entries().iter();
-    entries
-        .filter(|entry| entry.value.value != NodeValue::Null)
-        .map(|entry| (&*entry.key, &entry.value))
-        .collect()
-}
-
-/// Reads values and reports what they should have been.
-struct Reader<'a> {
-    findings: &'a mut Diagnostics,
-}
-
 impl Reader<'_> {
-    fn wrong(&mut self, key: &str, node: &Node, wanted: &str) {
-        self.not(&format!("`{key}`"), node, wanted);
-    }
-
-    fn not(&mut self, name: &str, node: &Node, wanted: &str) {
-        self.findings.push(
-            Diagnostic::error(format!("{name} must be {wanted}"))
-                .at(node.span, format!("this is {}", node.type_name())),
-        );
-    }
-
     /// The finding that an object of a list doesn't have what it must, unless it may be there.
     fn lacks(&mut self, list: &str, node: &Node, keys: &[&str]) {
         let entries = node.entries();
@@ -275,75 +252,21 @@ impl Reader<'_> {
 
     /// The entries of an object with known keys: those of `options`, or of an element of one of
     /// them. `None` if it isn't an object; messages call it `name`.
-    fn object<'n>(
+    fn known_object<'n>(
         &mut self,
         of: &str,
         name: &str,
         node: &'n Node,
     ) -> Option<Vec<(&'n str, &'n Node)>> {
-        let NodeValue::Object(entries) = &node.value else {
-            self.not(name, node, "an object");
-            return None;
+        let unknown = |entry: &Entry| {
+            let key = &*entry.key;
+            let is_of_others = KEYS_OF_OTHERS.contains(&key) || AwsOptions::names().contains(&key);
+            let finding =
+                Diagnostic::error(format!("`{key}` isn't an option of the simulated cloud"))
+                    .at(entry.key_span, format!("not known in `{of}`"));
+            (of != "options" || !is_of_others).then_some(finding)
         };
-        let known = known_keys(of);
-        let is_of_others = |key: &str| {
-            of == "options" && (KEYS_OF_OTHERS.contains(&key) || AwsOptions::names().contains(&key))
-        };
-        for entry in entries {
-            if known.contains(&&*entry.key) || is_of_others(&entry.key) {
-                continue;
-            }
-            let mut finding = Diagnostic::error(format!(
-                "`{}` isn't an option of the simulated cloud",
-                entry.key
-            ))
-            .at(entry.key_span, format!("not known in `{of}`"));
-            if let Some(meant) = nearest(&entry.key, known.iter().copied()) {
-                finding = finding.hint(format!("did you mean `{meant}`?"));
-            }
-            self.findings.push(finding);
-        }
-        Some(given(node))
-    }
-
-    fn text(&mut self, key: &str, node: &Node) -> Option<String> {
-        let text = node.as_str().filter(|text| !text.is_empty());
-        if text.is_none() {
-            self.wrong(key, node, "a string that isn't empty");
-        }
-        text.map(str::to_owned)
-    }
-
-    fn flag(&mut self, key: &str, node: &Node) -> bool {
-        if let NodeValue::Bool(value) = node.value {
-            return value;
-        }
-        self.wrong(key, node, "true or false");
-        false
-    }
-
-    fn number(node: &Node) -> Option<f64> {
-        match &node.value {
-            NodeValue::Number(number) => number.as_f64(),
-            _ => None,
-        }
-    }
-
-    fn whole(
-        &mut self,
-        key: &str,
-        node: &Node,
-        range: std::ops::RangeInclusive<u64>,
-    ) -> Option<u64> {
-        let number = match &node.value {
-            NodeValue::Number(number) => number.as_u64().filter(|number| range.contains(number)),
-            _ => None,
-        };
-        if number.is_none() {
-            let wanted = format!("a whole number from {} to {}", range.start(), range.end());
-            self.wrong(key, node, &wanted);
-        }
-        number
+        self.object(name, node, known_keys(of), unknown)
     }
 
     fn count(&mut self, key: &str, node: &Node) -> Option<u32> {
@@ -352,33 +275,11 @@ impl Reader<'_> {
     }
 
     fn rate(&mut self, key: &str, node: &Node) -> f64 {
-        let rate = Self::number(node).filter(|rate| (0.0..=1.0).contains(rate));
+        let rate = number(node).filter(|rate| (0.0..=1.0).contains(rate));
         if rate.is_none() {
             self.wrong(key, node, "a number from 0 to 1");
         }
         rate.unwrap_or(0.0)
-    }
-
-    fn throttle(&mut self, key: &str, node: &Node) -> Option<f64> {
-        let rate = Self::number(node).filter(|rate| *rate > 0.0 && rate.is_finite());
-        if rate.is_none() {
-            self.wrong(key, node, "calls a second, more than 0");
-        }
-        rate
-    }
-
-    fn duration(&mut self, key: &str, node: &Node) -> Duration {
-        let Some(text) = node.as_str() else {
-            self.wrong(key, node, "a duration such as \"300ms\" or \"1m30s\"");
-            return Duration::ZERO;
-        };
-        parse_duration(text).unwrap_or_else(|error| {
-            self.findings.push(
-                Diagnostic::error(format!("`{key}` isn't a duration"))
-                    .at(node.span, error.to_string()),
-            );
-            Duration::ZERO
-        })
     }
 
     fn list<T>(
@@ -416,7 +317,7 @@ impl Reader<'_> {
                     capacity: None,
                 };
                 let name = format!("`{key}.{id}`");
-                let entries = self.object("subnets", &name, value);
+                let entries = self.known_object("subnets", &name, value);
                 for (key, value) in entries.unwrap_or_default() {
                     match key {
                         "zone" => subnet.zone = self.text(key, value),
@@ -438,7 +339,7 @@ impl Reader<'_> {
 
     fn image(&mut self, node: &Node) -> Option<SimImage> {
         let mut image = SimImage::default();
-        for (key, value) in self.object("images", "an item of `images`", node)? {
+        for (key, value) in self.known_object("images", "an item of `images`", node)? {
             match key {
                 "id" => image.id = self.text(key, value).unwrap_or_default(),
                 "name" => image.name = self.text(key, value).unwrap_or_default(),
@@ -491,7 +392,7 @@ impl Reader<'_> {
     fn fail_rule(&mut self, node: &Node) -> Option<FailRule> {
         let mut operation = None;
         let (mut after, mut count, mut error) = (None, None, None);
-        for (key, value) in self.object("fail", "an item of `fail`", node)? {
+        for (key, value) in self.known_object("fail", "an item of `fail`", node)? {
             match key {
                 "operation" => operation = self.operation(key, value),
                 "after" => after = self.whole(key, value, 0..=u64::MAX),
