@@ -5,8 +5,7 @@
 use std::borrow::Cow;
 
 use nstance_state::{
-    ApplyId, HistoryItem, IntentId, NewIntent, Outcome, Record, SpecDigest, StateError, Store,
-    Write,
+    ApplyId, HistoryItem, Intent, IntentId, Outcome, Record, SpecDigest, StateError, Store, Write,
 };
 
 use crate::clock::Timestamp;
@@ -19,7 +18,7 @@ pub enum StoreOperation {
     /// What is about to be tried. Once committed it survives anything, and only then is it tried.
     Intend {
         /// The intent.
-        intent: Box<NewIntent>,
+        intent: Box<Intent>,
         /// The spec it names.
         spec: Option<(SpecDigest, Vec<u8>)>,
     },

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use nstance_state::{NewIntent, Operation, Record, SpecDigest};
+use nstance_state::{Intent, IntentId, Operation, Record, SpecDigest};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
@@ -219,7 +219,7 @@ pub fn intent(
         }
     };
     StoreOperation::Intend {
-        intent: Box::new(NewIntent {
+        intent: Box::new(Intent {
             address: address.to_string(),
             group: address.group.shared(),
             slot: address.slot,
@@ -231,7 +231,10 @@ pub fn intent(
             token,
             spec: spec.as_ref().map(|(digest, _)| *digest),
             request: request.expect("a request's keys are strings"),
+            // The store's and the journal's to say.
+            id: IntentId::default(),
             apply_id: None,
+            opened_at: nstance_state::Timestamp(0),
         }),
         spec,
     }

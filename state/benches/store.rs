@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use divan::{Bencher, black_box};
 use nstance_state::{
-    Identity, Key, NewIntent, Operation, Outcome, Record, SpecDigest, SqliteStore, Timestamp,
+    Identity, Intent, IntentId, Key, Operation, Outcome, Record, SpecDigest, SqliteStore, Timestamp,
 };
 use tempfile::TempDir;
 
@@ -145,7 +145,7 @@ fn journal_of_a_thousand_in_waves(bencher: Bencher<'_, '_>, kept: Kept) {
         while next < end {
             let wave: Vec<u32> = (next..end.min(next + WAVE)).collect();
             next += wave.len() as u32;
-            let intents: Vec<NewIntent> = wave
+            let intents: Vec<Intent> = wave
                 .iter()
                 .map(|index| creation(*index, &request))
                 .collect();
@@ -178,7 +178,7 @@ fn journal_of_a_thousand_ended_one_by_one(bencher: Bencher<'_, '_>) {
         while next < end {
             let wave: Vec<u32> = (next..end.min(next + WAVE)).collect();
             next += wave.len() as u32;
-            let intents: Vec<NewIntent> = wave
+            let intents: Vec<Intent> = wave
                 .iter()
                 .map(|index| creation(*index, &request))
                 .collect();
@@ -221,9 +221,9 @@ fn request() -> Vec<u8> {
     lines.take(16 * 1024).collect()
 }
 
-fn creation(index: u32, request: &[u8]) -> NewIntent {
+fn creation(index: u32, request: &[u8]) -> Intent {
     let record = record(index, digest(0));
-    NewIntent {
+    Intent {
         address: record.address(),
         group: record.group,
         slot: record.slot,
@@ -235,7 +235,9 @@ fn creation(index: u32, request: &[u8]) -> NewIntent {
         token: format!("{index:064}"),
         spec: Some(digest(0)),
         request: request.to_vec(),
+        id: IntentId::default(),
         apply_id: None,
+        opened_at: Timestamp(0),
     }
 }
 

@@ -249,7 +249,7 @@ pub struct Document {
     pub created_at: Timestamp,
     key: KeyRow,
     groups: BTreeSet<Arc<str>>,
-    instances: Vec<RecordRow>,
+    instances: Vec<Record>,
     generations: Vec<GenerationRow>,
     specs: BTreeMap<String, String>,
     intents: Vec<IntentRow>,
@@ -372,7 +372,7 @@ impl Document {
         for row in self.instances {
             let what = || format!("the record of {}", row.instance_id);
             let group = known(&row.group, &what)?;
-            records.push(seals.open_record(RecordRow { group, ..row })?);
+            records.push(seals.open_record(Record { group, ..row }));
         }
         records.sort_by(|a, b| {
             let key = |record: &Record| (record.slot, record.deposed, record.generation);
@@ -414,28 +414,6 @@ impl Document {
 struct KeyRow {
     id: String,
     derivation: Option<String>,
-}
-
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct RecordRow {
-    group: Arc<str>,
-    slot: u32,
-    deposed: bool,
-    instance_id: String,
-    provider_id: String,
-    generation: u64,
-    kind: String,
-    spec: String,
-    observed: Option<String>,
-    zone: String,
-    subnet: Option<String>,
-    ip4: Option<String>,
-    ip6: Option<String>,
-    created_at: Timestamp,
-    updated_at: Timestamp,
-    attributes: String,
-    version: u64,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -548,53 +526,14 @@ impl Seals<'_> {
         Ok((digest, body.into()))
     }
 
-    fn record(&self, record: &Record) -> RecordRow {
-        RecordRow {
-            group: Arc::clone(&record.group),
-            slot: record.slot,
-            deposed: record.deposed,
-            instance_id: record.instance_id.clone(),
-            provider_id: record.provider_id.clone(),
-            generation: record.generation,
-            kind: record.kind.clone(),
-            spec: self.digest(record.spec),
-            observed: record.observed.map(|digest| self.digest(digest)),
-            zone: record.zone.clone(),
-            subnet: record.subnet.clone(),
-            ip4: record.ip4.clone(),
-            ip6: record.ip6.clone(),
-            created_at: record.created_at,
-            updated_at: record.updated_at,
-            attributes: record.attributes.clone(),
-            version: record.version,
-        }
+    /// The same record with its digests masked.
+    fn record(&self, record: &Record) -> Record {
+        with_digests(record.clone(), |digest| self.key.mask(digest))
     }
 
-    fn open_record(&self, row: RecordRow) -> Result<Record, DocumentError> {
-        let of = &row.instance_id;
-        let observed = row.observed.as_deref();
-        let observed = observed
-            .map(|text| self.open_digest(text, of))
-            .transpose()?;
-        Ok(Record {
-            spec: self.open_digest(&row.spec, of)?,
-            observed,
-            group: row.group,
-            slot: row.slot,
-            deposed: row.deposed,
-            instance_id: row.instance_id,
-            provider_id: row.provider_id,
-            generation: row.generation,
-            kind: row.kind,
-            zone: row.zone,
-            subnet: row.subnet,
-            ip4: row.ip4,
-            ip6: row.ip6,
-            created_at: row.created_at,
-            updated_at: row.updated_at,
-            attributes: row.attributes,
-            version: row.version,
-        })
+    /// The record whose digests were masked.
+    fn open_record(&self, record: Record) -> Record {
+        with_digests(record, |digest| self.key.unmask(digest))
     }
 
     fn intent(&self, intent: &Intent) -> IntentRow {
@@ -666,5 +605,14 @@ impl Seals<'_> {
             apply_id: None,
             opened_at: row.opened_at,
         })
+    }
+}
+
+fn with_digests(record: Record, turn: impl Fn([u8; 32]) -> [u8; 32]) -> Record {
+    let turned = |SpecDigest(digest)| SpecDigest(turn(digest));
+    Record {
+        spec: turned(record.spec),
+        observed: record.observed.map(turned),
+        ..record
     }
 }

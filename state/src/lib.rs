@@ -66,8 +66,8 @@ pub use lock::Lock;
 pub use memory::{MemoryDisk, MemoryImage, MemoryStore};
 pub use model::{
     Apply, ApplyId, ApplyStatus, FetchedRow, HistoryIds, HistoryItem, Identity, ImageRow, Intent,
-    IntentId, LockInfo, Meta, NewApply, NewIntent, Operation, Outcome, ParseDigestError, Record,
-    SpecDigest, Timestamp, address,
+    IntentId, LockInfo, Meta, NewApply, Operation, Outcome, ParseDigestError, Record, SpecDigest,
+    Timestamp, address,
 };
 pub use seal::{
     Context, Derivation, Key, KeyId, KeyNeed, NewKey, OVERHEAD, OpenError, ParseDerivationError,

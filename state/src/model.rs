@@ -119,6 +119,7 @@ impl<'de> Deserialize<'de> for SpecDigest {
 
 /// What the state says an instance is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Record {
     /// `tenant/group`. Records of one snapshot share it.
     pub group: Arc<str>,
@@ -193,12 +194,15 @@ impl Operation {
 }
 
 /// Which intent, within one state. Never used again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct IntentId(pub i64);
 
-/// What is about to be asked of the cloud. To be opened, and so on disk, before it is asked.
+/// What is about to be asked of the cloud: to be opened, and so on disk, before it is asked. While it
+/// is open it may or may not have been carried out.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NewIntent {
+pub struct Intent {
+    /// Which intent. Set by the store: what is given is ignored.
+    pub id: IntentId,
     /// `tenant/group/slot`, for messages.
     pub address: String,
     /// `tenant/group`.
@@ -220,65 +224,13 @@ pub struct NewIntent {
     /// What the instance is to be, for the record that is made of it when it is found after a
     /// crash. Must have been put; it is kept as long as the intent is open.
     pub spec: Option<SpecDigest>,
-    /// The exact request. Compressed and sealed at rest, dropped when the intent is closed.
+    /// The exact request, byte for byte. Compressed and sealed at rest, dropped when the intent is
+    /// closed.
     pub request: Vec<u8>,
     /// The apply that it is part of.
     pub apply_id: Option<ApplyId>,
-}
-
-/// An intent that was opened and not closed: it may or may not have been carried out.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Intent {
-    /// Which intent.
-    pub id: IntentId,
-    /// `tenant/group/slot`.
-    pub address: String,
-    /// `tenant/group`.
-    pub group: Arc<str>,
-    /// The slot of the group.
-    pub slot: u32,
-    /// What was to be done.
-    pub operation: Operation,
-    /// Our id of the instance.
-    pub instance_id: String,
-    /// The cloud's id, where there was one.
-    pub provider_id: Option<String>,
-    /// The generation of the instance.
-    pub generation: u64,
-    /// Which attempt at this generation.
-    pub attempt: u32,
-    /// What makes the request idempotent.
-    pub token: String,
-    /// What the instance was to be.
-    pub spec: Option<SpecDigest>,
-    /// The exact request, byte for byte as it was given.
-    pub request: Vec<u8>,
-    /// The apply that it is part of.
-    pub apply_id: Option<ApplyId>,
-    /// When it was opened.
+    /// When it was opened. Set by the store: what is given is ignored.
     pub opened_at: Timestamp,
-}
-
-impl Intent {
-    /// An intent as it is opened, but without its request.
-    pub(crate) fn opened(id: IntentId, intent: &NewIntent, opened_at: Timestamp) -> Self {
-        Self {
-            id,
-            address: intent.address.clone(),
-            group: Arc::clone(&intent.group),
-            slot: intent.slot,
-            operation: intent.operation,
-            instance_id: intent.instance_id.clone(),
-            provider_id: intent.provider_id.clone(),
-            generation: intent.generation,
-            attempt: intent.attempt,
-            token: intent.token.clone(),
-            spec: intent.spec,
-            request: Vec::new(),
-            apply_id: intent.apply_id,
-            opened_at,
-        }
-    }
 }
 
 /// How an intent ended.

@@ -86,7 +86,7 @@ impl Transaction<'_> {
         // they mean, not with how they are stored, so what was read is put right.
         let intents = self.all(|connection| snapshot::intents_of(connection, old, &self.vault))?;
         for intent in intents {
-            let place = Place::request(&intent);
+            let place = Place::request(intent.id, &intent);
             self.execute(
                 "UPDATE journal SET request = ?2 WHERE id = ?1",
                 params![

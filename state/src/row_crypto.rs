@@ -69,12 +69,12 @@ impl Place {
         }
     }
 
-    pub(crate) fn request(intent: &Intent) -> Self {
+    pub(crate) fn request(id: IntentId, intent: &Intent) -> Self {
         let text = |text: &str| text.as_bytes().to_vec();
         Self {
             table: "request",
             row: vec![
-                intent.id.0.to_le_bytes().to_vec(),
+                id.0.to_le_bytes().to_vec(),
                 text(&intent.address),
                 text(&intent.group),
                 intent.slot.to_le_bytes().to_vec(),

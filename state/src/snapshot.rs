@@ -256,7 +256,7 @@ pub(crate) fn intent(row: &Row<'_>, vault: &Vault, specs: &Vault) -> rusqlite::R
     };
     let stored = row.get_ref(13)?.as_blob()?;
     intent.request = vault
-        .unpack(&Place::request(&intent), stored, row.get(12)?)
+        .unpack(&Place::request(intent.id, &intent), stored, row.get(12)?)
         .map_err(|error| unreadable(13, error))?;
     Ok(intent)
 }

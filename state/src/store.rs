@@ -17,8 +17,8 @@ use crate::error::Result;
 use crate::keys::Keys;
 use crate::lock::Lock;
 use crate::model::{
-    Apply, ApplyId, ApplyStatus, FetchedRow, HistoryItem, Identity, ImageRow, IntentId, LockInfo,
-    Meta, NewApply, NewIntent, Outcome, Record, SpecDigest, Timestamp,
+    Apply, ApplyId, ApplyStatus, FetchedRow, HistoryItem, Identity, ImageRow, Intent, IntentId,
+    LockInfo, Meta, NewApply, Outcome, Record, SpecDigest, Timestamp,
 };
 use crate::seal::NewKey;
 use crate::snapshot::Snapshot;
@@ -105,7 +105,7 @@ pub enum Write {
         to: (Arc<str>, u32),
     },
     /// [`Transaction::open_intents`], for one.
-    OpenIntent(Box<NewIntent>),
+    OpenIntent(Box<Intent>),
     /// [`Transaction::close_intent`].
     CloseIntent {
         /// Which.

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use crate::error::{Result, StateError};
 use crate::model::{
     Apply, ApplyId, ApplyStatus, FetchedRow, HistoryItem, Identity, ImageRow, Intent, IntentId,
-    Meta, NewApply, NewIntent, Operation, Record, SpecDigest, Timestamp, address,
+    Meta, NewApply, Operation, Record, SpecDigest, Timestamp, address,
 };
 use crate::schema::{MIGRATIONS, newest};
 use crate::snapshot::Snapshot;
@@ -307,7 +307,7 @@ impl Change {
         *past = generation.max(*past);
     }
 
-    fn open_intent(&mut self, intent: NewIntent) -> Result<IntentId> {
+    fn open_intent(&mut self, intent: Intent) -> Result<IntentId> {
         if let Some(digest) = intent.spec {
             self.tables.need_spec(digest)?;
         }
@@ -322,12 +322,17 @@ impl Change {
         }
         self.tables.newest_intent += 1;
         let id = IntentId(self.tables.newest_intent);
-        let mut opened = Intent::opened(id, &intent, self.now);
-        opened.request = intent.request;
-        self.tables.intents.insert(id, opened);
         if creates(intent.operation) {
-            self.raise_generation((intent.group, intent.slot), intent.generation);
+            let slot = (Arc::clone(&intent.group), intent.slot);
+            self.raise_generation(slot, intent.generation);
         }
+        let opened_at = self.now;
+        let opened = Intent {
+            id,
+            opened_at,
+            ..intent
+        };
+        self.tables.intents.insert(id, opened);
         Ok(id)
     }
 

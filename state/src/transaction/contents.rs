@@ -10,7 +10,7 @@ use rusqlite::params;
 use super::Transaction;
 use crate::document::Contents;
 use crate::error::{Result, StateError};
-use crate::model::{Intent, NewIntent, Record, address};
+use crate::model::{Intent, Record, address};
 
 impl Transaction<'_> {
     /// Makes a state that is new say what `contents` say, to the versions of its rows: whatever
@@ -109,24 +109,12 @@ impl Transaction<'_> {
     }
 
     fn open_as_they_were(&mut self, intents: &[Intent]) -> Result<()> {
-        let new: Vec<NewIntent> = intents
-            .iter()
-            .map(|intent| NewIntent {
-                address: intent.address.clone(),
-                group: intent.group.clone(),
-                slot: intent.slot,
-                operation: intent.operation,
-                instance_id: intent.instance_id.clone(),
-                provider_id: intent.provider_id.clone(),
-                generation: intent.generation,
-                attempt: intent.attempt,
-                token: intent.token.clone(),
-                spec: intent.spec,
-                request: intent.request.clone(),
+        for intent in intents {
+            let new = Intent {
                 apply_id: None,
-            })
-            .collect();
-        for (id, intent) in self.open_intents(&new)?.into_iter().zip(intents) {
+                ..intent.clone()
+            };
+            let id = self.open_intent(&new)?;
             self.execute(
                 "UPDATE journal SET opened_at = ?2 WHERE id = ?1",
                 [id.0, intent.opened_at.0],

@@ -9,7 +9,7 @@ use super::{Transaction, is_duplicate};
 use crate::codec::Effort;
 use crate::error::{Result, StateError};
 use crate::model::{
-    ApplyId, ApplyStatus, HistoryItem, Intent, IntentId, NewApply, NewIntent, Operation, Outcome,
+    ApplyId, ApplyStatus, HistoryItem, Intent, IntentId, NewApply, Operation, Outcome,
 };
 use crate::row_crypto::Place;
 
@@ -23,17 +23,17 @@ impl Transaction<'_> {
     ///
     /// Errors: [`StateError::Unsettled`] where an intent to create with the same token is open,
     /// [`StateError::MissingSpec`].
-    pub fn open_intents(&mut self, intents: &[NewIntent]) -> Result<Vec<IntentId>> {
+    pub fn open_intents(&mut self, intents: &[Intent]) -> Result<Vec<IntentId>> {
         intents
             .iter()
             .map(|intent| self.open_intent(intent))
             .collect()
     }
 
-    fn open_intent(&mut self, intent: &NewIntent) -> Result<IntentId> {
+    pub(super) fn open_intent(&mut self, intent: &Intent) -> Result<IntentId> {
         let spec = intent.spec.map(|digest| self.spec(digest)).transpose()?;
         let id = self.next_intent()?;
-        let place = Place::request(&Intent::opened(id, intent, self.now));
+        let place = Place::request(id, intent);
         self.execute(
             "INSERT INTO journal (id, apply_id, address, group_name, slot, operation, instance_id,
                  provider_id, generation, attempt, token, spec_id, size, request, opened_at)

@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use nstance_state::{
-    Identity, NewIntent, Operation, Record, Result, SpecDigest, SqliteStore, Timestamp, Transaction,
+    Identity, Intent, IntentId, Operation, Record, Result, SpecDigest, SqliteStore, Timestamp,
+    Transaction,
 };
 use tempfile::TempDir;
 
@@ -103,8 +104,8 @@ pub(crate) fn put_in(transaction: &mut Transaction<'_>, records: &[Record]) -> R
 }
 
 /// An intent to create what [`record`] records.
-pub(crate) fn creation(group: &str, slot: u32) -> NewIntent {
-    NewIntent {
+pub(crate) fn creation(group: &str, slot: u32) -> Intent {
+    Intent {
         address: format!("{group}/{slot}"),
         group: Arc::from(group),
         slot,
@@ -116,6 +117,8 @@ pub(crate) fn creation(group: &str, slot: u32) -> NewIntent {
         token: format!("token-{group}-{slot}-1-1"),
         spec: None,
         request: format!("{{\"ClientToken\": \"{slot}\"}}").into_bytes(),
+        id: IntentId::default(),
         apply_id: None,
+        opened_at: Timestamp(0),
     }
 }

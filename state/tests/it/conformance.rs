@@ -11,9 +11,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use nstance_state::{
-    ApplyId, ApplyStatus, Backend, FetchedRow, HistoryIds, HistoryItem, Identity, ImageRow,
-    IntentId, Key, MemoryDisk, NewApply, NewIntent, Outcome, Record, SpecDigest, SqliteFile,
-    StateError, Store, Timestamp, Write, Written,
+    ApplyId, ApplyStatus, Backend, FetchedRow, HistoryIds, HistoryItem, Identity, ImageRow, Intent,
+    IntentId, Key, MemoryDisk, NewApply, Outcome, Record, SpecDigest, SqliteFile, StateError,
+    Store, Timestamp, Write, Written,
 };
 use tempfile::TempDir;
 
@@ -109,7 +109,7 @@ fn put(record: Record) -> Write {
     Write::PutRecord(Box::new(record))
 }
 
-fn open(intent: NewIntent) -> Write {
+fn open(intent: Intent) -> Write {
     Write::OpenIntent(Box::new(intent))
 }
 
@@ -146,7 +146,7 @@ struct Seen {
     lineage: String,
     identity: Identity,
     records: Vec<Record>,
-    intents: Vec<nstance_state::Intent>,
+    intents: Vec<Intent>,
     specs: BTreeMap<SpecDigest, Arc<[u8]>>,
     images: Vec<ImageRow>,
     history: Vec<(nstance_state::Apply, Vec<HistoryItem>)>,
@@ -193,7 +193,7 @@ fn everything() -> Vec<Write> {
             observed: Some(digest(3)),
             ..record("default/db", 1)
         }),
-        open(NewIntent {
+        open(Intent {
             spec: Some(digest(2)),
             ..creation("default/web", 1)
         }),
@@ -378,7 +378,7 @@ fn intents_stay_until_they_are_closed(subject: &dyn Subject) {
     let batch = vec![
         started(),
         spec(1),
-        open(NewIntent {
+        open(Intent {
             spec: Some(digest(1)),
             generation: 3,
             ..creation("default/web", 0)

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use nstance_state::{
-    Apply, ApplyId, ApplyStatus, FetchedRow, HistoryIds, HistoryItem, ImageRow, Lock, NewApply,
-    NewIntent, Operation, Outcome, SqliteStore, StateError, Timestamp,
+    Apply, ApplyId, ApplyStatus, FetchedRow, HistoryIds, HistoryItem, ImageRow, Intent, Lock,
+    NewApply, Operation, Outcome, SqliteStore, StateError, Timestamp,
 };
 
 use crate::common::{Place, creation, digest, identity, put, put_in, record};
@@ -14,12 +14,12 @@ use crate::lock::info;
 fn an_intent_is_there_until_it_is_closed() {
     let (place, mut store) = Place::new();
     let request: Vec<u8> = (0..20_000_u32).map(|byte| (byte % 251) as u8).collect();
-    let first = NewIntent {
+    let first = Intent {
         request,
         spec: Some(digest(1)),
         ..creation("a/b", 0)
     };
-    let second = NewIntent {
+    let second = Intent {
         operation: Operation::Delete,
         provider_id: Some("i-9".into()),
         token: String::new(),
@@ -79,7 +79,7 @@ fn an_intent_is_there_until_it_is_closed() {
 #[test]
 fn two_creations_with_one_token_are_not_open_at_once() {
     let (_place, mut store) = Place::new();
-    let mut open = |intent: NewIntent| {
+    let mut open = |intent: Intent| {
         store.transaction(Timestamp(20), |transaction| {
             transaction.open_intents(&[intent])
         })
@@ -88,14 +88,14 @@ fn two_creations_with_one_token_are_not_open_at_once() {
     let again = open(creation("a/b", 0)).unwrap_err();
     assert!(matches!(again, StateError::Unsettled { address } if address == "a/b/0"));
     // Another attempt has another token.
-    open(NewIntent {
+    open(Intent {
         attempt: 2,
         token: "second".into(),
         ..creation("a/b", 0)
     })
     .unwrap();
     // Only creations need one.
-    let update = NewIntent {
+    let update = Intent {
         operation: Operation::Update,
         ..creation("a/b", 0)
     };
@@ -117,7 +117,7 @@ fn two_creations_with_one_token_are_not_open_at_once() {
 #[test]
 fn an_intent_needs_its_spec() {
     let (_place, mut store) = Place::new();
-    let intent = NewIntent {
+    let intent = Intent {
         spec: Some(digest(4)),
         ..creation("a/b", 0)
     };
@@ -132,7 +132,7 @@ fn an_intent_needs_its_spec() {
 #[test]
 fn an_intent_to_create_uses_its_generation_up() {
     let (_place, mut store) = Place::new();
-    let intent = NewIntent {
+    let intent = Intent {
         generation: 4,
         ..creation("a/b", 0)
     };
@@ -332,7 +332,7 @@ fn garbage_is_what_nothing_refers_to() {
             observed.spec = digest(2);
             transaction.put_record(observed)?;
             let apply = transaction.start_apply(new_apply(1, "apply"))?;
-            let intent = NewIntent {
+            let intent = Intent {
                 spec: Some(digest(3)),
                 apply_id: Some(apply),
                 ..creation("a/b", 2)

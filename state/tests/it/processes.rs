@@ -9,7 +9,7 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use nstance_state::{
-    ApplyStatus, Lock, NewApply, NewIntent, Outcome, Record, SqliteStore, StateError, Timestamp,
+    ApplyStatus, Intent, Lock, NewApply, Outcome, Record, SqliteStore, StateError, Timestamp,
 };
 
 use crate::common::{Place, creation, identity, put, put_in, record};
@@ -50,7 +50,7 @@ fn child() {
             let mut store = SqliteStore::open(&path, None).unwrap();
             for wave in 0_u32.. {
                 let wave = wave * 8..(wave + 1) * 8;
-                let intents: Vec<NewIntent> = wave
+                let intents: Vec<Intent> = wave
                     .clone()
                     .map(|slot| creation("child/wave", slot))
                     .collect();

@@ -1,6 +1,6 @@
 //! Records, specs, generations, serials.
 
-use nstance_state::{NewIntent, Record, SqliteStore, StateError, Timestamp, Transaction};
+use nstance_state::{Intent, Record, SqliteStore, StateError, Timestamp, Transaction};
 
 use crate::common::{Place, creation, digest, identity, put, put_in, record};
 
@@ -342,7 +342,7 @@ fn a_slot_with_an_open_intent_is_not_moved() {
     for (busy, slot) in [("a/b", 0), ("c/d", 3)] {
         let (_place, mut store) = Place::new();
         put(&mut store, &[record("a/b", 0)]).unwrap();
-        let intent = NewIntent {
+        let intent = Intent {
             instance_id: "other".into(),
             ..creation(busy, slot)
         };

@@ -8,8 +8,8 @@ use std::io::Read;
 use std::sync::Arc;
 
 use nstance_state::{
-    ApplyId, Derivation, FetchedRow, HistoryIds, HistoryItem, Key, KeyError, KeyNeed, Keys,
-    NewApply, NewIntent, NewKey, Outcome, Record, SqliteStore, StateError, Timestamp, Transaction,
+    ApplyId, Derivation, FetchedRow, HistoryIds, HistoryItem, Intent, Key, KeyError, KeyNeed, Keys,
+    NewApply, NewKey, Outcome, Record, SqliteStore, StateError, Timestamp, Transaction,
 };
 use rusqlite::Connection;
 
@@ -39,8 +39,8 @@ fn open(place: &Place, key: &Key) -> SqliteStore {
     store.with_keys(Arc::new(key.clone()))
 }
 
-fn secret_intent(slot: u32) -> NewIntent {
-    NewIntent {
+fn secret_intent(slot: u32) -> Intent {
+    Intent {
         spec: Some(digest(7)),
         request: format!("{{\"UserData\": \"{CANARY}\"}}").into_bytes(),
         ..creation("default/web", slot)

@@ -1,7 +1,7 @@
 //! Stores held to each other: random batches, and the same answers from all.
 
 use nstance_state::{
-    ApplyStatus, IntentId, Key, MemoryDisk, NewIntent, Outcome, Record, Store, Timestamp, Write,
+    ApplyStatus, Intent, IntentId, Key, MemoryDisk, Outcome, Record, Store, Timestamp, Write,
     Written,
 };
 
@@ -40,7 +40,7 @@ fn batches(seed: u64) -> Vec<Vec<Write>> {
                     from: (group.into(), slot),
                     to: (other.into(), to),
                 },
-                5 => open(NewIntent {
+                5 => open(Intent {
                     generation: below(6),
                     spec: (below(2) == 0).then(|| digest(below(4))),
                     ..creation(group, slot)
