@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, IsTerminal as _};
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use clap::Args;
 
@@ -16,14 +18,15 @@ use super::outcome::{self, Ended};
 use super::plan_args::Shape;
 use super::plan_files::{self, Saved};
 use super::progress::Board;
-use super::rollout::{Pace, roll_out};
 use super::selection::{Asked, Chosen};
 use super::session;
+use super::signals::Graceful;
 use super::{Ending, Globals, signals, unplaced};
 use crate::address::{InShard, Selector};
 use crate::config::check::Purpose;
 use crate::diagnostic::Diagnostic;
 use crate::plan::change::{Mode, Summary};
+use crate::report::text::ShardEnd;
 use crate::report::{events, text};
 
 /// Options of `apply`.
@@ -352,4 +355,58 @@ pub fn approved(question: &str) -> Result<bool, Failure> {
     let mut answer = String::new();
     std::io::stdin().lock().read_line(&mut answer)?;
     Ok(answer.trim() == "yes")
+}
+
+/// How the shards follow each other.
+#[derive(Debug, Clone, Copy)]
+struct Pace {
+    /// How many at once.
+    at_once: usize,
+    /// Whether others are begun after one has failed.
+    continue_on_error: bool,
+}
+
+/// Carries everything out, in the order given. After a failure no further shard is begun, unless
+/// the pace says otherwise; after a signal none.
+fn roll_out(
+    works: Vec<Work<'_, '_>>,
+    operation: &str,
+    pace: Pace,
+    board: &Board,
+    signals: &Graceful,
+) -> Vec<Ended> {
+    let ends = Mutex::new(vec![None; works.len()]);
+    let threads = pace.at_once.min(works.len());
+    let queue = Mutex::new(works.into_iter().enumerate());
+    let failed = AtomicBool::new(false);
+    let work = || {
+        loop {
+            let halted = failed.load(Ordering::SeqCst) && !pace.continue_on_error;
+            if halted || signals.code().is_some() {
+                return;
+            }
+            // A shard that panics takes the run with it; its neighbours' places in line are sound.
+            let next = queue.lock().unwrap_or_else(PoisonError::into_inner).next();
+            let Some((index, work)) = next else { return };
+            let ended = work.carry_out(operation, board, signals);
+            if ended.end == ShardEnd::Failed {
+                failed.store(true, Ordering::SeqCst);
+            }
+            ends.lock().unwrap_or_else(PoisonError::into_inner)[index] = Some(ended);
+        }
+    };
+    if threads <= 1 {
+        work();
+    } else {
+        std::thread::scope(|scope| {
+            for _ in 0..threads {
+                scope.spawn(work);
+            }
+        });
+    }
+    let ends = ends.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let not_tried = Ended::not_tried(signals.code());
+    ends.into_iter()
+        .map(|ended| ended.unwrap_or(not_tried))
+        .collect()
 }

@@ -31,8 +31,6 @@ pub mod progress;
 pub mod rekey;
 pub mod render;
 mod render_userdata;
-pub mod repeated;
-pub mod rollout;
 pub mod schema;
 pub mod selection;
 pub mod session;
@@ -273,12 +271,13 @@ enum Command {
 /// What a command ends with: an exit code, or what kept it from its work.
 pub(crate) type Ending = Result<u8, Failures>;
 
-/// The global options that may repeat. They are no globals of clap's: see [`repeated`].
+/// The global options that may repeat. They are no globals of clap's: where one is given before and
+/// after the subcommand, clap keeps the last side's values only. So each command has its own.
 const REPEATED: [&str; 3] = ["config", "var", "var_file"];
 
 impl Cli {
     fn command_line() -> clap::Command {
-        repeated::everywhere(Self::command(), &REPEATED)
+        repeated_everywhere(Self::command(), &REPEATED)
     }
 
     /// Reads a command line; its first word is the program's name.
@@ -287,11 +286,39 @@ impl Cli {
     ) -> Result<Self, clap::Error> {
         let matches = Self::command_line().try_get_matches_from(words)?;
         let mut cli = Self::from_arg_matches(&matches)?;
-        cli.globals.config = repeated::values(&matches, "config");
-        cli.globals.var = repeated::values(&matches, "var");
-        cli.globals.var_file = repeated::values(&matches, "var_file");
+        cli.globals.config = repeated_values(&matches, "config");
+        cli.globals.var = repeated_values(&matches, "var");
+        cli.globals.var_file = repeated_values(&matches, "var_file");
         Ok(cli)
     }
+}
+
+/// Gives every subcommand the root's options of these names.
+fn repeated_everywhere(command: clap::Command, names: &[&str]) -> clap::Command {
+    let options = command.get_arguments();
+    let options: Vec<_> = options
+        .filter(|option| names.contains(&option.get_id().as_str()))
+        .cloned()
+        .collect();
+    add_to_subcommands(command, &options)
+}
+
+fn add_to_subcommands(command: clap::Command, options: &[clap::Arg]) -> clap::Command {
+    command.mut_subcommands(|subcommand| add_to_subcommands(subcommand.args(options), options))
+}
+
+/// The values of one of them, from all levels of a command line.
+fn repeated_values<T: Clone + Send + Sync + 'static>(
+    matches: &clap::ArgMatches,
+    name: &str,
+) -> Vec<T> {
+    let mut values = Vec::new();
+    let mut level = Some(matches);
+    while let Some(matches) = level {
+        values.extend(matches.get_many::<T>(name).into_iter().flatten().cloned());
+        level = matches.subcommand().map(|(_, matches)| matches);
+    }
+    values
 }
 
 /// Runs the command line.

@@ -14,12 +14,14 @@ pub mod retry;
 pub mod rules;
 mod shape;
 pub mod sim;
-mod userdata;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::io::Read as _;
 use std::time::Duration;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use thiserror::Error;
@@ -528,5 +530,27 @@ impl CloudError {
             Some(id) => format!("{message} ({code}, request {id})"),
             None => format!("{message} ({code})"),
         }
+    }
+}
+
+/// The most that gzipped userdata may unpack to.
+const UNPACKED_LIMIT: u64 = 64 << 20;
+
+/// User data as a cloud gives it back: unpacked where it is gzipped, in base64 where it isn't UTF-8.
+fn readable_userdata(bytes: Vec<u8>) -> String {
+    let bytes = if bytes.starts_with(&[0x1f, 0x8b]) {
+        let mut unpacked = Vec::new();
+        let mut reader = flate2::read::MultiGzDecoder::new(&bytes[..]).take(UNPACKED_LIMIT);
+        match reader.read_to_end(&mut unpacked) {
+            Ok(_) => unpacked,
+            // A cloud takes bytes as they come; the instance would find out.
+            Err(_) => bytes,
+        }
+    } else {
+        bytes
+    };
+    match String::from_utf8(bytes) {
+        Ok(text) => text,
+        Err(error) => BASE64.encode(error.as_bytes()),
     }
 }

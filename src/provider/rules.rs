@@ -133,7 +133,7 @@ impl Rules {
     pub fn check_args(self, args: &Node, findings: &mut Diagnostics) {
         match self.kind {
             ProviderKind::Aws => aws::rules::check_args(args, findings),
-            ProviderKind::Gcp => gcp::rules::check_args(args, findings),
+            ProviderKind::Gcp => gcp::check_args(args, findings),
             ProviderKind::Sim | ProviderKind::Proxmox | ProviderKind::Yandex => {
                 sim::rules::check_args(args, findings);
             }
@@ -145,7 +145,7 @@ impl Rules {
     pub fn check_merged_args(self, layers: &[&Node], findings: &mut Diagnostics) {
         match self.kind {
             ProviderKind::Aws => aws::rules::check_merged_args(layers, findings),
-            ProviderKind::Gcp => gcp::rules::check_merged_args(layers, findings),
+            ProviderKind::Gcp => gcp::check_merged_args(layers, findings),
             ProviderKind::Sim | ProviderKind::Proxmox | ProviderKind::Yandex => {}
         }
     }
@@ -155,7 +155,7 @@ impl Rules {
     pub fn effect(self, path: &str) -> Effect {
         match self.kind {
             ProviderKind::Aws => aws::rules::effect(path),
-            ProviderKind::Gcp => gcp::rules::effect(path),
+            ProviderKind::Gcp => gcp::effect(path),
             ProviderKind::Sim | ProviderKind::Proxmox | ProviderKind::Yandex => {
                 sim::rules::effect(path)
             }
@@ -219,7 +219,7 @@ impl Rules {
     /// The tags or labels that mark an instance as ours, its `Name` among them.
     pub fn managed_tags(self, who: &Ownership<'_>) -> BTreeMap<String, String> {
         match self.kind {
-            ProviderKind::Gcp => gcp::rules::managed_labels(who),
+            ProviderKind::Gcp => gcp::managed_labels(who),
             _ => aws::rules::managed_tags(who),
         }
     }
@@ -238,7 +238,7 @@ impl Rules {
         args: &serde_json::Map<String, serde_json::Value>,
     ) -> BTreeMap<String, String> {
         match self.kind {
-            ProviderKind::Gcp => gcp::rules::user_labels(args),
+            ProviderKind::Gcp => gcp::user_labels(args),
             _ => aws::rules::user_tags(args),
         }
     }
@@ -246,7 +246,7 @@ impl Rules {
     /// A key or value as the provider can hold it: GCP labels are lower case with hyphens.
     pub fn sanitise_tag(self, text: &str) -> String {
         match self.kind {
-            ProviderKind::Gcp => gcp::rules::sanitise_label(text),
+            ProviderKind::Gcp => gcp::sanitise_label(text),
             _ => text.to_owned(),
         }
     }

@@ -10,7 +10,6 @@ mod excerpt;
 pub mod graph;
 pub mod json;
 mod path;
-mod table;
 #[cfg(test)]
 pub(crate) mod testing;
 #[cfg(test)]
@@ -19,5 +18,30 @@ pub mod text;
 pub mod userdata;
 pub mod variables;
 
-pub use table::table;
 pub use text::age;
+
+/// Aligned columns: a table whose columns are as wide as their widest cell; the last one isn't padded.
+pub fn table<const N: usize>(header: &[&str; N], rows: &[[String; N]]) -> String {
+    let mut widths = header.map(|cell| cell.chars().count());
+    for row in rows {
+        for (width, cell) in widths.iter_mut().zip(row) {
+            *width = (*width).max(cell.chars().count());
+        }
+    }
+    let mut text = String::new();
+    let mut line = |cells: [&str; N]| {
+        let mut written = String::new();
+        for (cell, width) in cells.iter().zip(widths) {
+            written.push_str(cell);
+            let padding = width - cell.chars().count() + 2;
+            written.extend(std::iter::repeat_n(' ', padding));
+        }
+        text.push_str(written.trim_end());
+        text.push('\n');
+    };
+    line(*header);
+    for row in rows {
+        line(row.each_ref().map(String::as_str));
+    }
+    text
+}

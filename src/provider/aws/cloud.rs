@@ -22,7 +22,7 @@ use crate::clock::Clock;
 use crate::provider::{
     Access, AccessSample, Cloud, CloudError, CloudErrorKind, CreateRequest, DeleteRequest,
     ImageMatch, ImageQuery, InstanceType, LaunchedUserdata, LifecycleState, Observation, Owner,
-    Page, SubnetInfo, UpdateRequest, WantedCapacity, userdata,
+    Page, SubnetInfo, UpdateRequest, WantedCapacity, readable_userdata,
 };
 
 use super::access;
@@ -425,7 +425,7 @@ fn is_live(instance: &Value) -> bool {
 /// What base64 holds, as text.
 fn readable(base64: &str) -> String {
     let bytes = BASE64.decode(base64).unwrap_or_default();
-    userdata::readable(bytes)
+    readable_userdata(bytes)
 }
 
 /// An instance that was made and didn't live long enough to be of use.

@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 
 use crate::config::model::ProviderKind;
 use crate::provider::rules::Rules;
-use crate::provider::{CloudError, CloudErrorKind, CreateRequest, userdata};
+use crate::provider::{CloudError, CloudErrorKind, CreateRequest, readable_userdata};
 
 use super::{SimError, World, faults, hash, images};
 use crate::digest::hex;
@@ -106,7 +106,7 @@ pub(super) fn decode_userdata(
             ),
         ));
     }
-    Ok(Some(userdata::readable(bytes)))
+    Ok(Some(readable_userdata(bytes)))
 }
 
 /// Names in order, each once.

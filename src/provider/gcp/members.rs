@@ -1,7 +1,7 @@
 //! The members of Compute Engine's Instance resource, those that nstance sets itself left out.
 //!
 //! In: nothing; a table after the API's description (compute v1). Out: [`INSTANCE`]. May not: hold
-//! rules; `rules.rs` does.
+//! rules; the module above does.
 
 use crate::provider::shape::Members;
 use crate::provider::shape::Shape::{Flag, List, Long, Map, Reported, Structure, Text, Whole};
