@@ -1,4 +1,4 @@
-//! `nstance fmt`: configurations, laid out anew.
+//! `nstance fmt`: formats configuration files.
 
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -18,25 +18,24 @@ use crate::report::diagnostic;
 /// Options of `fmt`.
 #[derive(Debug, Args)]
 pub struct Fmt {
-    /// Files, or folders whose configuration files are meant; `-` is standard input [default: the
-    /// configuration]
+    /// Files, or folders of configuration files; `-` is standard input [default: the configuration]
     paths: Vec<PathBuf>,
-    /// Write nothing; exit code 1 if a file isn't laid out
+    /// Write nothing; exit with 1 if a file isn't formatted
     #[arg(long)]
     check: bool,
-    /// Show what changes, too
+    /// Show the changes as a diff
     #[arg(long)]
     diff: bool,
 }
 
-/// How a file was.
+/// What became of a file.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Found {
-    LaidOut,
-    Other,
-    /// It is in a language without a layout.
-    Left,
-    Unreadable,
+enum Outcome {
+    Formatted,
+    Changed,
+    /// YAML of a folder.
+    Skipped,
+    Failed,
 }
 
 /// Runs `fmt`.
@@ -65,11 +64,11 @@ struct Work<'g> {
     command: &'g Fmt,
     sources: SourceMap,
     findings: Diagnostics,
-    files: Vec<(PathBuf, Found)>,
+    files: Vec<(PathBuf, Outcome)>,
 }
 
 impl Work<'_> {
-    /// The files that are meant.
+    /// The files to format.
     fn found(&mut self) -> Vec<PathBuf> {
         let here = here();
         let paths = if self.command.paths.is_empty() {
@@ -93,27 +92,35 @@ impl Work<'_> {
         all
     }
 
-    fn file(&mut self, file: &Path) -> Result<Found, Failures> {
+    fn file(&mut self, file: &Path) -> Result<Outcome, Failures> {
         let text = match read_text(file, &here()) {
             Ok(text) => text,
             Err(diagnostic) => {
                 self.findings.push(*diagnostic);
-                return Ok(Found::Unreadable);
+                return Ok(Outcome::Failed);
             }
         };
         let name = console::shown(file);
         let source = self.sources.add(&*name, text);
         let laid_out = match layout(&self.sources, source) {
             Ok(Some(laid_out)) => laid_out,
-            Ok(None) => return Ok(Found::Left),
+            // Who names a YAML file expects it to be formatted.
+            Ok(None) if self.command.paths.iter().any(|path| path == file) => {
+                self.findings.push(
+                    Diagnostic::error(format!("nstance doesn't format YAML: {name}"))
+                        .hint("Format it with `prettier` or `yamlfmt`"),
+                );
+                return Ok(Outcome::Failed);
+            }
+            Ok(None) => return Ok(Outcome::Skipped),
             Err(findings) => {
                 self.findings.extend(findings);
-                return Ok(Found::Unreadable);
+                return Ok(Outcome::Failed);
             }
         };
         let text = &self.sources.get(source).text;
         if **text == *laid_out {
-            return Ok(Found::LaidOut);
+            return Ok(Outcome::Formatted);
         }
         if self.command.diff && !self.globals.json {
             console::print(&difference(&name, text, &laid_out));
@@ -121,12 +128,12 @@ impl Work<'_> {
         if !self.command.check {
             output::write(file, &laid_out).map_err(unplaced)?;
         }
-        Ok(Found::Other)
+        Ok(Outcome::Changed)
     }
 
     fn end(self) -> u8 {
         let globals = self.globals;
-        let of = |wanted: Found| {
+        let of = |wanted: Outcome| {
             let files = self.files.iter().filter(move |(_, found)| *found == wanted);
             files.map(|(file, _)| console::shown(file))
         };
@@ -134,26 +141,28 @@ impl Work<'_> {
             let files: Vec<Value> = self
                 .files
                 .iter()
-                .filter(|(_, found)| matches!(found, Found::LaidOut | Found::Other))
+                .filter(|(_, found)| matches!(found, Outcome::Formatted | Outcome::Changed))
                 .map(|(file, found)| {
-                    json!({"path": console::shown(file), "changed": *found == Found::Other})
+                    json!({"path": console::shown(file), "changed": *found == Outcome::Changed})
                 })
                 .collect();
             console::print_json(&json!({
                 "format_version": "1.0",
                 "files": files,
-                "left": of(Found::Left).collect::<Vec<_>>(),
+                "left": of(Outcome::Skipped).collect::<Vec<_>>(),
                 "diagnostics": diagnostic::to_json(&self.findings, &self.sources),
             }));
         } else {
             if !self.command.diff {
-                for file in of(Found::Other) {
+                for file in of(Outcome::Changed) {
                     console::print(&format!("{file}\n"));
                 }
             }
             if !globals.quiet {
-                for file in of(Found::Left) {
-                    console::error(&format!("YAML is left as it is: {file}\n"));
+                for file in of(Outcome::Skipped) {
+                    console::error(&format!(
+                        "note: skipped YAML, which `prettier` or `yamlfmt` formats: {file}\n"
+                    ));
                 }
             }
             if !self.findings.is_empty() {
@@ -161,7 +170,7 @@ impl Work<'_> {
                 console::error(&diagnostic::render(&self.findings, &self.sources, color));
             }
         }
-        let differs = self.command.check && of(Found::Other).next().is_some();
+        let differs = self.command.check && of(Outcome::Changed).next().is_some();
         if self.findings.has_errors() || differs {
             exit::ERROR
         } else {
@@ -240,7 +249,7 @@ fn difference(name: &str, from: &str, to: &str) -> String {
     diff.unified_diff().header(name, name).to_string()
 }
 
-/// Texts that are only laid out: nobody asks which of their values are secrets.
+/// Texts that are only formatted: which of their values are secrets isn't evaluated.
 fn unsettled() -> SourceMap {
     let mut sources = SourceMap::default();
     sources.leave_unsettled();

@@ -258,9 +258,9 @@ enum Command {
     /// See what a machine makes of userdata
     #[command(subcommand)]
     Userdata(userdata::UserdataCommand),
-    /// Lay configurations out anew: HCL and JSONC, comments kept
+    /// Format configuration files: HCL and JSONC
     Fmt(fmt::Fmt),
-    /// Turn a configuration into another language, comments kept
+    /// Write the evaluated configuration in another language
     Convert(convert::Convert),
     /// Print the JSON Schema of configurations, for editors
     Schema(schema::Schema),

@@ -19,7 +19,6 @@ use self::findings::{name_aliases, say_once};
 use self::reading::Reading;
 use super::assemble::{assemble, open_sections};
 use super::check::{Purpose, check};
-use super::conversion::Input;
 use super::decode::decode;
 use super::evaluate::{Content, Evaluation, Parsed, add_overrides, top_level_vars};
 use super::files;
@@ -77,24 +76,11 @@ pub fn load_for(
         directory: working_dir.to_owned(),
         ..Loaded::default()
     };
-    match files::find(path, working_dir, &mut loaded.inputs) {
-        Err(diagnostic) => loaded.findings.push(*diagnostic),
-        Ok(files) => {
-            let absolute = working_dir.join(&files[0]);
-            if let Some(directory) = absolute.parent() {
-                directory.clone_into(&mut loaded.directory);
-            }
-            let mut reading = Reading::new(working_dir);
-            for file in &files {
-                reading.file(file, &mut loaded);
-            }
-            let root = Some(loaded.directory.as_path().into());
-            let folders = Folders::new(root, Some(working_dir.to_owned()));
-            loaded.finish(purpose, reading.documents, given, working_dir, &folders);
-            loaded.inputs.extend(folders.seen());
-            for file in &given.files {
-                loaded.inputs.file(&working_dir.join(file));
-            }
+    if let Some((documents, folders)) = loaded.read(path, working_dir) {
+        loaded.finish(purpose, documents, given, working_dir, &folders);
+        loaded.inputs.extend(folders.seen());
+        for file in &given.files {
+            loaded.inputs.file(&working_dir.join(file));
         }
     }
     loaded
@@ -116,25 +102,114 @@ pub fn load_text(purpose: Purpose, name: &str, text: &str, given: &Given) -> Loa
     loaded
 }
 
-/// A text as the file at `file`, what it includes, and the rest of the configuration that it is a
-/// part of, before anything is evaluated. The first document is the text's. No documents where one
-/// of them can't be read.
-pub(super) fn read_as(input: &Input<'_>) -> (SourceMap, Diagnostics, Option<Vec<Parsed>>) {
+/// The evaluated document of a configuration.
+#[derive(Debug, Default)]
+pub struct Evaluated {
+    /// The texts that spans point into.
+    pub sources: SourceMap,
+    /// Errors and warnings of parsing and evaluating. The schema isn't checked.
+    pub findings: Diagnostics,
+    /// All files as one document without variables, expressions and includes; `None` where
+    /// `findings` has errors.
+    pub root: Option<Node>,
+    /// The same with other values in the place of sensitive ones; `None` where there are none.
+    pub disguised: Option<Node>,
+    /// What sensitive values hold.
+    pub secrets: Secrets,
+    /// The folder that paths in the configuration start from.
+    pub directory: PathBuf,
+}
+
+/// Evaluates a configuration: `path` as given, or the only one in `working_dir`.
+pub fn document(path: Option<&Path>, working_dir: &Path, given: &Given) -> Evaluated {
+    let mut loaded = Loaded {
+        directory: working_dir.to_owned(),
+        ..Loaded::default()
+    };
+    match loaded.read(path, working_dir) {
+        Some((documents, folders)) => loaded.evaluate(documents, given, working_dir, &folders),
+        None => loaded.into_evaluated(),
+    }
+}
+
+/// Evaluates a text; the extension of `name` says the language. Its functions read no files.
+pub fn document_of_text(name: &str, text: &str, given: &Given) -> Evaluated {
     let mut loaded = Loaded::default();
-    let mut reading = Reading::new(input.working_dir);
-    for its_own in [input.file, input.original] {
-        reading.leave_out(its_own);
-    }
-    reading.text(input.file, input.text.to_owned(), &mut loaded);
-    for other in input.whole {
-        reading.file(other, &mut loaded);
-    }
-    let complete = !loaded.incomplete && !loaded.findings.has_errors();
-    let documents = complete.then_some(reading.documents);
-    (loaded.sources, loaded.findings, documents)
+    let document = loaded.parse(Path::new(name), text.to_owned(), None);
+    let documents = document.into_iter().collect();
+    loaded.evaluate(documents, given, Path::new(""), &Folders::default())
 }
 
 impl Loaded {
+    /// Parses the files at a path, and what they include. `None` where there are none.
+    fn read(&mut self, path: Option<&Path>, working_dir: &Path) -> Option<(Vec<Parsed>, Folders)> {
+        let files = match files::find(path, working_dir, &mut self.inputs) {
+            Ok(files) => files,
+            Err(diagnostic) => {
+                self.findings.push(*diagnostic);
+                return None;
+            }
+        };
+        let absolute = working_dir.join(&files[0]);
+        if let Some(directory) = absolute.parent() {
+            directory.clone_into(&mut self.directory);
+        }
+        let mut reading = Reading::new(working_dir);
+        for file in &files {
+            reading.file(file, self);
+        }
+        let root = Some(self.directory.as_path().into());
+        let folders = Folders::new(root, Some(working_dir.to_owned()));
+        Some((reading.documents, folders))
+    }
+
+    /// Evaluates documents, and joins them to one.
+    fn evaluate(
+        mut self,
+        documents: Vec<Parsed>,
+        given: &Given,
+        working_dir: &Path,
+        folders: &Folders,
+    ) -> Evaluated {
+        let mut made = Evaluation {
+            given,
+            working_dir,
+            folders,
+            complete: !self.incomplete,
+        }
+        .run(documents, &mut self.sources, &mut self.findings);
+        self.aliases.extend(made.aliases);
+        self.secrets = made.secrets;
+        let joined = |documents, findings: &mut Diagnostics| {
+            let mut root = assemble(documents, findings)?;
+            add_overrides(&mut root, &made.overrides);
+            Some(root)
+        };
+        let root = joined(made.documents, &mut self.findings);
+        if let Some(place) = root.as_ref().and_then(size::overflow) {
+            self.findings.push(size::too_large(place));
+        }
+        let twin = (!made.twins.is_empty()).then(|| made.twins.swap_remove(0));
+        let disguised = twin.and_then(|twin| joined(twin, &mut Diagnostics::default()));
+        self.explain_findings(made.repeated, !made.variables.is_empty());
+        let is_sound = !self.incomplete && !self.findings.has_errors();
+        Evaluated {
+            root: root.filter(|_| is_sound),
+            disguised,
+            ..self.into_evaluated()
+        }
+    }
+
+    fn into_evaluated(self) -> Evaluated {
+        Evaluated {
+            sources: self.sources,
+            findings: self.findings,
+            secrets: self.secrets,
+            directory: self.directory,
+            ..Evaluated::default()
+        }
+    }
+
     fn parse(&mut self, file: &Path, text: String, folder: Option<Arc<Path>>) -> Option<Parsed> {
         let source = self.sources.add(file.display().to_string(), text);
         let text = Arc::clone(&self.sources.get(source).text);

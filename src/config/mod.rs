@@ -5,7 +5,6 @@
 
 mod assemble;
 pub mod check;
-pub mod conversion;
 pub mod decode;
 mod disguise;
 pub mod duration;

@@ -145,9 +145,10 @@ fn jsonc_keeps(text: &str) {
     assert_eq!(laid_out("a.jsonc", &once), once, "{text}\n->\n{once}");
     let comments = |text: &str| {
         words_of(
-            attach::jsonc_comments(text)
+            jsonc_layout::tokens(text)
                 .into_iter()
-                .map(|range| text[range].to_owned()),
+                .filter(jsonc_layout::Token::is_comment)
+                .map(|token| token.text.to_owned()),
         )
     };
     assert_eq!(comments(&once), comments(text), "{text}\n->\n{once}");

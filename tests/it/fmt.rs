@@ -90,7 +90,7 @@ fn standard_input_is_laid_out_to_standard_output() {
         (MESSY, TIDY),
         (
             "/* a\n b */ // c\n{\"a\":1}",
-            "/* a\n b */\n// c\n{\"a\": 1}\n",
+            "/* a\n b */ // c\n{\"a\": 1}\n",
         ),
         ("// c\na=1", "// c\na = 1\n"),
     ] {

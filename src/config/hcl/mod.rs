@@ -32,7 +32,6 @@ use crate::diagnostic::{Diagnostic, Diagnostics};
 
 pub(super) use document::document;
 pub(super) use folders::Folders;
-pub(crate) use instances::Instance;
 pub(super) use known_names::Known;
 pub(super) use scope::{At, Made, Module, Values};
 pub(super) use span_map::{Places, named};

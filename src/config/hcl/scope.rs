@@ -214,12 +214,6 @@ impl<'a> Module<'a> {
         self.locals.get(name).map(|local| local.expression)
     }
 
-    /// Errors as findings.
-    pub(in crate::config) fn explained(&self, errors: &[Error]) -> Vec<Diagnostic> {
-        let finding = |error| self.places.finding(self.sources, error);
-        errors.iter().map(finding).collect()
-    }
-
     /// Records errors as findings.
     pub(in crate::config) fn report(&self, errors: &[Error]) {
         let mut made = self.made.borrow_mut();

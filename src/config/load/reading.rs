@@ -43,11 +43,6 @@ impl<'w> Reading<'w> {
         }
     }
 
-    /// Takes a file for one that was read.
-    pub(super) fn leave_out(&mut self, file: &Path) {
-        self.done.insert(self.identity(file));
-    }
-
     /// Reads a file, then what it includes.
     pub(super) fn file(&mut self, file: &Path, loaded: &mut Loaded) {
         if !self.done.insert(self.identity(file)) {

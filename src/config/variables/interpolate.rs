@@ -117,32 +117,6 @@ pub(crate) fn parts(text: &str) -> Vec<(usize, Part<'_>)> {
     parts
 }
 
-/// The string whose one part is `text`.
-pub(crate) fn escaped(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    let mut at = 0;
-    let mut open_actions = 0;
-    while let Some(found) = text[at..].find(['$', '{']) {
-        escaped.push_str(&text[at..at + found]);
-        at += found;
-        let rest = &text[at..];
-        let length = if rest.starts_with("${") {
-            escaped.push('$');
-            2
-        } else if rest.starts_with("{{") && open_actions < MOST_OPEN_ACTIONS {
-            let length = end_of_action(rest);
-            open_actions += usize::from(length.is_none());
-            length.unwrap_or(2)
-        } else {
-            1
-        };
-        escaped.push_str(&rest[..length]);
-        at += length;
-    }
-    escaped.push_str(&text[at..]);
-    escaped
-}
-
 /// The byte behind the `}` that belongs to the `{` at `open`. Strings within may hold braces, and
 /// interpolations of their own.
 fn end_of_braces(text: &str, open: usize) -> Option<usize> {
@@ -360,37 +334,6 @@ mod tests {
             ("%{ if }", vec![(0, Text("%{ if }"))]),
         ] {
             assert_eq!(parts(text), expected, "{text}");
-        }
-    }
-
-    #[test]
-    fn what_is_escaped_is_text() {
-        for text in [
-            "",
-            "a",
-            "${a}",
-            "$${a}",
-            "$$${a}$",
-            "${",
-            "${\"{{ ${a}",
-            "{{ ${a} }}${b}",
-            "{{ $${a} }}",
-            "{{ ${a}",
-            "{{{ ${a} }}} ${b}",
-            "{{/* ${a} */}}${b}",
-            "{${a}}",
-            &"{{ ${a} ".repeat(200),
-        ] {
-            let escaped = escaped(text);
-            let whole: String = parts(&escaped)
-                .into_iter()
-                .map(|(_, part)| match part {
-                    Part::Text(text) => text,
-                    Part::Escape => "${",
-                    Part::Expression(_) | Part::Open(_) => panic!("{text}: {escaped}"),
-                })
-                .collect();
-            assert_eq!(whole, text);
         }
     }
 }

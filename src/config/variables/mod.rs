@@ -24,7 +24,7 @@ use serde_json::Value as Json;
 use super::source::Span;
 
 pub(super) use declare::{Declarations, Reading};
-pub(crate) use interpolate::{Part, escaped, parts};
+pub(crate) use interpolate::{Part, parts};
 pub(super) use interpolate::{interpolate, leave_open};
 pub(super) use settle::settle;
 pub(super) use undeclared::name_interpolations;

@@ -1,11 +1,9 @@
-//! What becomes of settled variables: what is told of them, and what stands for those without a value.
+//! What is reported of settled variables.
 //!
-//! In: [`Settled`] variables. Out: their settings, their secrets, other values. May not: settle any.
+//! In: [`Settled`] variables. Out: their settings and secrets. Must not: settle any.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-
-use nstance_hcl::{Entries, Type, Value, convert};
 
 use super::Setting;
 use super::declare::{Declaration, Declarations};
@@ -13,19 +11,6 @@ use super::settle::Settled;
 use crate::config::hcl::{Module, Values};
 
 impl Settled {
-    /// Gives a value to each variable that has none.
-    pub(in crate::config) fn stand_in(&mut self, declarations: &Declarations) {
-        for name in self.missing.keys() {
-            let Some(declaration) = declarations.variables.get(name) else {
-                continue;
-            };
-            let of = declaration.of.as_ref().map_or(&Type::Any, |(of, _)| of);
-            let value = convert(&stand_in(of), of)
-                .map(|value| value.or_sensitive(declaration.is_sensitive()));
-            self.values.insert(Arc::clone(name), value.ok());
-        }
-    }
-
     /// What there is to tell of each variable.
     pub(in crate::config) fn settings(
         &self,
@@ -66,26 +51,6 @@ impl Settled {
             {
                 module.node(value, declaration.name_span, false);
             }
-        }
-    }
-}
-
-/// A value of a type, for what must work with any.
-fn stand_in(of: &Type) -> Value {
-    match of {
-        Type::Any | Type::String => Value::string("x"),
-        Type::Number => Value::from(1),
-        Type::Bool => Value::from(true),
-        Type::List(of) | Type::Set(of) => Value::tuple([stand_in(of)]),
-        Type::Map(of) => Value::object(Entries::from([("x".into(), stand_in(of))])),
-        Type::Tuple(elements) => Value::tuple(elements.iter().map(stand_in).collect::<Vec<_>>()),
-        Type::Object(object) => {
-            let attributes = object.attributes.iter();
-            Value::object(
-                attributes
-                    .map(|(name, of)| (Arc::clone(name), stand_in(of)))
-                    .collect(),
-            )
         }
     }
 }
