@@ -161,7 +161,7 @@ impl Work<'_> {
             if !globals.quiet {
                 for file in of(Outcome::Skipped) {
                     console::error(&format!(
-                        "note: skipped YAML, which `prettier` or `yamlfmt` formats: {file}\n"
+                        "note: skipped YAML file; use `prettier` or `yamlfmt`: {file}\n"
                     ));
                 }
             }

@@ -115,9 +115,6 @@ fn differences(a: &Node, b: &Node, path: &str, found: &mut Vec<Place>) {
                 differences(x, y, &format!("{path}[{index}]"), found);
             }
         }
-        (NodeValue::Object(_), _) | (NodeValue::Array(_), _) => {
-            found.push((path.to_owned(), a.span))
-        }
         (x, y) if x != y => found.push((path.to_owned(), a.span)),
         _ => {}
     }

@@ -139,7 +139,7 @@ fn attribute(entry: &Entry, depth: usize, out: &mut String) {
 fn value(node: &Node, depth: usize, used: usize, out: &mut String) {
     let fits = || 2 * depth + used + on_one_line(node).chars().count() <= WIDTH;
     match &node.value {
-        NodeValue::Array(items) if !items.is_empty() && !(is_short(node) && fits()) => {
+        NodeValue::Array(items) if !(items.is_empty() || is_short(node) && fits()) => {
             out.push_str("[\n");
             for item in items {
                 value(item, depth + 1, 0, out);

@@ -31,7 +31,7 @@ pub fn layout(sources: &SourceMap, source: SourceId) -> Result<Option<String>, D
     let text = &*source_text.text;
     let mut findings = Diagnostics::default();
     match source_text.language {
-        Language::Yaml | Language::Plain => return Ok(None),
+        Language::Yaml | Language::Plain => Ok(None),
         Language::Jsonc => {
             let root = config::jsonc::read(source, text, &mut findings);
             if root.is_none() || findings.has_errors() {

@@ -9,14 +9,15 @@ fn what_is_converted_plans_the_same() {
     for (name, config) in [
         ("nstance.jsonc", STARTER),
         ("nstance.yaml", include_str!("../good/quickstart.yaml")),
+        ("nstance.hcl", include_str!("../good/quickstart.hcl")),
     ] {
         for to in ["jsonc", "yaml", "hcl"] {
             let harness = Harness::empty();
             harness.write(name, config);
             let target = format!("fleet.{to}");
-            let silent = harness.ok(&format!("convert --to {to} --out {target}"));
+            let silent = harness.ok(&format!("convert --to {to} --out {target} -q"));
             assert_eq!(silent.stdout + &silent.stderr, "");
-            let printed = harness.ok(&format!("convert --to {to}"));
+            let printed = harness.ok(&format!("convert {name} --to {to} -q"));
             assert_eq!(printed.stdout.as_bytes(), harness.read(&target));
             harness.ok(&format!("-c {target} convert --to yaml --out again.yaml"));
             let again = harness.read("again.yaml");
@@ -34,34 +35,34 @@ fn what_is_converted_plans_the_same() {
 }
 
 #[test]
-fn one_file_is_converted_at_a_time() {
+fn several_configurations_are_refused() {
     let harness = Harness::with(STARTER);
     harness.write("b.jsonc", "{}");
-    let ended = harness.run("-c . convert --to yaml");
+    let ended = harness.run("-c nstance.jsonc -c b.jsonc convert --to yaml");
     assert_eq!(ended.code, Some(1));
     assert_snapshot!(ended);
-    let several = harness.run("-c nstance.jsonc -c b.jsonc convert --to yaml");
-    assert_eq!(several.code, Some(1));
-    assert!(several.stderr.contains("one by one"), "{several}");
 }
 
 #[test]
-fn paths_that_start_elsewhere_are_told_of() {
-    let harness = Harness::with(STARTER);
-    harness.write("a.yaml", "include: b.yaml\n");
+fn paths_that_start_elsewhere_are_reported() {
+    let harness = Harness::empty();
+    harness.write("a.yaml", "userdata: {source: url, url: \"file:x\"}\n");
     harness.write("b.yaml", "{}");
     harness.write("elsewhere/x", "");
-    let told = |words: &str| harness.ok(words).stderr.contains("paths in it");
-    assert!(!told("convert a.yaml --to jsonc --out c.jsonc"));
-    assert!(told("convert a.yaml --to jsonc --out elsewhere/c.jsonc"));
-    assert!(!told("convert b.yaml --to jsonc --out elsewhere/d.jsonc"));
+    let reported = |words: &str| harness.ok(words).stderr.contains("`file:` paths");
+    assert!(!reported("convert a.yaml --to jsonc --out c.jsonc"));
+    assert!(reported(
+        "convert a.yaml --to jsonc --out elsewhere/c.jsonc"
+    ));
+    assert!(!reported(
+        "convert b.yaml --to jsonc --out elsewhere/d.jsonc"
+    ));
 }
 
 #[test]
 fn what_cannot_be_converted_writes_nothing() {
     let harness = Harness::empty();
-    let asked = "variable \"id\" {}\nvars = { \"a-${var.id}\" = upper(var.id) }\n";
-    harness.write("a.hcl", asked);
+    harness.write("a.hcl", "variable \"id\" {}\nvars = { a = var.id }\n");
     harness.write("out.yaml", "mine");
     let ended = harness.run("-c a.hcl convert --to yaml --out out.yaml");
     assert_eq!(ended.code, Some(1));
@@ -71,40 +72,41 @@ fn what_cannot_be_converted_writes_nothing() {
 }
 
 #[test]
-fn what_became_a_value_is_said() {
+fn sensitive_values_are_refused() {
     let harness = Harness::empty();
-    let asked = "variable \"id\" {}\nlocals { b = 1 }\nvars = { \"a-${var.id}\" = upper(var.id), c = local.b }\n";
-    harness.write("a.hcl", asked);
-    assert_snapshot!(harness.ok("convert a.hcl --to jsonc --var id=x"));
-    let quiet = harness.ok("convert a.hcl --to jsonc --var id=x -q");
-    assert_eq!(quiet.stderr, "");
+    let text =
+        "variable \"token\" { sensitive = true }\nvars = { T = \"t-${var.token}\", U = 1 }\n";
+    harness.write("a.hcl", text);
+    let ended = harness.run("convert a.hcl --to yaml --var token=hunter22");
+    assert_eq!(ended.code, Some(1));
+    assert!(!ended.to_string().contains("t-hunter22"), "{ended}");
+    // What nothing uses isn't written.
+    harness.write("a.hcl", text.replace("t-${var.token}", "t"));
+    harness.ok("convert a.hcl --to yaml --var token=hunter22");
 }
 
-/// A file of a folder, whose variables and blocks are in others of it.
+/// Variables, locals and blocks in several files, and what they include.
 #[test]
-fn a_part_of_a_configuration_is_converted_as_such() {
+fn a_folder_becomes_one_file() {
     let harness = Harness::empty();
     harness.write(
         "fleet/variables.hcl",
-        "variable \"region\" { default = \"r\" }\n",
+        "include = \"../images.jsonc\"\nvariable \"region\" { default = \"r\" }\n",
+    );
+    harness.write(
+        "images.jsonc",
+        "{\"images\": {\"debian\": {\"provider\": \"sim\"}}}",
     );
     harness.write("fleet/locals.hcl", "locals { sizes = { small = 2 } }\n");
     let groups = "\
         # Ours.\n\
         group \"web\" {\n  size = local.sizes.small\n  vars = { R = upper(var.region) }\n}\n";
     harness.write("fleet/groups.hcl", groups);
-    assert_snapshot!("alone", harness.run("convert fleet/groups.hcl --to yaml"));
-    assert_snapshot!(
-        "as_a_part",
-        harness.ok("-c fleet convert fleet/groups.hcl --to yaml")
+    harness.write(
+        "fleet/nstance_override.yaml",
+        "groups: {default: {web: {size: 3}}}\n",
     );
-    // And back, where the other files are what they were.
-    harness.ok("-c fleet convert fleet/groups.hcl --to yaml --out fleet/nstance-groups.yaml");
-    std::fs::remove_file(harness.path("fleet/groups.hcl")).unwrap();
-    let back = harness.ok("-c fleet convert fleet/nstance-groups.yaml --to hcl");
-    assert_snapshot!("and_back", back);
-    // A configuration that it is no part of says nothing about it.
-    harness.write("other.jsonc", "{}");
-    let apart = harness.run("-c other.jsonc convert fleet/variables.hcl --to jsonc");
-    assert_eq!(apart.code, Some(0), "{apart}");
+    assert_snapshot!(harness.ok("-c fleet convert --to jsonc --var region=eu"));
+    // A file alone is evaluated alone.
+    assert_snapshot!("alone", harness.run("convert fleet/groups.hcl --to yaml"));
 }

@@ -60,6 +60,21 @@ fn what_cannot_be_read_stays_as_it_is() {
     }
 }
 
+/// In a folder YAML is skipped; a YAML file that is named is an error.
+#[test]
+fn yaml_is_for_other_formatters() {
+    let harness = Harness::empty();
+    harness.write("nstance.yaml", "a:   1\n");
+    for words in ["fmt", "fmt --check .", "-c nstance.yaml fmt"] {
+        let skipped = harness.ok(words);
+        assert!(skipped.stderr.contains("skipped YAML file"), "{skipped}");
+    }
+    let refused = harness.run("fmt nstance.yaml");
+    assert_eq!(refused.code, Some(1));
+    assert_snapshot!(refused);
+    assert_eq!(harness.read("nstance.yaml"), b"a:   1\n");
+}
+
 #[cfg(unix)]
 #[test]
 fn a_file_keeps_its_mode() {
