@@ -112,8 +112,9 @@ pub struct Evaluated {
     /// All files as one document without variables, expressions and includes; `None` where
     /// `findings` has errors.
     pub root: Option<Node>,
-    /// The same with other values in the place of sensitive ones; `None` where there are none.
-    pub disguised: Option<Node>,
+    /// The same with other values in the place of sensitive ones, once for each way to replace
+    /// them; none where nothing is sensitive.
+    pub disguised: Vec<Node>,
     /// What sensitive values hold.
     pub secrets: Secrets,
     /// The folder that paths in the configuration start from.
@@ -171,7 +172,7 @@ impl Loaded {
         working_dir: &Path,
         folders: &Folders,
     ) -> Evaluated {
-        let mut made = Evaluation {
+        let made = Evaluation {
             given,
             working_dir,
             folders,
@@ -189,8 +190,10 @@ impl Loaded {
         if let Some(place) = root.as_ref().and_then(size::overflow) {
             self.findings.push(size::too_large(place));
         }
-        let twin = (!made.twins.is_empty()).then(|| made.twins.swap_remove(0));
-        let disguised = twin.and_then(|twin| joined(twin, &mut Diagnostics::default()));
+        let disguised = made.twins.into_iter();
+        let disguised = disguised
+            .filter_map(|twin| joined(twin, &mut Diagnostics::default()))
+            .collect();
         self.explain_findings(made.repeated, !made.variables.is_empty());
         let is_sound = !self.incomplete && !self.findings.has_errors();
         Evaluated {

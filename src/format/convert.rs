@@ -76,8 +76,14 @@ pub fn convert(document: &Evaluated, to: Language) -> Result<String, Diagnostics
 /// The sensitive values of a document.
 fn sensitive_values(document: &Evaluated) -> Vec<Place> {
     let mut found = Vec::new();
-    if let (Some(root), Some(disguised)) = (&document.root, &document.disguised) {
-        differences(root, disguised, "", &mut found);
+    let Some(root) = &document.root else {
+        return found;
+    };
+    for disguised in &document.disguised {
+        let mut more = Vec::new();
+        differences(root, disguised, "", &mut more);
+        more.retain(|place| !found.contains(place));
+        found.extend(more);
     }
     found
 }

@@ -231,6 +231,10 @@ group "web" {
     let refused = refusal("a.hcl", secret, Language::Yaml);
     assert!(!refused.contains("hunter22"), "{refused}");
     insta::assert_snapshot!("sensitive", refused);
+    // A value of two is one of them in some disguise, too.
+    let flag = "vars = { A = sensitive(true) ? \"on\" : \"off\", B = length(sensitive(\"ab\")) }\n";
+    let refused = refusal("a.hcl", flag, Language::Yaml);
+    assert!(refused.contains("`vars.A`, `vars.B`"), "{refused}");
     let many = "vars = { for n in range(12) : \"v${n}\" => sensitive(n) }\n";
     insta::assert_snapshot!("many_sensitive", refusal("a.hcl", many, Language::Jsonc));
     insta::assert_snapshot!(
