@@ -60,7 +60,7 @@ fn of_options(node: &Node, telling: bool, found: &mut Vec<String>) {
                 of_options(&entry.value, telling || is_telling(&entry.key), found);
             }
         }
-        NodeValue::Null | NodeValue::Bool(_) | NodeValue::Number(_) | NodeValue::Unknown => {}
+        NodeValue::Null | NodeValue::Bool(_) | NodeValue::Number(_) => {}
     }
 }
 

@@ -3,7 +3,6 @@
 //! In: findings of every stage. Out: [`Diagnostic`]s, collected in one [`Diagnostics`], so that
 //! one run shows everything that is wrong. May not: print (that is `report`).
 
-mod conceal;
 mod gather;
 
 use std::collections::HashSet;
@@ -12,7 +11,6 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use crate::config::source::Span;
 
-pub use conceal::{CONCEALED, conceal};
 pub use gather::gather;
 
 /// How bad a finding is.
@@ -150,6 +148,17 @@ impl Diagnostic {
     }
 }
 
+/// What failed was reported: whoever meets it stays silent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Reported;
+
+/// All values, or [`Reported`] if one failed. Every value is made before that is decided, so that
+/// all failures are reported.
+pub fn all<T>(results: impl Iterator<Item = Result<T, Reported>>) -> Result<Vec<T>, Reported> {
+    let results: Vec<_> = results.collect();
+    results.into_iter().collect()
+}
+
 /// Findings in the order they were made. Most of these lists are of one group, and stay empty: an
 /// empty one takes next to no room.
 #[derive(Debug, Clone, Default)]
@@ -173,6 +182,11 @@ impl Diagnostics {
         if new || !found.list.contains(&diagnostic) {
             found.list.push(diagnostic);
         }
+    }
+
+    /// What was made, or nothing, and the error among the findings.
+    pub fn keep<T>(&mut self, made: Result<T, Box<Diagnostic>>) -> Option<T> {
+        made.map_err(|error| self.push(*error)).ok()
     }
 
     /// Adds all of another's.

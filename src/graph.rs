@@ -112,7 +112,6 @@ pub fn build(
                         .or_default()
                         .push(full);
                 }
-                None if config.gaps.has_more("groups") => {}
                 None => findings.push(unknown_group(config, &name.value, name.span)),
             }
         }

@@ -100,9 +100,7 @@ fn join_top(whole: &mut Node, part: Node, findings: &mut Diagnostics) {
         let objects = both
             .iter()
             .all(|value| matches!(value, NodeValue::Object(_)));
-        if SECTIONS.contains(&&*entry.key) && both.contains(&&NodeValue::Unknown) {
-            join_unknown(first, entry);
-        } else if SECTIONS.contains(&&*entry.key) && objects {
+        if SECTIONS.contains(&&*entry.key) && objects {
             join_section(first, entry, findings);
         } else if entry.key.starts_with('$') {
             // An editor's schema says nothing of the fleet.
@@ -130,12 +128,6 @@ fn join_section(first: &mut Entry, second: Entry, findings: &mut Diagnostics) {
             continue;
         };
         let known = &mut ours[*place];
-        let both = [&known.value.value, &entry.value.value];
-        if &*section == "groups" && both.contains(&&NodeValue::Unknown) {
-            // A tenant, maybe.
-            join_unknown(known, entry);
-            continue;
-        }
         // A tenant may have groups in several files; a group stands in one.
         let tenants = &*section == "groups"
             && ![&known.value, &entry.value]
@@ -146,18 +138,8 @@ fn join_section(first: &mut Entry, second: Entry, findings: &mut Diagnostics) {
         } else {
             let path = format!("{section}.{}", entry.key);
             findings.push(twice(&path, known.key_span, entry.key_span));
-            known.value.may_have_more(entry.value.span);
         }
     }
-}
-
-/// Of two that are one, either of which isn't known, the known one may have more entries.
-fn join_unknown(first: &mut Entry, second: Entry) {
-    let unknown = match first.value.value {
-        NodeValue::Unknown => std::mem::replace(&mut first.value, second.value),
-        _ => second.value,
-    };
-    first.value.may_have_more(unknown.span);
 }
 
 fn join_groups(tenant: &mut Entry, second: Entry, findings: &mut Diagnostics) {
@@ -170,26 +152,10 @@ fn join_groups(tenant: &mut Entry, second: Entry, findings: &mut Diagnostics) {
             Some(known) => {
                 let path = format!("groups.{name}.{}", group.key);
                 findings.push(twice(&path, known.key_span, group.key_span));
-                known.value.may_have_more(group.value.span);
             }
             None => groups.push(group),
         }
     }
-}
-
-/// Says that what can't be read may define whatever a document seems to lack.
-pub(super) fn open_sections(root: &mut Node) {
-    // No finding has this place, behind the last character, but those that are to be dropped.
-    let nowhere = Span {
-        start: root.span.end,
-        ..root.span
-    };
-    for entry in entries(root).into_iter().flatten() {
-        if SECTIONS.contains(&&*entry.key) {
-            entry.value.may_have_more(nowhere);
-        }
-    }
-    root.may_have_more(nowhere);
 }
 
 /// The finding that two places define one thing.
@@ -236,7 +202,7 @@ mod tests {
             .map(|(name, text)| {
                 let source = sources.add(*name, *text);
                 Document {
-                    root: jsonc::read(source, text, &mut findings).unwrap(),
+                    root: jsonc::read(source, text).unwrap(),
                     overrides: super::super::files::is_override(name.as_ref()),
                 }
             })

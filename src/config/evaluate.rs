@@ -7,13 +7,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::assemble::Document;
-use super::disguise::Disguise;
 use super::hcl::{self, Folders, Known, Module, Places};
 use super::model::Config;
 use super::node::{Alias, Entry, Node, NodeValue};
 use super::source::{SourceMap, Span};
 use super::variables::{self, Declarations, Given, Origin, Secrets, Setting, interpolate};
-use crate::diagnostic::Diagnostics;
+use crate::diagnostic::{Diagnostics, Reported, all};
 
 /// One file, parsed.
 pub(super) struct Parsed {
@@ -41,33 +40,24 @@ pub(super) struct Evaluation<'a> {
     pub(super) working_dir: &'a Path,
     /// Where functions read files.
     pub(super) folders: &'a Folders,
-    /// Whether all files could be read as a whole. Else names may be defined in what couldn't: none
-    /// is missed.
-    pub(super) complete: bool,
 }
 
 /// What it gives.
-#[derive(Default)]
 pub(super) struct Evaluated {
     /// A document for each file, in their order.
-    pub(super) documents: Vec<Document>,
+    pub(super) documents: Result<Vec<Document>, Reported>,
     /// Where no variables are declared: values for top-level `vars`.
     pub(super) overrides: Vec<(Entry, Origin)>,
     /// Variables with their values.
     pub(super) variables: Vec<Setting>,
     /// What mustn't be shown.
     pub(super) secrets: Secrets,
-    /// The documents with other values in the place of secrets, for each way to replace them;
-    /// none where there are no secrets.
-    pub(super) twins: Vec<Vec<Document>>,
     /// What values take that expressions made, in bytes.
     pub(super) size: usize,
     /// Where values stand that were written elsewhere.
     pub(super) aliases: Vec<Alias>,
     /// Blocks that became several: what is wrong in one is wrong in all.
     pub(super) repeated: Vec<Span>,
-    /// The HCL files that were evaluated.
-    pub(super) files: Vec<hcl::File>,
 }
 
 /// A file's tree, or a place for the one that it gives; whether it overrides, and its folder.
@@ -134,9 +124,6 @@ pub(super) fn prepare(
         for file in &files {
             known.body(&file.body);
         }
-        if declarations.are_open {
-            known.open_variables();
-        }
         known
     };
     Prepared {
@@ -148,7 +135,7 @@ pub(super) fn prepare(
 }
 
 impl Evaluation<'_> {
-    /// Evaluates; what has no value is reported.
+    /// Evaluates variables, then every expression.
     pub(super) fn run(
         &self,
         documents: Vec<Parsed>,
@@ -157,18 +144,11 @@ impl Evaluation<'_> {
     ) -> Evaluated {
         let places = Places::default();
         let Prepared {
-            mut trees,
+            trees,
             files,
-            mut declarations,
-            mut known,
+            declarations,
+            known,
         } = prepare(documents, sources, &places, findings);
-        let are_interpolated = !declarations.is_empty();
-        if !self.complete {
-            declarations.are_open = true;
-            known.open_all();
-        }
-        let mut evaluated = Evaluated::default();
-        let mut roots = Vec::new();
         let settled = variables::settle(
             &declarations,
             self.given,
@@ -180,107 +160,42 @@ impl Evaluation<'_> {
         let texts = (&*sources, &places);
         let module = Module::new(texts, &files, &settled.values, &known, self.folders);
         settled.keep_secrets(&declarations, &module);
-        evaluated.variables = settled.settings(&declarations, &module);
-        let refused = variables::validate(&declarations, &settled, &module);
-        let values = settled.values_without(&refused);
-        let module = if refused.is_empty() {
-            module
-        } else {
-            findings.extend(module.findings());
-            let module = Module::new(texts, &files, &values, &known, self.folders);
-            settled.keep_secrets(&declarations, &module);
-            module
-        };
-        let written = may_have_secrets(&module, sources).then(|| trees.clone());
-        for (root, _, folder) in &mut trees {
-            if let Some(root) = root {
-                if are_interpolated {
-                    interpolate(root, &module, folder.as_ref());
-                } else if !self.complete {
-                    variables::leave_open(root);
+        let variables = settled.settings(&declarations, &module);
+        variables::validate(&declarations, &settled, &module);
+        let mut files_left = files.iter();
+        let documents = trees.into_iter().map(|(root, overrides, folder)| {
+            let root = match root {
+                Some(mut root) => {
+                    if !declarations.is_empty() {
+                        interpolate(&mut root, &module, folder.as_ref())?;
+                    }
+                    root
                 }
-            }
-        }
-        roots.extend(files.iter().map(|file| hcl::document(&module, file)));
-        if let Some(trees) = written
-            && module.has_secrets()
-        {
-            let twins =
-                Disguise::ALL.map(|disguise| twin(&module, &trees, &files, &values, disguise));
-            evaluated.twins = twins.into();
-        }
+                None => hcl::document(&module, files_left.next().ok_or(Reported)?)?,
+            };
+            Ok(Document { root, overrides })
+        });
+        let documents = all(documents).map(|mut documents| {
+            known.settle_groups(&mut documents);
+            documents
+        });
         let mut made = module.finish();
-        evaluated.overrides = settled.overrides;
         made.secrets.extend(settled.texts);
         made.secrets.remove("");
         findings.extend(made.findings);
         for (span, holes) in made.holes {
             sources.record_holes(span, holes);
         }
-        let mut roots = roots.into_iter();
-        evaluated.documents = joined(trees, &mut roots);
-        known.settle_groups(&mut evaluated.documents);
-        for twin in &mut evaluated.twins {
-            known.settle_groups(twin);
-        }
-        evaluated.files = files;
-        evaluated.aliases = made.aliases;
-        evaluated.size = made.size;
-        evaluated.repeated = made.repeated;
-        evaluated.secrets = Secrets(made.secrets.into_iter().collect());
-        evaluated
-    }
-}
-
-/// Trees, and those of HCL files in the places kept for them.
-fn joined(trees: Vec<Tree>, roots: &mut impl Iterator<Item = Node>) -> Vec<Document> {
-    trees
-        .into_iter()
-        .filter_map(|(root, overrides, _)| {
-            let root = root.or_else(|| roots.next())?;
-            Some(Document { root, overrides })
-        })
-        .collect()
-}
-
-/// Whether a secret may come up: a variable is one, or some text makes one.
-fn may_have_secrets(module: &Module<'_>, sources: &SourceMap) -> bool {
-    module.has_secrets()
-        || sources
-            .iter()
-            .any(|(_, source)| source.text.contains("sensitive"))
-}
-
-/// The documents with other values in the place of secrets. What is wrong with them is wrong in
-/// truth as well, or due to the replacement.
-fn twin(
-    real: &Module<'_>,
-    trees: &[Tree],
-    files: &[hcl::File],
-    values: &hcl::Values,
-    disguise: Disguise,
-) -> Vec<Document> {
-    let values = values
-        .iter()
-        .map(|(name, value)| {
-            let value = value.as_ref().map(|value| disguise.value(value));
-            (Arc::clone(name), value)
-        })
-        .collect();
-    let module = Module::twin(real, files, &values, disguise);
-    let mut trees = trees.to_vec();
-    for (root, _, folder) in &mut trees {
-        if let Some(root) = root
-            && !values.is_empty()
-        {
-            interpolate(root, &module, folder.as_ref());
+        Evaluated {
+            documents,
+            overrides: settled.overrides,
+            variables,
+            secrets: Secrets(made.secrets.into_iter().collect()),
+            size: made.size,
+            aliases: made.aliases,
+            repeated: made.repeated,
         }
     }
-    let roots: Vec<Node> = files
-        .iter()
-        .map(|file| hcl::document(&module, file))
-        .collect();
-    joined(trees, &mut roots.into_iter())
 }
 
 /// Values of the command line and the like, where no variables are declared: they replace or join

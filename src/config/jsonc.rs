@@ -1,11 +1,8 @@
 //! JSON with comments and trailing commas, and nothing looser, read into [`Node`]s.
 //!
-//! In: the text of one file. Out: its document, each value with its place, or what is wrong with
-//! it. May not: know the schema.
+//! In: the text of one file. Out: its document, each value with its place, or its first error. May
+//! not: know the schema.
 
-mod mend;
-mod quotes;
-mod read_on;
 #[cfg(test)]
 mod tests;
 
@@ -13,18 +10,13 @@ use std::sync::Arc;
 
 use jsonc_parser::ast::{Object, ObjectProp, ObjectPropName, Value};
 use jsonc_parser::common::{Range, Ranged};
-use jsonc_parser::errors::{ParseError, ParseErrorKind};
+use jsonc_parser::errors::{ParseError, ParseErrorKind as Kind};
 use jsonc_parser::{CollectOptions, ParseOptions, ParseStringErrorKind, parse_to_ast};
 use serde_json::Number;
 
-use self::mend::Mended;
-use self::read_on::mended;
-use super::halves;
 use super::node::{Entry, Keys, Node, NodeValue};
-use super::outline::{self, Cut};
 use super::source::{SourceId, Span};
-use crate::diagnostic::{Diagnostic, Diagnostics};
-use crate::threads::{WORTH_A_THREAD, both, cores};
+use crate::diagnostic::Diagnostic;
 
 /// Comments and trailing commas; everything else that the parser would tolerate is refused.
 const STRICT: ParseOptions = ParseOptions {
@@ -40,391 +32,427 @@ const STRICT: ParseOptions = ParseOptions {
     allow_extended_string_escapes: false,
 };
 
-/// Reads a document. `None` where the text can't be parsed; findings then say why. A key that
-/// stands twice in an object is an error, and its first value is kept.
-pub fn read(source: SourceId, text: &str, findings: &mut Diagnostics) -> Option<Node> {
-    read_or(source, text, findings, |_, _, _, _| None)
-}
+/// How deep objects and arrays may nest. Rendered args are kept as JSON in the state, inside a few
+/// levels of its own, and `serde_json` reads no deeper than 128.
+pub(super) const DEEPEST: usize = 100;
 
-/// The same, but goes on after mistakes where it can be told how the text was meant: then there is
-/// a document, and each mistake is among the findings.
-pub(super) fn read_on(source: SourceId, text: &str, findings: &mut Diagnostics) -> Option<Node> {
-    read_or(source, text, findings, mended)
-}
+type Read<T> = Result<T, Box<Diagnostic>>;
 
-fn read_or(
-    source: SourceId,
-    text: &str,
-    findings: &mut Diagnostics,
-    otherwise: fn(SourceId, &str, usize, &mut Diagnostics) -> Option<Node>,
-) -> Option<Node> {
+/// Reads a document. Fails with the first syntax error, duplicate key or number that is too large.
+pub fn read(source: SourceId, text: &str) -> Read<Node> {
     let body = text.strip_prefix('\u{feff}').unwrap_or(text);
     let base = text.len() - body.len();
-    let (flaw, cut) = outline::scan(source, body, base);
-    if let (None, Some(cut)) = (&flaw, cut)
-        && body.len() >= WORTH_A_THREAD
-        && cores() > 1
-        && let Some(node) = in_halves(source, body, base, cut)
-    {
-        return Some(node);
-    }
-    if let Some(flaw) = flaw.as_ref().filter(|flaw| flaw.too_deep) {
-        findings.push((*flaw.diagnostic).clone());
-        return None;
-    }
-    let parsed = parse_to_ast(body, &CollectOptions::default(), &STRICT);
-    // Both look at the same text; the earlier finding is the cause, the later one may follow from it.
-    let is_hopeless = flaw.as_ref().is_some_and(|flaw| !flaw.is_open_string);
-    if parsed.is_err()
-        && !is_hopeless
-        && let Some(node) = otherwise(source, body, base, findings)
-    {
-        return Some(node);
-    }
-    if let Some(flaw) = flaw {
-        let earlier = match &parsed {
-            // What isn't closed, the parser reports at its start; the flaw knows better.
-            Err(error) if is_unclosed(error.kind()) => false,
-            Err(error) => base + error.range().start < flaw.offset,
-            Ok(_) => false,
-        };
-        if !earlier {
-            findings.push(*flaw.diagnostic);
-            return None;
-        }
-    }
-    let mut reader = Reader {
-        source,
-        body,
-        base,
-        mended: None,
-        findings,
+    let reader = Reader { source, body, base };
+    let flaw = Scanner::new(body).flaw();
+    let value = match (
+        parse_to_ast(body, &CollectOptions::default(), &STRICT),
+        flaw,
+    ) {
+        (Ok(parsed), None) => parsed.value,
+        (Ok(_), Some(flaw)) => return Err(Box::new(reader.flaw(&flaw))),
+        (Err(error), flaw) => return Err(Box::new(reader.explain(&error, flaw))),
     };
-    match parsed {
-        Err(error) => {
-            let diagnostic = reader.explain(&error);
-            reader.findings.push(diagnostic);
-            None
-        }
-        Ok(result) => {
-            if let Some(value) = result.value {
-                Some(reader.node(value))
-            } else {
-                let end = text.len();
-                findings.push(
-                    Diagnostic::error("the file holds no configuration")
-                        .at(Span::new(source, end, end), "expected `{`")
-                        .hint("`nstance init` writes a commented one to start from"),
-                );
-                None
-            }
-        }
-    }
-}
-
-/// Reads a document as two. `None` if anything is wrong with it.
-fn in_halves(source: SourceId, body: &str, base: usize, cut: Cut) -> Option<Node> {
-    let first = [&body[..cut.at], &"}".repeat(cut.depth)].concat();
-    let opening = format!("{{{}", "\"\":{".repeat(cut.depth - 1));
-    let (second, start) = halves::second(body, cut.at, &opening)?;
-    let read = |body: &str, base: usize| {
-        let mut findings = Diagnostics::default();
-        let mut reader = Reader {
-            source,
-            body,
-            base,
-            mended: None,
-            findings: &mut findings,
-        };
-        let parsed = parse_to_ast(body, &CollectOptions::default(), &STRICT);
-        let node = reader.node(parsed.ok()?.value?);
-        findings.is_empty().then_some(node)
+    let Some(value) = value else {
+        let end = reader.span(body.len(), body.len());
+        return Err(Box::new(
+            Diagnostic::error("the file holds no configuration")
+                .at(end, "expected `{`")
+                .hint("`nstance init` writes a commented one to start from"),
+        ));
     };
-    let (first, second) = both(
-        || read(&first, base),
-        || read(&second[start..], base + start),
-    );
-    let mut whole = first?;
-    halves::join(&mut whole, second?, cut.depth - 1)?;
-    Some(whole)
+    reader.node(value)
 }
 
 struct Reader<'a> {
     source: SourceId,
     body: &'a str,
     base: usize,
-    /// Where `body` isn't what was written.
-    mended: Option<&'a Mended>,
-    findings: &'a mut Diagnostics,
 }
 
 impl Reader<'_> {
-    fn span(&self, range: Range) -> Span {
-        let written = |at: usize| self.mended.map_or(at, |mended| mended.written(at));
-        let (start, end) = (written(range.start), written(range.end));
+    fn span(&self, start: usize, end: usize) -> Span {
         Span::new(self.source, self.base + start, self.base + end)
     }
 
-    /// The place of so many bytes.
-    fn at(&self, start: usize, length: usize) -> Span {
-        let end = start + length;
-        self.span(Range { start, end })
+    fn span_of(&self, range: Range) -> Span {
+        self.span(range.start, range.end)
     }
 
-    fn node(&mut self, value: Value<'_>) -> Node {
-        let range = value.range();
-        let span = self.span(range);
-        let is_single = !matches!(value, Value::Array(_) | Value::Object(_));
-        if is_single
-            && let Some(mended) = self.mended
-            && mended.is_unknown(&(range.start..range.end))
-        {
-            return Node::unknown(span);
-        }
+    fn node(&self, value: Value<'_>) -> Read<Node> {
+        let span = self.span_of(value.range());
         let value = match value {
             Value::NullKeyword(_) => NodeValue::Null,
             Value::BooleanLit(literal) => NodeValue::Bool(literal.value),
             Value::StringLit(literal) => NodeValue::String(Arc::from(&*literal.value)),
             Value::NumberLit(literal) => {
-                number(literal.value).map_or_else(|| self.too_large(span), NodeValue::Number)
+                NodeValue::Number(number(literal.value).ok_or_else(|| {
+                    Box::new(
+                        Diagnostic::error("a number is too large")
+                            .at(span, "larger than a 64-bit floating-point number")
+                            .hint("if it is text, put it in double quotes"),
+                    )
+                })?)
             }
-            Value::Array(array) => NodeValue::Array(
-                array
-                    .elements
-                    .into_iter()
-                    .map(|element| self.node(element))
-                    .collect(),
-            ),
-            Value::Object(object) => NodeValue::Object(self.entries(object)),
+            Value::Array(array) => {
+                let elements = array.elements.into_iter();
+                NodeValue::Array(
+                    elements
+                        .map(|element| self.node(element))
+                        .collect::<Read<_>>()?,
+                )
+            }
+            Value::Object(object) => NodeValue::Object(self.entries(object)?),
         };
-        Node { span, value }
+        Ok(Node { span, value })
     }
 
-    fn too_large(&mut self, span: Span) -> NodeValue {
-        self.findings.push(
-            Diagnostic::error("a number is too large")
-                .at(span, "no number of this size can be kept")
-                .hint("if it is text, put it in double quotes"),
-        );
-        NodeValue::Null
-    }
-
-    fn entries(&mut self, object: Object<'_>) -> Vec<Entry> {
+    fn entries(&self, object: Object<'_>) -> Read<Vec<Entry>> {
         let mut entries: Vec<Entry> = Vec::with_capacity(object.properties.len());
         let mut keys = Keys::default();
         for ObjectProp { name, value, .. } in object.properties {
-            let key_span = self.span(name.range());
+            let key_span = self.span_of(name.range());
             let key: Arc<str> = match name {
                 ObjectPropName::String(literal) => Arc::from(&*literal.value),
                 ObjectPropName::Word(word) => Arc::from(word.value),
             };
-            let value = self.node(value);
-            match keys.span(&entries, &key) {
-                None => entries.push(Entry {
-                    key,
-                    key_span,
-                    value,
-                }),
-                Some(first) => self.findings.push(
-                    Diagnostic::error(format!("the key `{key}` stands twice in one object"))
-                        .at(key_span, "here again")
-                        .related(first, "it stands here first")
+            if let Some(first) = keys.span(&entries, &key) {
+                return Err(Box::new(
+                    Diagnostic::error(format!("duplicate key `{key}`"))
+                        .at(key_span, "defined again here")
+                        .related(first, "first defined here")
                         .hint("remove or rename one of the two"),
-                ),
+                ));
             }
+            let value = self.node(value)?;
+            entries.push(Entry {
+                key,
+                key_span,
+                value,
+            });
         }
-        entries
+        Ok(entries)
     }
 
-    /// Puts the parser's words into ours.
-    fn explain(&self, error: &ParseError) -> Diagnostic {
-        use ParseErrorKind as Kind;
-        let range = error.range();
-        let span = self.span(range);
-        let here = self.body.get(range.start..).unwrap_or("");
-        let before = self.body.get(..range.start).unwrap_or("");
-        let at = |summary: &str, label: &str| Diagnostic::error(summary).at(span, label);
-        match error.kind() {
-            Kind::ExpectedComma => self.missing_comma(range, before, here),
-            Kind::SingleQuotedStringsNotAllowed => at(
-                "strings stand in double quotes",
-                "this one starts with a single quote",
-            )
-            .hint("write `\"…\"` instead of `'…'`"),
-            Kind::ExpectedStringObjectProperty => at("a key isn't in quotes", "keys are strings")
-                .hint(format!("write `\"{}\"`", word(here))),
-            Kind::ExpectedColonAfterObjectKey => at(
-                "a `:` is missing after a key",
-                "expected `:` and a value before this",
-            ),
-            Kind::ExpectedObjectValue => at("a key has no value", "expected a value"),
-            Kind::UnexpectedWord | Kind::UnexpectedToken => self
-                .malformed_number(range.start, before, here)
-                .unwrap_or_else(|| self.unexpected(range.start, here)),
-            Kind::UnexpectedTokenInObject if here.starts_with(',') => too_many_commas(span),
-            Kind::UnexpectedComma if before.trim_end().ends_with(':') => {
-                at("a key has no value", "expected a value before this")
+    /// What is wrong first: the flaw where it is the cause, else what the parser says.
+    fn explain(&self, error: &ParseError, flaw: Option<Flaw>) -> Diagnostic {
+        let Range { start, end } = error.range();
+        let (before, here) = self.body.split_at(start);
+        let is_unclosed = matches!(
+            error.kind(),
+            Kind::UnterminatedArray
+                | Kind::UnterminatedObject
+                | Kind::String(ParseStringErrorKind::UnterminatedStringLiteral)
+        );
+        if let Some(flaw) = flaw {
+            if is_unclosed || flaw.found() <= start {
+                return self.flaw(&flaw);
             }
-            Kind::UnexpectedTokenInObject => {
-                at("a key was expected", "this can't stand in an object here")
-                    .hint("an object is `{\"key\": value, …}`")
-            }
-            Kind::UnexpectedComma => too_many_commas(span),
-            Kind::UnexpectedColon => at("a `:` can't stand here", "expected a value")
-                .hint("only objects, in `{}`, have keys"),
-            Kind::UnexpectedCloseBrace | Kind::UnexpectedCloseBracket => {
-                at("a value is missing", "expected a value before this")
-            }
-            Kind::MultipleRootJsonValues => at(
-                "something follows the end of the configuration",
-                "the configuration ended before this",
-            )
-            .hint("a file holds one object; look for a `}` that closes too early above"),
-            Kind::HexadecimalNumbersNotAllowed => {
-                let place = self.at(range.start, word(here).len());
-                Diagnostic::error("hexadecimal numbers aren't JSON")
-                    .at(place, "a hexadecimal number")
-                    .hint("write it in decimal, or as a string")
-            }
-            Kind::UnaryPlusNumbersNotAllowed => {
-                at("a number can't start with `+`", "remove the `+`")
-            }
-            Kind::BareDecimalPointNumbersNotAllowed => at(
-                "a number needs digits on both sides of its point",
-                "a digit is missing",
-            )
-            .hint("write `0.5` rather than `.5`, `5.0` or `5` rather than `5.`"),
-            Kind::NonFiniteNumbersNotAllowed => at(
-                "Infinity and NaN aren't JSON",
-                "not a number that JSON knows",
-            ),
-            Kind::ExpectedDigit
-            | Kind::ExpectedDigitFollowingNegativeSign
-            | Kind::ExpectedPlusMinusOrDigitInNumberLiteral => {
-                at("a number lacks digits", "expected a digit")
-            }
-            Kind::String(kind) => self.bad_string(range, kind),
-            Kind::UnterminatedArray => at("a `[` is never closed", "add the missing `]`"),
-            Kind::UnterminatedObject => at("a `{` is never closed", "add the missing `}`"),
-            Kind::UnterminatedCommentBlock => at("a comment isn't closed", "close it with `*/`"),
-            Kind::NestingDepthExceeded => at("the nesting is too deep", "too deep"),
-            Kind::CommentsNotAllowed | Kind::TrailingCommasNotAllowed => {
-                at(&error.kind().to_string(), "")
+            // `"a, "b": "c"`: the quote that is missing is one of those before.
+            if let Flaw::OpenString(open) = flaw
+                && before.ends_with('"')
+                && here.starts_with(char::is_alphanumeric)
+                && !self.body[start..open].contains('\n')
+            {
+                let open = before[..start - 1].rfind('"').unwrap_or(open);
+                return self.flaw(&Flaw::OpenString(open));
             }
         }
-    }
-
-    fn missing_comma(&self, range: Range, before: &str, here: &str) -> Diagnostic {
-        self.malformed_number(range.start, before, here)
-            .unwrap_or_else(|| {
-                Diagnostic::error("a comma is missing").at(self.span(range), "expected `,` here")
-            })
-    }
-
-    /// The finding that letters or digits follow a number, if they do.
-    fn malformed_number(&self, at: usize, before: &str, here: &str) -> Option<Diagnostic> {
-        let goes_on = here.starts_with(|next: char| next.is_ascii_alphanumeric() || next == '_');
-        if !goes_on || !before.ends_with(|last: char| last.is_ascii_digit()) {
-            return None;
+        if let Some(malformed) = self.malformed_number(before, here) {
+            return malformed;
         }
-        let start = before
-            .rfind(|character: char| !matches!(character, '0'..='9' | '-' | '.'))
-            .map_or(0, |at| at + 1);
-        let whole = Range {
-            start,
-            end: at + word(here).len(),
-        };
-        Some(
-            Diagnostic::error("a number is malformed")
-                .at(self.span(whole), "not a number that JSON knows")
-                .hint(
-                    "numbers have no leading zeros, units or separators; \
-                     anything else stands in double quotes",
-                ),
-        )
-    }
-
-    fn unexpected(&self, at: usize, here: &str) -> Diagnostic {
-        let word = word(here);
-        if word.is_empty() {
-            let character = here.chars().next().unwrap_or(' ');
-            let hint = match character {
-                '#' => "a comment starts with `//`; text stands in double quotes",
-                _ => "text stands in double quotes",
-            };
-            return Diagnostic::error(format!("a `{character}` can't stand here"))
-                .at(self.at(at, character.len_utf8()), "expected a value")
-                .hint(hint);
-        }
-        let diagnostic = Diagnostic::error("this word isn't a JSON value")
-            .at(self.at(at, word.len()), "expected a value");
-        match word.to_ascii_lowercase().as_str() {
-            "true" | "yes" | "on" => diagnostic.hint("write `true`"),
-            "false" | "no" | "off" => diagnostic.hint("write `false`"),
-            "none" | "nil" | "undefined" => diagnostic.hint("write `null`"),
-            // It may be a secret.
-            _ => diagnostic.hint("text stands in double quotes"),
-        }
-    }
-
-    fn bad_string(&self, range: Range, kind: &ParseStringErrorKind) -> Diagnostic {
-        // The parser's range runs from the escape to wherever it stopped reading.
-        let escape = |length: usize| self.at(range.start, length);
+        let behind = before.trim_end().len();
+        let line = here
+            .find('\n')
+            .map_or(self.body.len(), |length| start + length);
+        let span = self.span(start, end.min(line).max(start));
+        let kind = error.kind();
+        let said = || Diagnostic::error(uncapitalized(&kind.to_string())).at(span, "");
         match kind {
-            ParseStringErrorKind::UnterminatedStringLiteral => {
-                Diagnostic::error("a string isn't closed").at(self.span(range), "no closing quote")
+            Kind::ExpectedComma => self.missing("missing comma", start, "add `,` here"),
+            Kind::ExpectedColonAfterObjectKey => self.missing(
+                "missing `:` after a key",
+                behind,
+                "add `:` and a value here",
+            ),
+            _ if before[..behind].ends_with(':') && here.starts_with([',', '}', ']']) => {
+                self.missing("missing value after a key", behind, "add a value here")
             }
-            ParseStringErrorKind::ExpectedFourHexDigits
-            | ParseStringErrorKind::ExpectedTwoHexDigits => {
-                Diagnostic::error("an escape is cut short")
-                    .at(escape(2), "`\\u` needs four hexadecimal digits")
+            Kind::UnexpectedTokenInObject if before.ends_with('{') && here.starts_with('{') => {
+                self.bare_template(start - 1)
             }
-            ParseStringErrorKind::InvalidUnicodeEscapeSequence(_) => {
-                Diagnostic::error("an escape is half a character")
-                    .at(escape(6), "half of a surrogate pair")
-                    .hint("write the character itself, or both halves")
+            Kind::UnexpectedTokenInObject if here.starts_with(',') => {
+                Diagnostic::error("unexpected comma").at(span, "remove it")
             }
-            ParseStringErrorKind::InvalidEscapeInSingleQuoteString
-            | ParseStringErrorKind::InvalidEscapeInDoubleQuoteString
-            | ParseStringErrorKind::InvalidEscape => {
-                let length = self.body[range.start..]
-                    .chars()
-                    .take(2)
-                    .map(char::len_utf8)
-                    .sum();
-                Diagnostic::error("a string holds an escape that JSON doesn't know")
-                    .at(escape(length), "unknown escape")
-                    .hint(
-                        "a backslash is written `\\\\`; known escapes: \
-                         `\\\"` `\\\\` `\\/` `\\b` `\\f` `\\n` `\\r` `\\t` `\\uXXXX`",
-                    )
+            Kind::UnexpectedToken if here.starts_with('#') => {
+                said().hint("a comment starts with `//`")
+            }
+            Kind::ExpectedStringObjectProperty => {
+                Diagnostic::error("keys must be quoted").at(span, "no quotes around it")
+            }
+            Kind::UnexpectedWord | Kind::UnexpectedToken
+                if here.starts_with(char::is_alphanumeric) =>
+            {
+                Diagnostic::error("strings must be quoted")
+                    .at(span, "no quotes around it")
+                    .hint("the only words without quotes are `true`, `false` and `null`")
+            }
+            Kind::SingleQuotedStringsNotAllowed | Kind::UnexpectedToken => {
+                Diagnostic::error("strings must be in double quotes").at(span, "expected `\"`")
+            }
+            Kind::MultipleRootJsonValues => {
+                said().hint("a file holds one object; look above for a `}` that closes too early")
+            }
+            Kind::UnterminatedCommentBlock => said().hint("close it with `*/`"),
+            Kind::String(ParseStringErrorKind::InvalidUnicodeEscapeSequence(_)) => {
+                Diagnostic::error("invalid Unicode escape").at(span, "half of a surrogate pair")
+            }
+            Kind::String(_) => said().hint("write a backslash as `\\\\`"),
+            _ => said(),
+        }
+    }
+
+    fn missing(&self, summary: &str, at: usize, label: &str) -> Diagnostic {
+        Diagnostic::error(summary).at(self.span(at, at), label)
+    }
+
+    /// The error that letters or digits follow a number, if they do.
+    fn malformed_number(&self, before: &str, here: &str) -> Option<Diagnostic> {
+        let is_number = |one: char| one.is_ascii_digit() || matches!(one, '-' | '.');
+        let is_word = |one: char| one.is_alphanumeric() || one == '_';
+        let start = before.trim_end_matches(is_number).len();
+        let length = here.find(|one| !is_word(one)).unwrap_or(here.len());
+        (start < before.len() && length > 0).then(|| {
+            Diagnostic::error("invalid number")
+                .at(self.span(start, before.len() + length), "")
+                .hint("numbers have no units or leading zeros; strings must be in double quotes")
+        })
+    }
+
+    /// The error that a Go template begins at `start`, where a value should.
+    fn bare_template(&self, start: usize) -> Diagnostic {
+        let line = self.body[start..].lines().next().unwrap_or_default();
+        let length = line.find("}}").map_or(line.len(), |at| at + 2);
+        let template = line[..length].replace('\\', "\\\\").replace('"', "\\\"");
+        Diagnostic::error("a Go template must be quoted")
+            .at(self.span(start, start + length), "no quotes around it")
+            .hint(format!("write `\"{template}\"`"))
+    }
+
+    fn flaw(&self, flaw: &Flaw) -> Diagnostic {
+        let character = |at: usize| self.body[at..].chars().next().unwrap_or(' ');
+        let span = |at: usize| self.span(at, at + character(at).len_utf8());
+        match *flaw {
+            Flaw::OpenString(at) => Diagnostic::error("a string isn't closed")
+                .at(span(at), "its `\"` is missing on this line")
+                .hint("within a string, write a line break as `\\n` and a quote as `\\\"`"),
+            Flaw::OpenBracket { open, found } => {
+                let closing = if character(open) == '{' { '}' } else { ']' };
+                let error = Diagnostic::error(format!("a `{}` isn't closed", character(open)))
+                    .at(span(open), format!("its `{closing}` is missing"));
+                let found = self.body.len() - self.body[found..].trim_start().len();
+                match self.body[found..].chars().next() {
+                    Some(character) => error.related(
+                        span(found),
+                        format!("it must be closed before this `{character}`"),
+                    ),
+                    None => error,
+                }
+            }
+            Flaw::Control(at) => {
+                let code = u32::from(character(at));
+                Diagnostic::error(format!(
+                    "a string contains the control character U+{code:04X}"
+                ))
+                .at(span(at), "")
+                .hint(match code {
+                    9 => "write a tab as `\\t`".to_owned(),
+                    _ => format!("write it as `\\u{code:04x}`"),
+                })
+            }
+            Flaw::Space(at) => {
+                let code = u32::from(character(at));
+                Diagnostic::error(format!("unexpected character U+{code:04X}"))
+                    .at(span(at), "an invisible character")
+                    .hint("replace it with a space")
+            }
+            Flaw::TooDeep(at) => {
+                Diagnostic::error(format!("the nesting is deeper than {DEEPEST} levels"))
+                    .at(span(at), "one level too deep")
             }
         }
     }
 }
 
-fn is_unclosed(kind: &ParseErrorKind) -> bool {
-    matches!(
-        kind,
-        ParseErrorKind::UnterminatedArray
-            | ParseErrorKind::UnterminatedObject
-            | ParseErrorKind::UnterminatedCommentBlock
-            | ParseErrorKind::String(ParseStringErrorKind::UnterminatedStringLiteral)
-    )
+/// What the parser tolerates though JSON doesn't, or explains badly; with byte offsets.
+#[derive(Debug, Clone, Copy)]
+enum Flaw {
+    /// The string that begins here isn't closed on its line.
+    OpenString(usize),
+    /// The bracket at `open` isn't closed before `found`, which can't be within it.
+    OpenBracket { open: usize, found: usize },
+    /// A control character in a string.
+    Control(usize),
+    /// A character that the parser takes for a space.
+    Space(usize),
+    /// A bracket that opens a level too many.
+    TooDeep(usize),
 }
 
-fn too_many_commas(span: Span) -> Diagnostic {
-    Diagnostic::error("there is a comma too many")
-        .at(span, "nothing stands before it")
-        .hint("one trailing comma is fine, two aren't")
+impl Flaw {
+    /// Where reading stops making sense.
+    fn found(self) -> usize {
+        match self {
+            Self::OpenBracket { found: at, .. }
+            | Self::OpenString(at)
+            | Self::Control(at)
+            | Self::Space(at)
+            | Self::TooDeep(at) => at,
+        }
+    }
 }
 
-/// The letters, digits, `_` and `-` that a text starts with.
-fn word(text: &str) -> &str {
-    let end = text
-        .find(|character: char| !character.is_alphanumeric() && !matches!(character, '_' | '-'))
-        .unwrap_or(text.len());
-    &text[..end]
+/// A bracket that isn't closed yet.
+#[derive(Clone, Copy)]
+struct Open {
+    at: usize,
+    closing: u8,
+    /// Of its line.
+    indent: usize,
+}
+
+/// Finds the first flaw of a text, brackets and strings being all it knows.
+struct Scanner<'a> {
+    text: &'a str,
+    at: usize,
+    open: Vec<Open>,
+    /// The first bracket whose partner is indented less than its line: where one is missing, it is
+    /// probably this one's. And that partner.
+    suspect: Option<(Open, usize)>,
+    /// Where the last string begins, if that begins its line, and where what is before it ends.
+    key: Option<usize>,
+    /// Of the line so far.
+    indent: usize,
+    is_blank: bool,
+    /// The end of the last token.
+    end: usize,
+}
+
+impl<'a> Scanner<'a> {
+    fn new(text: &'a str) -> Self {
+        Self {
+            text,
+            at: 0,
+            open: Vec::new(),
+            suspect: None,
+            key: None,
+            indent: 0,
+            is_blank: true,
+            end: 0,
+        }
+    }
+
+    fn flaw(mut self) -> Option<Flaw> {
+        while let Some(&byte) = self.text.as_bytes().get(self.at) {
+            let rest = &self.text[self.at..];
+            match byte {
+                b'\n' => (self.indent, self.is_blank) = (0, true),
+                b' ' | b'\t' | b'\r' => self.indent += usize::from(self.is_blank),
+                b'/' if rest.starts_with("//") => {
+                    self.at += rest.find(['\n', '\r']).unwrap_or(rest.len());
+                    continue;
+                }
+                b'/' if rest.starts_with("/*") => {
+                    // The parser reports an open one.
+                    self.at += rest[2..].find("*/")? + 4;
+                    continue;
+                }
+                _ => {
+                    if let Err(flaw) = self.token(byte) {
+                        return Some(flaw);
+                    }
+                    self.is_blank = false;
+                    self.end = self.at + 1;
+                }
+            }
+            self.at += 1;
+        }
+        let innermost = self.open.last()?;
+        let (open, found) = match self.suspect {
+            Some((open, found)) if open.closing == innermost.closing => (open.at, found),
+            _ => (innermost.at, self.at),
+        };
+        Some(Flaw::OpenBracket { open, found })
+    }
+
+    /// Goes to the last byte of the token here, or of what is part of it.
+    fn token(&mut self, byte: u8) -> Result<(), Flaw> {
+        let at = self.at;
+        match byte {
+            b'"' => {
+                self.key = self.is_blank.then_some(self.end);
+                self.string()?;
+            }
+            // A key in a list, on a line of its own.
+            b':' => {
+                if let (Some(open), Some(found)) = (self.open.last(), self.key)
+                    && open.closing == b']'
+                {
+                    let open = open.at;
+                    return Err(Flaw::OpenBracket { open, found });
+                }
+            }
+            b'{' | b'[' if self.open.len() == DEEPEST => return Err(Flaw::TooDeep(at)),
+            // In ASCII, the closing bracket is the second behind the opening one.
+            b'{' | b'[' => self.open.push(Open {
+                at,
+                closing: byte + 2,
+                indent: self.indent,
+            }),
+            b'}' | b']' => match self.open.pop() {
+                Some(open) if open.closing != byte => {
+                    let open = open.at;
+                    return Err(Flaw::OpenBracket { open, found: at });
+                }
+                Some(open) if self.is_blank && self.indent < open.indent => {
+                    self.suspect.get_or_insert((open, at));
+                }
+                // The parser reports one too many.
+                _ => {}
+            },
+            0x00..0x20 | 0x7f.. => {
+                let character = self.text[at..].chars().next().unwrap_or(' ');
+                if character.is_whitespace() || character.is_control() {
+                    return Err(Flaw::Space(at));
+                }
+                self.at += character.len_utf8() - 1;
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Goes to the closing quote of the string here.
+    fn string(&mut self) -> Result<(), Flaw> {
+        let start = self.at;
+        let bytes = self.text.as_bytes();
+        let mut is_escaped = false;
+        loop {
+            self.at += 1;
+            match bytes.get(self.at) {
+                None | Some(b'\n' | b'\r') => return Err(Flaw::OpenString(start)),
+                Some(0x00..0x20) => return Err(Flaw::Control(self.at)),
+                Some(b'"') if !is_escaped => return Ok(()),
+                Some(byte) => is_escaped = *byte == b'\\' && !is_escaped,
+            }
+        }
+    }
+}
+
+/// A sentence as a message starts it.
+fn uncapitalized(sentence: &str) -> String {
+    let mut characters = sentence.chars();
+    let first = characters.next().map(|first| first.to_ascii_lowercase());
+    first.into_iter().chain(characters).collect()
 }
 
 /// Up to here every whole number is a double.

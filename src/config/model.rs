@@ -7,8 +7,6 @@
 //! Field for field it is `specs/nstance.md`; defaults that the specification gives are applied
 //! here, so that no later stage needs to know them. Args, vars and file templates stay [`Node`]s.
 
-mod gaps;
-mod twins;
 mod userdata;
 
 use std::sync::Arc;
@@ -20,7 +18,6 @@ use super::node::Node;
 use super::source::{Span, Spanned};
 use crate::address::GroupName;
 
-pub use gaps::{Gaps, Unread};
 pub use userdata::{
     Compress, Encoding, Includes, Joining, TextSource, Userdata, UserdataPart, UserdataSource,
 };
@@ -60,12 +57,6 @@ pub struct Config {
     pub destroy_budget: DestroyBudget,
     /// `strict`: warnings about unset vars are errors.
     pub strict: bool,
-    /// The same with other values in the place of secrets: what is rendered otherwise from one of
-    /// them than from this was made of a secret. The first looks most like this one. Empty where
-    /// there are no secrets.
-    pub twins: Vec<Config>,
-    /// What of it couldn't be read.
-    pub gaps: Gaps,
 }
 
 /// `functions`: the functions that templates have.
@@ -327,8 +318,6 @@ pub struct Common {
     /// `update`: how replacements roll out. Only the built-in policy exists so far, so the block
     /// is checked and carries nothing.
     pub update: Option<Span>,
-    /// What of it couldn't be read.
-    pub unread: Unread,
 }
 
 /// `amd64` or `arm64`.

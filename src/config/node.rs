@@ -4,7 +4,7 @@
 //! for `decode` to turn into the typed model; args, vars and file templates stay nodes to the end.
 //! May not: know the schema.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use foldhash::fast::RandomState;
@@ -36,9 +36,6 @@ pub enum NodeValue {
     Array(Vec<Node>),
     /// An object, in the order written; keys are unique.
     Object(Vec<Entry>),
-    /// What can't be known, since an expression has no value or a block can't be read, which was
-    /// reported. It fits wherever it stands: what is said of its place is dropped.
-    Unknown,
 }
 
 /// One key of an object.
@@ -95,22 +92,6 @@ pub struct Alias {
     pub target: Span,
 }
 
-impl Entry {
-    /// Stands for the entries that an object may have besides.
-    pub(super) fn unknown(span: Span) -> Self {
-        Self {
-            key: "".into(),
-            key_span: span,
-            value: Node::unknown(span),
-        }
-    }
-
-    /// Whether it stands for others.
-    pub(crate) fn is_unknown(&self) -> bool {
-        self.key.is_empty() && self.value.value == NodeValue::Unknown
-    }
-}
-
 impl Node {
     /// The JSON word for what this is: `a string`, `an object`, …
     pub fn type_name(&self) -> &'static str {
@@ -121,42 +102,6 @@ impl Node {
             NodeValue::String(_) => "a string",
             NodeValue::Array(_) => "an array",
             NodeValue::Object(_) => "an object",
-            NodeValue::Unknown => "unknown",
-        }
-    }
-
-    /// What stands in the place of a value that there isn't.
-    pub(super) fn unknown(span: Span) -> Self {
-        let value = NodeValue::Unknown;
-        Self { span, value }
-    }
-
-    /// Says of an object that it may have other entries, which stand there.
-    pub(super) fn may_have_more(&mut self, place: Span) {
-        if let NodeValue::Object(entries) = &mut self.value
-            && !entries.iter().any(Entry::is_unknown)
-        {
-            entries.push(Entry::unknown(place));
-        }
-    }
-
-    /// The places of values that there aren't, in it and below.
-    pub(super) fn unknown_places(&self, places: &mut HashSet<Span>) {
-        match &self.value {
-            NodeValue::Unknown => {
-                places.insert(self.span);
-            }
-            NodeValue::Array(items) => {
-                for item in items {
-                    item.unknown_places(places);
-                }
-            }
-            NodeValue::Object(entries) => {
-                for entry in entries {
-                    entry.value.unknown_places(places);
-                }
-            }
-            _ => {}
         }
     }
 
@@ -191,7 +136,7 @@ impl Node {
     pub fn to_json(&self) -> serde_json::Value {
         use serde_json::Value;
         match &self.value {
-            NodeValue::Null | NodeValue::Unknown => Value::Null,
+            NodeValue::Null => Value::Null,
             NodeValue::Bool(value) => Value::Bool(*value),
             NodeValue::Number(value) => Value::Number(value.clone()),
             NodeValue::String(value) => Value::String(value.to_string()),

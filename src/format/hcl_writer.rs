@@ -161,7 +161,7 @@ fn value(node: &Node, depth: usize, used: usize, out: &mut String) {
 /// A short value.
 fn on_one_line(node: &Node) -> String {
     match &node.value {
-        NodeValue::Null | NodeValue::Unknown => "null".to_owned(),
+        NodeValue::Null => "null".to_owned(),
         NodeValue::Bool(value) => value.to_string(),
         NodeValue::Number(number) => number.to_string(),
         NodeValue::String(text) => quoted(text),

@@ -29,14 +29,10 @@ const WIDTH: usize = 100;
 pub fn layout(sources: &SourceMap, source: SourceId) -> Result<Option<String>, Diagnostics> {
     let source_text = sources.get(source);
     let text = &*source_text.text;
-    let mut findings = Diagnostics::default();
     match source_text.language {
         Language::Yaml | Language::Plain => Ok(None),
         Language::Jsonc => {
-            let root = config::jsonc::read(source, text, &mut findings);
-            if root.is_none() || findings.has_errors() {
-                return Err(findings);
-            }
+            config::jsonc::read(source, text).map_err(|error| *error)?;
             let laid_out = jsonc_layout::lay_out(text);
             // Carriage returns stay if the first line ends with one.
             let is_windows = text
@@ -49,10 +45,10 @@ pub fn layout(sources: &SourceMap, source: SourceId) -> Result<Option<String>, D
                 laid_out
             }))
         }
-        Language::Hcl => match config::hcl::parse(source, sources, &mut findings) {
-            Some(_) => Ok(Some(hcl_layout::lay_out(text))),
-            None => Err(findings),
-        },
+        Language::Hcl => {
+            config::hcl::parse(source, sources).map_err(|error| *error)?;
+            Ok(Some(hcl_layout::lay_out(text)))
+        }
     }
 }
 

@@ -102,7 +102,7 @@ fn indent(depth: usize, out: &mut String) {
 /// A short value on one line.
 fn flow(node: &Node) -> String {
     match &node.value {
-        NodeValue::Null | NodeValue::Unknown => "null".to_owned(),
+        NodeValue::Null => "null".to_owned(),
         NodeValue::Bool(value) => value.to_string(),
         NodeValue::Number(number) => number.to_string(),
         NodeValue::String(text) => scalar(text, Place::Flow),

@@ -40,15 +40,12 @@ pub enum MergedValue {
     Array(Vec<Merged>),
     /// An object, sorted by key.
     Object(BTreeMap<Arc<str>, Merged>),
-    /// What couldn't be read. In an object that may have more than could be, the empty key's.
-    Unknown,
 }
 
 impl Merged {
     fn from_node(node: &Node, layer: Layer) -> Self {
         let value = match &node.value {
             NodeValue::Null => MergedValue::Null,
-            NodeValue::Unknown => MergedValue::Unknown,
             NodeValue::Bool(value) => MergedValue::Bool(*value),
             NodeValue::Number(value) => MergedValue::Number(value.clone()),
             NodeValue::String(value) => MergedValue::String(Arc::clone(value)),
@@ -91,16 +88,10 @@ impl Merged {
         self.layer = layer;
     }
 
-    /// Whether it is an object that may have more than could be read.
-    pub fn may_have_more(&self) -> bool {
-        let rest = self.entries().and_then(|entries| entries.get(""));
-        rest.is_some_and(|rest| rest.value == MergedValue::Unknown)
-    }
-
-    /// The same value as JSON, what couldn't be read as null.
+    /// The same value as JSON.
     pub fn to_json(&self) -> Value {
         match &self.value {
-            MergedValue::Null | MergedValue::Unknown => Value::Null,
+            MergedValue::Null => Value::Null,
             MergedValue::Bool(value) => Value::Bool(*value),
             MergedValue::Number(value) => Value::Number(value.clone()),
             MergedValue::String(value) => Value::String(String::from(&**value)),
@@ -234,7 +225,7 @@ mod tests {
         }
     }
 
-    /// Nstance's own function, transcribed: the slow and obvious twin.
+    /// Nstance's own function, transcribed: the slow and obvious way.
     fn deep_merge(dst: &mut serde_json::Map<String, Value>, src: &serde_json::Map<String, Value>) {
         for (key, value) in src {
             if let Value::Object(incoming) = value

@@ -13,8 +13,7 @@ use super::Layer;
 use super::deep::{Merged, merge};
 use crate::address::GroupName;
 use crate::config::model::{
-    Arch, Common, Config, File, Group, Joining, SlotOverride, Template, TextSource, Unread,
-    Userdata,
+    Arch, Common, Config, File, Group, Joining, SlotOverride, Template, TextSource, Userdata,
 };
 use crate::config::source::{Span, Spanned};
 
@@ -46,8 +45,6 @@ pub struct MergedGroup<'a> {
     pub args: Option<Merged>,
     /// Vars, an object.
     pub vars: Option<Merged>,
-    /// What of it couldn't be read.
-    pub unread: Unread,
     /// Files by name, each with the layer that set it.
     pub files: IndexMap<Arc<str>, (Layer, &'a Spanned<File>)>,
     /// Userdata, layer by layer.
@@ -176,21 +173,6 @@ impl MergedGroup<'_> {
         }
     }
 
-    /// Whether another configuration's group has the same args, vars, userdata, files and labels.
-    pub fn has_contents_of(&self, other: &Self) -> bool {
-        self.args == other.args
-            && self.vars == other.vars
-            && self.files == other.files
-            && self.userdata.joined().eq(other.userdata.joined())
-            && self.labels == other.labels
-            && self.overrides.len() == other.overrides.len()
-            && self
-                .overrides
-                .values()
-                .zip(other.overrides.values())
-                .all(|(slot, other)| slot.args == other.args && slot.vars == other.vars)
-    }
-
     /// Whether `lifecycle.ignore_changes` names the size.
     pub fn ignores_size(&self) -> bool {
         self.ignore_changes.iter().any(|path| &**path == "size")
@@ -271,7 +253,6 @@ pub fn merge_group<'a>(config: &'a Config, group: &'a Group) -> MergedGroup<'a> 
         size: size_of(config, group),
         args: merge_args(config, template, group, None),
         vars: merge_vars(config, template, group, None),
-        unread: config.unread(group),
         files,
         userdata: UserdataLayers::of(config, group),
         labels: both(low, high)
@@ -379,7 +360,6 @@ mod tests {
         let span = Span::new(SourceId(0), 0, 0);
         Userdata {
             span,
-            is_whole: true,
             parts: vec![UserdataPart {
                 text: TextSource {
                     span,

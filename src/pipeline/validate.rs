@@ -4,9 +4,7 @@
 //! what some instances of each group are rendered to. May not: tell what follows from what couldn't
 //! be read.
 
-use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
 use super::{compile_each, renderer};
 use crate::address::Address;
@@ -60,20 +58,10 @@ pub(super) fn try_groups(
     let names = config.images.keys().cloned();
     let ids: BTreeMap<_, _> = names.map(|name| (name, Some("image".into()))).collect();
     let looked = sampling::first(config);
-    let has_gaps = config.gaps.are_there();
     let (trials, _) = compile_each(config, sources, bodies, findings, |group| {
         let is_looked_into = looked.contains(&group.merged.name);
-        let mut ids = Cow::Borrowed(&ids);
-        if has_gaps {
-            // An image that couldn't be read has no id.
-            for name in &group.images {
-                if !ids.contains_key(name) {
-                    ids.to_mut().insert(Arc::clone(name), None);
-                }
-            }
-        }
         let renderer = renderer(config, &group, &ids, rules).looking_into(is_looked_into);
-        let report = try_group(&renderer, Report::of_trial(has_gaps));
+        let report = try_group(&renderer, Report::of_trial());
         let names = group.merged.vars.as_ref().and_then(Merged::entries);
         let names = names.into_iter().flatten().map(|(name, _)| &**name);
         report.findings(sources, &names, strict)

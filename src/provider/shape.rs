@@ -398,7 +398,7 @@ mod tests {
             ),
         ] {
             let mut findings = Diagnostics::default();
-            let node = jsonc::read(SourceId(0), text, &mut findings).unwrap();
+            let node = jsonc::read(SourceId(0), text).unwrap();
             let NodeValue::Object(entries) = &node.value else {
                 panic!("{text} is no object");
             };

@@ -11,7 +11,7 @@ use super::cache::{Compiled, Place, TemplateCache};
 use super::instance::Execution;
 use crate::config::node::{Node, NodeValue};
 use crate::config::source::Span;
-use crate::diagnostic::Diagnostics;
+use crate::diagnostic::{Diagnostics, Reported, all};
 use crate::merge::deep::{Merged, MergedValue};
 
 /// A value with templates in it.
@@ -25,8 +25,6 @@ pub enum Tree {
     Array(Vec<Tree>),
     /// An object with templates in it.
     Object(Vec<(Arc<str>, Tree)>),
-    /// What couldn't be read, or parsed, which was reported.
-    Unknown,
 }
 
 /// Whether a string has to be parsed at all: a text without an action is itself.
@@ -35,32 +33,26 @@ pub fn is_template(text: &str) -> bool {
 }
 
 impl Tree {
-    /// Compiles merged args.
+    /// Compiles merged args. Every template is compiled, so that all errors are found.
     pub fn from_merged(
         merged: &Merged,
         cache: &mut TemplateCache<'_>,
         findings: &mut Diagnostics,
-    ) -> Self {
+    ) -> Result<Self, Reported> {
         match &merged.value {
             MergedValue::String(text) if is_template(text) => {
                 Self::template(text, merged.span, cache, findings)
             }
-            MergedValue::Array(items) => Self::array(
-                items
-                    .iter()
-                    .map(|item| Self::from_merged(item, cache, findings))
-                    .collect(),
-            ),
-            MergedValue::Object(entries) => Self::object(
-                entries
-                    .iter()
-                    .map(|(key, value)| {
-                        (Arc::clone(key), Self::from_merged(value, cache, findings))
-                    })
-                    .collect(),
-            ),
-            MergedValue::Unknown => Self::Unknown,
-            _ => Self::Constant(merged.to_json()),
+            MergedValue::Array(items) => all(items
+                .iter()
+                .map(|item| Self::from_merged(item, cache, findings)))
+            .map(Self::array),
+            MergedValue::Object(entries) => all(entries.iter().map(|(key, value)| {
+                let tree = Self::from_merged(value, cache, findings)?;
+                Ok((Arc::clone(key), tree))
+            }))
+            .map(Self::object),
+            _ => Ok(Self::Constant(merged.to_json())),
         }
     }
 
@@ -69,30 +61,21 @@ impl Tree {
         node: &Node,
         cache: &mut TemplateCache<'_>,
         findings: &mut Diagnostics,
-    ) -> Self {
+    ) -> Result<Self, Reported> {
         match &node.value {
             NodeValue::String(text) if is_template(text) => {
                 Self::template(text, node.span, cache, findings)
             }
-            NodeValue::Array(items) => Self::array(
-                items
-                    .iter()
-                    .map(|item| Self::from_node(item, cache, findings))
-                    .collect(),
-            ),
-            NodeValue::Object(entries) => Self::object(
-                entries
-                    .iter()
-                    .map(|entry| {
-                        (
-                            Arc::clone(&entry.key),
-                            Self::from_node(&entry.value, cache, findings),
-                        )
-                    })
-                    .collect(),
-            ),
-            NodeValue::Unknown => Self::Unknown,
-            _ => Self::Constant(node.to_json()),
+            NodeValue::Array(items) => all(items
+                .iter()
+                .map(|item| Self::from_node(item, cache, findings)))
+            .map(Self::array),
+            NodeValue::Object(entries) => all(entries.iter().map(|entry| {
+                let tree = Self::from_node(&entry.value, cache, findings)?;
+                Ok((Arc::clone(&entry.key), tree))
+            }))
+            .map(Self::object),
+            _ => Ok(Self::Constant(node.to_json())),
         }
     }
 
@@ -101,10 +84,10 @@ impl Tree {
         span: Span,
         cache: &mut TemplateCache<'_>,
         findings: &mut Diagnostics,
-    ) -> Self {
+    ) -> Result<Self, Reported> {
         cache
             .compile(text, Place::Literal(span), findings)
-            .map_or(Self::Unknown, Self::Template)
+            .map(Self::Template)
     }
 
     fn array(items: Vec<Self>) -> Self {
@@ -143,18 +126,17 @@ impl Tree {
     /// Calls `visit` with every template in it.
     pub fn templates<'a>(&'a self, visit: &mut dyn FnMut(&'a Compiled)) {
         match self {
-            Self::Constant(_) | Self::Unknown => {}
+            Self::Constant(_) => {}
             Self::Template(compiled) => visit(compiled),
             Self::Array(items) => items.iter().for_each(|item| item.templates(visit)),
             Self::Object(entries) => entries.iter().for_each(|(_, value)| value.templates(visit)),
         }
     }
 
-    /// Renders every template in it; `None` if one failed or isn't known.
+    /// Renders every template in it; `None` if one failed.
     pub fn render(&self, execution: &mut Execution<'_>) -> Option<Value> {
         match self {
             Self::Constant(value) => Some(value.clone()),
-            Self::Unknown => None,
             Self::Template(compiled) => execution.string(compiled).map(Value::String),
             // All are rendered before one that failed ends it, so that every finding is made.
             Self::Array(items) => {

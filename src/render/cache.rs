@@ -16,7 +16,7 @@ use super::library::Snippets;
 use crate::config::model::{Functions, MAIN_TEMPLATE};
 use crate::config::position;
 use crate::config::source::{SourceMap, Span};
-use crate::diagnostic::{Diagnostic, Diagnostics, nearest};
+use crate::diagnostic::{Diagnostic, Diagnostics, Reported, nearest};
 
 /// A template at one place of the configuration.
 #[derive(Debug, Clone)]
@@ -112,15 +112,6 @@ struct Parsed {
 /// parsing into memory that is warm is much faster than keeping what nobody asks for again.
 const ROOM: usize = 512;
 
-/// The names that `.Image` may be asked for.
-#[derive(Debug, Clone)]
-pub struct Images<'a> {
-    /// Those that are configured.
-    pub names: Vec<&'a str>,
-    /// Whether there may be others, which couldn't be read.
-    pub are_open: bool,
-}
-
 /// The templates of a configuration.
 pub struct TemplateCache<'a> {
     environment: Environment,
@@ -128,7 +119,8 @@ pub struct TemplateCache<'a> {
     parsed: HashMap<Arc<str>, Parsed, foldhash::fast::RandomState>,
     /// How many of them are kept at least, before those that nobody asked for again make room.
     room: usize,
-    images: Images<'a>,
+    /// The names that `.Image` may be asked for.
+    images: Vec<&'a str>,
     snippets: Arc<Snippets>,
     /// What is wrong with a snippet's reads is told once, however many templates call it.
     told: HashSet<Access>,
@@ -138,7 +130,7 @@ pub struct TemplateCache<'a> {
 
 impl<'a> TemplateCache<'a> {
     /// An empty cache.
-    pub fn new(sources: &'a SourceMap, images: Images<'a>, snippets: Arc<Snippets>) -> Self {
+    pub fn new(sources: &'a SourceMap, images: Vec<&'a str>, snippets: Arc<Snippets>) -> Self {
         // As the Nstance server parses them; `Vars` and `Image` have rules of their own.
         let environment = environment(snippets.functions());
         Self {
@@ -157,15 +149,13 @@ impl<'a> TemplateCache<'a> {
     /// An empty one for another thread, for the same configuration.
     #[must_use]
     pub fn another(&self) -> Self {
-        self.with_snippets(Arc::clone(&self.snippets))
-    }
-
-    /// An empty one for a configuration whose snippets are others.
-    #[must_use]
-    pub fn with_snippets(&self, snippets: Arc<Snippets>) -> Self {
         Self {
             joins: self.joins(),
-            ..Self::new(self.sources, self.images.clone(), snippets)
+            ..Self::new(
+                self.sources,
+                self.images.clone(),
+                Arc::clone(&self.snippets),
+            )
         }
     }
 
@@ -191,7 +181,7 @@ impl<'a> TemplateCache<'a> {
         text: &Arc<str>,
         place: Place,
         findings: &mut Diagnostics,
-    ) -> Option<Compiled> {
+    ) -> Result<Compiled, Reported> {
         match self.parse(text) {
             Ok(template) => {
                 let compiled = Compiled {
@@ -199,11 +189,15 @@ impl<'a> TemplateCache<'a> {
                     place,
                     snippets: Arc::clone(&self.snippets),
                 };
-                self.check(&compiled, text, findings).then_some(compiled)
+                if self.check(&compiled, text, findings) {
+                    Ok(compiled)
+                } else {
+                    Err(Reported)
+                }
             }
             Err(error) => {
                 findings.push(parse_finding(self.sources, place, &error));
-                None
+                Err(Reported)
             }
         }
     }
@@ -279,8 +273,7 @@ impl<'a> TemplateCache<'a> {
         };
         let field = segments.next()?;
         if root == "Image" {
-            let Images { names, are_open } = &self.images;
-            if *are_open || names.contains(&field) {
+            if self.images.contains(&field) {
                 return None;
             }
             return Some(unknown_field(
@@ -288,7 +281,7 @@ impl<'a> TemplateCache<'a> {
                 access,
                 place,
                 format!("image `{field}` isn't configured"),
-                nearest(field, names.iter().copied())
+                nearest(field, self.images.iter().copied())
                     .map(|near| format!("there is an image `{near}`")),
                 "images are defined under the top-level key `images`".to_owned(),
             ));

@@ -272,12 +272,6 @@ impl GroupData {
         }
     }
 
-    /// The same with other vars.
-    #[must_use]
-    pub(super) fn with_vars(self, vars: Value) -> Self {
-        Self { vars, ..self }
-    }
-
     /// The root for one instance. `images` replaces the group's where an instance keeps what it
     /// was made with.
     pub fn root(&self, instance: &InstanceFacts, images: Option<Value>) -> Value {

@@ -3,7 +3,6 @@
 //! In: a [`GroupRenderer`] and who the instance is. Out: an [`Explanation`]. May not: tell what a
 //! secret is; values that are others with other secrets are hidden.
 
-use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use nstance_cloudinit::layers::{Joined, JoinedPart, Place as CloudPlace, Why};
@@ -16,7 +15,6 @@ use super::layers::{RenderedLayer, layer_name, owner};
 use super::renderer::GroupRenderer;
 use crate::address::Address;
 use crate::config::source::{SourceMap, Span};
-use crate::marks::HIDDEN;
 
 /// What an instance's userdata is made of.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -85,30 +83,6 @@ impl GroupRenderer<'_> {
     /// Explains the userdata of an instance; `None` where there is none, or it can't be rendered,
     /// which the report says.
     pub fn explain_userdata(
-        &self,
-        address: &Address,
-        instance: &InstanceFacts,
-        sources: &SourceMap,
-        show_secrets: bool,
-        report: &mut Report,
-    ) -> Option<Explanation> {
-        let mut explanation = self.explain_openly(address, instance, sources, report)?;
-        if !show_secrets {
-            for (index, twin) in self.twins.iter().enumerate() {
-                let mut ignored = Report::default();
-                match twin.explain_openly(address, instance, sources, &mut ignored) {
-                    Some(other) => explanation.conceal(&other),
-                    // Only the first must be rendered: the others ask for more than a template may
-                    // bear.
-                    None if index == 0 => explanation.conceal(&Explanation::default()),
-                    None => {}
-                }
-            }
-        }
-        Some(explanation)
-    }
-
-    fn explain_openly(
         &self,
         address: &Address,
         instance: &InstanceFacts,
@@ -270,34 +244,6 @@ impl Explainer<'_> {
             Why::Repeated => "the list has it already".to_owned(),
             Why::Deleted => "a later layer deletes it".to_owned(),
             Why::Failed => "its part can't be merged".to_owned(),
-        }
-    }
-}
-
-impl Explanation {
-    /// Hides what isn't the same with other secrets.
-    fn conceal(&mut self, other: &Self) {
-        let values: BTreeMap<&str, &str> = other
-            .values
-            .iter()
-            .map(|value| (&*value.path, &*value.value))
-            .collect();
-        for value in &mut self.values {
-            match values.get(&*value.path) {
-                Some(same) if *same == value.value => {}
-                Some(_) => HIDDEN.clone_into(&mut value.value),
-                None => {
-                    // The keys may be secret as well.
-                    HIDDEN.clone_into(&mut value.path);
-                    HIDDEN.clone_into(&mut value.value);
-                }
-            }
-        }
-        let dropped: HashSet<&str> = other.dropped.iter().map(|value| &*value.path).collect();
-        for value in &mut self.dropped {
-            if !dropped.contains(&*value.path) {
-                HIDDEN.clone_into(&mut value.path);
-            }
         }
     }
 }

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::args::{Tree, is_template};
-use super::cache::{Compiled, Images, Place, TemplateCache};
+use super::cache::{Compiled, Place, TemplateCache};
 use super::data::{GroupData, GroupFacts, InstanceFacts, ShardData};
 use super::instance::{Execution, Report, Timing};
 use super::library::{SnippetTexts, Snippets};
@@ -17,7 +17,7 @@ use crate::address::Address;
 use crate::config::model::{Deliver, File as Source, FileContent, Functions};
 use crate::config::node::{Node, NodeValue};
 use crate::config::source::{SourceId, SourceMap, Span, Spanned};
-use crate::diagnostic::Diagnostics;
+use crate::diagnostic::{Diagnostics, Reported, all};
 use crate::spec::File;
 
 /// A file whose templates are parsed.
@@ -45,8 +45,6 @@ enum Content {
 enum Text {
     Constant(Arc<str>),
     Template(Compiled),
-    /// What can't be parsed, or be here, which was reported.
-    Unknown,
 }
 
 impl Text {
@@ -55,20 +53,19 @@ impl Text {
         span: Span,
         cache: &mut TemplateCache<'_>,
         findings: &mut Diagnostics,
-    ) -> Self {
+    ) -> Result<Self, Reported> {
         if !is_template(text) {
-            return Self::Constant(Arc::clone(text));
+            return Ok(Self::Constant(Arc::clone(text)));
         }
         cache
             .compile(text, Place::Literal(span), findings)
-            .map_or(Self::Unknown, Self::Template)
+            .map(Self::Template)
     }
 
     fn render(&self, execution: &mut Execution<'_>) -> Option<String> {
         match self {
             Self::Constant(text) => Some(text.to_string()),
             Self::Template(compiled) => execution.string(compiled),
-            Self::Unknown => None,
         }
     }
 }
@@ -80,12 +77,12 @@ impl CompiledFile {
         file: &Source,
         cache: &mut TemplateCache<'_>,
         findings: &mut Diagnostics,
-    ) -> Self {
+    ) -> Result<Self, Reported> {
         let content = match &file.content {
-            FileContent::Env(node) => Content::Env(env_entries(node, cache, findings)),
-            FileContent::Json(node) => Content::Json(Tree::from_node(node, cache, findings)),
+            FileContent::Env(node) => Content::Env(env_entries(node, cache, findings)?),
+            FileContent::Json(node) => Content::Json(Tree::from_node(node, cache, findings)?),
             FileContent::String(text) => {
-                Content::String(Text::compile(&text.value, text.span, cache, findings))
+                Content::String(Text::compile(&text.value, text.span, cache, findings)?)
             }
             // A secret's source is no template.
             FileContent::Secret(source) => {
@@ -96,22 +93,21 @@ impl CompiledFile {
                 source.span,
                 cache,
                 findings,
-            )]),
-            FileContent::Certificate { template, key } => Content::Server(
-                [Some(template), key.as_ref()]
-                    .into_iter()
-                    .flatten()
-                    .map(|text| Text::compile(&text.value, text.span, cache, findings))
-                    .collect(),
-            ),
+            )?]),
+            FileContent::Certificate { template, key } => {
+                let texts = [Some(template), key.as_ref()].into_iter().flatten();
+                Content::Server(all(
+                    texts.map(|text| Text::compile(&text.value, text.span, cache, findings))
+                )?)
+            }
         };
-        Self {
+        Ok(Self {
             name: Arc::clone(name),
             deliver: file.deliver.clone(),
             kind: file.content.kind(),
             content,
             source: FileSource::new(&file.content),
-        }
+        })
     }
 
     /// Whether it travels in the userdata.
@@ -176,23 +172,18 @@ fn env_entries(
     node: &Node,
     cache: &mut TemplateCache<'_>,
     findings: &mut Diagnostics,
-) -> Vec<(Arc<str>, Span, Text)> {
-    let NodeValue::Object(entries) = &node.value else {
-        return Vec::new();
-    };
-    entries
+) -> Result<Vec<(Arc<str>, Span, Text)>, Reported> {
+    let texts = node
+        .entries()
         .iter()
-        .filter_map(|entry| {
-            let NodeValue::String(text) = &entry.value.value else {
-                return None;
-            };
-            let compiled = Text::compile(text, entry.value.span, cache, findings);
-            // A line break that is written here was reported when it was read.
-            let is_sound = !text.contains(['\n', '\r']);
-            let text = if is_sound { compiled } else { Text::Unknown };
-            Some((Arc::clone(&entry.key), entry.value.span, text))
-        })
-        .collect()
+        .filter_map(|entry| match &entry.value.value {
+            NodeValue::String(text) => Some((&entry.key, entry.value.span, text)),
+            _ => None,
+        });
+    all(texts.map(|(key, span, text)| {
+        let text = Text::compile(text, span, cache, findings)?;
+        Ok((Arc::clone(key), span, text))
+    }))
 }
 
 fn render_env(entries: &[(Arc<str>, Span, Text)], execution: &mut Execution<'_>) -> Option<String> {
@@ -280,10 +271,7 @@ impl Deferred {
     ) -> Result<Vec<(Arc<str>, String)>, String> {
         let mut sources = SourceMap::default();
         let nowhere = Span::new(sources.add("", ""), 0, 0);
-        let images = Images {
-            names: self.group.images.keys().map(|name| &**name).collect(),
-            are_open: false,
-        };
+        let images = self.group.images.keys().map(|name| &**name).collect();
         let place = Place::Behind(nowhere);
         let snippets = Snippets::of_texts(&self.snippets, self.functions, place);
         let mut cache = TemplateCache::new(&sources, images, Arc::new(snippets));
@@ -320,7 +308,8 @@ impl Deferred {
                 report: &mut report,
                 unknown: false,
             };
-            let text = file.render(&mut execution).and_then(|file| file.content);
+            let file = file.ok().and_then(|file| file.render(&mut execution));
+            let text = file.and_then(|file| file.content);
             match text {
                 Some(text) => rendered.push((Arc::clone(name), text)),
                 None => return Err(format!("file `{name}` could not be rendered")),

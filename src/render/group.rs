@@ -15,7 +15,7 @@ use super::files::CompiledFile;
 use super::layers::{self, CompiledUserdata};
 use super::userdata::Body;
 use crate::config::model::{Config, LoadBalancer};
-use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::diagnostic::{Diagnostic, Diagnostics, Reported, all};
 use crate::merge::deep::Merged;
 use crate::merge::group::MergedGroup;
 use crate::spec::{Head, Part};
@@ -35,8 +35,6 @@ pub struct CompiledGroup<'a> {
     pub(super) shard: Arc<OnceLock<ShardData>>,
     /// The images its templates read.
     pub images: BTreeSet<Arc<str>>,
-    /// The group with other values in the place of secrets; none where it has no secrets.
-    pub twins: Vec<CompiledGroup<'a>>,
 }
 
 /// A group's args and vars, or those of a slot with an override.
@@ -53,24 +51,28 @@ pub fn compile<'a>(
     bodies: &Bodies,
     cache: &mut TemplateCache<'_>,
     findings: &mut Diagnostics,
-) -> CompiledGroup<'a> {
+) -> Result<CompiledGroup<'a>, Reported> {
     let targets = load_balancer_targets(config, &merged);
     let mut variant = |instance_type: &Arc<str>,
                        pool: Option<&Arc<str>>,
                        args: Option<&Merged>,
-                       vars: Option<&Merged>| Variant {
-        head: Part::new(Head {
-            kind: Arc::clone(&merged.kind),
-            arch: merged.arch.as_str().into(),
-            instance_type: Arc::clone(instance_type),
-            subnet_pool: pool.cloned(),
-            template: merged.template.clone(),
-            load_balancers: targets.clone(),
-        }),
-        args: args.map_or(Tree::Constant(Value::Object(Map::new())), |args| {
-            Tree::from_merged(args, cache, findings)
-        }),
-        vars: Part::new(vars.map_or_else(|| Value::Object(Map::new()), Merged::to_json)),
+                       vars: Option<&Merged>| {
+        let args = match args {
+            Some(args) => Tree::from_merged(args, cache, findings)?,
+            None => Tree::Constant(Value::Object(Map::new())),
+        };
+        Ok(Variant {
+            head: Part::new(Head {
+                kind: Arc::clone(&merged.kind),
+                arch: merged.arch.as_str().into(),
+                instance_type: Arc::clone(instance_type),
+                subnet_pool: pool.cloned(),
+                template: merged.template.clone(),
+                load_balancers: targets.clone(),
+            }),
+            args,
+            vars: Part::new(vars.map_or_else(|| Value::Object(Map::new()), Merged::to_json)),
+        })
     };
     let base = variant(
         &merged.instance_type,
@@ -78,37 +80,29 @@ pub fn compile<'a>(
         merged.args.as_ref(),
         merged.vars.as_ref(),
     );
-    let overrides = merged
-        .overrides
-        .iter()
-        .map(|(slot, change)| {
-            let pool = change.subnet_pool.as_ref().map(|pool| &pool.value);
-            let args = change.args.as_ref();
-            (
-                *slot,
-                variant(&change.instance_type, pool, args, change.vars.as_ref()),
-            )
-        })
-        .collect();
+    let overrides = all(merged.overrides.iter().map(|(slot, change)| {
+        let pool = change.subnet_pool.as_ref().map(|pool| &pool.value);
+        let (args, vars) = (change.args.as_ref(), change.vars.as_ref());
+        Ok((*slot, variant(&change.instance_type, pool, args, vars)?))
+    }));
     let userdata = layers::compile(&merged, bodies, cache, findings);
-    let files: Vec<_> = merged
+    let files = all(merged
         .files
         .iter()
-        .map(|(name, (_, file))| CompiledFile::compile(name, &file.value, cache, findings))
-        .collect();
+        .map(|(name, (_, file))| CompiledFile::compile(name, &file.value, cache, findings)));
+    // All were compiled before one that failed ends it, so that every error is found.
     let mut group = CompiledGroup {
-        merged,
-        base,
-        overrides,
-        userdata,
-        files,
+        base: base?,
+        overrides: overrides?.into_iter().collect(),
+        userdata: userdata?,
+        files: files?,
         shard: cache.shard(),
         images: BTreeSet::new(),
-        twins: Vec::new(),
+        merged,
     };
     group.images = group.read_images(config);
     group.warn_of_size(cache, findings);
-    group
+    Ok(group)
 }
 
 fn load_balancer_targets(config: &Config, group: &MergedGroup<'_>) -> Vec<String> {
@@ -196,11 +190,5 @@ impl CompiledGroup<'_> {
                 );
             }
         }
-    }
-
-    /// Whether the userdata could not be had (`validate` asks no network).
-    pub fn lacks_userdata(&self) -> bool {
-        let mut userdata = self.userdata.iter();
-        userdata.any(CompiledUserdata::is_lacking)
     }
 }

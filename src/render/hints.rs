@@ -19,9 +19,6 @@ pub fn replaced_layers(config: &Config, bodies: &Bodies, findings: &mut Diagnost
         warn(name, own, ("`defaults`", defaults), bodies, findings);
     }
     for group in &config.groups {
-        if config.unread(group).template {
-            continue;
-        }
         let template = group.template.as_ref();
         let template = template.and_then(|name| config.templates.get(&name.value));
         let below = match template.and_then(|template| template.value.common.userdata.as_ref()) {
@@ -71,7 +68,7 @@ fn is_cloud_config(userdata: &Userdata, bodies: &Bodies) -> bool {
         Some(content_type) => content_type.eq_ignore_ascii_case(CLOUD_CONFIG),
         None => starts_as_cloud_config(&part.text, bodies),
     };
-    userdata.is_whole && parts.all(is_config)
+    parts.all(is_config)
 }
 
 fn starts_as_cloud_config(text: &TextSource, bodies: &Bodies) -> bool {

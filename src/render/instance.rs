@@ -4,7 +4,7 @@
 //! went wrong where, once for all the instances it went wrong for. May not: parse.
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use nstance_gotemplate::{Access, ExecError, ExecErrorKind, Found, Value};
@@ -12,7 +12,7 @@ use nstance_gotemplate::{Access, ExecError, ExecErrorKind, Found, Value};
 use super::cache::{Compiled, Place};
 use crate::address::Address;
 use crate::config::source::{SourceMap, Span};
-use crate::diagnostic::{CONCEALED, Diagnostic, Diagnostics, Severity, nearest};
+use crate::diagnostic::{Diagnostic, Diagnostics, Severity, nearest};
 
 /// What may be unknown in a text that is being rendered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -89,9 +89,6 @@ impl Execution<'_> {
     fn unknown_read(&mut self, place: Place, offset: usize, path: &str) {
         if let Some(image) = path.strip_prefix(".Image.") {
             self.report.failed_image(image, self.address);
-        } else if self.report.has_gaps && !matches!(path, ".Instance.IP4" | ".Instance.IP6") {
-            // It couldn't be read, which was reported.
-            self.unknown = self.timing == Timing::AfterCreation;
         } else if self.timing == Timing::BeforeCreation {
             self.report.error(
                 place,
@@ -133,7 +130,6 @@ pub struct Report {
     /// Templates that reached a limit, and the errors they made: they aren't tried again.
     exhausted: HashMap<Place, ErrorKey>,
     is_trial: bool,
-    has_gaps: bool,
 }
 
 /// A var that isn't set: where its text stands, and the line and column in it.
@@ -223,37 +219,11 @@ struct Failure {
     count: usize,
 }
 
-impl Failure {
-    /// Forgets what another says otherwise.
-    fn keep_what_is_in(&mut self, other: &Self) {
-        if self.hint != other.hint {
-            self.hint = None;
-        }
-        if let Some(execution) = &mut self.execution {
-            let others = other.execution.as_ref();
-            execution
-                .found
-                .retain(|found| others.is_some_and(|other| other.found.contains(found)));
-        }
-    }
-}
-
 impl Report {
-    /// One that tells nothing of texts that weren't fetched, and with `has_gaps` nothing of values that
-    /// couldn't be read: they are no mistakes of what is rendered.
-    pub fn of_trial(has_gaps: bool) -> Self {
+    /// One that says nothing of texts that weren't fetched.
+    pub fn of_trial() -> Self {
         Self {
             is_trial: true,
-            has_gaps,
-            ..Self::default()
-        }
-    }
-
-    /// An empty one that tells nothing of the same.
-    pub(super) fn another(&self) -> Self {
-        Self {
-            is_trial: self.is_trial,
-            has_gaps: self.has_gaps,
             ..Self::default()
         }
     }
@@ -351,45 +321,6 @@ impl Report {
             failure.count += 1;
         }
         true
-    }
-
-    /// What can't be rendered so far.
-    pub(super) fn known_errors(&self) -> BTreeSet<ErrorKey> {
-        self.errors.keys().cloned().collect()
-    }
-
-    /// Whether there are errors besides these.
-    pub(super) fn has_more_than(&self, known: &BTreeSet<ErrorKey>) -> bool {
-        self.errors.len() > known.len()
-    }
-
-    /// Leaves of the errors that came after `known` only what they say with other secrets as well.
-    pub(super) fn conceal(&mut self, known: &BTreeSet<ErrorKey>, other: &Self) {
-        let telling = |key: &ErrorKey| !known.contains(key) && !other.errors.contains_key(key);
-        let (secret, mut open): (BTreeMap<_, _>, BTreeMap<_, _>) = std::mem::take(&mut self.errors)
-            .into_iter()
-            .partition(|(key, _)| telling(key));
-        for (key, failure) in open.iter_mut().filter(|(key, _)| !known.contains(*key)) {
-            if let Some(other) = other.errors.get(key) {
-                failure.keep_what_is_in(other);
-            }
-        }
-        self.errors = open;
-        for ((span, offset, _), mut failure) in secret {
-            failure.hint = None;
-            if failure.label.take().is_some() {
-                failure.summary = "something is wrong with the userdata".into();
-                failure.detail = None;
-            }
-            if let Some(execution) = &mut failure.execution {
-                execution.found.clear();
-            }
-            let key = (span, offset, CONCEALED.to_owned());
-            self.errors
-                .entry(key)
-                .and_modify(|known| known.count += failure.count)
-                .or_insert(failure);
-        }
     }
 
     fn unset(&mut self, compiled: &Compiled, access: &Access) {

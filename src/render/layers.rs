@@ -23,7 +23,7 @@ use crate::config::model::{
     Compress, Encoding, Includes, Joining, TextSource, Userdata, UserdataPart,
 };
 use crate::config::source::{Span, Spanned};
-use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::diagnostic::{Diagnostic, Diagnostics, Reported, all};
 use crate::merge::Layer;
 use crate::merge::group::MergedGroup;
 
@@ -35,10 +35,6 @@ pub(super) struct CompiledUserdata {
     pub(super) layers: Vec<CompiledLayer>,
     /// Whether it is one text that is sent as it is.
     is_single: bool,
-    /// Whether all of it could be read and parsed; what couldn't was reported.
-    is_whole: bool,
-    /// Whether some of the files that travel in it couldn't be read.
-    lacks_files: bool,
     /// Where it is written; of several layers the highest.
     pub(super) span: Span,
     pub(super) compress: Compress,
@@ -89,43 +85,34 @@ pub(super) fn compile(
     bodies: &Bodies,
     cache: &mut TemplateCache<'_>,
     findings: &mut Diagnostics,
-) -> Option<CompiledUserdata> {
-    let (_, top) = merged.userdata.top()?;
+) -> Result<Option<CompiledUserdata>, Reported> {
+    let Some((_, top)) = merged.userdata.top() else {
+        return Ok(None);
+    };
     let is_single = merged.userdata.single().is_some();
     let mut layers = Vec::with_capacity(1);
     let mut compress = None;
-    let mut joined = merged.userdata.joined().peekable();
-    let replaces_template = joined
-        .peek()
-        .is_some_and(|(layer, _)| *layer == Layer::Group);
-    let mut is_whole = replaces_template || !merged.unread.template;
-    for (layer, userdata) in joined {
-        is_whole &= userdata.is_whole;
+    for (layer, userdata) in merged.userdata.joined() {
         compress = userdata.compress.or(compress);
-        let mut parts = Vec::with_capacity(userdata.parts.len());
         let included = included(userdata, bodies, findings);
-        for part in &userdata.parts {
-            match compile_part(part, bodies, cache, findings) {
-                Some(part) => parts.push(part),
-                None => is_whole = false,
-            }
-        }
-        layers.push(CompiledLayer {
+        let parts = all(userdata
+            .parts
+            .iter()
+            .map(|part| compile_part(part, bodies, cache, findings)));
+        layers.push(parts.map(|parts| CompiledLayer {
             layer,
             joining: userdata.joining(),
             parts,
             included,
-        });
+        }));
     }
-    Some(CompiledUserdata {
-        layers,
+    Ok(Some(CompiledUserdata {
+        layers: all(layers.into_iter())?,
         is_single,
-        is_whole,
-        lacks_files: merged.unread.files,
         span: top.place(),
         compress: compress.unwrap_or_default(),
         joins: cache.joins(),
-    })
+    }))
 }
 
 /// What the parts of a layer include, if that is to be fetched.
@@ -182,12 +169,12 @@ fn compile_part(
     bodies: &Bodies,
     cache: &mut TemplateCache<'_>,
     findings: &mut Diagnostics,
-) -> Option<CompiledPart> {
+) -> Result<CompiledPart, Reported> {
     let (text, place) = compile_text(&part.text, bodies, cache, findings)?;
     let value = |value: &Option<Spanned<Arc<str>>>| value.as_ref().map(|v| Arc::clone(&v.value));
     let url = &part.text.content.value;
     let is_file = part.text.is_url() && url.starts_with("file:");
-    Some(CompiledPart {
+    Ok(CompiledPart {
         text,
         place,
         file: is_file.then(|| Arc::clone(url)),
@@ -202,28 +189,26 @@ fn compile_text(
     bodies: &Bodies,
     cache: &mut TemplateCache<'_>,
     findings: &mut Diagnostics,
-) -> Option<(PartText, Place)> {
+) -> Result<(PartText, Place), Reported> {
     let span = source.content.span;
     let behind = Place::Behind(span);
     let bytes: &[u8] = if source.is_url() {
         match bodies.get(&source.content.value) {
             Some(body) => body,
-            None => return Some((PartText::Absent, behind)),
+            None => return Ok((PartText::Absent, behind)),
         }
     } else {
         source.content.value.as_bytes()
     };
     let bytes = match userdata::decode(bytes, source.encoding) {
         Ok(bytes) => bytes,
-        // What is written in the configuration was judged when that was read.
-        Err(_) if !source.is_url() => return None,
         Err(error) => {
             findings.push(
                 Diagnostic::error("userdata can't be decoded")
                     .at(span, format!("its content {error}"))
                     .hint("`encoding` says how the content is encoded: plain, base64, gzip or base64+gzip"),
             );
-            return None;
+            return Err(Reported);
         }
     };
     let is_literal = !source.is_url() && source.encoding.is_none_or(|e| e == Encoding::Plain);
@@ -241,7 +226,7 @@ fn compile_text(
         // Bytes that are no text can't hold a template.
         Err(error) => PartText::Constant(error.into_bytes()),
     };
-    Some((text, place))
+    Ok((text, place))
 }
 
 /// A layer as it is rendered for an instance.
@@ -315,7 +300,7 @@ impl CompiledUserdata {
 
     /// The one text that it is, where nothing is to be joined.
     pub(super) fn single(&self) -> Option<&CompiledPart> {
-        self.part(0, 0).filter(|_| self.is_single && self.is_whole)
+        self.part(0, 0).filter(|_| self.is_single)
     }
 
     /// Renders every part; `None` if one can't be, or isn't known. In a trial the others are looked into
@@ -323,7 +308,7 @@ impl CompiledUserdata {
     pub(super) fn render(&self, execution: &mut Execution<'_>) -> Option<Vec<RenderedLayer>> {
         let mut layers = Vec::with_capacity(self.layers.len() + 1);
         let is_lacking = execution.report.is_trial() && self.is_lacking();
-        let mut sound = self.is_whole && !self.lacks_files && !is_lacking;
+        let mut sound = !is_lacking;
         for layer in &self.layers {
             let mut parts = Vec::with_capacity(layer.parts.len());
             for part in &layer.parts {

@@ -17,14 +17,12 @@ use super::cache::{Compiled, LARGEST_OUTPUT};
 use super::data::{GroupData, GroupFacts, InstanceFacts, ShardData, images_value, is_per_instance};
 use super::facts::{group_facts, shard_facts};
 use super::files::{CompiledFile, Deferred};
-use super::gaps;
 use super::group::{CompiledGroup, Variant};
 use super::instance::{Execution, Report, Timing};
 use super::layers::CompiledUserdata;
 use crate::address::Address;
 use crate::config::model::{Config, Functions};
 use crate::marks::Marks;
-use crate::merge::deep::Merged;
 use crate::provider::rules::Rules;
 use crate::spec::{Content, Files, Head, InstanceSpec, Part, Userdata};
 
@@ -44,8 +42,6 @@ pub struct GroupRenderer<'a> {
     pinned: bool,
     /// Whether a userdata that is one source is looked into.
     is_looked_into: bool,
-    /// The same with other values in the place of secrets.
-    pub(super) twins: Vec<GroupRenderer<'a>>,
 }
 
 /// What a variant's instances share, rendered when the first of them is.
@@ -56,7 +52,6 @@ struct Shared {
     args: OnceLock<Option<RenderedArgs>>,
     userdata: OnceLock<Option<RenderedUserdata>>,
     files: OnceLock<Option<Part<Files>>>,
-    marks: OnceLock<Arc<Marks>>,
 }
 
 /// Rendered userdata, if there is any.
@@ -129,18 +124,10 @@ impl<'a> GroupRenderer<'a> {
                 ))
             })
             .collect();
-        let mut data: Vec<_> = facts
+        let data = facts
             .iter()
             .map(|facts| GroupData::new(facts, shard))
             .collect();
-        if config.gaps.are_there() {
-            let slots = group.merged.overrides.values();
-            let vars = std::iter::once(&group.merged.vars).chain(slots.map(|slot| &slot.vars));
-            let with_gaps = |(data, vars): (GroupData, &Option<Merged>)| {
-                data.with_vars(gaps::vars(vars.as_ref(), group))
-            };
-            data = data.into_iter().zip(vars).map(with_gaps).collect();
-        }
         Self {
             rules,
             data,
@@ -164,11 +151,6 @@ impl<'a> GroupRenderer<'a> {
             userdata_is_own,
             pinned,
             is_looked_into: false,
-            twins: group
-                .twins
-                .iter()
-                .map(|twin| Self::new(twin, config, images, pinned, rules))
-                .collect(),
             group,
         }
     }
@@ -209,11 +191,7 @@ impl<'a> GroupRenderer<'a> {
         report: &mut Report,
     ) -> Option<InstanceSpec> {
         let variant = self.variant(address.slot).1;
-        let parts = if self.twins.is_empty() {
-            self.parts(address, instance, kept, false, report)
-        } else {
-            self.parts_concealed(address, instance, kept, report)
-        };
+        let parts = self.parts(address, instance, kept, false, report);
         let (args, tags) = parts.args?;
         Some(InstanceSpec::new(
             variant.head.clone(),
@@ -284,9 +262,15 @@ impl<'a> GroupRenderer<'a> {
         !shared.args_are_own && !shared.files_are_own && !self.userdata_is_own
     }
 
-    /// What is remembered of a spec that is shared.
-    pub(super) fn shared_marks(&self, slot: u32) -> &OnceLock<Arc<Marks>> {
-        &self.shared[self.variant(slot).0].marks
+    /// What of an instance's spec must not be shown.
+    pub fn marks(
+        &self,
+        _address: &Address,
+        _instance: &InstanceFacts,
+        _kept: &BTreeMap<Arc<str>, Arc<str>>,
+        _spec: &InstanceSpec,
+    ) -> Arc<Marks> {
+        Marks::none()
     }
 
     fn kept_images(&self, index: usize, kept: &BTreeMap<Arc<str>, Arc<str>>) -> TemplateValue {

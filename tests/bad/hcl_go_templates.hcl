@@ -10,8 +10,4 @@ shard {
 template "web" {
   instance_type = "small"
   args          = { A = "x", B = {{ index .Image "debian-13" }} }
-  userdata      = {{ index .Image "debian-13" }}
-}
-vars {
-  A = [{{ .X }}]
 }

@@ -9,10 +9,4 @@ shard {
 }
 template "base {
   instance_type = "small"
-  sise          = 2
-}
-group "web" {
-  template = template.base
-  zones    = ["a" "b"]
-  sise     = 1
 }

@@ -1,14 +1,13 @@
-cluster { id "test" }
+cluster { id = "test" }
 shard {
   id = "one"
   infra {
     provider = "sim"
-    region "r"
-    zone   = "z"
+    region   = "r"
+    zone     = "z"
   }
 }
 template "base" {
   instance_type "small"
-  size 3
-  vars = { MOTD "Hello {{ .Instance.ID }}" }
+  size          = 3
 }

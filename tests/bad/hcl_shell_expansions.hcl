@@ -8,11 +8,5 @@ shard {
   }
 }
 template "web" {
-  instance_type = "x ${#i}"
-  userdata = <<-EOT
-    #!/bin/bash
-    echo "${files[@]}" ${i%%.*} ${f^^}
-    echo ${x:-${y:?gone}} ${var.x} ${!y} ${1} $${z}
-  EOT
+  userdata = "#!/bin/sh\necho ${x:-${y:?gone}}\n"
 }
-group "a" { size = 1 + }

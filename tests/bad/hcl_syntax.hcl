@@ -9,7 +9,5 @@ shard {
 }
 group "web" {
   template: "x"
-  size = 3,
-  zones = ["a" "b"]
-  labels = { a = "1" b = "2" }
+  size: 3
 }

@@ -12,20 +12,3 @@ template "one" {
     echo
   EOT
 }
-template "two" {
-  userdata = <<EOT echo
-    echo
-  EOT
-}
-template "three" {
-  userdata = join("", [<<EOT
-    echo
-  EOT, "x"])
-}
-template "four" {
-  userdata = <<EOT
-    echo
-  eot
-}
-group "a" { size = 1 + }
-group "b" { size = /* three }

@@ -11,7 +11,8 @@ template "web" {
   instance_type = "small"
   userdata = <<-EOT
     #!/bin/sh
-    echo ${1:-x} ${var.x[}
+    for file in "${files[@]}"; do
+      echo ${file##*/}
+    done
   EOT
 }
-group "a" { size = 1 + }

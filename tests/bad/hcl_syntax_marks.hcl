@@ -8,14 +8,5 @@ shard {
   }
 }
 template “web” {
-  instance_type == "small"
-  userdata = "#!/bin/sh
-    echo one
-    echo two"
-  args = { local.a = 1, Key = “x” }
-}
-group "web"
-{
-  template = "web”
-  size = 'x'
+  instance_type = "small"
 }

@@ -8,10 +8,5 @@ shard {
   }
 }
 vars {
-  A = "${"
-  B = "%{ if true }x"
-  C = "${ 1 + }"
-  D = "\x"
-  E = 'single'
   F = "${var.x"
 }

@@ -77,7 +77,7 @@ fn answer(expression: &str, folder: PathBuf) -> Result<String, String> {
         let errors: Vec<String> = errors.iter().map(ToString::to_string).collect();
         errors.join("; ")
     };
-    let parsed = parse_expression(expression, 0).map_err(said)?;
+    let parsed = parse_expression(expression, 0).map_err(|error| error.to_string())?;
     let value = Evaluator::new(&scope, &context).evaluate(&parsed);
     Ok(format::console(&value.map_err(said)?))
 }

@@ -7,7 +7,7 @@
 //! use nstance_hcl::{Context, Entries, Evaluator, NoFiles, Value, parse};
 //!
 //! let text = "size = [for n in counts : n * 2][1]\nname = \"web-${region}\"\n";
-//! let document = parse(text, 0).map_err(|errors| errors[0].clone())?;
+//! let document = parse(text, 0)?;
 //!
 //! let scope = Entries::from([
 //!     ("counts".into(), Value::tuple([Value::from(1), Value::from(2)])),
@@ -25,9 +25,9 @@
 //! The reference is Terraform 1.0.3: what `terraform console` prints for a value is what
 //! [`format::console`] gives. Where the two differ on purpose is in the crate's README.
 //!
-//! Every [`Error`] has a place, and one run tells all that can be told apart. A [`Value`] knows where
-//! it was written, through functions that pass it on, and whether it is sensitive, as is all that was
-//! made with it. No input makes the crate panic, recurse without bound or use memory without bound.
+//! Every [`Error`] has a place. Parsing stops at the first, evaluating collects those that don't
+//! follow from others. A [`Value`] knows where it was written, through functions that pass it on, and
+//! whether it is sensitive, as is all that was made with it. No input makes the crate panic, recurse without bound or use memory without bound.
 
 #[cfg(feature = "conformance")]
 pub mod conformance;

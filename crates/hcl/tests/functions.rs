@@ -14,6 +14,7 @@ fn shown(expression: &str) -> String {
     let secret = Value::from("s3cret").or_sensitive(true);
     let scope = Entries::from([("secret".into(), secret)]);
     let value = parse_expression(expression, 0)
+        .map_err(|error| vec![error])
         .and_then(|parsed| Evaluator::new(&scope, &context).evaluate(&parsed));
     match value {
         Ok(value) => format::console(&value),

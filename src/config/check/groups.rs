@@ -27,7 +27,7 @@ impl Checker<'_> {
             if let FileContent::Certificate { template, .. } = &file.value.content
                 && !template.contains("{{")
                 && !self.config.certificates.contains_key(&template.value)
-                && !self.config.gaps.has_more("certificates")
+                && !self.broken.maps.contains("certificates")
             {
                 findings.push(unknown_reference(
                     "certificate",
@@ -54,7 +54,7 @@ impl Checker<'_> {
         let config = self.config;
         if let Some(name) = &group.template
             && !config.templates.contains_key(&name.value)
-            && !config.gaps.has_more("templates")
+            && !self.broken.maps.contains("templates")
         {
             findings.push(unknown_reference(
                 "template",
@@ -83,9 +83,9 @@ impl Checker<'_> {
         let of_template = || {
             let known = template.and_then(|template| template.common.size);
             let size = known.map(|size| size.value);
-            size.or_else(|| (!config.is_unreadable(group)).then_some(1))
+            size.or_else(|| (!self.is_broken(group)).then_some(1))
         };
-        let is_broken = config.gaps.groups.contains(&group.name);
+        let is_broken = self.broken.groups.contains(&group.name);
         let size = match group.common.size {
             Some(size) => Some(size.value),
             None if is_broken => None,
@@ -126,9 +126,8 @@ impl Checker<'_> {
                 continue;
             }
             let Some(balancer) = known.get(&name.value) else {
-                let gaps = &self.config.gaps;
-                let is_broken = gaps.load_balancers.contains(&name.value);
-                if !is_broken && !gaps.has_more("load_balancers") {
+                let is_broken = self.broken.load_balancers.contains(&name.value);
+                if !is_broken && !self.broken.maps.contains("load_balancers") {
                     findings.push(unknown_reference(
                         "load balancer",
                         name,
@@ -163,10 +162,7 @@ impl Checker<'_> {
 
     /// What a group's instances are must be known before one can be created.
     fn complete(&self, group: &Group, template: Option<&Template>, findings: &mut Diagnostics) {
-        let Some(provider) = self
-            .provider()
-            .filter(|_| !self.config.is_unreadable(group))
-        else {
+        let Some(provider) = self.provider().filter(|_| !self.is_broken(group)) else {
             return;
         };
         let has = |given: fn(&Common) -> bool| {

@@ -9,6 +9,7 @@ mod userdata;
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use super::decode::Broken;
 use super::model::{Config, Group, Named, ProviderKind, Template};
 use super::node::{Node, NodeValue};
 use super::source::{Language, SourceMap, Span, Spanned};
@@ -29,8 +30,18 @@ pub enum Purpose {
 }
 
 /// Finds everything that doesn't fit together.
-pub fn check(config: &Config, purpose: Purpose, sources: &SourceMap, findings: &mut Diagnostics) {
-    let checker = Checker { config, sources };
+pub(super) fn check(
+    config: &Config,
+    broken: &Broken,
+    purpose: Purpose,
+    sources: &SourceMap,
+    findings: &mut Diagnostics,
+) {
+    let checker = Checker {
+        config,
+        broken,
+        sources,
+    };
     checker.pools(findings);
     checker.images(findings);
     checker.options(findings);
@@ -68,14 +79,24 @@ fn overriding_args(group: &Group) -> impl Iterator<Item = &Node> {
 
 struct Checker<'a> {
     config: &'a Config,
+    broken: &'a Broken,
     sources: &'a SourceMap,
 }
 
 impl Checker<'_> {
+    /// Whether what a group seems to lack may be there, and be broken.
+    fn is_broken(&self, group: &Group) -> bool {
+        self.broken.groups.contains(&group.name)
+            || group.template.as_ref().is_some_and(|name| {
+                !self.config.templates.contains_key(&name.value)
+                    || self.broken.templates.contains(&name.value)
+            })
+    }
+
     /// The provider, unless it couldn't be read.
     fn provider(&self) -> Option<Spanned<ProviderKind>> {
         let provider = self.config.shard.infra.provider;
-        (!self.config.gaps.provider).then_some(provider)
+        (!self.broken.provider).then_some(provider)
     }
 
     fn pools(&self, findings: &mut Diagnostics) {
@@ -108,7 +129,7 @@ impl Checker<'_> {
 
     fn pool_exists(&self, pool: &Spanned<Arc<str>>, findings: &mut Diagnostics) {
         let pools = &self.config.shard.subnet_pools;
-        if !pools.contains_key(&pool.value) && !self.config.gaps.has_more("subnet_pools") {
+        if !pools.contains_key(&pool.value) && !self.broken.maps.contains("subnet_pools") {
             findings.push(unknown_reference(
                 "subnet pool",
                 pool,

@@ -132,10 +132,7 @@ fn check_content_of_any_kind(object: &Object<'_>, findings: &mut Diagnostics) {
         }
     }
     if let Some(template) = object.get("template").map(|entry| &entry.value)
-        && !matches!(
-            template.value,
-            NodeValue::Object(_) | NodeValue::String(_) | NodeValue::Unknown
-        )
+        && !matches!(template.value, NodeValue::Object(_) | NodeValue::String(_))
     {
         wrong_type(template, "`template`", "an object or a string", findings);
     }

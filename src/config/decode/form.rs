@@ -3,8 +3,6 @@
 //! In: the entries of `groups`. Out: the one [`Form`] that fits, or a finding that says why none
 //! or both do. May not: report anything else; reading the groups finds what is wrong in them.
 
-use std::collections::HashSet;
-
 use crate::config::node::{Entry, Node, NodeValue};
 use crate::config::schema::Key;
 use crate::config::schema::tables::GROUP;
@@ -38,7 +36,6 @@ pub(super) fn decide(
         (true, false) => Some(Form::Nested),
         (false, true) => Some(Form::Flat),
         (true, true) if entries.iter().all(|entry| is_empty(&entry.value)) => Some(Form::Flat),
-        (true, true) if has_unknown(section) => guess(entries),
         (true, true) => {
             findings.push(
                 Diagnostic::error("`groups` can be read in two ways")
@@ -116,7 +113,7 @@ fn unfitting(
         (None, None) => {}
     }
     let guess = guess(entries);
-    if guess.is_none() && !has_unknown(section) {
+    if guess.is_none() {
         findings.push(
             Diagnostic::error("`groups` can't be read")
                 .at(
@@ -159,13 +156,6 @@ fn guess(entries: &[Entry]) -> Option<Form> {
     is_nested.then_some(Form::Nested)
 }
 
-/// Whether a part of it has no value: more may fit then than it seems.
-fn has_unknown(section: &Entry) -> bool {
-    let mut places = HashSet::new();
-    section.value.unknown_places(&mut places);
-    !places.is_empty()
-}
-
 fn members(node: &Node) -> Option<&[Entry]> {
     match &node.value {
         NodeValue::Object(entries) => Some(entries),
@@ -194,8 +184,7 @@ fn count(node: &Node, is_one: fn(&str) -> bool) -> usize {
 fn reads_as_tenant(node: &Node) -> bool {
     match &node.value {
         NodeValue::Object(groups) => groups.iter().all(|entry| reads_as_group(&entry.value)),
-        // It may be anything.
-        value => *value == NodeValue::Unknown,
+        _ => false,
     }
 }
 
@@ -203,15 +192,14 @@ fn reads_as_tenant(node: &Node) -> bool {
 pub(in crate::config) fn reads_as_group(node: &Node) -> bool {
     match &node.value {
         NodeValue::Object(fields) => fields.iter().all(fits),
-        value => *value == NodeValue::Unknown,
+        _ => false,
     }
 }
 
 fn fits(field: &Entry) -> bool {
     let value = &field.value.value;
-    let takes =
-        |key: &Key| matches!(value, NodeValue::Null | NodeValue::Unknown) || key.shape.takes(value);
-    field.is_unknown() || GROUP.key(&field.key).is_some_and(takes)
+    let takes = |key: &Key| *value == NodeValue::Null || key.shape.takes(value);
+    GROUP.key(&field.key).is_some_and(takes)
 }
 
 #[cfg(test)]
@@ -264,7 +252,7 @@ mod tests {
         ] {
             let mut findings = Diagnostics::default();
             let text = format!("{{\"groups\": {text}}}");
-            let root = jsonc::read(SourceId(0), &text, &mut findings).unwrap();
+            let root = jsonc::read(SourceId(0), &text).unwrap();
             let NodeValue::Object(top) = &root.value else {
                 panic!("not an object")
             };

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use indexmap::IndexMap;
 
 use crate::address::GroupName;
-use crate::config::model::{Arch, Common, Group, Lifecycle, SlotOverride, Template, Unread};
+use crate::config::model::{Arch, Common, Group, Lifecycle, SlotOverride, Template};
 use crate::config::node::{Entry, NodeValue};
 use crate::config::schema::tables::{self, LARGEST_GROUP};
 use crate::config::source::{Span, Spanned};
@@ -18,7 +18,7 @@ use crate::threads::{self, GROUPS_A_THREAD};
 
 use super::check_id;
 use super::form::decide;
-use super::reader::{Object, filled_text, known, text, wrong_type};
+use super::reader::{Object, filled_text, text, wrong_type};
 use super::{files, userdata};
 
 /// How `groups` is laid out.
@@ -28,13 +28,6 @@ pub(super) enum Form {
     Nested,
     /// Group → fields; the tenant is `default`.
     Flat,
-}
-
-/// What stands for a template that can't be read.
-pub(super) fn unreadable_template() -> Template {
-    let mut template = Template::default();
-    template.common.unread.template = true;
-    template
 }
 
 pub(super) fn template(entry: &Entry, findings: &mut Diagnostics) -> Option<Template> {
@@ -59,8 +52,6 @@ pub(super) struct Groups {
     pub(super) all: Vec<Group>,
     /// Those that have findings.
     pub(super) broken: HashSet<GroupName>,
-    /// Whether there may be more than could be read.
-    pub(super) are_open: bool,
 }
 
 pub(super) fn groups(
@@ -68,10 +59,7 @@ pub(super) fn groups(
     form: Option<Spanned<Form>>,
     findings: &mut Diagnostics,
 ) -> Groups {
-    let mut groups = Groups {
-        are_open: top.is_open("groups"),
-        ..Groups::default()
-    };
+    let mut groups = Groups::default();
     let Some(section) = top.get("groups") else {
         return groups;
     };
@@ -82,7 +70,9 @@ pub(super) fn groups(
     let form = match form {
         Some(form) => Some(form.value),
         // That a form was given which is none is one finding: it is enough.
-        None if !top.lacks("groups_form") => decide(section, entries, &mut Diagnostics::default()),
+        None if top.get("groups_form").is_some() => {
+            decide(section, entries, &mut Diagnostics::default())
+        }
         None => decide(section, entries, findings),
     };
     let Some(form) = form else {
@@ -90,9 +80,9 @@ pub(super) fn groups(
     };
     let mut written: Vec<(&str, &Entry)> = Vec::new();
     match form {
-        Form::Flat => written.extend(known(entries).map(|entry| ("default", entry))),
+        Form::Flat => written.extend(entries.iter().map(|entry| ("default", entry))),
         Form::Nested => {
-            for tenant in known(entries) {
+            for tenant in entries {
                 check_id("tenant", &tenant.key, tenant.key_span, findings);
                 let NodeValue::Object(members) = &tenant.value.value else {
                     wrong_type(
@@ -101,11 +91,9 @@ pub(super) fn groups(
                         "an object of groups",
                         findings,
                     );
-                    groups.are_open = true;
                     continue;
                 };
-                groups.are_open |= members.iter().any(Entry::is_unknown);
-                written.extend(known(members).map(|entry| (&*tenant.key, entry)));
+                written.extend(members.iter().map(|entry| (&*tenant.key, entry)));
             }
         }
     }
@@ -162,12 +150,10 @@ fn group(name: GroupName, form: Form, entry: &Entry, findings: &mut Diagnostics)
                 );
             }
         }
-        group.common.unread.template = true;
         return group;
     };
     group.template = object.text("template", findings);
     group.common = common(&object, findings);
-    group.common.unread.template = group.template.is_none() && !object.lacks("template");
     group.drain_timeout = object.duration("drain_timeout", findings);
     group.load_balancers = object.texts("load_balancers", findings);
     group.depends_on = object.texts("depends_on", findings);
@@ -178,13 +164,7 @@ fn group(name: GroupName, form: Form, entry: &Entry, findings: &mut Diagnostics)
 }
 
 fn common(object: &Object<'_>, findings: &mut Diagnostics) -> Common {
-    let before = findings.len();
     let files = files::files(object, findings);
-    let unread = Unread {
-        template: false,
-        vars: object.is_open("vars"),
-        files: object.is_open("files") || findings.len() > before,
-    };
     Common {
         kind: kind(object, findings),
         arch: arch(object, findings),
@@ -203,7 +183,6 @@ fn common(object: &Object<'_>, findings: &mut Diagnostics) -> Common {
         }),
         protect: object.flag("protect", findings),
         update: update(object, findings),
-        unread,
     }
 }
 

@@ -3,8 +3,8 @@
 //! In: a [`Node`] in any configuration language. Out: the [`Config`], as far as it can be read, and
 //! every value that has the wrong shape. May not: compare one part with another (that is `check`).
 //!
-//! Reading goes on after a finding: what is broken is left out or empty, and [`Gaps`] says so, so
-//! that nothing reports what follows from it.
+//! Decoding goes on after a finding: what is broken is left out or empty, and [`Broken`] names it, so
+//! that checks of the same stage don't report what follows from it.
 
 mod files;
 mod form;
@@ -17,18 +17,34 @@ mod userdata;
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use super::model::{Config, Defaults, DestroyBudget, Functions, Gaps};
-use super::node::{Entry, Node};
+use super::model::{Config, Defaults, DestroyBudget, Functions};
+use super::node::Node;
 use super::schema::tables;
 use super::source::{Span, Spanned};
+use crate::address::GroupName;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 
 pub(super) use form::reads_as_group;
 pub use form::{GroupsForm, groups_form};
 use reader::Object;
 
-/// Reads a configuration. `None` if the document isn't an object.
-pub fn decode(root: &Node, findings: &mut Diagnostics) -> Option<Config> {
+/// What could not be decoded, which was reported.
+#[derive(Debug, Default)]
+pub(super) struct Broken {
+    /// `shard.infra.provider`.
+    pub(super) provider: bool,
+    /// Maps that may have more names than could be read.
+    pub(super) maps: HashSet<&'static str>,
+    /// Load balancers.
+    pub(super) load_balancers: HashSet<Arc<str>>,
+    /// Templates of which something is wrong.
+    pub(super) templates: HashSet<Arc<str>>,
+    /// Groups of which something is wrong.
+    pub(super) groups: HashSet<GroupName>,
+}
+
+/// Decodes a configuration, and names what is broken. `None` if the document isn't an object.
+pub(super) fn decode(root: &Node, findings: &mut Diagnostics) -> Option<(Config, Broken)> {
     let start = Span {
         end: root.span.start + 1,
         ..root.span
@@ -36,21 +52,14 @@ pub fn decode(root: &Node, findings: &mut Diagnostics) -> Option<Config> {
     let top = Object::open(root, start, "the configuration", &tables::TOP, findings)?;
     let cluster = shard::cluster(&top, findings);
     let (shard, provider_known, pools_are_open) = shard::shard(&top, findings);
-    let maps = [
-        "images",
-        "templates",
-        "templates_lib",
-        "load_balancers",
-        "certificates",
-    ];
-    let mut names: HashSet<_> = maps.into_iter().filter(|key| top.is_open(key)).collect();
-    names.extend(pools_are_open.then_some("subnet_pools"));
+    let maps = ["templates", "load_balancers", "certificates"];
+    let mut maps: HashSet<_> = maps.into_iter().filter(|key| top.is_open(key)).collect();
+    maps.extend(pools_are_open.then_some("subnet_pools"));
     let load_balancers = images::load_balancers(&top, findings);
     let images = images::images(&top, findings);
     let certificates = top.named("certificates", findings, |_, _| Some(()));
     let vars = top.object("vars", findings);
-    let (defaults, defaults_are_open) = defaults(&top, findings);
-    let vars_are_open = defaults_are_open || top.is_open("vars");
+    let defaults = defaults(&top, findings);
     let mut broken_templates = HashSet::new();
     let templates = top.named("templates", findings, |entry, findings| {
         let before = findings.len();
@@ -58,23 +67,15 @@ pub fn decode(root: &Node, findings: &mut Diagnostics) -> Option<Config> {
         if findings.len() > before {
             broken_templates.insert(Arc::clone(&entry.key));
         }
-        // A template that can't be read is there all the same: its groups aren't to blame.
-        Some(template.unwrap_or_else(groups::unreadable_template))
+        // A broken template is defined all the same: its groups aren't to blame.
+        Some(template.unwrap_or_default())
     });
     let functions = top.choice(
         "functions",
         &[("go", Functions::Go), ("sprig", Functions::Sprig)],
         findings,
     );
-    // Where it can't be read, nothing that it may bring is missing.
-    let otherwise = if top.lacks("functions") {
-        Functions::Go
-    } else {
-        Functions::Sprig
-    };
-    let before = findings.len();
     let templates_lib = top.named("templates_lib", findings, userdata::snippet);
-    names.extend((findings.len() > before).then_some("templates_lib"));
     let form = top.choice(
         "groups_form",
         &[
@@ -84,33 +85,24 @@ pub fn decode(root: &Node, findings: &mut Diagnostics) -> Option<Config> {
         findings,
     );
     let groups = groups::groups(&top, form, findings);
-    names.extend(groups.are_open.then_some("groups"));
     let destroy_budget = destroy_budget(&top, findings);
     let strict = top.flag("strict", findings);
 
-    let broken = |section: &str, is_known: &dyn Fn(&str) -> bool| {
-        let entries = top.get(section).map(|section| section.value.entries());
-        let names = entries.unwrap_or_default().iter().map(|entry| &entry.key);
-        let broken = names.filter(|name| !is_known(name));
-        broken.cloned().collect()
-    };
-    let is_named = |one: &Entry| images::is_image_name(&one.key);
-    let are_named = |entry: &Entry| entry.value.entries().iter().all(is_named);
-    if !top.get("images").is_none_or(are_named) {
-        // What templates call it by can't be told.
-        names.insert("images");
-    }
-    let gaps = Gaps {
+    let written = top
+        .get("load_balancers")
+        .map(|section| section.value.entries());
+    let written = written.unwrap_or_default().iter().map(|entry| &entry.key);
+    let broken = Broken {
         provider: !provider_known,
-        vars: vars_are_open,
-        values: false,
-        load_balancers: broken("load_balancers", &|name| load_balancers.contains_key(name)),
-        images: broken("images", &|name| images.contains_key(name)),
-        names,
+        maps,
+        load_balancers: written
+            .filter(|name| !load_balancers.contains_key(*name))
+            .cloned()
+            .collect(),
         templates: broken_templates,
         groups: groups.broken,
     };
-    Some(Config {
+    let config = Config {
         cluster,
         shard,
         load_balancers,
@@ -119,37 +111,24 @@ pub fn decode(root: &Node, findings: &mut Diagnostics) -> Option<Config> {
         vars,
         defaults,
         templates,
-        functions: functions.map_or(otherwise, |functions| functions.value),
+        functions: functions.map_or(Functions::Go, |functions| functions.value),
         templates_lib,
         groups: groups.all,
         destroy_budget,
         strict: strict.is_some_and(|strict| strict.value),
-        twins: Vec::new(),
-        gaps,
-    })
+    };
+    Some((config, broken))
 }
 
-/// Gives the defaults, and whether they may have more vars than could be read.
-fn defaults(top: &Object<'_>, findings: &mut Diagnostics) -> (Defaults, bool) {
-    if top.lacks("defaults") {
-        return (Defaults::default(), false);
-    }
-    let Some(object) = top
+fn defaults(top: &Object<'_>, findings: &mut Diagnostics) -> Defaults {
+    let object = top
         .get("defaults")
-        .and_then(|entry| Object::of_entry(entry, &tables::DEFAULTS, findings))
-    else {
-        let defaults = Defaults {
-            userdata: Some(userdata::unreadable(top.place)),
-            ..Defaults::default()
-        };
-        return (defaults, true);
-    };
-    let defaults = Defaults {
+        .and_then(|entry| Object::of_entry(entry, &tables::DEFAULTS, findings));
+    object.map_or_else(Defaults::default, |object| Defaults {
         args: object.object("args", findings),
         vars: object.object("vars", findings),
         userdata: userdata::userdata(&object, findings),
-    };
-    (defaults, object.is_open("vars"))
+    })
 }
 
 fn destroy_budget(top: &Object<'_>, findings: &mut Diagnostics) -> DestroyBudget {

@@ -54,10 +54,7 @@ impl<'n> Object<'n> {
         };
         let mut misspelt = Vec::new();
         for entry in entries {
-            if entry.is_unknown() {
-                // Dropped, but one finding: the object isn't whole.
-                wrong_type(&entry.value, &name, "known", findings);
-            } else if table.key(&entry.key).is_none() && !reported.contains(&&*entry.key) {
+            if table.key(&entry.key).is_none() && !reported.contains(&&*entry.key) {
                 let colon = lost_colon(entry, table);
                 let near = colon.map(|(key, _)| key);
                 let near = near.or_else(|| nearest(&entry.key, table.names()));
@@ -120,21 +117,15 @@ impl<'n> Object<'n> {
         findings.push(diagnostic);
     }
 
-    /// Whether a key isn't there, in another spelling or what can't be read neither.
+    /// Whether a key isn't there, in another spelling neither.
     pub(super) fn lacks(&self, key: &str) -> bool {
-        self.get(key).is_none()
-            && !self.misspelt.contains(&key)
-            && !self.entries.iter().any(Entry::is_unknown)
+        self.get(key).is_none() && !self.misspelt.contains(&key)
     }
 
     /// Whether the object behind a key may have more names than can be read.
     pub(super) fn is_open(&self, key: &str) -> bool {
-        self.misspelt.contains(&key)
-            || self.get(key).is_none() && self.entries.iter().any(Entry::is_unknown)
-            || self.get(key).is_some_and(|entry| match &entry.value.value {
-                NodeValue::Object(names) => names.iter().any(Entry::is_unknown),
-                _ => true,
-            })
+        let is_no_object = |entry: &Entry| !matches!(entry.value.value, NodeValue::Object(_));
+        self.misspelt.contains(&key) || self.get(key).is_some_and(is_no_object)
     }
 
     /// A text, if the key is there.
@@ -258,18 +249,14 @@ impl<'n> Object<'n> {
             wrong_type(&entry.value, &format!("`{key}`"), "an object", findings);
             return Named::new();
         };
-        known(entries)
+        entries
+            .iter()
             .filter_map(|entry| {
                 let value = read(entry, findings)?;
                 Some((Arc::clone(&entry.key), Spanned::new(value, entry.key_span)))
             })
             .collect()
     }
-}
-
-/// The entries that could be read.
-pub(super) fn known(entries: &[Entry]) -> impl Iterator<Item = &Entry> {
-    entries.iter().filter(|entry| !entry.is_unknown())
 }
 
 /// The finding that a word isn't one of the choices.

@@ -17,33 +17,9 @@ use crate::diagnostic::{Diagnostic, Diagnostics};
 
 use super::reader::{Object, filled_text, wrong_type};
 
-/// The `userdata` of an object. What can't be read is left out of it.
+/// The `userdata` of an object.
 pub(super) fn userdata(owner: &Object<'_>, findings: &mut Diagnostics) -> Option<Userdata> {
-    let Some(entry) = owner.get("userdata") else {
-        return (!owner.lacks("userdata")).then(|| unreadable(owner.place));
-    };
-    let before = findings.len();
-    let read = read(entry, findings).unwrap_or_else(|| unreadable(entry.value.span));
-    Some(Userdata {
-        is_whole: findings.len() == before,
-        ..read
-    })
-}
-
-/// What stands for userdata that can't be read.
-pub(super) fn unreadable(span: Span) -> Userdata {
-    Userdata {
-        span,
-        parts: Vec::new(),
-        is_whole: false,
-        is_list: false,
-        merge: None,
-        includes: Includes::Keep,
-        compress: None,
-    }
-}
-
-fn read(entry: &Entry, findings: &mut Diagnostics) -> Option<Userdata> {
+    let entry = owner.get("userdata")?;
     let span = entry.value.span;
     match &entry.value.value {
         NodeValue::String(text) => {
@@ -58,7 +34,6 @@ fn read(entry: &Entry, findings: &mut Diagnostics) -> Option<Userdata> {
             Some(Userdata {
                 span,
                 parts: vec![bare(plain(text, span))],
-                is_whole: true,
                 is_list: false,
                 merge: None,
                 includes: Includes::Keep,
@@ -107,7 +82,6 @@ fn read(entry: &Entry, findings: &mut Diagnostics) -> Option<Userdata> {
             Some(Userdata {
                 span,
                 parts,
-                is_whole: true,
                 is_list: listed.is_some(),
                 merge,
                 includes: includes.map_or(Includes::Keep, |includes| includes.value),

@@ -7,17 +7,18 @@ use std::sync::Arc;
 
 use nstance_hcl::{Attribute, Block, Body, Expression, ExpressionKind, Item};
 
+use super::File;
 use super::known_names::Kind;
 use super::object_builder::Object;
-use super::scope::At;
+use super::scope::{At, Module};
 use crate::config::assemble::twice;
 use crate::config::node::{Node, NodeValue};
 use crate::config::schema::tables;
 use crate::config::source::Span;
-use crate::diagnostic::{Diagnostic, nearest};
+use crate::diagnostic::{Diagnostic, Reported, nearest};
 
 /// The blocks of a file itself.
-const BLOCKS: &[&str] = &[
+pub(super) const BLOCKS: &[&str] = &[
     "cluster",
     "shard",
     "image",
@@ -148,6 +149,17 @@ impl Of {
     }
 }
 
+/// The document of a file.
+pub(in crate::config) fn document(module: &Module<'_>, file: &File) -> Result<Node, Reported> {
+    let at = At {
+        module,
+        folder: file.folder.as_ref(),
+        each: None,
+    };
+    let object = at.object(Of::Top, "", &file.body);
+    object.node(module.span(file.body.span))
+}
+
 impl At<'_> {
     pub(super) fn find(&self, finding: Diagnostic) {
         self.module.made.borrow_mut().findings.push(finding);
@@ -160,21 +172,13 @@ impl At<'_> {
     /// The object of a body; `path` is what it is called, with a dot behind it.
     pub(super) fn object(&self, of: Of, path: &str, body: &Body) -> Object {
         let mut object = Object::default();
-        self.items(of, path, &body.items, &mut object);
-        if body.has_gaps {
-            object.keep_place("", self.module.span(body.span));
-        }
-        object
-    }
-
-    /// Adds what stands in a body, or in a part of it.
-    pub(super) fn items(&self, of: Of, path: &str, items: &[Item], object: &mut Object) {
-        for item in items {
+        for item in &body.items {
             match item {
-                Item::Attribute(attribute) => self.attribute(of, path, attribute, object),
-                Item::Block(block) => self.block(of, path, block, object),
+                Item::Attribute(attribute) => self.attribute(of, path, attribute, &mut object),
+                Item::Block(block) => self.block(of, path, block, &mut object),
             }
         }
+        object
     }
 
     fn attribute(&self, of: Of, path: &str, attribute: &Attribute, object: &mut Object) {
@@ -199,29 +203,13 @@ impl At<'_> {
             );
             return;
         }
-        let mut node = self.node(&attribute.value);
+        let Ok(mut node) = self.node(&attribute.value) else {
+            return object.fail();
+        };
         if matches!(of, Of::Instances(_)) && &*name.name == "depends_on" {
             node = all_of_several(node, &attribute.value);
         }
         object.put(path, Arc::clone(&name.name), key_span, node, self);
-    }
-
-    /// Keeps a place for a block that can't be read, where one called `name` has its own: what it
-    /// would have defined isn't missed.
-    pub(super) fn keep_place(&self, name: &str, block: &Block, object: &mut Object) {
-        let span = self.module.span(block.span);
-        let Some(kind) = Kind::of_singular(name).or(Kind::of_plural(name)) else {
-            return object.keep_place(name, span);
-        };
-        let names = object.names("", &kind.plural().into(), span, self);
-        let names = match kind {
-            Kind::Group => names.and_then(|names| names.names("", &"default".into(), span, self)),
-            _ => names,
-        };
-        if let Some(names) = names {
-            // By no name: its own isn't known.
-            names.keep_place("", span);
-        }
     }
 
     fn block(&self, of: Of, path: &str, block: &Block, object: &mut Object) {
@@ -236,30 +224,16 @@ impl At<'_> {
                             .at(kind_span, "not known here")
                             .hint("`group` and `template` blocks may have a `for_each`"),
                     );
-                    if let Some(label) = block.labels.first() {
-                        self.keep_place(&label.name, block, object);
-                    }
-                    return;
+                    return object.fail();
                 }
                 name if !block.labels.is_empty() && LABELLED.iter().any(|one| one.0 == name) => {
                     self.find(no_label_here(block, self.module.span(block.labels[0].span)));
-                    self.keep_place(name, block, object);
-                    return;
+                    return object.fail();
                 }
                 name if !BLOCKS.contains(&name) => {
                     let near = nearest(name, BLOCKS.iter().copied());
                     self.find(unknown_block(name, near, kind_span));
-                    let Some(near) = near else { return };
-                    let labels = 1..=1 + usize::from(near == "group");
-                    if Kind::of_singular(near).is_some() && labels.contains(&block.labels.len()) {
-                        // What is wrong in it can be told all the same.
-                        let mut meant = block.clone();
-                        meant.kind.name = near.into();
-                        self.block(of, path, &meant, object);
-                    } else {
-                        self.keep_place(near, block, object);
-                    }
-                    return;
+                    return object.fail();
                 }
                 _ => {}
             }
@@ -269,10 +243,7 @@ impl At<'_> {
                     .at(kind_span, "not known here")
                     .hint("write a list or an object with `for`: `filters = [for f in … : { … }]`"),
             );
-            if let [label] = &block.labels[..] {
-                object.keep_place(&label.name, self.module.span(block.span));
-            }
-            return;
+            return object.fail();
         }
         if matches!(of, Of::Instances(_))
             && !block.labels.is_empty()
@@ -285,7 +256,7 @@ impl At<'_> {
                     .at(kind_span, "unknown block")
                     .hint(format!("did you mean `{near}`?")),
             );
-            return;
+            return object.fail();
         }
         let becomes = of.becomes(block);
         let repeats = of == Of::Top && block.body.attribute("for_each").is_some();
@@ -304,8 +275,7 @@ impl At<'_> {
                 )),
                 None => finding,
             });
-            self.keep_place(&kind.name, block, object);
-            return;
+            return object.fail();
         }
         if let (Becomes::Once(_) | Becomes::Item(_), Some(label)) = (&becomes, block.labels.first())
         {
@@ -320,22 +290,33 @@ impl At<'_> {
             }
             Becomes::Once(inner) => {
                 let path_here = format!("{path}{}.", kind.name);
-                let node = self
+                match self
                     .object(inner, &path_here, &block.body)
-                    .node(self.module.span(block.span));
-                object.put(path, Arc::clone(&kind.name), kind_span, node, self);
+                    .node(self.module.span(block.span))
+                {
+                    Ok(node) => object.put(path, Arc::clone(&kind.name), kind_span, node, self),
+                    Err(Reported) => object.fail(),
+                }
             }
             Becomes::Item(key) => {
-                let node = self
+                match self
                     .object(Of::Section, "", &block.body)
-                    .node(self.module.span(block.span));
-                object.add(path, key.into(), kind_span, node, true, self);
+                    .node(self.module.span(block.span))
+                {
+                    Ok(node) => object.add(path, key.into(), kind_span, node, true, self),
+                    Err(Reported) => object.fail(),
+                }
             }
             Becomes::Any if block.labels.is_empty() => {
-                let node = self
+                match self
                     .object(Of::Free, "", &block.body)
-                    .node(self.module.span(block.span));
-                object.add(path, Arc::clone(&kind.name), kind_span, node, false, self);
+                    .node(self.module.span(block.span))
+                {
+                    Ok(node) => {
+                        object.add(path, Arc::clone(&kind.name), kind_span, node, false, self);
+                    }
+                    Err(Reported) => object.fail(),
+                }
             }
             Becomes::Any => {
                 let key = Arc::clone(&kind.name);

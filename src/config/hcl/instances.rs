@@ -38,24 +38,20 @@ pub(crate) struct Instance {
     pub(super) span: Span,
     /// What gave the name: the block's `name`, the key, or the whole of `for_each`.
     pub(super) named_by: Span,
-    /// Whether there is no key or value, which was reported.
-    pub(super) is_unknown: bool,
+    /// Whether `for_each` failed, so that there is neither key nor value.
+    pub(super) has_failed: bool,
 }
 
 impl Instance {
-    /// Stands for the turns of a block whose `for_each` has no value: what its body needs of them
-    /// isn't known.
-    pub(super) fn unknown(block: &Block) -> Self {
+    /// Stands for the turns of a block whose `for_each` failed.
+    pub(super) fn failed(block: &Block) -> Self {
         Self {
             key: "".into(),
             value: Value::null(),
-            name: block
-                .labels
-                .last()
-                .map_or_else(|| "".into(), |label| Arc::clone(&label.name)),
+            name: "".into(),
             span: block.span,
             named_by: block.span,
-            is_unknown: true,
+            has_failed: true,
         }
     }
 }
@@ -113,10 +109,6 @@ impl Module<'_> {
     }
 
     fn instances(&self, index: usize, asked: Span) -> Result<Rc<[Instance]>, Vec<Error>> {
-        // Names don't depend on secrets.
-        if let Some((real, _)) = self.twin_of {
-            return real.instances(index, asked);
-        }
         let repeated = &self.repeated[index];
         match self.instances.borrow().get(&index) {
             Some(State::Done(result)) => return result.clone().ok_or_else(Vec::new),
@@ -249,7 +241,7 @@ fn turns(value: &Value, span: Span, label: &str) -> Result<Vec<Instance>, Vec<Er
         name: format!("{label}-{key}").into(),
         span: value.span.unwrap_or(span),
         named_by: value.span.filter(|_| is_set).unwrap_or(span),
-        is_unknown: false,
+        has_failed: false,
     };
     match &value.kind {
         ValueKind::Object(entries) | ValueKind::Map(_, entries) => Ok(entries
@@ -415,6 +407,9 @@ impl At<'_> {
                 Some(second) if kind == Kind::Group => made(format!("{first}/{second}"), 2),
                 _ => made(text(kind, "default", first), 1),
             };
+        }
+        if module.known.has_misnamed() {
+            return Err(Vec::new());
         }
         let (name, span) = match second {
             Some(second) if kind == Kind::Group => (

@@ -9,11 +9,10 @@ use std::sync::{Arc, LazyLock};
 use foldhash::fast::RandomState;
 use nstance_hcl::{Block, Body, Expression, ExpressionKind, Item, ObjectKey};
 
+use super::blocks::BLOCKS;
 use crate::config::assemble::Document;
 use crate::config::decode::reads_as_group;
 use crate::config::node::{Entry, Node, NodeValue};
-use crate::config::schema::tables;
-use crate::diagnostic::nearest;
 
 /// What can be referred to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -65,22 +64,6 @@ impl Kind {
     }
 }
 
-/// What defines names that expressions use.
-const SLIPS: [&str; 12] = [
-    "template",
-    "image",
-    "group",
-    "load_balancer",
-    "certificate",
-    "templates",
-    "images",
-    "groups",
-    "load_balancers",
-    "certificates",
-    "variable",
-    "locals",
-];
-
 /// The names that a configuration defines.
 #[derive(Debug, Default)]
 pub(in crate::config) struct Known {
@@ -89,9 +72,8 @@ pub(in crate::config) struct Known {
     groups: HashSet<(Arc<str>, Arc<str>), RandomState>,
     /// Kinds whose names an expression makes: any name may be one of theirs.
     open: HashSet<Kind>,
-    /// Whether what may be meant for a variable can't be read, and the same for locals.
-    variables_are_open: bool,
-    locals_are_open: bool,
+    /// Whether something at the top of a file is misnamed, which is reported: it may define any name.
+    has_misnamed: bool,
     /// Whether `groups` or its form is said otherwise than by blocks.
     groups_are_said: bool,
 }
@@ -142,9 +124,9 @@ impl Known {
                 Item::Attribute(attribute) => {
                     let name = &*attribute.name.name;
                     self.groups_are_said |= matches!(name, "groups" | "groups_form");
-                    match Kind::of_plural(name) {
-                        Some(kind) => self.expression(kind, &attribute.value),
-                        None => self.slip(name),
+                    self.has_misnamed |= matches!(name, "locals" | "variables");
+                    if let Some(kind) = Kind::of_plural(name) {
+                        self.expression(kind, &attribute.value);
                     }
                 }
                 Item::Block(block) => self.block(block),
@@ -154,14 +136,9 @@ impl Known {
 
     fn block(&mut self, block: &Block) {
         let kind = &*block.kind.name;
-        self.locals_are_open |= kind == "locals" && block.body.has_gaps;
         self.groups_are_said |= kind == "groups";
-        if kind == "dynamic" {
-            for label in &block.labels {
-                self.slip(&label.name);
-            }
-            return;
-        }
+        self.has_misnamed |=
+            !BLOCKS.contains(&kind) || kind == "variable" && block.labels.len() != 1;
         if let Some(kind) = Kind::of_plural(kind) {
             if !block.labels.is_empty() {
                 self.open.insert(kind);
@@ -198,27 +175,7 @@ impl Known {
             (Some(kind), _) => {
                 self.open.insert(kind);
             }
-            (None, _) if !matches!(kind, "locals" | "variable") => self.slip(kind),
             (None, _) => {}
-        }
-    }
-
-    /// What nothing is called at the top of a file may define what it is nearest to: that it does
-    /// isn't known, and neither that something isn't defined.
-    fn slip(&mut self, name: &str) {
-        // `locals` and `variables` are keys in other languages, and blocks here.
-        let is_other = !SLIPS.contains(&name) && name != "variables";
-        if is_other && tables::TOP.key(name).is_some() {
-            return;
-        }
-        match nearest(name, SLIPS) {
-            Some("locals") => self.locals_are_open = true,
-            Some("variable") => self.variables_are_open = true,
-            Some(near) => {
-                let kind = Kind::of_singular(near).or(Kind::of_plural(near));
-                self.open.extend(kind);
-            }
-            None => {}
         }
     }
 
@@ -311,31 +268,14 @@ impl Known {
         self.groups.contains(&(tenant.into(), group.into()))
     }
 
+    /// Whether a name that isn't known may be defined by what is misnamed.
+    pub(super) fn has_misnamed(&self) -> bool {
+        self.has_misnamed
+    }
+
     /// Whether names of this kind can't be known before they are made.
     pub(super) fn is_open(&self, kind: Kind) -> bool {
         self.open.contains(&kind)
-    }
-
-    /// Says that there may be more of everything, in what can't be read.
-    pub(in crate::config) fn open_all(&mut self) {
-        self.open.extend(Kind::ALL);
-        self.variables_are_open = true;
-        self.locals_are_open = true;
-    }
-
-    /// Says that there may be variables that can't be read.
-    pub(in crate::config) fn open_variables(&mut self) {
-        self.variables_are_open = true;
-    }
-
-    /// Whether there may be variables that can't be read.
-    pub(super) fn variables_are_open(&self) -> bool {
-        self.variables_are_open
-    }
-
-    /// Whether there may be locals that can't be read.
-    pub(super) fn locals_are_open(&self) -> bool {
-        self.locals_are_open
     }
 
     /// All names of a kind; groups as they are referred to.

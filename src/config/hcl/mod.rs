@@ -8,7 +8,6 @@
 //! what blocks become (`blocks`, `instances`), and how values become nodes (`tree`).
 
 mod blocks;
-mod document;
 mod folders;
 mod instances;
 mod known_names;
@@ -27,13 +26,13 @@ use std::sync::Arc;
 
 use nstance_hcl::{Body, Document, Expression, ExpressionKind};
 
-use super::source::{SourceId, SourceMap, Span, Spanned};
+use super::source::{SourceId, SourceMap, Spanned};
 use crate::diagnostic::{Diagnostic, Diagnostics};
 
-pub(super) use document::document;
+pub(super) use blocks::document;
 pub(super) use folders::Folders;
 pub(super) use known_names::Known;
-pub(super) use scope::{At, Made, Module, Values};
+pub(super) use scope::{At, Module, Values};
 pub(super) use span_map::{Places, named};
 
 /// One file, parsed.
@@ -46,72 +45,10 @@ pub(super) struct File {
     pub(super) overrides: bool,
 }
 
-/// Parses a file. `None` where it can't be parsed; findings then say why.
-pub(crate) fn parse(
-    source: SourceId,
-    sources: &SourceMap,
-    findings: &mut Diagnostics,
-) -> Option<Document> {
-    match nstance_hcl::parse(&sources.get(source).text, source.0) {
-        Ok(document) => Some(document),
-        Err(errors) => {
-            explain(&errors, source, sources, findings);
-            None
-        }
-    }
-}
-
-/// Parses a file as far as it can be; findings say what can't.
-pub(super) fn parse_on(
-    source: SourceId,
-    sources: &SourceMap,
-    findings: &mut Diagnostics,
-) -> Option<Document> {
-    let (document, errors) = nstance_hcl::parse_on(&sources.get(source).text, source.0);
-    explain(&errors, source, sources, findings);
-    document
-}
-
-fn explain(
-    errors: &[nstance_hcl::Error],
-    source: SourceId,
-    sources: &SourceMap,
-    findings: &mut Diagnostics,
-) {
-    let places = Places::default();
-    let text = &sources.get(source).text;
-    findings.extend(errors.iter().map(|error| {
-        bare_template(source, text, error).unwrap_or_else(|| places.finding(sources, error))
-    }));
-}
-
-/// What is wrong where an error is due to a Go template without quotes around it.
-fn bare_template(source: SourceId, text: &str, error: &nstance_hcl::Error) -> Option<Diagnostic> {
-    let at = error.span.start as usize;
-    let line = text[..at].rfind('\n').map_or(0, |at| at + 1);
-    let end = text[at..]
-        .find('\n')
-        .map_or(text.len(), |length| at + length);
-    let start = line + text[line..at].rfind("{{")?;
-    let before = text[line..start].trim_end();
-    if !before.ends_with(['=', ',', '[', ':', '(']) {
-        return None;
-    }
-    let end = text[start..end]
-        .find("}}")
-        .map_or(end, |length| start + length + 2);
-    let template = &text[start..end];
-    let quoted = template.replace('\\', "\\\\").replace('"', "\\\"");
-    Some(
-        Diagnostic::error("a Go template stands in a text")
-            .at(
-                Span::new(source, start, end),
-                "this has no quotes around it",
-            )
-            .hint(format!(
-                "write `\"{quoted}\"`, or text over several lines as `<<-EOT … EOT`"
-            )),
-    )
+/// Parses a file. Fails with its first syntax error.
+pub(crate) fn parse(source: SourceId, sources: &SourceMap) -> Result<Document, Box<Diagnostic>> {
+    nstance_hcl::parse(&sources.get(source).text, source.0)
+        .map_err(|error| Box::new(Places::default().finding(sources, &error)))
 }
 
 /// The files that a file includes. They are read before anything is evaluated, so their names are
@@ -131,10 +68,8 @@ pub(super) fn includes(
     let places = Places::default();
     let mut name = |item: &Expression| {
         let span = places.span(sources, item.span);
-        match &item.kind {
-            ExpressionKind::String(path) => return Some(Spanned::new(Arc::clone(path), span)),
-            ExpressionKind::Unreadable => return None,
-            _ => {}
+        if let ExpressionKind::String(path) = &item.kind {
+            return Some(Spanned::new(Arc::clone(path), span));
         }
         findings.push(
             Diagnostic::error("`include` must name files")

@@ -54,30 +54,22 @@ impl At<'_> {
                     )
                     .hint(format!("write {form}")),
             );
-            self.keep_place(kind, block, object);
-            return;
+            return object.fail();
         }
         let key: Arc<str> = key.into();
         if !repeats {
-            // Its `for_each` may be among what couldn't be read.
-            let unknown = block.body.has_gaps.then(|| Instance::unknown(block));
-            let at = At {
-                each: unknown.as_ref().or(self.each),
-                ..*self
-            };
-            at.labelled(path, &key, block, None, object, inner);
+            self.labelled(path, &key, block, None, object, inner);
             return;
         }
         let Some(instances) = self.module.instances_of(block) else {
-            self.keep_place(kind, block, object);
-            // Its name isn't known; what is wrong in its body can be told all the same.
-            let unknown = Instance::unknown(block);
+            // Its `for_each` failed; errors in its body are reported all the same.
+            let failed = Instance::failed(block);
             let at = At {
-                each: Some(&unknown),
+                each: Some(&failed),
                 ..*self
             };
-            at.labelled(path, &key, block, Some(&unknown), object, inner);
-            return;
+            let _ = at.object(inner, path, &block.body);
+            return object.fail();
         };
         let span = self.module.span(block.span);
         self.module.made.borrow_mut().repeated.push(span);
@@ -111,7 +103,7 @@ impl At<'_> {
         let kind_span = self.module.span(block.kind.span);
         let mut path = format!("{path}{key}.");
         let Some(mut names) = object.names("", key, kind_span, self) else {
-            return;
+            return object.fail();
         };
         if &**key == "groups" && block.labels.len() == 1 {
             let Some(tenant) = names.names(&path, &"default".into(), kind_span, self) else {
@@ -133,11 +125,11 @@ impl At<'_> {
         }
         let name = instance.map_or(&last.name, |instance| &instance.name);
         let body_path = format!("{path}{name}.");
-        let node = self
-            .object(inner, &body_path, &block.body)
-            .node(self.module.span(block.span));
+        let body = self.object(inner, &body_path, &block.body);
+        let Ok(node) = body.node(self.module.span(block.span)) else {
+            return names.fail();
+        };
         let key_span = self.module.span(match instance {
-            Some(instance) if instance.is_unknown => block.span,
             // What is wrong with the name isn't the label's.
             Some(instance) if &**key == "groups" && is_id(&last.name) && !is_id(name) => {
                 instance.named_by

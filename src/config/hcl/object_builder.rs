@@ -7,11 +7,14 @@ use std::sync::Arc;
 use super::scope::At;
 use crate::config::node::{Entry, Keys, Node, NodeValue};
 use crate::config::source::Span;
+use crate::diagnostic::Reported;
 
 /// An object in the making.
 #[derive(Default)]
 pub(super) struct Object {
     fields: Vec<Field>,
+    /// Whether a part of it failed.
+    failed: bool,
     keys: Keys,
 }
 
@@ -33,25 +36,34 @@ enum Making {
 }
 
 impl Object {
-    pub(super) fn node(self, span: Span) -> Node {
+    /// Its node, unless a part of it failed.
+    pub(super) fn node(self, span: Span) -> Result<Node, Reported> {
+        if self.failed {
+            return Err(Reported);
+        }
         let entries = self.fields.into_iter().map(|field| {
             let value = match field.value {
                 Making::Done(node) => node,
-                Making::Names(span, names) => names.node(span),
+                Making::Names(span, names) => names.node(span)?,
                 Making::Blocks(mut nodes) if nodes.len() == 1 => nodes.remove(0),
                 Making::Blocks(nodes) | Making::Items(nodes) => Node {
                     span: nodes[0].span,
                     value: NodeValue::Array(nodes),
                 },
             };
-            Entry {
+            Ok(Entry {
                 key: field.key,
                 key_span: field.key_span,
                 value,
-            }
+            })
         });
-        let value = NodeValue::Object(entries.collect());
-        Node { span, value }
+        let value = NodeValue::Object(entries.collect::<Result<_, Reported>>()?);
+        Ok(Node { span, value })
+    }
+
+    /// Notes that a part of it failed, which was reported.
+    pub(super) fn fail(&mut self) {
+        self.failed = true;
     }
 
     fn place(&mut self, key: &str) -> Option<usize> {
@@ -85,22 +97,17 @@ impl Object {
             Some(Field {
                 value: Making::Names(_, names),
                 ..
-            }) if matches!(node.value, NodeValue::Object(_) | NodeValue::Unknown) => {
+            }) if matches!(node.value, NodeValue::Object(_)) => {
                 let path = format!("{path}{key}.");
-                match node.value {
-                    NodeValue::Object(entries) => {
-                        for entry in entries {
-                            names.put(&path, entry.key, entry.key_span, entry.value, at);
-                        }
+                if let NodeValue::Object(entries) = node.value {
+                    for entry in entries {
+                        names.put(&path, entry.key, entry.key_span, entry.value, at);
                     }
-                    _ => names.keep_place("", node.span),
                 }
             }
             Some(first) => {
                 at.twice(&format!("{path}{key}"), first.key_span, key_span);
-                if let Making::Done(first) = &mut first.value {
-                    first.may_have_more(node.span);
-                }
+                self.fail();
             }
         }
     }
@@ -120,11 +127,6 @@ impl Object {
         });
         let field = &mut self.fields[place];
         if let Making::Done(node) = &mut field.value
-            && node.value == NodeValue::Unknown
-        {
-            node.value = NodeValue::Object(vec![Entry::unknown(node.span)]);
-        }
-        if let Making::Done(node) = &mut field.value
             && let NodeValue::Object(entries) = &mut node.value
         {
             let fields = std::mem::take(entries).into_iter().map(|entry| Field {
@@ -134,7 +136,7 @@ impl Object {
             });
             let names = Self {
                 fields: fields.collect(),
-                keys: Keys::default(),
+                ..Self::default()
             };
             field.value = Making::Names(node.span, Box::new(names));
         }
@@ -144,13 +146,6 @@ impl Object {
                 at.twice(&format!("{path}{key}"), field.key_span, key_span);
                 None
             }
-        }
-    }
-
-    /// Puts what isn't known at a key, if that is free.
-    pub(super) fn keep_place(&mut self, key: &str, span: Span) {
-        if self.place(key).is_none() {
-            self.push(key.into(), span, Making::Done(Node::unknown(span)));
         }
     }
 
@@ -171,32 +166,9 @@ impl Object {
                 value: Making::Blocks(nodes) | Making::Items(nodes),
                 ..
             }) => nodes.push(node),
-            Some(first) => at.twice(&format!("{path}{key}"), first.key_span, key_span),
-        }
-    }
-
-    /// Whether another object can be added: what both have is maps of names that can.
-    pub(super) fn takes(&mut self, other: &Self) -> bool {
-        other.fields.iter().all(|more| match self.field(&more.key) {
-            None => true,
-            Some(Field {
-                value: Making::Names(_, names),
-                ..
-            }) => matches!(&more.value, Making::Names(_, more) if names.takes(more)),
-            Some(_) => false,
-        })
-    }
-
-    /// Adds one that it takes.
-    pub(super) fn extend(&mut self, other: Self) {
-        for more in other.fields {
-            match (self.place(&more.key), more.value) {
-                (Some(place), Making::Names(_, more)) => {
-                    if let Making::Names(_, names) = &mut self.fields[place].value {
-                        names.extend(*more);
-                    }
-                }
-                (_, value) => self.push(more.key, more.key_span, value),
+            Some(first) => {
+                at.twice(&format!("{path}{key}"), first.key_span, key_span);
+                self.fail();
             }
         }
     }

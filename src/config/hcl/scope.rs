@@ -17,7 +17,6 @@ use super::known_names::{Kind, Known};
 use super::locals::{self, Locals};
 use super::unknown::{ROOTS, first_name, undefined};
 use super::{File, Folders, Places};
-use crate::config::disguise::Disguise;
 use crate::config::node::Alias;
 use crate::config::source::{Hole, SourceMap, Span};
 use crate::diagnostic::{Diagnostic, Diagnostics};
@@ -56,15 +55,6 @@ pub(super) enum State<T> {
     Done(Option<T>),
 }
 
-/// What names are made of.
-#[derive(Clone, Copy)]
-pub(super) struct Names<'a> {
-    sources: &'a SourceMap,
-    files: &'a [File],
-    variables: &'a Values,
-    known: &'a Known,
-}
-
 /// The names of a configuration.
 pub(in crate::config) struct Module<'a> {
     pub(super) sources: &'a SourceMap,
@@ -84,8 +74,6 @@ pub(in crate::config) struct Module<'a> {
     aliases: Cell<usize>,
     /// What was taken for a shell's expansions, each with the name that it begins with.
     pub(super) expansions: RefCell<Vec<(Span, Span)>>,
-    /// Set where secrets have other values than they have in truth.
-    pub(super) twin_of: Option<(&'a Module<'a>, Disguise)>,
 }
 
 impl<'a> Module<'a> {
@@ -116,83 +104,7 @@ impl<'a> Module<'a> {
             context,
             aliases: Cell::new(0),
             expansions: RefCell::default(),
-            twin_of: None,
         }
-    }
-
-    /// The same names with other values in the place of secrets. `variables` are `real`'s,
-    /// disguised.
-    pub(in crate::config) fn twin(
-        real: &'a Module<'a>,
-        files: &'a [File],
-        variables: &'a Values,
-        disguise: Disguise,
-    ) -> Self {
-        let texts = (real.sources, real.places);
-        let mut twin = Self::new(texts, files, variables, real.known, real.folders);
-        twin.context.disguise = Some(disguise.function());
-        twin.twin_of = Some((real, disguise));
-        twin
-    }
-
-    /// What another thread can make the same names of, where `folders` are [`Self::folders_anew`].
-    pub(super) fn names(&self) -> Names<'a> {
-        Names {
-            sources: self.sources,
-            files: self.files,
-            variables: self.variables,
-            known: self.known,
-        }
-    }
-
-    /// The folders, of which nothing was seen yet.
-    pub(super) fn folders_anew(&self) -> Folders {
-        self.folders.anew()
-    }
-
-    /// The same names again, of which nothing is evaluated yet.
-    pub(super) fn of(names: Names<'a>, places: &'a Places, folders: &'a Folders) -> Self {
-        let Names {
-            sources,
-            files,
-            variables,
-            known,
-        } = names;
-        Self::new((sources, places), files, variables, known, folders)
-    }
-
-    /// How much was found so far.
-    pub(super) fn found(&self) -> usize {
-        self.made.borrow().findings.len()
-    }
-
-    /// What was left behind, if it is nothing that the same names elsewhere leave, too, or have to
-    /// know of: since `found` things were found, nothing was; no local and no `for_each` was asked
-    /// for, and nothing is a secret.
-    pub(super) fn left_alone(self, found: usize) -> Option<Made> {
-        let is_alone =
-            self.local_values.into_inner().is_empty() && self.instances.into_inner().is_empty();
-        let made = self.made.into_inner();
-        (is_alone && made.findings.len() == found && !made.sensitive && made.secrets.is_empty())
-            .then_some(made)
-    }
-
-    /// Takes over what was left behind alone.
-    pub(super) fn take(&self, made: Made) {
-        let room = MOST_ALIASES - self.aliases.get();
-        let aliases = made.aliases.into_iter().take(room);
-        let mut all = self.made.borrow_mut();
-        let before = all.aliases.len();
-        all.aliases.extend(aliases);
-        self.aliases
-            .set(self.aliases.get() + all.aliases.len() - before);
-        all.holes.extend(made.holes);
-        all.size += made.size;
-    }
-
-    /// Whether anything that was made is sensitive.
-    pub(in crate::config) fn has_secrets(&self) -> bool {
-        self.made.borrow().sensitive
     }
 
     /// Evaluates what nothing asked for, so that its errors show; gives what was left behind.
@@ -293,7 +205,7 @@ impl<'a> Module<'a> {
             Some(Some(value)) => Ok(value.clone()),
             // That it has no value was reported.
             Some(None) => Err(Vec::new()),
-            None if self.known.variables_are_open() => Err(Vec::new()),
+            None if self.known.has_misnamed() => Err(Vec::new()),
             None => {
                 let names = self.variables.keys().map(AsRef::as_ref);
                 let define = format!(
@@ -319,7 +231,7 @@ impl<'a> Module<'a> {
             None => {}
         }
         let Some(local) = self.locals.get(name) else {
-            if self.known.locals_are_open() {
+            if self.known.has_misnamed() {
                 return Err(Vec::new());
             }
             let names = self.locals.keys().map(AsRef::as_ref);
@@ -373,27 +285,6 @@ impl At<'_> {
             .ok()
     }
 
-    /// The value that a document gets: in a twin one that is another wherever it is sensitive,
-    /// and the same everywhere else.
-    pub(in crate::config) fn in_document(
-        &self,
-        expression: &Expression,
-    ) -> Result<Value, Vec<Error>> {
-        let Some((real, disguise)) = self.module.twin_of else {
-            return self.value(expression);
-        };
-        let real = At {
-            module: real,
-            ..*self
-        }
-        .value(expression)?;
-        if !real.is_sensitive_within() {
-            return Ok(real);
-        }
-        let other = self.value(expression).ok();
-        Ok(disguise.apart(&real, other.as_ref()))
-    }
-
     fn each(&self, reference: &Reference<'_>) -> Result<Value, Vec<Error>> {
         let (name, span) = first_name(reference, "each.key")?;
         let Some(instance) = self.each else {
@@ -404,12 +295,9 @@ impl At<'_> {
             ]);
         };
         match name {
-            _ if instance.is_unknown => Err(Vec::new()),
+            _ if instance.has_failed => Err(Vec::new()),
             "key" => Ok(Value::string(Arc::clone(&instance.key)).with_span(instance.span)),
-            "value" => Ok(match self.module.twin_of {
-                Some((_, disguise)) => disguise.value(&instance.value),
-                None => instance.value.clone(),
-            }),
+            "value" => Ok(instance.value.clone()),
             _ => Err(vec![
                 Error::new(span, format!("`each` has no `{name}`"))
                     .detail("there are `each.key` and `each.value`"),

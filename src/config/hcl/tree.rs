@@ -18,51 +18,50 @@ use super::scope::At;
 use crate::config::node::{Entry, Keys, Node, NodeValue};
 use crate::config::size;
 use crate::config::source::{Hole, Language, Span};
-use crate::diagnostic::Diagnostic;
+use crate::diagnostic::{Diagnostic, Reported, all};
 
 impl At<'_> {
-    /// The node of an expression. What has no value is reported, and unknown.
-    pub(in crate::config) fn node(&self, expression: &Expression) -> Node {
+    /// The node of an expression.
+    pub(in crate::config) fn node(&self, expression: &Expression) -> Result<Node, Reported> {
         let span = self.module.span(expression.span);
         match &expression.kind {
             ExpressionKind::Tuple(elements) => {
                 let nodes = elements.iter().map(|element| self.node(element));
-                let value = NodeValue::Array(nodes.collect());
-                Node { span, value }
+                let value = NodeValue::Array(all(nodes)?);
+                Ok(Node { span, value })
             }
             ExpressionKind::Object(items) => {
-                let value = NodeValue::Object(self.entries(items));
-                Node { span, value }
+                let value = NodeValue::Object(self.entries(items)?);
+                Ok(Node { span, value })
             }
             ExpressionKind::Parenthesis(inner) => self.node(inner),
             _ => {
-                let Some(value) = self.document_value(expression) else {
-                    return Node::unknown(span);
-                };
+                let value = self.evaluate(expression).ok_or(Reported)?;
                 self.record_holes(expression, &value);
-                let node = self.module.node(&value, span, false);
+                let node = self.module.node(&value, span, false)?;
                 let elsewhere = node.span.source != span.source
                     || node.span.start < span.start
                     || node.span.end > span.end;
                 if elsewhere {
                     self.module.used(span, node.span);
                 }
-                node
+                Ok(node)
             }
         }
     }
 
-    fn entries(&self, items: &[ObjectItem]) -> Vec<Entry> {
+    fn entries(&self, items: &[ObjectItem]) -> Result<Vec<Entry>, Reported> {
         let mut entries: Vec<Entry> = Vec::with_capacity(items.len());
         let mut keys = Keys::default();
+        let mut failed = false;
         for item in items {
             let key = match &item.key {
                 ObjectKey::Name(name) => Some((Arc::clone(&name.name), name.span)),
                 ObjectKey::Expression(key) => self.key(key).map(|text| (text, key.span)),
             };
             let value = self.node(&item.value);
-            let Some((key, key_span)) = key else {
-                entries.push(Entry::unknown(value.span));
+            let (Some((key, key_span)), Ok(value)) = (key, value) else {
+                failed = true;
                 continue;
             };
             let key_span = self.module.span(key_span);
@@ -72,6 +71,7 @@ impl At<'_> {
                         .at(key_span, "set here again")
                         .related(first, "first set here"),
                 );
+                failed = true;
                 continue;
             }
             entries.push(Entry {
@@ -80,17 +80,11 @@ impl At<'_> {
                 value,
             });
         }
-        entries
-    }
-
-    fn document_value(&self, expression: &Expression) -> Option<Value> {
-        self.in_document(expression)
-            .map_err(|errors| self.module.report(&errors))
-            .ok()
+        if failed { Err(Reported) } else { Ok(entries) }
     }
 
     fn key(&self, expression: &Expression) -> Option<Arc<str>> {
-        let value = self.document_value(expression)?;
+        let value = self.evaluate(expression)?;
         match convert(&value, &Type::String).map(|value| value.kind) {
             Ok(Kind::String(text)) if !value.sensitive => Some(text),
             _ => {
@@ -114,9 +108,6 @@ impl At<'_> {
         let ExpressionKind::Template(template) = &expression.kind else {
             return;
         };
-        if self.module.twin_of.is_some() {
-            return;
-        }
         let span = self.module.span(expression.span);
         let source = self.module.sources.get(span.source);
         if source.language != Language::Hcl || template.passes {
@@ -182,7 +173,12 @@ fn braces(source: &str, expression: &Expression) -> Option<(u32, u32)> {
 impl super::Module<'_> {
     /// A value as a node. Its place is where it was written; `fallback` where that isn't known, or
     /// mustn't be shown.
-    pub(in crate::config) fn node(&self, value: &Value, fallback: Span, secret: bool) -> Node {
+    pub(in crate::config) fn node(
+        &self,
+        value: &Value,
+        fallback: Span,
+        secret: bool,
+    ) -> Result<Node, Reported> {
         let secret = secret || value.sensitive;
         if secret {
             self.made.borrow_mut().sensitive = true;
@@ -192,11 +188,11 @@ impl super::Module<'_> {
             _ => fallback,
         };
         if !self.has_room(value, span) {
-            return Node::unknown(span);
+            return Err(Reported);
         }
         let list = |elements: &[Value]| {
             let nodes = elements.iter().map(|item| self.node(item, span, secret));
-            NodeValue::Array(nodes.collect())
+            Ok(NodeValue::Array(nodes.collect::<Result<_, _>>()?))
         };
         let node = match &value.kind {
             Kind::Null(_) => NodeValue::Null,
@@ -217,7 +213,7 @@ impl super::Module<'_> {
                                 .at(span, "no number of this size can be kept")
                                 .hint("if it is text, put it in double quotes"),
                         );
-                        NodeValue::Unknown
+                        return Err(Reported);
                     }
                 }
             }
@@ -228,23 +224,23 @@ impl super::Module<'_> {
                 NodeValue::String(Arc::clone(text))
             }
             Kind::Tuple(elements) | Kind::List(_, elements) | Kind::Set(_, elements) => {
-                list(elements)
+                list(elements)?
             }
             Kind::Object(entries) | Kind::Map(_, entries) => NodeValue::Object(
                 entries
                     .iter()
                     .map(|(key, value)| {
-                        let value = self.node(value, span, secret);
-                        Entry {
+                        let value = self.node(value, span, secret)?;
+                        Ok(Entry {
                             key: Arc::clone(key),
                             key_span: value.span,
                             value,
-                        }
+                        })
                     })
-                    .collect(),
+                    .collect::<Result<_, Reported>>()?,
             ),
         };
-        Node { span, value: node }
+        Ok(Node { span, value: node })
     }
 
     /// Whether there is room for one more value. That there isn't is reported once.

@@ -4,10 +4,19 @@ use serde_json::json;
 
 use super::*;
 
-fn read_text(text: &str) -> (Option<Node>, Diagnostics) {
-    let mut findings = Diagnostics::default();
-    let node = read(SourceId(0), text, &mut findings);
-    (node, findings)
+fn read_text(text: &str) -> Read<Node> {
+    read(SourceId(0), text)
+}
+
+/// What is wrong, and the text at its place.
+fn error(text: &str) -> (String, &str) {
+    let error = read_text(text).expect_err(text);
+    let span = error.label.as_ref().unwrap().span;
+    let place = text.get(span.start as usize..span.end as usize);
+    (
+        error.summary,
+        place.unwrap_or_else(|| panic!("{text:?}: {span:?}")),
+    )
 }
 
 #[test]
@@ -23,11 +32,8 @@ fn comments_and_trailing_commas_are_all_that_is_added_to_json() {
         "\u{feff}{}",
         "// only a comment before\n{}",
     ] {
-        let (node, findings) = read_text(text);
-        assert!(
-            node.is_some() && findings.is_empty(),
-            "{text}: {findings:?}"
-        );
+        let read = read_text(text);
+        assert!(read.is_ok(), "{text}: {read:?}");
     }
     for text in [
         "",
@@ -94,20 +100,13 @@ fn comments_and_trailing_commas_are_all_that_is_added_to_json() {
         "[1e999]",
         "[-1e999]",
     ] {
-        let (_, findings) = read_text(text);
-        assert_eq!(findings.len(), 1, "{text:?}: {findings:?}");
-        let finding = findings.iter().next().unwrap();
-        let span = finding.label.as_ref().unwrap().span;
-        assert!(
-            span.end as usize <= text.len() && span.start <= span.end,
-            "{text:?}"
-        );
+        error(text);
     }
 }
 
 #[test]
 fn numbers_are_integers_where_they_are_whole_and_fit() {
-    let (node, _) = read_text(
+    let node = read_text(
         "[0, -1, 9223372036854775807, 18446744073709551615, 18446744073709551616, 1.0, 1e3, 0.1]",
     );
     let json = node.unwrap().to_json();
@@ -130,8 +129,7 @@ fn numbers_are_integers_where_they_are_whole_and_fit() {
 #[test]
 fn every_value_knows_its_place() {
     let text = "\u{feff}{\"a\": [true, \"é\"], /* x */ \"b\": null}";
-    let (node, _) = read_text(text);
-    let node = node.unwrap();
+    let node = read_text(text).unwrap();
     let written = |span: Span| &text[span.start as usize..span.end as usize];
     assert_eq!(written(node.span), &text[3..]);
     let NodeValue::Object(entries) = &node.value else {
@@ -149,11 +147,12 @@ fn a_key_that_stands_twice_is_found_in_small_and_large_objects() {
         text.extend((0..others).map(|index| format!("\"k{index}\": 0,")));
         // An escape doesn't make it another key.
         text.push_str("\"\\u0061\": 2}");
-        let (node, findings) = read_text(&text);
-        assert_eq!(findings.len(), 1, "{others}");
-        let finding = findings.iter().next().unwrap();
-        assert_eq!(finding.related[0].span, Span::new(SourceId(0), 1, 4));
-        assert_eq!(node.unwrap().get("a").unwrap().to_json(), json!(1));
+        assert_eq!(
+            error(&text),
+            ("duplicate key `a`".to_owned(), "\"\\u0061\"")
+        );
+        let first = read_text(&text).unwrap_err().related[0].span;
+        assert_eq!(first, Span::new(SourceId(0), 1, 4));
     }
 }
 
@@ -162,8 +161,7 @@ fn nesting_is_bounded() {
     let nested = |depth: usize| format!("{}{}", "[".repeat(depth), "]".repeat(depth));
     let objects = |depth: usize| format!("{}1{}", "{\"a\":".repeat(depth), "}".repeat(depth));
     for text in [nested(100), objects(100)] {
-        let (node, findings) = read_text(&text);
-        assert!(node.is_some() && findings.is_empty());
+        assert!(read_text(&text).is_ok());
     }
     for text in [
         nested(101),
@@ -171,95 +169,63 @@ fn nesting_is_bounded() {
         "[".repeat(1_000_000),
         objects(1_000_000),
     ] {
-        let (node, findings) = read_text(&text);
-        assert!(node.is_none() && findings.len() == 1);
+        let (summary, _) = error(&text);
+        assert_eq!(summary, "the nesting is deeper than 100 levels");
     }
 }
 
-/// Reads in halves, cut at the first line that can be, and in one piece; what comes of both.
-fn read_twice(text: &str) -> (Option<Node>, Option<Node>) {
-    let text = &format!("{}{text}", " ".repeat(text.len()));
-    let (flaw, cut) = outline::scan(SourceId(0), text, 0);
-    assert!(flaw.is_none(), "{text}");
-    let cut = cut.unwrap_or_else(|| panic!("no cut: {text}"));
-    (in_halves(SourceId(0), text, 0, cut), read_text(text).0)
-}
-
 #[test]
-fn a_document_in_halves_is_the_document() {
-    for text in [
-        "{\"a\": 1,\n\"b\": [2, {}],\n\"c\": 3}",
-        "// é\n{\n  \"g\": {\n    \"t\": {\n      \"a\": {\"x\": 1}, // here\n      \"b\": {}\n    },\n \
-         \"u\": {}\n  },\n  \"z\": 1,\n}\n// end\n",
-        "{\"a\": {\"aaaaaaaaaaaaa\": 1,\n}}",
-        "{\"a\": 1,\n\"longer than the others\": {\"\": 1,\n\"a\": 2}}",
+fn an_open_quote_is_found_where_it_is_opened() {
+    for (text, offset) in [
+        ("{\"a\": \"b,\n\"c\": \"d\"}", 6),
+        ("{\"a\": \"b}\n", 6),
+        ("{\"a: 1,\n\"b\": 2}", 1),
+        ("{\"a\": [\"b\", \"c],\n\"d\": 2}", 12),
+        ("{\"a\": \"b, \"c\": \"d\"\n}", 6),
+        ("{\"a\": \"it's\n}", 6),
     ] {
-        let (halves, whole) = read_twice(text);
-        assert!(whole.is_some(), "{text}");
-        assert_eq!(halves, whole, "{text}");
+        let error = read_text(text).unwrap_err();
+        assert_eq!(error.summary, "a string isn't closed", "{text}");
+        assert_eq!(error.label.unwrap().span.start, offset, "{text}");
     }
 }
 
 #[test]
-fn what_is_wrong_with_a_document_is_left_to_who_reads_the_whole() {
-    for text in [
-        "{\"a\": 1,\n\"b\": 2,\n\"a\": 3}",
-        "{\"aa\": 1,\n\"bb\": 2,\n\"bb\": 3}",
-        "{\"a\": {\"cccccccccc\": 1,\n\"d\": 1}, \"a\": 3}",
-        "{\"a\": 1,\n\"b\": 2 3}",
-        "{\"a\": 1,\n\"b\": 2} {}",
-        "{\"a\" 1,\n\"b\": 2}",
+fn an_open_bracket_is_found_where_it_is_opened() {
+    for (text, offset) in [
+        ("{\"a\": [1, 2}", 6),
+        ("{\"a\": {\"b\": 1]}", 6),
+        ("{\"a\": {\"b\": 1}", 0),
+        ("{\"a\": [\"b\",\n\"c\": 1}", 6),
+        ("{\"a\": [\"b\"\n\"c\": 1}", 6),
+        ("{\n  \"a\": {\n    \"b\": 1\n  ,\n  \"c\": 2\n}", 9),
+        ("{\n  \"a\": {\n    \"b\": {\n  },\n  \"c\": 2\n}", 20),
+        ("{\"a\": \"]\", /* } */ // }\n \"b\": 1", 0),
     ] {
-        assert_eq!(read_twice(text).0, None, "{text}");
+        let error = read_text(text).unwrap_err();
+        assert!(error.summary.ends_with("isn't closed"), "{text}: {error:?}");
+        assert_eq!(error.label.unwrap().span.start, offset, "{text}");
     }
 }
 
 #[test]
-fn a_document_is_cut_where_nothing_but_objects_is_open() {
-    let cut = |text| {
-        outline::scan(SourceId(0), text, 0)
-            .1
-            .map(|cut| (cut.at, cut.depth))
-    };
-    assert_eq!(cut("{\"a\": 1,\n\"longer\": 2}"), None);
-    assert_eq!(cut("{\"a\": 111111,\n\"b\": 2}"), Some((14, 1)));
-    assert_eq!(cut("{\"a\": {\"b\": 111111,\n\"c\": 2}}"), Some((20, 2)));
-    assert_eq!(cut("{\"a\": [{\"b\": 111111,\n\"c\": 2}]}"), None);
-    assert_eq!(cut("[111111111,\n2,\n3]"), None);
-    assert_eq!(cut("{\"a\": 111111 /*\n,\n*/, \"b\": 2}"), None);
-}
-
-/// What is behind a string in single quotes is where it was written, whatever quotes it holds.
-#[test]
-fn strings_in_single_quotes_are_read() {
-    for (written, value) in [
-        ("'a'", Some("a")),
-        ("''", Some("")),
-        (
-            r#"'{{ index .Image "a" }}'"#,
-            Some(r#"{{ index .Image "a" }}"#),
-        ),
-        (r#"'say \"hi\"'"#, Some(r#"say "hi""#)),
-        (r#"'"'"#, Some(r#"""#)),
-        (r#"'"é" \u00e9 ["'"#, Some(r#""é" é [""#)),
-        (r"'\\'", Some(r"\")),
-        (r"'it\'s {'", None),
-        (r#"'\' " \d "'"#, None),
+fn what_is_missing_is_pointed_at() {
+    for (text, summary, offset) in [
+        ("{\"a\": 1 // c\n\"b\": 2}", "missing comma", 7),
+        ("[1 2]", "missing comma", 2),
+        ("[{} {}]", "missing comma", 3),
+        ("{\"a\" 1}", "missing `:` after a key", 4),
+        ("{\"a\", \"b\"}", "missing `:` after a key", 4),
+        ("{\"a\": {{ .b }}}", "a Go template must be quoted", 6),
+        ("[{{ .b }}, 1]", "a Go template must be quoted", 1),
+        ("{\"a\": 30s}", "invalid number", 6),
+        ("{\"a\": }", "missing value after a key", 5),
+        ("[1,, 2]", "unexpected comma", 3),
+        ("[-010]", "invalid number", 1),
+        ("{'a': \"b\n}", "strings must be in double quotes", 1),
     ] {
-        let text = format!("{{\"a\": {written}, \"b\": yes, \"c\": [1, ], \"d\": 2}}");
-        let mut findings = Diagnostics::default();
-        let node = read_on(SourceId(0), &text, &mut findings);
-        let node = node.unwrap_or_else(|| panic!("{text}: {findings:?}"));
-        let read = node.get("a").unwrap();
-        assert_eq!(read.as_str(), value, "{text}");
-        let d = &node.entries()[3].value.span;
-        let place = |span: &Span| &text[span.start as usize..span.end as usize];
-        assert_eq!((place(&read.span), place(d)), (written, "2"), "{text}");
-        let label = findings.iter().last().unwrap().label.as_ref().unwrap();
-        assert_eq!(place(&label.span), "yes", "{text}");
+        let error = read_text(text).unwrap_err();
+        assert_eq!(error.summary, summary, "{text}");
+        assert_eq!(error.label.unwrap().span.start, offset, "{text}");
     }
-    // It has no end on its line, so that nothing is known of what is behind.
-    let mut findings = Diagnostics::default();
-    assert_eq!(read_on(SourceId(0), "['a\n', no]", &mut findings), None);
-    assert_eq!(findings.len(), 1);
 }

@@ -55,10 +55,7 @@ impl<'w> Reading<'w> {
                 self.room -= text.len();
                 self.text(file, text, loaded);
             }
-            Err(diagnostic) => {
-                loaded.findings.push(*diagnostic);
-                loaded.incomplete = true;
-            }
+            Err(diagnostic) => loaded.findings.push(*diagnostic),
         }
     }
 
@@ -74,7 +71,6 @@ impl<'w> Reading<'w> {
                 .hint("Make it several shards: each has a configuration of its own");
             loaded.findings.push(finding);
         }
-        loaded.incomplete = true;
     }
 
     /// Reads a file's text, then what it includes.
@@ -86,12 +82,7 @@ impl<'w> Reading<'w> {
         };
         let includes = match &mut document.content {
             Content::Tree(root) => take_includes(root, loaded),
-            Content::Hcl(file) => {
-                let before = loaded.findings.len();
-                let includes = hcl::includes(file, &loaded.sources, &mut loaded.findings);
-                loaded.incomplete |= loaded.findings.len() > before || !file.body.is_whole();
-                includes
-            }
+            Content::Hcl(file) => hcl::includes(file, &loaded.sources, &mut loaded.findings),
         };
         self.documents.push(document);
         self.chain.push(file.to_owned());
@@ -101,7 +92,6 @@ impl<'w> Reading<'w> {
                     for included in files {
                         if self.chain.len() >= LONGEST_CHAIN {
                             loaded.findings.push(too_long(include.span));
-                            loaded.incomplete = true;
                             break;
                         }
                         if self.closes_a_cycle(&included, include.span, loaded) {
@@ -111,7 +101,6 @@ impl<'w> Reading<'w> {
                     }
                 }
                 Err(why) => {
-                    loaded.incomplete = true;
                     loaded.findings.push(
                         Diagnostic::error(format!("`{}` can't be included", include.value))
                             .at(include.span, why)
@@ -176,9 +165,7 @@ fn take_includes(root: &mut Node, loaded: &mut Loaded) -> Vec<Spanned<Arc<str>>>
     for item in items {
         match &item.value {
             NodeValue::String(path) => includes.push(Spanned::new(Arc::clone(path), item.span)),
-            NodeValue::Unknown => loaded.incomplete = true,
             _ => {
-                loaded.incomplete = true;
                 loaded.findings.push(
                     Diagnostic::error("`include` must name files")
                         .at(

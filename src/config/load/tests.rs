@@ -139,7 +139,7 @@ fn a_configuration_that_is_too_large_is_refused_once() {
     let mut reading = Reading::new(folder.path());
     reading.room = include.len() + 3;
     reading.file(Path::new("a.jsonc"), &mut loaded);
-    assert!(loaded.incomplete);
+    assert!(loaded.findings.has_errors());
     insta::assert_snapshot!(shown(&loaded, folder.path()), @"
         error: the configuration is too large
         With c.jsonc its files have more than 64 MiB

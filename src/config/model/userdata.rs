@@ -12,10 +12,8 @@ use crate::config::source::{Span, Spanned};
 pub struct Userdata {
     /// The whole value's place.
     pub span: Span,
-    /// What it consists of, one part at least if it is whole.
+    /// What it consists of, one part at least.
     pub parts: Vec<UserdataPart>,
-    /// Whether all of it could be read.
-    pub is_whole: bool,
     /// Whether it is written as `parts`.
     pub is_list: bool,
     /// `merge`, as written: how it joins the layers below; `None`: it replaces them.

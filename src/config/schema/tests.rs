@@ -46,7 +46,7 @@ fn parsed(path: &Path) -> Option<Value> {
     let source = sources.add(&*name, &*text);
     let root = match Language::of_file(&name) {
         Language::Yaml => yaml::read(source, &text, &mut findings),
-        _ => jsonc::read(source, &text, &mut findings),
+        _ => findings.keep(jsonc::read(source, &text)),
     };
     let root = root.filter(|_| !findings.has_errors())?;
     Some(root.to_json())
@@ -184,14 +184,9 @@ fn schema_and_decoder_agree() {
         Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/good/everything.jsonc"),
     )
     .unwrap();
-    let mut findings = Diagnostics::default();
-    let everything = jsonc::read(
-        crate::config::source::SourceId(0),
-        &everything,
-        &mut findings,
-    )
-    .unwrap()
-    .to_json();
+    let everything = jsonc::read(crate::config::source::SourceId(0), &everything)
+        .unwrap()
+        .to_json();
     let rest = json!({
         "cluster": {"id": "c"},
         "shard": {"id": "s", "infra": {"provider": "gcp", "region": "r", "zone": "z"}},
@@ -244,10 +239,10 @@ fn decoded(value: &Value) -> Vec<String> {
     let mut findings = Diagnostics::default();
     let mut sources = SourceMap::default();
     let source = sources.add("a.json", &*text);
-    let root = jsonc::read(source, &text, &mut findings).unwrap();
-    if let Some(config) = decode(&root, &mut findings) {
+    let root = jsonc::read(source, &text).unwrap();
+    if let Some((config, broken)) = decode(&root, &mut findings) {
         let mut checked = Diagnostics::default();
-        check(&config, Purpose::Render, &sources, &mut checked);
+        check(&config, &broken, Purpose::Render, &sources, &mut checked);
         findings.extend(checked.into_iter().filter(|finding| {
             let is_of_shape = |known: &&str| finding.summary.contains(known);
             CHECKS_OF_SHAPE.iter().any(is_of_shape)

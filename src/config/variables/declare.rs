@@ -2,19 +2,19 @@
 //!
 //! In: files. Out: what each variable may be. May not: look at values from outside.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
 use nstance_hcl::{
-    Attribute, Block, Body, Context, Entries, Error, Evaluator, Expression, ExpressionKind, Item,
-    NoFiles, Number, Reference, Scope, Type, Value, parse_expression, parse_template,
+    Block, Body, Context, Entries, Error, Evaluator, Expression, ExpressionKind, Item, NoFiles,
+    Number, Reference, Scope, Type, Value, parse_expression, parse_template,
 };
 
 use crate::config::assemble::twice;
 use crate::config::hcl::{File, Places, named};
 use crate::config::node::{Entry, Node, NodeValue};
-use crate::config::schema::tables::{TOP, VARIABLE};
+use crate::config::schema::tables::VARIABLE;
 use crate::config::source::{SourceMap, Span};
 use crate::diagnostic::{Diagnostic, Diagnostics, nearest};
 
@@ -26,8 +26,6 @@ pub(super) struct Declaration {
     pub(super) default: Option<(Value, Span)>,
     /// Whether there is a default that can't be read.
     pub(super) broken: bool,
-    /// Whether a part of it can't be known: it has no value then, and may be a secret.
-    pub(super) is_unknown: bool,
     /// The text of a default that can't be evaluated, and may be a secret.
     pub(super) hidden: Option<Arc<str>>,
     pub(super) description: Option<Arc<str>>,
@@ -43,7 +41,6 @@ impl Declaration {
             of: None,
             default: None,
             broken: false,
-            is_unknown: false,
             hidden: None,
             description: None,
             sensitive: None,
@@ -53,7 +50,7 @@ impl Declaration {
     }
 
     pub(super) fn is_sensitive(&self) -> bool {
-        self.sensitive == Some(true) || self.is_unknown
+        self.sensitive == Some(true)
     }
 
     pub(super) fn is_nullable(&self) -> bool {
@@ -74,8 +71,6 @@ pub(super) struct Validation {
 #[derive(Debug, Default)]
 pub(in crate::config) struct Declarations {
     pub(super) variables: BTreeMap<Arc<str>, Declaration>,
-    /// Whether there may be more that can't be read.
-    pub(in crate::config) are_open: bool,
 }
 
 /// What declarations are read with.
@@ -88,7 +83,7 @@ pub(in crate::config) struct Reading<'a> {
 impl Declarations {
     /// Whether there is none.
     pub(in crate::config) fn is_empty(&self) -> bool {
-        self.variables.is_empty() && !self.are_open
+        self.variables.is_empty()
     }
 
     /// Takes the key `variables` out of a document, which is then as if it had none.
@@ -103,15 +98,10 @@ impl Declarations {
             return;
         };
         let Some(at) = entries.iter().position(|entry| &*entry.key == "variables") else {
-            self.are_open |= entries.iter().any(|entry| {
-                TOP.key(&entry.key).is_none()
-                    && nearest(&entry.key, TOP.names()) == Some("variables")
-            });
             return;
         };
         let section = entries.remove(at).value;
         let NodeValue::Object(variables) = &section.value else {
-            self.are_open = true;
             reading.wrong(&section, "`variables`", "an object");
             return;
         };
@@ -126,7 +116,6 @@ impl Declarations {
         let blocks = file.body.blocks();
         for block in blocks.filter(|block| &*block.kind.name == "variable") {
             let [label] = &block.labels[..] else {
-                self.are_open = true;
                 let place = reading.span(block.header);
                 reading.findings.push(
                     Diagnostic::error("a `variable` block has one label: the variable's name")
@@ -170,7 +159,6 @@ impl Declarations {
         }
         first.of = declaration.of.or(first.of.take());
         first.broken |= declaration.broken;
-        first.is_unknown |= declaration.is_unknown;
         first.default = declaration.default.or(first.default.take());
         first.description = declaration.description.or(first.description.take());
         first.sensitive = declaration.sensitive.or(first.sensitive);
@@ -194,10 +182,6 @@ impl Reading<'_> {
     }
 
     fn wrong(&mut self, node: &Node, what: &str, wanted: &str) {
-        if node.value == NodeValue::Unknown {
-            // Why it is was said.
-            return;
-        }
         self.findings
             .push(Diagnostic::error(format!("{what} must be {wanted}")).at(
                 node.span,
@@ -273,12 +257,8 @@ impl Reading<'_> {
 
     fn block(&mut self, block: &Block, name: nstance_hcl::Span, file: &File) -> Declaration {
         let mut declaration = Declaration::new(self.span(name));
-        declaration.is_unknown = !block.body.is_whole();
         for item in &block.body.items {
             match item {
-                Item::Attribute(attribute) if is_unreadable(attribute) => {
-                    declaration.broken |= &*attribute.name.name == "default";
-                }
                 Item::Attribute(attribute) => {
                     let place = self.span(attribute.value.span);
                     match &*attribute.name.name {
@@ -317,11 +297,10 @@ impl Reading<'_> {
                 }
                 Item::Block(inner) if &*inner.kind.name == "validation" => {
                     let place = self.span(inner.header);
-                    declaration.is_unknown |= !inner.body.is_whole();
                     let before = self.findings.len();
                     let [condition, message] = self.fields(&inner.body);
                     // A key that nobody knows may have been meant for one that is missing.
-                    let is_whole = self.findings.len() == before && inner.body.is_whole();
+                    let is_whole = self.findings.len() == before;
                     let place = is_whole.then_some(place);
                     let folder = file.folder.as_ref();
                     self.validation(condition, message, place, folder, &mut declaration);
@@ -348,7 +327,7 @@ impl Reading<'_> {
             }
         }
         ["condition", "error_message"]
-            .map(|name| body.attribute(name).filter(|found| !is_unreadable(found)))
+            .map(|name| body.attribute(name))
             .map(|found| found.map(|found| found.value.clone()))
     }
 
@@ -427,13 +406,9 @@ impl Reading<'_> {
             }
             return declaration;
         };
-        let mut unknown = HashSet::new();
-        entry.value.unknown_places(&mut unknown);
-        declaration.is_unknown = !unknown.is_empty();
         for field in fields {
             let node = &field.value;
             match &*field.key {
-                _ if node.value == NodeValue::Unknown => {}
                 "type" => {
                     let read = |text: &str, number| parse_expression(text, number);
                     if let Some(of) = self.snippet(node, "`type`", read) {
@@ -472,8 +447,6 @@ impl Reading<'_> {
             self.wrong(item, "an item of `validation`", "an object");
             return;
         };
-        let mut unknown = HashSet::new();
-        item.unknown_places(&mut unknown);
         let before = self.findings.len();
         for field in fields {
             if !matches!(&*field.key, "condition" | "error_message") {
@@ -494,7 +467,7 @@ impl Reading<'_> {
             end: item.span.start + 1,
             ..item.span
         };
-        let is_whole = self.findings.len() == before && unknown.is_empty();
+        let is_whole = self.findings.len() == before;
         let place = is_whole.then_some(place);
         self.validation(condition, message, place, folder, declaration);
     }
@@ -504,7 +477,7 @@ impl Reading<'_> {
         &mut self,
         node: &Node,
         what: &str,
-        read: impl FnOnce(&str, u32) -> Result<Expression, Vec<Error>>,
+        read: impl FnOnce(&str, u32) -> Result<Expression, Error>,
     ) -> Option<Expression> {
         let Some(text) = node.as_str() else {
             self.wrong(node, what, "a string");
@@ -512,8 +485,8 @@ impl Reading<'_> {
         };
         match read(text, self.places.snippet(node.span, 0)) {
             Ok(expression) => Some(expression),
-            Err(errors) => {
-                self.errors(&errors);
+            Err(error) => {
+                self.errors(&[error]);
                 None
             }
         }
@@ -523,18 +496,13 @@ impl Reading<'_> {
 /// Whether a variable's block doesn't plainly say that it isn't sensitive, if it says anything.
 fn may_be_sensitive(body: &Body) -> bool {
     let said = body.attribute("sensitive").map(|found| &found.value.kind);
-    said.is_some_and(|said| !matches!(said, ExpressionKind::Bool(false))) || !body.is_whole()
-}
-
-/// Whether a mistake of syntax is in an argument's value.
-fn is_unreadable(attribute: &Attribute) -> bool {
-    matches!(attribute.value.kind, ExpressionKind::Unreadable)
+    said.is_some_and(|said| !matches!(said, ExpressionKind::Bool(false)))
 }
 
 /// A node as a value.
 pub(super) fn value_of(node: &Node) -> Value {
     let value = match &node.value {
-        NodeValue::Null | NodeValue::Unknown => Value::null(),
+        NodeValue::Null => Value::null(),
         NodeValue::Bool(value) => Value::from(*value),
         NodeValue::Number(number) => {
             Number::parse(&number.to_string()).map_or_else(|_| Value::null(), Value::from)

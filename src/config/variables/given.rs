@@ -115,7 +115,7 @@ fn read(
     let text = Arc::clone(&sources.get(source).text);
     let root = match sources.get(source).language {
         Language::Hcl => {
-            let Some(document) = hcl::parse(source, sources, findings) else {
+            let Some(document) = findings.keep(hcl::parse(source, sources)) else {
                 unread.texts.push(text);
                 unread.is_lacking = true;
                 return Vec::new();
@@ -158,7 +158,7 @@ fn read(
             return values;
         }
         Language::Yaml => yaml::read(source, &text, findings),
-        Language::Jsonc | Language::Plain => jsonc::read(source, &text, findings),
+        Language::Jsonc | Language::Plain => findings.keep(jsonc::read(source, &text)),
     };
     let Some(root) = root else {
         unread.texts.push(text);

@@ -12,26 +12,22 @@ use crate::config::hcl::{At, Module};
 use crate::config::node::{Node, NodeValue};
 use crate::config::position;
 use crate::config::source::{Hole, Span};
-use crate::diagnostic::Diagnostic;
+use crate::diagnostic::{Diagnostic, Reported, all};
 
-/// Replaces every interpolation; a string with one that can't be, which is reported, is unknown.
+/// Replaces every interpolation. Fails if one of them does.
 pub(in crate::config) fn interpolate(
     node: &mut Node,
     module: &Module<'_>,
     folder: Option<&Arc<Path>>,
-) {
-    match &mut node.value {
-        NodeValue::Null | NodeValue::Bool(_) | NodeValue::Number(_) | NodeValue::Unknown => {}
-        NodeValue::Array(items) => {
-            for item in items {
-                interpolate(item, module, folder);
-            }
-        }
-        NodeValue::Object(entries) => {
-            for entry in entries {
-                interpolate(&mut entry.value, module, folder);
-            }
-        }
+) -> Result<(), Reported> {
+    let each = match &mut node.value {
+        NodeValue::Null | NodeValue::Bool(_) | NodeValue::Number(_) => return Ok(()),
+        NodeValue::Array(items) => all(items
+            .iter_mut()
+            .map(|item| interpolate(item, module, folder))),
+        NodeValue::Object(entries) => all(entries
+            .iter_mut()
+            .map(|entry| interpolate(&mut entry.value, module, folder))),
         NodeValue::String(text) => {
             if text.contains("${") {
                 let text = Arc::clone(text);
@@ -40,24 +36,12 @@ pub(in crate::config) fn interpolate(
                     folder,
                     each: None,
                 };
-                node.value = replaced(&text, node.span, at).unwrap_or(NodeValue::Unknown);
+                node.value = replaced(&text, node.span, at)?;
             }
+            return Ok(());
         }
-    }
-}
-
-/// Leaves strings with interpolations open, where variables may be declared in what can't be read.
-pub(in crate::config) fn leave_open(node: &mut Node) {
-    match &mut node.value {
-        NodeValue::Array(items) => items.iter_mut().for_each(leave_open),
-        NodeValue::Object(entries) => {
-            for entry in entries {
-                leave_open(&mut entry.value);
-            }
-        }
-        NodeValue::String(text) if text.contains("${") => node.value = NodeValue::Unknown,
-        _ => {}
-    }
+    };
+    each.map(|_| ())
 }
 
 /// After so many `{{` without an end no further one is looked for: each look goes to the end.
@@ -178,12 +162,12 @@ fn end_of_action(text: &str) -> Option<usize> {
 }
 
 /// The string with its interpolations replaced; of one interpolation alone its value as it is.
-fn replaced(text: &str, span: Span, at: At<'_>) -> Option<NodeValue> {
+fn replaced(text: &str, span: Span, at: At<'_>) -> Result<NodeValue, Reported> {
     let module = at.module;
     let parts = parts(text);
     if let [(start, Part::Expression(expression))] = &parts[..] {
-        let value = evaluated(expression, *start, span, at)?;
-        return Some(module.node(&value, span, false).value);
+        let value = evaluated(expression, *start, span, at).ok_or(Reported)?;
+        return Ok(module.node(&value, span, false)?.value);
     }
     let mut made = String::with_capacity(text.len());
     let mut holes = Vec::new();
@@ -226,11 +210,11 @@ fn replaced(text: &str, span: Span, at: At<'_>) -> Option<NodeValue> {
         });
     }
     if broken > 0 {
-        return None;
+        return Err(Reported);
     }
     module.keep_holes(span, holes);
     let value = Value::string(made).or_sensitive(secret);
-    Some(module.node(&value, span, false).value)
+    Ok(module.node(&value, span, false)?.value)
 }
 
 /// Where each part stands; of one that isn't closed, its `${`.
@@ -255,7 +239,8 @@ fn places(parts: &[(usize, Part<'_>)], span: Span, module: &Module<'_>) -> Vec<S
 
 fn evaluated(expression: &str, start: usize, span: Span, at: At<'_>) -> Option<Value> {
     let parsed = parse_template(expression, at.module.snippet(span, start));
-    let value = parsed.and_then(|parsed| at.in_document(&parsed));
+    let parsed = parsed.map_err(|error| vec![error]);
+    let value = parsed.and_then(|parsed| at.value(&parsed));
     match value {
         Ok(value) => Some(value),
         Err(errors) => {

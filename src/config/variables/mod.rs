@@ -24,8 +24,8 @@ use serde_json::Value as Json;
 use super::source::Span;
 
 pub(super) use declare::{Declarations, Reading};
+pub(super) use interpolate::interpolate;
 pub(crate) use interpolate::{Part, parts};
-pub(super) use interpolate::{interpolate, leave_open};
 pub(super) use settle::settle;
 pub(super) use undeclared::name_interpolations;
 pub(super) use validate::validate;

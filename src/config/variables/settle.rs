@@ -16,7 +16,7 @@ use super::{Given, Origin};
 use crate::config::hcl::{Module, Places, Values, named};
 use crate::config::node::{Entry, Node, NodeValue};
 use crate::config::source::{Entries as FileEntries, SourceId, SourceMap, Span};
-use crate::diagnostic::{Diagnostic, Diagnostics, nearest};
+use crate::diagnostic::{Diagnostic, Diagnostics, Reported, nearest};
 
 /// Every variable with its value.
 #[derive(Debug, Default)]
@@ -142,7 +142,7 @@ pub(in crate::config) fn settle(
     if declarations.is_empty() {
         let mut places = Vec::new();
         for (name, candidate) in candidates {
-            places.push(settled_override(name, candidate, sources, findings));
+            places.extend(settled_override(name, candidate, sources, findings));
         }
         settled.overrides = places;
         return settled;
@@ -167,10 +167,6 @@ pub(in crate::config) fn settle(
         .missing
         .retain(|name, _| !is_lacking && !broken.contains(name));
     for (name, candidate) in candidates {
-        if declarations.are_open {
-            // It may be declared in what can't be read.
-            continue;
-        }
         unknown(
             &name,
             &candidate,
@@ -189,7 +185,7 @@ fn settled_override(
     candidate: Candidate,
     sources: &mut SourceMap,
     findings: &mut Diagnostics,
-) -> (Entry, Origin) {
+) -> Result<(Entry, Origin), Reported> {
     let (key_span, value) = match candidate.raw {
         Raw::Text(text) => {
             let source = sources.add_value(shown(&name, candidate.origin), Arc::clone(&text));
@@ -204,7 +200,7 @@ fn settled_override(
             let module = Module::new((sources, &places), &[], &values, &known, &folders);
             let node = module.node(&value, place, false);
             findings.extend(module.finish().findings);
-            (place, node)
+            (place, node?)
         }
     };
     let entry = Entry {
@@ -212,7 +208,7 @@ fn settled_override(
         key_span,
         value,
     };
-    (entry, candidate.origin)
+    Ok((entry, candidate.origin))
 }
 
 /// How messages call a value's source.
@@ -277,9 +273,6 @@ fn settled_value(
     sources: &mut SourceMap,
     findings: &mut Diagnostics,
 ) -> Option<Value> {
-    if declaration.is_unknown {
-        return None;
-    }
     let any = Type::Any;
     let of = declaration.of.as_ref().map_or(&any, |(of, _)| of);
     // A default is held to the type, even where another value counts.
@@ -398,9 +391,8 @@ fn text_value(
     };
     let value = match parse_expression(text, source.0) {
         Ok(expression) => reading.constant(&expression),
-        Err(errors) => {
-            let found = errors.iter().map(|error| places.finding(sources, error));
-            findings.extend(found);
+        Err(error) => {
+            findings.push(places.finding(sources, &error));
             None
         }
     };

@@ -2,13 +2,12 @@
 //!
 //! In: [`Settled`] variables. Out: their settings and secrets. Must not: settle any.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::Setting;
 use super::declare::{Declaration, Declarations};
 use super::settle::Settled;
-use crate::config::hcl::{Module, Values};
+use crate::config::hcl::Module;
 
 impl Settled {
     /// What there is to tell of each variable.
@@ -20,27 +19,21 @@ impl Settled {
         let setting = |(name, declaration): (&Arc<str>, &Declaration)| {
             let value = self.values.get(name)?.as_ref()?;
             let hidden = value.is_sensitive_within();
-            let node = || module.node(value, declaration.name_span, false);
+            let json = || {
+                let node = module.node(value, declaration.name_span, false);
+                node.ok().map(|node| node.to_json())
+            };
             Some(Setting {
                 name: Arc::clone(name),
                 declared: Some(declaration.name_span),
                 description: declaration.description.clone(),
                 of: declaration.of.as_ref().map(|(of, _)| of.to_string()),
                 sensitive: hidden,
-                value: (!hidden).then(|| node().to_json()),
+                value: if hidden { None } else { json() },
                 origin: *self.origins.get(name)?,
             })
         };
         declarations.variables.iter().filter_map(setting).collect()
-    }
-
-    /// The values, of which `refused` are none.
-    pub(in crate::config) fn values_without(&self, refused: &BTreeSet<Arc<str>>) -> Values {
-        let mut values = self.values.clone();
-        for name in refused {
-            values.insert(Arc::clone(name), None);
-        }
-        values
     }
 
     /// Lets the module know the texts within sensitive values before it makes others of them.
@@ -49,7 +42,8 @@ impl Settled {
             if let Some(Some(value)) = self.values.get(name)
                 && value.is_sensitive_within()
             {
-                module.node(value, declaration.name_span, false);
+                // Made for its secrets alone.
+                let _ = module.node(value, declaration.name_span, false);
             }
         }
     }

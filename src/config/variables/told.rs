@@ -6,7 +6,7 @@
 
 use super::declare::{Declaration, Declarations};
 use crate::config::source::{Language, SourceMap};
-use crate::diagnostic::{CONCEALED, Diagnostic, Label};
+use crate::diagnostic::{Diagnostic, Label};
 
 /// Takes the words from what is said of YAML's var-files, but on lines of variables that may be shown.
 pub(super) fn conceal_words<'f>(
@@ -32,7 +32,7 @@ pub(super) fn conceal_words<'f>(
             continue;
         }
         "a value in this file isn't written as it can be read".clone_into(&mut finding.summary);
-        CONCEALED.clone_into(text);
+        "(sensitive value)".clone_into(text);
         finding.detail = None;
         finding.hints = vec!["put it in quotes".to_owned()];
         finding.related.clear();

@@ -3,9 +3,6 @@
 //! In: declarations, and the value of each variable. Out: findings about values that aren't valid, and
 //! about conditions and messages that can't be used. May not: change a value.
 
-use std::collections::BTreeSet;
-use std::sync::Arc;
-
 use nstance_hcl::{Expression, Kind, Type, convert};
 
 use super::declare::Declarations;
@@ -13,13 +10,12 @@ use super::settle::Settled;
 use crate::config::hcl::{At, Module};
 use crate::diagnostic::Diagnostic;
 
-/// Holds values to the conditions of their variables; gives the names of those that don't fulfil them.
+/// Holds values to the conditions of their variables.
 pub(in crate::config) fn validate(
     declarations: &Declarations,
     settled: &Settled,
     module: &Module<'_>,
-) -> BTreeSet<Arc<str>> {
-    let mut refused = BTreeSet::new();
+) {
     for (name, declaration) in &declarations.variables {
         if !matches!(settled.values.get(name), Some(Some(_))) {
             continue;
@@ -40,7 +36,6 @@ pub(in crate::config) fn validate(
             match convert(&value, &Type::Bool).map(|value| value.kind) {
                 Ok(Kind::Bool(true)) => {}
                 Ok(Kind::Bool(false)) => {
-                    refused.insert(Arc::clone(name));
                     let finding = Diagnostic::error(format!(
                         "variable `{name}` has a value that isn't valid"
                     ));
@@ -62,7 +57,6 @@ pub(in crate::config) fn validate(
             }
         }
     }
-    refused
 }
 
 /// What an `error_message` says; `None` where it says nothing, which was reported.

@@ -18,8 +18,8 @@ use super::marks::Marks;
 use super::properties::skip_properties;
 use super::scalars;
 use super::words;
+use crate::config::jsonc::DEEPEST;
 use crate::config::node::{Alias, Entry, Keys, Node, NodeValue};
-use crate::config::outline::DEEPEST;
 use crate::config::source::{SourceId, Span};
 use crate::diagnostic::{Diagnostic, Diagnostics};
 

@@ -8,13 +8,11 @@
 
 mod blanks;
 mod build;
-mod cut;
 mod events;
 mod explain;
 mod input;
 mod lines;
 mod marks;
-mod mend;
 mod properties;
 mod scalars;
 mod slips;
@@ -22,16 +20,11 @@ mod slips;
 mod tests;
 mod words;
 
-use memchr::memmem;
-
-use super::halves;
 use super::node::{Alias, Node};
 use super::source::{SourceId, Span};
 use crate::diagnostic::{Diagnostic, Diagnostics};
-use crate::threads::{WORTH_A_THREAD, both, cores};
 pub(in crate::config) use blanks::name_blanks;
 use build::{Builder, Stop};
-use cut::Cut;
 use events::Events;
 
 /// How many values aliases may copy: a few lines could otherwise stand for more than any memory.
@@ -59,13 +52,6 @@ pub fn read_with_aliases(
         findings.push(finding);
         return (None, Vec::new());
     }
-    if body.len() >= WORTH_A_THREAD
-        && cores() > 1
-        && let Some(cut) = Cut::find(body)
-        && let Some((node, aliases)) = in_halves(source, text, base, &cut, findings)
-    {
-        return (Some(node), aliases);
-    }
     let read = Events::with(body, |events| {
         let mut builder = Builder::new(source, text, base, events, findings);
         let document = builder.document()?;
@@ -87,71 +73,6 @@ pub fn read_with_aliases(
             (None, Vec::new())
         }
     }
-}
-
-/// The same, but goes on after mistakes where it helps to leave out single values: then there is a
-/// document, and each mistake is among the findings.
-pub(super) fn read_on(
-    source: SourceId,
-    text: &str,
-    findings: &mut Diagnostics,
-) -> (Option<Node>, Vec<Alias>) {
-    let mut found = Diagnostics::default();
-    let read = read_with_aliases(source, text, &mut found);
-    if read.0.is_none()
-        && let Some(first) = found.iter().last().cloned()
-        && let Some((root, aliases)) = mend::mended(source, text, first, findings)
-    {
-        return (Some(root), aliases);
-    }
-    findings.extend(found);
-    read
-}
-
-/// Reads a document as two. `None`, and no findings, where something is wrong with it.
-fn in_halves(
-    source: SourceId,
-    text: &str,
-    base: usize,
-    cut: &Cut<'_>,
-    findings: &mut Diagnostics,
-) -> Option<(Node, Vec<Alias>)> {
-    if ["\n---", "\n..."]
-        .iter()
-        .any(|marker| memmem::find(text.as_bytes(), marker.as_bytes()).is_some())
-    {
-        // The other half may be another document.
-        return None;
-    }
-    let at = base + cut.at;
-    let (second, start) = halves::second(text, at, &cut.under.concat())?;
-    let depth = cut.under.len();
-    let read = |text: &str, base: usize| {
-        let mut findings = Diagnostics::default();
-        let events = Events::in_turn(&text[base..]);
-        let mut builder = Builder::new(source, text, base, events, &mut findings);
-        let node = builder.document().ok()??;
-        // The place of a merge key among the entries counts, and its entries are the weaker ones.
-        if builder.has_merge_within(depth) {
-            return None;
-        }
-        let expanded = builder.expanded();
-        let aliases = builder.into_aliases();
-        (!findings.has_errors()).then_some((node, aliases, expanded, findings))
-    };
-    // Where a text of several lines ends, the parser says by what follows: an indentation, at least.
-    let first = &text[..at + cut.indent];
-    let (first, second) = both(|| read(first, base), || read(&second, start));
-    let (mut whole, mut aliases, expanded, found) = first?;
-    let (node, more_aliases, more_expanded, more_found) = second?;
-    if expanded + more_expanded > LARGEST_EXPANSION {
-        return None;
-    }
-    halves::join(&mut whole, node, depth)?;
-    aliases.extend(more_aliases);
-    findings.extend(found);
-    findings.extend(more_found);
-    Some((whole, aliases))
 }
 
 /// Whether a scalar without quotes is this text, to YAML 1.1 too.

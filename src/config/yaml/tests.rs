@@ -313,108 +313,6 @@ fn many_findings_take_no_time() {
     assert_eq!(findings.len(), 100_000);
 }
 
-/// Reads `text` in halves, cut before each line in turn, and holds what comes of it to the whole.
-/// The lines where it could be cut.
-fn cut_everywhere(text: &str) -> Vec<&str> {
-    let mut findings = Diagnostics::default();
-    let (node, aliases) = read_with_aliases(SourceId(0), text, &mut findings);
-    let whole = node.map(|node| (node, aliases));
-    let mut lines = Vec::new();
-    let mut at = 0;
-    for line in text.split_inclusive('\n') {
-        if at > 0
-            && let Some(cut) = Cut::at(text, at)
-        {
-            let mut found = Diagnostics::default();
-            if let Some(joined) = in_halves(SourceId(0), text, 0, &cut, &mut found) {
-                assert_eq!(
-                    Some(&joined),
-                    whole.as_ref(),
-                    "cut before {line:?} of {text}"
-                );
-                assert_eq!(found, findings, "cut before {line:?} of {text}");
-                lines.push(line.trim_end());
-            } else {
-                assert!(found.is_empty(), "cut before {line:?} of {text}");
-            }
-        }
-        at += line.len();
-    }
-    lines
-}
-
-#[test]
-fn a_document_in_halves_is_the_document() {
-    for (text, expected) in [
-        ("a: 1\nb: 2\n", vec!["b: 2"]),
-        (
-            "---\n# é\na:\n  é: x\n  c: [1,\n   2]\n  d: 4\ne: 0644\n",
-            vec!["  c: [1,", "  d: 4", "e: 0644"],
-        ),
-        (
-            "g:\n  t:\n    a: |\n      b: 1\n      c: 2\n    d:\n      e:\n      - f: 1\n        g: 2\n      h: yes\n  u: {}\nz: 1\n",
-            vec!["    d:", "      h: yes", "  u: {}", "z: 1"],
-        ),
-        // (Before its first entry, nothing says yet that a mapping is one.)
-        // Aliases of what is in the other half can't be followed, those of a half's own can.
-        ("a: &x {y: 1}\nb: *x\nc: &x 2\nd: *x\n", vec!["c: &x 2"]),
-        // A merge key belongs to the whole of its mapping.
-        (
-            "a: {x: &x {q: 1}}\nb:\n  <<: *x\n  c: 1\n  d: 1\ne: 1\n",
-            vec!["e: 1"],
-        ),
-        // Lines of a text that goes on aren't keys.
-        ("a: \"x\n b: 1\n c: 2\n \"\nd: 1\n", vec!["d: 1"]),
-        ("a: 1\na: 2\nb: 3\n", vec![]),
-        ("a: 1\nb: 2\n---\nc: 3\n", vec![]),
-        ("a: 1\n...\nb: 2\n", vec![]),
-    ] {
-        assert_eq!(cut_everywhere(text), expected, "{text}");
-    }
-}
-
-#[test]
-fn the_examples_in_halves_are_the_examples() {
-    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
-    let mut cuts = 0;
-    for folder in [
-        "examples/reference/yaml",
-        "examples/cloud-init-layers",
-        "examples/kubernetes/userdata",
-        "tests/bad",
-    ] {
-        for file in std::fs::read_dir(root.join(folder)).unwrap() {
-            let path = file.unwrap().path();
-            if path
-                .extension()
-                .is_some_and(|extension| extension == "yaml")
-            {
-                cuts += cut_everywhere(&std::fs::read_to_string(path).unwrap()).len();
-            }
-        }
-    }
-    assert!(cuts > 100, "{cuts}");
-}
-
-/// Aliases are counted over the whole of a text, however it is read.
-#[test]
-fn halves_count_aliases_together() {
-    let half = |name: &str| {
-        let values = ["x"; 1000].join(",");
-        let some = vec![format!("*{name}0"); 60].join(",");
-        let all = vec![format!("*{name}1"); 10].join(",");
-        format!("{name}0: &{name}0 [{values}]\n{name}1: &{name}1 [{some}]\n{name}2: [{all}]\n")
-    };
-    let between = format!("k: {}\n", "x".repeat(WORTH_A_THREAD));
-    for (text, is_fine) in [
-        (half("a") + &between, true),
-        (half("a") + &between + &half("b"), false),
-    ] {
-        let (node, findings) = read_text(&text);
-        assert_eq!((node.is_some(), findings.is_empty()), (is_fine, is_fine));
-    }
-}
-
 #[test]
 fn blanks_that_are_no_spaces_are_named() {
     for (text, at, want) in [
@@ -462,7 +360,7 @@ fn nothing_is_cut_off_where_it_cannot_be_read_on() {
             let mut sources = SourceMap::default();
             let source = sources.add("a.yaml", &*text);
             let mut findings = Diagnostics::default();
-            let (root, _) = read_on(source, &text, &mut findings);
+            let (root, _) = read_with_aliases(source, &text, &mut findings);
             assert!(root.is_some() || findings.has_errors(), "{text:?}");
             render(&findings, &sources, false);
         }

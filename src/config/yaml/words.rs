@@ -4,7 +4,7 @@
 
 use super::LARGEST_EXPANSION;
 use super::scalars::Surprise;
-use crate::config::outline::DEEPEST;
+use crate::config::jsonc::DEEPEST;
 use crate::config::source::Span;
 use crate::diagnostic::Diagnostic;
 

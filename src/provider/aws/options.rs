@@ -205,22 +205,13 @@ fn tags(read: &mut Reader<'_>, key: &str, node: &Node) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::load::load_text;
+    use crate::config::jsonc;
+    use crate::config::source::SourceId;
 
     fn read(options: &str) -> (AwsOptions, Vec<String>) {
-        let text = format!(
-            r#"{{"cluster": {{"id": "c"}}, "shard": {{"id": "s", "infra": {{"provider": "aws",
-            "region": "us-west-2", "zone": "us-west-2a", "options": {options}}}}}}}"#
-        );
-        let loaded = load_text(
-            crate::config::check::Purpose::Plan,
-            "nstance.jsonc",
-            &text,
-            &crate::config::variables::Given::default(),
-        );
-        let config = loaded.config.expect("it is a configuration");
+        let node = jsonc::read(SourceId(0), options).expect("it is an object");
         let mut findings = Diagnostics::default();
-        let options = AwsOptions::from_node(config.shard.infra.options.as_ref(), &mut findings);
+        let options = AwsOptions::from_node(Some(&node), &mut findings);
         (
             options,
             findings.iter().map(|f| f.summary.clone()).collect(),

@@ -205,7 +205,7 @@ impl Reader<'_> {
                 let is_it = &*entry.key == key && entry.value.value != NodeValue::Null;
                 let is_meant = !known_keys(list).contains(&&*entry.key)
                     && nearest(&entry.key, known_keys(list).iter().copied()) == Some(key);
-                is_it || is_meant || entry.is_unknown()
+                is_it || is_meant
             })
         };
         let missing: Vec<String> = keys

@@ -99,16 +99,7 @@ impl GroupRenderer<'_> {
         let group = &self.group.merged;
         let facts = InstanceFacts::example(group, slot, &self.head(slot).instance_type);
         let address = Address::new(group.name.clone(), slot);
-        let known = report.known_errors();
-        let is_sound = self.check_single(&address, &facts, report);
-        if report.has_more_than(&known) {
-            for twin in &self.twins {
-                let mut others = report.another();
-                twin.check_single(&address, &facts, &mut others);
-                report.conceal(&known, &others);
-            }
-        }
-        is_sound
+        self.check_single(&address, &facts, report)
     }
 
     fn check_single(

@@ -133,7 +133,6 @@ impl Run<'_> {
             })
         };
         match &expression.kind {
-            ExpressionKind::Unreadable => None,
             ExpressionKind::Null => written(Kind::Null(Type::Any)),
             ExpressionKind::Bool(value) => written(Kind::Bool(*value)),
             ExpressionKind::Number(number) => written(Kind::Number(number.clone())),

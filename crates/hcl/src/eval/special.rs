@@ -188,7 +188,7 @@ impl Run<'_> {
         }
         let expression = match parse_template(text, NO_FILE) {
             Ok(expression) => expression,
-            Err(errors) => return self.failed_within(&errors, name, text, at),
+            Err(error) => return self.failed_within(&[error], name, text, at),
         };
         match self.evaluated_within(&expression, entries) {
             Ok(value) => {

@@ -10,7 +10,8 @@ pub(crate) fn evaluate(text: &str) -> Result<Value, Vec<Error>> {
         "names".into(),
         Value::tuple(vec![Value::from("a"), Value::from("b")]),
     );
-    Evaluator::new(&names, &context).evaluate(&parse_expression(text, 0)?)
+    let expression = parse_expression(text, 0).map_err(|error| vec![error])?;
+    Evaluator::new(&names, &context).evaluate(&expression)
 }
 
 fn shown(text: &str) -> String {

@@ -16,7 +16,8 @@ fn call(name: &str, arguments: &[Value]) -> Result<Value, Vec<Error>> {
         .map(|name| name.as_str().into())
         .zip(arguments.iter().cloned())
         .collect();
-    let expression = crate::parse_expression(&format!("{name}({})", names.join(", ")), 0)?;
+    let expression = crate::parse_expression(&format!("{name}({})", names.join(", ")), 0)
+        .map_err(|error| vec![error])?;
     let context = Context::new(&NoFiles);
     Evaluator::new(&scope, &context).evaluate(&expression)
 }

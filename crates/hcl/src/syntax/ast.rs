@@ -18,8 +18,6 @@ pub struct Document {
 pub struct Body {
     pub items: Vec<Item>,
     pub span: Span,
-    /// Whether there are more items, which couldn't be read.
-    pub has_gaps: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -41,13 +39,6 @@ impl Body {
             Item::Block(block) => Some(block),
             Item::Attribute(_) => None,
         })
-    }
-
-    /// Whether all items, and the values of all arguments, could be read.
-    pub fn is_whole(&self) -> bool {
-        let is_unreadable =
-            |attribute: &Attribute| matches!(attribute.value.kind, ExpressionKind::Unreadable);
-        !self.has_gaps && !self.attributes().any(is_unreadable)
     }
 
     pub fn attribute(&self, name: &str) -> Option<&Attribute> {
@@ -118,8 +109,6 @@ pub enum ExpressionKind {
     Binary(Box<Binary>),
     Conditional(Box<Conditional>),
     For(Box<For>),
-    /// An argument's value that couldn't be read, which was reported. [`parse`](crate::parse) makes none.
-    Unreadable,
 }
 
 /// `key = value` in an object.

@@ -1,176 +1,65 @@
-//! Blocks and attributes. Comes in: the text from the start of a body; goes out: a body, with every
-//! item that could be read; an error for each that couldn't.
+//! Blocks and attributes.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::ast::{
-    Attribute, Block, Body, Document, Expression, ExpressionKind, Ident, Item, Label,
-};
+use super::ast::{Attribute, Block, Body, Document, ExpressionKind, Ident, Item, Label};
 use super::parser::{Parsed, Parser};
 use crate::error::{Error, Span};
 
-/// The names of the attributes among items.
-fn names(items: &[Item]) -> impl Iterator<Item = &Ident> {
-    items.iter().filter_map(|item| match item {
-        Item::Attribute(attribute) => Some(&attribute.name),
-        Item::Block(_) => None,
-    })
-}
-
-/// Finds attributes by their names. Most bodies have a few, which are looked through sooner than
-/// hashed.
-#[derive(Default)]
-struct Names {
-    places: HashMap<Arc<str>, Span>,
-    /// How many items the places are of.
-    hashed: usize,
-}
-
-impl Names {
-    /// So many items are looked through.
-    const FEW: usize = 16;
-
-    /// Where the first attribute of that name stands. The items are those of the last time, or more.
-    fn first(&mut self, items: &[Item], name: &Ident) -> Option<Span> {
-        if items.len() < Self::FEW {
-            let known = names(items).find(|known| known.name == name.name)?;
-            return Some(known.span);
-        }
-        for known in names(&items[self.hashed..]) {
-            let name = Arc::clone(&known.name);
-            self.places.entry(name).or_insert(known.span);
-        }
-        self.hashed = items.len();
-        self.places.get(&name.name).copied()
-    }
-}
+const ITEM: &str = "an argument is `name = value`, a block `name { … }`";
 
 impl Parser<'_> {
-    pub(super) fn document(&mut self) -> Body {
+    pub(super) fn document(&mut self) -> Parsed<Body> {
         self.items(None)
     }
 
     /// All items up to the end, or to the `}` of the block opened at `open`.
-    fn items(&mut self, open: Option<usize>) -> Body {
+    fn items(&mut self, open: Option<usize>) -> Parsed<Body> {
         let start = self.at;
-        let room = if open.is_none() { self.room } else { 0 };
-        let mut items = Vec::with_capacity(room);
-        let mut names = Names::default();
-        let mut has_gaps = false;
-        let errors_before = self.errors.len();
+        let mut items = Vec::new();
+        let mut names: HashMap<Arc<str>, Span> = HashMap::new();
         loop {
             self.skip_lines();
-            if self.has_too_many_errors() {
-                self.at = self.bytes.len();
-                self.is_lost = true;
+            match open {
+                Some(open) if self.is_at_end() => return Err(self.unclosed(open).into()),
+                Some(_) if self.byte() == b'}' => break,
+                None if self.is_at_end() => break,
+                _ => {}
             }
-            if self.is_at_end() {
-                // Behind another error this one may only be its consequence.
-                let is_first = self.errors.len() == errors_before && self.open_comment().is_none();
-                self.is_lost |= open.is_some();
-                if let Some(open) = open.filter(|_| is_first) {
-                    let end = self.span(self.at, self.at);
-                    let opened = self.span(open, open + 1);
-                    self.errors.push(
-                        Error::new(opened, "This block isn't closed")
-                            .detail("its `}` is missing")
-                            .related(end, "the file ends here"),
-                    );
-                }
-                break;
+            let item = self.nested(Self::item)?;
+            if let Item::Attribute(Attribute { name, .. }) = &item
+                && let Some(first) = names.insert(Arc::clone(&name.name), name.span)
+            {
+                return Err(
+                    Error::new(name.span, format!("Duplicate argument `{}`", name.name))
+                        .detail("defined again here")
+                        .related(first, "first defined here")
+                        .into(),
+                );
             }
-            if self.byte() == b'}' {
-                if open.is_some() {
-                    break;
-                }
-                self.is_lost = true;
-                if self.errors.is_empty() {
-                    let here = self.span(self.at, self.at + 1);
-                    self.errors
-                        .push(Error::new(here, "This `}` closes nothing").hint("take it out"));
-                }
-                self.at += 1;
-                continue;
-            }
-            let item_start = self.at;
-            let errors = self.errors.len();
-            match self.nested(Self::item) {
-                Ok(mut item) => {
-                    if let Item::Attribute(attribute) = &mut item {
-                        if self.errors.len() > errors {
-                            // It isn't what is written.
-                            attribute.value.kind = ExpressionKind::Unreadable;
-                        }
-                        if let Some(first) = names.first(&items, &attribute.name) {
-                            self.set_twice(first, &attribute.name);
-                            continue;
-                        }
-                    }
-                    items.push(item);
-                }
-                Err(_) => {
-                    self.recover(item_start);
-                    match self.unreadable(item_start) {
-                        Some(attribute) if names.first(&items, &attribute.name).is_none() => {
-                            items.push(Item::Attribute(attribute));
-                        }
-                        _ => has_gaps = true,
-                    }
-                }
-            }
+            items.push(item);
         }
-        Body {
-            items,
-            span: self.span_from(start),
-            has_gaps,
-        }
-    }
-
-    /// An argument that begins at `start` whose value couldn't be read: all there is up to here, if that
-    /// is one line.
-    fn unreadable(&mut self, start: usize) -> Option<Attribute> {
-        let end = self.at;
-        let line = self.text[start..end].trim_end();
-        if line.contains(['\n', '\r']) {
-            return None;
-        }
-        self.at = start;
-        let name = self.ident();
-        let is_argument = self.peek() == b'=';
-        let value = self.span(self.at.min(start + line.len()), start + line.len());
-        self.at = end;
-        let name = name.filter(|_| is_argument)?;
-        Some(Attribute {
-            span: name.span.to(value),
-            name,
-            value: Expression {
-                kind: ExpressionKind::Unreadable,
-                span: value,
-            },
-        })
-    }
-
-    fn set_twice(&mut self, first: Span, name: &Ident) {
-        self.errors.push(
-            Error::new(name.span, format!("`{}` is set twice", name.name))
-                .detail("set here again")
-                .related(first, "first set here"),
-        );
+        let span = self.span_from(start);
+        Ok(Body { items, span })
     }
 
     fn item(&mut self) -> Parsed<Item> {
         let start = self.at;
         let Some(name) = self.ident() else {
-            let (span, found) = self.found();
-            let error = Error::new(span, "Expected an argument or a block")
-                .detail(format!("found {found} here"));
-            return self.fail(match self.byte() {
-                _ if self.byte() == b'"' || self.is_at_curly_quote() => {
-                    error.hint("names of arguments and blocks have no quotation marks")
-                }
-                _ => error.hint("an argument is `name = value`, a block `name { … }`"),
-            });
+            if self.byte() == b'}' {
+                let here = self.span(start, start + 1);
+                return Err(Error::new(here, "This `}` closes nothing")
+                    .hint("remove it, or look above for a `}` that closes too early")
+                    .into());
+            }
+            return Err(self
+                .unexpected("Expected an argument or a block")
+                .hint(match self.byte() {
+                    b'"' => "names of arguments and blocks have no quotes",
+                    _ => ITEM,
+                })
+                .into());
         };
         match self.peek() {
             b'=' => {
@@ -179,153 +68,88 @@ impl Parser<'_> {
                 Ok(Item::Attribute(attribute))
             }
             b'{' | b'"' => self.block(name).map(Item::Block),
-            0xe2 if self.is_at_curly_quote() => self.block(name).map(Item::Block),
-            _ if self.is_at_name() || self.is_before_brace() => self.block(name).map(Item::Block),
-            b'0'..=b'9' | b'[' | b'(' | b'-' | b'!' => {
-                let (span, found) = self.found();
-                let error = no_equals_sign(span, &name.name);
-                self.fail(error.detail(format!("found {found} here")))
-            }
+            b'0'..=b'9' | b'[' | b'(' | b'-' | b'!' => Err(no_equals_sign(&name)),
             byte => {
-                let (span, found) = self.found();
-                let error = Error::new(span, format!("Expected `=` or `{{` after `{}`", name.name))
-                    .detail(format!("found {found} here"));
-                self.fail(match byte {
+                let here = self.at;
+                let is_label = self.name().is_some();
+                self.at = here;
+                if is_label {
+                    return self.block(name).map(Item::Block);
+                }
+                let expected = format!("Expected `=` or `{{` after `{}`", name.name);
+                let error = self.unexpected(expected);
+                Err(match byte {
                     b':' => error.hint("an argument is set with `=`"),
-                    b'.' => error.hint("an argument's name has no dots"),
-                    _ => error.hint("an argument is `name = value`, a block `name { … }`"),
-                })
+                    _ if error.hint.is_none() => error.hint(ITEM),
+                    _ => error,
+                }
+                .into())
             }
         }
-    }
-
-    fn is_at_name(&mut self) -> bool {
-        let start = self.at;
-        let is_name = self.name().is_some();
-        self.at = start;
-        is_name
-    }
-
-    /// Whether the next line begins with `{`.
-    fn is_before_brace(&mut self) -> bool {
-        let start = self.at;
-        let comments = self.comments.len();
-        self.skip_lines();
-        let is_brace = self.byte() == b'{';
-        self.at = start;
-        self.comments.truncate(comments);
-        is_brace
-    }
-
-    /// Whether the next line is indented deeper than that of `start`.
-    fn is_before_deeper_line(&self, start: usize) -> bool {
-        let rest = &self.text[self.at..];
-        let next = rest.trim_start();
-        !next.is_empty() && self.indent_of(self.text.len() - next.len()) > self.indent_of(start)
     }
 
     /// From the `=` on.
     fn attribute(&mut self, name: Ident) -> Parsed<Attribute> {
-        let start = self.at;
         self.at += 1;
-        if self.byte() == b'=' {
-            self.at += 1;
-            let sign = self.span_from(start);
-            self.one_equals_sign(sign, &name.name);
-        }
         let value = self.expression()?;
         let span = name.span.to(value.span);
         Ok(Attribute { name, value, span })
     }
 
-    pub(super) fn one_equals_sign(&mut self, sign: Span, name: &str) {
-        self.errors.push(
-            Error::new(sign, format!("`{name}` is set with one `=`"))
-                .detail("`==` compares")
-                .hint(format!("`{name} = …`")),
-        );
-    }
-
-    /// Nothing more may be on the line.
+    /// Fails if more is on the line.
     fn end_of_item(&mut self, start: usize, what: &str) -> Parsed<()> {
         self.peek();
         if self.is_at_end() || self.is_at_newline() {
             return Ok(());
         }
-        let (span, found) = self.found();
-        let error = Error::new(span, format!("Expected a new line after this {what}"))
-            .detail(format!("found {found} here"))
-            .related(self.span_from(start), format!("the {what}"));
-        self.fail(match self.byte() {
-            b',' => error.hint("arguments are separated by new lines, without commas"),
-            b';' => error.hint("arguments are separated by new lines, without semicolons"),
-            b'&' | b'|' => error.hint("the logical operators are `&&` and `||`"),
+        let item = self.span_from(start);
+        let error = self
+            .unexpected(format!("Expected a new line after this {what}"))
+            .related(item, format!("the {what}"));
+        Err(match self.byte() {
+            b',' | b';' => error.hint("arguments are separated by line breaks only"),
             _ => error,
-        })
+        }
+        .into())
     }
 
     /// From its labels on.
     fn block(&mut self, kind: Ident) -> Parsed<Block> {
         let start = kind.span.start as usize;
-        let mut errors = self.errors.len();
-        let mut labels = Vec::new();
+        let mut labels: Vec<Label> = Vec::new();
         let mut header = kind.span;
         loop {
             match self.peek() {
                 b'{' => break,
-                b'"' => match self.unclosed_label() {
-                    // It is what is written but for the quote.
-                    Some(label) => {
-                        errors += 1;
-                        labels.push(label);
-                    }
-                    None => labels.push(self.quoted_label()?),
-                },
-                0xe2 if self.is_at_curly_quote() => labels.push(self.quoted_label()?),
+                b'"' => labels.push(self.quoted_label()?),
                 _ => match self.ident() {
-                    Some(name) => {
-                        labels.push(Label {
-                            name: name.name,
-                            span: name.span,
-                            quoted: false,
-                        });
+                    Some(name) => labels.push(Label {
+                        name: name.name,
+                        span: name.span,
+                        quoted: false,
+                    }),
+                    None if labels.len() == 1 && self.is_argument(start) => {
+                        return Err(no_equals_sign(&kind));
                     }
                     None => {
-                        let (span, found) = self.found();
-                        let is_line = self.is_at_newline();
-                        let is_before_brace = self.is_before_brace();
-                        let is_block = is_before_brace || self.is_before_deeper_line(start);
-                        if let ([value], true, false) = (&labels[..], is_line, is_block) {
-                            let error = no_equals_sign(value.span, &kind.name);
-                            return self.fail(error.detail("its value, or a block's label?"));
-                        }
-                        let error = Error::new(span, "Expected a label or `{`")
-                            .detail(format!("found {found} here"))
-                            .hint("a block's `{` is on the same line as its name");
-                        if !is_before_brace {
-                            return self.fail(error);
-                        }
-                        self.errors.push(error);
-                        self.skip_lines();
-                        break;
+                        return Err(self
+                            .unexpected("Expected a label or `{`")
+                            .hint("a block's `{` is on the same line as its name")
+                            .into());
                     }
                 },
             }
             header = self.span_from(start);
         }
-        // Its labels aren't what is written.
-        self.is_lost |= self.errors.len() > errors;
         let open = self.at;
         self.at += 1;
         self.peek();
         let body = if self.is_at_newline() || self.is_at_end() {
-            self.items(Some(open))
+            self.items(Some(open))?
         } else {
             self.single_line(open)?
         };
-        if self.byte() == b'}' {
-            self.at += 1;
-        }
+        self.at += 1;
         let span = self.span_from(start);
         self.end_of_item(start, "block")?;
         Ok(Block {
@@ -337,66 +161,59 @@ impl Parser<'_> {
         })
     }
 
-    /// `name = value` and the block's end, on one line.
+    /// Whether a line that ends here, without a `{`, was meant as an argument: no block's body
+    /// follows.
+    fn is_argument(&self, start: usize) -> bool {
+        let indent = |offset: usize| {
+            let line = self.text[..offset].rfind('\n').map_or(0, |at| at + 1);
+            offset - line
+        };
+        let next = self.text[self.at..].trim_start();
+        let is_body = next.starts_with('{') || indent(self.text.len() - next.len()) > indent(start);
+        self.is_at_newline() && !is_body
+    }
+
+    /// `name = value` on the block's one line, up to its `}`.
     fn single_line(&mut self, open: usize) -> Parsed<Body> {
         let start = self.at;
         let mut items = Vec::new();
-        if self.byte() != b'}' {
-            let Some(name) = self.ident() else {
-                return self
-                    .close(b'}', open, " or an argument")
-                    .map(|()| Body::default());
-            };
+        if let Some(name) = self.ident() {
             if self.peek() != b'=' {
-                let (span, found) = self.found();
-                let is_block = {
-                    let line = self.text[self.at..].lines().next();
-                    line.is_some_and(|line| line.contains('{'))
-                };
-                let error = if is_block {
-                    Error::new(span, format!("Expected `=` after `{}`", name.name))
+                let line = self.text[self.at..].lines().next().unwrap_or_default();
+                if line.contains('{') {
+                    return Err(self
+                        .unexpected(format!("Expected `=` after `{}`", name.name))
                         .hint("a block within a block begins on a line of its own")
-                } else {
-                    no_equals_sign(span, &name.name)
-                };
-                return self.fail(error.detail(format!("found {found} here")));
+                        .into());
+                }
+                return Err(no_equals_sign(&name));
             }
             items.push(Item::Attribute(self.attribute(name)?));
         }
         if self.peek() != b'}' {
-            let (span, found) = self.found();
             let opened = self.span(open, open + 1);
-            return self.fail(
-                Error::new(span, "Expected `}`: a block on one line holds one argument")
-                    .detail(format!("found {found} here"))
-                    .related(opened, "opened here")
-                    .hint("put each argument and the `}` on lines of their own"),
-            );
+            return Err(self
+                .unexpected("Expected `}`: a block on one line holds one argument")
+                .related(opened, "opened here")
+                .hint("put each argument and the `}` on lines of their own")
+                .into());
         }
-        Ok(Body {
-            items,
-            span: self.span_from(start),
-            has_gaps: false,
-        })
+        let span = self.span_from(start);
+        Ok(Body { items, span })
     }
 
     fn quoted_label(&mut self) -> Parsed<Label> {
-        let expression = if self.byte() == b'"' {
-            self.quoted()?
-        } else {
-            self.curly_quoted()?
-        };
+        let expression = self.quoted()?;
         match expression.kind {
             ExpressionKind::String(name) => Ok(Label {
                 name,
                 span: expression.span,
                 quoted: true,
             }),
-            _ => self.fail(
-                Error::new(expression.span, "A label must be plain text")
-                    .detail("this has an interpolation in it")
-                    .hint("write `$${` for a literal `${`"),
-            ),
+            _ => Err(Error::new(expression.span, "A label must be plain text")
+                .detail("this has an interpolation in it")
+                .hint("write `$${` for a literal `${`")
+                .into()),
         }
     }
 }
@@ -428,8 +245,12 @@ impl Document {
     }
 }
 
-/// The error that a value stands behind an argument's name, and nothing between them.
-fn no_equals_sign(value: Span, name: &str) -> Error {
-    Error::new(value, format!("Expected `=` after `{name}`"))
-        .hint(format!("an argument is `{name} = …`"))
+/// The error that a value follows a name directly.
+fn no_equals_sign(name: &Ident) -> Box<Error> {
+    Error::new(
+        name.span.after(),
+        format!("Missing `=` after `{}`", name.name),
+    )
+    .detail("add `=` here")
+    .into()
 }

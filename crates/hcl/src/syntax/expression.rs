@@ -17,11 +17,7 @@ impl Parser<'_> {
         if self.is_at_end() {
             return Ok(expression);
         }
-        let (span, found) = self.found();
-        self.fail(
-            Error::new(span, "Expected the end of the expression")
-                .detail(format!("found {found} here")),
-        )
+        Err(self.unexpected("Expected the end of the expression").into())
     }
 
     pub(super) fn expression(&mut self) -> Parsed<Expression> {
@@ -82,10 +78,9 @@ impl Parser<'_> {
             (b'&' | b'|', _) => {
                 let symbol = char::from(byte);
                 let here = self.span(start, start + 1);
-                return self.fail(
-                    Error::new(here, format!("There is no operator `{symbol}`"))
-                        .hint(format!("did you mean `{symbol}{symbol}`?")),
-                );
+                return Err(Error::new(here, format!("There is no operator `{symbol}`"))
+                    .hint(format!("did you mean `{symbol}{symbol}`?"))
+                    .into());
             }
             _ => return Ok(None),
         };
@@ -158,10 +153,9 @@ impl Parser<'_> {
                     self.at += 1;
                     if self.peek() == b'*' {
                         let here = self.span(self.at, self.at + 1);
-                        return self.fail(
-                            Error::new(here, "A `.*` can't be within another")
-                                .hint("write `[*]` instead"),
-                        );
+                        return Err(Error::new(here, "A `.*` can't be within another")
+                            .hint("write `[*]` instead")
+                            .into());
                     }
                     let kind = self.dotted()?;
                     steps.push(Step {
@@ -174,13 +168,9 @@ impl Parser<'_> {
             b'0'..=b'9' => self.legacy_index(),
             _ => match self.ident() {
                 Some(name) => Ok(StepKind::Attribute(name)),
-                None => {
-                    let (span, found) = self.found();
-                    self.fail(
-                        Error::new(span, "Expected an attribute's name after `.`")
-                            .detail(format!("found {found} here")),
-                    )
-                }
+                None => Err(self
+                    .unexpected("Expected an attribute's name after `.`")
+                    .into()),
             },
         }
     }
@@ -192,14 +182,13 @@ impl Parser<'_> {
         }
         let span = self.span_from(start);
         if self.byte() == b'.' && self.byte_after(1).is_ascii_digit() {
-            return self.fail(
-                Error::new(span, "Only one index can be written with a dot")
-                    .hint("write indices in brackets, like `[0][1]`"),
-            );
+            return Err(Error::new(span, "Only one index can be written with a dot")
+                .hint("write indices in brackets, like `[0][1]`")
+                .into());
         }
         match self.text[span.range()].parse() {
             Ok(index) => Ok(StepKind::LegacyIndex(index)),
-            Err(_) => self.fail(Error::new(span, "This index is too large")),
+            Err(_) => Err(Error::new(span, "This index is too large").into()),
         }
     }
 
@@ -209,12 +198,12 @@ impl Parser<'_> {
         self.at += 1;
         if self.peek() == b'*' {
             self.at += 1;
-            self.close(b']', open, "")?;
+            self.close(b']', open)?;
             let steps = self.nested(|parser| parser.with_newlines(true, Self::steps))?;
             return Ok(StepKind::FullSplat(steps));
         }
         let key = self.expression()?;
-        self.close(b']', open, "")?;
+        self.close(b']', open)?;
         Ok(StepKind::Index(key))
     }
 }

@@ -3,154 +3,54 @@
 use std::borrow::Cow;
 
 use super::ast::Expression;
-use super::parser::{Parsed, Parser, Stop};
+use super::parser::{Parsed, Parser};
 use super::template::{Ending, Token};
 use crate::error::{Error, Span};
 
-impl<'t> Parser<'t> {
+impl Parser<'_> {
     /// From the `<<` on. Behind it the parser stands before the newline that follows the marker.
     pub(super) fn heredoc(&mut self) -> Parsed<Expression> {
         let start = self.at;
         self.at += 2;
         let dedents = self.byte() == b'-';
         self.at += usize::from(dedents);
-        let marker = self.heredoc_marker()?;
+        let Some(marker) = self.name() else {
+            return Err(self
+                .unexpected("Expected a name after `<<`")
+                .hint("a text over several lines is `<<EOT`, its lines, and a line with `EOT` only")
+                .into());
+        };
         let opening = self.span_from(start);
         if !self.is_at_newline() {
-            let (span, found) = self.found();
-            let error = Error::new(span, format!("Expected a new line behind `<<{marker}`"))
-                .detail(format!("found {found} here"))
-                .hint("the text begins on the next line");
-            self.go_on_in_heredoc(error, marker)?;
-            self.skip_line();
+            return Err(self
+                .unexpected(format!("Expected a new line after `<<{marker}`"))
+                .hint("the text begins on the next line")
+                .into());
         }
         self.skip_newline();
-        let text_start = self.at;
-        let errors = self.errors.len();
-        match self.tokens(Ending::Marker(marker)) {
-            Ok(mut tokens) => {
-                if dedents {
-                    dedent(&mut tokens);
-                }
-                self.template(tokens, start, true)
-            }
-            Err(stop) => {
-                // Brackets in an interpolation may have gone over the marker.
-                let passed = self.is_at_end() && self.errors.len() == errors;
-                // What follows in it isn't configuration.
-                self.at = text_start;
-                self.skip_to_marker(marker);
-                let has_end = !self.is_at_end() && !passed;
-                if !has_end {
-                    self.unclosed_heredoc(text_start, marker, opening, errors);
-                }
-                self.skip_line();
-                if has_end {
-                    // So that what is around it is read as well.
-                    return self.template(Vec::new(), start, true);
-                }
-                Err(stop)
-            }
+        let mut tokens = self.tokens(Ending::Marker(marker, opening))?;
+        if dedents {
+            dedent(&mut tokens);
         }
+        self.template(tokens, start, true)
     }
 
-    /// The marker, passed. One as only a shell takes it, `"EOT"`, `'EOT'` or behind a space, is an
-    /// error, behind which the text is read nevertheless.
-    fn heredoc_marker(&mut self) -> Parsed<&'t str> {
-        if let Some(marker) = self.name() {
-            return Ok(marker);
-        }
-        let start = self.at;
-        while self.byte() == b' ' {
-            self.at += 1;
-        }
-        let quote = Some(self.byte()).filter(|byte| matches!(byte, b'"' | b'\''));
-        self.at += usize::from(quote.is_some());
-        let marker = self.name();
-        if let Some(marker) = marker.filter(|_| quote.is_none_or(|quote| self.byte() == quote)) {
-            self.at += usize::from(quote.is_some());
-            let span = self.span_from(start);
-            let error = match quote {
-                Some(_) => Error::new(span, "A heredoc's marker has no quotation marks").hint(
-                    format!("write `<<{marker}`; for a literal `${{` in the text write `$${{`"),
-                ),
-                None => Error::new(span, "A heredoc's marker stands right behind `<<`")
-                    .hint(format!("write `<<{marker}`")),
-            };
-            return self.go_on_in_heredoc(error, marker).map(|()| marker);
-        }
-        self.at = start;
-        let (span, found) = self.found();
-        self.fail(
-            Error::new(span, "Expected a marker behind `<<`")
-                .detail(format!("found {found} here"))
-                .hint("`<<EOT` begins a text that a line with `EOT` alone ends"),
-        )
-    }
-
-    /// Reports the error of the first line, and stops if no line ends the text.
-    fn go_on_in_heredoc(&mut self, error: Error, marker: &str) -> Parsed<()> {
-        self.errors.push(error);
-        let start = self.at;
-        self.skip_line();
-        self.skip_newline();
-        self.skip_to_marker(marker);
-        let has_end = !self.is_at_end();
-        self.at = start;
-        if has_end { Ok(()) } else { Err(Stop) }
-    }
-
-    /// From the start of a line to that of the marker's, or to the end.
-    fn skip_to_marker(&mut self, marker: &str) {
-        while !self.is_at_end() && !self.is_at_marker(marker) {
-            self.skip_line();
-            self.skip_newline();
-        }
-    }
-
-    /// Where a line was probably meant to end the text, what was found behind it is forgotten: it
-    /// isn't part of the text.
-    fn unclosed_heredoc(&mut self, text_start: usize, marker: &str, opening: Span, errors: usize) {
-        let mut error = Error::new(opening, "This text has no end")
-            .detail(format!("there is no line with `{marker}` alone"));
-        if let Some(near) = self.nearly_marker(text_start, marker) {
-            self.at = near.end as usize;
-            let mut index = 0;
-            self.errors.retain(|known| {
-                index += 1;
-                index <= errors || known.span.start < near.start
-            });
-            let is_longer = near.range().len() > marker.len();
-            error = if is_longer {
-                error
-                    .related(near, format!("`{marker}` must stand alone on its line"))
-                    .hint("write what follows it on the next line, or leave it out")
-            } else {
-                error
-                    .related(near, "other letters than in the marker")
-                    .hint(format!("write `{marker}` there"))
-            };
-        }
-        self.errors.push(error);
-    }
-
-    /// The first line that holds the marker with something behind it that is configuration, or in
-    /// other letters.
-    fn nearly_marker(&self, text_start: usize, marker: &str) -> Option<Span> {
-        let mut start = text_start;
-        for line in self.text[text_start..].split_inclusive('\n') {
+    /// The error that no line ends the heredoc, and which line was probably meant to.
+    pub(super) fn unclosed_heredoc(&self, marker: &str, opening: Span) -> Error {
+        let error = Error::new(opening, "This heredoc isn't closed")
+            .detail(format!("no line below is `{marker}` only"));
+        let mut start = opening.end as usize;
+        for line in self.text[start..].split_inclusive('\n') {
             let shown = line.trim();
-            let behind = shown.strip_prefix(marker).map(str::trim_start);
-            if shown.eq_ignore_ascii_case(marker)
-                || behind
-                    .is_some_and(|behind| behind.starts_with([',', ';', ')', ']', '}', '#', '/']))
-            {
-                let indent = line.len() - line.trim_start().len();
-                return Some(self.span(start + indent, start + indent + shown.len()));
+            let begins = shown.get(..marker.len());
+            if begins.is_some_and(|begins| begins.eq_ignore_ascii_case(marker)) {
+                let indent = start + line.len() - line.trim_start().len();
+                let near = self.span(indent, indent + shown.len());
+                return error.related(near, format!("this line must be `{marker}` only"));
             }
             start += line.len();
         }
-        None
+        error.hint(format!("add a line with `{marker}` after the text"))
     }
 
     pub(super) fn skip_newline(&mut self) {

@@ -1,17 +1,13 @@
 //! What all parts of the parser share: the place in the text, space and comments, names, errors.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::ast::Ident;
-use super::{LONGEST_TEXT, MOST_ERRORS, MOST_LEVELS};
+use super::{LONGEST_TEXT, MOST_LEVELS};
 use crate::error::{Error, Span};
 
-/// An error was recorded, here or once for all places like it; whoever can goes on behind it.
-#[derive(Debug)]
-pub(super) struct Stop;
-
-pub(super) type Parsed<T> = Result<T, Stop>;
+/// Boxed, since it is seldom made and often passed on.
+pub(super) type Parsed<T> = Result<T, Box<Error>>;
 
 pub(super) struct Parser<'t> {
     pub(super) text: &'t str,
@@ -21,92 +17,46 @@ pub(super) struct Parser<'t> {
     /// Whether a line's end means something, which within brackets it doesn't.
     pub(super) newlines: bool,
     levels: u32,
-    /// Whether that there are too many levels is among the errors: whoever nests them has more.
-    too_deep: bool,
-    /// Whether this is within `${ }` or `%{ }`.
-    pub(super) interpolates: bool,
-    /// For so many items memory is taken at the start.
-    pub(super) room: usize,
     pub(super) comments: Vec<Span>,
-    pub(super) errors: Vec<Error>,
-    /// Whether it isn't known any more which block an item belongs to.
-    pub(super) is_lost: bool,
-    /// Where each shell's expansion that was found begins, and where it ends: to try each once more
-    /// in every string around it would take for ever.
-    pub(super) expansions: HashMap<usize, usize>,
-}
-
-/// A place to go back to.
-pub(super) struct Mark {
-    comments: usize,
-    errors: usize,
-    too_deep: bool,
 }
 
 impl<'t> Parser<'t> {
-    /// Refuses what can't have offsets.
-    pub(super) fn new(text: &'t str, file: u32) -> Result<Self, Vec<Error>> {
+    /// Fails if the text is too long.
+    pub(super) fn new(text: &'t str, file: u32) -> Result<Self, Error> {
         if text.len() > LONGEST_TEXT {
             let limit = LONGEST_TEXT >> 20;
-            return Err(vec![
-                Error::new(
-                    Span::new(file, 0, 0),
-                    format!("A text of more than {limit} MB isn't read"),
-                )
-                .detail(format!("this has {} MB", text.len().div_ceil(1 << 20))),
-            ]);
+            return Err(Error::new(
+                Span::new(file, 0, 0),
+                format!("The text is longer than {limit} MB"),
+            )
+            .detail(format!("this has {} MB", text.len().div_ceil(1 << 20))));
         }
-        let mut parser = Self {
+        Ok(Self {
             text,
             bytes: text.as_bytes(),
             file,
-            at: 0,
+            at: if text.starts_with('\u{feff}') { 3 } else { 0 },
             newlines: true,
             levels: 0,
-            too_deep: false,
-            interpolates: false,
-            room: 0,
             comments: Vec::new(),
-            errors: Vec::new(),
-            is_lost: false,
-            expansions: HashMap::new(),
+        })
+    }
+
+    /// Fails if the last comment isn't closed.
+    pub(super) fn check_comments(&self) -> Result<(), Error> {
+        let Some(last) = self.comments.last() else {
+            return Ok(());
         };
-        if text.starts_with('\u{feff}') {
-            parser.at = '\u{feff}'.len_utf8();
+        let text = &self.text[last.range()];
+        let is_closed = text.len() >= 4 && text.ends_with("*/");
+        if is_closed || !text.starts_with("/*") {
+            return Ok(());
         }
-        Ok(parser)
-    }
-
-    /// What was parsed, with the comments, unless there were errors.
-    pub(super) fn finish<T>(self, parsed: T) -> Result<(T, Vec<Span>), Vec<Error>> {
-        match self.finish_on(parsed) {
-            (Some(parsed), errors) if errors.is_empty() => Ok(parsed),
-            (_, errors) => Err(errors),
-        }
-    }
-
-    /// What was parsed, with the comments, and the errors. `None` where it isn't what is written.
-    pub(super) fn finish_on<T>(mut self, parsed: T) -> (Option<(T, Vec<Span>)>, Vec<Error>) {
-        if let Some(comment) = self.open_comment() {
-            let start = self.span(comment, comment + 2);
-            // What is said of the end of the file is its consequence.
-            self.errors.retain(|error| error.span < start);
-            self.errors
-                .push(Error::new(start, "This comment isn't closed").hint("close it with `*/`"));
-            self.is_lost = true;
-        }
-        let is_known = !self.is_lost && !self.too_deep;
-        (is_known.then_some((parsed, self.comments)), self.errors)
-    }
-
-    /// Where a comment begins that runs to the end of the text because it isn't closed.
-    pub(super) fn open_comment(&self) -> Option<usize> {
-        let last = self.comments.last()?.range();
-        let text = &self.text[last.clone()];
-        let is_open = last.end == self.text.len()
-            && text.starts_with("/*")
-            && (text.len() < 4 || !text.ends_with("*/"));
-        is_open.then_some(last.start)
+        let start = last.start as usize;
+        Err(
+            Error::new(self.span(start, start + 2), "This comment isn't closed")
+                .hint("close it with `*/`"),
+        )
     }
 
     pub(super) fn span(&self, start: usize, end: usize) -> Span {
@@ -116,33 +66,6 @@ impl<'t> Parser<'t> {
     /// From `start` to here.
     pub(super) fn span_from(&self, start: usize) -> Span {
         self.span(start, self.at)
-    }
-
-    /// Records the error.
-    pub(super) fn fail<T>(&mut self, error: Error) -> Parsed<T> {
-        self.errors.push(error);
-        Err(Stop)
-    }
-
-    pub(super) fn mark(&self) -> Mark {
-        Mark {
-            comments: self.comments.len(),
-            errors: self.errors.len(),
-            too_deep: self.too_deep,
-        }
-    }
-
-    /// Forgets what was found behind the mark, and goes on at `at`.
-    pub(super) fn go_back(&mut self, mark: &Mark, at: usize) {
-        self.comments.truncate(mark.comments);
-        self.errors.truncate(mark.errors);
-        self.too_deep = mark.too_deep;
-        self.at = at;
-    }
-
-    /// Whether so much is wrong already that reading on is of no use.
-    pub(super) fn has_too_many_errors(&self) -> bool {
-        self.errors.len() >= MOST_ERRORS
     }
 
     /// The byte here; 0 at the end, and for a NUL, which nothing allows.
@@ -192,7 +115,7 @@ impl<'t> Parser<'t> {
                     let start = self.at;
                     match self.text[start + 2..].find("*/") {
                         Some(length) => self.at = start + length + 4,
-                        // Reported once, at the end.
+                        // Reported by `check_comments`.
                         None => self.at = self.bytes.len(),
                     }
                     self.comment(start);
@@ -242,21 +165,15 @@ impl<'t> Parser<'t> {
     /// What `parse` gives one level deeper.
     pub(super) fn nested<T>(&mut self, parse: impl FnOnce(&mut Self) -> Parsed<T>) -> Parsed<T> {
         if self.levels >= MOST_LEVELS {
-            if std::mem::replace(&mut self.too_deep, true) {
-                return Err(Stop);
-            }
             let width = self.text[self.at..]
                 .chars()
                 .next()
                 .map_or(0, char::len_utf8);
             let here = self.span(self.at, self.at + width);
-            return self.fail(
-                Error::new(
-                    here,
-                    format!("This is nested more than {MOST_LEVELS} levels deep"),
-                )
-                .hint("give a name to a part of it under `locals`"),
-            );
+            let summary = format!("This is nested more than {MOST_LEVELS} levels deep");
+            return Err(Error::new(here, summary)
+                .hint("give a name to a part of it under `locals`")
+                .into());
         }
         self.levels += 1;
         let result = parse(self);
@@ -314,16 +231,11 @@ impl<'t> Parser<'t> {
         if self.is_at_newline() {
             return (self.span(start, start), "the end of the line".to_owned());
         }
-        let mut ahead = Parser {
-            errors: Vec::new(),
-            comments: Vec::new(),
-            expansions: HashMap::new(),
-            ..*self
-        };
-        let length = match ahead.name() {
+        let length = match self.name() {
             Some(name) => name.len(),
             None => self.text[start..].chars().next().map_or(0, char::len_utf8),
         };
+        self.at = start;
         let what = &self.text[start..start + length];
         let shown = if what.chars().count() > 40 {
             "a long name".into()
@@ -333,33 +245,82 @@ impl<'t> Parser<'t> {
         (self.span(start, start + length), shown)
     }
 
-    /// Passes `byte`, or says that it is missing.
+    /// The error that something else stands here than what is expected.
+    pub(super) fn unexpected(&mut self, expected: impl Into<String>) -> Error {
+        let (span, found) = self.found();
+        let error = Error::new(span, expected).detail(format!("found {found} here"));
+        match self.text[self.at..].chars().next() {
+            Some('\'' | '`' | '“' | '”' | '„' | '‘' | '’') => {
+                error.hint("strings must be in double quotes: `\"…\"`")
+            }
+            _ => error,
+        }
+    }
+
+    /// Passes `byte`. Fails if it isn't here.
     pub(super) fn expect(&mut self, byte: u8, why: &str) -> Parsed<()> {
         if self.peek() == byte {
             self.at += 1;
             return Ok(());
         }
-        let (span, found) = self.found();
         let wanted = char::from(byte);
-        self.fail(
-            Error::new(span, format!("Expected `{wanted}` {why}"))
-                .detail(format!("found {found} here")),
-        )
+        Err(self.unexpected(format!("Expected `{wanted}` {why}")).into())
     }
 
-    /// The closing bracket, or an error that also shows the opening one.
-    pub(super) fn close(&mut self, byte: u8, open: usize, or: &str) -> Parsed<()> {
+    /// Passes the closing bracket of the one at `open`. Fails if it isn't here.
+    pub(super) fn close(&mut self, byte: u8, open: usize) -> Parsed<()> {
         if self.peek() == byte {
             self.at += 1;
             return Ok(());
         }
-        let (span, found) = self.found();
-        let wanted = char::from(byte);
+        if self.is_behind_brackets(open) {
+            return Err(self.unclosed(open).into());
+        }
         let opened = self.span(open, open + 1);
-        self.fail(
-            Error::new(span, format!("Expected `{wanted}`{or}"))
-                .detail(format!("found {found} here"))
-                .related(opened, "opened here"),
+        let wanted = char::from(byte);
+        Err(self
+            .unexpected(format!("Expected `{wanted}`"))
+            .related(opened, "opened here")
+            .into())
+    }
+
+    /// What is wrong between two elements that no comma separates.
+    pub(super) fn no_comma(&mut self, open: usize, last: Span) -> Error {
+        if self.is_behind_brackets(open) {
+            return self.unclosed(open);
+        }
+        Error::new(last.after(), "Missing comma").detail("add `,` here")
+    }
+
+    /// The error that the bracket at `open` isn't closed.
+    pub(super) fn unclosed(&mut self, open: usize) -> Error {
+        let (end, found) = self.found();
+        let bracket = char::from(self.bytes[open]);
+        let closing = match bracket {
+            '(' => ')',
+            '[' => ']',
+            _ => '}',
+        };
+        Error::new(
+            self.span(open, open + 1),
+            format!("This `{bracket}` isn't closed"),
         )
+        .detail(format!("its `{closing}` is missing"))
+        .related(end, format!("found {found} instead"))
+    }
+
+    /// Whether what stands here can't be within the bracket at `open`, so that it isn't closed: a
+    /// closing bracket, a line below that begins an argument or a block, the end.
+    pub(super) fn is_behind_brackets(&self, open: usize) -> bool {
+        if self.is_at_end() || matches!(self.byte(), b'}' | b']' | b')') {
+            return true;
+        }
+        let start = self.text[..self.at].rfind('\n').map_or(0, |at| at + 1);
+        let line = self.text[start..].lines().next().unwrap_or_default().trim();
+        let is_name = |one: char| one.is_alphanumeric() || matches!(one, '_' | '-');
+        let behind = line.trim_start_matches(is_name);
+        let sets = behind.trim_start().starts_with("= ") || line.ends_with('{');
+        let is_value = self.text[start..self.at].contains('=');
+        start > open && behind.len() < line.len() && sets && !is_value
     }
 }

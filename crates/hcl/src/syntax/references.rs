@@ -24,7 +24,6 @@ impl<'e> Walk<'e, '_> {
     fn expression(&mut self, expression: &'e Expression) {
         match &expression.kind {
             ExpressionKind::Null
-            | ExpressionKind::Unreadable
             | ExpressionKind::Bool(_)
             | ExpressionKind::Number(_)
             | ExpressionKind::String(_) => {}

@@ -10,7 +10,8 @@ use std::sync::Arc;
 use super::ast::{
     Expression, ExpressionKind, Ident, Template, TemplateFor, TemplateIf, TemplatePart,
 };
-use super::parser::{Mark, Parsed, Parser, Stop};
+use super::parser::{Parsed, Parser};
+use super::shell::shell_expansion;
 use crate::error::{Error, Span, nearest};
 use crate::value::composed;
 
@@ -18,8 +19,8 @@ use crate::value::composed;
 #[derive(Clone, Copy)]
 pub(super) enum Ending<'t> {
     Quote,
-    /// A line with this name alone.
-    Marker(&'t str),
+    /// A line with this name only; where the heredoc begins.
+    Marker(&'t str, Span),
     File,
 }
 
@@ -32,15 +33,6 @@ pub(super) enum Token<'t> {
     EndIf(Span),
     For(Option<Ident>, Ident, Expression, Span),
     EndFor(Span),
-}
-
-/// A shell's expansion: what was known before it, where it begins and where it ends.
-struct Expansion {
-    mark: Mark,
-    start: usize,
-    end: usize,
-    /// Whether it stands in a quoted string.
-    quoted: bool,
 }
 
 const DIRECTIVES: [&str; 5] = ["if", "else", "endif", "for", "endfor"];
@@ -82,39 +74,38 @@ impl<'t> Parser<'t> {
         let mut tokens = Vec::new();
         let mut strips = false;
         let mut line_begins = true;
+        // A shell expansion that was read as an expression over several lines: `"${x#y}"` is one
+        // with a comment if a `}` follows further down.
         let mut over_lines = None;
-        let errors = self.errors.len();
         loop {
             if line_begins
-                && let Ending::Marker(marker) = ending
+                && let Ending::Marker(marker, _) = ending
                 && self.is_at_marker(marker)
             {
                 self.at = self.text[self.at..]
                     .find(marker)
                     .map_or(self.at, |at| self.at + at)
                     + marker.len();
-                if self.errors.len() > errors {
-                    // Directives may be among what was broken, and the others wouldn't match.
-                    tokens.clear();
-                }
                 return Ok(tokens);
             }
             line_begins = false;
             if self.is_at_end() {
                 return match ending {
                     Ending::File => Ok(tokens),
-                    Ending::Quote if self.ends_before(over_lines.take()) => continue,
-                    Ending::Quote => self.unclosed_quote(start).map(|()| tokens),
-                    // Reported by who knows where it begins.
-                    Ending::Marker(_) => Err(Stop),
+                    Ending::Quote => Err(over_lines.unwrap_or_else(|| self.unclosed_quote(start))),
+                    Ending::Marker(marker, opening) => {
+                        Err(self.unclosed_heredoc(marker, opening).into())
+                    }
                 };
             }
             if self.starts_with("${") || self.starts_with("%{") {
-                let Some((token, strips_before, strips_after)) =
-                    self.interpolation_or_expansion(ending, &mut over_lines)?
-                else {
-                    continue;
-                };
+                let begin = self.at;
+                let (token, strips_before, strips_after) = self
+                    .nested(|parser| parser.with_newlines(false, Self::interpolation_or_directive))
+                    .map_err(|error| self.shell_error_or(begin, error))?;
+                if over_lines.is_none() && self.text[begin..self.at].contains('\n') {
+                    over_lines = self.shell_error(begin);
+                }
                 if strips_before && let Some(Token::Literal(text)) = tokens.last_mut() {
                     *text = Cow::Owned(text.trim_end().to_owned());
                 }
@@ -127,13 +118,13 @@ impl<'t> Parser<'t> {
                 return Ok(tokens);
             }
             let mut text = match ending {
-                Ending::Quote => match self.quoted_text() {
-                    Ok(Some(text)) => Cow::Owned(text),
-                    Ok(None) if self.ends_before(over_lines.take()) => continue,
-                    Ok(None) => return self.unclosed_quote(start).map(|()| tokens),
-                    Err(stop) => return Err(stop),
+                Ending::Quote => match self.quoted_text()? {
+                    Some(text) => Cow::Owned(text),
+                    None => {
+                        return Err(over_lines.unwrap_or_else(|| self.unclosed_quote(start)));
+                    }
                 },
-                Ending::Marker(_) | Ending::File => self.line_of_text(),
+                Ending::Marker(..) | Ending::File => self.line_of_text(),
             };
             line_begins = text.ends_with('\n');
             if std::mem::take(&mut strips) {
@@ -143,96 +134,31 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// What stands at the `${` or `%{` here; nothing where it was a shell's expansion, which then is
-    /// passed, so that all those of a text are told in one run. What goes over several lines and may
-    /// be an expansion nevertheless is left in `over_lines`.
-    fn interpolation_or_expansion(
-        &mut self,
-        ending: Ending<'t>,
-        over_lines: &mut Option<Expansion>,
-    ) -> Parsed<Option<(Token<'t>, bool, bool)>> {
-        let start = self.at;
-        let mark = self.mark();
-        let quoted = matches!(ending, Ending::Quote);
-        if let Some(&end) = self.expansions.get(&start) {
-            return self
-                .expansion(Expansion {
-                    mark,
-                    start,
-                    end,
-                    quoted,
-                })
-                .map(|()| None);
-        }
-        let outer = std::mem::replace(&mut self.interpolates, true);
-        let result =
-            self.nested(|parser| parser.with_newlines(false, Self::interpolation_or_directive));
-        self.interpolates = outer;
-        match result {
-            Ok(found) => {
-                // `"${x#y}"` is one with a comment if a `}` and a `"` follow further down.
-                if quoted
-                    && over_lines.is_none()
-                    && let Some(end) = self.shell_expansion(start, quoted)
-                    && end < self.at
-                {
-                    *over_lines = Some(Expansion {
-                        mark,
-                        start,
-                        end,
-                        quoted,
-                    });
-                }
-                Ok(Some(found))
-            }
-            Err(stop) => match self.shell_expansion(start, quoted) {
-                Some(end) => self
-                    .expansion(Expansion {
-                        mark,
-                        start,
-                        end,
-                        quoted,
-                    })
-                    .map(|()| None),
-                None => self.behind_broken(start, ending).ok_or(stop).map(|()| None),
-            },
-        }
+    /// The error that the `${` at `start` begins a shell expansion, if it does.
+    fn shell_error(&self, start: usize) -> Option<Box<Error>> {
+        let (length, hint) = shell_expansion(&self.text[start..])?;
+        let span = self.span(start, start + length);
+        let error = Error::new(span, "This is a shell expansion, not an expression");
+        Some(error.hint(hint).into())
     }
 
-    /// Goes on behind what is broken in a heredoc, if it ends on its line: a script has many such.
-    fn behind_broken(&mut self, start: usize, ending: Ending<'t>) -> Option<()> {
-        let Ending::Marker(_) = ending else {
-            return None;
+    /// The same, or what was found instead, in what was read from `start` on.
+    fn shell_error_or(&mut self, start: usize, found: Box<Error>) -> Box<Error> {
+        let Some(error) = self.shell_error(start) else {
+            return found;
         };
-        let end = self.interpolation_end(start)?;
-        if self.has_too_many_errors() {
-            return None;
-        }
-        self.at = end;
-        Some(())
+        // `${x/*y}` has no comment.
+        self.comments
+            .retain(|comment| (comment.start as usize) < start);
+        error
     }
 
-    /// Reports it and goes on behind it.
-    fn expansion(&mut self, expansion: Expansion) -> Parsed<()> {
-        let Expansion {
-            mark,
-            start,
-            end,
-            quoted,
-        } = expansion;
-        self.go_back(&mark, end);
-        self.expansions.insert(start, end);
-        let error = self.shell_error(start, end, quoted);
-        self.errors.push(error);
-        if self.has_too_many_errors() {
-            return Err(Stop);
-        }
-        Ok(())
-    }
-
-    /// Whether an unclosed string is one because a shell's expansion in it was taken for more.
-    fn ends_before(&mut self, over_lines: Option<Expansion>) -> bool {
-        over_lines.is_some_and(|expansion| self.expansion(expansion).is_ok())
+    /// The error that a string, whose text begins at `start`, isn't closed on its line.
+    fn unclosed_quote(&self, start: usize) -> Box<Error> {
+        Error::new(self.span(start - 1, start), "This string isn't closed")
+            .detail("its `\"` is missing on this line")
+            .hint("write a line break as `\\n`, or text over several lines as `<<EOT … EOT`")
+            .into()
     }
 
     /// Text of a quoted string, escapes resolved, up to what isn't text; nothing where the line ends
@@ -292,12 +218,11 @@ impl<'t> Parser<'t> {
                 } else {
                     selector.to_string()
                 };
-                let error = self.fail(
+                return Err(
                     Error::new(span, format!("There is no escape `\\{shown}`"))
-                        .hint("the escapes are \\n \\r \\t \\\" \\\\ \\uXXXX \\UXXXXXXXX; a backslash is \\\\"),
+                        .hint("the escapes are \\n \\r \\t \\\" \\\\ \\uXXXX \\UXXXXXXXX; a backslash is \\\\")
+                        .into(),
                 );
-                self.skip_line();
-                return error;
             }
         };
         let code = self.bytes[self.at..]
@@ -312,11 +237,11 @@ impl<'t> Parser<'t> {
             Some(character) => Ok(character),
             None => {
                 let span = self.span_from(start);
-                let error = Error::new(span, "This escape is no character").detail(format!(
-                    "`\\{selector}` takes {digits} hexadecimal digits of a Unicode character"
-                ));
-                self.skip_line();
-                self.fail(error)
+                let detail = format!("`\\{selector}` takes {digits} hexadecimal digits");
+                Err(Error::new(span, "Invalid Unicode escape")
+                    .detail(detail)
+                    .hint("write a backslash as `\\\\`")
+                    .into())
             }
         }
     }
@@ -374,15 +299,18 @@ impl<'t> Parser<'t> {
         let strips_after = self.peek() == b'~' && self.byte_after(1) == b'}';
         self.at += usize::from(strips_after);
         if self.peek() != b'}' {
-            let (span, found) = self.found();
             let opened = self.span(start, start + 2);
             let sign = if is_directive { '%' } else { '$' };
-            return self.fail(
-                Error::new(span, format!("Expected `}}` at the end of `{sign}{{`"))
-                    .detail(format!("found {found} here"))
+            let hint = format!("for a literal `{sign}{{` write `{sign}{sign}{{`");
+            let is_on_line = !self.text[start..self.at].contains('\n');
+            let error = if is_on_line {
+                self.unexpected(format!("Expected `}}` at the end of `{sign}{{`"))
                     .related(opened, "opened here")
-                    .hint(format!("for a literal `{sign}{{` write `{sign}{sign}{{`")),
-            );
+            } else {
+                Error::new(opened, format!("This `{sign}{{` isn't closed"))
+                    .detail("its `}` is missing")
+            };
+            return Err(error.hint(hint).into());
         }
         self.at += 1;
         let whole = self.span_from(start);
@@ -419,10 +347,11 @@ impl<'t> Parser<'t> {
                 };
                 let error = Error::new(span, "Expected `if`, `else`, `endif`, `for` or `endfor`")
                     .detail(format!("found {found} here"));
-                return self.fail(match nearest(name, DIRECTIVES) {
+                return Err(match nearest(name, DIRECTIVES) {
                     Some(near) => error.hint(format!("did you mean `{near}`?")),
                     None => error.hint("for a literal `%{` write `%%{`"),
-                });
+                }
+                .into());
             }
         })
     }
@@ -440,9 +369,9 @@ impl<'t> Parser<'t> {
         let (mut parts, end) = self.parts(&mut tokens)?;
         match end {
             None => {}
-            Some(Token::Else(span)) => return self.unmatched(span, "else", "if"),
-            Some(Token::EndIf(span)) => return self.unmatched(span, "endif", "if"),
-            Some(Token::EndFor(span)) => return self.unmatched(span, "endfor", "for"),
+            Some(Token::Else(span)) => return unmatched(span, "else", "if"),
+            Some(Token::EndIf(span)) => return unmatched(span, "endif", "if"),
+            Some(Token::EndFor(span)) => return unmatched(span, "endfor", "for"),
             Some(_) => unreachable!("nothing else ends parts"),
         }
         let kind = match &mut parts[..] {
@@ -455,13 +384,6 @@ impl<'t> Parser<'t> {
             })),
         };
         Ok(Expression { kind, span })
-    }
-
-    fn unmatched<T>(&mut self, span: Span, directive: &str, opener: &str) -> Parsed<T> {
-        self.fail(
-            Error::new(span, format!("This `{directive}` belongs to nothing"))
-                .detail(format!("there is no open `%{{ {opener} }}` before it")),
-        )
     }
 
     /// Parts up to the end or to a directive that ends them, which is returned.
@@ -492,7 +414,7 @@ impl<'t> Parser<'t> {
                 Some(Token::For(key_name, value_name, collection, span)) => {
                     let (body, end) = self.nested(|parser| parser.parts(tokens))?;
                     if !matches!(end, Some(Token::EndFor(_))) {
-                        return self.unended(span, "for", "endfor");
+                        return unended(span, "for", "endfor");
                     }
                     let part = TemplateFor {
                         key_name,
@@ -526,14 +448,23 @@ impl<'t> Parser<'t> {
                 no,
                 span,
             }),
-            _ => self.unended(span, "if", "endif"),
+            _ => unended(span, "if", "endif"),
         }
     }
+}
 
-    fn unended<T>(&mut self, span: Span, directive: &str, end: &str) -> Parsed<T> {
-        self.fail(
-            Error::new(span, format!("This `{directive}` has no `%{{ {end} }}`"))
-                .hint("each directive ends in the template that it begins in"),
-        )
-    }
+fn unmatched<T>(span: Span, directive: &str, opener: &str) -> Parsed<T> {
+    Err(
+        Error::new(span, format!("This `{directive}` has no `%{{ {opener} }}`"))
+            .detail(format!("no `{opener}` is open before it"))
+            .into(),
+    )
+}
+
+fn unended<T>(span: Span, directive: &str, end: &str) -> Parsed<T> {
+    Err(
+        Error::new(span, format!("This `{directive}` has no `%{{ {end} }}`"))
+            .hint("each directive ends in the template that it begins in")
+            .into(),
+    )
 }

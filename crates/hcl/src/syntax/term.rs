@@ -1,8 +1,6 @@
 //! Values as they are written: numbers, names, calls, parentheses, tuples, objects, `for`.
 
-use super::ast::{
-    BinaryOperator, Call, Expression, ExpressionKind, For, Ident, ObjectItem, ObjectKey, StepKind,
-};
+use super::ast::{Call, Expression, ExpressionKind, For, Ident, ObjectItem, ObjectKey, StepKind};
 use super::parser::{Parsed, Parser};
 use crate::error::Error;
 use crate::number::Number;
@@ -14,29 +12,41 @@ impl Parser<'_> {
             b'0'..=b'9' => self.number(),
             b'(' => self.with_newlines(false, Self::parenthesis),
             b'[' => self.with_newlines(false, Self::tuple),
+            b'{' if self.byte_after(1) == b'{' => Err(self.bare_template().into()),
             b'{' => self.object(),
             b'<' if self.byte_after(1) == b'<' => self.heredoc(),
-            0xe2 if self.is_at_curly_quote() => self.curly_quoted(),
             _ => match self.ident() {
                 Some(name) => self.named(name),
-                None => self.no_term(),
+                None => Err(self.no_term().into()),
             },
         }
     }
 
-    fn no_term(&mut self) -> Parsed<Expression> {
-        let byte = self.byte();
-        let (span, found) = self.found();
-        let error = Error::new(span, "Expected a value").detail(format!("found {found} here"));
-        self.fail(match byte {
-            b'\'' => error.hint("strings have double quotation marks"),
-            b'\n' | b'\r' => error
-                .hint("the value begins on the same line; in parentheses it may go over several"),
-            b'.' => error.hint("a number has a digit before its point: `0.5`"),
+    fn no_term(&mut self) -> Error {
+        let error = self.unexpected("Expected a value");
+        match self.byte() {
+            b'\n' | b'\r' => {
+                error.hint("the value begins on the same line; in parentheses it may span several")
+            }
             b'$' => error.hint("an expression outside of a string has no `${ }`"),
-            b'`' => error.hint("text over several lines is written `<<EOT … EOT`"),
             _ => error,
-        })
+        }
+    }
+
+    /// The error that a Go template stands here, where a value begins: no object has a key that is
+    /// an object.
+    fn bare_template(&self) -> Error {
+        let line = self.text[self.at..].lines().next().unwrap_or_default();
+        let length = line.find("}}").map_or(line.len(), |at| at + 2);
+        let template = line[..length].replace('\\', "\\\\").replace('"', "\\\"");
+        Error::new(
+            self.span(self.at, self.at + length),
+            "A Go template must be quoted",
+        )
+        .detail("no quotes around it")
+        .hint(format!(
+            "write `\"{template}\"`, or several lines as `<<-EOT … EOT`"
+        ))
     }
 
     fn number(&mut self) -> Parsed<Expression> {
@@ -59,9 +69,9 @@ impl Parser<'_> {
                 kind: ExpressionKind::Number(number),
                 span,
             }),
-            Err(error) => {
-                self.fail(Error::new(span, "This number can't be used").detail(error.to_string()))
-            }
+            Err(error) => Err(Error::new(span, "This number can't be used")
+                .detail(error.to_string())
+                .into()),
         }
     }
 
@@ -94,25 +104,27 @@ impl Parser<'_> {
         let mut arguments = Vec::new();
         let mut expands = false;
         while self.peek() != b')' {
-            arguments.push(self.expression()?);
+            let argument = self.expression()?;
+            let last = argument.span;
+            arguments.push(argument);
             match self.peek() {
                 b',' => self.at += 1,
+                b')' => {}
                 b'.' if self.starts_with("...") => {
                     self.at += 3;
                     expands = true;
                     if self.peek() == b',' {
                         let here = self.span(self.at, self.at + 1);
-                        return self.fail(
-                            Error::new(here, "Only the last argument can have `...`")
-                                .detail("more follows here"),
-                        );
+                        return Err(Error::new(here, "Only the last argument can have `...`")
+                            .detail("more follows here")
+                            .into());
                     }
                     break;
                 }
-                _ => break,
+                _ => return Err(self.no_comma(open, last).into()),
             }
         }
-        self.close(b')', open, " or a comma between the arguments")?;
+        self.close(b')', open)?;
         let parentheses = self.span_from(open);
         let span = name.span.to(parentheses);
         let call = Call {
@@ -131,7 +143,7 @@ impl Parser<'_> {
         let open = self.at;
         self.at += 1;
         let inner = self.expression()?;
-        self.close(b')', open, "")?;
+        self.close(b')', open)?;
         let span = self.span_from(open);
         Ok(Expression {
             kind: ExpressionKind::Parenthesis(Box::new(inner)),
@@ -147,13 +159,16 @@ impl Parser<'_> {
         }
         let mut elements = Vec::new();
         while self.peek() != b']' {
-            elements.push(self.expression()?);
-            if self.peek() != b',' {
-                break;
+            let element = self.expression()?;
+            let last = element.span;
+            elements.push(element);
+            match self.peek() {
+                b',' => self.at += 1,
+                b']' => {}
+                _ => return Err(self.no_comma(open, last).into()),
             }
-            self.at += 1;
         }
-        self.close(b']', open, " or a comma between the elements")?;
+        self.at += 1;
         Ok(Expression {
             kind: ExpressionKind::Tuple(elements),
             span: self.span_from(open),
@@ -176,46 +191,36 @@ impl Parser<'_> {
             if self.byte() == b'}' || self.is_at_end() {
                 break;
             }
-            items.push(self.object_item()?);
+            let item = self.object_item(open)?;
+            let last = item.value.span;
+            items.push(item);
             match self.peek() {
                 b',' => self.at += 1,
                 b'}' => {}
                 _ if self.is_at_newline() || self.is_at_end() => {}
-                _ => {
-                    let (span, found) = self.found();
-                    return self.fail(
-                        Error::new(
-                            span,
-                            "Expected a new line or a comma before the next attribute",
-                        )
-                        .detail(format!("found {found} here")),
-                    );
-                }
+                _ => return Err(self.no_comma(open, last).into()),
             }
         }
-        self.close(b'}', open, "")?;
+        self.close(b'}', open)?;
         Ok(Expression {
             kind: ExpressionKind::Object(items),
             span: self.span_from(open),
         })
     }
 
-    fn object_item(&mut self) -> Parsed<ObjectItem> {
+    fn object_item(&mut self, open: usize) -> Parsed<ObjectItem> {
         let start = self.at;
         let key = self.expression()?;
-        if let ExpressionKind::Binary(binary) = &key.kind
-            && let ExpressionKind::Variable(name) = &binary.first.kind
-            && let [(BinaryOperator::Equal, sign, value)] = &binary.rest[..]
-            && !matches!(self.peek(), b'=' | b':')
-        {
-            self.one_equals_sign(*sign, &name.name);
-            let value = value.clone();
-            let key = ObjectKey::Name(name.clone());
-            return Ok(ObjectItem { key, value });
+        if !matches!(self.peek(), b'=' | b':') {
+            self.at = start;
+            if self.is_behind_brackets(open) {
+                return Err(self.unclosed(open).into());
+            }
+            return Err(Error::new(key.span.after(), "Missing `=` after a key")
+                .detail("add `=` here")
+                .into());
         }
-        if matches!(self.peek(), b'=' | b':') {
-            self.check_key(&key);
-        }
+        self.check_key(&key)?;
         let key = match key.kind {
             ExpressionKind::Variable(name) => ObjectKey::Name(name),
             // Words that have a meaning elsewhere are names here.
@@ -228,27 +233,16 @@ impl Parser<'_> {
             }
             _ => ObjectKey::Expression(key),
         };
-        match self.peek() {
-            b'=' | b':' => self.at += 1,
-            _ => {
-                let (span, found) = self.found();
-                let key = self.span(start, self.at);
-                return self.fail(
-                    Error::new(span, "Expected `=` and the attribute's value")
-                        .detail(format!("found {found} here"))
-                        .related(key, "the attribute's name"),
-                );
-            }
-        }
+        self.at += 1;
         let value = self.expression()?;
         Ok(ObjectItem { key, value })
     }
 
     /// A name alone is the key itself; one with steps could be that or a reference, and Terraform
     /// refuses it. Where a step has to be computed, it takes it for a reference.
-    fn check_key(&mut self, key: &Expression) {
+    fn check_key(&self, key: &Expression) -> Parsed<()> {
         let ExpressionKind::Traversal(traversal) = &key.kind else {
-            return;
+            return Ok(());
         };
         let is_name = matches!(traversal.base.kind, ExpressionKind::Variable(_));
         let is_known = traversal.steps.iter().all(|step| match &step.kind {
@@ -260,7 +254,7 @@ impl Parser<'_> {
             StepKind::AttributeSplat(_) | StepKind::FullSplat(_) => false,
         });
         if !is_name || !is_known {
-            return;
+            return Ok(());
         }
         let text = &self.text[key.span.range()];
         let hint = if text.contains(['"', '\n']) {
@@ -268,11 +262,10 @@ impl Parser<'_> {
         } else {
             format!("if its value is meant, write `({text})`, else `\"{text}\"`")
         };
-        self.errors.push(
-            Error::new(key.span, "This key is ambiguous")
-                .detail("a reference, or a name with dots")
-                .hint(hint),
-        );
+        Err(Error::new(key.span, "This key is ambiguous")
+            .detail("a reference, or a name with dots")
+            .hint(hint)
+            .into())
     }
 
     fn is_at_for(&mut self) -> bool {
@@ -289,19 +282,17 @@ impl Parser<'_> {
         self.name();
         let (key_name, value_name) = self.for_names()?;
         let collection = self.expression()?;
-        self.expect(b':', "behind what `for` goes through")?;
+        self.expect(b':', "after the collection of `for`")?;
         let mut result = self.expression()?;
         let mut key = None;
         let mut groups = false;
         if close == b'}' {
             self.peek();
             if !self.starts_with("=>") {
-                let (span, found) = self.found();
-                return self.fail(
-                    Error::new(span, "Expected `=>` between key and value")
-                        .detail(format!("found {found} here"))
-                        .hint("`[for …]` makes a list, `{for … : key => value}` an object"),
-                );
+                return Err(self
+                    .unexpected("Expected `=>` between key and value")
+                    .hint("`[for …]` makes a list, `{for … : key => value}` an object")
+                    .into());
             }
             self.at += 2;
             key = Some(std::mem::replace(&mut result, self.expression()?));
@@ -314,10 +305,9 @@ impl Parser<'_> {
             self.peek();
             if self.starts_with("=>") {
                 let here = self.span(self.at, self.at + 2);
-                return self.fail(
-                    Error::new(here, "A list has no keys")
-                        .hint("`{for … : key => value}`, in braces, makes an object"),
-                );
+                return Err(Error::new(here, "A list has no keys")
+                    .hint("`{for … : key => value}`, in braces, makes an object")
+                    .into());
             }
         }
         let before = self.at;
@@ -328,7 +318,7 @@ impl Parser<'_> {
             self.at = before;
             None
         };
-        self.close(close, open, " at the end of `for`")?;
+        self.close(close, open)?;
         let made = For {
             key_name,
             value_name,
@@ -357,11 +347,9 @@ impl Parser<'_> {
         let before = self.at;
         if self.name() != Some("in") {
             self.at = before;
-            let (span, found) = self.found();
-            return self.fail(
-                Error::new(span, "Expected `in` behind the names of `for`")
-                    .detail(format!("found {found} here")),
-            );
+            return Err(self
+                .unexpected("Expected `in` after the names of `for`")
+                .into());
         }
         Ok((key_name, value_name))
     }
@@ -370,13 +358,7 @@ impl Parser<'_> {
         self.peek();
         match self.ident() {
             Some(name) => Ok(name),
-            None => {
-                let (span, found) = self.found();
-                self.fail(
-                    Error::new(span, "Expected a name behind `for`")
-                        .detail(format!("found {found} here")),
-                )
-            }
+            None => Err(self.unexpected("Expected a name after `for`").into()),
         }
     }
 }

@@ -80,12 +80,12 @@ impl<'t> Builder<'t, '_> {
                 (Some(wanted @ ("null" | "bool" | "int" | "float")), _) => {
                     self.findings
                         .push(words::not_of_its_tag(text, wanted, span));
-                    NodeValue::Unknown
+                    NodeValue::Null
                 }
                 _ => {
                     let place = self.tag_place(&(from..range.start));
                     self.findings.push(words::unknown_tag(&shown(tag), place));
-                    NodeValue::Unknown
+                    NodeValue::Null
                 }
             },
         };
@@ -100,7 +100,7 @@ impl<'t> Builder<'t, '_> {
             Plain::Text => NodeValue::String(text.into()),
             Plain::NoNumber(why) => {
                 self.findings.push(words::no_number(text, why, span));
-                NodeValue::Unknown
+                NodeValue::Null
             }
         }
     }

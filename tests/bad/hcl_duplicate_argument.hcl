@@ -1,0 +1,14 @@
+cluster { id = "test" }
+shard {
+  id = "one"
+  infra {
+    provider = "sim"
+    region   = "r"
+    zone     = "z"
+  }
+}
+group "a" {
+  size = 1
+  zones = ["z"]
+  size = 2
+}

@@ -1,0 +1,16 @@
+cluster { id = "test" }
+shard {
+  id = "one"
+  infra {
+    provider = "sim"
+    region   = "r"
+    zone     = "z"
+  }
+}
+group "web" {
+  zones = [
+    "a", # first
+    "b"  # second
+    "c",
+  ]
+}

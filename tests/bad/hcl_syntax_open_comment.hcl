@@ -1,0 +1,10 @@
+cluster { id = "test" }
+shard {
+  id = "one"
+  infra {
+    provider = "sim"
+    region   = "r"
+    zone     = "z"
+  }
+}
+group "b" { size = /* three }

@@ -1,0 +1,13 @@
+cluster { id = "test" }
+shard {
+  id = "one"
+  infra {
+    provider = "sim"
+    region   = "r"
+    zone     = "z"
+  }
+}
+group "web" {
+  zones = ["a", "b"
+  size  = 3
+}
