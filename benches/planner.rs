@@ -100,14 +100,15 @@ fn plan(loaded: &Loaded, folder: &Path) -> Plan {
 fn make(loaded: &Loaded, folder: &Path, store: Option<&mut SqliteStore>, cloud: &SimCloud) -> Plan {
     let identity = identity();
     let clock = clock();
+    let config = loaded.config.as_ref().expect("it loaded");
+    let prepared = pipeline::prepare(config, &loaded.sources, folder, false, |_| None, false);
     let made = pipeline::plan(Request {
-        config: loaded.config.as_ref().expect("it loaded"),
+        config,
         sources: &loaded.sources,
-        directory: folder,
+        prepared: prepared.unwrap_or_else(|found| panic!("{found:?}")),
         store: store.map(|store| store as &mut dyn Store),
         cloud: Some(cloud),
         observe: true,
-        network: false,
         provider_name: "sim",
         identity: &identity,
         rules: Rules::of(ProviderKind::Sim),

@@ -7,8 +7,7 @@ mod capacity;
 mod compile;
 mod validate;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
-use std::path::Path;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex};
 
 use nstance_state::{
@@ -37,24 +36,21 @@ use crate::resolve::images::{self, Policy, ResolvedImages};
 use crate::resolve::subnets::Placer;
 use crate::spec::SpecBody;
 
-pub use compile::{Compiled, compile_all, compile_each};
-use validate::try_groups;
-pub use validate::{untold, validate};
+pub use compile::{Compiled, Prepared, compile_all, prepare};
+pub use validate::validate;
 
 /// What a plan is to be made of.
-pub struct Request<'a> {
+pub struct Request<'a, 'c> {
     /// The configuration.
-    pub config: &'a Config,
+    pub config: &'c Config,
     /// Its text.
-    pub sources: &'a SourceMap,
-    /// Where its relative paths start.
-    pub directory: &'a Path,
+    pub sources: &'c SourceMap,
+    /// Its groups, compiled.
+    pub prepared: Prepared<'c>,
     /// The state, if it exists.
     pub store: Option<&'a mut dyn Store>,
     /// The cloud, if it may be asked.
     pub cloud: Option<&'a dyn Cloud>,
-    /// Whether userdata may be fetched from URLs.
-    pub network: bool,
     /// Whether it is asked what there is; if not, the record is taken for true.
     pub observe: bool,
     /// The cloud's name.
@@ -93,7 +89,7 @@ pub enum PlanError {
 }
 
 /// A plan and what came with it.
-pub struct PlanOutput {
+pub struct PlanOutput<'a> {
     /// The plan.
     pub plan: Plan,
     /// Findings; an error among them means that something was left out.
@@ -104,8 +100,8 @@ pub struct PlanOutput {
     pub snapshot: Option<Snapshot>,
     /// What the cloud said, where it was asked.
     pub observed: Option<Observed>,
-    /// What userdata's URLs said.
-    pub bodies: Bodies,
+    /// The groups it was made of.
+    pub prepared: Prepared<'a>,
 }
 
 /// Answers worth keeping.
@@ -141,186 +137,228 @@ impl Caches {
     }
 }
 
-/// Makes a plan, asking the state and the cloud what it takes.
-pub fn plan(request: Request<'_>) -> Result<PlanOutput, PlanError> {
-    let Request {
-        config,
-        sources,
-        clock,
-        ..
-    } = request;
-    let mut findings = Diagnostics::default();
-    let now = clock.now();
-    let reads = request.cloud.map(|cloud| RetryingReads::new(cloud, clock));
+/// Makes a plan from compiled groups, the record and what the cloud reports.
+///
+/// Fails if the state or the cloud does. What can't be resolved or rendered is among the findings:
+/// the plan leaves out the instances concerned.
+pub fn plan<'c>(mut request: Request<'_, 'c>) -> Result<PlanOutput<'c>, PlanError> {
+    let now = request.clock.now();
+    let reads = request
+        .cloud
+        .map(|cloud| RetryingReads::new(cloud, request.clock));
     let cloud = reads.as_ref().map(|reads| reads as &dyn Cloud);
-
-    let store = request.store;
-    let (snapshot, image_rows) = match &store {
-        Some(store) => (Some(store.snapshot()?), store.images()?),
-        None => (None, Vec::new()),
-    };
-    let store = store.map(Mutex::new);
-    let kept = |url: &str| {
-        let store = store.as_ref()?.lock().ok()?;
-        store
-            .fetched(&key_of_url(url))
-            .ok()
-            .flatten()
-            .map(|row| row.body)
-    };
-    let bodies = fetch::bodies(
-        config,
-        request.directory,
-        request.network,
-        kept,
-        &mut findings,
-    );
-    let mut found = Diagnostics::default();
-    let compiled = compile_all(config, sources, &bodies, &mut found);
-    if findings.has_errors() || found.has_errors() {
-        // What else is wrong is told in the same run.
-        let strict = request.options.strict;
-        try_groups(config, sources, &bodies, strict, &mut findings);
-        return Err(PlanError::Findings(findings));
-    }
-    findings.extend(found);
+    let record = ReadRecord::of(request.store.take())?;
+    let mut findings = std::mem::take(&mut request.prepared.findings);
 
     let images = resolve_images(
-        config,
-        &compiled,
-        &image_rows,
+        request.config,
+        &request.prepared.compiled,
+        &record.images,
         cloud,
         request.refresh_images,
         now,
     );
     findings.extend(images.warnings.iter().cloned());
+    let (observed, observations) = match cloud.filter(|_| request.observe) {
+        Some(cloud) => record.compare_with(cloud, &mut request, now)?,
+        None => (None, None),
+    };
     let ids = images.ids();
-    let renderers = renderers(config, &compiled, &ids, request.rules);
+    let renderers = renderers(
+        request.config,
+        &request.prepared.compiled,
+        &ids,
+        request.rules,
+    );
+    let (mut plan, found) = build_plan(
+        &request,
+        &record,
+        observed.as_ref(),
+        &images,
+        &renderers,
+        cloud,
+        now,
+    )?;
+    findings.extend(gather(found));
+    if let Some(cloud) = cloud {
+        findings.extend(capacity::check(&mut plan, &renderers, cloud));
+    }
+    findings.extend(record.snapshot.as_ref().and_then(interrupted));
+    drop(renderers);
+    let caches = Caches {
+        images: images.answers,
+        fetched: fetched_rows(&request.prepared.bodies, now),
+        observations,
+    };
+    Ok(PlanOutput {
+        plan,
+        findings,
+        caches,
+        snapshot: record.snapshot,
+        observed,
+        prepared: request.prepared,
+    })
+}
 
-    let owner = Owner {
-        cluster: request.identity.cluster.clone(),
-        shard: request.identity.shard.clone(),
-    };
-    let specs = SpecCache {
-        store: store.as_ref(),
-        read: Mutex::new(HashMap::new()),
-        failed: Mutex::default(),
-    };
-    let read = |digest: SpecDigest| specs.get(digest);
-    let mut observations = None;
-    let observed = match cloud.filter(|_| request.observe) {
-        Some(cloud) => {
-            let recorded = snapshot.as_ref().map(|snapshot| Recorded {
-                identity: request.identity,
-                records: &snapshot.records,
-                specs: &read,
-                rules: request.rules,
-            });
-            let stored = store.as_ref().and_then(|store| {
-                let store = store.lock().ok()?;
-                store.observation_cache().ok().flatten()
-            });
-            let cache = stored.map_or_else(ObservationCache::default, |bytes| {
-                ObservationCache::from_bytes(&bytes)
-            });
-            if let Some(recorded) = recorded.as_ref().filter(|_| cloud.asks_for_userdata()) {
-                cloud.recall_userdata(cache.userdata(recorded));
-            }
-            let snapshot = snapshot.as_ref();
-            let mut observed = observe(cloud, &owner, snapshot, now, request.progress)?;
-            if let Some(recorded) = &recorded {
-                let launches = cloud.userdata_launches();
-                let next = cache.mark_in_sync(&mut observed, recorded, &launches);
-                observations = (next != cache).then_some(next);
-            }
-            Some(observed)
+/// The record at one moment, and the store for what is read as it is needed.
+struct ReadRecord<'s> {
+    snapshot: Option<Snapshot>,
+    images: Vec<ImageRow>,
+    store: Option<Mutex<&'s mut dyn Store>>,
+    /// Specs, each read once.
+    specs: Mutex<HashMap<SpecDigest, Option<Arc<SpecBody>>>>,
+    /// Why a spec couldn't be read: without it the plan would be another.
+    failed: Mutex<Option<StateError>>,
+}
+
+impl<'s> ReadRecord<'s> {
+    fn of(store: Option<&'s mut dyn Store>) -> Result<Self, StateError> {
+        let (snapshot, images) = match &store {
+            Some(store) => (Some(store.snapshot()?), store.images()?),
+            None => (None, Vec::new()),
+        };
+        Ok(Self {
+            snapshot,
+            images,
+            store: store.map(Mutex::new),
+            specs: Mutex::default(),
+            failed: Mutex::default(),
+        })
+    }
+
+    fn spec(&self, digest: SpecDigest) -> Option<Arc<SpecBody>> {
+        let mut read = self.specs.lock().ok()?;
+        if let Some(known) = read.get(&digest) {
+            return known.clone();
         }
-        None => None,
-    };
+        let body = self.store.as_ref().and_then(|store| {
+            let store = store.lock().ok()?;
+            let bytes = match store.specs(&[digest]) {
+                Ok(mut specs) => specs.remove(&digest)?,
+                Err(error) => {
+                    *self.failed.lock().ok()? = Some(error);
+                    return None;
+                }
+            };
+            serde_json::from_slice(&bytes).ok().map(Arc::new)
+        });
+        read.insert(digest, body.clone());
+        body
+    }
+
+    /// Lists what the cloud has and marks what is as recorded. Gives the cache of compared
+    /// observations where it changed.
+    fn compare_with(
+        &self,
+        cloud: &dyn Cloud,
+        request: &mut Request<'_, '_>,
+        now: Timestamp,
+    ) -> Result<(Option<Observed>, Option<ObservationCache>), PlanError> {
+        let owner = Owner {
+            cluster: request.identity.cluster.clone(),
+            shard: request.identity.shard.clone(),
+        };
+        let specs = |digest| self.spec(digest);
+        let recorded = self.snapshot.as_ref().map(|snapshot| Recorded {
+            identity: request.identity,
+            records: &snapshot.records,
+            specs: &specs,
+            rules: request.rules,
+        });
+        let stored = self.store.as_ref().and_then(|store| {
+            let store = store.lock().ok()?;
+            store.observation_cache().ok().flatten()
+        });
+        let cache = stored.map_or_else(ObservationCache::default, |bytes| {
+            ObservationCache::from_bytes(&bytes)
+        });
+        if let Some(recorded) = recorded.as_ref().filter(|_| cloud.asks_for_userdata()) {
+            cloud.recall_userdata(cache.userdata(recorded));
+        }
+        let snapshot = self.snapshot.as_ref();
+        let listed = refresh(cloud, &owner, snapshot, now, &mut *request.progress);
+        let mut observed = listed.map_err(|error| PlanError::Cloud {
+            doing: "the instances can't be listed",
+            error,
+        })?;
+        let mut changed = None;
+        if let Some(recorded) = &recorded {
+            let launches = cloud.userdata_launches();
+            let next = cache.mark_in_sync(&mut observed, recorded, &launches);
+            changed = (next != cache).then_some(next);
+        }
+        Ok((Some(observed), changed))
+    }
+
+    /// Fails if a spec couldn't be read, or is gone because an apply went on since the snapshot.
+    fn check_specs(&self, plan: &Plan) -> Result<(), StateError> {
+        if let Some(error) = self.failed.lock().ok().and_then(|mut error| error.take()) {
+            return Err(error);
+        }
+        if plan.errored()
+            && let Some(store) = &self.store
+            && let Ok(store) = store.lock()
+            && store.meta()?.serial != plan.serial
+        {
+            return Err(StateError::Changed {
+                path: store.place(),
+            });
+        }
+        Ok(())
+    }
+}
+
+/// Compares desired, recorded and observed.
+fn build_plan(
+    request: &Request<'_, '_>,
+    record: &ReadRecord<'_>,
+    observed: Option<&Observed>,
+    images: &ResolvedImages,
+    renderers: &[GroupRenderer<'_>],
+    cloud: Option<&dyn Cloud>,
+    now: Timestamp,
+) -> Result<(Plan, Diagnostics), PlanError> {
+    let compiled = &request.prepared.compiled;
     let groups = compiled.groups.iter().map(|group| &group.merged);
-    let mut placer = Placer::new(config, request.rules, cloud, groups);
+    let mut placer = Placer::new(request.config, request.rules, cloud, groups);
+    let specs = |digest| record.spec(digest);
     let inputs = Inputs {
-        config,
-        sources,
-        groups: &renderers,
+        config: request.config,
+        sources: request.sources,
+        groups: renderers,
         dependencies: &compiled.graph.dependencies,
-        images: &images,
-        snapshot: snapshot.as_ref(),
-        observed: observed.as_ref(),
-        specs: &read,
+        images,
+        snapshot: record.snapshot.as_ref(),
+        observed,
+        specs: &specs,
         identity: request.identity,
         rules: request.rules,
         provider_name: request.provider_name,
         now,
         options: request.options,
     };
-    let (mut plan, planned) = build::build(&inputs, &mut placer);
+    let (plan, found) = build::build(&inputs, &mut placer);
     if let Some(error) = placer.into_failure() {
         return Err(PlanError::Cloud {
             doing: "the subnets can't be looked up",
             error,
         });
     }
-    if let Some(error) = specs
-        .failed
-        .lock()
-        .ok()
-        .and_then(|mut failed| failed.take())
-    {
-        return Err(error.into());
-    }
-    // Specs are read as they are needed; another apply may have let go of one since the snapshot.
-    if plan.errored()
-        && let Some(store) = &store
-        && let Ok(store) = store.lock()
-        && store.meta()?.serial != plan.serial
-    {
-        return Err(PlanError::State(StateError::Changed {
-            path: store.place(),
-        }));
-    }
-    let mut told = planned;
-    if told.has_errors() {
-        // A group that can't be planned isn't looked into any further: all is told in one run.
-        let strict = request.options.strict;
-        let mut tried = Diagnostics::default();
-        try_groups(config, sources, &bodies, strict, &mut tried);
-        // What a trial says of ids that nobody has was said of the true ones.
-        let said = |finding: &Diagnostic| {
-            let place = finding.label.as_ref().map(|label| label.span);
-            (finding.summary.clone(), place)
-        };
-        let known: HashSet<_> = told.iter().map(said).collect();
-        let is_new = |finding: &Diagnostic| !known.contains(&said(finding));
-        told.extend(tried.into_iter().filter(is_new));
-    }
-    findings.extend(gather(told));
-    if let Some(cloud) = cloud {
-        findings.extend(capacity::check(&mut plan, &renderers, cloud));
-    }
-    findings.extend(snapshot.as_ref().and_then(interrupted));
-    let fetched = bodies
-        .iter()
-        .filter(|(url, _)| !fetch::is_file(url))
+    record.check_specs(&plan)?;
+    Ok((plan, found))
+}
+
+/// Bodies of URLs, for the cache.
+fn fetched_rows(bodies: &Bodies, now: Timestamp) -> Vec<FetchedRow> {
+    let fetched = bodies.iter().filter(|(url, _)| !fetch::is_file(url));
+    fetched
         .map(|(url, body)| FetchedRow {
             url: key_of_url(url),
             digest: sha256_hex(body),
             body: body.to_vec(),
             fetched_at: now.into(),
         })
-        .collect();
-    Ok(PlanOutput {
-        plan,
-        findings,
-        caches: Caches {
-            images: images.answers,
-            fetched,
-            observations,
-        },
-        snapshot,
-        observed,
-        bodies,
-    })
+        .collect()
 }
 
 /// Resolves the images that anything reads.
@@ -384,19 +422,6 @@ pub fn renderer<'a>(
     GroupRenderer::new(group, config, ids, pinned, rules)
 }
 
-fn observe(
-    cloud: &dyn Cloud,
-    owner: &Owner,
-    snapshot: Option<&Snapshot>,
-    now: Timestamp,
-    progress: &mut dyn FnMut(usize),
-) -> Result<Observed, PlanError> {
-    refresh(cloud, owner, snapshot, now, progress).map_err(|error| PlanError::Cloud {
-        doing: "the instances can't be listed",
-        error,
-    })
-}
-
 fn interrupted(snapshot: &Snapshot) -> Option<Diagnostic> {
     let count = snapshot.intents.len();
     (count > 0).then(|| {
@@ -412,34 +437,4 @@ fn interrupted(snapshot: &Snapshot) -> Option<Diagnostic> {
         ))
         .hint("The next apply settles them before anything else")
     })
-}
-
-/// Recorded specs, each read once.
-struct SpecCache<'s, 'm> {
-    store: Option<&'m Mutex<&'s mut dyn Store>>,
-    read: Mutex<HashMap<SpecDigest, Option<Arc<SpecBody>>>>,
-    /// Why one couldn't be read: without it the plan would be another.
-    failed: Mutex<Option<StateError>>,
-}
-
-impl SpecCache<'_, '_> {
-    fn get(&self, digest: SpecDigest) -> Option<Arc<SpecBody>> {
-        let mut read = self.read.lock().ok()?;
-        if let Some(known) = read.get(&digest) {
-            return known.clone();
-        }
-        let body = self.store.and_then(|store| {
-            let store = store.lock().ok()?;
-            let bytes = match store.specs(&[digest]) {
-                Ok(mut specs) => specs.remove(&digest)?,
-                Err(error) => {
-                    *self.failed.lock().ok()? = Some(error);
-                    return None;
-                }
-            };
-            serde_json::from_slice(&bytes).ok().map(Arc::new)
-        });
-        read.insert(digest, body.clone());
-        body
-    }
 }

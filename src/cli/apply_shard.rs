@@ -25,16 +25,17 @@ use crate::apply::recover::recover_with_entry;
 use crate::apply::staleness::moved_on;
 use crate::diagnostic::Diagnostics;
 use crate::fault_injection::Sabotage;
-use crate::pipeline::{Caches, PlanError, compile_each, untold};
+use crate::pipeline::{Caches, PlanError, Prepared};
 use crate::plan::change::Plan;
 use crate::provider::{Cloud, Owner};
 use crate::report::events::{self, Events};
 use crate::report::text::{self, ShardEnd};
-use crate::resolve::fetch;
 
 /// A shard that nobody else can change.
 pub struct Locked<'s, 'g> {
     session: &'s Session<'g>,
+    /// Its groups, where a plan is to be made.
+    prepared: Option<Prepared<'s>>,
     cloud: Box<dyn Cloud>,
     lock: Lock,
 }
@@ -55,13 +56,12 @@ pub struct Work<'s, 'g> {
 impl<'s, 'g> Locked<'s, 'g> {
     /// Takes a shard's lock; where a plan is to be made, not before its templates are sound.
     pub fn lock(session: &'s Session<'g>, operation: &str, plans: bool) -> Result<Self, Failure> {
-        if plans {
-            check_templates(session)?;
-        }
+        let prepared = if plans { Some(prepare(session)?) } else { None };
         let cloud = session.cloud()?;
         let lock = session.lock(operation)?;
         Ok(Self {
             session,
+            prepared,
             cloud,
             lock,
         })
@@ -89,18 +89,24 @@ impl<'s, 'g> Locked<'s, 'g> {
 
     /// Settles what an earlier run left open, then makes a plan; with what was found on the way.
     pub fn plan(
-        self,
+        mut self,
         shape: &Shape,
         chosen: &Chosen,
     ) -> Result<(Work<'s, 'g>, Diagnostics), Failure> {
         let mut store = self.settled()?;
         let options = shape.options(self.session, chosen, false)?;
         let cloud = shape.refresh.then_some(&*self.cloud);
-        let made = plan::make(
+        let prepared = match self.prepared.take() {
+            Some(prepared) => prepared,
+            None => prepare(self.session)?,
+        };
+        let images = shape.refresh_images;
+        let made = plan::make_of(
             self.session,
+            prepared,
             store.as_mut(),
             cloud,
-            shape.refresh_images,
+            images,
             &options,
         )?;
         let findings = plan::all_findings(self.session, made.findings);
@@ -267,15 +273,9 @@ impl Work<'_, '_> {
     }
 }
 
-/// Bad input touches nothing: what is wrong with templates is told before a lock is made.
-fn check_templates(session: &Session<'_>) -> Result<(), Failure> {
-    let (config, loaded) = (session.config(), &session.loaded);
-    let mut findings = Diagnostics::default();
-    let bodies = fetch::bodies(config, &loaded.directory, false, |_| None, &mut findings);
-    compile_each(config, &loaded.sources, &bodies, &mut findings, |_| ());
-    if findings.has_errors() {
-        let untold = untold(loaded, session.globals.strict);
-        return Err(plan::all_findings(session, untold).into());
-    }
-    Ok(())
+/// Compiles the groups before anything is locked or written: bad input touches nothing.
+fn prepare<'s>(session: &'s Session<'_>) -> Result<Prepared<'s>, Failure> {
+    let store = session.open_to_read()?;
+    plan::prepare(session, store.as_ref())
+        .map_err(|findings| plan::all_findings(session, findings).into())
 }

@@ -18,7 +18,6 @@ use crate::config::check::Purpose;
 use crate::config::load::Loaded;
 use crate::config::source::SourceMap;
 use crate::diagnostic::{Diagnostic, Diagnostics};
-use crate::pipeline::validate;
 use crate::report::{diagnostic, events, json as report, text};
 
 /// The shards of one run.
@@ -107,16 +106,12 @@ impl Form {
 }
 
 impl<'g> Fleet<'g> {
-    /// Loads every configuration. Errors in any of them are the failure, all that `validate` finds in
-    /// one run; warnings are kept.
+    /// Loads every configuration. Errors in any of them are the failure; warnings are kept.
     pub fn load(globals: &'g Globals, purpose: Purpose) -> Result<Self, Failures> {
-        let mut all = read(globals, purpose);
+        let all = read(globals, purpose);
         let is_usable = |one: &Loaded| one.config.is_some() && !one.findings.has_errors();
         if !all.iter().all(is_usable) {
             let mut failures = Failures::default();
-            for one in &mut all {
-                validate(one, globals.strict);
-            }
             for one in all.into_iter().filter(|one| !is_usable(one)) {
                 failures.push(one.findings.into(), one.sources);
             }

@@ -8,11 +8,9 @@ use super::fleet::{Fleet, Form, Reply};
 use super::session::Session;
 use super::{Ending, Globals};
 use crate::config::check::Purpose;
-use crate::diagnostic::Diagnostics;
 use crate::graph::Node;
-use crate::pipeline::compile_all;
+use crate::pipeline::prepare;
 use crate::report::graph::{self as report, Picture};
-use crate::resolve::fetch;
 
 /// Options of `graph`.
 #[derive(Debug, Args)]
@@ -60,28 +58,18 @@ pub fn run(globals: &Globals, command: &GraphCommand) -> Ending {
 }
 
 fn picture(session: &Session<'_>) -> Result<Picture, Failure> {
-    let mut findings = Diagnostics::default();
-    let config = session.config();
-    let bodies = fetch::bodies(
-        config,
-        &session.loaded.directory,
-        false,
-        |_| None,
-        &mut findings,
-    );
-    let compiled = compile_all(config, &session.loaded.sources, &bodies, &mut findings);
-    if findings.has_errors() {
-        return Err(findings.into());
-    }
+    let (config, loaded) = (session.config(), &session.loaded);
+    let (sources, directory) = (&loaded.sources, &loaded.directory);
+    let prepared = prepare(config, sources, directory, false, |_| None, false)?;
+    let graph = &prepared.compiled.graph;
     let identify = |node: &Node| match node {
         Node::Image(name) => (format!("image.{name}"), "image", name.to_string()),
         Node::Template(name) => (format!("template.{name}"), "template", name.to_string()),
         Node::Group(name) => (format!("group.{name}"), "group", name.to_string()),
     };
     Ok(Picture {
-        nodes: compiled.graph.nodes().map(identify).collect(),
-        edges: compiled
-            .graph
+        nodes: graph.nodes().map(identify).collect(),
+        edges: graph
             .edges()
             .map(|(from, to)| (identify(from).0, identify(to).0))
             .collect(),

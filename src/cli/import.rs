@@ -7,6 +7,7 @@ use nstance_state::{SqliteStore, Store};
 
 use super::failure::Failure;
 use super::fleet::{Fleet, Form, Reply};
+use super::plan::prepare;
 use super::session::Session;
 use super::state_edit::{Step, operate};
 use super::{Ending, Globals};
@@ -15,7 +16,7 @@ use crate::apply::requests;
 use crate::config::check::Purpose;
 use crate::diagnostic::Diagnostic;
 use crate::marks::Marks;
-use crate::pipeline::{self, Request};
+use crate::pipeline::{self, PlanError, Request};
 use crate::plan::change::InstanceView;
 use crate::plan::drift::body_from;
 use crate::plan::inputs::{Options, new_instance_id};
@@ -128,14 +129,14 @@ fn wanted(
         ..Options::default()
     };
     let cloud = session.cloud()?;
+    let prepared = prepare(session, store.as_deref()).map_err(PlanError::Findings)?;
     let made = pipeline::plan(Request {
         config: session.config(),
         sources: &session.loaded.sources,
-        directory: &session.loaded.directory,
+        prepared,
         store: store.map(|store| store as &mut dyn Store),
         cloud: Some(&*cloud),
         observe: false,
-        network: true,
         provider_name: session.provider_name(),
         identity: &identity,
         rules: session.rules(),

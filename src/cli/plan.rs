@@ -15,8 +15,9 @@ use super::selection::Chosen;
 use super::session::Session;
 use super::{Ending, Globals, exit};
 use crate::config::check::Purpose;
+use crate::credentials::key_of_url;
 use crate::diagnostic::{Diagnostic, Diagnostics};
-use crate::pipeline::{self, Caches, PlanError, PlanOutput, Request};
+use crate::pipeline::{self, Caches, PlanError, PlanOutput, Prepared, Request};
 use crate::plan::change::{Plan, Summary};
 use crate::plan::file;
 use crate::plan::inputs::Options;
@@ -192,15 +193,36 @@ fn unmatched(plan: &Plan, options: &Options, session: &Session<'_>) -> Vec<Diagn
         .collect()
 }
 
+/// Compiles the groups of a shard; bodies of URLs that can't be fetched come from `store`.
+pub fn prepare<'s>(
+    session: &'s Session<'_>,
+    store: Option<&SqliteStore>,
+) -> Result<Prepared<'s>, Diagnostics> {
+    let (config, loaded) = (session.config(), &session.loaded);
+    let kept = |url: &str| {
+        let fetched = store?.fetched(&key_of_url(url)).ok().flatten();
+        fetched.map(|row| row.body)
+    };
+    let strict = session.globals.strict;
+    pipeline::prepare(
+        config,
+        &loaded.sources,
+        &loaded.directory,
+        true,
+        kept,
+        strict,
+    )
+}
+
 /// Makes a plan, with a word on standard error while instances are listed. Where the configuration is
 /// wrong, what was found when it was read is told as well.
-pub fn make(
-    session: &Session<'_>,
+pub fn make<'s>(
+    session: &'s Session<'_>,
     store: Option<&mut SqliteStore>,
     cloud: Option<&dyn Cloud>,
     refresh_images: bool,
     options: &Options,
-) -> Result<PlanOutput, Failure> {
+) -> Result<PlanOutput<'s>, Failure> {
     try_make(session, store, cloud, refresh_images, options).map_err(|error| match error {
         PlanError::Findings(findings) => all_findings(session, findings).into(),
         error => error.into(),
@@ -208,23 +230,35 @@ pub fn make(
 }
 
 /// The same, for who has to know why there is none.
-pub fn try_make(
-    session: &Session<'_>,
+pub fn try_make<'s>(
+    session: &'s Session<'_>,
     store: Option<&mut SqliteStore>,
     cloud: Option<&dyn Cloud>,
     refresh_images: bool,
     options: &Options,
-) -> Result<PlanOutput, PlanError> {
+) -> Result<PlanOutput<'s>, PlanError> {
+    let prepared = prepare(session, store.as_deref()).map_err(PlanError::Findings)?;
+    make_of(session, prepared, store, cloud, refresh_images, options)
+}
+
+/// The same of groups that are compiled.
+pub fn make_of<'s>(
+    session: &'s Session<'_>,
+    prepared: Prepared<'s>,
+    store: Option<&mut SqliteStore>,
+    cloud: Option<&dyn Cloud>,
+    refresh_images: bool,
+    options: &Options,
+) -> Result<PlanOutput<'s>, PlanError> {
     let identity = session.identity();
     let listing = Listing::new(session.globals, cloud.map(Cloud::name));
     let made = pipeline::plan(Request {
         config: session.config(),
         sources: &session.loaded.sources,
-        directory: &session.loaded.directory,
+        prepared,
         store: store.map(|store| store as &mut dyn Store),
         cloud,
         observe: true,
-        network: true,
         provider_name: session.provider_name(),
         identity: &identity,
         rules: session.rules(),

@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 use super::console;
 use super::failure::Failure;
 use super::fleet::{Fleet, Form, Reply};
+use super::plan::prepare;
 use super::render_userdata;
 use super::selection::Asked;
 use super::session::Session;
@@ -26,7 +27,7 @@ use crate::marks::HIDDEN;
 use crate::merge::deep::{first_index, first_key};
 use crate::merge::group::{MergedGroup, merge_group};
 use crate::merge::hashes::hashes;
-use crate::pipeline::{self, Request};
+use crate::pipeline::{self, PlanError, Request};
 use crate::plan::change::{Action, InstanceView, Plan};
 use crate::plan::inputs::Options;
 use crate::render::cache::environment;
@@ -155,14 +156,14 @@ fn render(session: &Session<'_>, command: &Render) -> Result<Reply, Failure> {
         strict: session.config().strict || session.globals.strict,
         ..Options::default()
     };
+    let prepared = prepare(session, store.as_ref()).map_err(PlanError::Findings)?;
     let made = pipeline::plan(Request {
         config: session.config(),
         sources: &session.loaded.sources,
-        directory: &session.loaded.directory,
+        prepared,
         store: store.as_mut().map(|store| store as &mut dyn Store),
         cloud: cloud.as_deref(),
         observe: false,
-        network: true,
         provider_name: session.provider_name(),
         identity: &identity,
         rules: session.rules(),
@@ -200,7 +201,8 @@ fn render(session: &Session<'_>, command: &Render) -> Result<Reply, Failure> {
             explain: command.explain,
             show_sensitive: command.show_sensitive,
         };
-        let reply = render_userdata::reply(session, &sides, &made.bodies, asked, findings);
+        let reply =
+            render_userdata::reply(session, &sides, &made.prepared.compiled, asked, findings);
         return Ok(reply.ending(code));
     }
     let config = session.config();

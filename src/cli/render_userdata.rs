@@ -10,11 +10,10 @@ use super::fleet::Reply;
 use super::session::Session;
 use crate::address::Address;
 use crate::diagnostic::Diagnostics;
-use crate::pipeline;
+use crate::pipeline::Compiled;
 use crate::plan::change::InstanceView;
 use crate::render::data::InstanceFacts;
 use crate::render::explanation::{Explanation, Written};
-use crate::render::group::Bodies;
 use crate::render::instance::Report;
 use crate::render::renderer::GroupRenderer;
 use crate::render::userdata::gzip;
@@ -33,12 +32,12 @@ pub(super) struct Asked {
 pub(super) fn reply(
     session: &Session<'_>,
     sides: &[(&Address, &InstanceView)],
-    bodies: &Bodies,
+    compiled: &Compiled<'_>,
     asked: Asked,
     findings: Diagnostics,
 ) -> Reply {
     let explanations = if asked.explain {
-        explanations(session, sides, bodies, asked.show_sensitive)
+        explanations(session, sides, compiled, asked.show_sensitive)
     } else {
         Vec::new()
     };
@@ -108,13 +107,11 @@ fn text(side: &InstanceView) -> Option<&str> {
 fn explanations(
     session: &Session<'_>,
     sides: &[(&Address, &InstanceView)],
-    bodies: &Bodies,
+    compiled: &Compiled<'_>,
     show_sensitive: bool,
 ) -> Vec<Option<Explanation>> {
     let config = session.config();
     let sources = &session.loaded.sources;
-    // What is wrong was told when the plan was made.
-    let compiled = pipeline::compile_all(config, sources, bodies, &mut Diagnostics::default());
     let explain = |(address, side): &(&Address, &InstanceView)| {
         let group = compiled
             .groups

@@ -1,12 +1,13 @@
 //! All groups of a configuration, merged and parsed.
 //!
-//! In: a configuration and what its URLs say. Out: the compiled groups in the graph's order, or what
-//! was made of each. May not: render, or ask anyone.
+//! In: a configuration, and what its URLs say. Out: the compiled groups in the graph's order.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use super::validate::try_groups;
 use crate::config::model::{Config, Group};
 use crate::config::source::SourceMap;
 use crate::diagnostic::{Diagnostics, Reported};
@@ -15,6 +16,7 @@ use crate::merge::group::merge_group;
 use crate::render::cache::TemplateCache;
 use crate::render::group::{Bodies, CompiledGroup, compile};
 use crate::render::library::Snippets;
+use crate::resolve::fetch;
 use crate::threads::{GROUPS_A_THREAD, cores};
 
 /// A configuration whose templates are parsed and whose groups are in order.
@@ -25,27 +27,50 @@ pub struct Compiled<'a> {
     pub graph: Graph,
 }
 
-/// Merges and parses everything. Findings may hold errors; then nothing should be planned.
+/// Groups ready to be planned: compiled, with the bodies of their URLs.
+pub struct Prepared<'a> {
+    /// The groups.
+    pub compiled: Compiled<'a>,
+    /// What userdata's URLs said.
+    pub bodies: Bodies,
+    /// Warnings.
+    pub findings: Diagnostics,
+}
+
+/// Reads and fetches userdata, merges the groups and compiles their templates.
+///
+/// With `network`, URLs are fetched; `kept` gives an earlier body where that fails. Fails with all
+/// errors of templates, those of rendering included. With `strict`, vars that aren't set are errors.
+pub fn prepare<'a>(
+    config: &'a Config,
+    sources: &'a SourceMap,
+    directory: &Path,
+    network: bool,
+    kept: impl Fn(&str) -> Option<Vec<u8>>,
+    strict: bool,
+) -> Result<Prepared<'a>, Diagnostics> {
+    let mut findings = Diagnostics::default();
+    let bodies = fetch::bodies(config, directory, network, kept, &mut findings);
+    let compiled = compile_all(config, sources, &bodies, &mut findings);
+    if findings.has_errors() {
+        findings.extend(try_groups(config, &compiled, sources, strict));
+        return Err(findings);
+    }
+    Ok(Prepared {
+        compiled,
+        bodies,
+        findings,
+    })
+}
+
+/// Merges the groups and compiles their templates. A group of which a template is wrong, which is
+/// reported, isn't among them.
 pub fn compile_all<'a>(
     config: &'a Config,
     sources: &'a SourceMap,
     bodies: &Bodies,
     findings: &mut Diagnostics,
 ) -> Compiled<'a> {
-    let (groups, graph) = compile_each(config, sources, bodies, findings, |group| group);
-    Compiled { groups, graph }
-}
-
-/// As [`compile_all`], but gives each group away when it is parsed, and keeps what `use_it` makes of
-/// it. Groups that nobody keeps need no memory of their own, which for thousands of them is most of
-/// the time.
-pub fn compile_each<'a, T: Send>(
-    config: &'a Config,
-    sources: &'a SourceMap,
-    bodies: &Bodies,
-    findings: &mut Diagnostics,
-    use_it: impl Fn(CompiledGroup<'a>) -> T + Sync,
-) -> (Vec<T>, Graph) {
     let snippets = Snippets::parse(config, sources, bodies, findings);
     // What is wrong with a snippet is told of its first caller, which one thread alone knows.
     let threads = if config.templates_lib.is_empty() {
@@ -66,7 +91,7 @@ pub fn compile_each<'a, T: Send>(
                 return (parts, cache);
             };
             let groups = &rest[..rest.len().min(GROUPS_AT_ONCE)];
-            let part = compile_some(config, groups, bodies, &mut cache, &use_it);
+            let part = compile_some(config, groups, bodies, &mut cache);
             parts.push((start, part));
         }
     };
@@ -94,34 +119,36 @@ pub fn compile_each<'a, T: Send>(
     check_unused_templates(config, bodies, &mut cache, findings);
     let graph = graph::build(config, &images_of, findings);
     let ordered = graph.order.iter().filter_map(|index| made[*index].take());
-    (ordered.collect(), graph)
+    Compiled {
+        groups: ordered.collect(),
+        graph,
+    }
 }
 
 /// So many groups are taken at a time by a thread: a thread that is held up leaves more to others.
 const GROUPS_AT_ONCE: usize = 100;
 
 /// What is made of some groups.
-struct Part<T> {
+struct Part<'a> {
     /// `None` where a template is wrong.
-    made: Vec<Option<T>>,
+    made: Vec<Option<CompiledGroup<'a>>>,
     /// The images that each of them reads.
     images_of: Vec<BTreeSet<Arc<str>>>,
     findings: Diagnostics,
 }
 
-fn compile_some<'a, T>(
+fn compile_some<'a>(
     config: &'a Config,
     groups: &'a [Group],
     bodies: &Bodies,
     cache: &mut TemplateCache<'_>,
-    use_it: &impl Fn(CompiledGroup<'a>) -> T,
-) -> Part<T> {
+) -> Part<'a> {
     let mut findings = Diagnostics::default();
     let each = groups.iter().map(|group| {
         let merged = merge_group(config, group);
         let compiled = compile(merged, config, bodies, cache, &mut findings);
         match compiled {
-            Ok(group) => (group.images.clone(), Some(use_it(group))),
+            Ok(group) => (group.images.clone(), Some(group)),
             Err(Reported) => (BTreeSet::new(), None),
         }
     });

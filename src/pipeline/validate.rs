@@ -1,12 +1,10 @@
-//! Everything that can be found without asking a cloud or the network.
+//! The last stage of validation: templates, and what some instances of each group are rendered to.
 //!
-//! In: a loaded configuration, mistakes and all. Out: what else is wrong with it: its templates, and
-//! what some instances of each group are rendered to. May not: tell what follows from what couldn't
-//! be read.
+//! In: a whole configuration. Out: findings. Must not ask a cloud or the network.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{compile_each, renderer};
+use super::{Compiled, prepare, renderer};
 use crate::address::Address;
 use crate::config::load::Loaded;
 use crate::config::model::Config;
@@ -15,17 +13,28 @@ use crate::diagnostic::{Diagnostics, gather};
 use crate::merge::deep::Merged;
 use crate::provider::rules::Rules;
 use crate::render::data::InstanceFacts;
-use crate::render::group::Bodies;
 use crate::render::hints::replaced_layers;
 use crate::render::instance::Report;
 use crate::render::renderer::GroupRenderer;
 use crate::render::sampling;
-use crate::resolve::fetch;
+use crate::threads::{self, GROUPS_A_THREAD};
 
-/// Adds to the findings of a configuration what its templates, its files and its instances have.
+/// Adds to the findings of a configuration without errors those of its templates and of rendering.
 /// With `strict`, vars that aren't set are errors.
 pub fn validate(loaded: &mut Loaded, strict: bool) {
-    let found = untold(loaded, strict);
+    let Some(config) = &loaded.config else {
+        return;
+    };
+    let (sources, directory) = (&loaded.sources, &loaded.directory);
+    let found = match prepare(config, sources, directory, false, |_| None, strict) {
+        Ok(prepared) => {
+            let mut found = prepared.findings;
+            replaced_layers(config, &prepared.bodies, &mut found);
+            found.extend(try_groups(config, &prepared.compiled, sources, strict));
+            found
+        }
+        Err(found) => found,
+    };
     // Found by different stages; people read from the top.
     let all = std::mem::take(&mut loaded.findings).into_iter();
     let mut all: Vec<_> = all.chain(found).collect();
@@ -33,40 +42,28 @@ pub fn validate(loaded: &mut Loaded, strict: bool) {
     loaded.findings.extend(all);
 }
 
-/// What [`validate`] adds.
-pub fn untold(loaded: &Loaded, strict: bool) -> Diagnostics {
-    let mut found = Diagnostics::default();
-    if let Some(config) = &loaded.config {
-        let bodies = fetch::bodies(config, &loaded.directory, false, |_| None, &mut found);
-        replaced_layers(config, &bodies, &mut found);
-        try_groups(config, &loaded.sources, &bodies, strict, &mut found);
-    }
-    found
-}
-
-/// Parses the templates of all groups, and renders some instances of each.
+/// Renders some instances of each group; gives what is wrong.
 pub(super) fn try_groups(
     config: &Config,
+    compiled: &Compiled<'_>,
     sources: &SourceMap,
-    bodies: &Bodies,
     strict: bool,
-    findings: &mut Diagnostics,
-) {
+) -> Diagnostics {
     let rules = Rules::of(config.shard.infra.provider.value);
     let strict = config.strict || strict;
     // One id stands for any.
     let names = config.images.keys().cloned();
     let ids: BTreeMap<_, _> = names.map(|name| (name, Some("image".into()))).collect();
     let looked = sampling::first(config);
-    let (trials, _) = compile_each(config, sources, bodies, findings, |group| {
+    let trials = threads::map(&compiled.groups, GROUPS_A_THREAD, |group| {
         let is_looked_into = looked.contains(&group.merged.name);
-        let renderer = renderer(config, &group, &ids, rules).looking_into(is_looked_into);
+        let renderer = renderer(config, group, &ids, rules).looking_into(is_looked_into);
         let report = try_group(&renderer, Report::of_trial());
         let names = group.merged.vars.as_ref().and_then(Merged::entries);
         let names = names.into_iter().flatten().map(|(name, _)| &**name);
         report.findings(sources, &names, strict)
     });
-    findings.extend(gather(trials.into_iter().flatten()));
+    gather(trials.into_iter().flatten())
 }
 
 /// Renders some instances of a group: the first and the last, which fail where slots are counted

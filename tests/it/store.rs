@@ -69,14 +69,22 @@ impl Fleet {
 
     fn plan(&self, config: &str, store: Option<&mut dyn Store>) -> Plan {
         let loaded = load_text(Purpose::Plan, "nstance.jsonc", config, &Given::default());
+        let config = loaded.config.as_ref().unwrap();
+        let prepared = pipeline::prepare(
+            config,
+            &loaded.sources,
+            Path::new(""),
+            false,
+            |_| None,
+            false,
+        );
         let made = pipeline::plan(Request {
-            config: loaded.config.as_ref().unwrap(),
+            config,
             sources: &loaded.sources,
-            directory: Path::new(""),
+            prepared: prepared.unwrap_or_else(|found| panic!("{found:?}")),
             store: store.map(|store| store as &mut dyn Store),
             cloud: Some(&self.cloud),
             observe: true,
-            network: false,
             provider_name: "sim",
             identity: &Self::identity(),
             rules: Rules::of(ProviderKind::Sim),

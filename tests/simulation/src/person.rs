@@ -42,14 +42,22 @@ pub(crate) fn plan(
     clock: &dyn Clock,
 ) -> Result<Plan, String> {
     let loaded = fleet.load();
+    let config = loaded.config.as_ref().unwrap();
+    let prepared = pipeline::prepare(
+        config,
+        &loaded.sources,
+        &loaded.directory,
+        false,
+        |_| None,
+        false,
+    );
     let made = pipeline::plan(Request {
-        config: loaded.config.as_ref().unwrap(),
+        config,
         sources: &loaded.sources,
-        directory: &loaded.directory,
+        prepared: prepared.unwrap_or_else(|found| panic!("{found:?}")),
         store: store.map(|store| store as &mut dyn Store),
         cloud: Some(cloud),
         observe: true,
-        network: false,
         provider_name: "sim",
         identity: &World::identity(),
         rules: Rules::of(ProviderKind::Sim),
