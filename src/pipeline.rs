@@ -79,7 +79,7 @@ pub enum PlanError {
     #[error(transparent)]
     State(#[from] StateError),
     /// The cloud failed.
-    #[error("{doing}: {}", error.told())]
+    #[error("{doing}: {}", error.summary())]
     Cloud {
         /// What was being done.
         doing: &'static str,

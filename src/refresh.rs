@@ -17,7 +17,7 @@ use crate::provider::{Cloud, CloudError, LifecycleState, Observation, Owner};
 pub struct Observed {
     by_provider_id: HashMap<Box<str>, Seen>,
     /// Live instances with our tags that nothing is recorded of.
-    pub strangers: Vec<Observation>,
+    pub unrecorded: Vec<Observation>,
     /// Why instances ended, by provider id, where the cloud says so.
     ended: HashMap<Box<str>, String>,
     /// How many calls it took.
@@ -53,7 +53,7 @@ impl Observed {
 
     /// How many instances were there.
     pub fn len(&self) -> usize {
-        self.by_provider_id.len() + self.strangers.len()
+        self.by_provider_id.len() + self.unrecorded.len()
     }
 
     /// Whether nothing was there.
@@ -134,7 +134,7 @@ pub fn may_be_unseen_until(record: &Record, window: Duration) -> Timestamp {
 
 impl Observation {
     /// Whether what its attributes don't say is as recorded: that it runs, and where.
-    pub fn stands_as(&self, record: &Record) -> bool {
+    pub fn is_placed_as(&self, record: &Record) -> bool {
         matches!(
             self.state,
             LifecycleState::Pending | LifecycleState::Running
@@ -159,14 +159,14 @@ impl Observed {
             return;
         }
         let Some(record) = records.get(observation.provider_id.as_str()) else {
-            self.strangers.push(observation);
+            self.unrecorded.push(observation);
             return;
         };
         let id = observation.provider_id.as_str().into();
         let in_sync = record
             .observed
             .is_some_and(|digest| digest.0 == observation.digest)
-            && observation.stands_as(record);
+            && observation.is_placed_as(record);
         let seen = if in_sync {
             Seen::InSync
         } else {

@@ -40,11 +40,11 @@ pub fn moved_on(
     let creates = plan.changes.iter().filter(|c| c.action == Action::Create);
     let filled = creates.filter_map(|change| {
         let address = &change.address;
-        let stranger = observed.strangers.iter().find(|stranger| {
-            stranger.group.as_deref() == Some(address.group.as_str())
-                && stranger.slot == Some(address.slot)
+        let instance = observed.unrecorded.iter().find(|instance| {
+            instance.group.as_deref() == Some(address.group.as_str())
+                && instance.slot == Some(address.slot)
         })?;
-        let id = &stranger.provider_id;
+        let id = &instance.provider_id;
         Some(format!("{address}: {id} is there now, and isn't recorded"))
     });
     Ok(filled.collect())

@@ -8,17 +8,17 @@ use std::sync::{Mutex, PoisonError};
 
 use clap::Args;
 
-use super::apply_shard::{Locked, Work};
-use super::approval::{Consent, refuse};
+use super::apply_shard::{LockedShard, ReadyShard};
+use super::approval::{Approval, refuse};
 use super::console;
 use super::exit::{self, worst};
 use super::failure::Failure;
 use super::fleet::Fleet;
-use super::outcome::{self, Ended};
-use super::plan_args::Shape;
-use super::plan_files::{self, Saved};
+use super::outcome::{self, ShardOutcome};
+use super::plan_args::PlanArgs;
+use super::plan_files::{self, SavedPlan};
 use super::progress::Board;
-use super::selection::{Asked, Chosen};
+use super::selection::{AddressArgs, Selection};
 use super::session;
 use super::signals::Graceful;
 use super::{Ending, Globals, signals, unplaced};
@@ -36,11 +36,11 @@ pub struct Apply {
     #[arg(value_name = "PLANFILE", conflicts_with_all = ["target", "exclude", "replace", "destroy", "refresh_only", "refresh_images"])]
     plans: Vec<PathBuf>,
     #[command(flatten)]
-    consent: Consent,
+    approval: Approval,
     #[command(flatten)]
     order: Order,
     #[command(flatten)]
-    shape: Shape,
+    shape: PlanArgs,
 }
 
 /// Options of `destroy`.
@@ -53,7 +53,7 @@ pub struct Destroy {
     #[arg(long, value_name = "ADDR")]
     exclude: Vec<InShard<Selector>>,
     #[command(flatten)]
-    consent: Consent,
+    approval: Approval,
     #[command(flatten)]
     order: Order,
 }
@@ -70,8 +70,8 @@ struct Order {
 struct Request<'a> {
     operation: &'static str,
     plans: &'a [PathBuf],
-    shape: &'a Shape,
-    consent: &'a Consent,
+    shape: &'a PlanArgs,
+    approval: &'a Approval,
     order: Order,
 }
 
@@ -81,7 +81,7 @@ pub fn run(globals: &Globals, command: &Apply) -> Ending {
         operation: "apply",
         plans: &command.plans,
         shape: &command.shape,
-        consent: &command.consent,
+        approval: &command.approval,
         order: command.order,
     };
     apply(Fleet::load(globals, Purpose::Plan)?, &request)
@@ -92,8 +92,8 @@ pub fn destroy(globals: &Globals, command: &Destroy) -> Ending {
     let request = Request {
         operation: "destroy",
         plans: &[],
-        shape: &Shape::of(&command.target, &command.exclude, Mode::Destroy),
-        consent: &command.consent,
+        shape: &PlanArgs::of(&command.target, &command.exclude, Mode::Destroy),
+        approval: &command.approval,
         order: command.order,
     };
     apply(Fleet::load(globals, Purpose::Plan)?, &request)
@@ -101,8 +101,8 @@ pub fn destroy(globals: &Globals, command: &Destroy) -> Ending {
 
 /// Locks, plans and asks in all shards before anything is done in one of them.
 fn apply(mut fleet: Fleet<'_>, request: &Request<'_>) -> Ending {
-    let consent = request.consent;
-    if !consent.auto_approve && request.plans.is_empty() && !std::io::stdin().is_terminal() {
+    let approval = request.approval;
+    if !approval.auto_approve && request.plans.is_empty() && !std::io::stdin().is_terminal() {
         return Err(Failure::new(
             Diagnostic::error(
                 "nobody can be asked whether to apply this: standard input is no terminal",
@@ -116,8 +116,8 @@ fn apply(mut fleet: Fleet<'_>, request: &Request<'_>) -> Ending {
         [] => None,
         files => Some(plan_files::read(&mut fleet, files)?),
     };
-    let chosen = fleet.choose(Asked {
-        allow_delete: &consent.allow_delete,
+    let chosen = fleet.select(AddressArgs {
+        allow_delete: &approval.allow_delete,
         ..request.shape.asked()
     })?;
     let (globals, several) = (fleet.globals, fleet.is_several());
@@ -135,13 +135,13 @@ fn apply(mut fleet: Fleet<'_>, request: &Request<'_>) -> Ending {
         tell_total(&fleet, &begun);
     }
     let hopeless = failed == begun.len();
-    if failed > 0 && (hopeless || !consent.continue_on_error) {
+    if failed > 0 && (hopeless || !approval.continue_on_error) {
         if several && !hopeless {
             give_up(&fleet, failed);
         }
         return Ok(exit::ERROR);
     }
-    let refused = refusals(&begun, consent, &chosen);
+    let refused = refusals(&begun, approval, &chosen);
     if refused > 0 {
         if several && refused < begun.len() {
             give_up(&fleet, refused);
@@ -152,7 +152,7 @@ fn apply(mut fleet: Fleet<'_>, request: &Request<'_>) -> Ending {
     let changing: Vec<_> = works
         .filter(|work| work.plan.summary.has_changes())
         .collect();
-    let asks = !changing.is_empty() && !consent.auto_approve && request.plans.is_empty();
+    let asks = !changing.is_empty() && !approval.auto_approve && request.plans.is_empty();
     if asks && !ask(&fleet, &changing).map_err(unplaced)? {
         console::print("\nApply cancelled.\n");
         return Ok(exit::ERROR);
@@ -174,9 +174,9 @@ fn apply(mut fleet: Fleet<'_>, request: &Request<'_>) -> Ending {
 fn begin<'s, 'g>(
     fleet: &'s Fleet<'g>,
     request: &Request<'_>,
-    saved: Option<Vec<Saved>>,
-    chosen: &[Chosen],
-) -> Option<Vec<Option<Work<'s, 'g>>>> {
+    saved: Option<Vec<SavedPlan>>,
+    chosen: &[Selection],
+) -> Option<Vec<Option<ReadyShard<'s, 'g>>>> {
     // Always in the same order, whatever the command line's: two runs then never wait for each
     // other.
     let mut order: Vec<usize> = (0..fleet.shards.len()).collect();
@@ -185,22 +185,22 @@ fn begin<'s, 'g>(
         (identity.cluster, identity.shard)
     });
     let mut locked = BTreeMap::new();
-    let mut begun: Vec<Option<Work<'s, 'g>>> = fleet.shards.iter().map(|_| None).collect();
+    let mut begun: Vec<Option<ReadyShard<'s, 'g>>> = fleet.shards.iter().map(|_| None).collect();
     for index in order {
         let session = &fleet.shards[index];
-        match Locked::lock(session, request.operation, saved.is_none()) {
+        match LockedShard::lock(session, request.operation, saved.is_none()) {
             Ok(lock) => {
                 locked.insert(index, lock);
             }
             Err(failure) => {
                 fleet.shards[index].fail(&failure);
-                if !request.consent.continue_on_error {
+                if !request.approval.continue_on_error {
                     return None;
                 }
             }
         }
     }
-    let mut saved: Vec<Option<Saved>> = match saved {
+    let mut saved: Vec<Option<SavedPlan>> = match saved {
         Some(saved) => saved.into_iter().map(Some).collect(),
         None => fleet.shards.iter().map(|_| None).collect(),
     };
@@ -235,7 +235,7 @@ fn print_version(fleet: &Fleet<'_>) {
 }
 
 /// What is planned in all shards together.
-fn tell_total(fleet: &Fleet<'_>, begun: &[Option<Work<'_, '_>>]) {
+fn tell_total(fleet: &Fleet<'_>, begun: &[Option<ReadyShard<'_, '_>>]) {
     let summaries = begun.iter().map(|work| Some(work.as_ref()?.plan.summary));
     let summaries: Vec<Option<Summary>> = summaries.collect();
     if fleet.globals.json {
@@ -252,12 +252,16 @@ fn tell_total(fleet: &Fleet<'_>, begun: &[Option<Work<'_, '_>>]) {
 }
 
 /// Tells of every plan that asks for what isn't allowed; how many those are.
-fn refusals(begun: &[Option<Work<'_, '_>>], consent: &Consent, chosen: &[Chosen]) -> usize {
+fn refusals(
+    begun: &[Option<ReadyShard<'_, '_>>],
+    approval: &Approval,
+    chosen: &[Selection],
+) -> usize {
     let mut refused = 0;
     for (work, chosen) in begun.iter().zip(chosen) {
         let Some(work) = work else { continue };
         let allowed = &chosen.allow_delete;
-        if let Err(failure) = refuse(work.session, &work.plan, consent, allowed) {
+        if let Err(failure) = refuse(work.session, &work.plan, approval, allowed) {
             work.session.fail(&failure);
             refused += 1;
         }
@@ -279,10 +283,10 @@ fn give_up(fleet: &Fleet<'_>, failed: usize) {
 fn finish(
     fleet: &Fleet<'_>,
     request: &Request<'_>,
-    begun: Vec<Option<Work<'_, '_>>>,
-) -> Vec<Ended> {
+    begun: Vec<Option<ReadyShard<'_, '_>>>,
+) -> Vec<ShardOutcome> {
     let signals = signals::graceful();
-    let mut ends = vec![Ended::failed(); begun.len()];
+    let mut ends = vec![ShardOutcome::failed(); begun.len()];
     let mut works = Vec::new();
     let mut places = Vec::new();
     for (index, work) in begun.into_iter().enumerate() {
@@ -307,7 +311,7 @@ fn finish(
     let board = Board::new(fleet.globals, changes);
     let pace = Pace {
         at_once: request.order.shards_parallel.into(),
-        continue_on_error: request.consent.continue_on_error,
+        continue_on_error: request.approval.continue_on_error,
     };
     let rolled = roll_out(works, request.operation, pace, &board, &signals);
     for (index, ended) in places.into_iter().zip(rolled) {
@@ -317,7 +321,7 @@ fn finish(
 }
 
 /// Asks about the plans of all shards at once.
-fn ask(fleet: &Fleet<'_>, changing: &[&Work<'_, '_>]) -> Result<bool, Failure> {
+fn ask(fleet: &Fleet<'_>, changing: &[&ReadyShard<'_, '_>]) -> Result<bool, Failure> {
     let mode = changing.first().map_or(Mode::Normal, |work| work.plan.mode);
     let shards = if fleet.is_several() {
         format!(" in {} of {} shards", changing.len(), fleet.shards.len())
@@ -369,12 +373,12 @@ struct Pace {
 /// Carries everything out, in the order given. After a failure no further shard is begun, unless
 /// the pace says otherwise; after a signal none.
 fn roll_out(
-    works: Vec<Work<'_, '_>>,
+    works: Vec<ReadyShard<'_, '_>>,
     operation: &str,
     pace: Pace,
     board: &Board,
     signals: &Graceful,
-) -> Vec<Ended> {
+) -> Vec<ShardOutcome> {
     let ends = Mutex::new(vec![None; works.len()]);
     let threads = pace.at_once.min(works.len());
     let queue = Mutex::new(works.into_iter().enumerate());
@@ -388,7 +392,7 @@ fn roll_out(
             // A shard that panics takes the run with it; its neighbours' places in line are sound.
             let next = queue.lock().unwrap_or_else(PoisonError::into_inner).next();
             let Some((index, work)) = next else { return };
-            let ended = work.carry_out(operation, board, signals);
+            let ended = work.apply(operation, board, signals);
             if ended.end == ShardEnd::Failed {
                 failed.store(true, Ordering::SeqCst);
             }
@@ -405,7 +409,7 @@ fn roll_out(
         });
     }
     let ends = ends.into_inner().unwrap_or_else(PoisonError::into_inner);
-    let not_tried = Ended::not_tried(signals.code());
+    let not_tried = ShardOutcome::not_tried(signals.code());
     ends.into_iter()
         .map(|ended| ended.unwrap_or(not_tried))
         .collect()

@@ -9,12 +9,12 @@ use super::approval::refuse_stale;
 use super::console;
 use super::exit;
 use super::failure::Failure;
-use super::outcome::{Ended, conclude};
+use super::outcome::{ShardOutcome, conclude};
 use super::plan;
-use super::plan_args::Shape;
-use super::plan_files::Saved;
+use super::plan_args::PlanArgs;
+use super::plan_files::SavedPlan;
 use super::progress::{ApplyProgress, Board};
-use super::selection::Chosen;
+use super::selection::Selection;
 use super::session::Session;
 use super::signals::Graceful;
 use super::state_edit::{back_up, entry};
@@ -32,7 +32,7 @@ use crate::report::events::{self, Events};
 use crate::report::text::{self, ShardEnd};
 
 /// A shard that nobody else can change.
-pub struct Locked<'s, 'g> {
+pub struct LockedShard<'s, 'g> {
     session: &'s Session<'g>,
     /// Its groups, where a plan is to be made.
     prepared: Option<Prepared<'s>>,
@@ -41,7 +41,7 @@ pub struct Locked<'s, 'g> {
 }
 
 /// A shard whose plan only waits for a yes.
-pub struct Work<'s, 'g> {
+pub struct ReadyShard<'s, 'g> {
     /// Whose.
     pub session: &'s Session<'g>,
     /// The plan.
@@ -53,7 +53,7 @@ pub struct Work<'s, 'g> {
     lock: Lock,
 }
 
-impl<'s, 'g> Locked<'s, 'g> {
+impl<'s, 'g> LockedShard<'s, 'g> {
     /// Takes a shard's lock; where a plan is to be made, not before its templates are sound.
     pub fn lock(session: &'s Session<'g>, operation: &str, plans: bool) -> Result<Self, Failure> {
         let prepared = if plans { Some(prepare(session)?) } else { None };
@@ -68,7 +68,7 @@ impl<'s, 'g> Locked<'s, 'g> {
     }
 
     /// Settles what an earlier run left open, then takes up a saved plan.
-    pub fn follow(self, saved: Saved) -> Result<Work<'s, 'g>, Failure> {
+    pub fn follow(self, saved: SavedPlan) -> Result<ReadyShard<'s, 'g>, Failure> {
         let store = self.settled()?;
         let snapshot = store.as_ref().map(SqliteStore::snapshot).transpose()?;
         let clock = &*self.session.clock;
@@ -90,9 +90,9 @@ impl<'s, 'g> Locked<'s, 'g> {
     /// Settles what an earlier run left open, then makes a plan; with what was found on the way.
     pub fn plan(
         mut self,
-        shape: &Shape,
-        chosen: &Chosen,
-    ) -> Result<(Work<'s, 'g>, Diagnostics), Failure> {
+        shape: &PlanArgs,
+        chosen: &Selection,
+    ) -> Result<(ReadyShard<'s, 'g>, Diagnostics), Failure> {
         let mut store = self.settled()?;
         let options = shape.options(self.session, chosen, false)?;
         let cloud = shape.refresh.then_some(&*self.cloud);
@@ -120,8 +120,8 @@ impl<'s, 'g> Locked<'s, 'g> {
         plan: Plan,
         digest: Option<String>,
         caches: Caches,
-    ) -> Work<'s, 'g> {
-        Work {
+    ) -> ReadyShard<'s, 'g> {
+        ReadyShard {
             session: self.session,
             plan,
             digest,
@@ -190,7 +190,7 @@ fn retry_seed(session: &Session<'_>) -> u64 {
     session.clock.now().0 as u64 ^ u64::from(std::process::id()) << 32 ^ own << 16
 }
 
-impl Work<'_, '_> {
+impl ReadyShard<'_, '_> {
     /// Shows the plan.
     pub fn show(&self, findings: &Diagnostics) {
         if self.session.globals.json {
@@ -203,21 +203,21 @@ impl Work<'_, '_> {
     }
 
     /// Ends what has nothing to do; answers of look-ups are kept all the same.
-    pub fn leave(self) -> Result<Ended, Failure> {
+    pub fn leave(self) -> Result<ShardOutcome, Failure> {
         if let Some(mut store) = self.store {
             self.caches.save(&mut store, self.session.clock.now())?;
         }
-        Ok(Ended::unchanged(&self.plan))
+        Ok(ShardOutcome::unchanged(&self.plan))
     }
 
     /// Does what the plan says, and says what came of it. What fails is told here.
-    pub fn carry_out(self, operation: &str, board: &Board, signals: &Graceful) -> Ended {
+    pub fn apply(self, operation: &str, board: &Board, signals: &Graceful) -> ShardOutcome {
         let session = self.session;
         match self.drive(operation, board, signals) {
             Ok(ended) => ended,
             Err(failure) => {
                 board.aside(|| session.fail(&failure));
-                Ended {
+                ShardOutcome {
                     end: ShardEnd::Failed,
                     done: None,
                     code: failure.code,
@@ -226,7 +226,12 @@ impl Work<'_, '_> {
         }
     }
 
-    fn drive(self, operation: &str, board: &Board, signals: &Graceful) -> Result<Ended, Failure> {
+    fn drive(
+        self,
+        operation: &str,
+        board: &Board,
+        signals: &Graceful,
+    ) -> Result<ShardOutcome, Failure> {
         let (session, plan, cloud) = (self.session, &self.plan, &*self.cloud);
         let now = session.clock.now();
         let mut store = match self.store {

@@ -13,7 +13,7 @@ use crate::plan::change::{Allowance, Plan, Refusal};
 
 /// What apply may do without asking.
 #[derive(Debug, Args)]
-pub struct Consent {
+pub struct Approval {
     /// Don't ask before applying
     #[arg(long)]
     pub auto_approve: bool,
@@ -49,13 +49,13 @@ pub fn refuse_stale(moved: &[String]) -> Result<(), Failure> {
 pub fn refuse(
     session: &Session<'_>,
     plan: &Plan,
-    consent: &Consent,
+    approval: &Approval,
     allow_delete: &[Deletable],
 ) -> Result<(), Failure> {
     let allowance = Allowance {
         deletes: &|group| allow_delete.iter().any(|allowed| allowed.covers(group)),
-        incomplete: consent.continue_on_error,
-        asks: !consent.auto_approve,
+        incomplete: approval.continue_on_error,
+        asks: !approval.auto_approve,
     };
     let allow = |group: &str| format!("Allow it: --allow-delete {}", session.name(group));
     let deletions = &plan.deletions;

@@ -15,10 +15,6 @@ use crate::report::diagnostic;
 
 /// Options of `convert`.
 #[derive(Debug, Args)]
-#[command(
-    after_help = "Variables, locals and for_each are replaced by their values; comments are \
-                        left out."
-)]
 pub struct Convert {
     /// The file or folder [default: the configuration]
     file: Option<PathBuf>,

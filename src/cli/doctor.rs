@@ -8,8 +8,8 @@ use nstance_state::{Lock, SqliteStore, StateError};
 use super::failure::Failure;
 use super::fleet::{Fleet, Form, Reply};
 use super::plan::try_make;
-use super::plan_args::Shape;
-use super::selection::Chosen;
+use super::plan_args::PlanArgs;
+use super::selection::Selection;
 use super::session::Session;
 use super::{Ending, Globals, exit, plan_files};
 use crate::address::{InShard, Selector};
@@ -42,8 +42,8 @@ pub struct Doctor {
 /// Runs `doctor`.
 pub fn run(globals: &Globals, command: &Doctor) -> Ending {
     let mut fleet = Fleet::load(globals, Purpose::Plan)?;
-    let shape = Shape::of(&command.target, &command.exclude, Mode::Normal);
-    let chosen = fleet.choose(shape.asked())?;
+    let shape = PlanArgs::of(&command.target, &command.exclude, Mode::Normal);
+    let chosen = fleet.select(shape.asked())?;
     let files = match &command.out {
         Some(path) => plan_files::paths(&fleet, path)?
             .into_iter()
@@ -59,8 +59,8 @@ pub fn run(globals: &Globals, command: &Doctor) -> Ending {
 
 fn doctor(
     session: &Session<'_>,
-    shape: &Shape,
-    chosen: &Chosen,
+    shape: &PlanArgs,
+    chosen: &Selection,
     out: Option<&Path>,
 ) -> Result<Reply, Failure> {
     let local = gather(session)?;
@@ -216,14 +216,14 @@ fn sample(session: &Session<'_>) -> Result<AccessSample, Failure> {
 fn compare(
     session: &Session<'_>,
     cloud: Result<Box<dyn Cloud>, Failure>,
-    shape: &Shape,
-    chosen: &Chosen,
+    shape: &PlanArgs,
+    chosen: &Selection,
     is_busy: bool,
 ) -> Result<(Examination, Diagnostics), Failure> {
     let options = shape.options(session, chosen, false)?;
     // Everything is compared; what was asked for says what is proposed.
     let everything =
-        Shape::of(&[], &[], Mode::Normal).options(session, &Chosen::default(), false)?;
+        PlanArgs::of(&[], &[], Mode::Normal).options(session, &Selection::default(), false)?;
     let cloud = match cloud {
         Ok(cloud) => cloud,
         Err(failure) => {

@@ -6,8 +6,8 @@ use super::console;
 use super::failure::Failure;
 use super::fleet::{Fleet, Form, Reply};
 use super::plan::{all_findings, keep, make};
-use super::plan_args::Shape;
-use super::selection::Chosen;
+use super::plan_args::PlanArgs;
+use super::selection::Selection;
 use super::session::Session;
 use super::{Ending, Globals, exit};
 use crate::address::{InShard, Selector};
@@ -48,8 +48,8 @@ enum Format {
 /// Runs `drift`.
 pub fn run(globals: &Globals, command: &DriftCommand) -> Ending {
     let mut fleet = Fleet::load(globals, Purpose::Plan)?;
-    let shape = Shape::of(&command.target, &[], Mode::Normal);
-    let chosen = fleet.choose(shape.asked())?;
+    let shape = PlanArgs::of(&command.target, &[], Mode::Normal);
+    let chosen = fleet.select(shape.asked())?;
     let as_json = globals.json || command.format == Some(Format::Json);
     let mut found: Vec<(String, Option<bool>)> =
         fleet.names().into_iter().map(|name| (name, None)).collect();
@@ -69,8 +69,8 @@ pub fn run(globals: &Globals, command: &DriftCommand) -> Ending {
 fn drift(
     session: &Session<'_>,
     command: &DriftCommand,
-    shape: &Shape,
-    chosen: &Chosen,
+    shape: &PlanArgs,
+    chosen: &Selection,
     as_json: bool,
 ) -> Result<(Reply, bool), Failure> {
     let options = shape.options(session, chosen, false)?;

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::failure::Failure;
 use super::fleet::Reply;
 use super::session::Session;
-use super::state_edit::{Step, is_surgery};
+use super::state_edit::{Step, is_state_edit};
 use super::undo::find;
 use crate::clock::Timestamp;
 use crate::report::json::FORMAT_VERSION;
@@ -140,7 +140,7 @@ fn facts(entry: &Apply) -> Vec<(&'static str, String)> {
         facts.push(("plan", digest.clone()));
     }
     facts.push(("changes", summary_text(&entry.summary_json)));
-    if is_surgery(&entry.operation) {
+    if is_state_edit(&entry.operation) {
         facts.push(("undo", format!("nstance state undo {}", entry.id.0)));
     }
     facts

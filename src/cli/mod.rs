@@ -261,6 +261,8 @@ enum Command {
     /// Format configuration files: HCL and JSONC
     Fmt(fmt::Fmt),
     /// Write the evaluated configuration in another language
+    ///
+    /// Variables, locals and `for_each` are replaced by their values; comments are left out.
     Convert(convert::Convert),
     /// Print the JSON Schema of configurations, for editors
     Schema(schema::Schema),

@@ -17,7 +17,7 @@ use crate::report::text::{self, ShardEnd};
 
 /// How an apply ended in one shard.
 #[derive(Debug, Clone, Copy)]
-pub struct Ended {
+pub struct ShardOutcome {
     /// In a word.
     pub end: ShardEnd,
     /// What was done, as far as that is known.
@@ -26,7 +26,7 @@ pub struct Ended {
     pub code: u8,
 }
 
-impl Ended {
+impl ShardOutcome {
     /// There was nothing to do.
     pub fn unchanged(plan: &Plan) -> Self {
         Self {
@@ -76,7 +76,7 @@ pub fn nothing_to_do(session: &Session<'_>, mode: Mode) {
 }
 
 /// Says of each of several shards how it ended, then how much was done in all.
-pub fn conclude_all(fleet: &Fleet<'_>, mode: Mode, ends: &[Ended]) {
+pub fn conclude_all(fleet: &Fleet<'_>, mode: Mode, ends: &[ShardOutcome]) {
     let mut total = Done::default();
     for done in ends.iter().filter_map(|ended| ended.done) {
         total.add(done);
@@ -120,7 +120,7 @@ pub fn conclude(
     plan: &Plan,
     outcome: &Outcome,
     signal: Option<u8>,
-) -> Ended {
+) -> ShardOutcome {
     let done = Done {
         added: outcome.done.added(),
         changed: outcome.done.update,
@@ -140,7 +140,7 @@ pub fn conclude(
         });
     }
     if is_complete {
-        return Ended {
+        return ShardOutcome {
             end: ShardEnd::Done,
             done: Some(done),
             code: success(plan),
@@ -196,7 +196,7 @@ pub fn conclude(
         Some(code) if only_stopped || session.label.is_none() => (ShardEnd::Interrupted, code),
         _ => (ShardEnd::Failed, exit::ERROR),
     };
-    Ended {
+    ShardOutcome {
         end,
         done: Some(done),
         code,

@@ -8,10 +8,10 @@ use nstance_state::{SqliteStore, Store};
 use super::console;
 use super::failure::Failure;
 use super::fleet::{Fleet, Form, Reply};
-use super::plan_args::Shape;
+use super::plan_args::PlanArgs;
 use super::plan_files;
 use super::progress::Listing;
-use super::selection::Chosen;
+use super::selection::Selection;
 use super::session::Session;
 use super::{Ending, Globals, exit};
 use crate::config::check::Purpose;
@@ -34,13 +34,13 @@ pub struct PlanCommand {
     #[arg(long)]
     detailed_exitcode: bool,
     #[command(flatten)]
-    pub(super) shape: Shape,
+    pub(super) shape: PlanArgs,
 }
 
 /// Runs `plan`.
 pub fn run(globals: &Globals, command: &PlanCommand) -> Ending {
     let mut fleet = Fleet::load(globals, Purpose::Plan)?;
-    let chosen = fleet.choose(command.shape.asked())?;
+    let chosen = fleet.select(command.shape.asked())?;
     let files = match &command.out {
         Some(path) => plan_files::paths(&fleet, path)?
             .into_iter()
@@ -89,7 +89,7 @@ struct Planned {
 fn plan(
     session: &Session<'_>,
     command: &PlanCommand,
-    chosen: &Chosen,
+    chosen: &Selection,
     file: Option<&Path>,
 ) -> Result<Planned, Failure> {
     let json = session.globals.json;

@@ -5,7 +5,7 @@
 use clap::Args;
 
 use super::failure::Failure;
-use super::selection::{Asked, Chosen};
+use super::selection::{AddressArgs, Selection};
 use super::session::Session;
 use crate::address::{InShard, Selector};
 use crate::plan::change::Mode;
@@ -13,7 +13,7 @@ use crate::plan::inputs::Options;
 
 /// What plan and apply can be asked for.
 #[derive(Debug, Clone, Args)]
-pub struct Shape {
+pub struct PlanArgs {
     /// Plan only this group or slot; may repeat
     #[arg(long, value_name = "ADDR")]
     pub target: Vec<InShard<Selector>>,
@@ -37,7 +37,7 @@ pub struct Shape {
     pub refresh_images: bool,
 }
 
-impl Shape {
+impl PlanArgs {
     /// A plan in one of the modes, of a part.
     pub fn of(targets: &[InShard<Selector>], excludes: &[InShard<Selector>], mode: Mode) -> Self {
         Self {
@@ -52,8 +52,8 @@ impl Shape {
     }
 
     /// The addresses among it.
-    pub fn asked(&self) -> Asked<'_> {
-        Asked {
+    pub fn asked(&self) -> AddressArgs<'_> {
+        AddressArgs {
             targets: &self.target,
             excludes: &self.exclude,
             replace: &self.replace,
@@ -65,7 +65,7 @@ impl Shape {
     pub fn options(
         &self,
         session: &Session<'_>,
-        chosen: &Chosen,
+        chosen: &Selection,
         keep_unchanged: bool,
     ) -> Result<Options, Failure> {
         if self.refresh_only && !self.refresh {

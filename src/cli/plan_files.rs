@@ -49,7 +49,7 @@ pub fn paths(fleet: &Fleet<'_>, path: &Path) -> Result<Vec<PathBuf>, Failures> {
 }
 
 /// A plan that was saved.
-pub struct Saved {
+pub struct SavedPlan {
     /// The plan.
     pub plan: Plan,
     /// What names it.
@@ -58,8 +58,8 @@ pub struct Saved {
 
 /// Reads plans, one for each shard that has one; the other shards are no part of the run from here
 /// on.
-pub fn read(fleet: &mut Fleet<'_>, files: &[PathBuf]) -> Result<Vec<Saved>, Failures> {
-    let mut found: Vec<Option<(Saved, &Path)>> = fleet.shards.iter().map(|_| None).collect();
+pub fn read(fleet: &mut Fleet<'_>, files: &[PathBuf]) -> Result<Vec<SavedPlan>, Failures> {
+    let mut found: Vec<Option<(SavedPlan, &Path)>> = fleet.shards.iter().map(|_| None).collect();
     let mut findings = Diagnostics::default();
     // The shards of a run have keys in common, or each its own.
     let keys: Vec<_> = fleet
@@ -94,7 +94,7 @@ pub fn read(fleet: &mut Fleet<'_>, files: &[PathBuf]) -> Result<Vec<Saved>, Fail
             );
             continue;
         }
-        found[index] = Some((Saved { plan, digest }, path));
+        found[index] = Some((SavedPlan { plan, digest }, path));
     }
     if findings.has_errors() {
         return Err(Failure::from(findings).into());

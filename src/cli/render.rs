@@ -14,7 +14,7 @@ use super::failure::Failure;
 use super::fleet::{Fleet, Form, Reply};
 use super::plan::prepare;
 use super::render_userdata;
-use super::selection::Asked;
+use super::selection::AddressArgs;
 use super::session::Session;
 use super::{Ending, Globals, exit, unplaced};
 use crate::address::{Address, InShard, Selector};
@@ -94,9 +94,9 @@ pub fn run(globals: &Globals, command: &Render) -> Ending {
     if command.show_sensitive {
         console::show_sensitive();
     }
-    fleet.choose(Asked {
+    fleet.select(AddressArgs {
         targets: command.address.as_slice(),
-        ..Asked::default()
+        ..AddressArgs::default()
     })?;
     // What is written to files needs no document and no heading.
     let form = match &command.out {
@@ -197,7 +197,7 @@ fn render(session: &Session<'_>, command: &Render) -> Result<Reply, Failure> {
         exit::SUCCESS
     };
     if command.userdata {
-        let asked = render_userdata::Asked {
+        let asked = render_userdata::UserdataArgs {
             explain: command.explain,
             show_sensitive: command.show_sensitive,
         };

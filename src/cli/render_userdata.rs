@@ -21,7 +21,7 @@ use crate::report::table;
 
 /// What is asked of userdata.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Asked {
+pub(super) struct UserdataArgs {
     /// Where each value was written, too.
     pub(super) explain: bool,
     /// Secrets as they are.
@@ -33,7 +33,7 @@ pub(super) fn reply(
     session: &Session<'_>,
     sides: &[(&Address, &InstanceView)],
     compiled: &Compiled<'_>,
-    asked: Asked,
+    asked: UserdataArgs,
     findings: Diagnostics,
 ) -> Reply {
     let explanations = if asked.explain {

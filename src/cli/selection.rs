@@ -57,7 +57,7 @@ impl Display for Deletable {
 
 /// What the command line asks for.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Asked<'a> {
+pub struct AddressArgs<'a> {
     /// Only these.
     pub targets: &'a [InShard<Selector>],
     /// Not these.
@@ -70,7 +70,7 @@ pub struct Asked<'a> {
 
 /// What of that is about one shard.
 #[derive(Debug, Clone, Default)]
-pub struct Chosen {
+pub struct Selection {
     /// Only these; none: everything.
     pub targets: Vec<Selector>,
     /// Not these.
@@ -84,12 +84,12 @@ pub struct Chosen {
 impl Fleet<'_> {
     /// Says of each shard what is asked about it. Where there are targets, the shards without one
     /// are no part of the run from here on.
-    pub fn choose(&mut self, asked: Asked<'_>) -> Result<Vec<Chosen>, Failures> {
-        let mut chosen = vec![Chosen::default(); self.shards.len()];
+    pub fn select(&mut self, asked: AddressArgs<'_>) -> Result<Vec<Selection>, Failures> {
+        let mut chosen = vec![Selection::default(); self.shards.len()];
         let mut findings = Diagnostics::default();
         let places = Places::new(self);
         let mut all = |wanted: &[InShard<Selector>],
-                       into: fn(&mut Chosen) -> &mut Vec<Selector>| {
+                       into: fn(&mut Selection) -> &mut Vec<Selector>| {
             for one in wanted {
                 match places.find(one, one.address.group()) {
                     Ok(index) => into(&mut chosen[index]).push(one.address.clone()),
@@ -138,9 +138,9 @@ impl Fleet<'_> {
                 address: Selector::Slot(one.address.clone()),
             })
             .collect();
-        let chosen = self.choose(Asked {
+        let chosen = self.select(AddressArgs {
             targets: &targets,
-            ..Asked::default()
+            ..AddressArgs::default()
         })?;
         let slot = |selector| match selector {
             Selector::Slot(address) => Some(address),

@@ -471,7 +471,7 @@ impl Session<'_> {
                 ));
             }
         };
-        Lock::acquire_telling(&path, info, timeout, &mut tell).map_err(|error| {
+        Lock::acquire_with(&path, info, timeout, &mut tell).map_err(|error| {
             let StateError::Locked { holder } = &error else {
                 return error.into();
             };

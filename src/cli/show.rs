@@ -10,7 +10,7 @@ use super::console;
 use super::failure::Failure;
 use super::fleet::{Fleet, Form, Reply};
 use super::keys::Keyrings;
-use super::selection::Asked;
+use super::selection::AddressArgs;
 use super::session::Session;
 use super::{Ending, Globals, exit, unplaced};
 use crate::address::{Address, GroupName, InShard, Selector};
@@ -41,9 +41,9 @@ pub fn run(globals: &Globals, command: &Show) -> Ending {
     let selector = selector
         .transpose()
         .map_err(|error| unplaced(Failure::say(error.to_string())))?;
-    fleet.choose(Asked {
+    fleet.select(AddressArgs {
         targets: selector.as_slice(),
-        ..Asked::default()
+        ..AddressArgs::default()
     })?;
     let selector = selector.map(|asked| asked.address);
     let form = Form::Headed.documents_or(globals.json);

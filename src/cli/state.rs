@@ -11,7 +11,7 @@ use super::failure::{Failure, Failures};
 use super::fleet::{Fleet, Form, Reply};
 use super::history::{self, History};
 use super::rekey::{self, Rekey};
-use super::selection::Asked;
+use super::selection::AddressArgs;
 use super::session::Session;
 use super::show::{address, view};
 use super::state_edit::{Step, operate};
@@ -94,9 +94,9 @@ pub fn run(globals: &Globals, command: &StateCommand) -> Ending {
     let listing = Form::Plain.documents_or(globals.json);
     let code = match command {
         StateCommand::List { address } => {
-            fleet.choose(Asked {
+            fleet.select(AddressArgs {
                 targets: address.as_slice(),
-                ..Asked::default()
+                ..AddressArgs::default()
             })?;
             let selector = address.as_ref().map(|asked| &asked.address);
             fleet.each(listing, |_, session| list(session, selector))

@@ -71,7 +71,7 @@ impl Step {
 }
 
 /// Whether an entry of the history is a change of the record by hand, which can be undone.
-pub fn is_surgery(operation: &str) -> bool {
+pub fn is_state_edit(operation: &str) -> bool {
     let words = ["state mv", "state rm", "state push", "import"];
     words.contains(&operation) || operation.starts_with("state undo ")
 }

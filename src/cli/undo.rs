@@ -16,7 +16,7 @@ use super::exit;
 use super::failure::Failure;
 use super::fleet::Fleet;
 use super::session::Session;
-use super::state_edit::{Step, UNDOABLE, is_surgery, operate};
+use super::state_edit::{Step, UNDOABLE, is_state_edit, operate};
 use super::{Ending, unplaced};
 use crate::clock::Timestamp;
 use crate::diagnostic::Diagnostic;
@@ -103,7 +103,7 @@ fn chosen(fleet: &Fleet<'_>, id: Option<i64>) -> Result<Vec<(usize, i64)>, Failu
         let entries = store.history(usize::MAX >> 1)?;
         let surgery = entries
             .into_iter()
-            .find(|entry| is_surgery(&entry.operation));
+            .find(|entry| is_state_edit(&entry.operation));
         latest.extend(surgery.map(|entry| (index, entry)));
     }
     let newest = latest.iter().max_by_key(|(_, entry)| entry.started_at);
@@ -182,7 +182,7 @@ pub fn find(store: &SqliteStore, id: i64) -> Result<Apply, Failure> {
 /// What was done in the cloud isn't undone by forgetting it.
 fn refuse_others(entry: &Apply) -> Result<(), Failure> {
     let Apply { id, operation, .. } = entry;
-    if is_surgery(operation) {
+    if is_state_edit(operation) {
         return Ok(());
     }
     let finding = Diagnostic::error(format!(

@@ -17,7 +17,7 @@ pub fn examine(access: &Result<Access, CloudError>) -> Examination {
                 Check::Access,
                 Severity::Error,
                 "credentials",
-                format!("the cloud doesn't say who asks: {}", error.told()),
+                format!("the cloud doesn't say who asks: {}", error.summary()),
                 "without credentials that are accepted, nothing can be planned or applied but from the record",
             );
             examination.findings.push(match &error.hint {

@@ -17,13 +17,12 @@ use crate::address::{Address, GroupName};
 use crate::diagnostic::Diagnostics;
 use crate::marks::Marks;
 use crate::plan::change::{
-    Action, AttributeChange, Change, Deletions, Drift, DriftKind, InstanceView, Mode, Plan,
-    PlannedGroup, Reason, RecordAttributes, Summary,
+    Action, AttributeChange, Change, Deletions, Drift, DriftKind, DriftedAttribute, InstanceView,
+    Mode, Plan, PlannedGroup, Reason, RecordAttributes, Summary,
 };
 use crate::plan::drift::{STATE, body_from};
 use crate::plan::inputs::{Options, new_instance_id};
 use crate::provider::Observation;
-use crate::provider::rules::Effect;
 use crate::refresh::Observed;
 use crate::spec::SpecBody;
 
@@ -264,8 +263,10 @@ impl Repair<'_> {
     /// It claims a slot that another has.
     fn duplicate(&mut self, drift: &Drift) {
         let id = drift.provider_id.as_str();
-        let strangers = &self.compared.observed.strangers;
-        let observation = strangers.iter().find(|stranger| stranger.provider_id == id);
+        let unrecorded = &self.compared.observed.unrecorded;
+        let observation = unrecorded
+            .iter()
+            .find(|instance| instance.provider_id == id);
         let address: Option<Address> = drift.address.parse().ok();
         let deletion = observation
             .zip(address)
@@ -321,14 +322,7 @@ impl Repair<'_> {
         let tags = drift.changes.iter();
         let attributes: Vec<AttributeChange> = tags
             .filter(|change| change.path.starts_with("tags."))
-            .map(|change| AttributeChange {
-                path: change.path.clone(),
-                before: change.observed.clone(),
-                after: change.recorded.clone(),
-                unknown: false,
-                effect: Effect::InPlace,
-                written_at: None,
-            })
+            .map(DriftedAttribute::undo)
             .collect();
         let names: Vec<&str> = attributes
             .iter()
@@ -395,13 +389,13 @@ impl Repair<'_> {
 
     /// Instances whose tags say whose they are, but not what.
     fn nameless(&mut self) {
-        for stranger in &self.compared.observed.strangers {
-            let group = stranger.group.as_deref();
+        for instance in &self.compared.observed.unrecorded {
+            let group = instance.group.as_deref();
             let is_named = group.is_some_and(|group| group.parse::<GroupName>().is_ok());
-            if is_named && stranger.slot.is_some() {
+            if is_named && instance.slot.is_some() {
                 continue;
             }
-            let id = stranger.provider_id.as_str();
+            let id = instance.provider_id.as_str();
             let mut finding = Finding::new(
                 Check::Cloud,
                 Severity::Warning,

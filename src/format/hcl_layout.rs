@@ -1,8 +1,8 @@
-//! HCL, laid out as `terraform fmt` does.
+//! The layout of HCL, as `terraform fmt` has it.
 //!
-//! In: text that the parser took. Out: the same tokens in the same lines: two spaces a level, `=`
-//! and comments below each other in lines that follow each other, labels in quotes, one empty line
-//! at most. May not: touch a string, a heredoc or a comment.
+//! In: text that the parser accepted. Out: the same tokens in the same lines: two spaces a level,
+//! `=` and comments aligned in consecutive lines, labels in quotes, one empty line at most. Must
+//! not: change a string, a heredoc or a comment.
 
 use unicode_segmentation::UnicodeSegmentation as _;
 

@@ -1,7 +1,7 @@
-//! HCL in tokens, for its layout.
+//! The tokens of HCL, for its layout.
 //!
-//! In: text that the parser took. Out: its [`Token`]s: strings, heredocs and comments as one each.
-//! May not: judge anything.
+//! In: text that the parser accepted. Out: its [`Token`]s: strings, heredocs and comments as one
+//! each.
 
 /// What a token is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -31,7 +31,7 @@ pub(super) fn check(
         Err(error) => {
             let mut finding = Diagnostic::warning(format!(
                 "the instance types aren't checked: {}",
-                error.told()
+                error.summary()
             ));
             finding.hints.extend(error.hint.map(String::from));
             findings.push(finding);

@@ -76,31 +76,31 @@ impl<'a> Occupants<'a> {
                     .insert(record.slot, Occupant::Recorded { record, presence });
             }
         }
-        let mut strangers: Vec<_> = observed.iter().flat_map(|o| &o.strangers).collect();
+        let mut unrecorded: Vec<_> = observed.iter().flat_map(|o| &o.unrecorded).collect();
         // Of several that claim a slot, the one with our latest id was made to take the others'
         // place; of several with one id, the first is the original of the others.
-        strangers.sort_by_key(|o| {
+        unrecorded.sort_by_key(|o| {
             (
                 Reverse(o.instance_id.as_deref().map(made_at)),
                 o.created_at,
                 &o.provider_id,
             )
         });
-        for stranger in strangers {
-            let (Some(group), Some(slot)) = (stranger.group.as_deref(), stranger.slot) else {
-                occupants.duplicates.push(stranger);
+        for instance in unrecorded {
+            let (Some(group), Some(slot)) = (instance.group.as_deref(), instance.slot) else {
+                occupants.duplicates.push(instance);
                 continue;
             };
             if group.parse::<GroupName>().is_err() {
-                occupants.duplicates.push(stranger);
+                occupants.duplicates.push(instance);
                 continue;
             }
             let slots = occupants.by_group.entry(group).or_default();
             match slots.entry(slot) {
                 Entry::Vacant(free) => {
-                    free.insert(Occupant::Unrecorded(stranger));
+                    free.insert(Occupant::Unrecorded(instance));
                 }
-                Entry::Occupied(_) => occupants.duplicates.push(stranger),
+                Entry::Occupied(_) => occupants.duplicates.push(instance),
             }
         }
         occupants

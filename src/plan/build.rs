@@ -23,7 +23,6 @@ use crate::resolve::subnets::Placer;
 
 /// Makes the plan.
 pub fn build(inputs: &Inputs<'_>, placer: &mut Placer<'_>) -> (Plan, Diagnostics) {
-    let mut findings = Diagnostics::default();
     let lineage = inputs.lineage();
     let mut occupants = Occupants::new(inputs.snapshot, inputs.observed);
     let mut gathered = Planned::default();
@@ -55,20 +54,16 @@ pub fn build(inputs: &Inputs<'_>, placer: &mut Placer<'_>) -> (Plan, Diagnostics
             lineage: &lineage,
             moved_from,
         };
-        planner.plan(&own, placer, &mut gathered, &mut findings);
+        planner.plan(&own, placer, &mut gathered);
     }
-    plan_leftovers(inputs, &mut occupants, &mut gathered, &mut findings);
+    plan_leftovers(inputs, &mut occupants, &mut gathered);
+    let mut findings = std::mem::take(&mut gathered.findings);
     findings.extend(target_warning(inputs.options));
     (assemble(inputs, lineage, gathered), findings)
 }
 
 /// Plans what belongs to no configured group: removed groups, deposed and duplicate instances.
-fn plan_leftovers(
-    inputs: &Inputs<'_>,
-    occupants: &mut Occupants<'_>,
-    gathered: &mut Planned,
-    findings: &mut Diagnostics,
-) {
+fn plan_leftovers(inputs: &Inputs<'_>, occupants: &mut Occupants<'_>, gathered: &mut Planned) {
     let mut groups: Vec<_> = occupants.by_group.drain().collect();
     groups.sort_by_key(|(name, _)| *name);
     for (name, slots) in groups {
@@ -85,20 +80,10 @@ fn plan_leftovers(
                         Mode::Normal => Reason::GroupRemoved,
                         Mode::RefreshOnly => Reason::RefreshOnly,
                     };
-                    gathered.end(
-                        inputs,
-                        &address,
-                        record,
-                        presence,
-                        None,
-                        reason,
-                        drain(inputs, &address),
-                        findings,
-                    );
+                    gathered.end(inputs, &address, record, presence, None, reason);
                 }
                 Occupant::Unrecorded(observation) => {
-                    gathered.note_stranger(&address, observation, DriftKind::Unknown);
-                    gathered.adopt(inputs, &address, observation, None, findings);
+                    gathered.adopt_as_reported(inputs, &address, observation);
                 }
             }
         }
@@ -113,17 +98,7 @@ fn plan_leftovers(
         let address = Address::new(Arc::clone(&record.group).into(), record.slot);
         if inputs.options.selects(&address) {
             let id = Some(record.provider_id.clone());
-            let drain = drain(inputs, &address);
-            gathered.end(
-                inputs,
-                &address,
-                record,
-                presence,
-                id,
-                Reason::Deposed,
-                drain,
-                findings,
-            );
+            gathered.end(inputs, &address, record, presence, id, Reason::Deposed);
         }
     }
     for observation in &occupants.duplicates {
@@ -135,8 +110,8 @@ fn plan_leftovers(
             .map(|(group, slot)| Address::new(group, slot));
         match address {
             Some(address) => {
-                gathered.note_stranger(&address, observation, DriftKind::Duplicate);
-                findings.push(
+                gathered.note_unrecorded(&address, observation, DriftKind::Duplicate);
+                gathered.findings.push(
                     Diagnostic::warning(format!(
                         "`{}` claims a slot that another instance has",
                         observation.provider_id
@@ -145,7 +120,7 @@ fn plan_leftovers(
                     .hint("Look at both; delete the one that isn't needed, or give it another slot with `nstance import`"),
                 );
             }
-            None => findings.push(
+            None => gathered.findings.push(
                 Diagnostic::warning(format!(
                     "`{}` carries this shard's tags, but names no group and slot",
                     observation.provider_id
@@ -154,18 +129,6 @@ fn plan_leftovers(
             ),
         }
     }
-}
-
-/// How long connections of an instance may drain, in milliseconds: as its group says, if it is
-/// still configured.
-fn drain(inputs: &Inputs<'_>, address: &Address) -> u64 {
-    let group = inputs
-        .config
-        .group(&address.group)
-        .and_then(|group| group.drain_timeout);
-    group
-        .unwrap_or(inputs.config.shard.default_drain_timeout)
-        .as_millis() as u64
 }
 
 fn target_warning(options: &Options) -> Option<Diagnostic> {

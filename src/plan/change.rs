@@ -423,6 +423,20 @@ pub struct DriftedAttribute {
     pub observed: Option<Value>,
 }
 
+impl DriftedAttribute {
+    /// The change in place that makes the instance what the record says.
+    pub fn undo(&self) -> AttributeChange {
+        AttributeChange {
+            path: self.path.clone(),
+            before: self.observed.clone(),
+            after: self.recorded.clone(),
+            unknown: false,
+            effect: Effect::InPlace,
+            written_at: None,
+        }
+    }
+}
+
 /// An instance that drifted.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Drift {

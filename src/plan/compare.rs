@@ -8,7 +8,8 @@ use std::sync::Arc;
 
 use super::actual::Presence;
 use super::change::{
-    Action, AttributeChange, Change, Drift, DriftKind, InstanceView, Reason, all_tags,
+    Action, AttributeChange, Change, Drift, DriftKind, DriftedAttribute, InstanceView, Reason,
+    all_tags,
 };
 use super::diff::{self, Lifecycle};
 use super::drift;
@@ -16,7 +17,6 @@ use super::group::{GroupPlanner, MatchedSlot, prevented};
 use super::planned::{Planned, protected};
 use crate::address::Address;
 use crate::config::model::Shard;
-use crate::diagnostic::Diagnostics;
 use crate::marks::Marks;
 use crate::provider::Observation;
 use crate::provider::rules::Effect;
@@ -34,7 +34,6 @@ impl GroupPlanner<'_> {
         placer: &mut Placer<'_>,
         report: &mut Report,
         planned: &mut Planned,
-        findings: &mut Diagnostics,
     ) {
         let inputs = self.inputs;
         let group = &self.renderer.group.merged;
@@ -46,8 +45,7 @@ impl GroupPlanner<'_> {
         if matches!(kept.presence, Presence::Missing) {
             planned.note_missing(inputs, &address, kept.record, &recorded);
             let zone = self.zone_for(kept);
-            let made =
-                self.new_instance(kept.slot, zone, Some(&recorded), placer, report, findings);
+            let made = self.new_instance(kept.slot, zone, Some(&recorded), placer, report, planned);
             if let Some(new) = made {
                 planned.changes.push(Change {
                     before: Some(Box::new(recorded)),
@@ -143,12 +141,12 @@ impl GroupPlanner<'_> {
             return;
         }
         if let Some(span) = group.prevent_destroy {
-            findings.push(prevented(&address, span, "replaced"));
+            planned.findings.push(prevented(&address, span, "replaced"));
             planned.left_out(&address, "`lifecycle.prevent_destroy` is set");
             return;
         }
         if let Some(finding) = protected(inputs, &address, &before, "replaced") {
-            findings.push(finding);
+            planned.findings.push(finding);
             planned.left_out(&address, "it is protected against deletion");
             return;
         }
@@ -170,7 +168,7 @@ impl GroupPlanner<'_> {
         }
         let zone = Arc::clone(&after.zone);
         let Some(successor) =
-            self.new_instance(kept.slot, zone, Some(&recorded), placer, report, findings)
+            self.new_instance(kept.slot, zone, Some(&recorded), placer, report, planned)
         else {
             planned.left_out(&address, "its successor can't be rendered or placed");
             return;
@@ -311,14 +309,7 @@ impl GroupPlanner<'_> {
                             || key == "Name" && !recorded.spec.tags.contains_key("Name")
                     })
             })
-            .map(|change| AttributeChange {
-                path: change.path.clone(),
-                before: change.observed.clone(),
-                after: change.recorded.clone(),
-                unknown: false,
-                effect: Effect::InPlace,
-                written_at: None,
-            })
+            .map(DriftedAttribute::undo)
             .collect();
         planned.drift.push(Drift {
             address: recorded_at.to_string(),

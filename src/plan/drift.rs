@@ -76,7 +76,7 @@ pub fn compare_all(
             Some(observation.state.as_str().into()),
         );
     }
-    for (key, observed) in attributes.as_asked(&side.spec.args).iter() {
+    for (key, observed) in attributes.normalized(&side.spec.args).iter() {
         let recorded = side.spec.args.get(key);
         if recorded != Some(observed) {
             compare_values(&format!("args.{key}"), recorded, Some(observed), &mut add);
@@ -176,7 +176,7 @@ pub fn overlay(
 pub fn body_from(attributes: &Attributes, like: &SpecBody, rules: Rules) -> SpecBody {
     let mut body = like.clone();
     body.head.instance_type = attributes.instance_type.as_str().into();
-    let reported = attributes.as_asked(&like.args);
+    let reported = attributes.normalized(&like.args);
     // What the cloud doesn't report is taken to be as configured.
     let unreported: Map<String, Value> = like
         .args

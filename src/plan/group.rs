@@ -17,7 +17,7 @@ use super::inputs::{Inputs, new_instance_id};
 use super::planned::Planned;
 use crate::address::{Address, GroupName};
 use crate::config::model::OnNewer;
-use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::diagnostic::Diagnostic;
 use crate::marks::Marks;
 use crate::provider::Observation;
 use crate::render::data::InstanceFacts;
@@ -78,12 +78,11 @@ impl GroupPlanner<'_> {
         occupants: &BTreeMap<u32, Occupant<'_>>,
         placer: &mut Placer<'_>,
         planned: &mut Planned,
-        findings: &mut Diagnostics,
     ) {
         match self.inputs.options.mode {
-            Mode::Destroy => self.destroy(occupants, planned, findings),
-            Mode::RefreshOnly => self.refresh_only(occupants, planned, findings),
-            Mode::Normal => self.converge(occupants, placer, planned, findings),
+            Mode::Destroy => self.destroy(occupants, planned),
+            Mode::RefreshOnly => self.refresh_only(occupants, planned),
+            Mode::Normal => self.converge(occupants, placer, planned),
         }
     }
 
@@ -92,7 +91,7 @@ impl GroupPlanner<'_> {
     }
 
     /// Whether whoever owns the size took the instance away.
-    fn gave_up(&self, occupant: &Occupant<'_>) -> bool {
+    fn was_taken_away(&self, occupant: &Occupant<'_>) -> bool {
         let missing = matches!(
             occupant,
             Occupant::Recorded {
@@ -108,12 +107,11 @@ impl GroupPlanner<'_> {
         occupants: &BTreeMap<u32, Occupant<'_>>,
         placer: &mut Placer<'_>,
         planned: &mut Planned,
-        findings: &mut Diagnostics,
     ) {
         let group = &self.renderer.group.merged;
         let filled: BTreeSet<u32> = occupants
             .iter()
-            .filter(|(_, occupant)| !self.gave_up(occupant))
+            .filter(|(_, occupant)| !self.was_taken_away(occupant))
             .map(|(slot, _)| *slot)
             .collect();
         let size = if group.ignores_size() && !occupants.is_empty() {
@@ -141,7 +139,7 @@ impl GroupPlanner<'_> {
                     presence,
                 }),
                 Occupant::Unrecorded(observation) => {
-                    self.adopt(slot, observation, &mut report, planned, findings);
+                    self.adopt(slot, observation, &mut report, planned);
                 }
             }
         }
@@ -162,7 +160,7 @@ impl GroupPlanner<'_> {
                     }
                 }
                 Verdict::Candidate(spec) => {
-                    self.compare(kept, &spec, placer, &mut report, planned, findings);
+                    self.compare(kept, &spec, placer, &mut report, planned);
                 }
                 Verdict::Failed => failed += 1,
             }
@@ -174,7 +172,7 @@ impl GroupPlanner<'_> {
             }
             let address = self.address(slot);
             let zone = Arc::clone(group.zone_of(slot));
-            match self.new_instance(slot, zone, None, placer, &mut report, findings) {
+            match self.new_instance(slot, zone, None, placer, &mut report, planned) {
                 Some(new) => planned.changes.push(Change {
                     after: Some(Box::new(new.view)),
                     deferred: new.deferred,
@@ -189,46 +187,36 @@ impl GroupPlanner<'_> {
             .copied()
             .filter(|slot| !filled.contains(slot))
             .collect();
-        let mut given_up = selected(&slots.given_up);
-        given_up.extend(selected(&gone));
-        for slot in given_up {
+        let mut surplus = selected(&slots.surplus);
+        surplus.extend(selected(&gone));
+        for slot in surplus {
             let address = self.address(slot);
             match occupants[&slot] {
                 Occupant::Recorded { record, presence } => {
-                    self.end(
-                        &address,
-                        record,
-                        presence,
-                        Reason::GroupShrank,
-                        planned,
-                        findings,
-                    );
+                    self.end(&address, record, presence, Reason::GroupShrank, planned);
                 }
                 Occupant::Unrecorded(observation) => {
-                    planned.note_stranger(&address, observation, DriftKind::Unknown);
-                    planned.adopt(self.inputs, &address, observation, None, findings);
+                    planned.adopt_as_reported(self.inputs, &address, observation);
                 }
             }
         }
-        self.conclude(&report, failed, planned, findings);
+        self.conclude(&report, failed, planned);
     }
 
     /// Turns what rendering found into findings, and counts what is left out because of it.
-    fn conclude(
-        &self,
-        report: &Report,
-        failed: usize,
-        planned: &mut Planned,
-        findings: &mut Diagnostics,
-    ) {
+    fn conclude(&self, report: &Report, failed: usize, planned: &mut Planned) {
         let group = &self.renderer.group.merged;
         let names = group.vars.as_ref().and_then(|vars| vars.entries());
         let names = names.into_iter().flatten().map(|(name, _)| &**name);
-        findings.extend(report.findings(self.inputs.sources, &names, self.inputs.options.strict));
+        planned.findings.extend(report.findings(
+            self.inputs.sources,
+            &names,
+            self.inputs.options.strict,
+        ));
         let mut why = Vec::new();
         for (image, _, _) in report.failed_images() {
             if let Some(Err(failure)) = self.inputs.images.images.get(image) {
-                findings.push(
+                planned.findings.push(
                     Diagnostic::error(format!("image `{image}` can't be resolved"))
                         .at(failure.span, failure.message.clone())
                         .detail(format!(
@@ -395,7 +383,7 @@ impl GroupPlanner<'_> {
         predecessor: Option<&InstanceView>,
         placer: &mut Placer<'_>,
         report: &mut Report,
-        findings: &mut Diagnostics,
+        planned: &mut Planned,
     ) -> Option<NewInstance> {
         let address = self.address(slot);
         let group = &self.renderer.group.merged;
@@ -422,10 +410,10 @@ impl GroupPlanner<'_> {
         let change = group.overrides.get(&slot);
         let pool = change.map_or(group.subnet_pool.as_ref(), |c| c.subnet_pool.as_ref());
         let placed = match pool {
-            Some(pool) => Some(placer.place(&address.group, pool, &zone, findings)?),
+            Some(pool) => Some(placer.place(&address.group, pool, &zone, &mut planned.findings)?),
             None => None,
         };
-        if !placer.fits(group, slot, &spec.args.value, &zone, findings) {
+        if !placer.fits(group, slot, &spec.args.value, &zone, &mut planned.findings) {
             return None;
         }
         let deferred = self.renderer.deferred(&spec, slot, &facts).map(Box::new);
@@ -467,10 +455,9 @@ impl GroupPlanner<'_> {
         observation: &Observation,
         report: &mut Report,
         planned: &mut Planned,
-        findings: &mut Diagnostics,
     ) {
         let address = self.address(slot);
-        planned.note_stranger(&address, observation, DriftKind::Unknown);
+        planned.note_unrecorded(&address, observation, DriftKind::Unknown);
         let id = observation
             .instance_id
             .as_deref()
@@ -493,7 +480,7 @@ impl GroupPlanner<'_> {
             .renderer
             .marks(&address, &facts, &BTreeMap::new(), &spec);
         let wanted = spec.to_body();
-        planned.adopt(self.inputs, &address, observation, Some(&wanted), findings);
+        planned.adopt(self.inputs, &address, observation, Some(&wanted));
         if let Some(side) = planned
             .changes
             .last_mut()
@@ -512,35 +499,19 @@ impl GroupPlanner<'_> {
         presence: Presence<'_>,
         reason: Reason,
         planned: &mut Planned,
-        findings: &mut Diagnostics,
     ) {
         let group = &self.renderer.group.merged;
         if let Some(span) = group.prevent_destroy
             && !matches!(presence, Presence::Missing)
         {
-            findings.push(prevented(address, span, "deleted"));
+            planned.findings.push(prevented(address, span, "deleted"));
             planned.left_out(address, "`lifecycle.prevent_destroy` is set");
             return;
         }
-        let drain = group.drain_timeout.as_millis() as u64;
-        planned.end(
-            self.inputs,
-            address,
-            record,
-            presence,
-            None,
-            reason,
-            drain,
-            findings,
-        );
+        planned.end(self.inputs, address, record, presence, None, reason);
     }
 
-    fn destroy(
-        &self,
-        occupants: &BTreeMap<u32, Occupant<'_>>,
-        planned: &mut Planned,
-        findings: &mut Diagnostics,
-    ) {
+    fn destroy(&self, occupants: &BTreeMap<u32, Occupant<'_>>, planned: &mut Planned) {
         for (slot, occupant) in occupants {
             let address = self.address(*slot);
             if !self.inputs.options.selects(&address) {
@@ -548,30 +519,17 @@ impl GroupPlanner<'_> {
             }
             match occupant {
                 Occupant::Recorded { record, presence } => {
-                    self.end(
-                        &address,
-                        record,
-                        *presence,
-                        Reason::Destroy,
-                        planned,
-                        findings,
-                    );
+                    self.end(&address, record, *presence, Reason::Destroy, planned);
                 }
                 Occupant::Unrecorded(observation) => {
-                    planned.note_stranger(&address, observation, DriftKind::Unknown);
-                    planned.adopt(self.inputs, &address, observation, None, findings);
+                    planned.adopt_as_reported(self.inputs, &address, observation);
                 }
             }
         }
     }
 
     /// Changes nothing but the record, so that it says what the cloud says.
-    fn refresh_only(
-        &self,
-        occupants: &BTreeMap<u32, Occupant<'_>>,
-        planned: &mut Planned,
-        findings: &mut Diagnostics,
-    ) {
+    fn refresh_only(&self, occupants: &BTreeMap<u32, Occupant<'_>>, planned: &mut Planned) {
         for (slot, occupant) in occupants {
             let address = self.address(*slot);
             if !self.inputs.options.selects(&address) {
@@ -583,14 +541,7 @@ impl GroupPlanner<'_> {
                     presence: Presence::Missing,
                 } => {
                     let missing = Presence::Missing;
-                    self.end(
-                        &address,
-                        record,
-                        missing,
-                        Reason::Missing,
-                        planned,
-                        findings,
-                    );
+                    self.end(&address, record, missing, Reason::Missing, planned);
                 }
                 Occupant::Recorded {
                     record,
@@ -615,8 +566,7 @@ impl GroupPlanner<'_> {
                 }
                 Occupant::Recorded { .. } => planned.no_op += 1,
                 Occupant::Unrecorded(observation) => {
-                    planned.note_stranger(&address, observation, DriftKind::Unknown);
-                    planned.adopt(self.inputs, &address, observation, None, findings);
+                    planned.adopt_as_reported(self.inputs, &address, observation);
                 }
             }
         }
@@ -647,14 +597,14 @@ struct Slots {
     /// Empty and wanted: the lowest free ones.
     grown: Vec<u32>,
     /// Filled and not wanted any more: the highest.
-    given_up: Vec<u32>,
+    surplus: Vec<u32>,
 }
 
 /// A group grows into the lowest free slots and shrinks from the highest.
 fn arrange(filled: &BTreeSet<u32>, size: u32) -> Slots {
     let size = size as usize;
     let kept: Vec<u32> = filled.iter().copied().take(size).collect();
-    let given_up = filled.iter().copied().skip(size).collect();
+    let surplus = filled.iter().copied().skip(size).collect();
     let missing = size - kept.len();
     let grown = (0..)
         .filter(|slot| !filled.contains(slot))
@@ -663,7 +613,7 @@ fn arrange(filled: &BTreeSet<u32>, size: u32) -> Slots {
     Slots {
         kept,
         grown,
-        given_up,
+        surplus,
     }
 }
 
@@ -673,7 +623,7 @@ mod tests {
 
     #[test]
     fn groups_grow_low_and_shrink_high() {
-        for (filled, size, kept, grown, given_up) in [
+        for (filled, size, kept, grown, surplus) in [
             (&[][..], 3, &[][..], &[0, 1, 2][..], &[][..]),
             (&[0, 1, 2], 2, &[0, 1], &[], &[2]),
             (&[0, 2], 2, &[0, 2], &[], &[]),
@@ -686,7 +636,7 @@ mod tests {
             let slots = arrange(&filled, size);
             assert_eq!(slots.kept, kept, "{filled:?} to {size}");
             assert_eq!(slots.grown, grown, "{filled:?} to {size}");
-            assert_eq!(slots.given_up, given_up, "{filled:?} to {size}");
+            assert_eq!(slots.surplus, surplus, "{filled:?} to {size}");
         }
     }
 }

@@ -100,6 +100,15 @@ impl Inputs<'_> {
         InstanceId::generate("", self.now.0, entropy("new state", &whose, 0)).to_string()
     }
 
+    /// How long connections of an instance may drain, in milliseconds: as its group says, if it is
+    /// still configured.
+    pub fn drain_timeout_ms(&self, address: &Address) -> u64 {
+        let group = self.config.group(&address.group);
+        let own = group.and_then(|group| group.drain_timeout);
+        own.unwrap_or(self.config.shard.default_drain_timeout)
+            .as_millis() as u64
+    }
+
     /// A record with its recorded spec; `None` if the spec can't be read.
     pub fn recorded_view(&self, record: &Record) -> Option<InstanceView> {
         let spec = (self.specs)(record.spec)?;

@@ -109,7 +109,7 @@ impl ObservationCache {
                 Some(Seen::Differs(seen)) => {
                     let digest = hex(&seen.digest);
                     let known = self.entry(record).and_then(|entry| entry.observed.as_ref());
-                    let equal = seen.stands_as(record)
+                    let equal = seen.is_placed_as(record)
                         && (known == Some(&digest) || is_equal(record, seen, recorded));
                     if !equal {
                         continue;

@@ -31,16 +31,14 @@ pub struct Planned {
     pub drift: Vec<Drift>,
     /// What could not be planned.
     pub left_out: Vec<LeftOut>,
+    /// What there is to report.
+    pub findings: Diagnostics,
     /// The ids of instances that are recorded or about to be; made when first needed.
     instance_ids: Option<HashSet<Arc<str>>>,
 }
 
 impl Planned {
     /// Plans the end of a recorded instance: deleted if it is there, forgotten if it is gone.
-    #[allow(
-        clippy::too_many_arguments,
-        reason = "each is one fact of the decision"
-    )]
     pub fn end(
         &mut self,
         inputs: &Inputs<'_>,
@@ -49,8 +47,6 @@ impl Planned {
         presence: Presence<'_>,
         deposed: Option<String>,
         reason: Reason,
-        drain_timeout_ms: u64,
-        findings: &mut Diagnostics,
     ) {
         let Some(before) = inputs.recorded_view(record) else {
             self.left_out(address, "its recorded spec can't be read");
@@ -65,7 +61,7 @@ impl Planned {
             return;
         }
         if !missing && let Some(finding) = protected(inputs, address, &before, "deleted") {
-            findings.push(finding);
+            self.findings.push(finding);
             self.left_out(address, "it is protected against deletion");
             return;
         }
@@ -77,7 +73,7 @@ impl Planned {
         self.changes.push(Change {
             deposed,
             before: Some(Box::new(before)),
-            drain_timeout_ms,
+            drain_timeout_ms: inputs.drain_timeout_ms(address),
             ..Change::new(address.clone(), action, vec![reason])
         });
     }
@@ -90,7 +86,6 @@ impl Planned {
         address: &Address,
         observation: &Observation,
         wanted: Option<&SpecBody>,
-        findings: &mut Diagnostics,
     ) {
         let Ok(attributes) = observation.attributes() else {
             self.left_out(address, "what the cloud reports of it can't be read");
@@ -110,7 +105,7 @@ impl Planned {
             .take_if(|pool| !inputs.config.shard.pool_has(pool, subnet));
         let as_wanted = wanted.is_some_and(|wanted| *wanted == body);
         if !as_wanted {
-            findings.push(
+            self.findings.push(
                 Diagnostic::warning(format!(
                     "`{}` will be recorded as the cloud reports it",
                     observation.provider_id
@@ -152,6 +147,17 @@ impl Planned {
         });
     }
 
+    /// Plans to record an instance that carries our tags as the cloud reports it.
+    pub fn adopt_as_reported(
+        &mut self,
+        inputs: &Inputs<'_>,
+        address: &Address,
+        observation: &Observation,
+    ) {
+        self.note_unrecorded(address, observation, DriftKind::Unknown);
+        self.adopt(inputs, address, observation, None);
+    }
+
     /// Notes that a recorded instance is gone, and why, if the cloud says so.
     pub fn note_missing(
         &mut self,
@@ -179,7 +185,12 @@ impl Planned {
     }
 
     /// Notes an instance that isn't recorded.
-    pub fn note_stranger(&mut self, address: &Address, observation: &Observation, kind: DriftKind) {
+    pub fn note_unrecorded(
+        &mut self,
+        address: &Address,
+        observation: &Observation,
+        kind: DriftKind,
+    ) {
         self.drift.push(Drift {
             address: address.to_string(),
             kind,

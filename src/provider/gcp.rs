@@ -9,9 +9,9 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
-use crate::config::node::{Entry, Node, NodeValue};
+use crate::config::node::Node;
 use crate::diagnostic::{Diagnostic, Diagnostics};
-use crate::provider::rules::{Effect, Ownership, effect_of};
+use crate::provider::rules::{Effect, Ownership, effect_of, effective, managed_member};
 use crate::provider::shape::{self, Members, Shape};
 
 use members::INSTANCE;
@@ -62,14 +62,10 @@ const OUR_LABELS: &str = "nstance-";
 
 /// Finds what may not be written in one layer's args.
 pub fn check_args(args: &Node, findings: &mut Diagnostics) {
-    for entry in entries(args) {
+    for entry in args.entries() {
         let one = std::slice::from_ref(entry);
         if let Some((name, instead)) = managed(&entry.key) {
-            findings.push(
-                Diagnostic::error(format!("`{name}` can't be set in args"))
-                    .at(entry.key_span, "nstance sets it")
-                    .hint(*instead),
-            );
+            findings.push(managed_member(entry, name, instead));
         } else if has(SHORTHANDS, &entry.key) {
             shape::check(one, SHORTHANDS, "args", findings);
         } else if has(INSTANCE, &entry.key) {
@@ -104,13 +100,7 @@ fn managed(key: &str) -> Option<&'static (&'static str, &'static str)> {
 
 /// Finds members of merged layers that exclude each other.
 pub fn check_merged_args(layers: &[&Node], findings: &mut Diagnostics) {
-    let effective = |name: &str| -> Option<&Entry> {
-        layers
-            .iter()
-            .rev()
-            .find_map(|layer| entries(layer).iter().find(|entry| &*entry.key == name))
-            .filter(|entry| entry.value.value != NodeValue::Null)
-    };
+    let effective = |name: &str| effective(layers, name);
     for (shorthand, member) in SAME {
         if let (Some(first), Some(second)) = (effective(shorthand), effective(member)) {
             findings.push(
@@ -127,7 +117,7 @@ pub fn check_merged_args(layers: &[&Node], findings: &mut Diagnostics) {
 
 /// Nstance's own examples set `nstance-group`, so this is no error.
 fn check_labels(labels: &Node, findings: &mut Diagnostics) {
-    for entry in entries(labels) {
+    for entry in labels.entries() {
         if sanitise_label(&entry.key).starts_with(OUR_LABELS) {
             findings.push(
                 Diagnostic::warning(format!("the label `{}` has no effect", entry.key))
@@ -138,13 +128,6 @@ fn check_labels(labels: &Node, findings: &mut Diagnostics) {
                     .hint("remove it: nstance sets its labels itself"),
             );
         }
-    }
-}
-
-fn entries(node: &Node) -> &[Entry] {
-    match &node.value {
-        NodeValue::Object(entries) => entries,
-        _ => &[],
     }
 }
 

@@ -268,7 +268,7 @@ impl Observation {
 
 /// What a cloud reports of an instance's make, in the words of a spec. Only what the cloud
 /// reports is there: an absent key of `args` isn't compared. To be compared with a spec as
-/// [`Attributes::as_asked`] by its args.
+/// [`Attributes::normalized`] by its args.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Attributes {
     /// The instance type.
@@ -318,13 +318,13 @@ impl Attributes {
 
     /// The args as they compare with those that were asked for: what nobody asked for isn't
     /// there, and what is the same in another order or form is as it was asked for.
-    pub fn as_asked(
+    pub fn normalized(
         &self,
         asked: &serde_json::Map<String, Value>,
     ) -> Cow<'_, serde_json::Map<String, Value>> {
         match self.form {
             None => Cow::Borrowed(&self.args),
-            Some(ArgsForm::Ec2) => Cow::Owned(aws::normalize::as_asked(asked, &self.args)),
+            Some(ArgsForm::Ec2) => Cow::Owned(aws::normalize::normalized(asked, &self.args)),
         }
     }
 }
@@ -490,7 +490,7 @@ impl CloudErrorKind {
 
 /// A call that failed.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("{}{}", self.told(), hint.as_deref().map(|hint| format!("; {hint}")).unwrap_or_default())]
+#[error("{}{}", self.summary(), hint.as_deref().map(|hint| format!("; {hint}")).unwrap_or_default())]
 pub struct CloudError {
     /// What it means.
     pub kind: CloudErrorKind,
@@ -524,7 +524,7 @@ impl CloudError {
     }
 
     /// What happened, without what to do about it: for where hints have a place of their own.
-    pub fn told(&self) -> String {
+    pub fn summary(&self) -> String {
         let Self { message, code, .. } = self;
         match &self.request_id {
             Some(id) => format!("{message} ({code}, request {id})"),

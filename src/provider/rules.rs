@@ -5,8 +5,8 @@
 use std::collections::BTreeMap;
 
 use crate::config::model::ProviderKind;
-use crate::config::node::Node;
-use crate::diagnostic::Diagnostics;
+use crate::config::node::{Entry, Node, NodeValue};
+use crate::diagnostic::{Diagnostic, Diagnostics};
 
 use super::{aws, gcp, sim};
 
@@ -99,6 +99,23 @@ pub fn effect_of(path: &str, in_place: &[&str], restart: &[&str]) -> Effect {
         // Userdata could be changed in some places, but cloud-init has run by then.
         _ => Effect::Replace,
     }
+}
+
+/// The finding for a member that args can't set, and what to do instead.
+pub(super) fn managed_member(entry: &Entry, name: &str, instead: &str) -> Diagnostic {
+    Diagnostic::error(format!("`{name}` can't be set in args"))
+        .at(entry.key_span, "nstance sets it")
+        .hint(instead)
+}
+
+/// A member of merged layers, the lowest first: the highest layer that has it decides, and null takes
+/// it away.
+pub(super) fn effective<'n>(layers: &[&'n Node], name: &str) -> Option<&'n Entry> {
+    let has_name = |entry: &&Entry| &*entry.key == name;
+    let mut layers = layers.iter().rev();
+    layers
+        .find_map(|layer| layer.entries().iter().find(has_name))
+        .filter(|entry| entry.value.value != NodeValue::Null)
 }
 
 /// The rules of one provider.

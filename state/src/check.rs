@@ -8,12 +8,12 @@ use rusqlite::{Connection, Row};
 use crate::error::{Result, StateError};
 use crate::history::{ENTRIES, entry};
 use crate::keys;
-use crate::row_crypto::Vault;
+use crate::row_crypto::RowCrypto;
 use crate::seal::{KeyId, key_of};
 use crate::snapshot::{INTENTS, intent};
 use crate::sqlite::{FETCHED, OBSERVATION_CACHE, SqliteStore, fetched, observation_cache, spec};
 
-/// How many problems of one kind are told.
+/// How many problems of one kind are reported.
 const LIMIT: usize = 100;
 
 /// What a [`Problem`] is about.
@@ -40,23 +40,23 @@ pub struct Problem {
     pub detail: String,
 }
 
-/// A question whose every answer is a problem.
-struct Question {
+/// A check whose every answer is a problem.
+struct Check {
     kind: ProblemKind,
     sql: &'static str,
 }
 
-const QUESTIONS: &[Question] = &[
-    Question {
+const CHECKS: &[Check] = &[
+    Check {
         kind: ProblemKind::Damage,
         sql: "SELECT integrity_check FROM pragma_integrity_check WHERE integrity_check <> 'ok'",
     },
-    Question {
+    Check {
         kind: ProblemKind::Reference,
         sql: "SELECT 'a row of ' || \"table\" || ' refers to a row of ' || parent
                   || ' that is missing' FROM pragma_foreign_key_check",
     },
-    Question {
+    Check {
         kind: ProblemKind::Journal,
         sql: "SELECT 'the creation of ' || address || ' is open, but ' || instance_id
                   || ' is recorded'
@@ -64,7 +64,7 @@ const QUESTIONS: &[Question] = &[
               WHERE closed_at IS NULL AND operation = 'create'",
     },
     // What is to be deleted needn't be recorded: it may be a duplicate that never was.
-    Question {
+    Check {
         kind: ProblemKind::Journal,
         sql: "SELECT 'the ' || operation || ' of ' || address || ' is open, but ' || instance_id
                   || ' is not recorded'
@@ -72,12 +72,12 @@ const QUESTIONS: &[Question] = &[
               WHERE closed_at IS NULL AND operation = 'update'
                   AND instance_id NOT IN (SELECT instance_id FROM instances)",
     },
-    Question {
+    Check {
         kind: ProblemKind::Journal,
         sql: "SELECT 'the history has ' || count(*) || ' applies as running'
               FROM applies WHERE status = 'running' HAVING count(*) > 1",
     },
-    Question {
+    Check {
         kind: ProblemKind::Record,
         sql: "SELECT 'the record of ' || instance_id || ' has version ' || version
                   || ', later than the serial of the state'
@@ -95,7 +95,7 @@ struct Content {
     /// The column that is sealed.
     sealed: usize,
     /// Reads a row as it is read when it is needed.
-    open: fn(&Row<'_>, &Vault) -> rusqlite::Result<()>,
+    open: fn(&Row<'_>, &RowCrypto) -> rusqlite::Result<()>,
 }
 
 const CONTENTS: &[Content] = &[
@@ -104,35 +104,35 @@ const CONTENTS: &[Content] = &[
         sql: "SELECT digest, size, body, lower(hex(digest)) FROM specs",
         name: 3,
         sealed: 2,
-        open: |row, vault| spec(row, vault).map(drop),
+        open: |row, crypto| spec(row, crypto).map(drop),
     },
     Content {
         what: "the request of intent",
         sql: INTENTS,
         name: 0,
         sealed: 13,
-        open: |row, vault| intent(row, vault, vault).map(drop),
+        open: |row, crypto| intent(row, crypto, crypto).map(drop),
     },
     Content {
         what: "what was fetched from",
         sql: FETCHED,
         name: 0,
         sealed: 3,
-        open: |row, vault| fetched(row, vault).map(drop),
+        open: |row, crypto| fetched(row, crypto).map(drop),
     },
     Content {
         what: "the cache of observations",
         sql: OBSERVATION_CACHE,
         name: 0,
         sealed: 2,
-        open: |row, vault| observation_cache(row, vault).map(drop),
+        open: |row, crypto| observation_cache(row, crypto).map(drop),
     },
     Content {
         what: "the entry of the history",
         sql: ENTRIES,
         name: 0,
         sealed: 11,
-        open: |row, vault| entry(row, vault).map(drop),
+        open: |row, crypto| entry(row, crypto).map(drop),
     },
 ];
 
@@ -140,18 +140,20 @@ impl SqliteStore {
     /// Looks for everything that could be wrong with the state, and reads all of it to do so. No
     /// problem, no entry. Without its key, what is sealed is only looked at from outside.
     pub fn check(&self) -> Result<Vec<Problem>> {
-        let look = |connection: &Connection, vault: Option<&Vault>| {
+        let look = |connection: &Connection, crypto: Option<&RowCrypto>| {
             let mut problems = Vec::new();
-            for question in QUESTIONS {
+            for check in CHECKS {
                 tolerant(&mut problems, |problems| {
-                    ask(connection, question, problems)
+                    run_check(connection, check, problems)
                 })?;
             }
             let (need, _) = keys::need(connection)?;
             for content in CONTENTS {
                 tolerant(&mut problems, |problems| {
-                    let wrong = |row: &Row<'_>| match (vault, &need) {
-                        (Some(vault), _) => (content.open)(row, vault).err().map(|e| e.to_string()),
+                    let wrong = |row: &Row<'_>| match (crypto, &need) {
+                        (Some(crypto), _) => {
+                            (content.open)(row, crypto).err().map(|e| e.to_string())
+                        }
                         (None, Some(need)) => outside(row, content.sealed, need.id),
                         (None, None) => None,
                     };
@@ -160,7 +162,7 @@ impl SqliteStore {
             }
             Ok(problems)
         };
-        match self.read_opened(|connection, vault| look(connection, Some(vault))) {
+        match self.read_opened(|connection, crypto| look(connection, Some(crypto))) {
             Err(StateError::NoKey { .. }) => self.read(|connection| look(connection, None)),
             checked => checked,
         }
@@ -180,15 +182,15 @@ fn outside(row: &Row<'_>, column: usize, needed: KeyId) -> Option<String> {
     }
 }
 
-fn ask(
+fn run_check(
     connection: &Connection,
-    question: &Question,
+    check: &Check,
     problems: &mut Vec<Problem>,
 ) -> rusqlite::Result<()> {
-    let mut statement = connection.prepare(question.sql)?;
+    let mut statement = connection.prepare(check.sql)?;
     for detail in statement.query_map((), |row| row.get(0))?.take(LIMIT) {
         problems.push(Problem {
-            kind: question.kind,
+            kind: check.kind,
             detail: detail?,
         });
     }
@@ -203,7 +205,7 @@ fn open_all(
 ) -> rusqlite::Result<()> {
     let mut statement = connection.prepare(content.sql)?;
     let mut rows = statement.query(())?;
-    let mut told = 0;
+    let mut reported = 0;
     while let Some(row) = rows.next()? {
         if let Some(why) = wrong(row) {
             let name = match row.get_ref(content.name)? {
@@ -215,8 +217,8 @@ fn open_all(
                 kind: ProblemKind::Content,
                 detail,
             });
-            told += 1;
-            if told == LIMIT {
+            reported += 1;
+            if reported == LIMIT {
                 break;
             }
         }
@@ -224,7 +226,7 @@ fn open_all(
     Ok(())
 }
 
-/// Damage that stops a question is an answer too; the other questions are still asked.
+/// Damage that stops a check is a problem too; the others are still run.
 fn tolerant(
     problems: &mut Vec<Problem>,
     look: impl FnOnce(&mut Vec<Problem>) -> rusqlite::Result<()>,

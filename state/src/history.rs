@@ -8,7 +8,7 @@ use rusqlite::{Connection, Row};
 use crate::error::Result;
 use crate::lock::Lock;
 use crate::model::{Apply, ApplyId, ApplyStatus, HistoryIds, HistoryItem, LockInfo, Timestamp};
-use crate::row_crypto::{Place, Vault, unknown, unreadable};
+use crate::row_crypto::{Place, RowCrypto, unknown, unreadable};
 use crate::sqlite::SqliteStore;
 
 impl SqliteStore {
@@ -25,16 +25,16 @@ impl SqliteStore {
                 .query_map([i64::try_from(limit).unwrap_or(i64::MAX)], apply)?
                 .collect()
         })?;
-        settle(&mut applies, || Lock::peek(self.path()))?;
+        mark_interrupted(&mut applies, || Lock::peek(self.path()))?;
         Ok(applies)
     }
 
     /// What an apply did, in the order in which it was entered.
     pub fn history_items(&self, id: ApplyId) -> Result<Vec<HistoryItem>> {
-        let read = |connection: &Connection, vault: &Vault| {
+        let read = |connection: &Connection, crypto: &RowCrypto| {
             connection
                 .prepare_cached(&format!("{ENTRIES} WHERE apply_id = ?1 ORDER BY id"))?
-                .query_map([id.0], |row| Ok(entry(row, vault)?.1))?
+                .query_map([id.0], |row| Ok(entry(row, crypto)?.1))?
                 .collect()
         };
         let sealed = "SELECT 1 FROM history WHERE apply_id = ?1 AND sealed IS NOT NULL";
@@ -42,7 +42,7 @@ impl SqliteStore {
         if self.read(|connection| connection.prepare_cached(sealed)?.exists([id.0]))? {
             self.read_opened(read)
         } else {
-            self.read(|connection| read(connection, &Vault::clear()))
+            self.read(|connection| read(connection, &RowCrypto::clear()))
         }
     }
 }
@@ -52,7 +52,7 @@ pub(crate) const ENTRIES: &str = "SELECT id, apply_id, address, action, before_i
         before_provider_id, after_instance_id, after_provider_id, result, detail, at, sealed
     FROM history";
 
-pub(crate) fn entry(row: &Row<'_>, vault: &Vault) -> rusqlite::Result<(ApplyId, HistoryItem)> {
+pub(crate) fn entry(row: &Row<'_>, crypto: &RowCrypto) -> rusqlite::Result<(ApplyId, HistoryItem)> {
     let ids = |instance, provider| {
         Ok::<_, rusqlite::Error>(HistoryIds {
             instance_id: row.get(instance)?,
@@ -70,7 +70,7 @@ pub(crate) fn entry(row: &Row<'_>, vault: &Vault) -> rusqlite::Result<(ApplyId, 
         at: Timestamp(row.get(10)?),
     };
     if let Some(sealed) = row.get::<_, Option<Vec<u8>>>(11)? {
-        let said = vault
+        let said = crypto
             .open(&Place::history(apply, &item, item.at), &sealed)
             .map_err(|error| unreadable(11, error))?;
         (item.result, item.detail_json) =
@@ -80,7 +80,7 @@ pub(crate) fn entry(row: &Row<'_>, vault: &Vault) -> rusqlite::Result<(ApplyId, 
 }
 
 /// Makes interrupted what still counts as running, but isn't the lock's holder.
-pub(crate) fn settle(
+pub(crate) fn mark_interrupted(
     applies: &mut [Apply],
     holder: impl FnOnce() -> Result<Option<LockInfo>>,
 ) -> Result<()> {

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use rusqlite::Connection;
 
 use crate::error::{KeyError, Result, StateError};
-use crate::row_crypto::Vault;
+use crate::row_crypto::RowCrypto;
 use crate::seal::{Key, KeyId, KeyNeed};
 
 /// Who has keys.
@@ -28,12 +28,12 @@ impl Keys for Key {
 
 /// The keys that an open state may ask for, and the one it was given last.
 #[derive(Default)]
-pub(crate) struct Ring {
+pub(crate) struct KeyRing {
     keys: Option<Arc<dyn Keys>>,
     last: Mutex<Option<Key>>,
 }
 
-impl Ring {
+impl KeyRing {
     pub(crate) fn new(keys: Arc<dyn Keys>) -> Self {
         let (keys, last) = (Some(keys), Mutex::default());
         Self { keys, last }
@@ -41,11 +41,11 @@ impl Ring {
 
     /// What opens and seals the rows that `connection` sees. To be asked within the transaction
     /// that reads or writes them: another process may have given the state another key meanwhile.
-    pub(crate) fn vault(&self, connection: &Connection, path: &Path) -> Result<Vault> {
+    pub(crate) fn crypto(&self, connection: &Connection, path: &Path) -> Result<RowCrypto> {
         let (need, lineage) = need(connection).map_err(|error| StateError::sqlite(path, error))?;
         match need {
-            None => Ok(Vault::clear()),
-            Some(need) => Ok(Vault::new(self.key(&need, path)?, lineage)),
+            None => Ok(RowCrypto::clear()),
+            Some(need) => Ok(RowCrypto::new(self.key(&need, path)?, lineage)),
         }
     }
 
@@ -78,9 +78,9 @@ impl Ring {
     }
 }
 
-impl fmt::Debug for Ring {
+impl fmt::Debug for KeyRing {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("Ring")
+        formatter.write_str("KeyRing")
     }
 }
 

@@ -37,15 +37,15 @@ impl Lock {
     ///
     /// The two paths of a state behind a symbolic link have one lock.
     pub fn acquire(path: &Path, info: LockInfo, timeout: Duration) -> Result<Self> {
-        Self::acquire_telling(path, info, timeout, &mut |_| {})
+        Self::acquire_with(path, info, timeout, &mut |_| {})
     }
 
-    /// The same; while it waits, `tell` hears whom for: once of each holder that signed.
-    pub fn acquire_telling(
+    /// The same; while it waits, `on_wait` hears whom for: once of each holder that signed.
+    pub fn acquire_with(
         path: &Path,
         info: LockInfo,
         timeout: Duration,
-        tell: &mut dyn FnMut(&LockInfo),
+        on_wait: &mut dyn FnMut(&LockInfo),
     ) -> Result<Self> {
         let side = side_file(path);
         files::create_parents(&side)?;
@@ -57,7 +57,7 @@ impl Lock {
             .open(&side)
             .map_err(|error| StateError::io(&side, error))?;
         let started = Instant::now();
-        let mut told: Option<LockInfo> = None;
+        let mut reported: Option<LockInfo> = None;
         loop {
             match file.try_lock() {
                 Ok(()) => break,
@@ -73,9 +73,9 @@ impl Lock {
                         let holder = Box::new(signed.unwrap_or_else(unsigned));
                         return Err(StateError::Locked { holder });
                     }
-                    if signed.is_some() && signed != told {
-                        told = signed;
-                        told.iter().for_each(&mut *tell);
+                    if signed.is_some() && signed != reported {
+                        reported = signed;
+                        reported.iter().for_each(&mut *on_wait);
                     }
                     thread::sleep(INTERVAL.min(patience));
                 }

@@ -242,7 +242,7 @@ impl Store for MemoryStore {
     fn history(&self, limit: usize) -> Result<Vec<Apply>> {
         let tables = self.tables()?;
         let mut applies: Vec<Apply> = tables.applies.iter().rev().take(limit).cloned().collect();
-        history::settle(&mut applies, || self.disk.holder())?;
+        history::mark_interrupted(&mut applies, || self.disk.holder())?;
         Ok(applies)
     }
 

@@ -450,7 +450,7 @@ impl HistoryItem {
     }
 
     /// The result and the detail, to be sealed.
-    pub(crate) fn said(&self) -> Vec<u8> {
+    pub(crate) fn to_sealed_bytes(&self) -> Vec<u8> {
         serde_json::to_vec(&(&self.result, &self.detail_json)).expect("texts are JSON")
     }
 }

@@ -11,7 +11,7 @@ use crate::error::{Result, StateError};
 use crate::history::{ENTRIES, entry};
 use crate::keys;
 use crate::model::{FetchedRow, IntentId, SpecDigest, Timestamp};
-use crate::row_crypto::{Place, Vault, unreadable};
+use crate::row_crypto::{Place, RowCrypto, unreadable};
 use crate::seal::NewKey;
 use crate::snapshot;
 use crate::sqlite::{
@@ -28,7 +28,7 @@ impl Transaction<'_> {
         let path = self.path;
         let failed = |error| StateError::sqlite(path, error);
         let (_, lineage) = keys::need(&self.inner).map_err(failed)?;
-        let old = std::mem::replace(&mut self.vault, Vault::new(new.key.clone(), lineage));
+        let old = std::mem::replace(&mut self.crypto, RowCrypto::new(new.key.clone(), lineage));
         self.specs.clear();
         self.reseal_specs(&old)?;
         self.reseal_observations(&old)?;
@@ -47,7 +47,7 @@ impl Transaction<'_> {
     }
 
     // Row by row: no more than one is in memory, and none is read after it was written.
-    fn reseal_specs(&self, old: &Vault) -> Result<()> {
+    fn reseal_specs(&self, old: &RowCrypto) -> Result<()> {
         for id in self.ids("SELECT id FROM specs")? {
             let sql = format!("{SPECS} WHERE id = ?1");
             let row = self.row(&sql, [id], |row| spec(row, old))?;
@@ -56,8 +56,8 @@ impl Transaction<'_> {
                 "UPDATE specs SET digest = ?2, body = ?3 WHERE id = ?1",
                 params![
                     id,
-                    &self.vault.mask(digest).0[..],
-                    self.vault
+                    &self.crypto.mask(digest).0[..],
+                    self.crypto
                         .pack(&Place::spec(digest), &body, Effort::Normal)?,
                 ],
             )?;
@@ -65,14 +65,14 @@ impl Transaction<'_> {
         Ok(())
     }
 
-    fn reseal_observations(&self, old: &Vault) -> Result<()> {
+    fn reseal_observations(&self, old: &RowCrypto) -> Result<()> {
         for id in self.ids("SELECT rowid FROM instances WHERE observed IS NOT NULL")? {
             let observed = self.row(
                 "SELECT observed FROM instances WHERE rowid = ?1",
                 [id],
                 |row| Ok(SpecDigest(row.get(0)?)),
             )?;
-            let observed = observed.map(|digest| self.vault.mask(old.unmask(digest)).0);
+            let observed = observed.map(|digest| self.crypto.mask(old.unmask(digest)).0);
             self.execute(
                 "UPDATE instances SET observed = ?2 WHERE rowid = ?1",
                 params![id, observed],
@@ -81,24 +81,24 @@ impl Transaction<'_> {
         Ok(())
     }
 
-    fn reseal_requests(&self, old: &Vault) -> Result<()> {
+    fn reseal_requests(&self, old: &RowCrypto) -> Result<()> {
         // The digests of the specs are the new ones by now: the requests were sealed with what
         // they mean, not with how they are stored, so what was read is put right.
-        let intents = self.all(|connection| snapshot::intents_of(connection, old, &self.vault))?;
+        let intents = self.all(|connection| snapshot::intents_of(connection, old, &self.crypto))?;
         for intent in intents {
             let place = Place::request(intent.id, &intent);
             self.execute(
                 "UPDATE journal SET request = ?2 WHERE id = ?1",
                 params![
                     intent.id.0,
-                    self.vault.pack(&place, &intent.request, Effort::Low)?
+                    self.crypto.pack(&place, &intent.request, Effort::Low)?
                 ],
             )?;
         }
         Ok(())
     }
 
-    fn reseal_messages(&self, old: &Vault) -> Result<()> {
+    fn reseal_messages(&self, old: &RowCrypto) -> Result<()> {
         let told = "SELECT id FROM journal
                     WHERE message IS NOT NULL OR sealed_message IS NOT NULL";
         for id in self.ids(told)? {
@@ -124,13 +124,13 @@ impl Transaction<'_> {
             };
             self.execute(
                 "UPDATE journal SET message = NULL, sealed_message = ?2 WHERE id = ?1",
-                params![id, self.vault.seal(&place, message)?],
+                params![id, self.crypto.seal(&place, message)?],
             )?;
         }
         Ok(())
     }
 
-    fn reseal_history(&self, old: &Vault) -> Result<()> {
+    fn reseal_history(&self, old: &RowCrypto) -> Result<()> {
         for id in self.ids("SELECT id FROM history")? {
             let sql = format!("{ENTRIES} WHERE id = ?1");
             let Some((apply, item)) = self.row(&sql, [id], |row| entry(row, old))? else {
@@ -142,13 +142,13 @@ impl Transaction<'_> {
             let place = Place::history(apply, &item, item.at);
             self.execute(
                 "UPDATE history SET result = '', detail = '', sealed = ?2 WHERE id = ?1",
-                params![id, self.vault.seal(&place, item.said())?],
+                params![id, self.crypto.seal(&place, item.to_sealed_bytes())?],
             )?;
         }
         Ok(())
     }
 
-    fn reseal_fetched(&mut self, old: &Vault) -> Result<()> {
+    fn reseal_fetched(&mut self, old: &RowCrypto) -> Result<()> {
         let rows: Vec<FetchedRow> = self.all(|connection| {
             connection
                 .prepare(FETCHED)?
@@ -159,7 +159,7 @@ impl Transaction<'_> {
         rows.into_iter().try_for_each(|row| self.put_fetched(row))
     }
 
-    fn reseal_observation_cache(&mut self, old: &Vault) -> Result<()> {
+    fn reseal_observation_cache(&mut self, old: &RowCrypto) -> Result<()> {
         let cache = self.row(OBSERVATION_CACHE, (), |row| observation_cache(row, old))?;
         cache.map_or(Ok(()), |bytes| self.put_observation_cache(&bytes))
     }

@@ -29,7 +29,7 @@ use crate::seal::{Context, Key, OpenError};
 
 /// Opens and seals the rows of one state.
 #[derive(Clone, Debug)]
-pub(crate) struct Vault(Option<Sealed>);
+pub(crate) struct RowCrypto(Option<Sealed>);
 
 #[derive(Clone, Debug)]
 struct Sealed {
@@ -118,7 +118,7 @@ impl Place {
     }
 }
 
-impl Vault {
+impl RowCrypto {
     /// For a state whose content lies in clear.
     pub(crate) fn clear() -> Self {
         Self(None)

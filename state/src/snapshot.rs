@@ -8,7 +8,7 @@ use std::sync::Arc;
 use rusqlite::{Connection, Row};
 
 use crate::model::{ApplyId, Intent, IntentId, Meta, Operation, Record, SpecDigest, Timestamp};
-use crate::row_crypto::{Place, Vault, unknown, unreadable};
+use crate::row_crypto::{Place, RowCrypto, unknown, unreadable};
 
 /// Everything that a plan needs of a state, read in one transaction: no part is older or newer
 /// than another.
@@ -98,21 +98,24 @@ impl Snapshot {
 /// Reads the snapshot of a state of which `meta` was read in the same transaction.
 pub(crate) fn read(
     connection: &Connection,
-    vault: &Vault,
+    crypto: &RowCrypto,
     meta: Meta,
 ) -> rusqlite::Result<Snapshot> {
     Ok(Snapshot {
         meta,
-        records: records(connection, vault)?,
-        intents: intents(connection, vault)?,
+        records: records(connection, crypto)?,
+        intents: intents(connection, crypto)?,
         generations: generations(connection)?,
     })
 }
 
 /// The records of a state. Without its key the digests are the masked ones.
-pub(crate) fn records(connection: &Connection, vault: &Vault) -> rusqlite::Result<Vec<Record>> {
+pub(crate) fn records(
+    connection: &Connection,
+    crypto: &RowCrypto,
+) -> rusqlite::Result<Vec<Record>> {
     let groups = groups(connection)?;
-    let digests = Digests::read(connection, vault)?;
+    let digests = Digests::read(connection, crypto)?;
     let count: usize =
         connection.query_row("SELECT count(*) FROM instances", (), |row| row.get(0))?;
     let mut records = Vec::with_capacity(count);
@@ -133,7 +136,7 @@ pub(crate) fn records(connection: &Connection, vault: &Vault) -> rusqlite::Resul
             generation: row.get(5)?,
             kind: row.get(6)?,
             spec: digests.get(row.get(7)?, 7)?,
-            observed: observed.map(|digest| vault.unmask(SpecDigest(digest))),
+            observed: observed.map(|digest| crypto.unmask(SpecDigest(digest))),
             zone: row.get(9)?,
             subnet: row.get(10)?,
             ip4: row.get(11)?,
@@ -205,20 +208,23 @@ fn generations(connection: &Connection) -> rusqlite::Result<HashMap<Arc<str>, Ha
 }
 
 /// The intents that were opened and not closed, oldest first.
-pub(crate) fn intents(connection: &Connection, vault: &Vault) -> rusqlite::Result<Vec<Intent>> {
-    intents_of(connection, vault, vault)
+pub(crate) fn intents(
+    connection: &Connection,
+    crypto: &RowCrypto,
+) -> rusqlite::Result<Vec<Intent>> {
+    intents_of(connection, crypto, crypto)
 }
 
 /// The same, while a state is given another key: requests are still sealed with the old one, and
 /// the digests of specs are masked with the new one already.
 pub(crate) fn intents_of(
     connection: &Connection,
-    vault: &Vault,
-    specs: &Vault,
+    crypto: &RowCrypto,
+    specs: &RowCrypto,
 ) -> rusqlite::Result<Vec<Intent>> {
     connection
         .prepare_cached(INTENTS)?
-        .query_map((), |row| intent(row, vault, specs))?
+        .query_map((), |row| intent(row, crypto, specs))?
         .collect()
 }
 
@@ -230,7 +236,11 @@ pub(crate) const INTENTS: &str =
     FROM journal LEFT JOIN specs ON specs.id = spec_id
     WHERE closed_at IS NULL ORDER BY journal.id";
 
-pub(crate) fn intent(row: &Row<'_>, vault: &Vault, specs: &Vault) -> rusqlite::Result<Intent> {
+pub(crate) fn intent(
+    row: &Row<'_>,
+    crypto: &RowCrypto,
+    specs: &RowCrypto,
+) -> rusqlite::Result<Intent> {
     let operation = match row.get_ref(5)?.as_str()? {
         "create" => Operation::Create,
         "update" => Operation::Update,
@@ -255,7 +265,7 @@ pub(crate) fn intent(row: &Row<'_>, vault: &Vault, specs: &Vault) -> rusqlite::R
         opened_at: Timestamp(row.get(14)?),
     };
     let stored = row.get_ref(13)?.as_blob()?;
-    intent.request = vault
+    intent.request = crypto
         .unpack(&Place::request(intent.id, &intent), stored, row.get(12)?)
         .map_err(|error| unreadable(13, error))?;
     Ok(intent)
@@ -272,11 +282,11 @@ fn found(groups: &HashMap<i64, Arc<str>>, id: i64) -> rusqlite::Result<&Arc<str>
 struct Digests(Vec<(i64, SpecDigest)>);
 
 impl Digests {
-    fn read(connection: &Connection, vault: &Vault) -> rusqlite::Result<Self> {
+    fn read(connection: &Connection, crypto: &RowCrypto) -> rusqlite::Result<Self> {
         let mut digests: Vec<(i64, SpecDigest)> = connection
             .prepare_cached("SELECT id, digest FROM specs")?
             .query_map((), |row| {
-                Ok((row.get(0)?, vault.unmask(SpecDigest(row.get(1)?))))
+                Ok((row.get(0)?, crypto.unmask(SpecDigest(row.get(1)?))))
             })?
             .collect::<rusqlite::Result<_>>()?;
         digests.sort_unstable_by_key(|(id, _)| *id);

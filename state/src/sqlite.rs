@@ -14,11 +14,11 @@ use rusqlite::{Connection, OptionalExtension, Row};
 use crate::codec;
 use crate::error::{Result, StateError};
 use crate::files::Fingerprint;
-use crate::keys::{self, Keys, Ring};
+use crate::keys::{self, KeyRing, Keys};
 use crate::model::{FetchedRow, Identity, ImageRow, Intent, Meta, Record, SpecDigest, Timestamp};
 use crate::new_file;
 use crate::open::{self, Access, Opened};
-use crate::row_crypto::{Place, Vault, unreadable};
+use crate::row_crypto::{Place, RowCrypto, unreadable};
 use crate::schema::{self, MIGRATIONS};
 use crate::seal::NewKey;
 use crate::snapshot::{self, Snapshot};
@@ -33,7 +33,7 @@ use crate::transaction::Transaction;
 pub struct SqliteStore {
     opened: Opened,
     path: PathBuf,
-    ring: Ring,
+    ring: KeyRing,
     /// The number of the writer that leads, as far as this one knows. Where it is another by now,
     /// this one may not write.
     fence: u64,
@@ -123,7 +123,7 @@ impl SqliteStore {
         Self {
             opened,
             path: path.to_owned(),
-            ring: Ring::default(),
+            ring: KeyRing::default(),
             fence: 0,
             is_fenced: true,
         }
@@ -136,7 +136,7 @@ impl SqliteStore {
     /// checks from outside. Anything else is [`StateError::NoKey`], any change included.
     #[must_use]
     pub fn with_keys(mut self, keys: Arc<dyn Keys>) -> Self {
-        self.ring = Ring::new(keys);
+        self.ring = KeyRing::new(keys);
         self
     }
 
@@ -177,16 +177,16 @@ impl SqliteStore {
 
     /// Everything that a plan needs, as it was at one moment.
     pub fn snapshot(&self) -> Result<Snapshot> {
-        self.read_opened(|connection, vault| {
+        self.read_opened(|connection, crypto| {
             let meta = meta(connection)?;
-            snapshot::read(connection, vault, meta)
+            snapshot::read(connection, crypto, meta)
         })
     }
 
     /// The records without what takes a key: in a sealed state their digests are masked, and
     /// equal no others.
     pub fn outline(&self) -> Result<Vec<Record>> {
-        self.read(|connection| snapshot::records(connection, &Vault::clear()))
+        self.read(|connection| snapshot::records(connection, &RowCrypto::clear()))
     }
 
     /// The intents that were opened and not closed, oldest first: what the next run must settle.
@@ -200,7 +200,7 @@ impl SqliteStore {
         &self,
         digests: impl Iterator<Item = SpecDigest>,
     ) -> Result<HashMap<SpecDigest, Arc<[u8]>>> {
-        self.read_opened(|connection, vault| {
+        self.read_opened(|connection, crypto| {
             let mut statement = connection.prepare_cached(&format!("{SPECS} WHERE digest = ?1"))?;
             let mut specs = HashMap::new();
             for digest in digests {
@@ -208,7 +208,7 @@ impl SqliteStore {
                     continue;
                 }
                 let found = statement
-                    .query_row([&vault.mask(digest).0[..]], |row| spec(row, vault))
+                    .query_row([&crypto.mask(digest).0[..]], |row| spec(row, crypto))
                     .optional()?;
                 if let Some((_, spec)) = found {
                     specs.insert(digest, Arc::from(spec));
@@ -242,10 +242,10 @@ impl SqliteStore {
 
     /// What `url` answered when it was last fetched.
     pub fn fetched(&self, url: &str) -> Result<Option<FetchedRow>> {
-        self.read_opened(|connection, vault| {
+        self.read_opened(|connection, crypto| {
             connection
                 .prepare_cached(&format!("{FETCHED} WHERE url = ?1"))?
-                .query_row([vault.name(url)], |row| fetched(row, vault))
+                .query_row([crypto.name(url)], |row| fetched(row, crypto))
                 .optional()
         })
     }
@@ -254,10 +254,10 @@ impl SqliteStore {
     /// `None` where none was stored. Fails with [`StateError::NoKey`] in a sealed state without its
     /// key.
     pub fn observation_cache(&self) -> Result<Option<Vec<u8>>> {
-        self.read_opened(|connection, vault| {
+        self.read_opened(|connection, crypto| {
             connection
                 .prepare_cached(OBSERVATION_CACHE)?
-                .query_row((), |row| observation_cache(row, vault))
+                .query_row((), |row| observation_cache(row, crypto))
                 .optional()
         })
     }
@@ -363,7 +363,7 @@ impl SqliteStore {
     /// Reads in one transaction, with what opens the rows.
     pub(crate) fn read_opened<R>(
         &self,
-        read: impl FnOnce(&Connection, &Vault) -> rusqlite::Result<R>,
+        read: impl FnOnce(&Connection, &RowCrypto) -> rusqlite::Result<R>,
     ) -> Result<R> {
         self.unchanged(|| {
             let failed = |error| StateError::sqlite(&self.path, error);
@@ -372,8 +372,8 @@ impl SqliteStore {
                 .connection
                 .unchecked_transaction()
                 .map_err(failed)?;
-            let vault = self.ring.vault(&transaction, &self.path)?;
-            let result = read(&transaction, &vault).map_err(failed)?;
+            let crypto = self.ring.crypto(&transaction, &self.path)?;
+            let result = read(&transaction, &crypto).map_err(failed)?;
             transaction.finish().map_err(failed)?;
             Ok(result)
         })
@@ -420,10 +420,10 @@ pub(crate) fn meta(connection: &Connection) -> rusqlite::Result<Meta> {
 pub(crate) const SPECS: &str = "SELECT digest, size, body FROM specs";
 
 /// A spec, and the digest that it is known by.
-pub(crate) fn spec(row: &Row<'_>, vault: &Vault) -> rusqlite::Result<(SpecDigest, Vec<u8>)> {
-    let digest = vault.unmask(SpecDigest(row.get(0)?));
+pub(crate) fn spec(row: &Row<'_>, crypto: &RowCrypto) -> rusqlite::Result<(SpecDigest, Vec<u8>)> {
+    let digest = crypto.unmask(SpecDigest(row.get(0)?));
     let stored = row.get_ref(2)?.as_blob()?;
-    let body = vault
+    let body = crypto
         .unpack(&Place::spec(digest), stored, row.get(1)?)
         .map_err(|error| unreadable(2, error))?;
     Ok((digest, body))
@@ -433,17 +433,17 @@ pub(crate) fn spec(row: &Row<'_>, vault: &Vault) -> rusqlite::Result<(SpecDigest
 pub(crate) const FETCHED: &str = "SELECT url, digest, size, body, fetched_at FROM fetched";
 
 /// A row of `fetched`. In a sealed state URL and digest are sealed with the body.
-pub(crate) fn fetched(row: &Row<'_>, vault: &Vault) -> rusqlite::Result<FetchedRow> {
+pub(crate) fn fetched(row: &Row<'_>, crypto: &RowCrypto) -> rusqlite::Result<FetchedRow> {
     let name: String = row.get(0)?;
     let fetched_at = Timestamp(row.get(4)?);
-    let content = vault
+    let content = crypto
         .unpack(
             &Place::fetched(&name, fetched_at),
             row.get_ref(3)?.as_blob()?,
             row.get(2)?,
         )
         .map_err(|error| unreadable(3, error))?;
-    if !vault.is_sealed() {
+    if !crypto.is_sealed() {
         return Ok(FetchedRow {
             url: name,
             digest: row.get(1)?,
@@ -469,9 +469,9 @@ pub(crate) const OBSERVATION_CACHE: &str =
     "SELECT id, size, body, updated_at FROM observation_cache";
 
 /// The row of `observation_cache`.
-pub(crate) fn observation_cache(row: &Row<'_>, vault: &Vault) -> rusqlite::Result<Vec<u8>> {
+pub(crate) fn observation_cache(row: &Row<'_>, crypto: &RowCrypto) -> rusqlite::Result<Vec<u8>> {
     let place = Place::observation_cache(Timestamp(row.get(3)?));
-    vault
+    crypto
         .unpack(&place, row.get_ref(2)?.as_blob()?, row.get(1)?)
         .map_err(|error| unreadable(2, error))
 }

@@ -18,9 +18,9 @@ use rusqlite::{
 
 use crate::codec::Effort;
 use crate::error::{Result, StateError};
-use crate::keys::Ring;
+use crate::keys::KeyRing;
 use crate::model::{Record, SpecDigest, Timestamp, address};
-use crate::row_crypto::{Place, Vault};
+use crate::row_crypto::{Place, RowCrypto};
 use crate::schema::{self, MIGRATIONS, newest};
 use crate::seal::Key;
 
@@ -30,8 +30,8 @@ pub struct Transaction<'store> {
     pub(crate) inner: rusqlite::Transaction<'store>,
     pub(crate) path: &'store Path,
     now: Timestamp,
-    ring: &'store Ring,
-    pub(crate) vault: Vault,
+    ring: &'store KeyRing,
+    pub(crate) crypto: RowCrypto,
     /// The number of the writer that leads.
     fence: u64,
     /// Whether that is this one, from this transaction on.
@@ -70,7 +70,7 @@ impl<'store> Transaction<'store> {
         connection: &'store mut Connection,
         path: &'store Path,
         now: Timestamp,
-        ring: &'store Ring,
+        ring: &'store KeyRing,
         fence: u64,
     ) -> Result<Self> {
         let refused = |error| StateError::sqlite(path, error);
@@ -99,14 +99,14 @@ impl<'store> Transaction<'store> {
                 path: path.to_owned(),
             });
         }
-        let vault = ring.vault(&inner, path)?;
+        let crypto = ring.crypto(&inner, path)?;
         let (groups, specs) = (HashMap::new(), HashMap::new());
         Ok(Self {
             inner,
             path,
             now,
             ring,
-            vault,
+            crypto,
             fence,
             led: false,
             rekeyed: None,
@@ -163,9 +163,9 @@ impl<'store> Transaction<'store> {
         self.execute(
             "INSERT INTO specs (digest, size, body) VALUES (?1, ?2, ?3)",
             params![
-                &self.vault.mask(digest).0[..],
+                &self.crypto.mask(digest).0[..],
                 bytes.len(),
-                self.vault
+                self.crypto
                     .pack(&Place::spec(digest), bytes, Effort::Normal)?,
             ],
         )?;
@@ -300,7 +300,7 @@ impl<'store> Transaction<'store> {
                 new.generation,
                 new.kind,
                 new.spec_id,
-                new.observed.map(|digest| self.vault.mask(digest).0),
+                new.observed.map(|digest| self.crypto.mask(digest).0),
                 new.zone,
                 new.subnet,
                 new.ip4,
@@ -364,7 +364,7 @@ impl<'store> Transaction<'store> {
                     spec_id: row.get(6)?,
                     observed: row
                         .get::<_, Option<[u8; 32]>>(7)?
-                        .map(|digest| self.vault.unmask(SpecDigest(digest))),
+                        .map(|digest| self.crypto.unmask(SpecDigest(digest))),
                     zone: row.get(8)?,
                     subnet: row.get(9)?,
                     ip4: row.get(10)?,
@@ -437,7 +437,7 @@ impl<'store> Transaction<'store> {
         }
         let id = self.row(
             "SELECT id FROM specs WHERE digest = ?1",
-            [&self.vault.mask(digest).0[..]],
+            [&self.crypto.mask(digest).0[..]],
             |row| row.get(0),
         )?;
         if let Some(id) = id {

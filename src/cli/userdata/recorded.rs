@@ -15,14 +15,14 @@ use crate::config::check::Purpose;
 use crate::diagnostic::Diagnostic;
 
 /// What is asked for, where it is no file.
-enum Asked {
+enum Wanted {
     /// A slot.
     Slot(InShard<Address>),
     /// The id of an instance: ours or the cloud's.
     Id(String),
 }
 
-impl Asked {
+impl Wanted {
     fn of(text: &Path) -> Option<Self> {
         if text == Path::new("-") || text.exists() {
             return None;
@@ -46,23 +46,23 @@ impl Asked {
 
 /// The userdata of a recorded instance; `None` where what is asked for can only be a file.
 pub(super) fn find(globals: &Globals, asked: &Path) -> Result<Option<Vec<u8>>, Failures> {
-    let Some(asked) = Asked::of(asked) else {
+    let Some(asked) = Wanted::of(asked) else {
         return Ok(None);
     };
     let mut fleet = match (Fleet::load(globals, Purpose::Render), &asked) {
         (Ok(fleet), _) => fleet,
         // Without a configuration there is nothing but files.
-        (Err(_), Asked::Id(_)) => return Ok(None),
-        (Err(failures), Asked::Slot(_)) => return Err(failures),
+        (Err(_), Wanted::Id(_)) => return Ok(None),
+        (Err(failures), Wanted::Slot(_)) => return Err(failures),
     };
-    if let Asked::Slot(slot) = &asked {
+    if let Wanted::Slot(slot) = &asked {
         fleet.choose_slots(std::slice::from_ref(slot))?;
     }
     let mut found = None;
     for session in &fleet.shards {
         let store = match session.need_state() {
             Ok(store) => store,
-            Err(_) if matches!(asked, Asked::Id(_)) => continue,
+            Err(_) if matches!(asked, Wanted::Id(_)) => continue,
             Err(failure) => return Err(unplaced(failure)),
         };
         let snapshot = store.snapshot().map_err(unplaced)?;
@@ -80,11 +80,11 @@ pub(super) fn find(globals: &Globals, asked: &Path) -> Result<Option<Vec<u8>>, F
             };
             Ok(Some(userdata.content.to_bytes()))
         }
-        (None, Asked::Slot(slot)) => {
+        (None, Wanted::Slot(slot)) => {
             let finding = Diagnostic::error(format!("nothing is recorded for `{}`", slot.address))
                 .hint("What is recorded: nstance state list");
             Err(unplaced(Failure::new(finding)))
         }
-        (None, Asked::Id(_)) => Ok(None),
+        (None, Wanted::Id(_)) => Ok(None),
     }
 }

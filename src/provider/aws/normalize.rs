@@ -11,7 +11,7 @@
 use serde_json::{Map, Value};
 
 /// The members of `reported` that `asked` names, as they compare with it.
-pub(crate) fn as_asked(
+pub(crate) fn normalized(
     asked: &Map<String, Value>,
     reported: &Map<String, Value>,
 ) -> Map<String, Value> {
@@ -251,7 +251,7 @@ mod tests {
                 json!({"LaunchTemplate": {"LaunchTemplateName": "web", "Version": "3"}}),
             ),
         ] {
-            let found = as_asked(asked.as_object().unwrap(), reported.as_object().unwrap());
+            let found = normalized(asked.as_object().unwrap(), reported.as_object().unwrap());
             assert_eq!(Value::Object(found), expected, "{what}");
         }
     }

@@ -9,9 +9,9 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
-use crate::config::node::{Entry, Node, NodeValue};
+use crate::config::node::{Node, NodeValue};
 use crate::diagnostic::{Diagnostic, Diagnostics};
-use crate::provider::rules::{Effect, NamedPlace, Ownership, effect_of};
+use crate::provider::rules::{Effect, NamedPlace, Ownership, effect_of, effective, managed_member};
 use crate::provider::shape::{self, Members, Shape};
 
 use super::request::SOURCE_DEST_CHECK;
@@ -45,16 +45,9 @@ const OUR_TAGS: &str = "nstance:";
 
 /// Finds what may not be written in one layer's args.
 pub fn check_args(args: &Node, findings: &mut Diagnostics) {
-    let NodeValue::Object(entries) = &args.value else {
-        return;
-    };
-    for entry in entries {
+    for entry in args.entries() {
         if let Some((name, instead)) = managed(&entry.key) {
-            findings.push(
-                Diagnostic::error(format!("`{name}` can't be set in args"))
-                    .at(entry.key_span, "nstance sets it")
-                    .hint(*instead),
-            );
+            findings.push(managed_member(entry, name, instead));
             continue;
         }
         let members = if OURS.iter().any(|(name, _)| *name == &*entry.key) {
@@ -88,36 +81,25 @@ fn managed(key: &str) -> Option<&'static (&'static str, &'static str)> {
 
 /// Finds members of merged layers that exclude each other.
 pub fn check_merged_args(layers: &[&Node], findings: &mut Diagnostics) {
-    // The highest layer that has a member decides; null takes it away.
-    let effective = |name: &str| -> Option<&Entry> {
-        layers
-            .iter()
-            .rev()
-            .find_map(|layer| entries(layer).iter().find(|entry| &*entry.key == name))
-            .filter(|entry| entry.value.value != NodeValue::Null)
-    };
+    let effective = |name: &str| effective(layers, name);
     let Some(interfaces) = effective("NetworkInterfaces") else {
         return;
     };
-    for (name, instead) in [
-        ("SecurityGroupIds", "`Groups` of the network interface"),
-        ("SecurityGroups", "`Groups` of the network interface"),
-        (
-            "PrivateIpAddress",
-            "`PrivateIpAddress` of the network interface",
-        ),
-        (
-            "Ipv6AddressCount",
-            "`Ipv6AddressCount` of the network interface",
-        ),
-        ("Ipv6Addresses", "`Ipv6Addresses` of the network interface"),
+    for (name, of_interface) in [
+        ("SecurityGroupIds", "Groups"),
+        ("SecurityGroups", "Groups"),
+        ("PrivateIpAddress", "PrivateIpAddress"),
+        ("Ipv6AddressCount", "Ipv6AddressCount"),
+        ("Ipv6Addresses", "Ipv6Addresses"),
     ] {
         if let Some(member) = effective(name) {
             findings.push(
                 Diagnostic::error(format!("`{name}` can't stand beside `NetworkInterfaces`"))
                     .at(member.key_span, "EC2 refuses both in one request")
                     .related(interfaces.key_span, "the network interfaces")
-                    .hint(format!("move it into {instead}")),
+                    .hint(format!(
+                        "move it into `{of_interface}` of the network interface"
+                    )),
             );
         }
     }
@@ -128,7 +110,8 @@ fn check_interfaces(interfaces: &Node, findings: &mut Diagnostics) {
         let first = interface.get("DeviceIndex").is_none_or(
             |index| matches!(&index.value, NodeValue::Number(n) if n.as_u64() == Some(0)),
         );
-        let subnet = entries(interface)
+        let subnet = interface
+            .entries()
             .iter()
             .find(|entry| &*entry.key == "SubnetId");
         if let Some(subnet) = subnet.filter(|_| first) {
@@ -161,13 +144,6 @@ fn check_tags(specifications: &Node, findings: &mut Diagnostics) {
                 );
             }
         }
-    }
-}
-
-fn entries(node: &Node) -> &[Entry] {
-    match &node.value {
-        NodeValue::Object(entries) => entries,
-        _ => &[],
     }
 }
 

@@ -140,7 +140,7 @@ fn delete(observed: &Observation) -> DeleteRequest {
 /// The args of an observation as they compare with what was asked for.
 fn compared(observed: &Observation, asked: &Value) -> Value {
     let attributes = observed.attributes().unwrap();
-    let args = attributes.as_asked(asked.as_object().unwrap());
+    let args = attributes.normalized(asked.as_object().unwrap());
     Value::Object(args.into_owned())
 }
 

@@ -139,7 +139,7 @@ impl Planner<'_> {
             return false;
         };
         let asked = Map::from_iter([(member.to_owned(), wanted.clone())]);
-        normalize::as_asked(&asked, &self.reported).get(member) == Some(wanted)
+        normalize::normalized(&asked, &self.reported).get(member) == Some(wanted)
     }
 
     /// A call of `ModifyInstanceAttribute`, which takes one attribute at a time.

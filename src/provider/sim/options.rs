@@ -166,7 +166,7 @@ impl SimOptions {
                 "latency" => options.latency = read.duration(key, value, Duration::ZERO),
                 "boot_time" => options.boot_time = read.duration(key, value, Duration::ZERO),
                 "stale_listing" => {
-                    options.stale_listing = read.duration(key, value, Duration::ZERO)
+                    options.stale_listing = read.duration(key, value, Duration::ZERO);
                 }
                 "error_rate" => options.error_rate = read.rate(key, value),
                 "lost_answer_rate" => options.lost_answer_rate = read.rate(key, value),

@@ -35,13 +35,13 @@ impl Transaction<'_> {
 
     /// Stores what a URL answered, in place of what was there.
     pub fn put_fetched(&mut self, fetched: FetchedRow) -> Result<()> {
-        let name = self.vault.name(&fetched.url);
-        let content = if self.vault.is_sealed() {
+        let name = self.crypto.name(&fetched.url);
+        let content = if self.crypto.is_sealed() {
             codec::join(&fetched.url, &codec::join(&fetched.digest, &fetched.body))
         } else {
             fetched.body
         };
-        let digest = if self.vault.is_sealed() {
+        let digest = if self.crypto.is_sealed() {
             String::new()
         } else {
             fetched.digest
@@ -54,7 +54,7 @@ impl Transaction<'_> {
                 name,
                 digest,
                 content.len(),
-                self.vault.pack(&place, &content, Effort::Normal)?,
+                self.crypto.pack(&place, &content, Effort::Normal)?,
                 fetched.fetched_at.0,
             ],
         )?;
@@ -64,9 +64,9 @@ impl Transaction<'_> {
     /// Stores the cache of compared observations, in place of what was there. Sealed at rest:
     /// digests in it could be compared with guesses.
     pub fn put_observation_cache(&mut self, bytes: &[u8]) -> Result<()> {
-        if self.vault.is_sealed() {
+        if self.crypto.is_sealed() {
             // Where a sealed state of schema 2 kept it; its migration can't tell that row.
-            let former = self.vault.name("nstance:familiar");
+            let former = self.crypto.name("nstance:familiar");
             self.execute("DELETE FROM fetched WHERE url = ?1", [former])?;
         }
         let place = Place::observation_cache(self.now);
@@ -75,7 +75,7 @@ impl Transaction<'_> {
              VALUES (1, ?1, ?2, ?3)",
             params![
                 bytes.len(),
-                self.vault.pack(&place, bytes, Effort::Normal)?,
+                self.crypto.pack(&place, bytes, Effort::Normal)?,
                 self.now.0,
             ],
         )?;

@@ -52,7 +52,7 @@ impl Transaction<'_> {
                 intent.token,
                 spec,
                 intent.request.len(),
-                self.vault.pack(&place, &intent.request, Effort::Low)?,
+                self.crypto.pack(&place, &intent.request, Effort::Low)?,
                 self.now.0,
             ],
         )
@@ -88,9 +88,9 @@ impl Transaction<'_> {
     pub fn close_intent(&mut self, id: IntentId, outcome: Outcome) -> Result<()> {
         // What the cloud says may quote what it was asked.
         let (message, sealed) = match outcome.message() {
-            Some(message) if self.vault.is_sealed() => {
+            Some(message) if self.crypto.is_sealed() => {
                 let place = Place::message(id, self.now);
-                (None, Some(self.vault.seal(&place, message.into())?))
+                (None, Some(self.crypto.seal(&place, message.into())?))
             }
             message => (message, None),
         };
@@ -173,10 +173,10 @@ impl Transaction<'_> {
     /// Enters what an apply did to one address into the history.
     pub fn record_history_item(&mut self, id: ApplyId, item: &HistoryItem) -> Result<()> {
         let (mut result, mut detail) = (item.result.as_str(), item.detail_json.as_str());
-        let sealed = if self.vault.is_sealed() && !item.is_harmless() {
+        let sealed = if self.crypto.is_sealed() && !item.is_harmless() {
             (result, detail) = ("", "");
             let place = Place::history(id, item, self.now);
-            Some(self.vault.seal(&place, item.said())?)
+            Some(self.crypto.seal(&place, item.to_sealed_bytes())?)
         } else {
             None
         };

@@ -66,7 +66,7 @@ fn who_waits_hears_whom_for_once() {
     let mut lock = Some(acquire(&place, "one").unwrap());
     let mut told = Vec::new();
     // The holder goes as soon as it is told of: so being told comes before getting it.
-    let got = Lock::acquire_telling(
+    let got = Lock::acquire_with(
         &place.path,
         info("two"),
         Duration::from_mins(1),
@@ -81,7 +81,7 @@ fn who_waits_hears_whom_for_once() {
     // Without patience nobody waits, and nobody is told of.
     let _lock = acquire(&place, "three").unwrap();
     let mut told = 0;
-    let refused = Lock::acquire_telling(&place.path, info("four"), Duration::ZERO, &mut |_| {
+    let refused = Lock::acquire_with(&place.path, info("four"), Duration::ZERO, &mut |_| {
         told += 1;
     });
     assert!(matches!(refused, Err(StateError::Locked { .. })));

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::ast::{Attribute, Block, Body, Document, ExpressionKind, Ident, Item, Label};
+use super::ast::{Attribute, Block, Body, ExpressionKind, Ident, Item, Label};
 use super::parser::{Parsed, Parser};
 use crate::error::{Error, Span};
 
@@ -215,33 +215,6 @@ impl Parser<'_> {
                 .hint("write `$${` for a literal `${`")
                 .into()),
         }
-    }
-}
-
-impl Document {
-    /// The comments that end within the lines just above `offset`, none of them behind anything
-    /// else on its line.
-    pub fn comments_above<'d>(&'d self, text: &str, offset: u32) -> &'d [Span] {
-        let end = self
-            .comments
-            .partition_point(|comment| comment.end <= offset);
-        let mut first = end;
-        let mut below = offset as usize;
-        while first > 0 {
-            let comment = self.comments[first - 1].range();
-            let between = &text[comment.end..below];
-            let line_start = text[..comment.start]
-                .rfind('\n')
-                .map_or(0, |newline| newline + 1);
-            let stands_alone = text[line_start..comment.start].trim().is_empty();
-            let is_near = between.trim().is_empty() && between.matches('\n').count() <= 1;
-            if !stands_alone || !is_near {
-                break;
-            }
-            below = comment.start;
-            first -= 1;
-        }
-        &self.comments[first..end]
     }
 }
 

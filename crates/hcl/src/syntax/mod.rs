@@ -5,7 +5,6 @@ mod body;
 mod expression;
 mod heredoc;
 mod parser;
-mod references;
 mod shell;
 mod template;
 mod term;

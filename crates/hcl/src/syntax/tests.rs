@@ -352,20 +352,6 @@ fn keeps_comments_and_places() {
         .collect();
     assert_eq!(&text[spans[0].range()], "a = 1");
     assert_eq!(spans[0].file, 7);
-    assert_eq!(document.comments_above(text, spans[0].start).len(), 2);
-    assert_eq!(document.comments_above(text, spans[1].start).len(), 0);
-}
-
-#[test]
-fn knows_what_an_expression_refers_to() {
-    let text = "[for v in var.list : \"${v}${local.a[each.key]}\" if f(x.*.y)]";
-    let expression = parse_expression(text, 0).unwrap();
-    let mut found = Vec::new();
-    expression.references(&mut |reference| found.push(&text[reference.span.range()]));
-    assert_eq!(
-        found,
-        ["var.list", "local.a[each.key]", "each.key", "x.*.y"]
-    );
 }
 
 /// hcl-edit reads the same language, in another way: what both take and refuse must be the same.
