@@ -13,6 +13,12 @@ use crate::config::source::Span;
 
 pub use gather::gather;
 
+/// What stands for a value that is hidden.
+pub const HIDDEN: &str = "(sensitive value)";
+
+/// What is said of what depends on a sensitive value.
+pub const CONCEALED: &str = "why isn't shown, since it depends on a sensitive value";
+
 /// How bad a finding is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Severity {

@@ -15,12 +15,12 @@ use crate::address::{Address, InShard, InstanceId};
 use crate::apply::requests;
 use crate::config::check::Purpose;
 use crate::diagnostic::Diagnostic;
-use crate::marks::Marks;
 use crate::pipeline::{self, PlanError, Request};
 use crate::plan::change::InstanceView;
 use crate::plan::drift::body_from;
 use crate::plan::inputs::{Options, new_instance_id};
 use crate::provider::Observation;
+use crate::sensitivity::Marks;
 use crate::spec::SpecBody;
 
 /// Options of `import`.

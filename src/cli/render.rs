@@ -23,7 +23,6 @@ use crate::config::files::LARGEST_FILE;
 use crate::config::model::Functions;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::limited;
-use crate::marks::HIDDEN;
 use crate::merge::deep::{first_index, first_key};
 use crate::merge::group::{MergedGroup, merge_group};
 use crate::merge::hashes::hashes;
@@ -33,6 +32,7 @@ use crate::plan::inputs::Options;
 use crate::render::cache::environment;
 use crate::render::data::to_value;
 use crate::report::{diagnostic, text};
+use crate::sensitivity::HIDDEN;
 
 /// Options of `render`.
 #[derive(Debug, Args)]

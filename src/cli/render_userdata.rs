@@ -136,7 +136,7 @@ fn explanations(
             )
         };
         let mut ignored = Report::default();
-        renderer.explain_userdata(address, &facts, sources, &mut ignored)
+        renderer.explain_userdata(address, &facts, sources, show_sensitive, &mut ignored)
     };
     sides.iter().map(explain).collect()
 }

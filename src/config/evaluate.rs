@@ -209,10 +209,7 @@ pub(super) fn add_overrides(root: &mut Node, overrides: &[(Entry, Origin)]) {
         top.push(Entry {
             key: "vars".into(),
             key_span: first.key_span,
-            value: Node {
-                span: first.value.span,
-                value: NodeValue::Object(Vec::new()),
-            },
+            value: Node::new(first.value.span, NodeValue::Object(Vec::new())),
         });
         top.len() - 1
     });

@@ -103,7 +103,7 @@ impl Reader<'_> {
             }
             Value::Object(object) => NodeValue::Object(self.entries(object)?),
         };
-        Ok(Node { span, value })
+        Ok(Node::new(span, value))
     }
 
     fn entries(&self, object: Object<'_>) -> Read<Vec<Entry>> {

@@ -9,8 +9,16 @@ use std::borrow::Cow;
 use super::source::{Language, SourceMap};
 use crate::diagnostic::Diagnostic;
 
-/// A finding in the language of the file that it is about.
+/// A finding as it is reported: without what it says of sensitive values, in the language of the
+/// file that it is about.
 pub(crate) fn spoken<'d>(finding: &'d Diagnostic, sources: &SourceMap) -> Cow<'d, Diagnostic> {
+    match sources.conceal(finding) {
+        Some(concealed) => Cow::Owned(localized(&concealed, sources).into_owned()),
+        None => localized(finding, sources),
+    }
+}
+
+fn localized<'d>(finding: &'d Diagnostic, sources: &SourceMap) -> Cow<'d, Diagnostic> {
     let language = finding
         .label
         .as_ref()

@@ -18,6 +18,7 @@ pub mod model;
 pub mod node;
 pub mod position;
 pub mod schema;
+pub mod sensitive;
 mod size;
 pub mod source;
 pub mod variables;

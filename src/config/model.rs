@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::node::Node;
+use super::node::{Node, Sensitivity};
 use super::source::{Span, Spanned};
 use crate::address::GroupName;
 
@@ -288,6 +288,15 @@ pub struct Defaults {
     pub userdata: Option<Userdata>,
 }
 
+/// A label's value.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Label {
+    /// What it is.
+    pub text: Arc<str>,
+    /// Whether it must not be shown.
+    pub is_sensitive: bool,
+}
+
 /// What templates and groups share.
 #[derive(Debug, Clone, Default)]
 pub struct Common {
@@ -311,8 +320,8 @@ pub struct Common {
     pub userdata: Option<Userdata>,
     /// `lifecycle`
     pub lifecycle: Lifecycle,
-    /// `labels`: name → value.
-    pub labels: Named<Arc<str>>,
+    /// `labels`
+    pub labels: Named<Label>,
     /// `protect`: deletions need `--allow-delete`.
     pub protect: Option<Spanned<bool>>,
     /// `update`: how replacements roll out. Only the built-in policy exists so far, so the block
@@ -425,6 +434,8 @@ pub struct File {
     pub content: FileContent,
     /// `deliver`
     pub deliver: Deliver,
+    /// What of a text is sensitive, or whether anything else is; nodes have their own.
+    pub sensitivity: Sensitivity,
 }
 
 /// What a file is made of.

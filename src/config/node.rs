@@ -5,6 +5,7 @@
 //! May not: know the schema.
 
 use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 use foldhash::fast::RandomState;
@@ -19,6 +20,47 @@ pub struct Node {
     pub span: Span,
     /// What it is.
     pub value: NodeValue,
+    /// What of it must not be shown.
+    pub sensitivity: Sensitivity,
+}
+
+/// What of a value must not be shown. What a list or an object holds has its own.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum Sensitivity {
+    /// Nothing.
+    #[default]
+    Open,
+    /// All of it; of an object its keys, too.
+    Whole,
+    /// These bytes of a string, which templates of the configuration's language wrote. The value is
+    /// sensitive all the same where it isn't shown as a text.
+    Bytes(Arc<[Range<usize>]>),
+}
+
+impl Sensitivity {
+    /// Whether nothing of the value is sensitive.
+    pub fn is_open(&self) -> bool {
+        *self == Self::Open
+    }
+
+    /// The sensitive bytes of a text, which is the value.
+    pub fn bytes(&self, text: &str) -> Vec<Range<usize>> {
+        match self {
+            Self::Open => Vec::new(),
+            Self::Whole => std::iter::once(0..text.len()).collect(),
+            Self::Bytes(ranges) => ranges.to_vec(),
+        }
+    }
+
+    /// Of a text that was decoded, or stands for another, nothing can be told by its bytes.
+    #[must_use]
+    pub fn of_whole(&self) -> Self {
+        if self.is_open() {
+            Self::Open
+        } else {
+            Self::Whole
+        }
+    }
 }
 
 /// What a [`Node`] is.
@@ -93,6 +135,27 @@ pub struct Alias {
 }
 
 impl Node {
+    /// A value without anything sensitive.
+    pub fn new(span: Span, value: NodeValue) -> Self {
+        Self {
+            span,
+            value,
+            sensitivity: Sensitivity::Open,
+        }
+    }
+
+    /// Whether it or anything in it is sensitive.
+    pub fn is_sensitive_within(&self) -> bool {
+        !self.sensitivity.is_open()
+            || match &self.value {
+                NodeValue::Array(items) => items.iter().any(Self::is_sensitive_within),
+                NodeValue::Object(entries) => entries
+                    .iter()
+                    .any(|entry| entry.value.is_sensitive_within()),
+                _ => false,
+            }
+    }
+
     /// The JSON word for what this is: `a string`, `an object`, …
     pub fn type_name(&self) -> &'static str {
         match self.value {

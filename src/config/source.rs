@@ -3,6 +3,8 @@
 //! In: the text of configuration files. Out: [`Span`]s that every later stage carries along, and
 //! the line and column of any of them. May not: parse anything, or read the file system.
 
+use super::sensitive::{Concealed, Pieces};
+use crate::diagnostic::Diagnostic;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::ops::Range;
@@ -230,6 +232,8 @@ pub struct SourceMap {
     guarded: HashMap<SourceId, Entries>,
     /// Whether it isn't known what is a secret.
     unsettled: bool,
+    /// What findings must not quote.
+    pub(super) concealed: Concealed,
 }
 
 impl SourceMap {
@@ -303,6 +307,35 @@ impl SourceMap {
             Some(end) => &line[..=end],
             None => "",
         }
+    }
+
+    /// The finding without what it says of a sensitive value, if it is about one: of the
+    /// configuration, or of a line that isn't shown.
+    pub(super) fn conceal(&self, finding: &Diagnostic) -> Option<Diagnostic> {
+        let concealed = self.concealed.conceal(finding);
+        let hidden = finding
+            .label
+            .as_ref()
+            .and_then(|label| self.hidden_of_line(label.span));
+        let Some(hidden) = hidden else {
+            return concealed;
+        };
+        let finding = concealed.unwrap_or_else(|| finding.clone());
+        Some(Pieces::new([hidden]).conceal(finding))
+    }
+
+    /// What isn't shown of the line that a span begins on.
+    fn hidden_of_line(&self, span: Span) -> Option<String> {
+        if self.guarded.is_empty() && !self.unsettled {
+            return None;
+        }
+        let source = self.get(span.source);
+        let start = source.text[..span.start as usize].rfind('\n');
+        let start = start.map_or(0, |at| at + 1);
+        let line = source.text[start..].lines().next()?;
+        let shown = self.shown_of_line(span.source, start, line);
+        let hidden = line[shown.len()..].trim();
+        (!hidden.is_empty()).then(|| hidden.to_owned())
     }
 
     /// Adds one value that comes from no file; `name` is how messages call it.

@@ -15,7 +15,6 @@ use nstance_state::Snapshot;
 use super::{Check, Examination, Finding, Severity, counted};
 use crate::address::{Address, GroupName};
 use crate::diagnostic::Diagnostics;
-use crate::marks::Marks;
 use crate::plan::change::{
     Action, AttributeChange, Change, Deletions, Drift, DriftKind, DriftedAttribute, InstanceView,
     Mode, Plan, PlannedGroup, Reason, RecordAttributes, Summary,
@@ -24,6 +23,7 @@ use crate::plan::drift::{STATE, body_from};
 use crate::plan::inputs::{Options, new_instance_id};
 use crate::provider::Observation;
 use crate::refresh::Observed;
+use crate::sensitivity::Marks;
 use crate::spec::SpecBody;
 
 /// What is compared.

@@ -6,6 +6,7 @@
 use crate::config::decode::{GroupsForm, groups_form};
 use crate::config::load::{Evaluated, document_of_text};
 use crate::config::node::{Entry, Node, NodeValue};
+use crate::config::sensitive::places;
 use crate::config::source::{Language, Span};
 use crate::config::variables::Given;
 use crate::diagnostic::{Diagnostic, Diagnostics};
@@ -74,8 +75,12 @@ pub fn convert(document: &Evaluated, to: Language) -> Result<String, Diagnostics
 }
 
 /// The sensitive values of a document.
-fn sensitive_values(_document: &Evaluated) -> Vec<Place> {
-    Vec::new()
+fn sensitive_values(document: &Evaluated) -> Vec<Place> {
+    let mut found = Vec::new();
+    if let Some(root) = &document.root {
+        places(root, &mut |place| found.push((place.name(), place.span())));
+    }
+    found
 }
 
 fn refusal(sensitive: &[Place], first: Span) -> Diagnostic {
@@ -153,7 +158,7 @@ fn comparable(root: Node, to: Language) -> Node {
         groups.value.value = NodeValue::Object(vec![Entry {
             key: DEFAULT_TENANT.into(),
             key_span: span,
-            value: Node { span, value: flat },
+            value: Node::new(span, flat),
         }]);
     }
     root

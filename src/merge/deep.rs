@@ -11,7 +11,7 @@ use std::sync::Arc;
 use serde_json::{Number, Value};
 
 use super::Layer;
-use crate::config::node::{Node, NodeValue};
+use crate::config::node::{Node, NodeValue, Sensitivity};
 use crate::config::source::Span;
 
 /// A merged value: what it is, which layer set it and where that was written.
@@ -23,6 +23,8 @@ pub struct Merged {
     pub layer: Layer,
     /// What it is.
     pub value: MergedValue,
+    /// What of it must not be shown.
+    pub sensitivity: Sensitivity,
 }
 
 /// What a [`Merged`] is.
@@ -66,6 +68,7 @@ impl Merged {
             span: node.span,
             layer,
             value,
+            sensitivity: node.sensitivity.clone(),
         }
     }
 
@@ -86,6 +89,19 @@ impl Merged {
         }
         self.span = node.span;
         self.layer = layer;
+        if !node.sensitivity.is_open() {
+            self.sensitivity = node.sensitivity.clone();
+        }
+    }
+
+    /// Whether it or anything in it is sensitive.
+    pub fn is_sensitive_within(&self) -> bool {
+        !self.sensitivity.is_open()
+            || match &self.value {
+                MergedValue::Array(items) => items.iter().any(Self::is_sensitive_within),
+                MergedValue::Object(entries) => entries.values().any(Self::is_sensitive_within),
+                _ => false,
+            }
     }
 
     /// The same value as JSON.
@@ -219,10 +235,7 @@ mod tests {
                     .collect(),
             ),
         };
-        Node {
-            span: Span::new(SourceId(0), 0, 0),
-            value,
-        }
+        Node::new(Span::new(SourceId(0), 0, 0), value)
     }
 
     /// Nstance's own function, transcribed: the slow and obvious way.

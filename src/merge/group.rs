@@ -3,7 +3,7 @@
 //! In: a [`Config`] and one of its groups. Out: [`MergedGroup`], and one more for each slot with
 //! an override. May not: render templates; strings are still as written.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -51,6 +51,8 @@ pub struct MergedGroup<'a> {
     pub userdata: UserdataLayers<'a>,
     /// Labels by name.
     pub labels: BTreeMap<Arc<str>, Arc<str>>,
+    /// Those of them that must not be shown.
+    pub sensitive_labels: BTreeSet<Arc<str>>,
     /// `lifecycle.ignore_changes` of template and group.
     pub ignore_changes: Vec<Arc<str>>,
     /// `lifecycle.replace_on` of template and group.
@@ -226,6 +228,10 @@ pub fn merge_group<'a>(config: &'a Config, group: &'a Group) -> MergedGroup<'a> 
             .map(|path| tag_path(&path.value))
             .collect()
     };
+    let labels: BTreeMap<_, _> = both(low, high)
+        .flat_map(|(_, common)| &common.labels)
+        .map(|(name, label)| (Arc::clone(name), &label.value))
+        .collect();
     let setting = |get: fn(&Common) -> &Option<Spanned<bool>>| {
         get(high)
             .as_ref()
@@ -255,9 +261,14 @@ pub fn merge_group<'a>(config: &'a Config, group: &'a Group) -> MergedGroup<'a> 
         vars: merge_vars(config, template, group, None),
         files,
         userdata: UserdataLayers::of(config, group),
-        labels: both(low, high)
-            .flat_map(|(_, common)| &common.labels)
-            .map(|(name, value)| (Arc::clone(name), Arc::clone(&value.value)))
+        sensitive_labels: labels
+            .iter()
+            .filter(|(_, label)| label.is_sensitive)
+            .map(|(name, _)| Arc::clone(name))
+            .collect(),
+        labels: labels
+            .into_iter()
+            .map(|(name, label)| (name, Arc::clone(&label.text)))
             .collect(),
         ignore_changes: all_lists(|common| &common.lifecycle.ignore_changes),
         replace_on: all_lists(|common| &common.lifecycle.replace_on),
@@ -354,6 +365,7 @@ fn merge_vars(
 mod tests {
     use super::*;
     use crate::config::model::{Includes, UserdataPart};
+    use crate::config::node::Sensitivity;
     use crate::config::source::SourceId;
 
     fn userdata(merge: Option<Joining>) -> Userdata {
@@ -366,6 +378,7 @@ mod tests {
                     source: None,
                     encoding: None,
                     content: Spanned::new("x".into(), span),
+                    sensitivity: Sensitivity::Open,
                 },
                 content_type: None,
                 filename: None,

@@ -14,10 +14,10 @@ use serde_json::{Value, json};
 use crate::address::Address;
 use crate::clock::Timestamp;
 use crate::fault_injection::Sabotage;
-use crate::marks::{HIDDEN, Marks};
 use crate::provider::Observation;
 use crate::provider::rules::{Effect, Ownership, Rules};
 use crate::render::files::Deferred;
+use crate::sensitivity::{HIDDEN, Marks};
 use crate::spec::SpecBody;
 
 /// What is to be done with an instance.

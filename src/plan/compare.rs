@@ -17,12 +17,12 @@ use super::group::{GroupPlanner, MatchedSlot, prevented};
 use super::planned::{Planned, protected};
 use crate::address::Address;
 use crate::config::model::Shard;
-use crate::marks::Marks;
 use crate::provider::Observation;
 use crate::provider::rules::Effect;
 use crate::render::instance::Report;
 use crate::render::renderer::fixed_address;
 use crate::resolve::subnets::Placer;
+use crate::sensitivity::Marks;
 use crate::spec::{InstanceSpec, SpecBody};
 
 impl GroupPlanner<'_> {

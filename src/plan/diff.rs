@@ -358,7 +358,7 @@ mod tests {
             created_at: None,
             images: BTreeMap::new(),
             protected: false,
-            marks: crate::marks::Marks::none(),
+            marks: crate::sensitivity::Marks::none(),
             version: Some(1),
             spec: body.into(),
             digest,

@@ -9,9 +9,9 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 
 use super::change::{DriftedAttribute, InstanceView};
-use crate::marks::Marks;
 use crate::provider::rules::Rules;
 use crate::provider::{Attributes, LifecycleState, Observation};
+use crate::sensitivity::Marks;
 use crate::spec::{Content, SpecBody, Userdata};
 
 /// The path of an instance's life.

@@ -18,13 +18,13 @@ use super::planned::Planned;
 use crate::address::{Address, GroupName};
 use crate::config::model::OnNewer;
 use crate::diagnostic::Diagnostic;
-use crate::marks::Marks;
 use crate::provider::Observation;
 use crate::render::data::InstanceFacts;
 use crate::render::files::Deferred;
 use crate::render::instance::Report;
 use crate::render::renderer::{GroupRenderer, fixed_address};
 use crate::resolve::subnets::Placer;
+use crate::sensitivity::Marks;
 use crate::spec::InstanceSpec;
 use crate::threads::cores;
 

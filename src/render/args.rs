@@ -5,14 +5,16 @@
 
 use std::sync::Arc;
 
+use nstance_gotemplate::Sensitive;
 use serde_json::{Map, Value};
 
 use super::cache::{Compiled, Place, TemplateCache};
 use super::instance::Execution;
-use crate::config::node::{Node, NodeValue};
+use crate::config::node::{Node, NodeValue, Sensitivity};
 use crate::config::source::Span;
 use crate::diagnostic::{Diagnostics, Reported, all};
 use crate::merge::deep::{Merged, MergedValue};
+use crate::sensitivity::Mark;
 
 /// A value with templates in it.
 #[derive(Debug, Clone)]
@@ -41,7 +43,7 @@ impl Tree {
     ) -> Result<Self, Reported> {
         match &merged.value {
             MergedValue::String(text) if is_template(text) => {
-                Self::template(text, merged.span, cache, findings)
+                Self::template(text, merged.span, &merged.sensitivity, cache, findings)
             }
             MergedValue::Array(items) => all(items
                 .iter()
@@ -64,7 +66,7 @@ impl Tree {
     ) -> Result<Self, Reported> {
         match &node.value {
             NodeValue::String(text) if is_template(text) => {
-                Self::template(text, node.span, cache, findings)
+                Self::template(text, node.span, &node.sensitivity, cache, findings)
             }
             NodeValue::Array(items) => all(items
                 .iter()
@@ -82,11 +84,12 @@ impl Tree {
     fn template(
         text: &Arc<str>,
         span: Span,
+        sensitivity: &Sensitivity,
         cache: &mut TemplateCache<'_>,
         findings: &mut Diagnostics,
     ) -> Result<Self, Reported> {
         cache
-            .compile(text, Place::Literal(span), findings)
+            .compile(text, Place::Literal(span), sensitivity, findings)
             .map(Self::Template)
     }
 
@@ -120,6 +123,20 @@ impl Tree {
         match self {
             Self::Constant(value) => Some(value),
             _ => None,
+        }
+    }
+
+    /// What its templates make of sensitive data and text: all that those make which read some.
+    pub(super) fn mark(&self, data: &Sensitive) -> Mark {
+        match self {
+            Self::Constant(_) => Mark::Open,
+            Self::Template(compiled) if compiled.trace(data).is_some() => Mark::Whole,
+            Self::Template(_) => Mark::Open,
+            Self::Array(items) => Mark::of_items(items.iter().map(|item| item.mark(data))),
+            Self::Object(entries) => {
+                let entries = entries.iter();
+                Mark::of_keys(entries.map(|(key, value)| (&**key, value.mark(data))))
+            }
         }
     }
 

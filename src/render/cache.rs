@@ -4,17 +4,21 @@
 //! string. May not: execute.
 
 use std::collections::{HashMap, HashSet};
+use std::ops::Range;
 use std::sync::{Arc, LazyLock, OnceLock};
 
 use nstance_gotemplate::{
-    Access, Environment, Function, Limits, MissingKey, ParseError, Template, Value, sprig,
+    Access, Environment, Function, Limits, MissingKey, ParseError, Sensitive, Template, Trace,
+    Value, sprig,
 };
 
 use super::data::{self, ShardData};
 use super::join_cache::Joins;
 use super::library::Snippets;
 use crate::config::model::{Functions, MAIN_TEMPLATE};
+use crate::config::node::Sensitivity;
 use crate::config::position;
+use crate::config::sensitive::Pieces;
 use crate::config::source::{SourceMap, Span};
 use crate::diagnostic::{Diagnostic, Diagnostics, Reported, nearest};
 
@@ -27,6 +31,10 @@ pub struct Compiled {
     pub place: Place,
     /// What it can call.
     pub snippets: Arc<Snippets>,
+    /// The bytes of its text that are sensitive.
+    sensitive: Arc<[Range<usize>]>,
+    /// Which of its operations handle what is sensitive, once that was asked for.
+    trace: OnceLock<Option<Arc<Trace>>>,
 }
 
 impl Compiled {
@@ -39,6 +47,22 @@ impl Compiled {
     pub(super) fn line_and_column(&self, text: &str, offset: usize) -> (usize, usize) {
         let written = self.snippets.text(text);
         line_and_column(written.unwrap_or_else(|| self.template.text()), offset)
+    }
+
+    /// Which of its operations handle what is sensitive; none where it reads nothing that is. `data`:
+    /// what is of the group's data, for which it was compiled.
+    pub(super) fn trace(&self, data: &Sensitive) -> Option<&Arc<Trace>> {
+        let trace = || {
+            let mut sensitive = data.clone();
+            sensitive.add_text(MAIN_TEMPLATE, self.sensitive.iter().cloned());
+            for (name, bytes) in self.snippets.sensitive() {
+                sensitive.add_text(&**name, bytes.iter().cloned());
+            }
+            let is_empty = sensitive.is_empty();
+            let trace = (!is_empty).then(|| self.template.trace(&sensitive));
+            trace.flatten().map(Arc::new)
+        };
+        self.trace.get_or_init(trace).as_ref()
     }
 
     /// Whether it calls a snippet.
@@ -174,12 +198,32 @@ impl<'a> TemplateCache<'a> {
         self.sources
     }
 
-    /// Parses a text, or finds it parsed. Mistakes become findings: syntax, undefined functions
-    /// and variables, fields that the data doesn't have, images that aren't configured.
+    /// Parses a text, of which some may be sensitive, or finds it parsed. Fails on syntax, undefined
+    /// functions and variables, fields that the data doesn't have, images that aren't configured.
     pub fn compile(
         &mut self,
         text: &Arc<str>,
         place: Place,
+        sensitivity: &Sensitivity,
+        findings: &mut Diagnostics,
+    ) -> Result<Compiled, Reported> {
+        let mut found = Diagnostics::default();
+        let compiled = self.compile_openly(text, place, sensitivity, &mut found);
+        if !sensitivity.is_open() {
+            let bytes = sensitivity.bytes(text).into_iter();
+            let pieces = Pieces::new(bytes.map(|range| text[range].to_owned()));
+            findings.extend(found.into_iter().map(|finding| pieces.conceal(finding)));
+        } else {
+            findings.extend(found);
+        }
+        compiled
+    }
+
+    fn compile_openly(
+        &mut self,
+        text: &Arc<str>,
+        place: Place,
+        sensitivity: &Sensitivity,
         findings: &mut Diagnostics,
     ) -> Result<Compiled, Reported> {
         match self.parse(text) {
@@ -188,6 +232,8 @@ impl<'a> TemplateCache<'a> {
                     template,
                     place,
                     snippets: Arc::clone(&self.snippets),
+                    sensitive: sensitivity.bytes(text).into(),
+                    trace: OnceLock::new(),
                 };
                 if self.check(&compiled, text, findings) {
                     Ok(compiled)

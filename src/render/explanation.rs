@@ -14,7 +14,9 @@ use super::join_cache::joined;
 use super::layers::{RenderedLayer, layer_name, owner};
 use super::renderer::GroupRenderer;
 use crate::address::Address;
+use crate::config::sensitive::Pieces;
 use crate::config::source::{SourceMap, Span};
+use crate::diagnostic::HIDDEN;
 
 /// What an instance's userdata is made of.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -87,15 +89,22 @@ impl GroupRenderer<'_> {
         address: &Address,
         instance: &InstanceFacts,
         sources: &SourceMap,
+        show_sensitive: bool,
         report: &mut Report,
     ) -> Option<Explanation> {
-        let layers = self.rendered_layers(address, instance, report)?;
+        let mut layers = self.rendered_layers(address, instance, report)?;
+        if show_sensitive {
+            for layer in &mut layers {
+                layer.sensitive.clear();
+            }
+        }
         let joined = joined(&layers);
         let explainer = Explainer {
             renderer: self,
             layers: &layers,
             joined: &joined,
             sources,
+            pieces: Pieces::new(layers.iter().flat_map(RenderedLayer::pieces)),
         };
         Some(explainer.explain())
     }
@@ -106,6 +115,8 @@ struct Explainer<'a> {
     layers: &'a [RenderedLayer],
     joined: &'a Joined,
     sources: &'a SourceMap,
+    /// What must not be shown.
+    pieces: Pieces,
 }
 
 impl Explainer<'_> {
@@ -162,12 +173,38 @@ impl Explainer<'_> {
             }
             _ => {
                 let place = self.joined.place(value.origin);
+                let text = shown(value);
+                let is_hidden = !self.shows(place.as_ref()) || self.pieces.are_in(&text);
                 found.push(ExplainedValue {
-                    path: path.clone(),
-                    value: shown(value),
+                    path: self.shown_path(path),
+                    value: if is_hidden { HIDDEN.to_owned() } else { text },
                     written: place.map(|place| self.written(&place)),
                 });
             }
+        }
+    }
+
+    /// Whether what is written at a place may be shown.
+    fn shows(&self, place: Option<&CloudPlace>) -> bool {
+        // What is escaped may be anything.
+        if !self.layers.iter().any(RenderedLayer::is_sensitive) {
+            return true;
+        }
+        if self.pieces.are_escaped() {
+            return false;
+        }
+        let layer = place.and_then(|place| Some((self.layers.get(place.layer)?, place)));
+        layer.is_some_and(|(layer, place)| layer.shows(place))
+    }
+
+    /// A path, hidden if one of its keys may be sensitive.
+    fn shown_path(&self, path: &str) -> String {
+        let is_name = |key: &&str| key.contains(|c: char| !c.is_ascii_digit());
+        let mut keys = path.split(['.', '[', ']']).filter(is_name);
+        if self.pieces.are_in(path) || keys.any(|key| self.pieces.touch(key)) {
+            HIDDEN.to_owned()
+        } else {
+            path.to_owned()
         }
     }
 
@@ -217,7 +254,7 @@ impl Explainer<'_> {
                 why: format!("{} takes its place", owner(by)),
             });
         let lost = self.joined.dropped.iter().map(|dropped| DroppedValue {
-            path: dropped.path.clone(),
+            path: self.shown_path(&dropped.path),
             written: self.written(&dropped.place),
             why: self.why(&dropped.why),
         });

@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use nstance_gotemplate::Sensitive;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -15,9 +16,10 @@ use super::instance::{Execution, Report, Timing};
 use super::library::{SnippetTexts, Snippets};
 use crate::address::Address;
 use crate::config::model::{Deliver, File as Source, FileContent, Functions};
-use crate::config::node::{Node, NodeValue};
+use crate::config::node::{Node, NodeValue, Sensitivity};
 use crate::config::source::{SourceId, SourceMap, Span, Spanned};
 use crate::diagnostic::{Diagnostics, Reported, all};
+use crate::sensitivity::{Mark, TextMark};
 use crate::spec::File;
 
 /// A file whose templates are parsed.
@@ -30,12 +32,15 @@ pub struct CompiledFile {
     kind: &'static str,
     content: Content,
     source: FileSource,
+    /// Whether anything but the content is sensitive, or it can't be told what of it is.
+    pub(super) is_sensitive: bool,
 }
 
 #[derive(Debug, Clone)]
 enum Content {
     Env(Vec<(Arc<str>, Span, Text)>),
-    Json(Tree),
+    /// A document, and what of it is sensitive as it is written.
+    Json(Tree, Mark),
     String(Text),
     /// What the server delivers: rendered parts of its description.
     Server(Vec<Text>),
@@ -43,7 +48,7 @@ enum Content {
 
 #[derive(Debug, Clone)]
 enum Text {
-    Constant(Arc<str>),
+    Constant(Arc<str>, Sensitivity),
     Template(Compiled),
 }
 
@@ -51,21 +56,29 @@ impl Text {
     fn compile(
         text: &Arc<str>,
         span: Span,
+        sensitivity: &Sensitivity,
         cache: &mut TemplateCache<'_>,
         findings: &mut Diagnostics,
     ) -> Result<Self, Reported> {
         if !is_template(text) {
-            return Ok(Self::Constant(Arc::clone(text)));
+            return Ok(Self::Constant(Arc::clone(text), sensitivity.clone()));
         }
         cache
-            .compile(text, Place::Literal(span), findings)
+            .compile(text, Place::Literal(span), sensitivity, findings)
             .map(Self::Template)
     }
 
     fn render(&self, execution: &mut Execution<'_>) -> Option<String> {
         match self {
-            Self::Constant(text) => Some(text.to_string()),
+            Self::Constant(text, _) => Some(text.to_string()),
             Self::Template(compiled) => execution.string(compiled),
+        }
+    }
+
+    fn is_sensitive(&self, data: &Sensitive) -> bool {
+        match self {
+            Self::Constant(_, sensitivity) => !sensitivity.is_open(),
+            Self::Template(compiled) => compiled.trace(data).is_some(),
         }
     }
 }
@@ -78,27 +91,35 @@ impl CompiledFile {
         cache: &mut TemplateCache<'_>,
         findings: &mut Diagnostics,
     ) -> Result<Self, Reported> {
+        // What of these is sensitive makes all of it so.
+        let open = &Sensitivity::Open;
         let content = match &file.content {
             FileContent::Env(node) => Content::Env(env_entries(node, cache, findings)?),
-            FileContent::Json(node) => Content::Json(Tree::from_node(node, cache, findings)?),
+            FileContent::Json(node) => {
+                Content::Json(Tree::from_node(node, cache, findings)?, Mark::of_node(node))
+            }
             FileContent::String(text) => {
-                Content::String(Text::compile(&text.value, text.span, cache, findings)?)
+                let sensitivity = &file.sensitivity;
+                let text = Text::compile(&text.value, text.span, sensitivity, cache, findings)?;
+                Content::String(text)
             }
             // A secret's source is no template.
-            FileContent::Secret(source) => {
-                Content::Server(vec![Text::Constant(Arc::clone(&source.value))])
-            }
+            FileContent::Secret(source) => Content::Server(vec![Text::Constant(
+                Arc::clone(&source.value),
+                open.clone(),
+            )]),
             FileContent::Storage(source) => Content::Server(vec![Text::compile(
                 &source.value,
                 source.span,
+                open,
                 cache,
                 findings,
             )?]),
             FileContent::Certificate { template, key } => {
                 let texts = [Some(template), key.as_ref()].into_iter().flatten();
-                Content::Server(all(
-                    texts.map(|text| Text::compile(&text.value, text.span, cache, findings))
-                )?)
+                Content::Server(all(texts.map(|text| {
+                    Text::compile(&text.value, text.span, open, cache, findings)
+                }))?)
             }
         };
         Ok(Self {
@@ -107,6 +128,12 @@ impl CompiledFile {
             kind: file.content.kind(),
             content,
             source: FileSource::new(&file.content),
+            is_sensitive: match &file.content {
+                FileContent::String(_) => false,
+                // Its keys are.
+                FileContent::Env(node) => !node.sensitivity.is_open(),
+                _ => !file.sensitivity.is_open(),
+            },
         })
     }
 
@@ -129,9 +156,51 @@ impl CompiledFile {
         };
         match &self.content {
             Content::Env(entries) => entries.iter().for_each(|(_, _, value)| text(value)),
-            Content::Json(tree) => tree.templates(visit),
+            Content::Json(tree, _) => tree.templates(visit),
             Content::String(value) => text(value),
             Content::Server(values) => values.iter().for_each(text),
+        }
+    }
+
+    /// Whether anything in it is made of what is sensitive.
+    pub(super) fn is_sensitive(&self, data: &Sensitive) -> bool {
+        self.is_sensitive
+            || match &self.content {
+                Content::Env(entries) => entries.iter().any(|(_, _, text)| text.is_sensitive(data)),
+                Content::Json(tree, mark) => !mark.is_open() || !tree.mark(data).is_open(),
+                Content::String(text) => text.is_sensitive(data),
+                Content::Server(texts) => texts.iter().any(|text| text.is_sensitive(data)),
+            }
+    }
+
+    /// What of its content, once rendered, must not be shown.
+    pub(super) fn mark(&self, content: Option<&str>, execution: &mut Execution<'_>) -> TextMark {
+        let data = execution.sensitive;
+        let Some(content) = content.filter(|_| !self.is_sensitive) else {
+            return TextMark::whole_if(self.is_sensitive(data));
+        };
+        match &self.content {
+            Content::Env(entries) => {
+                let hidden: Vec<bool> = entries
+                    .iter()
+                    .map(|(_, _, text)| text.is_sensitive(data))
+                    .collect();
+                TextMark::of_hidden(content, &hidden)
+            }
+            Content::Json(tree, mark) => {
+                let mark = mark.or(&tree.mark(data));
+                match serde_json::from_str(content) {
+                    Ok(value) => TextMark::of_json(&value, &mark),
+                    Err(_) => TextMark::whole_if(!mark.is_open()),
+                }
+            }
+            Content::String(Text::Constant(_, sensitivity)) => {
+                TextMark::of_bytes(content, &sensitivity.bytes(content))
+            }
+            Content::String(Text::Template(compiled)) => {
+                TextMark::of_bytes(content, &execution.sensitive_bytes(compiled))
+            }
+            Content::Server(_) => TextMark::whole_if(self.is_sensitive(data)),
         }
     }
 
@@ -141,7 +210,7 @@ impl CompiledFile {
         execution.unknown = false;
         let content = match &self.content {
             Content::Env(entries) => render_env(entries, execution),
-            Content::Json(tree) => tree.render(execution).map(|value| {
+            Content::Json(tree, _) => tree.render(execution).map(|value| {
                 let mut text = serde_json::to_string_pretty(&value).expect("keys are strings");
                 text.push('\n');
                 text
@@ -177,12 +246,12 @@ fn env_entries(
         .entries()
         .iter()
         .filter_map(|entry| match &entry.value.value {
-            NodeValue::String(text) => Some((&entry.key, entry.value.span, text)),
+            NodeValue::String(text) => Some((&entry.key, &entry.value, text)),
             _ => None,
         });
-    all(texts.map(|(key, span, text)| {
-        let text = Text::compile(text, span, cache, findings)?;
-        Ok((Arc::clone(key), span, text))
+    all(texts.map(|(key, node, text)| {
+        let text = Text::compile(text, node.span, &node.sensitivity, cache, findings)?;
+        Ok((Arc::clone(key), node.span, text))
     }))
 }
 
@@ -298,6 +367,7 @@ impl Deferred {
             let source = Source {
                 content,
                 deliver: Deliver::Export,
+                sensitivity: Sensitivity::Open,
             };
             let file = CompiledFile::compile(name, &source, &mut cache, &mut findings);
             let mut report = Report::default();
@@ -306,6 +376,7 @@ impl Deferred {
                 address,
                 timing: Timing::AfterCreation,
                 report: &mut report,
+                sensitive: &Sensitive::default(),
                 unknown: false,
             };
             let file = file.ok().and_then(|file| file.render(&mut execution));
@@ -340,5 +411,5 @@ fn from_json(value: &Value, span: Span) -> Node {
                 .collect(),
         ),
     };
-    Node { span, value }
+    Node::new(span, value)
 }

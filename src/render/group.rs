@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, OnceLock};
 
+use nstance_gotemplate::Sensitive;
 use serde_json::{Map, Value};
 
 use super::args::Tree;
@@ -13,6 +14,7 @@ use super::cache::{Compiled, TemplateCache};
 use super::data::ShardData;
 use super::files::CompiledFile;
 use super::layers::{self, CompiledUserdata};
+use super::sensitivity;
 use super::userdata::Body;
 use crate::config::model::{Config, LoadBalancer};
 use crate::diagnostic::{Diagnostic, Diagnostics, Reported, all};
@@ -35,6 +37,10 @@ pub struct CompiledGroup<'a> {
     pub(super) shard: Arc<OnceLock<ShardData>>,
     /// The images its templates read.
     pub images: BTreeSet<Arc<str>>,
+    /// What of its data is sensitive.
+    pub(super) sensitive: Sensitive,
+    /// Whether anything of its instances is.
+    pub(super) is_sensitive: bool,
 }
 
 /// A group's args and vars, or those of a slot with an override.
@@ -98,8 +104,11 @@ pub fn compile<'a>(
         files: files?,
         shard: cache.shard(),
         images: BTreeSet::new(),
+        sensitive: sensitivity::data_of(&merged),
+        is_sensitive: false,
         merged,
     };
+    group.is_sensitive = group.has_sensitive();
     group.images = group.read_images(config);
     group.warn_of_size(cache, findings);
     Ok(group)

@@ -5,14 +5,15 @@
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
+use std::ops::Range;
 use std::sync::Arc;
 
-use nstance_gotemplate::{Access, ExecError, ExecErrorKind, Found, Value};
+use nstance_gotemplate::{Access, ExecError, ExecErrorKind, Found, Sensitive, Value};
 
 use super::cache::{Compiled, Place};
 use crate::address::Address;
 use crate::config::source::{SourceMap, Span};
-use crate::diagnostic::{Diagnostic, Diagnostics, Severity, nearest};
+use crate::diagnostic::{CONCEALED, Diagnostic, Diagnostics, Severity, nearest};
 
 /// What may be unknown in a text that is being rendered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,6 +34,8 @@ pub struct Execution<'a> {
     pub timing: Timing,
     /// Where findings go.
     pub report: &'a mut Report,
+    /// What of the group's data is sensitive.
+    pub sensitive: &'a Sensitive,
     /// Set when a text depends on what isn't known yet.
     pub unknown: bool,
 }
@@ -46,7 +49,11 @@ impl Execution<'_> {
         let mut output = Vec::new();
         match compiled.template.render_into(self.root, &mut output) {
             Err(error) => {
-                self.report.execution_error(compiled, &error, self.address);
+                let is_sensitive = self
+                    .traced(compiled)
+                    .is_some_and(|(_, result)| result.is_err_and(|error| error.is_sensitive()));
+                self.report
+                    .execution_error(compiled, &error, is_sensitive, self.address);
                 None
             }
             Ok(report) => {
@@ -62,6 +69,28 @@ impl Execution<'_> {
                 known.then_some(output)
             }
         }
+    }
+
+    /// The bytes of a template's text that are made of what is sensitive; all of one that fails.
+    pub(super) fn sensitive_bytes(&self, compiled: &Compiled) -> Vec<Range<usize>> {
+        match self.traced(compiled) {
+            Some((_, Ok(report))) => report.sensitive,
+            Some((output, Err(_))) => std::iter::once(0..output.len()).collect(),
+            None => Vec::new(),
+        }
+    }
+
+    /// What becomes of a template that reads something sensitive.
+    fn traced(
+        &self,
+        compiled: &Compiled,
+    ) -> Option<(Vec<u8>, Result<nstance_gotemplate::Report, ExecError>)> {
+        let trace = compiled.trace(self.sensitive)?;
+        let mut output = Vec::new();
+        let result = compiled
+            .template
+            .render_traced(self.root, trace, &mut output);
+        Some((output, result))
     }
 
     /// The same as a string; bytes that aren't UTF-8 are an error, as args and files can't hold
@@ -296,18 +325,32 @@ impl Report {
             });
     }
 
-    fn execution_error(&mut self, compiled: &Compiled, error: &ExecError, address: &Address) {
+    fn execution_error(
+        &mut self,
+        compiled: &Compiled,
+        error: &ExecError,
+        is_sensitive: bool,
+        address: &Address,
+    ) {
         let place = compiled.place_of(&error.template);
-        let key = (place.span(), error.offset, error.message.clone());
+        let (message, hint) = if is_sensitive {
+            (CONCEALED.to_owned(), None)
+        } else {
+            (error.message.clone(), error.hint.clone())
+        };
+        let key = (place.span(), error.offset, message.clone());
         if matches!(error.kind(), ExecErrorKind::Limit(_)) {
             self.exhausted.insert(compiled.place, key.clone());
         }
-        let (message, hint) = (error.message.clone(), error.hint.clone());
         self.error(place, error.offset, message, hint, address);
         if let Some(failure) = self.errors.get_mut(&key)
             && failure.execution.is_none()
         {
-            failure.execution = Some(Circumstances::of(compiled, error));
+            let mut execution = Circumstances::of(compiled, error);
+            if is_sensitive {
+                execution.found.clear();
+            }
+            failure.execution = Some(execution);
         }
     }
 

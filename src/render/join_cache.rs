@@ -123,6 +123,7 @@ mod tests {
             parts: vec![LayerPart::new(content)],
             included: None,
             files: Vec::new(),
+            sensitive: Vec::new(),
         }
     }
 

@@ -7,18 +7,20 @@
 mod findings;
 
 use std::borrow::Cow;
+use std::iter;
+use std::ops::Range;
 use std::sync::Arc;
 
 use nstance_cloudinit::layers::{LayerPart, Mode, Severity as FindingSeverity, is_read};
 use nstance_cloudinit::userdata::{Bodies as CloudBodies, gather};
+use nstance_gotemplate::Sensitive;
 
 use super::args::is_template;
 use super::cache::{Compiled, Place, TemplateCache};
 use super::group::Bodies;
-use super::instance::{Execution, Report};
+use super::instance::Execution;
 use super::join_cache::{Joins, Joint};
 use super::userdata::{self, CarriedFile};
-use crate::address::Address;
 use crate::config::model::{
     Compress, Encoding, Includes, Joining, TextSource, Userdata, UserdataPart,
 };
@@ -62,6 +64,8 @@ pub(super) struct CompiledPart {
     pub(super) text: PartText,
     /// Where its text is written.
     pub(super) place: Place,
+    /// The bytes of it that are sensitive, where it is no template.
+    sensitive: Vec<Range<usize>>,
     /// The file that it is read from.
     pub(super) file: Option<Arc<str>>,
     content_type: Option<Arc<str>>,
@@ -174,9 +178,18 @@ fn compile_part(
     let value = |value: &Option<Spanned<Arc<str>>>| value.as_ref().map(|v| Arc::clone(&v.value));
     let url = &part.text.content.value;
     let is_file = part.text.is_url() && url.starts_with("file:");
+    let sensitive = match &text {
+        PartText::Constant(bytes) => match str::from_utf8(bytes) {
+            Ok(text) => part.text.sensitivity.bytes(text),
+            Err(_) if part.text.sensitivity.is_open() => Vec::new(),
+            Err(_) => iter::once(0..bytes.len()).collect(),
+        },
+        PartText::Template(..) | PartText::Absent => Vec::new(),
+    };
     Ok(CompiledPart {
         text,
         place,
+        sensitive,
         file: is_file.then(|| Arc::clone(url)),
         content_type: value(&part.content_type),
         filename: value(&part.filename),
@@ -220,7 +233,10 @@ fn compile_text(
     let text = match String::from_utf8(bytes) {
         Ok(text) if is_template(&text) => {
             let text: Arc<str> = text.into();
-            PartText::Template(cache.compile(&text, place, findings)?, text)
+            PartText::Template(
+                cache.compile(&text, place, &source.sensitivity, findings)?,
+                text,
+            )
         }
         Ok(text) => PartText::Constant(text.into_bytes()),
         // Bytes that are no text can't hold a template.
@@ -241,6 +257,8 @@ pub(super) struct RenderedLayer {
     pub(super) included: Option<Arc<CloudBodies>>,
     /// Of files, the line of the text that each begins at, and where it is defined; in order.
     pub(super) files: Vec<(u32, Span)>,
+    /// The bytes of each part that are sensitive, where that was asked for.
+    pub(super) sensitive: Vec<Vec<Range<usize>>>,
 }
 
 /// What messages call the files that travel in the userdata.
@@ -259,6 +277,12 @@ impl RenderedLayer {
             name: FILES,
             files: starts.map(|(_, line)| line).zip(spans).collect(),
             mode: if joins { Mode::Nstance } else { Mode::Append },
+            sensitive: files
+                .iter()
+                .any(|file| file.is_sensitive)
+                .then(|| iter::once(0..content.len()).collect())
+                .into_iter()
+                .collect(),
             parts: vec![LayerPart::new(content)],
             included: None,
         }
@@ -303,6 +327,19 @@ impl CompiledUserdata {
         self.part(0, 0).filter(|_| self.is_single)
     }
 
+    /// Whether anything in it is made of what is sensitive.
+    pub(super) fn is_sensitive(&self, data: &Sensitive) -> bool {
+        self.parts().any(|part| part.is_sensitive(data))
+    }
+
+    /// Notes which bytes of its rendered layers are sensitive.
+    pub(super) fn trace(&self, layers: &mut [RenderedLayer], execution: &Execution<'_>) {
+        for (compiled, layer) in self.layers.iter().zip(layers) {
+            let parts = compiled.parts.iter();
+            layer.sensitive = parts.map(|part| part.sensitive_bytes(execution)).collect();
+        }
+    }
+
     /// Renders every part; `None` if one can't be, or isn't known. In a trial the others are looked into
     /// by themselves then.
     pub(super) fn render(&self, execution: &mut Execution<'_>) -> Option<Vec<RenderedLayer>> {
@@ -332,22 +369,19 @@ impl CompiledUserdata {
                 parts,
                 included: layer.included.as_ref().map(|one| Arc::clone(&one.bodies)),
                 files: Vec::new(),
+                sensitive: Vec::new(),
             });
         }
         if !sound && execution.report.is_trial() {
-            self.check_parts(&layers, execution.report, execution.address);
+            self.check_parts(&mut layers, execution);
         }
         sound.then_some(layers)
     }
 
     /// Looks into each part by itself, where it isn't known what they make together. What another may
     /// replace is a warning.
-    pub(super) fn check_parts(
-        &self,
-        layers: &[RenderedLayer],
-        report: &mut Report,
-        address: &Address,
-    ) {
+    pub(super) fn check_parts(&self, layers: &mut [RenderedLayer], execution: &mut Execution<'_>) {
+        self.trace(layers, execution);
         let is_alone = layers.iter().map(|layer| layer.parts.len()).sum::<usize>() == 1;
         for (number, layer) in layers.iter().enumerate() {
             for (index, part) in layer.parts.iter().enumerate() {
@@ -372,7 +406,7 @@ impl CompiledUserdata {
                     if let Some(place) = &mut finding.place {
                         (place.layer, place.part) = (number, index);
                     }
-                    self.tell(&finding, layers, report, address);
+                    self.tell(&finding, layers, execution.report, execution.address);
                 }
             }
         }
@@ -380,6 +414,22 @@ impl CompiledUserdata {
 }
 
 impl CompiledPart {
+    /// Whether anything in it is made of what is sensitive.
+    fn is_sensitive(&self, data: &Sensitive) -> bool {
+        match &self.text {
+            PartText::Template(compiled, _) => compiled.trace(data).is_some(),
+            PartText::Constant(_) | PartText::Absent => !self.sensitive.is_empty(),
+        }
+    }
+
+    /// Which bytes of its text for an instance are.
+    pub(super) fn sensitive_bytes(&self, execution: &Execution<'_>) -> Vec<Range<usize>> {
+        match &self.text {
+            PartText::Template(compiled, _) => execution.sensitive_bytes(compiled),
+            PartText::Constant(_) | PartText::Absent => self.sensitive.clone(),
+        }
+    }
+
     /// Its text for an instance.
     pub(super) fn render(&self, execution: &mut Execution<'_>) -> Option<Vec<u8>> {
         match &self.text {
@@ -426,35 +476,30 @@ impl CompiledUserdata {
         &self,
         rendered: Vec<RenderedLayer>,
         files: &[CarriedFile<'_>],
-        report: &mut Report,
-        address: &Address,
+        execution: &mut Execution<'_>,
     ) -> Option<Arc<Joint>> {
-        let layers = self.with_files(rendered, files);
+        let mut layers = self.with_files(rendered, files);
         let joint = self.joins.get(&layers);
-        let is_sound = self.tell_all(&joint, &layers, report, address);
+        let is_sound = self.tell_all(&joint, &mut layers, execution);
         is_sound.then_some(joint)
     }
 
     /// Looks into one source alone, rendered, which is sent as it is: whether cloud-init takes it as
     /// it was meant. The report says what is wrong.
-    pub(super) fn check_single(
-        &self,
-        rendered: Vec<u8>,
-        report: &mut Report,
-        address: &Address,
-    ) -> bool {
+    pub(super) fn check_single(&self, rendered: Vec<u8>, execution: &mut Execution<'_>) -> bool {
         let Some(layer) = self.layers.first().filter(|_| is_read(&rendered)) else {
             return true;
         };
-        let layers = [RenderedLayer {
+        let mut layers = [RenderedLayer {
             name: layer_name(layer.layer),
             mode: Mode::Replace,
             parts: vec![LayerPart::new(rendered)],
             included: None,
             files: Vec::new(),
+            sensitive: Vec::new(),
         }];
         let joint = self.joins.get(&layers);
-        self.tell_all(&joint, &layers, report, address)
+        self.tell_all(&joint, &mut layers, execution)
     }
 
     /// The layers, and one more of files if there are any: `write_files` of the one cloud-config

@@ -4,6 +4,7 @@
 //! once, which know where each was written. May not: execute, or fetch.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 use nstance_gotemplate::{Call, Environment, Library, ParseError, Template};
@@ -35,6 +36,8 @@ pub struct Snippets {
     texts: Arc<SnippetTexts>,
     functions: Functions,
     places: BTreeMap<Arc<str>, Place>,
+    /// The bytes of each that are sensitive.
+    sensitive: BTreeMap<Arc<str>, Vec<Range<usize>>>,
     /// Something in them is wrong, so that what isn't there may well be meant to be.
     broken: bool,
 }
@@ -56,6 +59,11 @@ impl Snippets {
             match text_of(&snippet.value, bodies, findings) {
                 Some((text, place)) => {
                     snippets.places.insert(Arc::clone(name), place);
+                    let sensitivity = &snippet.value.sensitivity;
+                    if !sensitivity.is_open() {
+                        let bytes = sensitivity.bytes(&text);
+                        snippets.sensitive.insert(Arc::clone(name), bytes);
+                    }
                     texts.push((Arc::clone(name), text));
                 }
                 None => snippets.broken = true,
@@ -158,6 +166,11 @@ impl Snippets {
     /// The parsed snippets.
     pub(super) fn library(&self) -> &Library {
         &self.library
+    }
+
+    /// The bytes of their texts that are sensitive, by name.
+    pub(super) fn sensitive(&self) -> &BTreeMap<Arc<str>, Vec<Range<usize>>> {
+        &self.sensitive
     }
 
     /// Their texts.

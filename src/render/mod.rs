@@ -18,4 +18,5 @@ pub mod layers;
 pub mod library;
 pub mod renderer;
 pub mod sampling;
+mod sensitivity;
 pub mod userdata;

@@ -22,8 +22,8 @@ use super::instance::{Execution, Report, Timing};
 use super::layers::CompiledUserdata;
 use crate::address::Address;
 use crate::config::model::{Config, Functions};
-use crate::marks::Marks;
 use crate::provider::rules::Rules;
+use crate::sensitivity::Marks;
 use crate::spec::{Content, Files, Head, InstanceSpec, Part, Userdata};
 
 /// Something that calls its argument with templates.
@@ -33,7 +33,7 @@ type Visitor<'v> = dyn Fn(&mut dyn FnMut(&Compiled)) + 'v;
 pub struct GroupRenderer<'a> {
     /// The group.
     pub group: &'a CompiledGroup<'a>,
-    rules: Rules,
+    pub(super) rules: Rules,
     facts: Vec<Arc<GroupFacts>>,
     data: Vec<GroupData>,
     shared: Vec<Shared>,
@@ -52,6 +52,7 @@ struct Shared {
     args: OnceLock<Option<RenderedArgs>>,
     userdata: OnceLock<Option<RenderedUserdata>>,
     files: OnceLock<Option<Part<Files>>>,
+    marks: OnceLock<Arc<Marks>>,
 }
 
 /// Rendered userdata, if there is any.
@@ -225,9 +226,8 @@ impl<'a> GroupRenderer<'a> {
     ) -> Parts {
         let (index, variant) = self.variant(address.slot);
         let shared = &self.shared[index];
-        let images = (self.pinned && !kept.is_empty()).then(|| self.kept_images(index, kept));
         let mut addressed = None;
-        let root = &self.data[index].root(instance, images);
+        let root = &self.root(address.slot, instance, kept);
 
         let args = once(
             &shared.args,
@@ -262,15 +262,22 @@ impl<'a> GroupRenderer<'a> {
         !shared.args_are_own && !shared.files_are_own && !self.userdata_is_own
     }
 
-    /// What of an instance's spec must not be shown.
-    pub fn marks(
+    /// What is remembered of a slot's spec, if that is shared.
+    pub(super) fn shared_marks(&self, slot: u32) -> Option<&OnceLock<Arc<Marks>>> {
+        let shared = &self.shared[self.variant(slot).0];
+        self.is_shared(slot).then_some(&shared.marks)
+    }
+
+    /// The data of an instance; of images, those that it keeps.
+    pub(super) fn root(
         &self,
-        _address: &Address,
-        _instance: &InstanceFacts,
-        _kept: &BTreeMap<Arc<str>, Arc<str>>,
-        _spec: &InstanceSpec,
-    ) -> Arc<Marks> {
-        Marks::none()
+        slot: u32,
+        instance: &InstanceFacts,
+        kept: &BTreeMap<Arc<str>, Arc<str>>,
+    ) -> TemplateValue {
+        let index = self.variant(slot).0;
+        let images = (self.pinned && !kept.is_empty()).then(|| self.kept_images(index, kept));
+        self.data[index].root(instance, images)
     }
 
     fn kept_images(&self, index: usize, kept: &BTreeMap<Arc<str>, Arc<str>>) -> TemplateValue {
@@ -295,6 +302,7 @@ impl<'a> GroupRenderer<'a> {
             address,
             timing: Timing::BeforeCreation,
             report,
+            sensitive: &self.group.sensitive,
             unknown: false,
         };
         let Some(Value::Object(args)) = variant.args.render(&mut execution) else {
@@ -335,6 +343,7 @@ impl<'a> GroupRenderer<'a> {
                 address,
                 timing,
                 report,
+                sensitive: &self.group.sensitive,
                 unknown: false,
             };
             match file.render(&mut execution) {

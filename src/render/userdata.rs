@@ -66,6 +66,8 @@ pub struct CarriedFile<'a> {
     pub name: &'a str,
     /// Where it is defined.
     pub span: Span,
+    /// Whether anything in it must not be shown.
+    pub is_sensitive: bool,
     /// Where it is written.
     pub path: &'a str,
     /// Its mode, such as `0600`.
@@ -254,6 +256,7 @@ mod tests {
     #[test]
     fn files_alone_are_a_cloud_config() {
         let file = CarriedFile {
+            is_sensitive: false,
             name: "a",
             span: Span::new(SourceId(0), 0, 0),
             path: "/opt/a \"b\"",

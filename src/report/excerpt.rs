@@ -15,8 +15,8 @@ use codespan_reporting::diagnostic::{Label, LabelStyle};
 use codespan_reporting::files::{Error, Files};
 
 use crate::config::source::{SourceId, SourceMap, Span};
-use crate::marks::HIDDEN;
 use crate::redact;
+use crate::sensitivity::HIDDEN;
 
 /// Lines up to this many characters are shown whole.
 const WIDEST_LINE: usize = 140;

@@ -5,7 +5,6 @@
 
 use serde_json::{Map, Value, json};
 
-use super::cover::covered;
 use super::path::{Segment, put, segments};
 use crate::address::Address;
 use crate::plan::change::{
@@ -13,6 +12,7 @@ use crate::plan::change::{
 };
 use crate::plan::drift::STATE;
 use crate::provider::rules::Effect;
+use crate::sensitivity::covered;
 
 /// The version of every document's format. It grows with a change that could break a reader.
 pub const FORMAT_VERSION: &str = "1.0";

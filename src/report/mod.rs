@@ -2,7 +2,6 @@
 //!
 //! In: findings and plans. Out: text and JSON. May not: print, or decide anything.
 
-mod cover;
 pub mod diagnostic;
 pub mod doctor;
 pub mod events;

@@ -165,7 +165,7 @@ pub(crate) fn side(slot: u32, generation: u64, body: SpecBody) -> InstanceView {
         created_at: None,
         protected: false,
         images: BTreeMap::from([("debian".into(), "ami-0a1".into())]),
-        marks: crate::marks::Marks::none(),
+        marks: crate::sensitivity::Marks::none(),
         version: None,
         spec: Arc::new(body),
         digest,

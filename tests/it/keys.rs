@@ -4,8 +4,8 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::process::Command;
 
 use insta::assert_snapshot;
-use nstance::marks::Marks;
 use nstance::plan::file::{self, PlanFileError};
+use nstance::sensitivity::Marks;
 use nstance_state::{Identity, SqliteStore, Timestamp};
 
 use crate::harness::{Ended, Harness, STARTER, STARTER_STATE, TWO, TWO_STATE};

@@ -218,6 +218,11 @@ impl Callee {
         }
     }
 
+    /// Whether it may change what it is given.
+    pub(crate) fn changes_arguments(&self) -> bool {
+        matches!(&self.body, Body::Other(function) if function.changes())
+    }
+
     pub(crate) fn action(&self) -> Option<&Action> {
         match &self.body {
             Body::Builtin(_) => None,

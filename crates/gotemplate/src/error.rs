@@ -152,6 +152,7 @@ pub(crate) struct Context {
     pub(crate) expression: String,
     pub(crate) found: Vec<Found>,
     pub(crate) callers: Vec<Caller>,
+    pub(crate) is_sensitive: bool,
 }
 
 /// A value that an expression read before it failed.
@@ -205,6 +206,12 @@ impl ExecError {
     /// left out.
     pub fn found(&self) -> &[Found] {
         &self.0.context.found
+    }
+
+    /// Whether what failed handled something sensitive: then the message, the hint and what was
+    /// found mustn't be shown. Told of [traced](crate::Template::render_traced) executions only.
+    pub fn is_sensitive(&self) -> bool {
+        self.0.context.is_sensitive
     }
 
     /// The templates that called the one that failed, the nearest first. Of very many, the first

@@ -261,6 +261,7 @@ struct Definition {
     /// Of all arguments after those.
     rest: Kind,
     tests: bool,
+    changes: bool,
     unknowns: Unknowns,
     action: Action,
 }
@@ -329,6 +330,7 @@ impl Function {
             kinds,
             rest: rest.unwrap_or(Kind::Any),
             tests: false,
+            changes: false,
             unknowns: Unknowns::Deep,
             action,
         }))
@@ -346,6 +348,7 @@ impl Function {
             kinds: kinds.into(),
             rest: Kind::Any,
             tests: false,
+            changes: false,
             unknowns: Unknowns::Deep,
             action,
         }))
@@ -361,6 +364,12 @@ impl Function {
     #[must_use]
     pub fn testing(self) -> Self {
         self.change(|definition| definition.tests = true)
+    }
+
+    /// The same function, which may change a [`Dict`](crate::Dict) that it is given.
+    #[must_use]
+    pub fn changing(self) -> Self {
+        self.change(|definition| definition.changes = true)
     }
 
     /// The same function, which is called with arguments that aren't known, too, as
@@ -385,6 +394,10 @@ impl Function {
 
     pub(crate) fn tests(&self) -> bool {
         self.0.tests
+    }
+
+    pub(crate) fn changes(&self) -> bool {
+        self.0.changes
     }
 
     pub(crate) fn unknowns(&self) -> Unknowns {

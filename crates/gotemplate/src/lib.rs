@@ -14,8 +14,8 @@
 //!
 //! The reference is Go 1.27: lexer, parser, execution, built-in functions, and `fmt` as far as
 //! templates print with it. What is ours on top: positions and hints in every error, limits on what
-//! a template may cost, [unset](Value::Unset) and [unknown](Value::Unknown) values, and what a
-//! template [reads](Template::reads).
+//! a template may cost, [unset](Value::Unset) and [unknown](Value::Unknown) values, what a template
+//! [reads](Template::reads), and which bytes of its output are [sensitive](Template::trace).
 
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
@@ -45,6 +45,7 @@ mod parse;
 mod quote;
 mod reads;
 mod report;
+mod sensitive;
 #[cfg(feature = "sprig")]
 pub mod sprig;
 mod template;
@@ -59,6 +60,7 @@ pub use library::{Library, LibraryError};
 pub use map::{Map, Struct, StructType};
 pub use reads::Reads;
 pub use report::{Access, Call, Rendered, Report};
+pub use sensitive::{Sensitive, Trace};
 pub use template::Template;
 pub use value::{ItemType, List, Text, Unknown, Value};
 

@@ -11,6 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::code::{Code, Op};
 use crate::report::{Access, Call};
+use crate::sensitive::{Sensitive, Trace};
 use crate::template::Set;
 use crate::value::ReadSite;
 use flow::{Flow, MOST_READS};
@@ -73,6 +74,12 @@ impl Reads {
         })
     }
 
+    /// Whether it can read something sensitive of the data.
+    fn reads_sensitive(&self, sensitive: &Sensitive) -> bool {
+        let mut paths = self.paths.iter();
+        self.anything || paths.any(|read| sensitive.holds_part(&read.path))
+    }
+
     /// Whether it can read the value at `path`, such as `.Vars.A`, or a part of it.
     pub fn reads(&self, path: &str) -> bool {
         self.anything
@@ -103,7 +110,7 @@ impl Reads {
 }
 
 /// Whether a path is the other one or contains it.
-fn covers(path: &str, other: &str) -> bool {
+pub(crate) fn covers(path: &str, other: &str) -> bool {
     other
         .strip_prefix(path)
         .is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
@@ -126,6 +133,14 @@ impl Analysis {
     /// The same, whatever the template does.
     pub(crate) fn followed(set: &Set, main: u32) -> Self {
         Flow::new(set).analyse(main)
+    }
+
+    /// The operations that handle what is sensitive; none where there are none.
+    pub(crate) fn trace(&self, set: &Set, main: u32, sensitive: &Sensitive) -> Option<Trace> {
+        let mut codes = (set.base..set.end()).map(|number| set.code(number));
+        let is_concerned = sensitive.has_paths() && self.reads.reads_sensitive(sensitive)
+            || codes.any(|code| !sensitive.text(code).is_empty());
+        is_concerned.then(|| Flow::new(set).trace(main, sensitive))
     }
 
     /// The read at an operation, with its path from the root or, failing that, as it is written.

@@ -1,5 +1,7 @@
 //! What an execution tells besides its output.
 
+use std::ops::Range;
+
 /// A place where a template reads something.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Access {
@@ -33,6 +35,9 @@ pub struct Report {
     pub unknown: Vec<Access>,
     /// Keys that lenient maps don't have, except where the template only tests them.
     pub unset: Vec<Access>,
+    /// The bytes of the output that mustn't be shown, in order. Told of
+    /// [traced](crate::Template::render_traced) executions only.
+    pub sensitive: Vec<Range<usize>>,
 }
 
 /// The output of an execution and what is to be said about it.

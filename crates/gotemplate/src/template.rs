@@ -13,6 +13,7 @@ use crate::library::{Library, Links, links};
 use crate::parse;
 use crate::reads::{Analysis, Reads};
 use crate::report::{Rendered, Report};
+use crate::sensitive::{Sensitive, Trace};
 use crate::value::Value;
 
 /// A parsed template with those associated with it. Cloning it is cheap, and clones can be executed
@@ -141,7 +142,24 @@ impl Template {
 
     /// Executes the template, appending to `out`. After an error `out` has what was written before.
     pub fn render_into(&self, data: &Value, out: &mut Vec<u8>) -> Result<Report, ExecError> {
-        exec::execute(&self.set, self.main, data, out)
+        exec::execute(&self.set, self.main, data, out, None)
+    }
+
+    /// Which of its operations handle what is sensitive; none where it reads nothing that is.
+    pub fn trace(&self, sensitive: &Sensitive) -> Option<Trace> {
+        self.set
+            .analysis(self.main)
+            .trace(&self.set, self.main, sensitive)
+    }
+
+    /// The same as [`Template::render_into`]; the report and the error say what was sensitive.
+    pub fn render_traced(
+        &self,
+        data: &Value,
+        trace: &Trace,
+        out: &mut Vec<u8>,
+    ) -> Result<Report, ExecError> {
+        exec::execute(&self.set, self.main, data, out, Some(trace))
     }
 }
 

@@ -113,7 +113,11 @@ pub fn convert(value: &Value, to: &Type) -> Result<Value, ConvertError> {
         }
         _ => return Err(ConvertError::new(required(to))),
     };
-    Ok(Value { kind, ..*value })
+    let converted = Value {
+        span: value.span,
+        ..Value::new(kind)
+    };
+    Ok(converted.or_sensitive(value.sensitive))
 }
 
 fn required(to: &Type) -> String {

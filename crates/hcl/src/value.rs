@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::ops::Range;
 use std::sync::Arc;
 
 use unicode_normalization::{UnicodeNormalization, is_nfc};
@@ -24,6 +25,9 @@ pub struct Value {
     pub span: Option<Span>,
     /// Not to be shown. What a container holds has its own flag.
     pub sensitive: bool,
+    /// Of a sensitive string the bytes that are, where a template wrote the others; see
+    /// [`Value::sensitive_bytes`].
+    pub(crate) sensitive_bytes: Option<Arc<[Range<usize>]>>,
 }
 
 /// What a value is. Tuples and objects have a type for each element; lists, sets and maps one for
@@ -49,6 +53,7 @@ impl Value {
             kind,
             span: None,
             sensitive: false,
+            sensitive_bytes: None,
         }
     }
 
@@ -113,9 +118,8 @@ impl Value {
             Kind::Null(_) | Kind::Bool(_) | Kind::Number(_) | Kind::String(_) => self.kind.clone(),
         };
         Self {
-            kind,
             span: self.span,
-            sensitive: false,
+            ..Self::new(kind)
         }
     }
 
@@ -130,11 +134,41 @@ impl Value {
         self
     }
 
-    /// Sensitive if it was, or if `sensitive`.
+    /// Sensitive as a whole if `sensitive`, else as it was.
     #[must_use]
     pub fn or_sensitive(mut self, sensitive: bool) -> Self {
-        self.sensitive |= sensitive;
+        if sensitive {
+            self.sensitive = true;
+            self.sensitive_bytes = None;
+        }
         self
+    }
+
+    /// The same value, which may be shown.
+    #[must_use]
+    pub fn nonsensitive(mut self) -> Self {
+        self.sensitive = false;
+        self.sensitive_bytes = None;
+        self
+    }
+
+    /// A sensitive string of which only these bytes are; they are in order, and don't overlap. All
+    /// of it where composing letters moves the bytes.
+    pub fn partly_sensitive(text: impl Into<Arc<str>>, bytes: Vec<Range<usize>>) -> Self {
+        let text = text.into();
+        let value = Self::string(Arc::clone(&text)).or_sensitive(true);
+        let is_as_given = value.as_str() == Some(&*text);
+        Self {
+            sensitive_bytes: is_as_given.then(|| bytes.into()),
+            ..value
+        }
+    }
+
+    /// Which bytes of a sensitive string are, if not all: those that the interpolations of a
+    /// template wrote. The value counts as sensitive all the same, and so does what a function makes
+    /// of it.
+    pub fn sensitive_bytes(&self) -> Option<&[Range<usize>]> {
+        self.sensitive_bytes.as_deref()
     }
 
     pub fn is_null(&self) -> bool {

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use crate::config::model::{Deliver, File, FileContent, Named};
-use crate::config::node::{Entry, Node, NodeValue};
+use crate::config::node::{Entry, Node, NodeValue, Sensitivity};
 use crate::config::schema::tables;
 use crate::config::source::Spanned;
 use crate::diagnostic::{Diagnostic, Diagnostics};
@@ -118,9 +118,27 @@ fn file(entry: &Entry, findings: &mut Diagnostics) -> Option<File> {
     }
     let deliver = deliver(&object, entry, Some(kind), findings);
     let content = content(&object, kind, findings)?;
+    let is_sensitive = |key: &&str| {
+        let entry = object.get(key);
+        entry.is_some_and(|entry| !entry.value.sensitivity.is_open())
+    };
+    let text = object.get("template").filter(|_| kind == Kind::String);
+    let sensitivity = if OF_USERDATA
+        .iter()
+        .chain(&["source", "key"])
+        .any(is_sensitive)
+    {
+        Sensitivity::Whole
+    } else if kind == Kind::Certificate && is_sensitive(&"template") {
+        Sensitivity::Whole
+    } else {
+        text.map(|entry| entry.value.sensitivity.clone())
+            .unwrap_or_default()
+    };
     Some(File {
         content,
         deliver: deliver.unwrap_or_default(),
+        sensitivity,
     })
 }
 

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use indexmap::IndexMap;
 
 use crate::address::GroupName;
-use crate::config::model::{Arch, Common, Group, Lifecycle, SlotOverride, Template};
+use crate::config::model::{Arch, Common, Group, Label, Lifecycle, SlotOverride, Template};
 use crate::config::node::{Entry, NodeValue};
 use crate::config::schema::tables::{self, LARGEST_GROUP};
 use crate::config::source::{Span, Spanned};
@@ -179,7 +179,10 @@ fn common(object: &Object<'_>, findings: &mut Diagnostics) -> Common {
         userdata: userdata::userdata(object, findings),
         lifecycle: lifecycle(object, findings),
         labels: object.named("labels", findings, |entry, findings| {
-            text(entry, findings).map(|text| text.value)
+            text(entry, findings).map(|text| Label {
+                text: text.value,
+                is_sensitive: !entry.value.sensitivity.is_open(),
+            })
         }),
         protect: object.flag("protect", findings),
         update: update(object, findings),

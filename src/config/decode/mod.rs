@@ -7,7 +7,7 @@
 //! that checks of the same stage don't report what follows from it.
 
 mod files;
-mod form;
+pub(super) mod form;
 mod groups;
 mod images;
 mod reader;

@@ -10,7 +10,7 @@ use crate::config::model::{
     Compress, Encoding, Includes, Joining, MAIN_TEMPLATE, TextSource, Userdata, UserdataPart,
     UserdataSource,
 };
-use crate::config::node::{Entry, Node, NodeValue};
+use crate::config::node::{Entry, Node, NodeValue, Sensitivity};
 use crate::config::schema::tables;
 use crate::config::source::{Span, Spanned};
 use crate::diagnostic::{Diagnostic, Diagnostics};
@@ -33,7 +33,7 @@ pub(super) fn userdata(owner: &Object<'_>, findings: &mut Diagnostics) -> Option
             }
             Some(Userdata {
                 span,
-                parts: vec![bare(plain(text, span))],
+                parts: vec![bare(plain(text, &entry.value))],
                 is_list: false,
                 merge: None,
                 includes: Includes::Keep,
@@ -140,7 +140,7 @@ fn part(item: &Node, findings: &mut Diagnostics) -> Option<UserdataPart> {
                 .push(Diagnostic::error(format!("{name} is empty")).at(span, "expected some text"));
             None
         }
-        NodeValue::String(text) => Some(bare(plain(text, span))),
+        NodeValue::String(text) => Some(bare(plain(text, item))),
         NodeValue::Object(_) => {
             let object = Object::open(item, span, name, &tables::USERDATA_PART, findings)?;
             let text = encoded(&object, span, findings);
@@ -188,7 +188,7 @@ pub(super) fn snippet(entry: &Entry, findings: &mut Diagnostics) -> Option<TextS
     }
     let span = entry.value.span;
     match &entry.value.value {
-        NodeValue::String(text) => Some(plain(text, span)),
+        NodeValue::String(text) => Some(plain(text, &entry.value)),
         NodeValue::Object(_) => {
             let name = format!("snippet `{}`", entry.key);
             let table = &tables::SNIPPET;
@@ -203,12 +203,13 @@ pub(super) fn snippet(entry: &Entry, findings: &mut Diagnostics) -> Option<TextS
     }
 }
 
-fn plain(text: &Arc<str>, span: Span) -> TextSource {
+fn plain(text: &Arc<str>, node: &Node) -> TextSource {
     TextSource {
-        span,
+        span: node.span,
         source: None,
         encoding: None,
-        content: Spanned::new(Arc::clone(text), span),
+        content: Spanned::new(Arc::clone(text), node.span),
+        sensitivity: node.sensitivity.clone(),
     }
 }
 
@@ -233,10 +234,21 @@ fn encoded(object: &Object<'_>, span: Span, findings: &mut Diagnostics) -> Optio
         findings,
     );
     let content = object.required_text("content", findings)?;
-    Some(TextSource {
+    let written = object.get("content").map(|entry| &entry.value.sensitivity);
+    let mut text = TextSource {
         span,
         source: source.map(|source| source.value),
         encoding: encoding.map(|encoding| encoding.value),
         content,
-    })
+        sensitivity: written.cloned().unwrap_or_default(),
+    };
+    if text.is_url() {
+        text.sensitivity = Sensitivity::Open;
+    } else if text
+        .encoding
+        .is_some_and(|encoding| encoding != Encoding::Plain)
+    {
+        text.sensitivity = text.sensitivity.of_whole();
+    }
+    Some(text)
 }

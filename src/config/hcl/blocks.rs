@@ -352,8 +352,8 @@ fn all_of_several(list: Node, expression: &Expression) -> Node {
         }
     });
     Node {
-        span: list.span,
         value: NodeValue::Array(each.collect()),
+        ..list
     }
 }
 

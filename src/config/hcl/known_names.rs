@@ -246,10 +246,7 @@ impl Known {
             entries.push(Entry {
                 key: "groups_form".into(),
                 key_span: span,
-                value: Node {
-                    span,
-                    value: NodeValue::String("nested".into()),
-                },
+                value: Node::new(span, NodeValue::String("nested".into())),
             });
         }
     }

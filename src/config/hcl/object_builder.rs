@@ -46,10 +46,9 @@ impl Object {
                 Making::Done(node) => node,
                 Making::Names(span, names) => names.node(span)?,
                 Making::Blocks(mut nodes) if nodes.len() == 1 => nodes.remove(0),
-                Making::Blocks(nodes) | Making::Items(nodes) => Node {
-                    span: nodes[0].span,
-                    value: NodeValue::Array(nodes),
-                },
+                Making::Blocks(nodes) | Making::Items(nodes) => {
+                    Node::new(nodes[0].span, NodeValue::Array(nodes))
+                }
             };
             Ok(Entry {
                 key: field.key,
@@ -58,7 +57,7 @@ impl Object {
             })
         });
         let value = NodeValue::Object(entries.collect::<Result<_, Reported>>()?);
-        Ok(Node { span, value })
+        Ok(Node::new(span, value))
     }
 
     /// Notes that a part of it failed, which was reported.

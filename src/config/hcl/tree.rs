@@ -15,7 +15,7 @@ use nstance_hcl::{
 use serde_json::Number;
 
 use super::scope::At;
-use crate::config::node::{Entry, Keys, Node, NodeValue};
+use crate::config::node::{Entry, Keys, Node, NodeValue, Sensitivity};
 use crate::config::size;
 use crate::config::source::{Hole, Language, Span};
 use crate::diagnostic::{Diagnostic, Reported, all};
@@ -28,11 +28,11 @@ impl At<'_> {
             ExpressionKind::Tuple(elements) => {
                 let nodes = elements.iter().map(|element| self.node(element));
                 let value = NodeValue::Array(all(nodes)?);
-                Ok(Node { span, value })
+                Ok(Node::new(span, value))
             }
             ExpressionKind::Object(items) => {
                 let value = NodeValue::Object(self.entries(items)?);
-                Ok(Node { span, value })
+                Ok(Node::new(span, value))
             }
             ExpressionKind::Parenthesis(inner) => self.node(inner),
             _ => {
@@ -179,7 +179,13 @@ impl super::Module<'_> {
         fallback: Span,
         secret: bool,
     ) -> Result<Node, Reported> {
-        let secret = secret || value.sensitive;
+        let sensitivity = match value.sensitive_bytes() {
+            _ if secret => Sensitivity::Whole,
+            Some(bytes) => Sensitivity::Bytes(bytes.into()),
+            None if value.sensitive => Sensitivity::Whole,
+            None => Sensitivity::Open,
+        };
+        let secret = !sensitivity.is_open();
         if secret {
             self.made.borrow_mut().sensitive = true;
         }
@@ -218,8 +224,8 @@ impl super::Module<'_> {
                 }
             }
             Kind::String(text) => {
-                if secret {
-                    self.keep_secret(text);
+                for bytes in sensitivity.bytes(text) {
+                    self.keep_secret(&text[bytes]);
                 }
                 NodeValue::String(Arc::clone(text))
             }
@@ -240,7 +246,11 @@ impl super::Module<'_> {
                     .collect::<Result<_, Reported>>()?,
             ),
         };
-        Ok(Node { span, value: node })
+        Ok(Node {
+            span,
+            value: node,
+            sensitivity,
+        })
     }
 
     /// Whether there is room for one more value. That there isn't is reported once.

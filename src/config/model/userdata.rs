@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use crate::config::node::Sensitivity;
 use crate::config::source::{Span, Spanned};
 
 /// `userdata` of one layer.
@@ -103,6 +104,8 @@ pub struct TextSource {
     pub encoding: Option<Encoding>,
     /// `content`: the text, or the URL.
     pub content: Spanned<Arc<str>>,
+    /// What of the content is sensitive; of a URL's, nothing.
+    pub sensitivity: Sensitivity,
 }
 
 impl TextSource {

@@ -36,7 +36,7 @@ pub(in crate::config) fn interpolate(
                     folder,
                     each: None,
                 };
-                node.value = replaced(&text, node.span, at)?;
+                *node = replaced(&text, node.span, at)?;
             }
             return Ok(());
         }
@@ -162,16 +162,19 @@ fn end_of_action(text: &str) -> Option<usize> {
 }
 
 /// The string with its interpolations replaced; of one interpolation alone its value as it is.
-fn replaced(text: &str, span: Span, at: At<'_>) -> Result<NodeValue, Reported> {
+fn replaced(text: &str, span: Span, at: At<'_>) -> Result<Node, Reported> {
     let module = at.module;
     let parts = parts(text);
     if let [(start, Part::Expression(expression))] = &parts[..] {
         let value = evaluated(expression, *start, span, at).ok_or(Reported)?;
-        return Ok(module.node(&value, span, false)?.value);
+        return Ok(Node {
+            span,
+            ..module.node(&value, span, false)?
+        });
     }
     let mut made = String::with_capacity(text.len());
     let mut holes = Vec::new();
-    let mut secret = false;
+    let mut sensitive = None;
     let mut broken = 0;
     for ((start, part), place) in parts.iter().zip(places(&parts, span, module)) {
         let before = made.len();
@@ -184,9 +187,20 @@ fn replaced(text: &str, span: Span, at: At<'_>) -> Result<NodeValue, Reported> {
             Part::Expression(expression) => {
                 let value = evaluated(expression, *start, span, at);
                 match value.and_then(|value| as_text(&value, place, module)) {
-                    Some((text, sensitive)) => {
-                        secret |= sensitive;
-                        made.push_str(&text);
+                    Some(value) => {
+                        let text = value.as_str().unwrap_or_default();
+                        if value.sensitive {
+                            let ranges: &mut Vec<_> = sensitive.get_or_insert_default();
+                            match value.sensitive_bytes() {
+                                Some(bytes) => ranges.extend(
+                                    bytes
+                                        .iter()
+                                        .map(|range| before + range.start..before + range.end),
+                                ),
+                                None => ranges.push(before..before + text.len()),
+                            }
+                        }
+                        made.push_str(text);
                     }
                     None => broken += 1,
                 }
@@ -213,8 +227,14 @@ fn replaced(text: &str, span: Span, at: At<'_>) -> Result<NodeValue, Reported> {
         return Err(Reported);
     }
     module.keep_holes(span, holes);
-    let value = Value::string(made).or_sensitive(secret);
-    Ok(module.node(&value, span, false)?.value)
+    let value = match sensitive {
+        Some(bytes) => Value::partly_sensitive(made, bytes),
+        None => Value::string(made),
+    };
+    Ok(Node {
+        span,
+        ..module.node(&value, span, false)?
+    })
 }
 
 /// Where each part stands; of one that isn't closed, its `${`.
@@ -250,9 +270,11 @@ fn evaluated(expression: &str, start: usize, span: Span, at: At<'_>) -> Option<V
     }
 }
 
-fn as_text(value: &Value, place: Span, module: &Module<'_>) -> Option<(Arc<str>, bool)> {
-    if let Ok(Kind::String(text)) = convert(value, &Type::String).map(|value| value.kind) {
-        return Some((text, value.sensitive));
+fn as_text(value: &Value, place: Span, module: &Module<'_>) -> Option<Value> {
+    if let Ok(text) = convert(value, &Type::String)
+        && text.as_str().is_some()
+    {
+        return Some(text);
     }
     let this = match &value.kind {
         // It may be that of a type.

@@ -191,7 +191,7 @@ fn settled_override(
             let source = sources.add_value(shown(&name, candidate.origin), Arc::clone(&text));
             let span = Span::new(source, 0, text.len());
             let value = NodeValue::String(text);
-            (span, Node { span, value })
+            (span, Node::new(span, value))
         }
         Raw::Value(value, place) => {
             // Without names in it, a value needs nothing of a module to become a node.

@@ -210,7 +210,7 @@ impl<'t, 'f> Builder<'t, 'f> {
                 };
                 let span = self.span(start..end);
                 let value = NodeValue::Array(self.items.drain(first..).collect());
-                (Node { span, value }, anchor)
+                (Node::new(span, value), anchor)
             }
             Event::MappingStart(anchor, tag) => {
                 let start = self.enter(&range, depth)?;
@@ -221,7 +221,7 @@ impl<'t, 'f> Builder<'t, 'f> {
                 let (entries, end) = self.entries(start, depth)?;
                 let span = self.span(start..end);
                 let value = NodeValue::Object(entries);
-                (Node { span, value }, anchor)
+                (Node::new(span, value), anchor)
             }
             // A document has a value, and a collection's end is taken where its items are.
             Event::Nothing
@@ -388,10 +388,7 @@ impl<'t, 'f> Builder<'t, 'f> {
                 }
                 let key: Arc<str> = text.into();
                 if anchor > 0 && self.has_aliases {
-                    let node = Node {
-                        span,
-                        value: NodeValue::String(Arc::clone(&key)),
-                    };
+                    let node = Node::new(span, NodeValue::String(Arc::clone(&key)));
                     let anchored = Anchor {
                         node,
                         nodes: 1,
@@ -473,7 +470,7 @@ impl<'t, 'f> Builder<'t, 'f> {
         self.bare_template = Some(end);
         self.findings.push(words::bare_template(self.text, span));
         let value = NodeValue::String(self.text[start..end].into());
-        Ok(Node { span, value })
+        Ok(Node::new(span, value))
     }
 }
 

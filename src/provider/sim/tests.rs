@@ -97,7 +97,7 @@ fn node(json: &Value) -> Node {
                 .collect(),
         ),
     };
-    Node { span, value }
+    Node::new(span, value)
 }
 
 fn owner() -> Owner {

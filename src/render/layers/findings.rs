@@ -7,23 +7,27 @@ use nstance_cloudinit::layers::{LayerFinding, Place as CloudPlace, Severity as F
 
 use super::{CompiledPart, CompiledUserdata, FILES, PartText, RenderedLayer};
 use crate::address::Address;
+use crate::config::sensitive::Pieces;
 use crate::credentials::shown_url;
-use crate::diagnostic::Severity;
+use crate::diagnostic::{CONCEALED, Severity};
 use crate::render::cache::Place;
-use crate::render::instance::{Note, Report};
+use crate::render::instance::{Execution, Note, Report};
 use crate::render::join_cache::Joint;
+use crate::sensitivity::TextMark;
 
 impl CompiledUserdata {
     /// Tells what was found, and whether none of it is an error.
     pub(super) fn tell_all(
         &self,
         joint: &Joint,
-        layers: &[RenderedLayer],
-        report: &mut Report,
-        address: &Address,
+        layers: &mut [RenderedLayer],
+        execution: &mut Execution<'_>,
     ) -> bool {
+        if !joint.findings.is_empty() {
+            self.trace(layers, execution);
+        }
         for finding in &joint.findings {
-            self.tell(finding, layers, report, address);
+            self.tell(finding, layers, execution.report, execution.address);
         }
         let sound = |finding: &LayerFinding| finding.severity != FindingSeverity::Error;
         joint.findings.iter().all(sound)
@@ -60,21 +64,93 @@ impl CompiledUserdata {
         if !finding.path.is_empty() {
             what = format!("`{}`, {what}", finding.path);
         }
-        report.note(
-            place,
-            offset,
-            Note {
-                severity: match finding.severity {
-                    FindingSeverity::Error => Severity::Error,
-                    FindingSeverity::Warning => Severity::Warning,
-                },
-                summary: finding.summary.clone(),
-                label: what,
-                detail: finding.detail.clone(),
-                hint: finding.hint.clone(),
+        let note = Note {
+            severity: match finding.severity {
+                FindingSeverity::Error => Severity::Error,
+                FindingSeverity::Warning => Severity::Warning,
             },
-            address,
-        );
+            summary: finding.summary.clone(),
+            label: what,
+            detail: finding.detail.clone(),
+            hint: finding.hint.clone(),
+        };
+        report.note(place, offset, concealed(note, finding, layers), address);
+    }
+}
+
+/// The note without what it says of anything sensitive.
+fn concealed(note: Note, finding: &LayerFinding, layers: &[RenderedLayer]) -> Note {
+    if !layers.iter().any(RenderedLayer::is_sensitive) {
+        return note;
+    }
+    let pieces = Pieces::new(layers.iter().flat_map(RenderedLayer::pieces));
+    let place = finding.place.as_ref();
+    let is_open = place.is_some_and(|place| layers[place.layer].shows(place));
+    if !is_open {
+        return Note {
+            severity: note.severity,
+            summary: "something is wrong with the userdata".to_owned(),
+            label: CONCEALED.to_owned(),
+            detail: None,
+            hint: None,
+        };
+    }
+    Note {
+        severity: note.severity,
+        summary: pieces.redact(&note.summary),
+        label: pieces.redact(&note.label),
+        detail: note.detail.map(|detail| pieces.redact(&detail)),
+        hint: note.hint.filter(|hint| pieces.redact(hint) == **hint),
+    }
+}
+
+impl RenderedLayer {
+    /// Whether anything in it is sensitive.
+    pub(in crate::render) fn is_sensitive(&self) -> bool {
+        self.sensitive.iter().any(|ranges| !ranges.is_empty())
+    }
+
+    /// The sensitive pieces of its parts; none of files, which are sensitive as a whole.
+    pub(in crate::render) fn pieces(&self) -> Vec<String> {
+        if self.name == FILES {
+            return Vec::new();
+        }
+        let parts = self.parts.iter().zip(&self.sensitive);
+        parts
+            .flat_map(|(part, ranges)| {
+                let pieces = ranges
+                    .iter()
+                    .filter_map(|range| part.content.get(range.clone()));
+                pieces.flat_map(|piece| {
+                    let piece = String::from_utf8_lossy(piece);
+                    // What is found is told of lines.
+                    piece
+                        .lines()
+                        .map(|line| line.trim().to_owned())
+                        .collect::<Vec<_>>()
+                })
+            })
+            .collect()
+    }
+
+    /// Whether a place in it is known, and on a line without anything sensitive.
+    pub(in crate::render) fn shows(&self, place: &CloudPlace) -> bool {
+        let ranges = self
+            .sensitive
+            .get(place.part)
+            .map_or(&[][..], Vec::as_slice);
+        if ranges.is_empty() {
+            return true;
+        }
+        let (Some(line), None) = (place.line, &place.within) else {
+            return false;
+        };
+        let text = self
+            .parts
+            .get(place.part)
+            .map(|part| String::from_utf8_lossy(&part.content));
+        let mark = TextMark::of_bytes(text.as_deref().unwrap_or_default(), ranges);
+        !mark.hides((line as usize).saturating_sub(1))
     }
 }
 

@@ -34,15 +34,16 @@ impl GroupRenderer<'_> {
             address,
             timing: Timing::BeforeCreation,
             report,
+            sensitive: &self.group.sensitive,
             unknown: false,
         };
         let Some(files) = files else {
             // What is wrong with it is told all the same.
             let source = source?;
-            if let Some(layers) = source.render(&mut execution)
-                && report.is_trial()
+            if let Some(mut layers) = source.render(&mut execution)
+                && execution.report.is_trial()
             {
-                source.check_parts(&layers, report, address);
+                source.check_parts(&mut layers, &mut execution);
             }
             return None;
         };
@@ -57,7 +58,7 @@ impl GroupRenderer<'_> {
                 }
                 None => {
                     let rendered = source.render(&mut execution)?;
-                    let joint = source.join(rendered, &carried, report, address)?;
+                    let joint = source.join(rendered, &carried, &mut execution)?;
                     (Some(joint.bytes.clone()), Sizes::Layers(joint))
                 }
             },
@@ -115,22 +116,30 @@ impl GroupRenderer<'_> {
         };
         let (index, variant) = self.variant(address.slot);
         let root = |instance: &InstanceFacts| self.data[index].root(instance, None);
-        let mut ignored = Report::default();
-        let mut render = |instance: &InstanceFacts| {
-            part.render(&mut Execution {
-                root: &root(instance),
+        let mut check = |instance: &InstanceFacts| {
+            let root = root(instance);
+            let mut ignored = Report::default();
+            let mut execution = Execution {
+                root: &root,
                 address,
                 timing: Timing::BeforeCreation,
                 report: &mut ignored,
+                sensitive: &self.group.sensitive,
                 unknown: false,
-            })
+            };
+            let rendered = part.render(&mut execution)?;
+            let mut execution = Execution {
+                report: &mut *report,
+                ..execution
+            };
+            Some(source.check_single(rendered, &mut execution))
         };
-        let rendered = render(instance).or_else(|| {
+        let is_sound = check(instance).or_else(|| {
             let ignored = &mut Report::default();
             let args = self.render_args(variant, &root(instance), address, ignored)?;
-            render(&with_address(instance, &args)?)
+            check(&with_address(instance, &args)?)
         });
-        rendered.is_none_or(|rendered| source.check_single(rendered, report, address))
+        is_sound.unwrap_or(true)
     }
 
     /// The layers of an instance's userdata, the files that travel in it included; `None` where there
@@ -153,14 +162,18 @@ impl GroupRenderer<'_> {
             return (!carried.is_empty()).then(|| vec![RenderedLayer::of_files(&carried, true)]);
         };
         let root = self.data[self.variant(address.slot).0].root(instance, None);
-        let rendered = source.render(&mut Execution {
+        let mut execution = Execution {
             root: &root,
             address,
             timing: Timing::BeforeCreation,
             report,
+            sensitive: &self.group.sensitive,
             unknown: false,
-        })?;
-        Some(source.with_files(rendered, &carried))
+        };
+        let rendered = source.render(&mut execution)?;
+        let mut layers = source.with_files(rendered, &carried);
+        source.trace(&mut layers, &execution);
+        Some(layers)
     }
 
     /// The files that travel in the userdata.
@@ -178,6 +191,7 @@ impl GroupRenderer<'_> {
             Some(CarriedFile {
                 name: &file.name,
                 span: source.span,
+                is_sensitive: file.is_sensitive(&self.group.sensitive),
                 path,
                 permissions: permissions.as_deref(),
                 owner: owner.as_deref(),

@@ -8,10 +8,10 @@ use super::entry::{self, Entry};
 use super::paint::{Sign, Style};
 use super::userdata;
 use super::value::{self, counted};
-use crate::marks::HIDDEN;
 use crate::plan::change::{Action, AttributeChange, Change, InstanceView};
 use crate::plan::diff::USERDATA;
 use crate::provider::rules::Effect;
+use crate::sensitivity::HIDDEN;
 use crate::spec::{Content, SpecBody};
 
 /// What isn't known before it is done.

@@ -13,10 +13,10 @@ use super::entry::{self, Entry};
 use super::paint::{Sign, Style};
 use super::userdata;
 use super::value::{self, age, counted, listed, quoted};
-use crate::marks::HIDDEN;
 use crate::plan::change::{Action, AttributeChange, Change, InstanceView, Reason};
 use crate::plan::diff::USERDATA;
 use crate::provider::rules::Effect;
+use crate::sensitivity::HIDDEN;
 use crate::spec::{Content, SpecBody};
 
 /// How much of a block is shown.

@@ -12,10 +12,10 @@ use super::paint::{Sign, Style};
 use super::userdata;
 use super::value::{self, counted, visible};
 use crate::address::Address;
-use crate::marks::HIDDEN;
 use crate::plan::change::{Drift, DriftKind, DriftedAttribute, Plan};
 use crate::plan::diff::USERDATA;
-use crate::report::cover::covered;
+use crate::sensitivity::HIDDEN;
+use crate::sensitivity::covered;
 
 /// The most lines a plan spends on drift.
 const LINES_IN_A_PLAN: usize = 60;

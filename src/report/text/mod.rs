@@ -28,8 +28,8 @@ pub use value::age;
 
 use self::change::Detail;
 use self::collapse::Block;
-use super::cover::covered;
 use crate::plan::change::{Action, Change, Mode, Plan, Summary};
+use crate::sensitivity::covered;
 
 /// The most lines a plan takes.
 const MOST_LINES: usize = 200;

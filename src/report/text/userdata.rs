@@ -8,7 +8,7 @@ use nstance_cloudinit::opened::{Opened, open};
 use super::entry::Entry;
 use super::paint::Sign;
 use super::value::{self, Line, counted};
-use crate::marks::HIDDEN_LINE;
+use crate::sensitivity::HIDDEN_LINE;
 
 /// The least lines that a part gets, however many there are.
 const LEAST_LINES: usize = 4;

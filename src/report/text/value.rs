@@ -9,7 +9,7 @@ use serde_json::Value;
 use similar::{ChangeTag, TextDiff};
 
 use super::paint::Sign;
-use crate::marks::HIDDEN;
+use crate::sensitivity::HIDDEN;
 
 /// Lines around a difference.
 const CONTEXT: usize = 3;

@@ -22,6 +22,7 @@ struct Detail {
     hint: Option<String>,
     kind: ExecErrorKind,
     sights: Vec<(At, Sight)>,
+    is_sensitive: bool,
 }
 
 /// Of the templates that called one another, so many are told, and the outermost.
@@ -49,11 +50,17 @@ impl Failure {
             hint: None,
             kind,
             sights: Vec::new(),
+            is_sensitive: false,
         }))
     }
 
     pub(super) fn with_message(mut self, message: String) -> Self {
         self.0.message = Some(message);
+        self
+    }
+
+    pub(super) fn with_sensitive(mut self, is_sensitive: bool) -> Self {
+        self.0.is_sensitive = is_sensitive;
         self
     }
 
@@ -127,6 +134,7 @@ impl Failure {
             expression: node,
             found: found::named(set, main, at, detail.sights),
             callers: callers(set, calls),
+            is_sensitive: detail.is_sensitive,
         };
         ExecError::new(problem, detail.kind, context)
     }

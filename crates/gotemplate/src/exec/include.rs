@@ -12,6 +12,7 @@ use super::unknown::is_absent;
 use crate::function::{Action, Kind};
 use crate::parse;
 use crate::quote::quoted;
+use crate::sensitive;
 use crate::template::Set;
 use crate::value::{ReadSite, Text, Unknown, Value};
 
@@ -100,6 +101,7 @@ impl Machine<'_, '_> {
     /// Ends a captured call: its output becomes a value.
     pub(super) fn end_capture(&mut self, capture: Capture) -> Step<()> {
         let text = self.out.split_off(capture.start);
+        sensitive::truncate(&mut self.sensitive, capture.start);
         let unknown = std::mem::replace(&mut self.unknown, capture.unknown);
         self.charge((text.len() / 8) as u64)?;
         let value = if unknown.is_empty() {
@@ -122,6 +124,7 @@ impl Machine<'_, '_> {
         }
         if let Some(start) = outermost {
             self.out.truncate(start);
+            sensitive::truncate(&mut self.sensitive, start);
         }
     }
 
@@ -133,10 +136,7 @@ impl Machine<'_, '_> {
         }
         let in_template = |call: &&Call<'_>| call.code_index < self.set.end();
         let call = self.calls.iter().rev().find(in_template);
-        call.map_or(here, |call| ReadSite {
-            code: call.code_index,
-            operation: call.next.saturating_sub(1) as u32,
-        })
+        call.map_or(here, Call::site)
     }
 }
 

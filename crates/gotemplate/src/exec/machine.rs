@@ -1,6 +1,7 @@
 //! The machine itself: its stacks, and what each operation does to them.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
+use std::ops::Range;
 
 use super::failure::{Failure, Step};
 use super::field::{follow, present};
@@ -14,6 +15,7 @@ use crate::error::ExecError;
 use crate::format::{self, Sink};
 use crate::function::Kept;
 use crate::report::{Access, Report};
+use crate::sensitive::Trace;
 use crate::template::Set;
 use crate::value::{ReadSite, Text, Unknown, Value};
 
@@ -46,6 +48,9 @@ pub(super) struct Machine<'d, 'o> {
     pub(super) texts_end: End<'d>,
     /// What functions keep from call to call.
     pub(super) kept: Kept,
+    trace: Option<&'d Trace>,
+    /// The bytes of `out` that are sensitive, in order.
+    pub(super) sensitive: Vec<Range<usize>>,
     /// Something was skipped because what decides about it isn't known: what fails from here on may
     /// well not fail.
     diverged: bool,
@@ -77,6 +82,16 @@ pub(super) struct Call<'d> {
     pub(super) capture: Option<Box<Capture>>,
 }
 
+impl Call<'_> {
+    /// The operation that called.
+    pub(super) fn site(&self) -> ReadSite {
+        ReadSite {
+            code: self.code_index,
+            operation: self.next.saturating_sub(1) as u32,
+        }
+    }
+}
+
 impl<'d, 'o> Machine<'d, 'o> {
     pub(super) fn new(
         set: &'d Set,
@@ -84,6 +99,7 @@ impl<'d, 'o> Machine<'d, 'o> {
         data: &'d Value,
         texts: &'d Texts,
         out: &'o mut Vec<u8>,
+        trace: Option<&'d Trace>,
     ) -> Self {
         let limits = set.environment.limits();
         let out_limit = out.len().saturating_add(limits.output_bytes);
@@ -109,6 +125,8 @@ impl<'d, 'o> Machine<'d, 'o> {
             texts_known: HashMap::new(),
             texts_end: texts.end(),
             kept: Kept::default(),
+            trace,
+            sensitive: Vec::new(),
             diverged: false,
         }
     }
@@ -129,6 +147,7 @@ impl<'d, 'o> Machine<'d, 'o> {
         let report = Report {
             unknown: self.accesses(&self.unknown, main),
             unset: self.accesses(&self.unset, main),
+            sensitive: self.sensitive,
         };
         let stacks = Stacks {
             values: self.stack,
@@ -156,6 +175,11 @@ impl<'d, 'o> Machine<'d, 'o> {
         } else {
             failure.within_text(self.code_at(inner.code), inner.operation)
         };
+        let is_sensitive = self.trace.is_some_and(|trace| {
+            let mut calls = self.calls.iter().map(Call::site);
+            trace.touches(inner) || calls.any(|site| trace.touches(site))
+        });
+        let failure = failure.with_sensitive(is_sensitive);
         failure.locate(self.set, main, outer, &self.calls)
     }
 
@@ -210,9 +234,15 @@ impl<'d, 'o> Machine<'d, 'o> {
             match op {
                 Op::Text { start, end } => {
                     let code = self.code;
+                    let length = self.out.len();
                     self.write(&code.source.text.as_bytes()[start as usize..end as usize])?;
+                    self.record(op, length);
                 }
-                Op::PrintField { path } => self.print_field(path)?,
+                Op::PrintField { path } => {
+                    let length = self.out.len();
+                    self.print_field(path)?;
+                    self.record(op, length);
+                }
                 Op::Constant { constant } => {
                     let constant = &self.code.constants[constant as usize];
                     self.stack.push(Item::borrowed(constant));
@@ -280,7 +310,9 @@ impl<'d, 'o> Machine<'d, 'o> {
                 }
                 Op::Print => {
                     let item = self.pop();
+                    let length = self.out.len();
                     self.print(item.value())?;
+                    self.record(op, length);
                 }
                 Op::Enter => self.blocks.push(Block {
                     variables: self.variables.len(),
@@ -335,6 +367,14 @@ impl<'d, 'o> Machine<'d, 'o> {
                     None => return Ok(()),
                 },
             }
+        }
+    }
+
+    /// Records what the operation wrote from `start` on, as far as it is sensitive.
+    fn record(&mut self, op: Op, start: usize) {
+        if let Some(trace) = self.trace {
+            let written = start..self.out.len();
+            trace.record(self.here(), op, written, &mut self.sensitive);
         }
     }
 

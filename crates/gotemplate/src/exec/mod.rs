@@ -18,16 +18,18 @@ mod unknown;
 
 use crate::error::ExecError;
 use crate::report::Report;
+use crate::sensitive::Trace;
 use crate::template::Set;
 use crate::value::Value;
 
-/// Runs a template of a set on data, appending to `out`.
+/// Runs a template of a set on data, appending to `out`; with a trace, records what is sensitive.
 pub(crate) fn execute(
     set: &Set,
     main: u32,
     data: &Value,
     out: &mut Vec<u8>,
+    trace: Option<&Trace>,
 ) -> Result<Report, ExecError> {
     let texts = texts::Texts::default();
-    machine::Machine::new(set, main, data, &texts, out).run()
+    machine::Machine::new(set, main, data, &texts, out, trace).run()
 }

@@ -9,6 +9,7 @@ use crate::environment::nearest;
 use crate::function::Action;
 use crate::functions::Builtin;
 use crate::report::{Access, Call};
+use crate::sensitive::{Sensitive, Trace};
 use crate::template::Set;
 use crate::value::{ReadSite, Value};
 
@@ -26,10 +27,14 @@ const ROUNDS: usize = 40;
 struct Entry {
     paths: Paths,
     constant: Option<String>,
+    /// Made of something sensitive, wherever its paths lead.
+    is_sensitive: bool,
 }
 
 struct Block {
     outer: Paths,
+    /// Something sensitive decides what of it is executed.
+    is_sensitive: bool,
     /// Where the part begins that is executed with the outer dot.
     otherwise: Option<u32>,
 }
@@ -48,6 +53,12 @@ pub(super) struct Flow<'s> {
     templates: BTreeSet<String>,
     calls: BTreeMap<ReadSite, u32>,
     changed: bool,
+    /// What is sensitive, if that is to be followed.
+    sensitive: Option<&'s Sensitive>,
+    trace: Trace,
+    sensitive_variables: BTreeSet<(u32, u32)>,
+    /// Templates whose output may have something sensitive in it.
+    sensitive_outputs: BTreeSet<u32>,
 }
 
 impl<'s> Flow<'s> {
@@ -64,10 +75,40 @@ impl<'s> Flow<'s> {
             templates: BTreeSet::new(),
             calls: BTreeMap::new(),
             changed: false,
+            sensitive: None,
+            trace: Trace::default(),
+            sensitive_variables: BTreeSet::new(),
+            sensitive_outputs: BTreeSet::new(),
         }
     }
 
-    pub(super) fn analyse(mut self, main: u32) -> Analysis {
+    /// Follows what is sensitive.
+    pub(super) fn trace(mut self, main: u32, sensitive: &'s Sensitive) -> Trace {
+        self.sensitive = Some(sensitive);
+        self.trace.end = self.set.end();
+        self.trace.everything = !sensitive.is_literal(self.set);
+        for number in self.set.base..self.set.end() {
+            let code = self.set.code(number);
+            let ranges = sensitive.text(code);
+            let in_text = code.ops.iter().any(|op| match op {
+                Op::Text { start, end } => ranges
+                    .iter()
+                    .any(|range| range.start < *end as usize && (*start as usize) < range.end),
+                _ => false,
+            });
+            if in_text {
+                self.trace.texts.insert(number, ranges.to_vec());
+                self.sensitive_outputs.insert(number);
+            }
+        }
+        // Where this gives up, it takes everything for read; there is no telling then.
+        let is_complete = self.follow(main);
+        self.trace.everything |= !is_complete;
+        self.trace
+    }
+
+    /// Follows paths until there is nothing new; whether that came to an end.
+    fn follow(&mut self, main: u32) -> bool {
         let root = root(true);
         self.dots.insert(main, root.clone());
         self.variables.insert((main, 0), root);
@@ -76,17 +117,21 @@ impl<'s> Flow<'s> {
             self.changed = false;
             let reachable: Vec<u32> = self.dots.keys().copied().collect();
             for code in reachable {
-                Walk::new(&mut self, code).walk();
+                Walk::new(self, code).walk();
             }
             rounds += 1;
             if !self.changed {
-                break;
+                return true;
             }
             if rounds == ROUNDS || self.used.len() + self.tested.len() > MOST_READS {
                 self.anything = true;
-                break;
+                return false;
             }
         }
+    }
+
+    pub(super) fn analyse(mut self, main: u32) -> Analysis {
+        self.follow(main);
         let reads = Reads {
             paths: self.list(self.used.union(&self.tested)),
             tested: self.list(self.tested.difference(&self.used)),
@@ -172,8 +217,10 @@ struct Walk<'f, 's> {
     stack: Vec<Entry>,
     blocks: Vec<Block>,
     /// What jumps bring to an operation.
-    arrivals: BTreeMap<u32, Paths>,
+    arrivals: BTreeMap<u32, Entry>,
     site: ReadSite,
+    /// Up to this operation, something sensitive decides whether it is executed.
+    sensitive_until: u32,
 }
 
 impl<'f, 's> Walk<'f, 's> {
@@ -193,32 +240,103 @@ impl<'f, 's> Walk<'f, 's> {
             blocks: Vec::new(),
             arrivals: BTreeMap::new(),
             site,
+            sensitive_until: 0,
         }
     }
 
     fn walk(mut self) {
         for (operation, op) in self.code.ops.iter().enumerate() {
             self.site.operation = operation as u32;
-            if let Some(paths) = self.arrivals.remove(&self.site.operation)
+            if let Some(arrived) = self.arrivals.remove(&self.site.operation)
                 && let Some(top) = self.stack.last_mut()
             {
-                add(&mut top.paths, &paths);
+                add(&mut top.paths, &arrived.paths);
                 top.constant = None;
+                top.is_sensitive |= arrived.is_sensitive;
             }
             if let Some(block) = self.blocks.last()
                 && block.otherwise == Some(self.site.operation)
             {
                 self.dot = block.outer.clone();
             }
+            if self.is_hidden() {
+                self.touch();
+            }
             self.step(*op);
         }
     }
 
     fn push(&mut self, paths: Paths) {
+        self.push_made(paths, false);
+    }
+
+    fn push_made(&mut self, paths: Paths, is_sensitive: bool) {
         self.stack.push(Entry {
             paths,
             constant: None,
+            is_sensitive,
         });
+    }
+
+    /// Whether something sensitive decides if the operation is executed.
+    fn is_hidden(&self) -> bool {
+        self.flow.sensitive.is_some()
+            && (self.flow.trace.whole.contains(&self.index)
+                || self.site.operation < self.sensitive_until
+                || self.blocks.iter().any(|block| block.is_sensitive))
+    }
+
+    /// Notes that the operation handles something sensitive.
+    fn touch(&mut self) {
+        self.flow.changed |= self.flow.trace.operations.insert(self.site);
+        self.flow.changed |= self.flow.sensitive_outputs.insert(self.index);
+    }
+
+    /// Whether any of these paths leads to something sensitive, or contains some. Of what is only
+    /// `tested`, what is in it doesn't count.
+    fn leads_to_sensitive(&self, paths: &Paths, tested: bool) -> bool {
+        let Some(sensitive) = self.flow.sensitive else {
+            return false;
+        };
+        paths.keys().any(|path| {
+            if tested && path.exact {
+                sensitive.holds_whole(&path.text)
+            } else {
+                sensitive.holds_part(&path.text)
+            }
+        })
+    }
+
+    /// Whether a value that is used is sensitive; notes that it is handled here.
+    fn takes_sensitive(&mut self, entry: &Entry, tested: bool) -> bool {
+        let takes = entry.is_sensitive || self.leads_to_sensitive(&entry.paths, tested);
+        if takes {
+            self.touch();
+        }
+        takes
+    }
+
+    /// All that a template writes is sensitive.
+    fn hide(&mut self, code: u32) {
+        self.flow.changed |= self.flow.trace.whole.insert(code);
+        self.flow.changed |= self.flow.sensitive_outputs.insert(code);
+    }
+
+    fn push_read(&mut self, paths: Paths, is_sensitive: bool) {
+        if is_sensitive || self.leads_to_sensitive(&paths, true) {
+            self.touch();
+        }
+        self.push_made(paths, is_sensitive);
+    }
+
+    fn holds_sensitive(&self, variable: u32) -> bool {
+        let variable = (self.index, variable);
+        self.flow.sensitive_variables.contains(&variable)
+    }
+
+    fn keep_sensitive(&mut self, variable: u32) {
+        let variable = (self.index, variable);
+        self.flow.changed |= self.flow.sensitive_variables.insert(variable);
     }
 
     fn pop(&mut self) -> Entry {
@@ -307,39 +425,44 @@ impl<'f, 's> Walk<'f, 's> {
                     _ => None,
                 };
                 self.stack.push(Entry {
-                    paths: Paths::new(),
                     constant,
+                    ..Entry::default()
                 });
             }
             Op::Nil | Op::Fail { .. } => self.push(Paths::new()),
             Op::Dot { .. } => {
                 let paths = self.dot.clone();
                 self.name_site(&paths);
-                self.push(paths);
+                self.push_read(paths, false);
             }
             Op::Variable { name, .. } => {
                 let paths = self.variable(name);
                 self.name_site(&paths);
-                self.push(paths);
+                self.push_read(paths, self.holds_sensitive(name));
             }
             Op::Field { path, flags } => {
                 if flags.piped {
                     self.pop();
                 }
                 let paths = self.field(&self.dot.clone(), path);
-                self.push(paths);
+                self.push_read(paths, false);
             }
-            Op::PrintField { path } if self.dot_is_root() => self.print_of_root(path),
+            Op::PrintField { path } if self.flow.sensitive.is_none() && self.dot_is_root() => {
+                self.print_of_root(path);
+            }
             Op::PrintField { path } => {
                 let paths = self.field(&self.dot.clone(), path);
                 self.flow.note(&paths, false);
+                if self.leads_to_sensitive(&paths, false) {
+                    self.touch();
+                }
             }
             Op::VariableField { name, path, flags } => {
                 if flags.piped {
                     self.pop();
                 }
                 let paths = self.field(&self.variable(name), path);
-                self.push(paths);
+                self.push_read(paths, self.holds_sensitive(name));
             }
             Op::ChainField { path, flags } => {
                 let base = self.pop();
@@ -347,7 +470,7 @@ impl<'f, 's> Walk<'f, 's> {
                     self.pop();
                 }
                 let paths = self.field(&base.paths, path);
-                self.push(paths);
+                self.push_read(paths, base.is_sensitive);
             }
             Op::Call {
                 function,
@@ -360,11 +483,20 @@ impl<'f, 's> Walk<'f, 's> {
             Op::ShortCircuit { target, .. } => {
                 let entry = self.pop();
                 self.flow.note(&entry.paths, true);
-                add(self.arrivals.entry(target).or_default(), &entry.paths);
+                let is_sensitive = self.takes_sensitive(&entry, true);
+                if is_sensitive {
+                    self.sensitive_until = self.sensitive_until.max(target);
+                }
+                let arrived = self.arrivals.entry(target).or_default();
+                add(&mut arrived.paths, &entry.paths);
+                arrived.is_sensitive |= is_sensitive;
             }
             Op::Declare { name } | Op::Assign { name } => {
-                let paths = self.stack.last().cloned().unwrap_or_default().paths;
-                self.set_variable(self.index, name, &paths);
+                let value = self.stack.last().cloned().unwrap_or_default();
+                self.set_variable(self.index, name, &value.paths);
+                if value.is_sensitive || self.is_hidden() {
+                    self.keep_sensitive(name);
+                }
             }
             Op::Pop => {
                 self.pop();
@@ -373,9 +505,11 @@ impl<'f, 's> Walk<'f, 's> {
                 let entry = self.pop();
                 self.name_site(&entry.paths);
                 self.used(&entry);
+                self.takes_sensitive(&entry, false);
             }
             Op::Enter => self.blocks.push(Block {
                 outer: self.dot.clone(),
+                is_sensitive: false,
                 otherwise: None,
             }),
             Op::Leave => {
@@ -386,32 +520,52 @@ impl<'f, 's> Walk<'f, 's> {
             Op::If { .. } => {
                 let entry = self.pop();
                 self.flow.note(&entry.paths, true);
+                self.decide(&entry, true);
             }
             Op::With { target, .. } => {
                 let entry = self.pop();
                 self.flow.note(&entry.paths, true);
+                self.decide(&entry, true);
                 self.inside(entry.paths, target);
             }
             Op::Range { range } => {
                 let entry = self.pop();
                 self.name_site(&entry.paths);
                 self.used(&entry);
+                self.decide(&entry, false);
+                let is_hidden = self.is_hidden();
                 let within: Paths = inexact(entry.paths);
                 let info = self.code.ranges[range as usize];
                 for name in &info.variables[..usize::from(info.variable_count)] {
                     self.set_variable(self.index, *name, &within);
+                    if is_hidden {
+                        self.keep_sensitive(*name);
+                    }
                 }
                 self.inside(within, info.otherwise);
             }
             Op::Template { name, argument } => self.template(name, argument),
+            Op::CheckFormat { .. } | Op::CheckArgument { .. } => {
+                let top = self.stack.last().cloned().unwrap_or_default();
+                self.takes_sensitive(&top, false);
+            }
+            // What comes before it in the loop depends on it as well.
+            Op::Unwind { .. } if self.is_hidden() => self.hide(self.index),
             Op::Text { .. }
-            | Op::CheckFormat { .. }
-            | Op::CheckArgument { .. }
             | Op::Unwrap
             | Op::Next { .. }
             | Op::Unwind { .. }
             | Op::Jump { .. }
             | Op::Return => {}
+        }
+    }
+
+    /// The value decides what of the block is executed.
+    fn decide(&mut self, entry: &Entry, tested: bool) {
+        if self.takes_sensitive(entry, tested)
+            && let Some(block) = self.blocks.last_mut()
+        {
+            block.is_sensitive = true;
         }
     }
 
@@ -431,9 +585,9 @@ impl<'f, 's> Walk<'f, 's> {
             arguments.rotate_left(1);
         }
         if callee.is(Builtin::Index) && !arguments.is_empty() {
-            let paths = self.index(arguments);
+            let (paths, is_sensitive) = self.index(arguments);
             self.name_site(&paths);
-            self.push(paths);
+            self.push_read(paths, is_sensitive);
             return;
         }
         match callee.action() {
@@ -446,33 +600,63 @@ impl<'f, 's> Walk<'f, 's> {
         if included && let [name, _] = &arguments[..] {
             // What the template reads of its dot was looked at there.
             self.flow.note(&name.paths, false);
-            self.push(Paths::new());
+            let is_sensitive = self.makes_sensitive(&arguments);
+            self.push_made(Paths::new(), is_sensitive);
             return;
         }
         let tests = callee.tests_truth() && callee.is(Builtin::Not);
         let mut all = Paths::new();
+        let mut is_sensitive = false;
         for argument in arguments {
             self.flow.note(&argument.paths, tests);
+            is_sensitive |= self.takes_sensitive(&argument, tests);
             add(&mut all, &argument.paths);
+        }
+        if callee.changes_arguments() && (is_sensitive || self.is_hidden()) {
+            // Whatever has the changed value, has something sensitive from now on.
+            self.flow.changed |= !self.flow.trace.everything;
+            self.flow.trace.everything = true;
         }
         self.name_site(&all);
         // A function's result isn't followed: all of its arguments count as read.
-        self.push(Paths::new());
+        self.push_made(Paths::new(), is_sensitive);
     }
 
-    fn index(&mut self, mut arguments: Vec<Entry>) -> Paths {
-        let mut paths = arguments.remove(0).paths;
+    /// Whether what `include` makes may have something sensitive in it.
+    fn makes_sensitive(&mut self, arguments: &[Entry]) -> bool {
+        let [name, data] = arguments else {
+            return false;
+        };
+        match &name.constant {
+            Some(name) => {
+                let called = self.flow.set.lookup(name);
+                let outputs = &self.flow.sensitive_outputs;
+                called.is_some_and(|called| outputs.contains(&called))
+            }
+            None => {
+                let from_data =
+                    self.takes_sensitive(name, false) | self.takes_sensitive(data, false);
+                from_data || !self.flow.trace.texts.is_empty()
+            }
+        }
+    }
+
+    /// What is found at the keys or indices, and whether it is made of something sensitive.
+    fn index(&mut self, mut arguments: Vec<Entry>) -> (Paths, bool) {
+        let base = arguments.remove(0);
+        let (mut paths, mut is_sensitive) = (base.paths, base.is_sensitive);
         for argument in arguments {
             match argument.constant {
                 Some(key) if !key.contains('.') => paths = extend(&paths, &key, self.site),
                 _ => {
+                    is_sensitive |= self.takes_sensitive(&argument, false);
                     self.flow.note(&paths, false);
                     self.flow.note(&argument.paths, false);
                     paths = inexact(paths);
                 }
             }
         }
-        paths
+        (paths, is_sensitive)
     }
 
     fn include(&mut self, arguments: &[Entry]) {
@@ -485,23 +669,30 @@ impl<'f, 's> Walk<'f, 's> {
         };
         self.flow.templates.insert(name.clone());
         if let Some(called) = self.flow.set.lookup(name) {
-            self.pass(called, &data.paths);
+            self.pass(called, data);
         }
     }
 
     /// Passes a dot to a template.
-    fn pass(&mut self, called: u32, dot: &Paths) {
+    fn pass(&mut self, called: u32, dot: &Entry) {
         let changed = &mut self.flow.changed;
         *changed |= !self.flow.dots.contains_key(&called);
-        Flow::join(self.flow.dots.entry(called).or_default(), dot, changed);
-        self.set_variable(called, 0, dot);
+        let dots = self.flow.dots.entry(called).or_default();
+        Flow::join(dots, &dot.paths, changed);
+        self.set_variable(called, 0, &dot.paths);
+        if dot.is_sensitive || self.is_hidden() {
+            self.hide(called);
+        }
+        if dot.is_sensitive {
+            self.touch();
+        }
     }
 
     fn template(&mut self, name: u32, argument: bool) {
         let dot = if argument {
-            self.pop().paths
+            self.pop()
         } else {
-            Paths::new()
+            Entry::default()
         };
         self.flow
             .templates
@@ -511,5 +702,8 @@ impl<'f, 's> Walk<'f, 's> {
             return;
         };
         self.pass(called, &dot);
+        if self.flow.sensitive_outputs.contains(&called) {
+            self.flow.changed |= self.flow.sensitive_outputs.insert(self.index);
+        }
     }
 }

@@ -18,6 +18,7 @@ const MERGE: Entry = entry(
     |budget, a| merge(budget, a, false),
 )
 .and_any(MapKind)
+.changing()
 .shallow();
 
 const MERGE_OVERWRITE: Entry = entry(
@@ -28,6 +29,7 @@ const MERGE_OVERWRITE: Entry = entry(
     |budget, a| merge(budget, a, true),
 )
 .and_any(MapKind)
+.changing()
 .shallow();
 
 const DEEP_COPY: Entry = entry(
@@ -81,6 +83,7 @@ pub(super) const FUNCTIONS: &[Entry] = &[
             Ok(a[0].clone())
         },
     )
+    .changing()
     .passing(),
     entry(
         "unset",
@@ -95,6 +98,7 @@ pub(super) const FUNCTIONS: &[Entry] = &[
             Ok(a[0].clone())
         },
     )
+    .changing()
     .shallow(),
     entry(
         "hasKey",

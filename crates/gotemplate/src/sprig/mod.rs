@@ -64,6 +64,7 @@ struct Entry {
     kinds: &'static [Kind],
     rest: Option<Kind>,
     tests: bool,
+    changes: bool,
     unknowns: Unknowns,
     body: Body,
 }
@@ -82,6 +83,7 @@ const fn entry(
         kinds,
         rest: None,
         tests: false,
+        changes: false,
         unknowns: Unknowns::Deep,
         body: Body::Rust(body),
     }
@@ -105,6 +107,14 @@ impl Entry {
     const fn testing(self) -> Self {
         Self {
             tests: true,
+            ..self
+        }
+    }
+
+    /// The same, which changes a dict that it is given.
+    const fn changing(self) -> Self {
+        Self {
+            changes: true,
             ..self
         }
     }
@@ -136,12 +146,14 @@ impl Entry {
             Body::Tpl => Action::Tpl,
         };
         let function = Function::of_kinds(self.kinds.into(), self.rest, action);
-        let function = function.with_unknowns(self.unknowns);
+        let mut function = function.with_unknowns(self.unknowns);
         if self.tests {
-            function.testing()
-        } else {
-            function
+            function = function.testing();
         }
+        if self.changes {
+            function = function.changing();
+        }
+        function
     }
 }
 

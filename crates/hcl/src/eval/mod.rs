@@ -125,13 +125,7 @@ impl Run<'_> {
             Err(limit) => return self.fail(Error::new(span, limit.0)),
         };
         self.charge(1, 0, span)?;
-        let written = |kind| {
-            Some(Value {
-                kind,
-                span: Some(span),
-                sensitive: false,
-            })
-        };
+        let written = |kind| Some(Value::new(kind).with_span(span));
         match &expression.kind {
             ExpressionKind::Null => written(Kind::Null(Type::Any)),
             ExpressionKind::Bool(value) => written(Kind::Bool(*value)),

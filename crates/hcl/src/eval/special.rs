@@ -65,10 +65,7 @@ impl Run<'_> {
                         Error::new(span, "This value isn't sensitive")
                             .hint("take `nonsensitive` away"),
                     ),
-                    Form::NonSensitive => Some(Value {
-                        sensitive: false,
-                        ..value.clone()
-                    }),
+                    Form::NonSensitive => Some(value.clone().nonsensitive()),
                     _ => {
                         let disguise = self.evaluator.context.disguise;
                         let value = disguise.map_or_else(|| value.clone(), |of| of(value));

@@ -1,5 +1,8 @@
 //! Templates: parts to one string.
 
+use std::iter;
+use std::ops::Range;
+
 use super::{Frame, Run, Scoped, described};
 use crate::convert::convert;
 use crate::error::{Error, Span};
@@ -21,11 +24,12 @@ impl Run<'_> {
         }
         let mut text = Text::default();
         self.parts(&template.parts, &mut text, span, frame)?;
-        Some(
+        let value = if text.sensitive {
+            Value::partly_sensitive(text.made, text.hidden)
+        } else {
             Value::string(text.made)
-                .with_span(span)
-                .or_sensitive(text.sensitive),
-        )
+        };
+        Some(value.with_span(span))
     }
 
     fn parts(
@@ -38,27 +42,30 @@ impl Run<'_> {
         let mut complete = true;
         for part in parts {
             let done = match part {
-                TemplatePart::Literal(literal) => self.append(literal, text, span),
+                TemplatePart::Literal(literal) => self.append(literal, &[], text, span),
                 TemplatePart::Interpolation(expression) => {
                     self.interpolation(expression, text, frame)
                 }
                 TemplatePart::If(part) => {
-                    let taken = self.value(&part.condition, frame).and_then(|condition| {
+                    let condition = self.value(&part.condition, frame).and_then(|condition| {
                         let what = "The condition of `if`";
                         let span = part.condition.span;
-                        let value = self.converted(&condition, &Type::Bool, span, what)?;
-                        text.sensitive |= value.sensitive;
-                        value.as_bool()
+                        self.converted(&condition, &Type::Bool, span, what)
                     });
-                    match taken {
+                    let taken = condition.as_ref().and_then(Value::as_bool);
+                    let is_hidden = condition.is_some_and(|condition| condition.sensitive);
+                    let outer = text.hide(is_hidden);
+                    let done = match taken {
                         Some(true) => self.parts(&part.yes, text, span, frame),
                         Some(false) => self.parts(&part.no, text, span, frame),
                         None => None,
-                    }
+                    };
+                    text.is_hidden = outer;
+                    done
                 }
                 TemplatePart::For(part) => {
                     self.value(&part.collection, frame).and_then(|collection| {
-                        text.sensitive |= collection.sensitive;
+                        let outer = text.hide(collection.sensitive);
                         for (key, value) in self.turns(&collection, &part.collection)? {
                             self.charge(1, 0, part.span)?;
                             let inner = Frame {
@@ -68,6 +75,7 @@ impl Run<'_> {
                             };
                             self.parts(&part.body, text, span, Some(&inner))?;
                         }
+                        text.is_hidden = outer;
                         Some(())
                     })
                 }
@@ -85,11 +93,16 @@ impl Run<'_> {
     ) -> Option<()> {
         let value = self.value(expression, frame)?;
         text.sensitive |= value.sensitive;
+        let hidden = |piece: &str| match value.sensitive_bytes() {
+            Some(bytes) => bytes.to_vec(),
+            None if value.sensitive => iter::once(0..piece.len()).collect(),
+            None => Vec::new(),
+        };
         if let Kind::String(piece) = &value.kind {
-            return self.append(piece, text, expression.span);
+            return self.append(piece, &hidden(piece), text, expression.span);
         }
         match convert(&value, &Type::String).map(|value| value.kind) {
-            Ok(Kind::String(piece)) => self.append(&piece, text, expression.span),
+            Ok(Kind::String(piece)) => self.append(&piece, &hidden(&piece), text, expression.span),
             _ => {
                 let error = Error::new(
                     expression.span,
@@ -109,14 +122,29 @@ impl Run<'_> {
         }
     }
 
-    fn append(&mut self, piece: &str, text: &mut Text, span: Span) -> Option<()> {
+    /// Adds a piece, of which some bytes are sensitive.
+    fn append(
+        &mut self,
+        piece: &str,
+        hidden: &[Range<usize>],
+        text: &mut Text,
+        span: Span,
+    ) -> Option<()> {
         if text.is_full {
             return None;
         }
         let room = self.charge(0, piece.len(), span);
         text.is_full = room.is_none();
         room?;
+        let start = text.made.len();
         text.made.push_str(piece);
+        if text.is_hidden {
+            text.hidden.push(start..text.made.len());
+        } else {
+            let hidden = hidden.iter();
+            text.hidden
+                .extend(hidden.map(|range| start + range.start..start + range.end));
+        }
         Some(())
     }
 }
@@ -126,6 +154,20 @@ impl Run<'_> {
 struct Text {
     made: String,
     sensitive: bool,
+    /// The bytes of it that are sensitive.
+    hidden: Vec<Range<usize>>,
+    /// Something sensitive decides about what is written now.
+    is_hidden: bool,
     /// That no more goes in was reported.
     is_full: bool,
+}
+
+impl Text {
+    /// Hides what is written from now on, if that `is_sensitive`; whether it was hidden before.
+    fn hide(&mut self, is_sensitive: bool) -> bool {
+        self.sensitive |= is_sensitive;
+        let outer = self.is_hidden;
+        self.is_hidden |= is_sensitive;
+        outer
+    }
 }

@@ -277,3 +277,70 @@ fn has_limits() {
     let deeper = format!("{}1{}", "-(0 * 1 + ".repeat(90), ")".repeat(90));
     assert!(shown(&deeper).len() < 1000);
 }
+
+/// Brackets stand around what is sensitive of a string.
+#[test]
+fn templates_know_which_bytes_are_sensitive() {
+    let marked = |expression: &str| {
+        let value = evaluate(expression).unwrap();
+        assert!(value.sensitive, "{expression}");
+        let text = value.as_str().unwrap_or_default().to_owned();
+        let bytes = value.sensitive_bytes()?;
+        let mut shown = text.clone();
+        for range in bytes.iter().rev() {
+            shown.insert(range.end, '>');
+            shown.insert(range.start, '<');
+        }
+        Some(shown)
+    };
+    for (expression, expected) in [
+        ("\"a${secret}b${1}\"", "a<s3cret>b1"),
+        ("\"${\"a${secret}\"}b${secret}\"", "a<s3cret>b<s3cret>"),
+        ("\"é${upper(secret)}\"", "é<S3CRET>"),
+        (
+            "\"a %{ if secret == \"x\" }b%{ else }c${1}%{ endif } d\"",
+            "a <c><1> d",
+        ),
+        (
+            "\"a%{ for x in sensitive([1, 2]) }-${x}%{ endfor }b\"",
+            "a<-><1><-><2>b",
+        ),
+        (
+            "\"a%{ for x in [1, secret] }-${x}%{ endfor }b\"",
+            "a-1-<s3cret>b",
+        ),
+        ("<<-EOT\n    a\n      ${secret}\n  EOT\n", "a\n  <s3cret>\n"),
+        ("true ? \"a${secret}\" : \"\"", "a<s3cret>"),
+        ("[\"a${secret}\"][0]", "a<s3cret>"),
+        ("{a = \"a${secret}\"}.a", "a<s3cret>"),
+        ("templatestring(\"a$${x}\", {x = secret})", "a<s3cret>"),
+        (
+            "templatestring(\"a$${x}\", {x = \"b${secret}\"})",
+            "ab<s3cret>",
+        ),
+    ] {
+        assert_eq!(
+            marked(expression).as_deref(),
+            Some(expected),
+            "{expression}"
+        );
+    }
+    // All of what anything else makes of it.
+    for expression in [
+        "secret",
+        "\"${secret}\"",
+        "upper(\"a${secret}\")",
+        "join(\"\", [\"a${secret}\"])",
+        "tostring(\"a${secret}\")",
+        "sensitive(\"a${secret}\")",
+        "sensitive([\"a${secret}\"])[0]",
+        "secret == \"x\" ? \"\" : \"a${secret}\"",
+        "templatestring(\"a$${x}\", sensitive({x = secret}))",
+        // A letter and its accent become one.
+        "\"e${sensitive(\"\\u0301\")}x${secret}\"",
+    ] {
+        assert_eq!(marked(expression), None, "{expression}");
+    }
+    let shown = evaluate("nonsensitive(\"a${secret}\")").unwrap();
+    assert!(!shown.sensitive && shown.sensitive_bytes().is_none());
+}

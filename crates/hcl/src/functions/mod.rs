@@ -81,11 +81,7 @@ impl Parameter {
         if self.sensitivity == Sensitivity::Spreads && argument.is_sensitive_within() {
             return (revealed(&argument), true);
         }
-        let argument = Value {
-            sensitive: false,
-            ..argument
-        };
-        (argument, sensitive)
+        (argument.nonsensitive(), sensitive)
     }
 
     fn or_null(mut self) -> Self {
@@ -193,9 +189,8 @@ fn revealed(value: &Value) -> Value {
         kind @ (Kind::Null(_) | Kind::Bool(_) | Kind::Number(_) | Kind::String(_)) => kind.clone(),
     };
     Value {
-        kind,
         span: value.span,
-        sensitive: false,
+        ..Value::new(kind)
     }
 }
 

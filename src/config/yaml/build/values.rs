@@ -89,7 +89,7 @@ impl<'t> Builder<'t, '_> {
                 }
             },
         };
-        Node { span, value }
+        Node::new(span, value)
     }
 
     pub(super) fn plain(&mut self, text: &str, span: Span) -> NodeValue {

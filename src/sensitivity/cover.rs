@@ -8,13 +8,13 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::marks::{HIDDEN, Mark, Marks, TextMark, cover_both, file_text, userdata_text};
+use super::{HIDDEN, Mark, Marks, TextMark, cover_both, file_text, userdata_text};
 use crate::plan::change::{AttributeChange, Change, Drift, InstanceView, Plan};
 use crate::provider::rules::Effect;
 use crate::spec::{Content, SpecBody};
 
 /// The plan as it may be shown; every report of a plan begins with this.
-pub(super) fn covered(plan: &Plan) -> Cow<'_, Plan> {
+pub(crate) fn covered(plan: &Plan) -> Cow<'_, Plan> {
     if !plan.holds_secrets() {
         return Cow::Borrowed(plan);
     }

@@ -1,26 +1,32 @@
 //! Which parts of an instance mustn't be shown.
 //!
-//! In: values and texts that were rendered with their secrets and with other ones. Out: [`Marks`],
-//! and values with what is marked covered. May not: hold anything of a secret.
+//! In: values of the configuration with their sensitivity, and texts with their sensitive bytes. Out:
+//! [`Marks`], values with what is marked covered, and plans that can be shown. Must not: hold
+//! anything that is sensitive.
 //!
 //! Marks belong to one spec, and stay with it in the record: what was a secret when an instance was
 //! made stays hidden when the configuration knows no more of it. They are no part of what the
 //! instance is.
 
+mod cover;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use cover::covered;
+
 use std::collections::{BTreeMap, HashSet};
+use std::ops::Range;
 use std::sync::{Arc, LazyLock};
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use similar::{DiffTag, TextDiff};
 
+use crate::config::node::{Node, NodeValue};
+use crate::merge::deep::{Merged, MergedValue};
 use crate::spec::{Content, SpecBody};
 
-/// What stands for a value that is hidden.
-pub const HIDDEN: &str = "(sensitive value)";
+pub use crate::diagnostic::HIDDEN;
 
 /// What stands for a line that is hidden.
 pub const HIDDEN_LINE: &str = "(sensitive line)";
@@ -72,30 +78,60 @@ impl From<Mark> for Value {
 }
 
 impl Mark {
+    /// Of a list, by its items.
+    pub fn of_items(items: impl IntoIterator<Item = Self>) -> Self {
+        let items: Vec<_> = items.into_iter().collect();
+        if items.iter().all(Self::is_open) {
+            Self::Open
+        } else {
+            Self::Items(items)
+        }
+    }
+
+    /// Of an object, by its keys.
+    pub fn of_keys<'k>(entries: impl IntoIterator<Item = (&'k str, Self)>) -> Self {
+        let entries = entries.into_iter().filter(|(_, mark)| !mark.is_open());
+        let entries: BTreeMap<_, _> = entries.map(|(key, mark)| (key.to_owned(), mark)).collect();
+        if entries.is_empty() {
+            Self::Open
+        } else {
+            Self::Keys(entries)
+        }
+    }
+
+    /// Of a merged value, as it is written.
+    pub fn of_merged(value: &Merged) -> Self {
+        if !value.sensitivity.is_open() {
+            return Self::Whole;
+        }
+        match &value.value {
+            MergedValue::Array(items) => Self::of_items(items.iter().map(Self::of_merged)),
+            MergedValue::Object(entries) => {
+                let entries = entries.iter();
+                Self::of_keys(entries.map(|(key, value)| (&**key, Self::of_merged(value))))
+            }
+            _ => Self::Open,
+        }
+    }
+
+    /// Of a value of the configuration, as it is written.
+    pub fn of_node(node: &Node) -> Self {
+        if !node.sensitivity.is_open() {
+            return Self::Whole;
+        }
+        match &node.value {
+            NodeValue::Array(items) => Self::of_items(items.iter().map(Self::of_node)),
+            NodeValue::Object(entries) => {
+                let entries = entries.iter();
+                Self::of_keys(entries.map(|entry| (&*entry.key, Self::of_node(&entry.value))))
+            }
+            _ => Self::Open,
+        }
+    }
+
     /// Whether nothing is hidden.
     pub fn is_open(&self) -> bool {
         *self == Self::Open
-    }
-
-    /// What of `real` is something else in `other`. Where the keys aren't the same, they are hidden
-    /// as well.
-    pub fn of_difference(real: &Value, other: &Value) -> Self {
-        match (real, other) {
-            _ if real == other => Self::Open,
-            (Value::Object(real), Value::Object(other))
-                if real.len() == other.len() && real.keys().all(|key| other.contains_key(key)) =>
-            {
-                let marks = real
-                    .iter()
-                    .map(|(key, value)| (key.clone(), Self::of_difference(value, &other[key])));
-                Self::Keys(marks.filter(|(_, mark)| !mark.is_open()).collect())
-            }
-            (Value::Array(real), Value::Array(other)) if real.len() == other.len() => {
-                let pairs = real.iter().zip(other);
-                Self::Items(pairs.map(|(a, b)| Self::of_difference(a, b)).collect())
-            }
-            _ => Self::Whole,
-        }
     }
 
     /// What either hides.
@@ -194,24 +230,53 @@ impl TextMark {
         *self == Self::Open
     }
 
-    /// The lines of `real` that `other` doesn't have in their place.
-    pub fn of_difference(real: &str, other: &str) -> Self {
-        if real == other {
+    /// All of a text, or nothing.
+    pub fn whole_if(is_sensitive: bool) -> Self {
+        if is_sensitive {
+            Self::Whole
+        } else {
+            Self::Open
+        }
+    }
+
+    /// The lines of a text with any of these bytes, which are in order.
+    pub fn of_bytes(text: &str, bytes: &[Range<usize>]) -> Self {
+        if bytes.is_empty() {
             return Self::Open;
         }
-        let (lines, others): (Vec<_>, Vec<_>) =
-            (real.split('\n').collect(), other.split('\n').collect());
+        let lines: Vec<&str> = text.split('\n').collect();
         let mut hidden = vec![false; lines.len()];
-        if lines.len() == others.len() {
-            for (hidden, (line, other)) in hidden.iter_mut().zip(lines.iter().zip(&others)) {
-                *hidden = line != other;
-            }
-        } else {
-            let diff = TextDiff::from_slices(&lines, &others);
-            for op in diff.ops().iter().filter(|op| op.tag() != DiffTag::Equal) {
-                hidden[op.old_range()].fill(true);
-            }
+        let mut start = 0;
+        for (hidden, line) in hidden.iter_mut().zip(&lines) {
+            // The line break belongs to the line before it.
+            let end = start + line.len() + 1;
+            *hidden = bytes
+                .iter()
+                .any(|range| range.start < end && start < range.end);
+            start = end;
         }
+        Self::of_lines(&hidden, &lines)
+    }
+
+    /// The lines of a text that are `hidden`, by number.
+    pub fn of_hidden(text: &str, hidden: &[bool]) -> Self {
+        let lines: Vec<&str> = text.split('\n').collect();
+        let hidden: Vec<bool> = (0..lines.len())
+            .map(|line| hidden.get(line).copied().unwrap_or(false))
+            .collect();
+        Self::of_lines(&hidden, &lines)
+    }
+
+    /// Those lines of the text that a value is written as, indented, which have something hidden.
+    pub fn of_json(value: &Value, mark: &Mark) -> Self {
+        if mark.is_open() {
+            return Self::Open;
+        }
+        let mut hidden = Vec::new();
+        lines_of_json(value, mark, &mut hidden);
+        let text = serde_json::to_string_pretty(value).unwrap_or_default();
+        hidden.push(false);
+        let lines: Vec<&str> = text.split('\n').chain([""]).collect();
         Self::of_lines(&hidden, &lines)
     }
 
@@ -310,6 +375,33 @@ impl TextMark {
             .collect();
         lines.join("\n")
     }
+}
+
+/// Adds to each line that a value takes whether it is hidden. The value begins on a new line, or on
+/// that of its key.
+fn lines_of_json(value: &Value, mark: &Mark, hidden: &mut Vec<bool>) {
+    let is_whole = *mark == Mark::Whole;
+    let marks: Vec<(&Value, Mark)> = match value {
+        Value::Array(items) if !items.is_empty() => {
+            let items = items.iter().enumerate();
+            items
+                .map(|(index, item)| (item, mark.at_index(index).clone()))
+                .collect()
+        }
+        Value::Object(entries) if !entries.is_empty() => entries
+            .iter()
+            .map(|(key, value)| (value, mark.at_key(key).clone()))
+            .collect(),
+        _ => {
+            hidden.push(!mark.is_open());
+            return;
+        }
+    };
+    hidden.push(is_whole);
+    for (value, mark) in marks {
+        lines_of_json(value, &mark, hidden);
+    }
+    hidden.push(is_whole);
 }
 
 /// Two texts, one in the place of the other, with what is hidden covered. Where hidden lines
@@ -509,6 +601,13 @@ impl Mark {
                 let mark = marks.get(index.parse::<usize>().ok()?)?;
                 Some(path.len() - below.len() + mark.hidden_at(below)?)
             }
+        }
+    }
+
+    fn at_index(&self, index: usize) -> &Self {
+        match self {
+            Self::Items(marks) => marks.get(index).unwrap_or(&Self::Open),
+            mark => mark,
         }
     }
 

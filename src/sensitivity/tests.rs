@@ -5,28 +5,29 @@ use serde_json::json;
 use super::*;
 
 #[test]
-fn what_differs_is_marked_at_its_path() {
-    for (real, other, expected) in [
-        (json!({"a": 1}), json!({"a": 1}), json!(false)),
+fn marks_are_written_as_terraform_does() {
+    for (mark, value, covered) in [
+        (json!(false), json!({"a": 1}), json!({"a": 1})),
         (
-            json!({"a": 1, "b": 2}),
-            json!({"b": 2, "a": 3}),
             json!({"a": true}),
+            json!({"a": 1, "b": 2}),
+            json!({"a": HIDDEN, "b": 2}),
         ),
-        (json!({"a": 1}), json!({"b": 1}), json!(true)),
-        (json!([1, [2]]), json!([1, [3]]), json!([false, [true]])),
-        (json!([1]), json!([1, 2]), json!(true)),
+        (json!(true), json!({"a": 1}), json!(HIDDEN)),
         (
-            json!({"a": {"b.c": ["x"]}}),
-            json!({"a": {"b.c": ["y"]}}),
+            json!([false, [true]]),
+            json!([1, [2]]),
+            json!([1, [HIDDEN]]),
+        ),
+        (
             json!({"a": {"b.c": [true]}}),
+            json!({"a": {"b.c": ["x"]}}),
+            json!({"a": {"b.c": [HIDDEN]}}),
         ),
     ] {
-        let mark = Mark::of_difference(&real, &other);
-        let written = Value::from(mark.clone());
-        assert_eq!(written, expected, "{real}");
-        assert_eq!(Mark::from(written), mark);
-        assert_eq!(mark.cover(&real) == real, mark.is_open());
+        let read = Mark::from(mark.clone());
+        assert_eq!(read.cover(&value), covered, "{mark}");
+        assert_eq!(Value::from(read), mark);
     }
 }
 
@@ -64,20 +65,58 @@ fn marks_add_up() {
 }
 
 #[test]
-fn lines_that_differ_are_marked() {
-    for (real, other, covered) in [
-        ("a\nb\nc", "a\nx\nc", "a\n(sensitive line)\nc"),
+fn lines_with_sensitive_bytes_are_marked() {
+    for (text, bytes, covered) in [
+        ("a\nbcd\ne", 3..4, "a\n(sensitive line)\ne"),
         (
             "a\nb\nc\nd",
-            "a\nd",
+            2..5,
             "a\n(sensitive line)\n(sensitive line)\nd",
         ),
-        ("a\nd", "a\nb\nd", "a\nd"),
-        ("b\n", "x\n", HIDDEN),
-        ("b", "", HIDDEN),
+        // A line break belongs to the line before it.
+        ("a\nb\nc", 2..4, "a\n(sensitive line)\nc"),
+        ("a\nb\n", 0..3, HIDDEN),
+        ("a", 0..0, "a"),
     ] {
-        assert_eq!(TextMark::of_difference(real, other).cover(real), covered);
+        let bytes: Vec<_> = std::iter::once(bytes)
+            .filter(|bytes| !bytes.is_empty())
+            .collect();
+        assert_eq!(
+            TextMark::of_bytes(text, &bytes).cover(text),
+            covered,
+            "{text}"
+        );
     }
+}
+
+#[test]
+fn lines_of_json_follow_its_marks() {
+    let value = json!({"a": 1, "b": {"c": [1, {}], "d": "x"}, "e": [[]], "f": null});
+    let text = serde_json::to_string_pretty(&value).unwrap();
+    for (mark, hidden) in [
+        (json!({"a": true}), &["\"a\""][..]),
+        (json!({"b": {"c": [false, true]}}), &["{}"]),
+        (json!({"b": {"d": true}, "f": true}), &["\"d\"", "\"f\""]),
+        (json!({"e": true}), &["\"e\"", "[]", "  ],"]),
+    ] {
+        let covered = TextMark::of_json(&value, &Mark::from(mark.clone())).cover(&text);
+        let open: Vec<_> = text
+            .lines()
+            .zip(covered.lines())
+            .filter(|(line, covered)| line != covered)
+            .map(|(line, _)| line)
+            .collect();
+        for piece in hidden {
+            assert!(
+                open.iter().any(|line| line.contains(piece)),
+                "{mark} {open:?}"
+            );
+        }
+        assert_eq!(covered.lines().count(), text.lines().count());
+        assert!(open.len() <= hidden.len(), "{mark} {open:?}");
+    }
+    let whole = TextMark::of_json(&value, &Mark::Whole);
+    assert_eq!(whole.cover(&text), HIDDEN);
 }
 
 #[test]
