@@ -12,23 +12,8 @@ pub(crate) fn cores() -> usize {
     *CORES
 }
 
-/// So many bytes of text are worth a thread: less is read sooner than one starts.
-pub(crate) const WORTH_A_THREAD: usize = 1 << 16;
-
-/// So many groups are: below it a thread costs more than it gives.
+/// So many groups are worth a thread: below it a thread costs more than it gives.
 pub(crate) const GROUPS_A_THREAD: usize = 500;
-
-/// Does two things at once.
-pub(crate) fn both<A, B: Send>(
-    here: impl FnOnce() -> A,
-    there: impl FnOnce() -> B + Send,
-) -> (A, B) {
-    std::thread::scope(|scope| {
-        let there = scope.spawn(there);
-        let here = here();
-        (here, joined(there))
-    })
-}
 
 /// What `make` makes of each item, in their order: on all cores, each of which gets `least` items
 /// at least.

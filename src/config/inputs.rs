@@ -51,11 +51,6 @@ impl Inputs {
         self.folders.extend(other.folders);
     }
 
-    /// Whether nothing was looked at.
-    pub(super) fn is_empty(&self) -> bool {
-        self.files.is_empty() && self.patterns.is_empty() && self.folders.is_empty()
-    }
-
     /// The files, those that aren't there included.
     pub fn files(&self) -> &BTreeSet<PathBuf> {
         &self.files

@@ -167,9 +167,12 @@ impl Loaded {
         let overrides = files::is_override(file);
         let content = match self.sources.get(source).language {
             Language::Yaml => {
-                let (root, aliases) = yaml::read_with_aliases(source, &text, &mut self.findings);
-                self.aliases.extend(aliases);
-                root.map(Content::Tree)
+                let document = self.findings.keep(yaml::read(source, &text));
+                document.map(|document| {
+                    self.findings.extend(document.warnings);
+                    self.aliases.extend(document.aliases);
+                    Content::Tree(document.root)
+                })
             }
             Language::Hcl => {
                 let document = self.findings.keep(hcl::parse(source, &self.sources));
@@ -310,7 +313,6 @@ impl Loaded {
     fn explain_findings(&mut self, repeated: Vec<Span>, is_interpolated: bool) {
         let mut findings: Vec<_> = std::mem::take(&mut self.findings).into_iter().collect();
         name_aliases(&self.aliases, &self.sources, &mut findings);
-        yaml::name_blanks(&self.sources, &mut findings);
         if !is_interpolated {
             name_interpolations(&self.sources, &mut findings);
         }

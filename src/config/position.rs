@@ -123,15 +123,6 @@ pub(super) fn several(sources: &SourceMap, span: Span, offsets: &[usize]) -> Vec
     found
 }
 
-/// What the literal at `range` stands for; `None` where there is none.
-pub(super) fn value(language: Language, text: &str, range: Range<usize>) -> Option<String> {
-    let mut value = String::new();
-    walk(language, text, range, &[], &mut |_, decoded| {
-        value.push_str(decoded);
-    })?;
-    Some(value)
-}
-
 /// Goes through the literal at `range`, what stands in `holes` included as if it were text; gives
 /// what stands behind its last character: the closing quote, or nothing at all. `None` where there
 /// is no literal.

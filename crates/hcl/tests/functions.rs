@@ -121,7 +121,10 @@ fn what_is_wrong_is_said() {
         ),
         ("yamldecode(\"a: [1\")", "This YAML can't be read: line"),
         ("yamldecode(\"a: *b\")", "This YAML can't be read: line 1"),
-        ("yamldecode(\"\\ta: 1\")", "a tab can't indent"),
+        (
+            "yamldecode(\"\\ta: 1\")",
+            "line 1, column 1: tabs are not allowed in indentation",
+        ),
         (
             "timeadd(\"2020-01-01\", \"1h\")",
             "This isn't a time as RFC 3339",
@@ -189,7 +192,7 @@ fn what_grows_is_bounded() {
     for (call, part) in [
         (
             format!("yamldecode(\"a0: &a0 [0]\\n{levels}\")"),
-            "more than 10000000 steps",
+            "aliases stand for too many values",
         ),
         (
             format!("jsondecode(\"{}\")", "[".repeat(100_000)),

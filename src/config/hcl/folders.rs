@@ -33,11 +33,6 @@ impl Folders {
         }
     }
 
-    /// The same, of which nothing was seen yet.
-    pub(super) fn anew(&self) -> Self {
-        Self::new(self.root.clone(), self.working.clone())
-    }
-
     /// The files that functions looked at, whether they are there or not.
     pub(in crate::config) fn seen(self) -> Inputs {
         self.seen.into_inner()

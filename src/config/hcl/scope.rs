@@ -59,7 +59,6 @@ pub(super) enum State<T> {
 pub(in crate::config) struct Module<'a> {
     pub(super) sources: &'a SourceMap,
     pub(super) places: &'a Places,
-    files: &'a [File],
     pub(super) known: &'a Known,
     pub(super) repeated: Vec<Repeated<'a>>,
     pub(super) instances: RefCell<HashMap<usize, State<Rc<[Instance]>>>>,
@@ -91,7 +90,6 @@ impl<'a> Module<'a> {
         Self {
             sources,
             places,
-            files,
             known,
             repeated: Repeated::collect(files),
             instances: RefCell::default(),
@@ -114,11 +112,6 @@ impl<'a> Module<'a> {
             let _ = self.local(name, local.name, local.name);
         }
         self.made.into_inner()
-    }
-
-    /// What was found so far.
-    pub(in crate::config) fn findings(self) -> Diagnostics {
-        self.made.into_inner().findings
     }
 
     /// The expression of a local.

@@ -13,7 +13,6 @@ use crate::pipeline::validate;
 /// Where values stand, but for those of some sections; in HCL, those that can be expressions.
 fn values(name: &str, text: &str, without: &[&str]) -> Vec<Range<usize>> {
     let mut found = Vec::new();
-    let mut findings = Diagnostics::default();
     let mut sources = SourceMap::default();
     let source = sources.add(name, text);
     match sources.get(source).language {
@@ -21,11 +20,7 @@ fn values(name: &str, text: &str, without: &[&str]) -> Vec<Range<usize>> {
             let document = hcl::parse(source, &sources).unwrap();
             of_body(&document.body, &mut found);
         }
-        Language::Yaml => of_node(
-            &yaml::read(source, text, &mut findings).unwrap(),
-            without,
-            &mut found,
-        ),
+        Language::Yaml => of_node(&yaml::read(source, text).unwrap().root, without, &mut found),
         _ => of_node(&jsonc::read(source, text).unwrap(), without, &mut found),
     }
     // In YAML's block style a value can't be replaced by its place alone.

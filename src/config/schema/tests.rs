@@ -45,7 +45,9 @@ fn parsed(path: &Path) -> Option<Value> {
     let name = path.display().to_string();
     let source = sources.add(&*name, &*text);
     let root = match Language::of_file(&name) {
-        Language::Yaml => yaml::read(source, &text, &mut findings),
+        Language::Yaml => findings
+            .keep(yaml::read(source, &text))
+            .map(|document| document.root),
         _ => findings.keep(jsonc::read(source, &text)),
     };
     let root = root.filter(|_| !findings.has_errors())?;

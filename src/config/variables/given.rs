@@ -157,7 +157,10 @@ fn read(
             }
             return values;
         }
-        Language::Yaml => yaml::read(source, &text, findings),
+        Language::Yaml => findings.keep(yaml::read(source, &text)).map(|document| {
+            findings.extend(document.warnings);
+            document.root
+        }),
         Language::Jsonc | Language::Plain => findings.keep(jsonc::read(source, &text)),
     };
     let Some(root) = root else {

@@ -1,105 +1,421 @@
 //! YAML 1.2, read into [`Node`]s.
 //!
-//! In: the text of one file. Out: its document, each value with its place, or what is wrong with
-//! it. May not: know the schema.
+//! In: the text of one file. Out: its document, each value with its place, or the first error.
+//! Must not: know the schema.
 //!
-//! `saphyr-parser` tells the events; what scalars mean (the core schema), anchors, merge keys and
-//! the limits are ours. Where YAML 1.1 would have read a plain scalar otherwise, a warning says so.
+//! The crate `nstance-yaml` reads the tree; this module says which tags, keys and numbers a
+//! configuration takes, and warns where YAML 1.1 would have read another value.
 
-mod blanks;
-mod build;
-mod events;
-mod explain;
-mod input;
-mod lines;
-mod marks;
-mod properties;
-mod scalars;
-mod slips;
+mod hints;
 #[cfg(test)]
 mod tests;
-mod words;
 
-use super::node::{Alias, Node};
+use std::collections::HashSet;
+use std::ops::Range;
+use std::sync::Arc;
+
+use nstance_yaml::plain::{self, Plain, Surprise, surprise};
+use nstance_yaml::{Kind, Reader, Scalar, Tag, core_tag};
+
+use super::jsonc::{self, DEEPEST};
+use super::node::{Alias, Entry, Keys, Node, NodeValue};
 use super::source::{SourceId, Span};
 use crate::diagnostic::{Diagnostic, Diagnostics};
-pub(in crate::config) use blanks::name_blanks;
-use build::{Builder, Stop};
-use events::Events;
 
-/// How many values aliases may copy: a few lines could otherwise stand for more than any memory.
-const LARGEST_EXPANSION: usize = 1_000_000;
+type Read<T> = Result<T, Box<Diagnostic>>;
 
-/// How many bytes are checked for control characters without stopping.
-const CHECKED_AT_ONCE: usize = 256;
-
-/// Reads a document. `None` where the text can't be parsed; findings then say why. A key that
-/// stands twice in an object is an error, and its first value is kept.
-pub fn read(source: SourceId, text: &str, findings: &mut Diagnostics) -> Option<Node> {
-    read_with_aliases(source, text, findings).0
+/// A scalar's text, whether it is plain, and what it means.
+#[derive(Clone)]
+struct Meaning {
+    text: Arc<str>,
+    is_plain: bool,
+    value: Result<Plain, BadTag>,
 }
 
-/// The same, with the aliases that were followed: a value behind one keeps the place of its
-/// anchor, and what is wrong with it may be wrong at the alias only.
-pub fn read_with_aliases(
-    source: SourceId,
-    text: &str,
-    findings: &mut Diagnostics,
-) -> (Option<Node>, Vec<Alias>) {
-    let body = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let base = text.len() - body.len();
-    if let Some(finding) = control_character(source, body, base) {
-        findings.push(finding);
-        return (None, Vec::new());
+/// A tag that a scalar can't have, as written.
+#[derive(Clone)]
+enum BadTag {
+    Unknown(Arc<str>),
+    /// The text isn't of the tag's type.
+    Mismatch(Arc<str>),
+}
+
+type Tree = nstance_yaml::Node<Meaning>;
+
+/// What a file holds.
+#[derive(Debug, PartialEq)]
+pub struct Document {
+    /// Its value.
+    pub root: Node,
+    /// The aliases that were followed: a value behind one has the place of its anchor.
+    pub aliases: Vec<Alias>,
+    /// Scalars that YAML 1.1 reads differently.
+    pub warnings: Diagnostics,
+}
+
+/// Reads a document. Fails with the first syntax error, duplicate key, unknown tag or number that
+/// can't be represented.
+pub fn read(source: SourceId, text: &str) -> Read<Document> {
+    let span = |range: Range<usize>| Span::new(source, range.start, range.end);
+    if let Some(at) = text
+        .bytes()
+        .position(|byte| matches!(byte, 0..=8 | 11 | 12 | 14..=31 | 127))
+    {
+        return Err(Box::new(hints::control_character(text, span(at..at + 1))));
     }
-    let read = Events::with(body, |events| {
-        let mut builder = Builder::new(source, text, base, events, findings);
-        let document = builder.document()?;
-        Ok(document.map(|node| (node, builder.into_aliases())))
-    });
-    match read {
-        Err(Stop) => (None, Vec::new()),
-        Ok(Some((node, aliases))) => (Some(node), aliases),
-        Ok(None) => {
-            let end = text.len();
-            findings.push(
-                Diagnostic::error("the file holds no configuration")
-                    .at(
-                        Span::new(source, end, end),
-                        "expected keys such as `cluster:`",
-                    )
-                    .hint("`nstance init` writes one to start from"),
-            );
-            (None, Vec::new())
+    let failed = |error| Box::new(hints::explain(source, text, &error));
+    let mut reader = Reader::new(text, DEEPEST, meaning);
+    let mut found: Option<Tree> = None;
+    while let Some(document) = reader.document().map_err(failed)? {
+        let root = document.root;
+        let is_empty = matches!(&root.kind, Kind::Scalar(scalar) if scalar.is_nothing());
+        if is_empty {
+            continue;
+        }
+        if found.is_some() {
+            let start = if document.start.is_empty() {
+                root.range
+            } else {
+                document.start
+            };
+            return Err(Box::new(
+                Diagnostic::error("the file contains more than one document")
+                    .at(span(start), "a second document starts here")
+                    .hint("write each configuration into its own file"),
+            ));
+        }
+        found = Some(root);
+    }
+    let Some(tree) = found else {
+        let end = text.len();
+        return Err(Box::new(
+            Diagnostic::error("the file holds no configuration")
+                .at(span(end..end), "expected keys such as `cluster:`")
+                .hint("`nstance init` writes one to start from"),
+        ));
+    };
+    let mut converter = Converter {
+        source,
+        text,
+        aliases: Vec::new(),
+        warnings: Diagnostics::default(),
+        repeated: 0,
+    };
+    let root = converter.node(&tree)?;
+    Ok(Document {
+        root,
+        aliases: converter.aliases,
+        warnings: converter.warnings,
+    })
+}
+
+/// Whether a scalar without quotes is this text, in YAML 1.1 too.
+pub fn is_plain_text(text: &str) -> bool {
+    plain::resolve(text) == Plain::Text && surprise(text).is_none()
+}
+
+impl Meaning {
+    /// Whether nothing is written.
+    fn is_nothing(&self) -> bool {
+        self.is_plain && self.text.is_empty()
+    }
+}
+
+/// YAML 1.2's core schema.
+fn meaning(scalar: &Scalar<'_>) -> Meaning {
+    let found = plain::resolve(&scalar.text);
+    let is_plain = scalar.is_plain();
+    let value = match &scalar.tag {
+        None if is_plain => Ok(found),
+        None => Ok(Plain::Text),
+        Some(tag) => match (core_tag(tag), found) {
+            _ if is_non_specific(tag) => Ok(Plain::Text),
+            (Some("str"), _) => Ok(Plain::Text),
+            (Some("null"), Plain::Null)
+            | (Some("bool"), Plain::Bool(_))
+            | (
+                Some("int" | "float"),
+                Plain::Decimal | Plain::Based(_) | Plain::Infinite | Plain::Nan,
+            ) => Ok(found),
+            (Some("null" | "bool" | "int" | "float"), _) => Err(BadTag::Mismatch(shown(tag))),
+            _ => Err(BadTag::Unknown(shown(tag))),
+        },
+    };
+    Meaning {
+        text: (&*scalar.text).into(),
+        is_plain,
+        value,
+    }
+}
+
+/// Whether a tag is `!` alone.
+fn is_non_specific(tag: &Tag) -> bool {
+    matches!((&*tag.handle, &*tag.suffix), ("", "!") | ("!", ""))
+}
+
+/// A tag as it is written.
+fn shown(tag: &Tag) -> Arc<str> {
+    let suffix = &tag.suffix;
+    match tag.handle.as_str() {
+        "tag:yaml.org,2002:" => format!("!!{suffix}"),
+        "" => format!("!<{suffix}>"),
+        handle => format!("{handle}{suffix}"),
+    }
+    .into()
+}
+
+struct Converter<'t> {
+    source: SourceId,
+    text: &'t str,
+    aliases: Vec<Alias>,
+    warnings: Diagnostics,
+    /// How many aliases the current value is behind: it was remarked upon at its anchor.
+    repeated: usize,
+}
+
+impl Converter<'_> {
+    fn span(&self, range: &Range<usize>) -> Span {
+        Span::new(self.source, range.start, range.end)
+    }
+
+    fn warn(&mut self, warning: Diagnostic) {
+        if self.repeated == 0 {
+            self.warnings.push(warning);
         }
     }
+
+    fn note_alias(&mut self, tree: &Tree) {
+        if let Some(alias) = &tree.alias
+            && self.repeated == 0
+        {
+            self.aliases.push(Alias {
+                span: self.span(alias),
+                target: self.span(&tree.range),
+            });
+        }
+    }
+
+    fn node(&mut self, tree: &Tree) -> Read<Node> {
+        self.note_alias(tree);
+        self.repeated += usize::from(tree.alias.is_some());
+        let span = self.span(&tree.range);
+        let value = match &tree.kind {
+            Kind::Scalar(meaning) => self.scalar(tree, meaning)?,
+            Kind::Sequence(items) => {
+                self.check_tag(tree, "seq")?;
+                let items = items.iter().map(|item| self.node(item));
+                NodeValue::Array(items.collect::<Read<_>>()?)
+            }
+            Kind::Mapping(entries) => {
+                self.check_tag(tree, "map")?;
+                NodeValue::Object(self.entries(entries)?)
+            }
+        };
+        self.repeated -= usize::from(tree.alias.is_some());
+        Ok(Node::new(span, value))
+    }
+
+    /// Refuses tags of other programs.
+    fn check_tag(&self, tree: &Tree, expected: &str) -> Read<()> {
+        match &tree.tag {
+            Some(tag) if core_tag(tag) != Some(expected) && !is_non_specific(tag) => {
+                Err(self.unknown_tag(tree, &shown(tag)))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn unknown_tag(&self, tree: &Tree, tag: &str) -> Box<Diagnostic> {
+        let properties = &self.text[tree.properties..tree.range.start];
+        let start = tree.properties + properties.find('!').unwrap_or(0);
+        let length = self.text[start..].find(char::is_whitespace);
+        let end = length.map_or(self.text.len(), |length| start + length);
+        Box::new(hints::unknown_tag(tag, self.span(&(start..end))))
+    }
+
+    fn scalar(&mut self, tree: &Tree, meaning: &Meaning) -> Read<NodeValue> {
+        let span = self.span(&tree.range);
+        let text = &meaning.text;
+        if meaning.is_plain
+            && let Some(surprise) = surprise(text)
+        {
+            self.warn(remark(text, &surprise, span));
+        }
+        let number = match &meaning.value {
+            Ok(Plain::Null) => return Ok(NodeValue::Null),
+            Ok(Plain::Bool(value)) => return Ok(NodeValue::Bool(*value)),
+            Ok(Plain::Text) => return Ok(NodeValue::String(Arc::clone(text))),
+            Ok(Plain::Based(value)) => value.map(Into::into),
+            Ok(Plain::Decimal) => jsonc::number(text.strip_prefix('+').unwrap_or(text)),
+            Ok(Plain::Infinite | Plain::Nan) => None,
+            Err(BadTag::Unknown(tag)) => return Err(self.unknown_tag(tree, tag)),
+            Err(BadTag::Mismatch(tag)) => {
+                return Err(Box::new(
+                    Diagnostic::error(format!("invalid value for the tag `{tag}`"))
+                        .at(span, format!("`{text}` is of another type")),
+                ));
+            }
+        };
+        number.map(NodeValue::Number).ok_or_else(|| {
+            let why = match meaning.value {
+                Ok(Plain::Infinite | Plain::Nan) => "must be finite",
+                _ => "larger than a 64-bit floating-point number",
+            };
+            Box::new(
+                Diagnostic::error(format!("invalid number `{text}`"))
+                    .at(span, why)
+                    .hint(format!("if it is text, put it in quotes: `\"{text}\"`")),
+            )
+        })
+    }
+
+    fn entries(&mut self, written: &[(Tree, Tree)]) -> Read<Vec<Entry>> {
+        let mut entries = Vec::with_capacity(written.len());
+        let mut keys = Keys::default();
+        let mut merge: Option<(usize, Span, Vec<Entry>)> = None;
+        for (key_tree, value) in written {
+            let (key, key_span, is_merge) = self.key(key_tree)?;
+            let first = match &merge {
+                Some((_, span, _)) if is_merge => Some(*span),
+                _ => keys.span(&entries, &key),
+            };
+            if let Some(first) = first {
+                return Err(Box::new(
+                    Diagnostic::error(format!("duplicate key `{key}`"))
+                        .at(key_span, "defined again here")
+                        .related(first, "first defined here")
+                        .hint("remove or rename one of the two"),
+                ));
+            }
+            if is_merge {
+                merge = Some((entries.len(), key_span, self.merged(value)?));
+                continue;
+            }
+            let value = self.node(value)?;
+            entries.push(Entry {
+                key,
+                key_span,
+                value,
+            });
+        }
+        if let Some((at, _, merged)) = merge {
+            // The object's own keys win, and the first of several merged ones.
+            let mut known: HashSet<Arc<str>> =
+                entries.iter().map(|entry| Arc::clone(&entry.key)).collect();
+            let missing = merged
+                .into_iter()
+                .filter(|entry| known.insert(Arc::clone(&entry.key)));
+            entries.splice(at..at, missing);
+        }
+        Ok(entries)
+    }
+
+    /// A key, its place, and whether it is `<<`.
+    fn key(&mut self, tree: &Tree) -> Read<(Arc<str>, Span, bool)> {
+        self.note_alias(tree);
+        let span = self.span(tree.place());
+        let Kind::Scalar(Meaning { text, is_plain, .. }) = &tree.kind else {
+            return Err(Box::new(hints::complex_key(span)));
+        };
+        let is_plain = *is_plain && tree.alias.is_none();
+        if is_plain && text.is_empty() {
+            return Err(Box::new(
+                Diagnostic::error("missing key").at(span, "expected a key before `:`"),
+            ));
+        }
+        // One letter is more often a coordinate than a boolean.
+        if is_plain
+            && text.len() > 1
+            && let Some(value) = plain::switch(text)
+        {
+            self.warn(
+                Diagnostic::warning(format!("the key `{text}` is text, not a boolean"))
+                    .at(span, format!("YAML 1.1 would read `{value}`"))
+                    .hint(format!("to confirm that, put it in quotes: `\"{text}\"`")),
+            );
+        }
+        Ok((Arc::clone(text), span, is_plain && **text == *"<<"))
+    }
+
+    /// The entries that `<<` brings.
+    fn merged(&mut self, tree: &Tree) -> Read<Vec<Entry>> {
+        let node = self.node(tree)?;
+        let found = node.type_name();
+        if tree.merged().is_none() {
+            return Err(Box::new(
+                Diagnostic::error("invalid value for `<<`")
+                    .at(
+                        self.span(tree.place()),
+                        format!("expected an object or a list of objects, found {found}"),
+                    )
+                    .hint("`<<: *name` copies the keys of the object that `&name` marks"),
+            ));
+        }
+        Ok(match node.value {
+            NodeValue::Array(items) => {
+                let objects = items.into_iter().map(|item| item.value);
+                objects.flat_map(entries_of).collect()
+            }
+            object => entries_of(object),
+        })
+    }
 }
 
-/// Whether a scalar without quotes is this text, to YAML 1.1 too.
-pub fn is_plain_text(text: &str) -> bool {
-    scalars::resolve(text) == scalars::Plain::Text && scalars::surprise(text).is_none()
+fn entries_of(value: NodeValue) -> Vec<Entry> {
+    match value {
+        NodeValue::Object(entries) => entries,
+        _ => Vec::new(),
+    }
 }
 
-/// The first character that YAML doesn't allow anywhere.
-fn control_character(source: SourceId, body: &str, base: usize) -> Option<Diagnostic> {
-    let is_control = |byte: &u8| matches!(byte, 0..=8 | 11 | 12 | 14..=31 | 127);
-    // Looking at all bytes of some takes the processor a few steps; stopping within them, many.
-    let some = body.as_bytes().chunks(CHECKED_AT_ONCE).position(|some| {
-        some.iter()
-            .fold(false, |found, byte| found | is_control(byte))
-    })? * CHECKED_AT_ONCE;
-    let at = some + body.as_bytes()[some..].iter().position(is_control)?;
-    let byte = body.as_bytes()[at];
-    Some(
-        Diagnostic::error(format!(
-            "the file contains the control character U+{byte:04X}"
-        ))
-        .at(
-            Span::new(source, base + at, base + at + 1),
-            "YAML can't hold it as it is",
-        )
-        .hint(format!(
-            "it is invisible; delete it, or write `\\x{byte:02X}` in a string in double quotes"
-        )),
-    )
+/// A warning that YAML 1.1 reads a scalar differently.
+fn remark(text: &str, surprise: &Surprise, span: Span) -> Diagnostic {
+    let quoted = format!("`\"{text}\"`");
+    let (is, other, hint) = match surprise {
+        Surprise::Bool(value) => (
+            "text, not a boolean".to_owned(),
+            format!("`{value}`"),
+            format!("write `{value}` for the boolean, {quoted} for the text"),
+        ),
+        Surprise::LeadingZero(Some(octal)) => {
+            let sign = if text.starts_with('-') { "-" } else { "" };
+            let digits = text.trim_start_matches(['+', '-', '0']);
+            let digits = if digits.is_empty() { "0" } else { digits };
+            let octal_hint = match sign {
+                "-" => String::new(),
+                _ => format!("`0o{digits}` for the octal number, "),
+            };
+            (
+                format!("the number {sign}{digits}, not octal"),
+                format!("{sign}{octal}"),
+                format!(
+                    "write {quoted} for the text (such as a file's mode), {octal_hint}\
+                     `{sign}{digits}` for this one"
+                ),
+            )
+        }
+        Surprise::LeadingZero(None) => (
+            "a number, and loses its zeros".to_owned(),
+            "text".to_owned(),
+            format!("write {quoted} for the text, or the number without leading zeros"),
+        ),
+        Surprise::Digits(number) => (
+            "text, not a number".to_owned(),
+            number.clone(),
+            format!("write `{number}` for the number, {quoted} for the text"),
+        ),
+        Surprise::Sexagesimal => (
+            "text, not a number".to_owned(),
+            "a number to the base of 60".to_owned(),
+            format!("to confirm that, put it in quotes: {quoted}"),
+        ),
+        Surprise::Date => (
+            "text, not a date".to_owned(),
+            "a date".to_owned(),
+            format!("to confirm that, put it in quotes: {quoted}"),
+        ),
+    };
+    Diagnostic::warning(format!("`{text}` is {is}"))
+        .at(span, format!("YAML 1.1 would read {other}"))
+        .hint(hint)
 }

@@ -1,5 +1,7 @@
 //! What a plain scalar stands for, by go-yaml's rules: YAML 1.1's, for the most part.
 
+use nstance_yaml::plain;
+
 use crate::number::parse_float;
 
 /// What a scalar is.
@@ -19,14 +21,13 @@ pub(super) enum Scalar {
 
 /// What a scalar without quotes and tag is.
 pub(super) fn resolve(text: &str) -> Scalar {
+    if plain::is_null(text) {
+        return Scalar::Null;
+    }
+    if let Some(truth) = plain::boolean(text).or_else(|| plain::switch(text)) {
+        return Scalar::Bool(truth);
+    }
     match text {
-        "" | "~" | "null" | "Null" | "NULL" => return Scalar::Null,
-        "y" | "Y" | "yes" | "Yes" | "YES" | "true" | "True" | "TRUE" | "on" | "On" | "ON" => {
-            return Scalar::Bool(true);
-        }
-        "n" | "N" | "no" | "No" | "NO" | "false" | "False" | "FALSE" | "off" | "Off" | "OFF" => {
-            return Scalar::Bool(false);
-        }
         ".nan" | ".NaN" | ".NAN" => return Scalar::Float(f64::NAN),
         ".inf" | ".Inf" | ".INF" | "+.inf" | "+.Inf" | "+.INF" => {
             return Scalar::Float(f64::INFINITY);
@@ -64,7 +65,7 @@ fn number(text: &str) -> Scalar {
             return Scalar::Unsigned(number);
         }
     }
-    if is_float(digits)
+    if plain::is_decimal(digits)
         && let Some(number) = parse_float(&plain)
     {
         return Scalar::Float(number);
@@ -83,24 +84,6 @@ fn based(digits: &str) -> Option<(u32, &str)> {
         _ if digits.is_empty() => return None,
         _ => (10, digits),
     })
-}
-
-/// Digits with a point somewhere and an exponent, or without.
-fn is_float(text: &str) -> bool {
-    let end = text.find(['e', 'E']);
-    let (mantissa, exponent) = text.split_at(end.unwrap_or(text.len()));
-    let digits = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
-    let mantissa = match mantissa.split_once('.') {
-        Some((whole, places)) => {
-            digits(whole) && digits(places) && !(whole.is_empty() && places.is_empty())
-        }
-        None => digits(mantissa) && !mantissa.is_empty(),
-    };
-    let exponent = exponent.strip_prefix(['e', 'E']).is_none_or(|power| {
-        let power = power.strip_prefix(['+', '-']).unwrap_or(power);
-        !power.is_empty() && digits(power)
-    });
-    mantissa && exponent
 }
 
 /// A number of base 60, which YAML 1.1 knows and go-yaml only quotes.

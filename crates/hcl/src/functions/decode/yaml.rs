@@ -1,13 +1,11 @@
-//! YAML, as Terraform's go-cty-yaml reads it: the words of YAML 1.1 (`yes`, `off`), the numbers of
-//! 1.2, dates as RFC 3339 writes them. Of a key that is there twice the last counts.
+//! YAML as Terraform's go-cty-yaml reads it: the words of YAML 1.1 (`yes`, `off`), the numbers of
+//! 1.2, dates as RFC 3339 writes them. The last of several equal keys counts.
 
 mod scalar;
 
-use std::borrow::Cow;
-use std::collections::HashMap;
 use std::sync::Arc;
 
-use saphyr_parser::{Event, Marker, Parser, ScalarStyle, Span, StrInput, Tag};
+use nstance_yaml::{Error, ErrorKind, Kind as Shape, Node, Reader, Scalar, core_tag, line_column};
 
 use super::{CallError, Context, DEEPEST, Value, text, too_deep};
 use crate::convert::convert;
@@ -17,242 +15,113 @@ use crate::value::{Entries, Kind, composed};
 pub(super) fn decode(context: &Context, arguments: &[Value]) -> Result<Value, CallError> {
     let text = text(arguments, 0)?;
     context.charge_bytes(text.len())?;
-    let mut reader = Reader {
-        context,
-        length: text.chars().count(),
-        ends_open: !text.ends_with(['\n', '\r']),
-        lines: if text.contains('\t') {
-            text.lines().collect()
-        } else {
-            Vec::new()
-        },
-        brackets: 0,
-        parser: Parser::new_from_str(text),
-        anchors: HashMap::new(),
+    let decoder = Decoder { context, text };
+    let failed = |error: Error| match error.kind {
+        ErrorKind::TooDeep => too_deep(),
+        kind => decoder.wrong(error.range.start, kind),
     };
-    reader.document()
+    let mut reader = Reader::new(text, DEEPEST, Meaning::new);
+    let Some(document) = reader.document().map_err(failed)? else {
+        return Err(CallError::argument(0, "There is no YAML document"));
+    };
+    if let Some(second) = reader.document().map_err(failed)? {
+        return Err(decoder.wrong(second.start.start, "a second document starts here"));
+    }
+    decoder.value(&document.root)
 }
 
-/// A value, with how many parts and levels it has.
+/// A scalar.
 #[derive(Clone)]
-struct Node {
-    value: Value,
-    parts: usize,
-    height: usize,
+struct Meaning {
+    /// `Err` says why it has no value.
+    value: Result<Value, Arc<str>>,
+    /// `<<` without a tag; in quotes too, as in Terraform.
+    merges: bool,
 }
 
-struct Reader<'t> {
+impl Meaning {
+    fn new(scalar: &Scalar<'_>) -> Self {
+        Self {
+            value: scalar::resolve(scalar).map_err(Arc::from),
+            merges: scalar.text == "<<" && scalar.tag.is_none(),
+        }
+    }
+}
+
+struct Decoder<'t> {
     context: &'t Context<'t>,
-    /// In characters.
-    length: usize,
-    /// Whether the last line has no end.
-    ends_open: bool,
-    /// None if there is no tab in any of them.
-    lines: Vec<&'t str>,
-    /// How many collections in brackets are open.
-    brackets: usize,
-    parser: Parser<'t, StrInput<'t>>,
-    anchors: HashMap<usize, Node>,
+    text: &'t str,
 }
 
-fn wrong(place: Marker, what: impl std::fmt::Display) -> CallError {
-    let (line, column) = (place.line(), place.col() + 1);
-    CallError::argument(
-        0,
-        format!("This YAML can't be read: line {line}, column {column}: {what}"),
-    )
-}
-
-impl<'t> Reader<'t> {
-    fn next(&mut self) -> Result<(Event<'t>, Span), CallError> {
-        match self.parser.next_event() {
-            Some(Ok(step)) => Ok(step),
-            Some(Err(error)) => Err(wrong(*error.marker(), error.info())),
-            // It has told its end before; asking again isn't expected.
-            None => Err(CallError::argument(0, "There is no YAML document")),
-        }
+impl Decoder<'_> {
+    fn wrong(&self, at: usize, what: impl std::fmt::Display) -> CallError {
+        let (line, column) = line_column(self.text, at);
+        CallError::argument(
+            0,
+            format!("This YAML can't be read: line {line}, column {column}: {what}"),
+        )
     }
 
-    fn document(&mut self) -> Result<Value, CallError> {
-        loop {
-            match self.next()? {
-                (Event::StreamStart | Event::Nothing, _) => {}
-                (Event::DocumentStart(_), _) => break,
-                _ => return Err(CallError::argument(0, "There is no YAML document")),
-            }
-        }
-        let first = self.next()?;
-        let node = self.node(first, 0)?;
-        loop {
-            match self.next()? {
-                (Event::DocumentEnd | Event::Nothing, _) => {}
-                (Event::StreamEnd, _) => return Ok(node.value),
-                (_, span) => return Err(wrong(span.start, "a second document starts here")),
-            }
-        }
+    fn scalar(&self, node: &Node<Meaning>, meaning: &Meaning) -> Result<Value, CallError> {
+        let value = meaning.value.clone();
+        value.map_err(|what| self.wrong(node.properties, what))
     }
 
-    fn node(&mut self, step: (Event<'t>, Span), depth: usize) -> Result<Node, CallError> {
+    fn value(&self, node: &Node<Meaning>) -> Result<Value, CallError> {
         self.context.charge_steps(1)?;
-        let (event, span) = step;
-        let place = span.start;
-        let (node, anchor) = match event {
-            Event::Scalar(text, style, anchor, tag) => {
-                let text = self.at_the_end(text, style, &span);
-                let value = scalar::resolve(&text, style, tag.as_deref())
-                    .map_err(|what| wrong(place, what))?;
-                let node = Node {
-                    value,
-                    parts: 1,
-                    height: 0,
-                };
-                (node, anchor)
+        match &node.kind {
+            Shape::Scalar(meaning) => self.scalar(node, meaning),
+            Shape::Sequence(items) => {
+                self.collection_tag(node, "seq")?;
+                let elements = items.iter().map(|item| self.value(item));
+                Ok(Value::tuple(elements.collect::<Result<Vec<_>, _>>()?))
             }
-            Event::Alias(anchor) => {
-                let Some(node) = self.anchors.get(&anchor) else {
-                    let what = "an anchor can't be used inside of what it names";
-                    return Err(wrong(place, what));
-                };
-                self.context.charge_steps(node.parts)?;
-                if depth + node.height > DEEPEST {
-                    return Err(too_deep());
-                }
-                return Ok(node.clone());
+            Shape::Mapping(entries) => {
+                self.collection_tag(node, "map")?;
+                self.object(entries)
             }
-            Event::SequenceStart(..) | Event::MappingStart(..) if depth == DEEPEST => {
-                return Err(too_deep());
-            }
-            Event::SequenceStart(anchor, tag) => {
-                collection_tag(tag, "seq", place)?;
-                let bracketed = self.opens(&span)?;
-                self.brackets += bracketed;
-                let node = self.sequence(depth)?;
-                self.brackets -= bracketed;
-                (node, anchor)
-            }
-            Event::MappingStart(anchor, tag) => {
-                collection_tag(tag, "map", place)?;
-                let bracketed = self.opens(&span)?;
-                self.brackets += bracketed;
-                let node = self.mapping(depth)?;
-                self.brackets -= bracketed;
-                (node, anchor)
-            }
-            // A document has a value, and a collection's end is taken where its items are.
-            _ => return Err(wrong(place, "a value is wanted")),
-        };
-        if anchor > 0 {
-            self.anchors.insert(anchor, node.clone());
         }
-        Ok(node)
     }
 
-    /// Whether a collection starts with a bracket, which is as wide as its event; one in lines is
-    /// never behind a tab, which the parser lets through.
-    fn opens(&self, span: &Span) -> Result<usize, CallError> {
-        let (line, column) = (span.start.line(), span.start.col());
-        if span.end.index() > span.start.index() || self.brackets > 0 {
-            return Ok(1);
-        }
-        if let Some(line) = line.checked_sub(1).and_then(|line| self.lines.get(line)) {
-            let blanks = line.len() - line.trim_start_matches([' ', '\t']).len();
-            if blanks == column && line[..blanks].contains('\t') {
-                return Err(wrong(span.start, "a tab can't indent; take blanks"));
+    fn collection_tag(&self, node: &Node<Meaning>, expected: &str) -> Result<(), CallError> {
+        match &node.tag {
+            Some(tag) if core_tag(tag) != Some(expected) => {
+                Err(self.wrong(node.properties, format!("the tag `{tag}` can't stand here")))
             }
+            _ => Ok(()),
         }
-        Ok(0)
     }
 
-    /// The parser ends a block's last line where the text forgot to.
-    fn at_the_end(&self, text: Cow<'t, str>, style: ScalarStyle, span: &Span) -> Cow<'t, str> {
-        let is_block = matches!(style, ScalarStyle::Literal | ScalarStyle::Folded);
-        if is_block && self.ends_open && span.end.index() >= self.length && text.ends_with('\n') {
-            return text[..text.len() - 1].to_owned().into();
-        }
-        text
-    }
-
-    fn sequence(&mut self, depth: usize) -> Result<Node, CallError> {
-        let mut elements = Vec::new();
-        let (mut parts, mut height) = (1, 0);
-        loop {
-            let step = self.next()?;
-            if step.0 == Event::SequenceEnd {
-                break;
-            }
-            let node = self.node(step, depth + 1)?;
-            parts += node.parts;
-            height = height.max(node.height);
-            elements.push(node.value);
-        }
-        Ok(Node {
-            value: Value::tuple(elements),
-            parts,
-            height: height + 1,
-        })
-    }
-
-    fn mapping(&mut self, depth: usize) -> Result<Node, CallError> {
+    fn object(&self, written: &[(Node<Meaning>, Node<Meaning>)]) -> Result<Value, CallError> {
         let mut entries = Entries::new();
-        let (mut parts, mut height) = (1, 0);
-        loop {
-            let (event, span) = self.next()?;
-            let (text, style, tag) = match event {
-                Event::MappingEnd => break,
-                Event::Scalar(text, style, _, tag) => (text, style, tag),
-                _ => return Err(wrong(span.start, "a key must be a string")),
+        for (key, node) in written {
+            let Shape::Scalar(meaning) = &key.kind else {
+                return Err(self.wrong(key.properties, ErrorKind::Key));
             };
-            // In quotes too, as in Terraform.
-            let merges = text == "<<" && tag.is_none();
-            let key = if merges {
-                None
-            } else {
-                Some(key(&text, style, tag.as_deref(), span.start)?)
-            };
-            let step = self.next()?;
-            let place = step.1.start;
-            let node = self.node(step, depth + 1)?;
-            parts += node.parts;
-            height = height.max(node.height);
-            match (key, &node.value.kind) {
-                (Some(key), _) => {
-                    entries.insert(key, node.value);
-                }
-                (None, Kind::Object(merged)) => {
-                    self.context.charge_steps(merged.len())?;
-                    let merged = merged.iter();
-                    entries.extend(merged.map(|(name, value)| (name.clone(), value.clone())));
-                }
-                (None, _) => return Err(wrong(place, "`<<` takes in a mapping")),
+            if let Some(alias) = &key.alias {
+                return Err(self.wrong(alias.start, ErrorKind::Key));
             }
+            if !meaning.merges {
+                let key = self.key(key, meaning)?;
+                entries.insert(key, self.value(node)?);
+                continue;
+            }
+            let Kind::Object(merged) = self.value(node)?.kind else {
+                return Err(self.wrong(node.place().start, "`<<` takes in a mapping"));
+            };
+            self.context.charge_steps(merged.len())?;
+            let merged = merged.iter();
+            entries.extend(merged.map(|(name, value)| (name.clone(), value.clone())));
         }
-        Ok(Node {
-            value: Value::object(entries),
-            parts,
-            height: height + 1,
-        })
+        Ok(Value::object(entries))
     }
-}
 
-/// Numbers and booleans are keys as their text is written in Terraform.
-fn key(
-    text: &str,
-    style: ScalarStyle,
-    tag: Option<&Tag>,
-    place: Marker,
-) -> Result<Arc<str>, CallError> {
-    let value = scalar::resolve(text, style, tag).map_err(|what| wrong(place, what))?;
-    match convert(&value, &Type::String).map(|value| value.kind) {
-        Ok(Kind::String(text)) => Ok(composed(text)),
-        _ => Err(wrong(place, "a key can't be null")),
-    }
-}
-
-fn collection_tag(tag: Option<Cow<'_, Tag>>, wanted: &str, place: Marker) -> Result<(), CallError> {
-    match tag {
-        Some(tag) if scalar::core_tag(&tag) != Some(wanted) => {
-            Err(wrong(place, format!("the tag `{tag}` can't stand here")))
+    /// Numbers and booleans are keys as their text is written in Terraform.
+    fn key(&self, node: &Node<Meaning>, meaning: &Meaning) -> Result<Arc<str>, CallError> {
+        let value = self.scalar(node, meaning)?;
+        match convert(&value, &Type::String).map(|value| value.kind) {
+            Ok(Kind::String(text)) => Ok(composed(text)),
+            _ => Err(self.wrong(node.properties, "a key can't be null")),
         }
-        _ => Ok(()),
     }
 }

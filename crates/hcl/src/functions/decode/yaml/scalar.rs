@@ -4,8 +4,8 @@ use std::sync::LazyLock;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
+use nstance_yaml::{Scalar, Style, core_tag, plain};
 use regex::Regex;
-use saphyr_parser::{ScalarStyle, Tag};
 
 use crate::functions::string_value;
 use crate::functions::time::Timestamp;
@@ -17,19 +17,11 @@ static INTEGER: LazyLock<Option<Regex>> =
 static FLOAT: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r"^[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?$").ok());
 
-/// The name of a tag of YAML's own.
-pub(super) fn core_tag(tag: &Tag) -> Option<&str> {
-    match tag.handle.as_str() {
-        "tag:yaml.org,2002:" => Some(&tag.suffix),
-        "" => tag.suffix.strip_prefix("tag:yaml.org,2002:"),
-        _ => None,
-    }
-}
-
-/// `Err` says why there is none.
-pub(super) fn resolve(text: &str, style: ScalarStyle, tag: Option<&Tag>) -> Result<Value, String> {
+/// What a scalar means. Fails, with the reason, where its tag or text has no value.
+pub(super) fn resolve(scalar: &Scalar<'_>) -> Result<Value, String> {
     const KNOWN: [&str; 7] = ["str", "binary", "bool", "int", "float", "null", "timestamp"];
-    let mut wanted = match tag {
+    let (text, style) = (&*scalar.text, scalar.style);
+    let mut wanted = match &scalar.tag {
         None => "",
         Some(tag) => core_tag(tag)
             .filter(|name| KNOWN.contains(name))
@@ -38,9 +30,9 @@ pub(super) fn resolve(text: &str, style: ScalarStyle, tag: Option<&Tag>) -> Resu
     let string = || Ok(string_value(text));
     // Only these begin what isn't a string.
     let first = text.chars().next();
-    let plain = first.is_none_or(|first| "+-0123456789yYnNtTfFoO~.".contains(first));
-    if plain && wanted != "str" && wanted != "binary" {
-        if matches!(style, ScalarStyle::SingleQuoted | ScalarStyle::DoubleQuoted) {
+    let may_be_more = first.is_none_or(|first| "+-0123456789yYnNtTfFoO~.".contains(first));
+    if may_be_more && wanted != "str" && wanted != "binary" {
+        if matches!(style, Style::SingleQuoted | Style::DoubleQuoted) {
             return string();
         }
         if let Some(value) = word(text) {
@@ -91,16 +83,11 @@ pub(super) fn resolve(text: &str, style: ScalarStyle, tag: Option<&Tag>) -> Resu
 }
 
 fn word(text: &str) -> Option<Value> {
-    Some(match text {
-        "y" | "Y" | "yes" | "Yes" | "YES" | "true" | "True" | "TRUE" | "on" | "On" | "ON" => {
-            true.into()
-        }
-        "n" | "N" | "no" | "No" | "NO" | "false" | "False" | "FALSE" | "off" | "Off" | "OFF" => {
-            false.into()
-        }
-        "" | "~" | "null" | "Null" | "NULL" => Value::null(),
-        _ => return None,
-    })
+    if plain::is_null(text) {
+        return Some(Value::null());
+    }
+    let truth = plain::boolean(text).or_else(|| plain::switch(text));
+    truth.map(Value::from)
 }
 
 /// Decimal of any size, or of another base and 64 bits.

@@ -1,10 +1,7 @@
-//! From the parser's places, in characters, to places in bytes.
-//!
-//! In: the text, and one place after another, mostly in the order of the text. Out: byte offsets.
-//! May not: start from the beginning each time.
+//! Turns the parser's places, counted in characters, into bytes.
 
-/// The last place that was asked for, from which the next one is near.
-pub(super) struct Marks<'t> {
+/// The last place asked for: the next one is near it, so the whole takes linear time.
+pub(crate) struct Marks<'t> {
     text: &'t str,
     ascii: bool,
     characters: usize,
@@ -12,7 +9,7 @@ pub(super) struct Marks<'t> {
 }
 
 impl<'t> Marks<'t> {
-    pub(super) fn new(text: &'t str) -> Self {
+    pub(crate) fn new(text: &'t str) -> Self {
         Self {
             text,
             ascii: text.is_ascii(),
@@ -21,8 +18,8 @@ impl<'t> Marks<'t> {
         }
     }
 
-    /// The byte at which the character number `index` starts; the end, if there are fewer.
-    pub(super) fn byte(&mut self, index: usize) -> usize {
+    /// The byte where a character starts; the end of the text if it has fewer characters.
+    pub(crate) fn byte(&mut self, index: usize) -> usize {
         if self.ascii {
             return index.min(self.text.len());
         }

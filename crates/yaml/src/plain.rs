@@ -1,30 +1,54 @@
-//! What plain scalars mean: YAML 1.2's core schema, and where 1.1 would have differed.
-//!
-//! In: the text of a plain scalar. Out: its value, and a word on another reading. May not: know
-//! where it stands.
-
-use serde_json::Number;
-
-use crate::config::jsonc;
+//! What plain scalars mean in YAML 1.2's core schema, and where YAML 1.1 differs.
 
 /// What a plain scalar is.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) enum Plain {
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Plain {
+    /// `null`, `~`, or nothing.
     Null,
+    /// `true`, `false`
     Bool(bool),
-    Number(Number),
-    /// `.inf`, `.nan`, or a number beyond what a double can hold.
-    NoNumber(&'static str),
+    /// `0o17`, `0x1f`; `None` beyond 64 bits.
+    Based(Option<u64>),
+    /// `12`, `-1.5`, `1e3`: the decimal without a plus sign. Any size.
+    Decimal,
+    /// `.inf`, `-.inf`
+    Infinite,
+    /// `.nan`
+    Nan,
+    /// Everything else.
     Text,
 }
 
-/// Reads a plain scalar as the core schema says.
-pub(super) fn resolve(text: &str) -> Plain {
+/// Whether a plain scalar is null, in every version of YAML.
+pub fn is_null(text: &str) -> bool {
+    matches!(text, "" | "~" | "null" | "Null" | "NULL")
+}
+
+/// The boolean of YAML 1.2's core schema.
+pub fn boolean(text: &str) -> Option<bool> {
     match text {
-        "" | "~" | "null" | "Null" | "NULL" => return Plain::Null,
-        "true" | "True" | "TRUE" => return Plain::Bool(true),
-        "false" | "False" | "FALSE" => return Plain::Bool(false),
-        _ => {}
+        "true" | "True" | "TRUE" => Some(true),
+        "false" | "False" | "FALSE" => Some(false),
+        _ => None,
+    }
+}
+
+/// The booleans that only YAML 1.1 has.
+pub fn switch(text: &str) -> Option<bool> {
+    match text {
+        "yes" | "Yes" | "YES" | "on" | "On" | "ON" | "y" | "Y" => Some(true),
+        "no" | "No" | "NO" | "off" | "Off" | "OFF" | "n" | "N" => Some(false),
+        _ => None,
+    }
+}
+
+/// Reads a plain scalar.
+pub fn resolve(text: &str) -> Plain {
+    if is_null(text) {
+        return Plain::Null;
+    }
+    if let Some(value) = boolean(text) {
+        return Plain::Bool(value);
     }
     match text.as_bytes()[0] {
         b'0'..=b'9' | b'+' | b'-' | b'.' => number(text),
@@ -32,40 +56,27 @@ pub(super) fn resolve(text: &str) -> Plain {
     }
 }
 
-const TOO_LARGE: &str = "no number of this size can be kept";
-
 fn number(text: &str) -> Plain {
     for (prefix, radix) in [("0o", 8), ("0x", 16)] {
         if let Some(digits) = text.strip_prefix(prefix) {
             let sound = !digits.is_empty() && digits.chars().all(|digit| digit.is_digit(radix));
             return match u64::from_str_radix(digits, radix) {
                 _ if !sound => Plain::Text,
-                Ok(value) => Plain::Number(value.into()),
-                Err(_) => Plain::NoNumber(TOO_LARGE),
+                value => Plain::Based(value.ok()),
             };
         }
     }
-    let (negative, unsigned) = match text.as_bytes()[0] {
-        b'-' => (true, &text[1..]),
-        b'+' => (false, &text[1..]),
-        _ => (false, text),
-    };
+    let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
     match unsigned {
-        ".inf" | ".Inf" | ".INF" => return Plain::NoNumber("infinity is no number in JSON"),
-        ".nan" | ".NaN" | ".NAN" if unsigned == text => {
-            return Plain::NoNumber("`.nan` is no number in JSON");
-        }
-        _ => {}
+        ".inf" | ".Inf" | ".INF" => Plain::Infinite,
+        ".nan" | ".NaN" | ".NAN" if unsigned == text => Plain::Nan,
+        _ if is_decimal(unsigned) => Plain::Decimal,
+        _ => Plain::Text,
     }
-    if !is_decimal(unsigned) {
-        return Plain::Text;
-    }
-    let literal = if negative { text } else { unsigned };
-    jsonc::number(literal).map_or(Plain::NoNumber(TOO_LARGE), Plain::Number)
 }
 
-/// `12`, `1.5`, `.5`, `5.`, `1e3`, without a sign.
-fn is_decimal(text: &str) -> bool {
+/// Whether a text is a decimal without a sign: `12`, `1.5`, `.5`, `5.`, `1e3`.
+pub fn is_decimal(text: &str) -> bool {
     let (mantissa, exponent) = match text.split_once(['e', 'E']) {
         Some((mantissa, exponent)) => (mantissa, Some(exponent)),
         None => (text, None),
@@ -81,12 +92,12 @@ fn is_decimal(text: &str) -> bool {
         })
 }
 
-/// How YAML 1.1 reads what 1.2 reads otherwise.
+/// How YAML 1.1 reads a scalar that 1.2 reads differently.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Surprise {
+pub enum Surprise {
     /// `yes`, `off`, `n`, …
     Bool(bool),
-    /// `0644`: octal; `None` where the digits aren't octal (`0899`), and 1.1 has text.
+    /// `0644`: octal; `None` for digits that aren't octal (`0899`), which are text there.
     LeadingZero(Option<u64>),
     /// `1_000`, `0b101`, `0x_ff`: the number, written plainly.
     Digits(String),
@@ -96,21 +107,11 @@ pub(super) enum Surprise {
     Date,
 }
 
-/// Whether YAML 1.1 reads a plain scalar otherwise.
-pub(super) fn surprise(text: &str) -> Option<Surprise> {
-    // Most text is no such thing, and its first character tells.
+/// Whether YAML 1.1 reads a plain scalar differently.
+pub fn surprise(text: &str) -> Option<Surprise> {
     match text.as_bytes().first()? {
         b'y' | b'Y' | b'n' | b'N' | b'o' | b'O' => switch(text).map(Surprise::Bool),
         b'0'..=b'9' | b'+' | b'-' => digits(text),
-        _ => None,
-    }
-}
-
-/// The words for true and false that YAML 1.2 has no more.
-pub(super) fn switch(text: &str) -> Option<bool> {
-    match text {
-        "yes" | "Yes" | "YES" | "on" | "On" | "ON" | "y" | "Y" => Some(true),
-        "no" | "No" | "NO" | "off" | "Off" | "OFF" | "n" | "N" => Some(false),
         _ => None,
     }
 }
@@ -146,7 +147,8 @@ fn digits(text: &str) -> Option<Surprise> {
     if plain.len() == unsigned.len() || unsigned.ends_with('_') {
         return None;
     }
-    matches!(number(&plain), Plain::Number(_)).then_some(Surprise::Digits(plain))
+    matches!(number(&plain), Plain::Decimal | Plain::Based(Some(_)))
+        .then_some(Surprise::Digits(plain))
 }
 
 /// `2026-01-31`, and with a time behind it.
@@ -173,8 +175,6 @@ mod tests {
 
     #[test]
     fn plain_scalars_are_read_as_the_core_schema_says() {
-        let whole = |value: i64| Plain::Number(value.into());
-        let double = |value: f64| Plain::Number(Number::from_f64(value).unwrap());
         for (text, expected) in [
             ("", Plain::Null),
             ("~", Plain::Null),
@@ -191,31 +191,31 @@ mod tests {
             ("yes", Plain::Text),
             ("on", Plain::Text),
             ("y", Plain::Text),
-            ("0", whole(0)),
-            ("-0", whole(0)),
-            ("12", whole(12)),
-            ("+12", whole(12)),
-            ("-12", whole(-12)),
-            ("0644", whole(644)),
-            ("0o17", whole(15)),
+            ("0", Plain::Decimal),
+            ("-0", Plain::Decimal),
+            ("12", Plain::Decimal),
+            ("+12", Plain::Decimal),
+            ("-12", Plain::Decimal),
+            ("0644", Plain::Decimal),
+            ("0o17", Plain::Based(Some(15))),
             ("0o8", Plain::Text),
             ("0o", Plain::Text),
             ("-0o7", Plain::Text),
-            ("0x1F", whole(31)),
+            ("0x1F", Plain::Based(Some(31))),
             ("0xfg", Plain::Text),
             ("0x+1", Plain::Text),
             ("0b11", Plain::Text),
             ("1_000", Plain::Text),
             ("1:20", Plain::Text),
             ("2026-01-31", Plain::Text),
-            ("1.5", double(1.5)),
-            ("-1.5", double(-1.5)),
-            (".5", double(0.5)),
-            ("+.5", double(0.5)),
-            ("5.", whole(5)),
-            ("2.0", whole(2)),
-            ("1e3", whole(1000)),
-            ("1E+3", whole(1000)),
+            ("1.5", Plain::Decimal),
+            ("-1.5", Plain::Decimal),
+            (".5", Plain::Decimal),
+            ("+.5", Plain::Decimal),
+            ("5.", Plain::Decimal),
+            ("2.0", Plain::Decimal),
+            ("1e3", Plain::Decimal),
+            ("1E+3", Plain::Decimal),
             ("1e", Plain::Text),
             ("e3", Plain::Text),
             (".e3", Plain::Text),
@@ -225,14 +225,14 @@ mod tests {
             ("--1", Plain::Text),
             ("1.2.3", Plain::Text),
             ("10.0.0.0/8", Plain::Text),
-            ("18446744073709551615", Plain::Number(u64::MAX.into())),
-            ("18446744073709551616", double(18_446_744_073_709_551_616.0)),
-            ("0xffffffffffffffff", Plain::Number(u64::MAX.into())),
-            ("0x10000000000000000", Plain::NoNumber(TOO_LARGE)),
-            ("1e999", Plain::NoNumber(TOO_LARGE)),
-            (".inf", Plain::NoNumber("infinity is no number in JSON")),
-            ("-.INF", Plain::NoNumber("infinity is no number in JSON")),
-            (".NaN", Plain::NoNumber("`.nan` is no number in JSON")),
+            ("18446744073709551615", Plain::Decimal),
+            ("18446744073709551616", Plain::Decimal),
+            ("0xffffffffffffffff", Plain::Based(Some(u64::MAX))),
+            ("0x10000000000000000", Plain::Based(None)),
+            ("1e999", Plain::Decimal),
+            (".inf", Plain::Infinite),
+            ("-.INF", Plain::Infinite),
+            (".NaN", Plain::Nan),
             ("-.nan", Plain::Text),
             ("inf", Plain::Text),
             ("é", Plain::Text),

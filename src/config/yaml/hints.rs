@@ -1,0 +1,429 @@
+//! Explains the first error of a YAML text: what is wrong, where, and the text that fixes it.
+
+use nstance_yaml::{Error, ErrorKind, LARGEST_EXPANSION};
+
+use crate::config::jsonc::DEEPEST;
+use crate::config::source::{SourceId, Span};
+use crate::diagnostic::Diagnostic;
+
+/// The parser's messages, by a part of them; what they mean, and how to fix it.
+const MESSAGES: [(&str, &str, &str); 22] = [
+    (
+        "expected ',' or",
+        "missing comma",
+        "separate the items of a list or an object with `,`",
+    ),
+    (
+        "mapping values are not allowed",
+        "unexpected `:`",
+        "put a value that contains `: ` in quotes; write each key on its own line, aligned with \
+         the others",
+    ),
+    (
+        "trailing content after",
+        "unexpected text after a closing quote",
+        "put the whole value in quotes: `''` is a quote in single quotes, `\\\"` in double quotes",
+    ),
+    (
+        "unknown escape",
+        "unknown escape sequence",
+        "write a backslash as `\\\\`, or use single quotes",
+    ),
+    (
+        "hexadecimal",
+        "incomplete escape sequence",
+        "write a backslash as `\\\\`, or use single quotes",
+    ),
+    (
+        "Unicode character escape",
+        "invalid Unicode escape",
+        "write the character itself; YAML has no surrogate pairs",
+    ),
+    (
+        "unexpected character",
+        "invalid start of a value",
+        "put the value in quotes",
+    ),
+    (
+        "unknown anchor",
+        "unknown anchor",
+        "define it with `&name` further up; put text that starts with `*` in quotes",
+    ),
+    (
+        "anchor",
+        "missing name of an anchor or alias",
+        "put text that starts with `*` or `&` in quotes",
+    ),
+    (
+        "scanning a block scalar, did not find",
+        "unexpected text after `|` or `>`",
+        "start the text on the next line, indented",
+    ),
+    (
+        "block scalar",
+        "invalid block of text",
+        "indent all its lines by the same number of spaces, without tabs",
+    ),
+    (
+        "block sequence entries",
+        "a list can't start here",
+        "write each item on its own line, `- item`, or use `[item, item]`",
+    ),
+    (
+        "'-'",
+        "expected a list item",
+        "indent the line under its item, or start it with `- `",
+    ),
+    (
+        "\"-\"",
+        "unexpected `-` within brackets",
+        "separate items with commas: `[a, b]`",
+    ),
+    (
+        "misplaced bracket",
+        "unexpected closing bracket",
+        "remove it, or put text that contains it in quotes",
+    ),
+    (
+        "comment intercepting",
+        "a comment interrupts a string of several lines",
+        "put the string in quotes, or in a block after `|`",
+    ),
+    (
+        "comments must be separated",
+        "missing space before a comment",
+        "write ` #`, or put the whole value in quotes",
+    ),
+    (
+        "directive",
+        "a line can't start with `%`",
+        "put a key that starts with `%` in quotes",
+    ),
+    (
+        "tag",
+        "invalid tag",
+        "put text that starts with `!` in quotes",
+    ),
+    (
+        "document",
+        "unexpected text after the end of the document",
+        "look for a bracket that closes too early; comments start with `#`",
+    ),
+    (
+        "node content",
+        "missing value",
+        "write the value, or remove what separates it from the next",
+    ),
+    (
+        "",
+        "inconsistent indentation",
+        "align the line with the keys or items that it belongs to; one level has either keys or \
+         items (`- `)",
+    ),
+];
+
+/// The finding for an error.
+pub(super) fn explain(source: SourceId, text: &str, error: &Error) -> Diagnostic {
+    let context = Context {
+        source,
+        text,
+        at: error.range.start,
+        open: error.open,
+    };
+    let place = context.span(error.range.start, error.range.end);
+    match &error.kind {
+        ErrorKind::Syntax(message) if message.contains("recursion limit") => too_deep(place),
+        ErrorKind::Syntax(message) => context.syntax(message, place),
+        ErrorKind::Tab => context.tab("tab").unwrap_or_else(|| tab(place)),
+        ErrorKind::Key => context
+            .bare_template()
+            .unwrap_or_else(|| complex_key(place)),
+        ErrorKind::TooDeep => too_deep(place),
+        ErrorKind::TooManyCopies => Diagnostic::error(format!(
+            "aliases stand for more than {LARGEST_EXPANSION} values"
+        ))
+        .at(place, "the limit is exceeded here")
+        .hint("aliases of aliases multiply; name what differs in `vars` or a template instead"),
+        ErrorKind::Cycle => Diagnostic::error("an alias refers to a value that contains it")
+            .at(place, "the value of its anchor is not complete here"),
+    }
+}
+
+fn too_deep(place: Span) -> Diagnostic {
+    Diagnostic::error(format!("the nesting is deeper than {DEEPEST} levels"))
+        .at(place, "one level too deep")
+}
+
+fn tab(place: Span) -> Diagnostic {
+    Diagnostic::error("a tab in the indentation")
+        .at(place, "a tab")
+        .hint("indent with spaces; two for each level are usual")
+}
+
+/// A list or an object in the place of a key.
+pub(super) fn complex_key(place: Span) -> Diagnostic {
+    Diagnostic::error("invalid key")
+        .at(place, "a list or an object can't be a key")
+        .hint("put text that starts with `[` or `{` in quotes")
+}
+
+/// A tag of another program.
+pub(super) fn unknown_tag(tag: &str, place: Span) -> Diagnostic {
+    Diagnostic::error(format!("unknown tag `{tag}`"))
+        .at(place, "tags of other programs aren't supported")
+        .hint(
+            "put text that starts with `!` in quotes; known tags are `!!str`, `!!int`, \
+             `!!float`, `!!bool`, `!!null`, `!!seq`, `!!map`",
+        )
+}
+
+/// A character that YAML doesn't allow anywhere.
+pub(super) fn control_character(text: &str, place: Span) -> Diagnostic {
+    let code = text.as_bytes()[place.start as usize];
+    Diagnostic::error(format!(
+        "the file contains the control character U+{code:04X}"
+    ))
+    .at(place, "not allowed in YAML")
+    .hint(format!(
+        "it is invisible; delete it, or write `\\x{code:02X}` in double quotes"
+    ))
+}
+
+/// The place of a syntax error.
+struct Context<'t> {
+    source: SourceId,
+    text: &'t str,
+    at: usize,
+    /// The innermost `[` or `{` that is open.
+    open: Option<usize>,
+}
+
+impl<'t> Context<'t> {
+    fn span(&self, start: usize, end: usize) -> Span {
+        Span::new(self.source, start, end)
+    }
+
+    /// Where the line of a byte starts, and its text.
+    fn line(&self, at: usize) -> (usize, &'t str) {
+        let start = self.text[..at].rfind('\n').map_or(0, |at| at + 1);
+        let rest = &self.text[start..];
+        (start, rest.lines().next().unwrap_or_default())
+    }
+
+    /// The last line with content above the one of a byte.
+    fn above(&self, at: usize) -> Option<(usize, &'t str)> {
+        let mut start = self.line(at).0;
+        while start > 0 {
+            let (above, line) = self.line(start - 1);
+            if !line.trim().is_empty() && !line.trim_start().starts_with('#') {
+                return Some((above, line));
+            }
+            start = above;
+        }
+        None
+    }
+
+    fn syntax(&self, message: &str, place: Span) -> Diagnostic {
+        let known = self
+            .tab(message)
+            .or_else(|| self.bare_template())
+            .or_else(|| self.open_quote(message))
+            .or_else(|| self.open_bracket(message))
+            .or_else(|| self.missing_space(message))
+            .or_else(|| self.after_quote(message, place))
+            .or_else(|| self.missing_colon(message));
+        known.unwrap_or_else(|| {
+            // After a directive, a document of its own would have to start.
+            let is_directive = message.contains("document") && self.text.starts_with('%');
+            let (message, place) = if is_directive {
+                ("found a directive", self.span(0, self.line(0).1.len()))
+            } else {
+                (message, place)
+            };
+            let row = MESSAGES.iter().find(|(part, ..)| message.contains(part));
+            let (_, summary, hint) = row.unwrap_or(&MESSAGES[MESSAGES.len() - 1]);
+            let found = match message.rsplit(", ").next() {
+                _ if message.contains("trailing content") => "the string ends before this",
+                found => found.unwrap_or(message),
+            };
+            Diagnostic::error(*summary).at(place, found).hint(*hint)
+        })
+    }
+
+    /// A tab before the text of the line, or of the next.
+    fn tab(&self, message: &str) -> Option<Diagnostic> {
+        let (start, line) = self.line(self.at);
+        let next = start + line.len() + 1;
+        let mut lines = [start, next.min(self.text.len())].into_iter();
+        lines.find_map(|start| {
+            let line = self.line(start).1;
+            let text = line.len() - line.trim_start().len();
+            let within = if message.contains("tab") {
+                line
+            } else {
+                &line[..text]
+            };
+            let at = start + within.find('\t').filter(|_| text < line.len())?;
+            Some(tab(self.span(at, at + 1)))
+        })
+    }
+
+    /// `{{ … }}` without quotes.
+    fn bare_template(&self) -> Option<Diagnostic> {
+        let (start, line) = self.line(self.at);
+        let at = line.find("{{")?;
+        let before = line[..at].trim_end();
+        let begins = before.is_empty()
+            || before.trim_start() == "-"
+            || before.ends_with(" -")
+            || before.ends_with([':', '[', '{', ',']);
+        if !begins && (before.contains(['"', '\'']) || start + at > self.at) {
+            return None;
+        }
+        let word = line[at..].trim_start_matches(['{', '-', ' ']);
+        let controls = ["if", "else", "end", "range", "with", "define", "block"];
+        let is_control = before.is_empty() && controls.iter().any(|known| word.starts_with(known));
+        Some(
+            Diagnostic::error("an unquoted template")
+                .at(
+                    self.span(start + at, start + line.len()),
+                    if begins {
+                        "YAML reads `{` as the start of an object"
+                    } else {
+                        "YAML reads `: ` as the end of a key, ` #` as a comment"
+                    },
+                )
+                .hint(if is_control {
+                    "templates are rendered after the configuration is read: write them within \
+                     strings, not around keys"
+                } else {
+                    "put the whole value in quotes: `'{{ … }}'`, or in a block after `|`"
+                }),
+        )
+    }
+
+    /// A string without its closing quote.
+    fn open_quote(&self, message: &str) -> Option<Diagnostic> {
+        let quote = &self.text[self.at..].get(..1)?;
+        let is_open = message.contains("quoted scalar")
+            && ["end of stream", "document indicator", "invalid indentation"]
+                .iter()
+                .any(|part| message.contains(part));
+        if !is_open || !matches!(*quote, "\"" | "'") {
+            return None;
+        }
+        let (start, line) = self.line(self.at);
+        Some(
+            Diagnostic::error("a string isn't closed")
+                .at(
+                    self.span(self.at, start + line.len()),
+                    format!("the closing `{quote}` is missing"),
+                )
+                .hint(format!(
+                    "close it with `{quote}`; write a string of several lines in a block after `|`"
+                )),
+        )
+    }
+
+    /// A bracket that is still open where the text ends or a line starts that isn't indented.
+    fn open_bracket(&self, message: &str) -> Option<Diagnostic> {
+        let open = self.open?;
+        let rest = &self.text[self.at..];
+        let (opener, closer, other) = match &self.text[open..=open] {
+            "[" => ('[', ']', '}'),
+            _ => ('{', '}', ']'),
+        };
+        if rest.starts_with(other) && !message.contains("misplaced") {
+            return Some(
+                Diagnostic::error(format!("`{opener}` is closed by `{other}`"))
+                    .at(
+                        self.span(self.at, self.at + 1),
+                        format!("expected `{closer}`"),
+                    )
+                    .related(self.span(open, open + 1), "opened here"),
+            );
+        }
+        let indentation = |line: &str| line.len() - line.trim_start().len();
+        let ((first, first_line), (last, last_line)) = (self.line(open), self.line(self.at));
+        let is_left = first != last && indentation(last_line) <= indentation(first_line);
+        if !rest.trim().is_empty() && !is_left {
+            return None;
+        }
+        Some(
+            Diagnostic::error(format!("a `{opener}` isn't closed"))
+                .at(self.span(open, open + 1), "opened here")
+                .hint(format!(
+                    "add the missing `{closer}`; indent the lines up to it deeper than the key"
+                )),
+        )
+    }
+
+    /// `key:value`, here or on the line above.
+    fn missing_space(&self, message: &str) -> Option<Diagnostic> {
+        let parts = ["key", "mapping values", "trailing content"];
+        if !parts.iter().any(|part| message.contains(part)) {
+            return None;
+        }
+        let lines = [Some(self.line(self.at)), self.above(self.at)];
+        lines.into_iter().flatten().find_map(|(start, line)| {
+            let colon = line.find(':')?;
+            let name = line[..colon].trim_start_matches([' ', '-']);
+            let is_name = !name.is_empty()
+                && name
+                    .chars()
+                    .all(|c| c.is_alphanumeric() || "_-.".contains(c));
+            let is_tight = line[colon + 1..].starts_with(|c: char| !c.is_whitespace() && c != '/');
+            (is_name && is_tight).then(|| {
+                let at = start + colon;
+                Diagnostic::error("missing space after `:`")
+                    .at(self.span(at, at + 1), "without a space this ends no key")
+                    .hint("write `key: value`")
+            })
+        })
+    }
+
+    /// A comma that is missing or not needed behind a string in quotes.
+    fn after_quote(&self, message: &str, place: Span) -> Option<Diagnostic> {
+        if !message.contains("trailing content") {
+            return None;
+        }
+        if self.open.is_some() {
+            let comma = Diagnostic::error("missing comma");
+            return Some(comma.at(place, "expected `,` before this"));
+        }
+        self.text[self.at..].starts_with(',').then(|| {
+            Diagnostic::error("unexpected comma after a value")
+                .at(place, "keys on their own lines need none")
+                .hint("remove it")
+        })
+    }
+
+    /// A line without a colon, here or above.
+    fn missing_colon(&self, message: &str) -> Option<Diagnostic> {
+        if !message.contains("simple key") && !message.contains("mapping values") {
+            return None;
+        }
+        let lines = [Some(self.line(self.at)), self.above(self.at)];
+        let mut lines = lines.into_iter().flatten();
+        let (start, line) = lines.find(|(_, line)| {
+            let text = line.trim();
+            !text.is_empty() && !text.contains(": ") && !text.ends_with(':')
+        })?;
+        let text = line.trim();
+        let at = start + line.len() - line.trim_start().len();
+        let hint = match (text.split_once('='), text.split_whitespace().next()) {
+            _ if text.starts_with("//") => "comments start with `#`".to_owned(),
+            (Some((key, value)), _) => format!("write `{}: {}`", key.trim(), value.trim()),
+            (_, word) => format!(
+                "write `{}: value`; put a string of several lines in quotes, or in a block \
+                 after `|`, indented",
+                word.unwrap_or("key")
+            ),
+        };
+        Some(
+            Diagnostic::error("missing `:` after a key")
+                .at(self.span(at, at + text.len()), "expected `key: value`")
+                .hint(hint),
+        )
+    }
+}
