@@ -1,12 +1,9 @@
-//! Credentials within a configuration: what no variable says is sensitive, and is all the same.
+//! Credentials by their names, and within URLs: what no variable says is sensitive, and is all the same.
 //!
-//! In: a [`Config`], a URL. Out: the texts that mustn't be shown, a URL without them. May not: use
+//! In: names and URLs. Out: the texts that must not be shown, a URL without them. Must not use
 //! them.
 
-use crate::config::model::Config;
-use crate::config::node::{Node, NodeValue};
 use crate::digest::sha256_hex;
-use crate::resolve::fetch;
 
 /// Words in the names of options and of a URL's parameters that hold credentials.
 const TELLING: [&str; 12] = [
@@ -28,40 +25,6 @@ const TELLING: [&str; 12] = [
 pub fn is_telling(name: &str) -> bool {
     let name = name.to_lowercase().replace('-', "_");
     TELLING.iter().any(|word| name.contains(word)) || matches!(&*name, "sig" | "key" | "apikey")
-}
-
-/// The credentials of a configuration: options of the provider, and those within URLs.
-pub fn of(config: &Config) -> Vec<String> {
-    let mut found = Vec::new();
-    if let Some(options) = &config.shard.infra.options {
-        of_options(options, false, &mut found);
-    }
-    for url in fetch::urls(config) {
-        found.extend(of_url(&url.value));
-    }
-    for url in fetch::included(config) {
-        found.extend(of_url(&url));
-    }
-    found
-}
-
-fn of_options(node: &Node, telling: bool, found: &mut Vec<String>) {
-    match &node.value {
-        NodeValue::String(text) if telling => found.push(text.to_string()),
-        NodeValue::String(text) => found.extend(of_url(text)),
-        NodeValue::Number(number) if telling => found.push(number.to_string()),
-        NodeValue::Array(items) => {
-            for item in items {
-                of_options(item, telling, found);
-            }
-        }
-        NodeValue::Object(entries) => {
-            for entry in entries {
-                of_options(&entry.value, telling || is_telling(&entry.key), found);
-            }
-        }
-        NodeValue::Null | NodeValue::Bool(_) | NodeValue::Number(_) => {}
-    }
 }
 
 /// What of a URL lets one in: the password before the host, parameters that sign it.

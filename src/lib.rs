@@ -2,6 +2,7 @@
 
 pub mod address;
 pub mod apply;
+pub mod check;
 pub mod cli;
 pub mod clock;
 pub mod config;
@@ -13,6 +14,7 @@ pub mod fault_injection;
 pub mod format;
 pub mod graph;
 mod limited;
+pub mod load;
 pub mod merge;
 pub mod pipeline;
 pub mod plan;

@@ -12,9 +12,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use nstance::config::check::Purpose;
-use nstance::config::load::{Loaded, load, load_text};
+use nstance::check::Purpose;
+use nstance::config::load::Loaded;
 use nstance::config::variables::Given;
+use nstance::load::{load, load_text};
 use nstance::report::diagnostic::render;
 
 fn root() -> &'static Path {

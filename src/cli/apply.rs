@@ -23,7 +23,7 @@ use super::session;
 use super::signals::Graceful;
 use super::{Ending, Globals, signals, unplaced};
 use crate::address::{InShard, Selector};
-use crate::config::check::Purpose;
+use crate::check::Purpose;
 use crate::diagnostic::Diagnostic;
 use crate::plan::change::{Mode, Summary};
 use crate::report::text::ShardEnd;
@@ -104,11 +104,9 @@ fn apply(mut fleet: Fleet<'_>, request: &Request<'_>) -> Ending {
     let approval = request.approval;
     if !approval.auto_approve && request.plans.is_empty() && !std::io::stdin().is_terminal() {
         return Err(Failure::new(
-            Diagnostic::error(
-                "nobody can be asked whether to apply this: standard input is no terminal",
-            )
-            .hint("Say so on the command line: --auto-approve")
-            .hint("Or save a plan, look at it, and apply that: nstance plan --out FILE"),
+            Diagnostic::error("cannot ask for approval: standard input is not a terminal")
+                .hint("To apply without a prompt, pass --auto-approve")
+                .hint("Or save a plan, look at it, and apply that: nstance plan --out FILE"),
         )
         .into());
     }
@@ -275,7 +273,7 @@ fn give_up(fleet: &Fleet<'_>, failed: usize) {
     let finding = Diagnostic::error(format!(
         "nothing is applied in any of the {all} shards, because of {failed} of them"
     ))
-    .hint("Mend that, or name the configurations of the other shards only");
+    .hint("Fix that, or name the configurations of the other shards only");
     fleet.fail(&finding.into());
 }
 

@@ -72,7 +72,7 @@ pub fn refuse(
                 .collect();
             Diagnostic::error("the plan leaves something out, so it isn't applied")
                 .detail(names.join("\n"))
-                .hint("Mend that, or apply the rest with --continue-on-error")
+                .hint("Fix that, or apply the rest with --continue-on-error")
         }
         Some(Refusal::Protected(groups)) => {
             let names = groups

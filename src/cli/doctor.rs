@@ -13,7 +13,7 @@ use super::selection::Selection;
 use super::session::Session;
 use super::{Ending, Globals, exit, plan_files};
 use crate::address::{InShard, Selector};
-use crate::config::check::Purpose;
+use crate::check::Purpose;
 use crate::diagnostic::Diagnostics;
 use crate::doctor::Examination;
 use crate::doctor::access;

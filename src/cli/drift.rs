@@ -1,4 +1,4 @@
-//! `nstance drift`: what changed behind our back.
+//! `nstance drift`: changes made outside nstance.
 
 use clap::{Args, ValueEnum};
 
@@ -11,7 +11,7 @@ use super::selection::Selection;
 use super::session::Session;
 use super::{Ending, Globals, exit};
 use crate::address::{InShard, Selector};
-use crate::config::check::Purpose;
+use crate::check::Purpose;
 use crate::plan::change::Mode;
 use crate::report::{json, text};
 

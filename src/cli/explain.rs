@@ -6,7 +6,7 @@ use super::fleet::{Fleet, Form, Reply};
 use super::render::{self, Render};
 use super::{Ending, Globals};
 use crate::address::{AddressError, InShard, Selector};
-use crate::config::check::Purpose;
+use crate::check::Purpose;
 use crate::diagnostic::{Diagnostics, Severity};
 use crate::report::variables;
 

@@ -14,7 +14,7 @@ use super::console;
 use super::exit::{self, worst};
 use super::failure::{Failure, Failures};
 use super::session::{self, Session};
-use crate::config::check::Purpose;
+use crate::check::Purpose;
 use crate::config::load::Loaded;
 use crate::config::source::SourceMap;
 use crate::diagnostic::{Diagnostic, Diagnostics};

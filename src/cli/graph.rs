@@ -7,7 +7,7 @@ use super::failure::Failure;
 use super::fleet::{Fleet, Form, Reply};
 use super::session::Session;
 use super::{Ending, Globals};
-use crate::config::check::Purpose;
+use crate::check::Purpose;
 use crate::graph::Node;
 use crate::pipeline::prepare;
 use crate::report::graph::{self as report, Picture};

@@ -7,7 +7,7 @@ use super::failure::Failure;
 use super::fleet::{Fleet, Form, Reply};
 use super::session::Session;
 use super::{Ending, Globals, exit};
-use crate::config::check::Purpose;
+use crate::check::Purpose;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::provider::Cloud;
 use crate::provider::retry::RetryingReads;

@@ -13,7 +13,7 @@ use super::state_edit::{Step, operate};
 use super::{Ending, Globals};
 use crate::address::{Address, InShard, InstanceId};
 use crate::apply::requests;
-use crate::config::check::Purpose;
+use crate::check::Purpose;
 use crate::diagnostic::Diagnostic;
 use crate::pipeline::{self, PlanError, Request};
 use crate::plan::change::InstanceView;

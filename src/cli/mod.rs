@@ -54,8 +54,8 @@ use std::time::Duration;
 use clap::error::{ContextKind, ContextValue};
 use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
+use crate::check::Purpose;
 use crate::clock::Timestamp;
-use crate::config::check::Purpose;
 use crate::config::duration::parse_duration;
 use crate::config::load::Loaded;
 use crate::config::model::ProviderKind;
@@ -390,7 +390,7 @@ fn asks_for_json() -> bool {
         || std::env::var_os("NSTANCE_JSON").is_some_and(|value| !value.is_empty())
 }
 
-/// Lets what a panic says pass the door that all output passes.
+/// Routes panic messages through the redacting console.
 fn report_panics() {
     std::panic::set_hook(Box::new(|panic| {
         let trace = std::backtrace::Backtrace::capture();

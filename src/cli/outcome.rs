@@ -179,11 +179,11 @@ pub fn conclude(
     let summary = if outcome.stopped && lines.is_empty() {
         "stopped before everything was done"
     } else {
-        "not everything could be done"
+        "apply finished with errors"
     };
     let finding = Diagnostic::error(summary)
         .detail(detail)
-        .hint("Run apply again: it goes on from here");
+        .hint("Run `nstance apply` again to continue");
     if session.globals.json {
         session.finding_events(&finding.into());
     } else {

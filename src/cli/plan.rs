@@ -14,7 +14,7 @@ use super::progress::Listing;
 use super::selection::Selection;
 use super::session::Session;
 use super::{Ending, Globals, exit};
-use crate::config::check::Purpose;
+use crate::check::Purpose;
 use crate::credentials::key_of_url;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::pipeline::{self, Caches, PlanError, PlanOutput, Prepared, Request};

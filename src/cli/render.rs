@@ -18,7 +18,7 @@ use super::selection::AddressArgs;
 use super::session::Session;
 use super::{Ending, Globals, exit, unplaced};
 use crate::address::{Address, InShard, Selector};
-use crate::config::check::Purpose;
+use crate::check::Purpose;
 use crate::config::files::LARGEST_FILE;
 use crate::config::model::Functions;
 use crate::diagnostic::{Diagnostic, Diagnostics};

@@ -17,14 +17,15 @@ use super::failure::Failure;
 use super::keys::{HOME, Keyring};
 use super::{Globals, console};
 use crate::address::in_shard;
+use crate::check::Purpose;
 use crate::clock::{Clock, FixedClock, SystemClock, Timestamp};
-use crate::config::check::Purpose;
-use crate::config::load::{Loaded, load_for};
+use crate::config::load::Loaded;
 #[cfg(feature = "aws")]
 use crate::config::model::LoadBalancer;
 use crate::config::model::{Config, ProviderKind};
 use crate::credentials;
 use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::load::load_for;
 use crate::provider::Cloud;
 #[cfg(feature = "aws")]
 use crate::provider::aws::{AwsCloud, AwsOptions};
@@ -32,6 +33,7 @@ use crate::provider::rules::Rules;
 use crate::provider::sim::{DEFAULT_PATH, SimCloud, SimOptions};
 use crate::redact;
 use crate::report::{diagnostic, events, text};
+use crate::resolve::fetch;
 
 /// One command's surroundings.
 pub struct Session<'g> {
@@ -72,7 +74,7 @@ impl<'g> Session<'g> {
                 .flat_map(|url| credentials::of_url(url)),
         );
         if let Some(config) = &loaded.config {
-            redact::know(credentials::of(config));
+            redact::know(fetch::credentials(config));
         }
         loaded
     }

@@ -14,7 +14,7 @@ use super::selection::AddressArgs;
 use super::session::Session;
 use super::{Ending, Globals, exit, unplaced};
 use crate::address::{Address, GroupName, InShard, Selector};
-use crate::config::check::Purpose;
+use crate::check::Purpose;
 use crate::diagnostic::Diagnostic;
 use crate::plan::change::{InstanceView, Plan};
 use crate::plan::file;
@@ -137,7 +137,7 @@ pub fn address(record: &Record) -> Address {
     )
 }
 
-/// A record in the form of design §6, with its address and its network addresses.
+/// A record in the form that documents have, with its address and its network addresses.
 pub fn view(session: &Session<'_>, store: &SqliteStore, record: &Record) -> Result<Value, Failure> {
     let side = side(store, record)?;
     let identity = session.identity();

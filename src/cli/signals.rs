@@ -28,7 +28,7 @@ pub fn install() {
             match (graceful, count) {
                 (true, 1) => {
                     console::error(
-                        "\nStopping after what is under way. Once more stops at once.\n",
+                        "\nInterrupted. Finishing operations in progress; press Ctrl-C again to stop immediately.\n",
                     );
                 }
                 // Calls may be under way and can't be waited for; what they were to do is on disk.

@@ -17,7 +17,7 @@ use super::show::{address, view};
 use super::state_edit::{Step, operate};
 use super::{Ending, Globals, plan_files, transfer, undo};
 use crate::address::{Address, InShard, Selector};
-use crate::config::check::Purpose;
+use crate::check::Purpose;
 use crate::diagnostic::Diagnostic;
 
 /// Subcommands of `state`.

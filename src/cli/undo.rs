@@ -39,10 +39,8 @@ struct Prepared<'s, 'g> {
 pub fn run(fleet: &Fleet<'_>, id: Option<i64>, auto_approve: bool) -> Ending {
     if !auto_approve && !std::io::stdin().is_terminal() {
         return Err(unplaced(
-            Diagnostic::error(
-                "nobody can be asked whether to undo this: standard input is no terminal",
-            )
-            .hint("Say so on the command line: --auto-approve"),
+            Diagnostic::error("cannot ask for approval: standard input is not a terminal")
+                .hint("To undo without a prompt, pass --auto-approve"),
         ));
     }
     let mut prepared = Vec::new();

@@ -12,7 +12,7 @@ use super::fleet::{self, Fleet};
 use super::session::Session;
 use super::watch::Watch;
 use super::{Ending, Globals, exit, unplaced};
-use crate::config::check::Purpose;
+use crate::check::Purpose;
 use crate::config::inputs::Inputs;
 use crate::config::load::Loaded;
 use crate::config::source::SourceMap;

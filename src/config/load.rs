@@ -1,7 +1,8 @@
-//! From a path to a checked configuration.
+//! The stages from files to a decoded configuration: parse, evaluate, join, decode.
 //!
-//! In: what the command line says: a path or none, and values of variables. Out: [`Loaded`], with every finding
-//! of one run. May not: print, or look anywhere but at the files it is told of.
+//! In: a path or a text, and values of variables. Out: a [`Draft`], which `crate::load` checks, and
+//! [`Loaded`], which holds the texts and the findings. Must not print, or read other files than those
+//! it is given and those they name.
 
 #[cfg(test)]
 mod cascades;
@@ -16,8 +17,7 @@ use std::sync::Arc;
 use self::findings::{name_aliases, say_once};
 use self::reading::Reading;
 use super::assemble::{Document, assemble};
-use super::check::{Purpose, check};
-use super::decode::decode;
+use super::decode::{Draft, decode};
 use super::evaluate::{Content, Evaluation, Parsed, add_overrides, top_level_vars};
 use super::files;
 use super::hcl::{self, Folders};
@@ -55,45 +55,45 @@ pub struct Loaded {
     overrides: Vec<(Entry, Origin)>,
     /// What values take that expressions made, in bytes.
     size: usize,
+    /// Blocks that became several: an error in one of them is in all.
+    repeated: Vec<Span>,
 }
 
-/// Loads a configuration to be planned: `path` as given, or the only one in `working_dir`.
-pub fn load(path: Option<&Path>, working_dir: &Path, given: &Given) -> Loaded {
-    load_for(Purpose::Plan, path, working_dir, given)
-}
-
-/// Loads a configuration for a purpose.
-pub fn load_for(
-    purpose: Purpose,
+/// Decodes a configuration: `path` as given, or the only one in `working_dir`.
+pub(crate) fn decode_files(
     path: Option<&Path>,
     working_dir: &Path,
     given: &Given,
-) -> Loaded {
+) -> (Loaded, Result<Draft, Reported>) {
     let mut loaded = Loaded {
         directory: working_dir.to_owned(),
         ..Loaded::default()
     };
-    match loaded.read(path, working_dir) {
-        Ok((documents, folders)) => {
-            loaded.finish(purpose, Ok(documents), given, working_dir, &folders);
+    let draft = loaded
+        .read(path, working_dir)
+        .and_then(|(parsed, folders)| {
+            let draft = loaded.decode(parsed, given, working_dir, &folders);
             loaded.inputs.extend(folders.seen());
             for file in &given.files {
                 loaded.inputs.file(&working_dir.join(file));
             }
-        }
-        Err(Reported) => loaded.explain_findings(Vec::new(), false),
-    }
-    loaded
+            draft
+        });
+    (loaded, draft)
 }
 
-/// Loads a configuration from a text; `name` is what messages call it, its extension says the
+/// Decodes a configuration from a text; `name` is what messages call it, its extension says the
 /// language. Its functions read no files.
-pub fn load_text(purpose: Purpose, name: &str, text: &str, given: &Given) -> Loaded {
+pub(crate) fn decode_text(
+    name: &str,
+    text: &str,
+    given: &Given,
+) -> (Loaded, Result<Draft, Reported>) {
     let mut loaded = Loaded::default();
-    let document = loaded.parse(Path::new(name), text.to_owned(), None);
-    let parsed = loaded.unless_errors(document.into_iter().collect());
-    loaded.finish(purpose, parsed, given, Path::new(""), &Folders::default());
-    loaded
+    let parsed = loaded.read_text(name, text);
+    let draft =
+        parsed.and_then(|parsed| loaded.decode(parsed, given, Path::new(""), &Folders::default()));
+    (loaded, draft)
 }
 
 /// The evaluated document of a configuration.
@@ -118,19 +118,19 @@ pub fn document(path: Option<&Path>, working_dir: &Path, given: &Given) -> Evalu
         directory: working_dir.to_owned(),
         ..Loaded::default()
     };
-    let (parsed, folders) = match loaded.read(path, working_dir) {
-        Ok((documents, folders)) => (Ok(documents), folders),
-        Err(Reported) => (Err(Reported), Folders::default()),
-    };
-    loaded.into_evaluated(parsed, given, working_dir, &folders)
+    let root = loaded
+        .read(path, working_dir)
+        .and_then(|(parsed, folders)| loaded.document(parsed, given, working_dir, &folders));
+    loaded.into_evaluated(root)
 }
 
 /// Evaluates a text; the extension of `name` says the language. Its functions read no files.
 pub fn document_of_text(name: &str, text: &str, given: &Given) -> Evaluated {
     let mut loaded = Loaded::default();
-    let document = loaded.parse(Path::new(name), text.to_owned(), None);
-    let parsed = loaded.unless_errors(document.into_iter().collect());
-    loaded.into_evaluated(parsed, given, Path::new(""), &Folders::default())
+    let parsed = loaded.read_text(name, text);
+    let root = parsed
+        .and_then(|parsed| loaded.document(parsed, given, Path::new(""), &Folders::default()));
+    loaded.into_evaluated(root)
 }
 
 impl Loaded {
@@ -175,10 +175,10 @@ impl Loaded {
                 })
             }
             Language::Hcl => {
-                let document = self.findings.keep(hcl::parse(source, &self.sources));
-                document.map(|document| {
+                let body = self.findings.keep(hcl::parse(source, &self.sources));
+                body.map(|body| {
                     Content::Hcl(hcl::File {
-                        body: document.body,
+                        body,
                         folder: folder.clone(),
                         overrides,
                     })
@@ -209,33 +209,53 @@ impl Loaded {
         }
     }
 
-    /// The stages after parsing: evaluation, then the checks.
-    fn finish(
+    /// Parses a text that is all there is.
+    fn read_text(&mut self, name: &str, text: &str) -> Result<Vec<Parsed>, Reported> {
+        let document = self.parse(Path::new(name), text.to_owned(), None);
+        self.unless_errors(document.into_iter().collect())
+    }
+
+    /// The one document that parsed files evaluate to.
+    fn document(
         &mut self,
-        purpose: Purpose,
-        parsed: Result<Vec<Parsed>, Reported>,
+        parsed: Vec<Parsed>,
         given: &Given,
         working_dir: &Path,
         folders: &Folders,
-    ) {
+    ) -> Result<Node, Reported> {
         let evaluation = Evaluation {
             given,
             working_dir,
             folders,
         };
-        let mut repeated = Vec::new();
-        self.config = parsed
-            .and_then(|files| self.evaluate(&evaluation, files, &mut repeated))
-            .and_then(|documents| self.join(documents))
-            .and_then(|root| self.decode_and_check(&root, purpose))
-            .ok();
-        let is_interpolated = !self.variables.is_empty();
-        if let Some(config) = &self.config
+        let documents = self.evaluate(&evaluation, parsed)?;
+        self.join(documents)
+    }
+
+    /// Evaluates parsed files and decodes them.
+    fn decode(
+        &mut self,
+        parsed: Vec<Parsed>,
+        given: &Given,
+        working_dir: &Path,
+        folders: &Folders,
+    ) -> Result<Draft, Reported> {
+        let root = self.document(parsed, given, working_dir, folders)?;
+        let draft = decode(&root, &mut self.findings)?;
+        find_exposed(&root, &mut self.findings);
+        Ok(draft)
+    }
+
+    /// The result of all stages; its findings are sorted by place.
+    pub(crate) fn finish(mut self, config: Result<Config, Reported>) -> Self {
+        self.explain_findings();
+        if let Ok(config) = &config
             && self.variables.is_empty()
         {
             self.variables = top_level_vars(config, &self.overrides);
         }
-        self.explain_findings(repeated, is_interpolated);
+        self.config = config.ok();
+        self
     }
 
     /// Evaluates variables and expressions.
@@ -243,7 +263,6 @@ impl Loaded {
         &mut self,
         evaluation: &Evaluation<'_>,
         files: Vec<Parsed>,
-        repeated: &mut Vec<Span>,
     ) -> Result<Vec<Document>, Reported> {
         let evaluated = evaluation.run(files, &mut self.sources, &mut self.findings);
         self.aliases.extend(evaluated.aliases);
@@ -251,7 +270,7 @@ impl Loaded {
         self.variables = evaluated.variables;
         self.overrides = evaluated.overrides;
         self.size = evaluated.size;
-        *repeated = evaluated.repeated;
+        self.repeated = evaluated.repeated;
         self.unless_errors(evaluated.documents?)
     }
 
@@ -271,34 +290,10 @@ impl Loaded {
         }
     }
 
-    /// Holds the document to the schema, its references and the provider's rules.
-    fn decode_and_check(&mut self, root: &Node, purpose: Purpose) -> Result<Config, Reported> {
-        let (config, broken) = decode(root, &mut self.findings).ok_or(Reported)?;
-        check(&config, &broken, purpose, &self.sources, &mut self.findings);
-        find_exposed(root, &mut self.findings);
-        self.unless_errors(config)
-    }
-
     /// The evaluated document alone.
-    fn into_evaluated(
-        mut self,
-        parsed: Result<Vec<Parsed>, Reported>,
-        given: &Given,
-        working_dir: &Path,
-        folders: &Folders,
-    ) -> Evaluated {
-        let evaluation = Evaluation {
-            given,
-            working_dir,
-            folders,
-        };
-        let mut repeated = Vec::new();
-        let root = parsed
-            .and_then(|files| self.evaluate(&evaluation, files, &mut repeated))
-            .and_then(|documents| self.join(documents))
-            .and_then(|root| self.unless_errors(root))
-            .ok();
-        self.explain_findings(repeated, !self.variables.is_empty());
+    fn into_evaluated(mut self, root: Result<Node, Reported>) -> Evaluated {
+        let root = root.and_then(|root| self.unless_errors(root)).ok();
+        self.explain_findings();
         Evaluated {
             sources: self.sources,
             findings: self.findings,
@@ -310,13 +305,13 @@ impl Loaded {
 
     /// Says where what is wrong is used, why it may be, and once what is so in each turn of
     /// `repeated`. Stages find things in their own order; people read from the top.
-    fn explain_findings(&mut self, repeated: Vec<Span>, is_interpolated: bool) {
+    fn explain_findings(&mut self) {
         let mut findings: Vec<_> = std::mem::take(&mut self.findings).into_iter().collect();
         name_aliases(&self.aliases, &self.sources, &mut findings);
-        if !is_interpolated {
+        if self.variables.is_empty() {
             name_interpolations(&self.sources, &mut findings);
         }
-        say_once(repeated, &mut findings);
+        say_once(std::mem::take(&mut self.repeated), &mut findings);
         findings.sort_by_key(|finding| finding.label.as_ref().map(|label| label.span));
         self.findings.extend(findings);
     }

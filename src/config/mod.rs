@@ -4,7 +4,6 @@
 //! value knows its place, or every error there is. May not: ask a cloud or read the state.
 
 mod assemble;
-pub mod check;
 pub mod decode;
 pub mod duration;
 mod evaluate;

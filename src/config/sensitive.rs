@@ -124,13 +124,14 @@ pub(super) fn find_exposed(root: &Node, findings: &mut Diagnostics) {
 fn may_be_sensitive(path: &[String], node: &Node, form: Option<GroupsForm>) -> bool {
     let path: Vec<&str> = path.iter().map(String::as_str).collect();
     match path[..] {
-        ["vars" | "state" | "certificates", ..] | ["templates_lib", _, ..] => true,
+        ["vars" | "state" | "certificates", ..]
+        | ["templates_lib", _, ..]
+        | ["shard", "infra", "options", ..] => true,
         ["defaults", ref keys @ ..] | ["templates", _, ref keys @ ..] => is_content(keys, node),
         ["groups", _, ref keys @ ..] if form == Some(GroupsForm::Flat) => is_content(keys, node),
         ["groups", _, _, ref keys @ ..] if form == Some(GroupsForm::Nested) => {
             is_content(keys, node)
         }
-        ["shard", "infra", "options", ..] => true,
         _ => false,
     }
 }
@@ -202,6 +203,9 @@ impl Concealed {
 #[derive(Debug, Clone, Default)]
 pub struct Pieces(Vec<String>);
 
+/// Shorter pieces are in many texts: they are looked for as whole words only.
+const SHORTEST: usize = 3;
+
 /// Shorter words that a piece holds are in many.
 const SHORTEST_WORD: usize = 4;
 
@@ -232,10 +236,16 @@ impl Pieces {
         self.0.iter().any(|piece| piece.contains('\\'))
     }
 
-    /// Whether a text holds a piece, or is within one.
+    /// Whether a text holds a piece, or is a part of one.
     pub fn touch(&self, text: &str) -> bool {
-        let mut pieces = self.0.iter();
-        !text.is_empty() && pieces.any(|piece| text.contains(&**piece) || piece.contains(text))
+        let is_part = |piece: &String| has(text, SHORTEST) && piece.contains(text);
+        let is_within = |piece: &String| has(piece, SHORTEST) && text.contains(&**piece);
+        let mut words = text.split(|c: char| !is_in_word(c));
+        self.0
+            .iter()
+            .any(|piece| is_part(piece) || is_within(piece))
+            || words.any(|word| self.0.iter().any(|piece| piece == word))
+            || self.0.iter().any(|piece| piece == text)
     }
 
     /// A text without the pieces: what it quotes that has to do with one, and words that a piece
@@ -266,19 +276,20 @@ impl Pieces {
 
     fn without_words(&self, text: &str) -> String {
         let mut text = text.to_owned();
-        for piece in &self.0 {
+        for piece in self.0.iter().filter(|piece| has(piece, SHORTEST_WORD)) {
             if text.contains(&**piece) {
                 text = text.replace(&**piece, HIDDEN);
             }
         }
-        let is_in_word = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '$');
         text.split_inclusive(|c: char| !is_in_word(c))
             .map(|word| {
                 let bare = word.trim_end_matches(|c: char| !is_in_word(c));
-                let telling = bare.chars().count() >= SHORTEST_WORD
-                    || bare.chars().any(|c| c.is_ascii_digit());
-                let is_piece = telling && self.0.iter().any(|piece| piece.contains(bare));
-                if is_piece && !HIDDEN.contains(bare) {
+                let is_number = bare.chars().all(|c| c.is_ascii_digit());
+                let telling = has(bare, SHORTEST_WORD) || is_number && has(bare, SHORTEST);
+                let is_part = self.0.iter().any(|piece| {
+                    telling && piece.contains(bare) || has(piece, SHORTEST) && piece == bare
+                });
+                if is_part && !HIDDEN.contains(bare) {
                     word.replacen(bare, HIDDEN, 1)
                 } else {
                     word.to_owned()
@@ -311,6 +322,14 @@ impl Pieces {
     }
 }
 
+fn has(text: &str, characters: usize) -> bool {
+    text.chars().nth(characters - 1).is_some()
+}
+
+fn is_in_word(c: char) -> bool {
+    c.is_alphanumeric() || matches!(c, '_' | '-' | '$')
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -325,15 +344,15 @@ mod tests {
                 "there is no `(sensitive value)`",
             ),
             (
-                "unexpected \"x\" in `open`",
-                "unexpected \"(sensitive value)\" in `open`",
+                "unexpected \"hun\" in `open`, \"x\" too",
+                "unexpected \"(sensitive value)\" in `open`, \"x\" too",
             ),
             (
                 "undefined variable: $4711",
                 "undefined variable: $(sensitive value)",
             ),
             (
-                "47 is odd, hunter2 too",
+                "471 is odd, hunter2 too",
                 "(sensitive value) is odd, (sensitive value) too",
             ),
             ("nothing isn't open", "nothing isn't open"),

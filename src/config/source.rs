@@ -330,6 +330,10 @@ impl SourceMap {
             return None;
         }
         let source = self.get(span.source);
+        // What YAML makes of a value is left out where the file is read.
+        if source.language == Language::Yaml {
+            return None;
+        }
         let start = source.text[..span.start as usize].rfind('\n');
         let start = start.map_or(0, |at| at + 1);
         let line = source.text[start..].lines().next()?;

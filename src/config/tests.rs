@@ -6,13 +6,13 @@ use std::path::{Path, PathBuf};
 
 use std::time::Duration;
 
-use super::check::Purpose;
-use super::load::{load, load_text};
 use super::model::{
     Compress, Config, Deliver, DestroyBudget, Encoding, ImageOrder, ImageSort, OnNewer,
 };
 use super::variables::Given;
 use crate::address::GroupName;
+use crate::check::Purpose;
+use crate::load::{load, load_text};
 use crate::pipeline::validate;
 use crate::report::diagnostic::render;
 

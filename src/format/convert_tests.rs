@@ -8,9 +8,10 @@ use serde_json::json;
 use super::convert::convert;
 use super::tests;
 use super::*;
-use crate::config::check::Purpose;
-use crate::config::load::{Evaluated, document, document_of_text, load, load_text};
+use crate::check::Purpose;
+use crate::config::load::{Evaluated, document, document_of_text};
 use crate::config::variables::Given;
+use crate::load::{load, load_text};
 use crate::report::diagnostic::render;
 
 const LANGUAGES: [(Language, &str); 3] = [

@@ -82,8 +82,8 @@ fn pretty_assertions(found: &str, expected: &str, name: &str) {
 
 /// What HCL means: its tree without places and quotes around labels.
 fn hcl_tree(text: &str) -> String {
-    let document = nstance_hcl::parse(text, 0).unwrap_or_else(|error| panic!("{error:?}\n{text}"));
-    without_places(&format!("{:#?}", document.body))
+    let body = nstance_hcl::parse(text, 0).unwrap_or_else(|error| panic!("{error:?}\n{text}"));
+    without_places(&format!("{body:#?}"))
 }
 
 pub(super) fn without_places(tree: &str) -> String {

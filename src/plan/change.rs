@@ -709,7 +709,7 @@ impl Plan {
         sides.any(|side| !side.marks.is_empty())
     }
 
-    /// One side of a change in the form that design §6 calls an instance, what mustn't be shown
+    /// One side of a change in the form that documents have, what mustn't be shown
     /// covered.
     pub fn view(&self, address: &Address, side: &InstanceView) -> Value {
         Self::view_with_tags(&side.covered(), &self.tags(address, side))

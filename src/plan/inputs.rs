@@ -32,7 +32,7 @@ pub struct Options {
     pub excludes: Vec<Selector>,
     /// Replace these.
     pub replace: Vec<Selector>,
-    /// Keep what stays as it is in [`Plan::unchanged`].
+    /// Keep what stays as it is in [`super::change::Plan::unchanged`].
     pub keep_unchanged: bool,
     /// Warnings about unset vars are errors.
     pub strict: bool,

@@ -129,9 +129,8 @@ impl Tree {
     /// What its templates make of sensitive data and text: all that those make which read some.
     pub(super) fn mark(&self, data: &Sensitive) -> Mark {
         match self {
-            Self::Constant(_) => Mark::Open,
             Self::Template(compiled) if compiled.trace(data).is_some() => Mark::Whole,
-            Self::Template(_) => Mark::Open,
+            Self::Constant(_) | Self::Template(_) => Mark::Open,
             Self::Array(items) => Mark::of_items(items.iter().map(|item| item.mark(data))),
             Self::Object(entries) => {
                 let entries = entries.iter();

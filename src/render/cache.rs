@@ -209,12 +209,12 @@ impl<'a> TemplateCache<'a> {
     ) -> Result<Compiled, Reported> {
         let mut found = Diagnostics::default();
         let compiled = self.compile_openly(text, place, sensitivity, &mut found);
-        if !sensitivity.is_open() {
+        if sensitivity.is_open() {
+            findings.extend(found);
+        } else {
             let bytes = sensitivity.bytes(text).into_iter();
             let pieces = Pieces::new(bytes.map(|range| text[range].to_owned()));
             findings.extend(found.into_iter().map(|finding| pieces.conceal(finding)));
-        } else {
-            findings.extend(found);
         }
         compiled
     }

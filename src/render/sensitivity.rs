@@ -33,9 +33,10 @@ pub(super) fn data_of(group: &MergedGroup<'_>) -> Sensitive {
         }
     }
     for label in &group.sensitive_labels {
-        sensitive.add_path(match label.contains('.') {
-            true => ".Group.Labels".to_owned(),
-            false => format!(".Group.Labels.{label}"),
+        sensitive.add_path(if label.contains('.') {
+            ".Group.Labels".to_owned()
+        } else {
+            format!(".Group.Labels.{label}")
         });
     }
     sensitive

@@ -159,7 +159,7 @@ impl Events {
         ))
     }
 
-    /// What was changed behind our back; `None` for an address that is none.
+    /// What was changed outside nstance; `None` for an address that is none.
     pub fn resource_drift(&self, now: Timestamp, drift: &Drift) -> Option<Value> {
         let address: Address = drift.address.parse().ok()?;
         let action = match drift.kind {

@@ -13,8 +13,9 @@ use std::time::Duration;
 use nstance_cloudinit::userdata::{addresses, gather};
 
 use crate::config::model::{Config, Includes, Userdata};
+use crate::config::node::{Node, NodeValue};
 use crate::config::source::{Span, Spanned};
-use crate::credentials::shown_url;
+use crate::credentials::{is_telling, of_url, shown_url};
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::render::args::is_template;
 use crate::render::group::Bodies;
@@ -67,6 +68,40 @@ pub fn included(config: &Config) -> Vec<String> {
         Some(addresses(&bytes, kind))
     });
     addresses.flatten().collect()
+}
+
+/// The credentials in a configuration: those in the provider's options and in URLs of userdata.
+pub fn credentials(config: &Config) -> Vec<String> {
+    let mut found = Vec::new();
+    if let Some(options) = &config.shard.infra.options {
+        of_options(options, false, &mut found);
+    }
+    for url in urls(config) {
+        found.extend(of_url(&url.value));
+    }
+    for url in included(config) {
+        found.extend(of_url(&url));
+    }
+    found
+}
+
+fn of_options(node: &Node, telling: bool, found: &mut Vec<String>) {
+    match &node.value {
+        NodeValue::String(text) if telling => found.push(text.to_string()),
+        NodeValue::String(text) => found.extend(of_url(text)),
+        NodeValue::Number(number) if telling => found.push(number.to_string()),
+        NodeValue::Array(items) => {
+            for item in items {
+                of_options(item, telling, found);
+            }
+        }
+        NodeValue::Object(entries) => {
+            for entry in entries {
+                of_options(&entry.value, telling || is_telling(&entry.key), found);
+            }
+        }
+        NodeValue::Null | NodeValue::Bool(_) | NodeValue::Number(_) => {}
+    }
 }
 
 /// Whether a URL is a file beside the configuration, which needs no network.

@@ -248,12 +248,12 @@ impl TextMark {
         let mut hidden = vec![false; lines.len()];
         let mut start = 0;
         for (hidden, line) in hidden.iter_mut().zip(&lines) {
-            // The line break belongs to the line before it.
-            let end = start + line.len() + 1;
+            // That a line ends tells nothing.
+            let end = start + line.len();
             *hidden = bytes
                 .iter()
                 .any(|range| range.start < end && start < range.end);
-            start = end;
+            start = end + 1;
         }
         Self::of_lines(&hidden, &lines)
     }

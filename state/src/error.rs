@@ -132,7 +132,7 @@ pub enum StateError {
     },
 
     /// The state, its folder or its file system can't be written.
-    #[error("the state can only be read, not written: {}", path.display())]
+    #[error("the state folder is not writable: {}", path.display())]
     ReadOnly {
         /// The state.
         path: PathBuf,

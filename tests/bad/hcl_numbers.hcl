@@ -8,7 +8,6 @@ shard {
   }
 }
 vars {
-  LARGE = 1e400
   FINE  = 12345678901234567890123
 }
 group "a" {

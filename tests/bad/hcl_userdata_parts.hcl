@@ -16,9 +16,6 @@ template "a" {
       content = "#!/bin/sh"
       kind    = "text/x-shellscript"
     }
-    part "two" {
-      content = "#!/bin/sh"
-    }
   }
 }
 template "b" {

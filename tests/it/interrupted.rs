@@ -168,7 +168,10 @@ fn a_signal_ends_an_apply_in_order() {
         assert!((3..12).contains(&done), "{done} were made: {ended}");
         assert!(ended.stdout.contains("Apply incomplete."), "{ended}");
         assert!(ended.stderr.contains("changes were not tried"), "{ended}");
-        assert!(ended.stderr.contains("Run apply again"), "{ended}");
+        assert!(
+            ended.stderr.contains("Run `nstance apply` again"),
+            "{ended}"
+        );
         let history = harness.ok("state history --json").json();
         assert_eq!(history["applies"][0]["status"], "interrupted");
         quick(&harness);

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use nstance::config::load::load;
 use nstance::config::variables::Given;
+use nstance::load::load;
 
 use crate::harness::Harness;
 

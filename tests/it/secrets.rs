@@ -45,12 +45,12 @@ fn assert_hidden(what: &str, bytes: &[u8]) {
     assert_without(
         &forms(),
         what,
-        String::from_utf8_lossy(bytes).to_lowercase(),
+        &String::from_utf8_lossy(bytes).to_lowercase(),
     );
 }
 
 #[track_caller]
-fn assert_without(forms: &[String], what: &str, text: String) {
+fn assert_without(forms: &[String], what: &str, text: &str) {
     for form in forms {
         if let Some(at) = text.find(&**form) {
             let start = text.floor_char_boundary(at.saturating_sub(300));
@@ -126,11 +126,7 @@ impl Cage {
     #[track_caller]
     fn assert_hidden(&self, what: &str, bytes: &[u8]) {
         assert_hidden(what, bytes);
-        assert_without(
-            &self.forms,
-            what,
-            String::from_utf8_lossy(bytes).into_owned(),
-        );
+        assert_without(&self.forms, what, &String::from_utf8_lossy(bytes));
     }
 
     #[track_caller]

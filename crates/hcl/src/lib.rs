@@ -7,7 +7,7 @@
 //! use nstance_hcl::{Context, Entries, Evaluator, NoFiles, Value, parse};
 //!
 //! let text = "size = [for n in counts : n * 2][1]\nname = \"web-${region}\"\n";
-//! let document = parse(text, 0)?;
+//! let body = parse(text, 0)?;
 //!
 //! let scope = Entries::from([
 //!     ("counts".into(), Value::tuple([Value::from(1), Value::from(2)])),
@@ -16,7 +16,7 @@
 //! let context = Context::new(&NoFiles);
 //! let evaluator = Evaluator::new(&scope, &context);
 //! let values: Result<Vec<Value>, _> =
-//!     document.body.attributes().map(|attribute| evaluator.evaluate(&attribute.value)).collect();
+//!     body.attributes().map(|attribute| evaluator.evaluate(&attribute.value)).collect();
 //! let values = values.map_err(|errors| errors[0].clone())?;
 //! assert_eq!(values, [Value::from(4), Value::from("web-eu")]);
 //! # Ok::<(), nstance_hcl::Error>(())

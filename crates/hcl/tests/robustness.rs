@@ -4,14 +4,14 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 
 use nstance_hcl::{
-    Context, Document, Error, Evaluator, Expression, NoFiles, Reference, Scope, Value, format,
-    parse, parse_expression, parse_template, undefined,
+    Body, Context, Error, Evaluator, Expression, NoFiles, Reference, Scope, Value, format, parse,
+    parse_expression, parse_template, undefined,
 };
 use proptest::prelude::*;
 
 /// The attributes of a file, which may refer to each other: each is evaluated once.
 struct Locals<'a> {
-    document: &'a Document,
+    body: &'a Body,
     context: &'a Context<'a>,
     known: RefCell<HashMap<String, Value>>,
 }
@@ -22,7 +22,7 @@ impl Scope for Locals<'_> {
         if let Some(value) = self.known.borrow().get(name) {
             return Ok((value.clone(), 0));
         }
-        let mut attributes = self.document.body.attributes();
+        let mut attributes = self.body.attributes();
         let Some(attribute) = attributes.find(|attribute| *attribute.name.name == *name) else {
             return Err(vec![undefined(reference.root, [])]);
         };
@@ -40,15 +40,15 @@ fn last(text: &str) -> String {
     // A tenth, for tests that are ten times as fast.
     context.limits.steps = 1_000_000;
     let parsed = parse(text, 0).map_err(|error| vec![error]);
-    let result = parsed.and_then(|document| {
+    let result = parsed.and_then(|body| {
         let locals = Locals {
-            document: &document,
+            body: &body,
             context: &context,
             known: RefCell::default(),
         };
         let evaluator = Evaluator::new(&locals, &context);
         let mut last = Value::null();
-        for attribute in document.body.attributes() {
+        for attribute in body.attributes() {
             last = evaluator.evaluate(&attribute.value)?;
             let known = (attribute.name.name.to_string(), last.clone());
             locals.known.borrow_mut().insert(known.0, known.1);

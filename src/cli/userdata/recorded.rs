@@ -11,7 +11,7 @@ use super::super::failure::{Failure, Failures};
 use super::super::fleet::Fleet;
 use super::super::{Globals, show, unplaced};
 use crate::address::{Address, InShard};
-use crate::config::check::Purpose;
+use crate::check::Purpose;
 use crate::diagnostic::Diagnostic;
 
 /// What is asked for, where it is no file.

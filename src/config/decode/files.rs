@@ -123,13 +123,9 @@ fn file(entry: &Entry, findings: &mut Diagnostics) -> Option<File> {
         entry.is_some_and(|entry| !entry.value.sensitivity.is_open())
     };
     let text = object.get("template").filter(|_| kind == Kind::String);
-    let sensitivity = if OF_USERDATA
-        .iter()
-        .chain(&["source", "key"])
-        .any(is_sensitive)
-    {
-        Sensitivity::Whole
-    } else if kind == Kind::Certificate && is_sensitive(&"template") {
+    let mut keys = OF_USERDATA.iter().chain(&["source", "key"]);
+    let is_whole = keys.any(is_sensitive) || kind == Kind::Certificate && is_sensitive(&"template");
+    let sensitivity = if is_whole {
         Sensitivity::Whole
     } else {
         text.map(|entry| entry.value.sensitivity.clone())

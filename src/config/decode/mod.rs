@@ -22,34 +22,54 @@ use super::node::Node;
 use super::schema::tables;
 use super::source::{Span, Spanned};
 use crate::address::GroupName;
-use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::diagnostic::{Diagnostic, Diagnostics, Reported};
 
 pub(super) use form::reads_as_group;
 pub use form::{GroupsForm, groups_form};
 use reader::Object;
 
-/// What could not be decoded, which was reported.
-#[derive(Debug, Default)]
-pub(super) struct Broken {
-    /// `shard.infra.provider`.
-    pub(super) provider: bool,
-    /// Maps that may have more names than could be read.
-    pub(super) maps: HashSet<&'static str>,
-    /// Load balancers.
-    pub(super) load_balancers: HashSet<Arc<str>>,
-    /// Templates of which something is wrong.
-    pub(super) templates: HashSet<Arc<str>>,
-    /// Groups of which something is wrong.
-    pub(super) groups: HashSet<GroupName>,
+/// A decoded configuration whose checks aren't done yet: what has errors is left out or empty.
+#[derive(Debug)]
+pub struct Draft {
+    /// What could be decoded.
+    pub(crate) config: Config,
+    /// What couldn't: checks report nothing that follows from it.
+    pub(crate) broken: Broken,
 }
 
-/// Decodes a configuration, and names what is broken. `None` if the document isn't an object.
-pub(super) fn decode(root: &Node, findings: &mut Diagnostics) -> Option<(Config, Broken)> {
+impl Draft {
+    /// The configuration, if neither decoding nor the checks found errors.
+    pub(crate) fn finish(self, findings: &Diagnostics) -> Result<Config, Reported> {
+        if findings.has_errors() {
+            return Err(Reported);
+        }
+        Ok(self.config)
+    }
+}
+
+/// What could not be decoded, which was reported.
+#[derive(Debug, Default)]
+pub(crate) struct Broken {
+    /// `shard.infra.provider`.
+    pub(crate) provider: bool,
+    /// Maps that may have more names than could be read.
+    pub(crate) maps: HashSet<&'static str>,
+    /// Load balancers.
+    pub(crate) load_balancers: HashSet<Arc<str>>,
+    /// Templates of which something is wrong.
+    pub(crate) templates: HashSet<Arc<str>>,
+    /// Groups of which something is wrong.
+    pub(crate) groups: HashSet<GroupName>,
+}
+
+/// Decodes a configuration. Fails if the document isn't an object.
+pub(super) fn decode(root: &Node, findings: &mut Diagnostics) -> Result<Draft, Reported> {
     let start = Span {
         end: root.span.start + 1,
         ..root.span
     };
-    let top = Object::open(root, start, "the configuration", &tables::TOP, findings)?;
+    let top =
+        Object::open(root, start, "the configuration", &tables::TOP, findings).ok_or(Reported)?;
     let cluster = shard::cluster(&top, findings);
     let (shard, provider_known, pools_are_open) = shard::shard(&top, findings);
     let maps = ["templates", "load_balancers", "certificates"];
@@ -117,7 +137,7 @@ pub(super) fn decode(root: &Node, findings: &mut Diagnostics) -> Option<(Config,
         destroy_budget,
         strict: strict.is_some_and(|strict| strict.value),
     };
-    Some((config, broken))
+    Ok(Draft { config, broken })
 }
 
 fn defaults(top: &Object<'_>, findings: &mut Diagnostics) -> Defaults {

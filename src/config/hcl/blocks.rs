@@ -162,7 +162,7 @@ pub(in crate::config) fn document(module: &Module<'_>, file: &File) -> Result<No
 
 impl At<'_> {
     pub(super) fn find(&self, finding: Diagnostic) {
-        self.module.made.borrow_mut().findings.push(finding);
+        self.module.find(finding);
     }
 
     pub(super) fn twice(&self, path: &str, first: Span, second: Span) {

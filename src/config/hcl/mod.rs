@@ -11,7 +11,6 @@ mod blocks;
 mod folders;
 mod instances;
 mod known_names;
-mod locals;
 mod named_blocks;
 mod object_builder;
 mod scope;
@@ -24,7 +23,7 @@ mod unknown;
 use std::path::Path;
 use std::sync::Arc;
 
-use nstance_hcl::{Body, Document, Expression, ExpressionKind};
+use nstance_hcl::{Body, Expression, ExpressionKind};
 
 use super::source::{SourceId, SourceMap, Spanned};
 use crate::diagnostic::{Diagnostic, Diagnostics};
@@ -46,7 +45,7 @@ pub(super) struct File {
 }
 
 /// Parses a file. Fails with its first syntax error.
-pub(crate) fn parse(source: SourceId, sources: &SourceMap) -> Result<Document, Box<Diagnostic>> {
+pub(crate) fn parse(source: SourceId, sources: &SourceMap) -> Result<Body, Box<Diagnostic>> {
     nstance_hcl::parse(&sources.get(source).text, source.0)
         .map_err(|error| Box::new(Places::default().finding(sources, &error)))
 }

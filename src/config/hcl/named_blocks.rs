@@ -72,7 +72,7 @@ impl At<'_> {
             return object.fail();
         };
         let span = self.module.span(block.span);
-        self.module.made.borrow_mut().repeated.push(span);
+        self.module.collected.borrow_mut().repeated.push(span);
         let earlier = self.module.take_findings();
         let turn = |instance: &Instance| {
             let at = At {

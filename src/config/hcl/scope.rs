@@ -2,7 +2,7 @@
 //!
 //! In: variables with their values, the files with their locals, the names there are. Out: values
 //! for the evaluator, locals evaluated when they are first asked for; what evaluations left behind
-//! ([`Made`]). May not: know what blocks become.
+//! ([`Collected`]). May not: know what blocks become.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -10,11 +10,10 @@ use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use nstance_hcl::{Context, Error, Evaluator, Expression, Reference, Scope, Value};
+use nstance_hcl::{Context, Error, Evaluator, Expression, Item, Reference, Scope, Value};
 
 use super::instances::{Instance, Repeated};
 use super::known_names::{Kind, Known};
-use super::locals::{self, Locals};
 use super::unknown::{ROOTS, first_name, undefined};
 use super::{File, Folders, Places};
 use crate::config::node::Alias;
@@ -30,16 +29,14 @@ const DEEPEST: u32 = 200;
 /// So many references are remembered for "it is used here".
 const MOST_ALIASES: usize = 100_000;
 
-/// What evaluations leave behind, besides values.
+/// What evaluations collect besides values.
 #[derive(Debug, Default)]
-pub(in crate::config) struct Made {
+pub(in crate::config) struct Collected {
     pub(in crate::config) findings: Diagnostics,
     /// Interpolations of literals, for positions behind them.
     pub(in crate::config) holes: Vec<(Span, Vec<Hole>)>,
     /// Values that mustn't be shown.
     pub(in crate::config) secrets: BTreeSet<Arc<str>>,
-    /// Whether there are any, be they short or empty.
-    pub(in crate::config) sensitive: bool,
     /// Where values stand that were written elsewhere.
     pub(in crate::config) aliases: Vec<Alias>,
     /// Blocks that became several.
@@ -62,7 +59,7 @@ pub(in crate::config) struct Module<'a> {
     pub(super) known: &'a Known,
     pub(super) repeated: Vec<Repeated<'a>>,
     pub(super) instances: RefCell<HashMap<usize, State<Rc<[Instance]>>>>,
-    pub(super) made: RefCell<Made>,
+    pub(super) collected: RefCell<Collected>,
     variables: &'a Values,
     locals: Locals<'a>,
     local_values: RefCell<HashMap<Arc<str>, State<Value>>>,
@@ -83,8 +80,8 @@ impl<'a> Module<'a> {
         known: &'a Known,
         folders: &'a Folders,
     ) -> Self {
-        let mut made = Made::default();
-        let locals = locals::collect(files, places, sources, &mut made.findings);
+        let mut collected = Collected::default();
+        let locals = collect_locals(files, places, sources, &mut collected.findings);
         let mut context = Context::new(folders);
         context.limits.depth = DEEPEST;
         Self {
@@ -93,7 +90,7 @@ impl<'a> Module<'a> {
             known,
             repeated: Repeated::collect(files),
             instances: RefCell::default(),
-            made: RefCell::new(made),
+            collected: RefCell::new(collected),
             variables,
             locals,
             local_values: RefCell::default(),
@@ -106,12 +103,12 @@ impl<'a> Module<'a> {
     }
 
     /// Evaluates what nothing asked for, so that its errors show; gives what was left behind.
-    pub(in crate::config) fn finish(self) -> Made {
+    pub(in crate::config) fn finish(self) -> Collected {
         for (name, local) in &self.locals {
             // Errors are reported when they are found.
             let _ = self.local(name, local.name, local.name);
         }
-        self.made.into_inner()
+        self.collected.into_inner()
     }
 
     /// The expression of a local.
@@ -121,15 +118,17 @@ impl<'a> Module<'a> {
 
     /// Records errors as findings.
     pub(in crate::config) fn report(&self, errors: &[Error]) {
-        let mut made = self.made.borrow_mut();
+        let mut collected = self.collected.borrow_mut();
         for error in errors {
-            made.findings.push(self.places.finding(self.sources, error));
+            collected
+                .findings
+                .push(self.places.finding(self.sources, error));
         }
     }
 
     /// What was found so far, which is forgotten.
     pub(super) fn take_findings(&self) -> Diagnostics {
-        std::mem::take(&mut self.made.borrow_mut().findings)
+        std::mem::take(&mut self.collected.borrow_mut().findings)
     }
 
     /// The place of something that the HCL crate names.
@@ -139,7 +138,7 @@ impl<'a> Module<'a> {
 
     /// Records a finding.
     pub(in crate::config) fn find(&self, finding: Diagnostic) {
-        self.made.borrow_mut().findings.push(finding);
+        self.collected.borrow_mut().findings.push(finding);
     }
 
     /// The texts that places are in.
@@ -154,14 +153,17 @@ impl<'a> Module<'a> {
 
     /// Remembers what the interpolations of a literal stand for.
     pub(in crate::config) fn keep_holes(&self, span: Span, holes: Vec<Hole>) {
-        self.made.borrow_mut().holes.push((span, holes));
+        self.collected.borrow_mut().holes.push((span, holes));
     }
 
     /// Remembers that the value written at `target` is used at `span`.
     pub(super) fn used(&self, span: Span, target: Span) {
         if self.aliases.get() < MOST_ALIASES {
             self.aliases.set(self.aliases.get() + 1);
-            self.made.borrow_mut().aliases.push(Alias { span, target });
+            self.collected
+                .borrow_mut()
+                .aliases
+                .push(Alias { span, target });
         }
     }
 
@@ -331,4 +333,77 @@ impl Scope for At<'_> {
     fn names(&self) -> Vec<String> {
         ROOTS.map(str::to_owned).into()
     }
+}
+
+/// One local.
+#[derive(Clone, Copy)]
+struct Local<'f> {
+    expression: &'f Expression,
+    name: nstance_hcl::Span,
+    file: &'f File,
+}
+
+/// All of a configuration, by name.
+type Locals<'f> = BTreeMap<Arc<str>, Local<'f>>;
+
+/// Finds the locals. Those of override files replace others.
+fn collect_locals<'f>(
+    files: &'f [File],
+    places: &Places,
+    sources: &SourceMap,
+    findings: &mut Diagnostics,
+) -> Locals<'f> {
+    let mut locals = Locals::new();
+    let (overrides, plain): (Vec<&File>, Vec<&File>) =
+        files.iter().partition(|file| file.overrides);
+    for file in plain.into_iter().chain(overrides) {
+        let blocks = file.body.blocks();
+        for block in blocks.filter(|block| &*block.kind.name == "locals") {
+            if let Some(label) = block.labels.first() {
+                findings.push(
+                    Diagnostic::error("a `locals` block has no name")
+                        .at(places.span(sources, label.span), "take this out")
+                        .hint("what is in it has names: `locals { … }`"),
+                );
+            }
+            for item in &block.body.items {
+                let attribute = match item {
+                    Item::Attribute(attribute) => attribute,
+                    Item::Block(inner) => {
+                        let name = &inner.kind.name;
+                        findings.push(
+                            Diagnostic::error("a `locals` block holds values, no blocks")
+                                .at(places.span(sources, inner.header), "this is a block")
+                                .hint(format!("write an object: `{name} = {{ … }}`")),
+                        );
+                        continue;
+                    }
+                };
+                let local = Local {
+                    expression: &attribute.value,
+                    name: attribute.name.span,
+                    file,
+                };
+                let name = &attribute.name.name;
+                match locals.get(name) {
+                    Some(first) if !file.overrides => {
+                        let first: &Local<'_> = first;
+                        findings.push(
+                            Diagnostic::error(format!("`local.{name}` is defined twice"))
+                                .at(places.span(sources, local.name), "here again")
+                                .related(
+                                    places.span(sources, first.name),
+                                    "it is defined here first",
+                                )
+                                .hint("remove or rename one of the two"),
+                        );
+                    }
+                    _ => {
+                        locals.insert(Arc::clone(name), local);
+                    }
+                }
+            }
+        }
+    }
+    locals
 }

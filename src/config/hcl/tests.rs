@@ -3,10 +3,10 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::config::check::Purpose;
-use crate::config::load::load_text;
+use crate::check::Purpose;
 use crate::config::node::Node;
 use crate::config::variables::Given;
+use crate::load::load_text;
 use crate::report::diagnostic::render;
 
 /// The document of a file, and what is wrong with it.
@@ -28,7 +28,7 @@ pub(in crate::config) fn alone(
     findings: &mut Diagnostics,
 ) -> Option<Node> {
     let files = [File {
-        body: findings.keep(parse(source, sources))?.body,
+        body: findings.keep(parse(source, sources))?,
         folder: None,
         overrides: false,
     }];

@@ -66,7 +66,7 @@ impl At<'_> {
             };
             let key_span = self.module.span(key_span);
             if let Some(first) = keys.span(&entries, &key) {
-                self.module.made.borrow_mut().findings.push(
+                self.module.find(
                     Diagnostic::error(format!("`{key}` is set twice"))
                         .at(key_span, "set here again")
                         .related(first, "first set here"),
@@ -93,7 +93,7 @@ impl At<'_> {
                 } else {
                     "expected a string"
                 };
-                self.module.made.borrow_mut().findings.push(
+                self.module.find(
                     Diagnostic::error("this can't be a key")
                         .at(self.module.span(expression.span), found),
                 );
@@ -116,7 +116,7 @@ impl At<'_> {
         if let Some(text) = value.as_str()
             && let Some(holes) = self.holes(template, text, &source.text)
         {
-            self.module.made.borrow_mut().holes.push((span, holes));
+            self.module.collected.borrow_mut().holes.push((span, holes));
         }
     }
 
@@ -186,9 +186,6 @@ impl super::Module<'_> {
             None => Sensitivity::Open,
         };
         let secret = !sensitivity.is_open();
-        if secret {
-            self.made.borrow_mut().sensitive = true;
-        }
         let span = match value.span {
             Some(span) if !secret => self.span(span),
             _ => fallback,
@@ -214,7 +211,7 @@ impl super::Module<'_> {
                         NodeValue::Number(kept)
                     }
                     None => {
-                        self.made.borrow_mut().findings.push(
+                        self.find(
                             Diagnostic::error("a number is too large")
                                 .at(span, "no number of this size can be kept")
                                 .hint("if it is text, put it in double quotes"),
@@ -256,22 +253,25 @@ impl super::Module<'_> {
     /// Whether there is room for one more value. That there isn't is reported once.
     fn has_room(&self, value: &Value, span: Span) -> bool {
         let text = value.as_str().map_or(0, str::len);
-        let mut made = self.made.borrow_mut();
-        let had_room = made.size <= size::LARGEST;
-        made.size = made.size.saturating_add(size::of(text));
-        let has_room = made.size <= size::LARGEST;
+        let mut collected = self.collected.borrow_mut();
+        let had_room = collected.size <= size::LARGEST;
+        collected.size = collected.size.saturating_add(size::of(text));
+        let has_room = collected.size <= size::LARGEST;
         if had_room && !has_room {
-            made.findings.push(size::too_large(span));
+            collected.findings.push(size::too_large(span));
         }
         has_room
     }
 
     /// Remembers a text that was made of a secret, unless hiding a known one hides enough of it.
     fn keep_secret(&self, text: &str) {
-        let mut made = self.made.borrow_mut();
-        let known = made.secrets.iter().any(|secret| text.contains(&**secret));
+        let mut collected = self.collected.borrow_mut();
+        let known = collected
+            .secrets
+            .iter()
+            .any(|secret| text.contains(&**secret));
         if !text.is_empty() && !known {
-            made.secrets.insert(text.into());
+            collected.secrets.insert(text.into());
         }
     }
 }

@@ -7,7 +7,9 @@ use std::ops::Range;
 use nstance_hcl::{Body, Expression, ExpressionKind, Item, ObjectKey};
 
 use super::*;
+use crate::check::Purpose;
 use crate::config::node::NodeValue;
+use crate::load::load_text;
 use crate::pipeline::validate;
 
 /// Where values stand, but for those of some sections; in HCL, those that can be expressions.
@@ -17,8 +19,8 @@ fn values(name: &str, text: &str, without: &[&str]) -> Vec<Range<usize>> {
     let source = sources.add(name, text);
     match sources.get(source).language {
         Language::Hcl => {
-            let document = hcl::parse(source, &sources).unwrap();
-            of_body(&document.body, &mut found);
+            let body = hcl::parse(source, &sources).unwrap();
+            of_body(&body, &mut found);
         }
         Language::Yaml => of_node(&yaml::read(source, text).unwrap().root, without, &mut found),
         _ => of_node(&jsonc::read(source, text).unwrap(), without, &mut found),

@@ -1,8 +1,10 @@
 use std::fs;
 
 use super::*;
+use crate::check::Purpose;
 use crate::config::files::LARGEST_FILE;
 use crate::config::source::SourceId;
+use crate::load::{load, load_text};
 use crate::report::diagnostic::render;
 
 const GOOD: &str = r#"{"cluster": {"id": "c"},

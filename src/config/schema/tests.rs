@@ -9,13 +9,13 @@ use serde_json::{Value, json};
 
 use super::tables::{GROUP, LOAD_BALANCER, TOP};
 use super::*;
-use crate::config::check::{Purpose, check};
+use crate::check::{Purpose, check};
 use crate::config::decode::decode;
-use crate::config::load::load_text;
 use crate::config::source::{Language, SourceMap};
 use crate::config::variables::Given;
 use crate::config::{jsonc, yaml};
 use crate::diagnostic::Diagnostics;
+use crate::load::load_text;
 
 fn validator() -> Validator {
     jsonschema::validator_for(&json_schema()).unwrap()
@@ -242,9 +242,9 @@ fn decoded(value: &Value) -> Vec<String> {
     let mut sources = SourceMap::default();
     let source = sources.add("a.json", &*text);
     let root = jsonc::read(source, &text).unwrap();
-    if let Some((config, broken)) = decode(&root, &mut findings) {
+    if let Ok(draft) = decode(&root, &mut findings) {
         let mut checked = Diagnostics::default();
-        check(&config, &broken, Purpose::Render, &sources, &mut checked);
+        check(&draft, Purpose::Render, &sources, &mut checked);
         findings.extend(checked.into_iter().filter(|finding| {
             let is_of_shape = |known: &&str| finding.summary.contains(known);
             CHECKS_OF_SHAPE.iter().any(is_of_shape)

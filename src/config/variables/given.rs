@@ -115,7 +115,7 @@ fn read(
     let text = Arc::clone(&sources.get(source).text);
     let root = match sources.get(source).language {
         Language::Hcl => {
-            let Some(document) = findings.keep(hcl::parse(source, sources)) else {
+            let Some(body) = findings.keep(hcl::parse(source, sources)) else {
                 unread.texts.push(text);
                 unread.is_lacking = true;
                 return Vec::new();
@@ -127,7 +127,7 @@ fn read(
                 findings,
             };
             let mut values = Vec::new();
-            for item in &document.body.items {
+            for item in &body.items {
                 match item {
                     Item::Attribute(attribute) => {
                         let place = places.span(reading.sources, attribute.name.span);

@@ -11,8 +11,8 @@ use nstance_hcl::{Kind, Type, Value, convert, parse_template};
 use crate::config::hcl::{At, Module};
 use crate::config::node::{Node, NodeValue};
 use crate::config::position;
-use crate::config::source::{Hole, Span};
-use crate::diagnostic::{Diagnostic, Reported, all};
+use crate::config::source::{Hole, Language, SourceMap, Span};
+use crate::diagnostic::{Diagnostic, Reported, Severity, all};
 
 /// Replaces every interpolation. Fails if one of them does.
 pub(in crate::config) fn interpolate(
@@ -52,7 +52,7 @@ const MOST_BROKEN: usize = 100;
 
 /// A part of a string.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Part<'t> {
+enum Part<'t> {
     /// Text as it is.
     Text(&'t str),
     /// `$${`, which stands for `${`.
@@ -64,7 +64,7 @@ pub(crate) enum Part<'t> {
 }
 
 /// The parts of a string, each with where it starts. What stands between `{{` and `}}` is text.
-pub(crate) fn parts(text: &str) -> Vec<(usize, Part<'_>)> {
+fn parts(text: &str) -> Vec<(usize, Part<'_>)> {
     let mut parts = Vec::new();
     let mut start = 0;
     let mut at = 0;
@@ -294,6 +294,33 @@ fn a(of: &Type) -> String {
         Type::Any => "null".to_owned(),
         Type::Object(_) => "an object".to_owned(),
         other => format!("a {}", other.friendly_name()),
+    }
+}
+
+/// In a longer text an interpolation is hardly what is wrong. In bytes.
+const LONGEST: usize = 200;
+
+/// Adds to errors about a text with `${var.x}` that it isn't interpolated.
+pub(in crate::config) fn name_interpolations(sources: &SourceMap, findings: &mut [Diagnostic]) {
+    for finding in findings {
+        let Some(place) = finding.label.as_ref().map(|label| label.span) else {
+            continue;
+        };
+        let text = sources.text(place);
+        if finding.severity != Severity::Error
+            || sources.get(place.source).language == Language::Hcl
+            || text.len() > LONGEST
+        {
+            continue;
+        }
+        let mut parts = parts(text).into_iter();
+        if parts.any(|(_, part)| matches!(part, Part::Expression(text) if text.contains("var."))) {
+            finding.hints.insert(
+                0,
+                "no variable is declared, and without any `${…}` is text: declare it below `variables`"
+                    .to_owned(),
+            );
+        }
     }
 }
 

@@ -8,11 +8,8 @@ mod declare;
 mod given;
 mod interpolate;
 mod settle;
-mod settled;
 #[cfg(test)]
 mod tests;
-mod told;
-mod undeclared;
 mod validate;
 
 use std::fmt;
@@ -24,10 +21,8 @@ use serde_json::Value as Json;
 use super::source::Span;
 
 pub(super) use declare::{Declarations, Reading};
-pub(super) use interpolate::interpolate;
-pub(crate) use interpolate::{Part, parts};
+pub(super) use interpolate::{interpolate, name_interpolations};
 pub(super) use settle::settle;
-pub(super) use undeclared::name_interpolations;
 pub(super) use validate::validate;
 
 /// Values from outside of the configuration.

@@ -11,12 +11,11 @@ use nstance_hcl::{Kind, Type, Value, convert, parse_expression};
 
 use super::declare::{Declaration, Declarations};
 use super::given::{Candidate, Raw, Unread, candidates};
-use super::told::conceal_words;
-use super::{Given, Origin};
+use super::{Given, Origin, Setting};
 use crate::config::hcl::{Module, Places, Values, named};
 use crate::config::node::{Entry, Node, NodeValue};
-use crate::config::source::{Entries as FileEntries, SourceId, SourceMap, Span};
-use crate::diagnostic::{Diagnostic, Diagnostics, Reported, nearest};
+use crate::config::source::{Entries as FileEntries, Language, SourceId, SourceMap, Span};
+use crate::diagnostic::{Diagnostic, Diagnostics, Label, Reported, nearest};
 
 /// Every variable with its value.
 #[derive(Debug, Default)]
@@ -476,5 +475,76 @@ fn missing(name: &str, declaration: &Declaration, of: &Type) -> Diagnostic {
     match &declaration.description {
         Some(description) => finding.detail(description.to_string()),
         None => finding,
+    }
+}
+
+impl Settled {
+    /// What there is to tell of each variable.
+    pub(in crate::config) fn settings(
+        &self,
+        declarations: &Declarations,
+        module: &Module<'_>,
+    ) -> Vec<Setting> {
+        let setting = |(name, declaration): (&Arc<str>, &Declaration)| {
+            let value = self.values.get(name)?.as_ref()?;
+            let hidden = value.is_sensitive_within();
+            let json = || {
+                let node = module.node(value, declaration.name_span, false);
+                node.ok().map(|node| node.to_json())
+            };
+            Some(Setting {
+                name: Arc::clone(name),
+                declared: Some(declaration.name_span),
+                description: declaration.description.clone(),
+                of: declaration.of.as_ref().map(|(of, _)| of.to_string()),
+                sensitive: hidden,
+                value: if hidden { None } else { json() },
+                origin: *self.origins.get(name)?,
+            })
+        };
+        declarations.variables.iter().filter_map(setting).collect()
+    }
+
+    /// Lets the module know the texts within sensitive values before it makes others of them.
+    pub(in crate::config) fn keep_secrets(&self, declarations: &Declarations, module: &Module<'_>) {
+        for (name, declaration) in &declarations.variables {
+            if let Some(Some(value)) = self.values.get(name)
+                && value.is_sensitive_within()
+            {
+                // Made for its secrets alone.
+                let _ = module.node(value, declaration.name_span, false);
+            }
+        }
+    }
+}
+
+/// Takes the words from what is said of YAML's var-files, but on lines of variables that may be shown.
+fn conceal_words<'f>(
+    findings: impl Iterator<Item = &'f mut Diagnostic>,
+    declarations: &Declarations,
+    sources: &SourceMap,
+) {
+    let declared = &declarations.variables;
+    if !declared.values().any(Declaration::is_sensitive) {
+        return;
+    }
+    for finding in findings {
+        let Some(Label { span, text }) = &mut finding.label else {
+            continue;
+        };
+        let source = sources.get(span.source);
+        let start = source.text[..span.start as usize]
+            .rfind('\n')
+            .map_or(0, |at| at + 1);
+        let name = source.text[start..].split(':').next().unwrap_or_default();
+        let is_open = |declaration: &Declaration| !declaration.is_sensitive();
+        if source.language != Language::Yaml || declared.get(name).is_some_and(is_open) {
+            continue;
+        }
+        "a value in this file isn't written as it can be read".clone_into(&mut finding.summary);
+        "(sensitive value)".clone_into(text);
+        finding.detail = None;
+        finding.hints = vec!["put it in quotes".to_owned()];
+        finding.related.clear();
     }
 }

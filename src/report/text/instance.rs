@@ -1,6 +1,6 @@
 //! One instance, whole.
 //!
-//! In: an instance in the form of design §6, as JSON. Out: an indented block, long texts behind a
+//! In: an instance in the form that documents have, as JSON. Out: an indented block, long texts behind a
 //! margin. May not: cut anything short.
 
 use serde_json::{Map, Value};

@@ -109,7 +109,7 @@ the state is locked by ann@build-7, process 4711, for \"apply\" (id 7f3a)
 the state is not locked: /states/prod.db
 the lock's id is not \"1\": the state was locked by ann@build-7, process 4711, for \"apply\" \
 (id 7f3a)
-the state can only be read, not written: /states/prod.db
+the state folder is not writable: /states/prod.db
 the disk is full, so nothing was written to /states/prod.db
 another process is writing to the state: /states/prod.db
 the state was changed while it was being read: /states/prod.db

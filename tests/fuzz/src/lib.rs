@@ -2,8 +2,8 @@
 //! findings that can be shown. That it comes back soon and with little memory is for `-timeout` and
 //! `-rss_limit_mb` to see.
 
-use nstance::config::check::Purpose;
-use nstance::config::load::load_text;
+use nstance::check::Purpose;
+use nstance::load::load_text;
 use nstance::config::variables::Given;
 use nstance::diagnostic::Diagnostics;
 use nstance::pipeline::validate;

@@ -3,9 +3,10 @@
 use std::fmt::Write as _;
 
 use nstance::address::Address;
-use nstance::config::check::Purpose;
-use nstance::config::load::{Loaded, load_text};
+use nstance::check::Purpose;
+use nstance::config::load::Loaded;
 use nstance::config::variables::Given;
+use nstance::load::load_text;
 
 /// A secret in the userdata of every instance.
 pub(crate) const CANARY: &str = "correct-horse-battery-staple";

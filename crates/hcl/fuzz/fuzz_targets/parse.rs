@@ -8,8 +8,8 @@ use nstance_hcl::{Error, parse, parse_expression, parse_template};
 
 fuzz_target!(|text: &str| {
     match parse(text, 0) {
-        Ok(document) => {
-            for attribute in document.body.attributes() {
+        Ok(body) => {
+            for attribute in body.attributes() {
                 assert!(text.get(attribute.value.span.range()).is_some());
             }
         }

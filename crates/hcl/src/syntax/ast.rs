@@ -5,14 +5,6 @@ use std::sync::Arc;
 use crate::error::Span;
 use crate::number::Number;
 
-/// A whole text.
-#[derive(Clone, Debug)]
-pub struct Document {
-    pub body: Body,
-    /// In order, each from its `#`, `//` or `/*` to before the line's end.
-    pub comments: Vec<Span>,
-}
-
 /// Attributes and blocks, in order.
 #[derive(Clone, Debug, Default)]
 pub struct Body {

@@ -68,7 +68,7 @@ impl Parser<'_> {
                 Ok(Item::Attribute(attribute))
             }
             b'{' | b'"' => self.block(name).map(Item::Block),
-            b'0'..=b'9' | b'[' | b'(' | b'-' | b'!' => Err(no_equals_sign(&name)),
+            b'0'..=b'9' | b'[' | b'(' | b'-' | b'!' => Err(Box::new(no_equals_sign(&name))),
             byte => {
                 let here = self.at;
                 let is_label = self.name().is_some();
@@ -129,7 +129,7 @@ impl Parser<'_> {
                         quoted: false,
                     }),
                     None if labels.len() == 1 && self.is_argument(start) => {
-                        return Err(no_equals_sign(&kind));
+                        return Err(Box::new(no_equals_sign(&kind)));
                     }
                     None => {
                         return Err(self
@@ -186,7 +186,7 @@ impl Parser<'_> {
                         .hint("a block within a block begins on a line of its own")
                         .into());
                 }
-                return Err(no_equals_sign(&name));
+                return Err(Box::new(no_equals_sign(&name)));
             }
             items.push(Item::Attribute(self.attribute(name)?));
         }
@@ -219,11 +219,10 @@ impl Parser<'_> {
 }
 
 /// The error that a value follows a name directly.
-fn no_equals_sign(name: &Ident) -> Box<Error> {
+fn no_equals_sign(name: &Ident) -> Error {
     Error::new(
         name.span.after(),
         format!("Missing `=` after `{}`", name.name),
     )
     .detail("add `=` here")
-    .into()
 }

@@ -23,34 +23,34 @@ pub const LONGEST_TEXT: usize = 16 << 20;
 
 /// Reads a file of blocks and attributes. `file` is the number that its spans carry. Fails with the
 /// first syntax error.
-pub fn parse(text: &str, file: u32) -> Result<Document, Error> {
-    let (body, comments) = read(text, file, Parser::document)?;
-    Ok(Document { body, comments })
+pub fn parse(text: &str, file: u32) -> Result<Body, Error> {
+    read(text, file, Parser::document)
 }
 
 /// Reads one expression. Within brackets it may span several lines. Fails with the first syntax
 /// error.
 pub fn parse_expression(text: &str, file: u32) -> Result<Expression, Error> {
-    read(text, file, Parser::whole_expression).map(|(expression, _)| expression)
+    read(text, file, Parser::whole_expression)
 }
 
 /// Reads a text as if it stood in quotes, with its lines as they are. Fails with the first syntax
 /// error.
 pub fn parse_template(text: &str, file: u32) -> Result<Expression, Error> {
-    read(text, file, Parser::whole_template).map(|(template, _)| template)
+    read(text, file, Parser::whole_template)
 }
 
-/// What `parse` makes of a text, and the text's comments.
 fn read<'t, T>(
     text: &'t str,
     file: u32,
     parse: impl FnOnce(&mut Parser<'t>) -> Parsed<T>,
-) -> Result<(T, Vec<crate::Span>), Error> {
+) -> Result<T, Error> {
     let mut parser = Parser::new(text, file)?;
     let parsed = parse(&mut parser);
     // An open comment hides the rest of the text, so that any error at its end is a consequence.
-    parser.check_comments()?;
-    Ok((parsed.map_err(|error| *error)?, parser.comments))
+    if let Some(span) = parser.open_comment {
+        return Err(Error::new(span, "This comment isn't closed").hint("close it with `*/`"));
+    }
+    parsed.map_err(|error| *error)
 }
 
 #[cfg(test)]

@@ -17,7 +17,8 @@ pub(super) struct Parser<'t> {
     /// Whether a line's end means something, which within brackets it doesn't.
     pub(super) newlines: bool,
     levels: u32,
-    pub(super) comments: Vec<Span>,
+    /// The `/*` of a comment that isn't closed.
+    pub(super) open_comment: Option<Span>,
 }
 
 impl<'t> Parser<'t> {
@@ -38,25 +39,8 @@ impl<'t> Parser<'t> {
             at: if text.starts_with('\u{feff}') { 3 } else { 0 },
             newlines: true,
             levels: 0,
-            comments: Vec::new(),
+            open_comment: None,
         })
-    }
-
-    /// Fails if the last comment isn't closed.
-    pub(super) fn check_comments(&self) -> Result<(), Error> {
-        let Some(last) = self.comments.last() else {
-            return Ok(());
-        };
-        let text = &self.text[last.range()];
-        let is_closed = text.len() >= 4 && text.ends_with("*/");
-        if is_closed || !text.starts_with("/*") {
-            return Ok(());
-        }
-        let start = last.start as usize;
-        Err(
-            Error::new(self.span(start, start + 2), "This comment isn't closed")
-                .hint("close it with `*/`"),
-        )
     }
 
     pub(super) fn span(&self, start: usize, end: usize) -> Span {
@@ -109,37 +93,20 @@ impl<'t> Parser<'t> {
                 b' ' | b'\t' => self.at += 1,
                 b'\n' if !self.newlines => self.at += 1,
                 b'\r' if !self.newlines || self.byte_after(1) != b'\n' => self.at += 1,
-                b'#' => self.line_comment(),
-                b'/' if self.byte_after(1) == b'/' => self.line_comment(),
+                b'#' => self.skip_line(),
+                b'/' if self.byte_after(1) == b'/' => self.skip_line(),
                 b'/' if self.byte_after(1) == b'*' => {
                     let start = self.at;
                     match self.text[start + 2..].find("*/") {
                         Some(length) => self.at = start + length + 4,
-                        // Reported by `check_comments`.
-                        None => self.at = self.bytes.len(),
+                        None => {
+                            self.at = self.bytes.len();
+                            self.open_comment = Some(self.span(start, start + 2));
+                        }
                     }
-                    self.comment(start);
                 }
                 byte => return byte,
             }
-        }
-    }
-
-    fn line_comment(&mut self) {
-        let start = self.at;
-        self.skip_line();
-        self.comment(start);
-    }
-
-    fn comment(&mut self, start: usize) {
-        let span = self.span_from(start);
-        // Looking ahead may pass a comment twice.
-        if self
-            .comments
-            .last()
-            .is_none_or(|last| last.start < span.start)
-        {
-            self.comments.push(span);
         }
     }
 

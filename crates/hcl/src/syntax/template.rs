@@ -92,7 +92,9 @@ impl<'t> Parser<'t> {
             if self.is_at_end() {
                 return match ending {
                     Ending::File => Ok(tokens),
-                    Ending::Quote => Err(over_lines.unwrap_or_else(|| self.unclosed_quote(start))),
+                    Ending::Quote => Err(over_lines
+                        .unwrap_or_else(|| self.unclosed_quote(start))
+                        .into()),
                     Ending::Marker(marker, opening) => {
                         Err(self.unclosed_heredoc(marker, opening).into())
                     }
@@ -102,7 +104,14 @@ impl<'t> Parser<'t> {
                 let begin = self.at;
                 let (token, strips_before, strips_after) = self
                     .nested(|parser| parser.with_newlines(false, Self::interpolation_or_directive))
-                    .map_err(|error| self.shell_error_or(begin, error))?;
+                    .map_err(|error| match self.shell_error(begin) {
+                        Some(shell) => {
+                            // `${x/*y}` has no comment.
+                            self.open_comment = None;
+                            shell.into()
+                        }
+                        None => error,
+                    })?;
                 if over_lines.is_none() && self.text[begin..self.at].contains('\n') {
                     over_lines = self.shell_error(begin);
                 }
@@ -121,7 +130,9 @@ impl<'t> Parser<'t> {
                 Ending::Quote => match self.quoted_text()? {
                     Some(text) => Cow::Owned(text),
                     None => {
-                        return Err(over_lines.unwrap_or_else(|| self.unclosed_quote(start)));
+                        return Err(over_lines
+                            .unwrap_or_else(|| self.unclosed_quote(start))
+                            .into());
                     }
                 },
                 Ending::Marker(..) | Ending::File => self.line_of_text(),
@@ -135,30 +146,18 @@ impl<'t> Parser<'t> {
     }
 
     /// The error that the `${` at `start` begins a shell expansion, if it does.
-    fn shell_error(&self, start: usize) -> Option<Box<Error>> {
+    fn shell_error(&self, start: usize) -> Option<Error> {
         let (length, hint) = shell_expansion(&self.text[start..])?;
         let span = self.span(start, start + length);
         let error = Error::new(span, "This is a shell expansion, not an expression");
-        Some(error.hint(hint).into())
-    }
-
-    /// The same, or what was found instead, in what was read from `start` on.
-    fn shell_error_or(&mut self, start: usize, found: Box<Error>) -> Box<Error> {
-        let Some(error) = self.shell_error(start) else {
-            return found;
-        };
-        // `${x/*y}` has no comment.
-        self.comments
-            .retain(|comment| (comment.start as usize) < start);
-        error
+        Some(error.hint(hint))
     }
 
     /// The error that a string, whose text begins at `start`, isn't closed on its line.
-    fn unclosed_quote(&self, start: usize) -> Box<Error> {
+    fn unclosed_quote(&self, start: usize) -> Error {
         Error::new(self.span(start - 1, start), "This string isn't closed")
             .detail("its `\"` is missing on this line")
             .hint("write a line break as `\\n`, or text over several lines as `<<EOT … EOT`")
-            .into()
     }
 
     /// Text of a quoted string, escapes resolved, up to what isn't text; nothing where the line ends

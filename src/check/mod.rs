@@ -1,7 +1,7 @@
-//! Every rule that compares one part of a configuration with another.
+//! References within a configuration, and its provider's rules.
 //!
-//! In: a decoded configuration. Out: findings, each with its place and what would be right. May
-//! not: change the configuration, or report what follows from a finding that `decode` made.
+//! In: a decoded configuration. Out: findings, each with its place and what would be right. Must not
+//! change the configuration, or report what follows from an error of decoding.
 
 mod groups;
 mod userdata;
@@ -9,11 +9,11 @@ mod userdata;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::decode::Broken;
-use super::model::{Config, Group, Named, ProviderKind, Template};
-use super::node::{Node, NodeValue};
-use super::source::{Language, SourceMap, Span, Spanned};
 use crate::address::GroupName;
+use crate::config::decode::{Broken, Draft};
+use crate::config::model::{Config, Group, Named, ProviderKind, Template};
+use crate::config::node::{Node, NodeValue};
+use crate::config::source::{Language, SourceMap, Span, Spanned};
 use crate::diagnostic::{Diagnostic, Diagnostics, nearest};
 use crate::provider::aws::AwsOptions;
 use crate::provider::rules::Rules;
@@ -30,16 +30,15 @@ pub enum Purpose {
 }
 
 /// Finds everything that doesn't fit together.
-pub(super) fn check(
-    config: &Config,
-    broken: &Broken,
+pub(crate) fn check(
+    draft: &Draft,
     purpose: Purpose,
     sources: &SourceMap,
     findings: &mut Diagnostics,
 ) {
     let checker = Checker {
-        config,
-        broken,
+        config: &draft.config,
+        broken: &draft.broken,
         sources,
     };
     checker.pools(findings);

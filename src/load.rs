@@ -1,0 +1,44 @@
+//! From a path or a text to a whole configuration.
+//!
+//! In: what the command line says. Out: [`Loaded`]: a configuration, or every error of the stage that
+//! failed. Must not print, or read anything but the files it is given and those they name.
+
+use std::path::Path;
+
+use crate::check::{Purpose, check};
+use crate::config::decode::Draft;
+use crate::config::load::{Loaded, decode_files, decode_text};
+use crate::config::variables::Given;
+use crate::diagnostic::Reported;
+
+/// Loads a configuration to be planned: `path` as given, or the only one in `working_dir`.
+pub fn load(path: Option<&Path>, working_dir: &Path, given: &Given) -> Loaded {
+    load_for(Purpose::Plan, path, working_dir, given)
+}
+
+/// Loads a configuration for a purpose.
+pub fn load_for(
+    purpose: Purpose,
+    path: Option<&Path>,
+    working_dir: &Path,
+    given: &Given,
+) -> Loaded {
+    let (loaded, draft) = decode_files(path, working_dir, given);
+    checked(loaded, draft, purpose)
+}
+
+/// Loads a configuration from a text; `name` is what messages call it, its extension says the
+/// language. Its functions read no files.
+pub fn load_text(purpose: Purpose, name: &str, text: &str, given: &Given) -> Loaded {
+    let (loaded, draft) = decode_text(name, text, given);
+    checked(loaded, draft, purpose)
+}
+
+/// Checks references and the provider's rules.
+fn checked(mut loaded: Loaded, draft: Result<Draft, Reported>, purpose: Purpose) -> Loaded {
+    let config = draft.and_then(|draft| {
+        check(&draft, purpose, &loaded.sources, &mut loaded.findings);
+        draft.finish(&loaded.findings)
+    });
+    loaded.finish(config)
+}
