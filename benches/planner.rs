@@ -25,7 +25,7 @@ use nstance::plan::inputs::Options;
 use nstance::provider::rules::Rules;
 use nstance::provider::sim::{SimCloud, SimOptions};
 use nstance::render::data::InstanceFacts;
-use nstance::render::group::Bodies;
+use nstance::render::userdata::Bodies;
 use nstance::render::instance::Report;
 use nstance_state::{Identity, Key, SqliteStore, Store};
 

@@ -4,6 +4,7 @@
 //! one run shows everything that is wrong. May not: print (that is `report`).
 
 mod gather;
+pub mod mask;
 
 use std::collections::HashSet;
 use std::fmt::Display;

@@ -179,6 +179,15 @@ impl Evaluation<'_> {
             known.settle_groups(&mut documents);
             documents
         });
+        let overrides = settled.overrides.into_iter().map(|given| {
+            let entry = Entry {
+                key: given.name,
+                key_span: given.place,
+                value: module.node(&given.value, given.place, false)?,
+            };
+            Ok((entry, given.origin))
+        });
+        let overrides = all(overrides);
         let mut made = module.finish();
         made.secrets.extend(settled.texts);
         made.secrets.remove("");
@@ -188,7 +197,8 @@ impl Evaluation<'_> {
         }
         Evaluated {
             documents,
-            overrides: settled.overrides,
+            // Why one has no value is among the findings.
+            overrides: overrides.unwrap_or_default(),
             variables,
             secrets: Secrets(made.secrets.into_iter().collect()),
             size: made.size,

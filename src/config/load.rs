@@ -25,7 +25,7 @@ use super::inputs::Inputs;
 use super::jsonc;
 use super::model::Config;
 use super::node::{Alias, Entry, Node};
-use super::sensitive::{Concealed, find_exposed};
+use super::sensitive::{find_exposed, masked_places};
 use super::size;
 use super::source::{Language, SourceMap, Span};
 use super::variables::{Given, Origin, Secrets, Setting, name_interpolations};
@@ -278,7 +278,7 @@ impl Loaded {
     fn join(&mut self, documents: Vec<Document>) -> Result<Node, Reported> {
         let mut root = assemble(documents, &mut self.findings).ok_or(Reported)?;
         add_overrides(&mut root, &self.overrides);
-        self.sources.concealed = Concealed::of(&root);
+        self.sources.masked = masked_places(&root);
         // What stands in files as often as it is used was limited with them.
         let is_copied = !self.aliases.is_empty() || self.size > size::LARGEST / 2;
         match is_copied.then(|| size::overflow(&root)).flatten() {

@@ -11,9 +11,9 @@ use crate::diagnostic::Diagnostic;
 
 /// A finding as it is reported: without what it says of sensitive values, in the language of the
 /// file that it is about.
-pub(crate) fn spoken<'d>(finding: &'d Diagnostic, sources: &SourceMap) -> Cow<'d, Diagnostic> {
-    match sources.conceal(finding) {
-        Some(concealed) => Cow::Owned(localized(&concealed, sources).into_owned()),
+pub(crate) fn as_reported<'d>(finding: &'d Diagnostic, sources: &SourceMap) -> Cow<'d, Diagnostic> {
+    match sources.mask(finding) {
+        Some(masked) => Cow::Owned(localized(&masked, sources).into_owned()),
         None => localized(finding, sources),
     }
 }

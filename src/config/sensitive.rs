@@ -1,15 +1,13 @@
 //! Where a configuration holds sensitive values.
 //!
-//! In: the evaluated document. Out: [`places`], [`Concealed`] findings, and an error for each
+//! In: the evaluated document. Out: [`places`], [`MaskedPlaces`] for findings, and an error for each
 //! sensitive value where it would be recorded as it is.
-
-use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use super::decode::form::{GroupsForm, groups_form};
 use super::node::{Node, NodeValue, Sensitivity};
-use super::source::{SourceId, Span};
-use crate::diagnostic::{CONCEALED, Diagnostic, Diagnostics, HIDDEN, Label};
+use super::source::Span;
+use crate::diagnostic::mask::MaskedPlaces;
+use crate::diagnostic::{Diagnostic, Diagnostics};
 
 /// A sensitive value of a document.
 #[derive(Debug, Clone, Copy)]
@@ -147,218 +145,13 @@ fn is_content(keys: &[&str], node: &Node) -> bool {
     }
 }
 
-/// What findings must not quote.
-#[derive(Debug, Clone, Default)]
-pub struct Concealed {
-    /// By source and start: where a sensitive value ends, and the pieces of it.
-    places: BTreeMap<(SourceId, u32), (u32, Arc<Pieces>)>,
-}
-
-impl Concealed {
-    /// Gathers what a document holds.
-    pub(super) fn of(root: &Node) -> Self {
-        let mut gathered: BTreeMap<(SourceId, u32), (u32, Vec<String>)> = BTreeMap::new();
-        places(root, &mut |place| {
-            let pieces = place.pieces();
-            for span in [place.span(), place.key_span] {
-                let known = gathered.entry((span.source, span.start)).or_default();
-                known.0 = known.0.max(span.end);
-                known.1.extend(pieces.iter().cloned());
-            }
-        });
-        let places = gathered
-            .into_iter()
-            .map(|(start, (end, pieces))| (start, (end, Arc::new(Pieces::new(pieces)))));
-        Self {
-            places: places.collect(),
+/// The sensitive values of a document, for findings.
+pub(super) fn masked_places(root: &Node) -> MaskedPlaces {
+    let mut values = Vec::new();
+    places(root, &mut |place| {
+        for span in [place.span(), place.key_span] {
+            values.push((span, place.pieces()));
         }
-    }
-
-    /// The finding without what it says of a sensitive value, if it is about one.
-    pub(super) fn conceal(&self, finding: &Diagnostic) -> Option<Diagnostic> {
-        if self.places.is_empty() {
-            return None;
-        }
-        let labels = finding.label.iter().chain(&finding.related);
-        let pieces: Vec<&Pieces> = labels.filter_map(|label| self.at(label.span)).collect();
-        if pieces.is_empty() {
-            return None;
-        }
-        let mut concealed = finding.clone();
-        for pieces in pieces {
-            concealed = pieces.conceal(concealed);
-        }
-        Some(concealed)
-    }
-
-    fn at(&self, span: Span) -> Option<&Pieces> {
-        let start = (span.source, span.start);
-        let (at, (end, pieces)) = self.places.range(..=start).next_back()?;
-        let is_within = at.0 == span.source && (span.start < *end || at.1 == span.start);
-        is_within.then_some(&**pieces)
-    }
-}
-
-/// Parts of sensitive texts.
-#[derive(Debug, Clone, Default)]
-pub struct Pieces(Vec<String>);
-
-/// Shorter pieces are in many texts: they are looked for as whole words only.
-const SHORTEST: usize = 3;
-
-/// Shorter words that a piece holds are in many.
-const SHORTEST_WORD: usize = 4;
-
-impl Pieces {
-    /// Takes what isn't empty.
-    pub fn new(pieces: impl IntoIterator<Item = String>) -> Self {
-        let mut pieces: Vec<_> = pieces
-            .into_iter()
-            .filter(|piece| !piece.is_empty())
-            .collect();
-        pieces.sort_unstable();
-        pieces.dedup();
-        Self(pieces)
-    }
-
-    /// Whether there are none.
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
-    /// Whether a text holds a piece.
-    pub fn are_in(&self, text: &str) -> bool {
-        self.0.iter().any(|piece| text.contains(&**piece))
-    }
-
-    /// Whether a language that escapes with backslashes reads a piece otherwise than it is written.
-    pub fn are_escaped(&self) -> bool {
-        self.0.iter().any(|piece| piece.contains('\\'))
-    }
-
-    /// Whether a text holds a piece, or is a part of one.
-    pub fn touch(&self, text: &str) -> bool {
-        let is_part = |piece: &String| has(text, SHORTEST) && piece.contains(text);
-        let is_within = |piece: &String| has(piece, SHORTEST) && text.contains(&**piece);
-        let mut words = text.split(|c: char| !is_in_word(c));
-        self.0
-            .iter()
-            .any(|piece| is_part(piece) || is_within(piece))
-            || words.any(|word| self.0.iter().any(|piece| piece == word))
-            || self.0.iter().any(|piece| piece == text)
-    }
-
-    /// A text without the pieces: what it quotes that has to do with one, and words that a piece
-    /// holds.
-    pub fn redact(&self, text: &str) -> String {
-        let mut redacted = String::with_capacity(text.len());
-        let mut rest = text;
-        while let Some(open) = rest.find(['`', '"', '\'', '<']) {
-            let quote = rest[open..].chars().next().unwrap_or('`');
-            let close = if quote == '<' { '>' } else { quote };
-            let inside = &rest[open + quote.len_utf8()..];
-            let Some(length) = inside.find(close) else {
-                break;
-            };
-            redacted.push_str(&self.without_words(&rest[..open]));
-            redacted.push(quote);
-            redacted.push_str(if self.touch(&inside[..length]) {
-                HIDDEN
-            } else {
-                &inside[..length]
-            });
-            redacted.push(close);
-            rest = &inside[length + close.len_utf8()..];
-        }
-        redacted.push_str(&self.without_words(rest));
-        redacted
-    }
-
-    fn without_words(&self, text: &str) -> String {
-        let mut text = text.to_owned();
-        for piece in self.0.iter().filter(|piece| has(piece, SHORTEST_WORD)) {
-            if text.contains(&**piece) {
-                text = text.replace(&**piece, HIDDEN);
-            }
-        }
-        text.split_inclusive(|c: char| !is_in_word(c))
-            .map(|word| {
-                let bare = word.trim_end_matches(|c: char| !is_in_word(c));
-                let is_number = bare.chars().all(|c| c.is_ascii_digit());
-                let telling = has(bare, SHORTEST_WORD) || is_number && has(bare, SHORTEST);
-                let is_part = self.0.iter().any(|piece| {
-                    telling && piece.contains(bare) || has(piece, SHORTEST) && piece == bare
-                });
-                if is_part && !HIDDEN.contains(bare) {
-                    word.replacen(bare, HIDDEN, 1)
-                } else {
-                    word.to_owned()
-                }
-            })
-            .collect()
-    }
-
-    /// A finding without the pieces. Where its label says something of one, it says that it doesn't.
-    pub fn conceal(&self, finding: Diagnostic) -> Diagnostic {
-        let label = |label: Label| Label {
-            text: match self.redact(&label.text) {
-                text if text == label.text => text,
-                _ => CONCEALED.to_owned(),
-            },
-            ..label
-        };
-        Diagnostic {
-            summary: self.redact(&finding.summary),
-            detail: finding.detail.map(|detail| self.redact(&detail)),
-            label: finding.label.map(label),
-            related: finding.related.into_iter().map(label).collect(),
-            hints: finding
-                .hints
-                .into_iter()
-                .filter(|hint| self.redact(hint) == *hint)
-                .collect(),
-            ..finding
-        }
-    }
-}
-
-fn has(text: &str, characters: usize) -> bool {
-    text.chars().nth(characters - 1).is_some()
-}
-
-fn is_in_word(c: char) -> bool {
-    c.is_alphanumeric() || matches!(c, '_' | '-' | '$')
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_is_quoted_of_a_secret_is_redacted() {
-        let pieces = Pieces::new(["hunter2 x".to_owned(), "4711".to_owned()]);
-        for (text, expected) in [
-            ("there is no `hunter2 x`", "there is no `(sensitive value)`"),
-            (
-                "there is no `a hunter2 x b`",
-                "there is no `(sensitive value)`",
-            ),
-            (
-                "unexpected \"hun\" in `open`, \"x\" too",
-                "unexpected \"(sensitive value)\" in `open`, \"x\" too",
-            ),
-            (
-                "undefined variable: $4711",
-                "undefined variable: $(sensitive value)",
-            ),
-            (
-                "471 is odd, hunter2 too",
-                "(sensitive value) is odd, (sensitive value) too",
-            ),
-            ("nothing isn't open", "nothing isn't open"),
-        ] {
-            assert_eq!(pieces.redact(text), expected, "{text}");
-        }
-        assert_eq!(Pieces::default().redact("a `b` c"), "a `b` c");
-    }
+    });
+    MaskedPlaces::new(values)
 }

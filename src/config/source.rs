@@ -3,8 +3,8 @@
 //! In: the text of configuration files. Out: [`Span`]s that every later stage carries along, and
 //! the line and column of any of them. May not: parse anything, or read the file system.
 
-use super::sensitive::{Concealed, Pieces};
 use crate::diagnostic::Diagnostic;
+use crate::diagnostic::mask::{MaskedPlaces, SensitivePieces};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::ops::Range;
@@ -233,7 +233,7 @@ pub struct SourceMap {
     /// Whether it isn't known what is a secret.
     unsettled: bool,
     /// What findings must not quote.
-    pub(super) concealed: Concealed,
+    pub(super) masked: MaskedPlaces,
 }
 
 impl SourceMap {
@@ -309,19 +309,19 @@ impl SourceMap {
         }
     }
 
-    /// The finding without what it says of a sensitive value, if it is about one: of the
-    /// configuration, or of a line that isn't shown.
-    pub(super) fn conceal(&self, finding: &Diagnostic) -> Option<Diagnostic> {
-        let concealed = self.concealed.conceal(finding);
+    /// The finding with sensitive values masked: those of the configuration, and of lines that aren't
+    /// shown. `None` if it is about none.
+    pub(super) fn mask(&self, finding: &Diagnostic) -> Option<Diagnostic> {
+        let masked = self.masked.mask(finding);
         let hidden = finding
             .label
             .as_ref()
             .and_then(|label| self.hidden_of_line(label.span));
         let Some(hidden) = hidden else {
-            return concealed;
+            return masked;
         };
-        let finding = concealed.unwrap_or_else(|| finding.clone());
-        Some(Pieces::new([hidden]).conceal(finding))
+        let finding = masked.unwrap_or_else(|| finding.clone());
+        Some(SensitivePieces::new([hidden]).mask(finding))
     }
 
     /// What isn't shown of the line that a span begins on.

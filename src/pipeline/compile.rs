@@ -14,8 +14,9 @@ use crate::diagnostic::{Diagnostics, Reported};
 use crate::graph::{self, Graph};
 use crate::merge::group::merge_group;
 use crate::render::cache::TemplateCache;
-use crate::render::group::{Bodies, CompiledGroup, compile};
+use crate::render::group::{CompiledGroup, compile};
 use crate::render::library::Snippets;
+use crate::render::userdata::Bodies;
 use crate::resolve::fetch;
 use crate::threads::{GROUPS_A_THREAD, cores};
 

@@ -18,8 +18,8 @@ use super::library::Snippets;
 use crate::config::model::{Functions, MAIN_TEMPLATE};
 use crate::config::node::Sensitivity;
 use crate::config::position;
-use crate::config::sensitive::Pieces;
 use crate::config::source::{SourceMap, Span};
+use crate::diagnostic::mask::SensitivePieces;
 use crate::diagnostic::{Diagnostic, Diagnostics, Reported, nearest};
 
 /// A template at one place of the configuration.
@@ -213,8 +213,8 @@ impl<'a> TemplateCache<'a> {
             findings.extend(found);
         } else {
             let bytes = sensitivity.bytes(text).into_iter();
-            let pieces = Pieces::new(bytes.map(|range| text[range].to_owned()));
-            findings.extend(found.into_iter().map(|finding| pieces.conceal(finding)));
+            let pieces = SensitivePieces::new(bytes.map(|range| text[range].to_owned()));
+            findings.extend(found.into_iter().map(|finding| pieces.mask(finding)));
         }
         compiled
     }

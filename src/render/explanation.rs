@@ -11,12 +11,13 @@ use nstance_cloudinit::value::{Data, Value};
 use super::data::InstanceFacts;
 use super::instance::Report;
 use super::join_cache::joined;
-use super::layers::{RenderedLayer, layer_name, owner};
+use super::layers::{layer_name, owner};
+use super::rendered_layer::RenderedLayer;
 use super::renderer::GroupRenderer;
 use crate::address::Address;
-use crate::config::sensitive::Pieces;
 use crate::config::source::{SourceMap, Span};
 use crate::diagnostic::HIDDEN;
+use crate::diagnostic::mask::SensitivePieces;
 
 /// What an instance's userdata is made of.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -104,7 +105,7 @@ impl GroupRenderer<'_> {
             layers: &layers,
             joined: &joined,
             sources,
-            pieces: Pieces::new(layers.iter().flat_map(RenderedLayer::pieces)),
+            pieces: SensitivePieces::new(layers.iter().flat_map(RenderedLayer::pieces)),
         };
         Some(explainer.explain())
     }
@@ -116,7 +117,7 @@ struct Explainer<'a> {
     joined: &'a Joined,
     sources: &'a SourceMap,
     /// What must not be shown.
-    pieces: Pieces,
+    pieces: SensitivePieces,
 }
 
 impl Explainer<'_> {

@@ -3,7 +3,7 @@
 //! In: a [`MergedGroup`] and fetched userdata. Out: a [`CompiledGroup`], which knows the images that
 //! its templates read. May not: render.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, OnceLock};
 
 use nstance_gotemplate::Sensitive;
@@ -14,16 +14,12 @@ use super::cache::{Compiled, TemplateCache};
 use super::data::ShardData;
 use super::files::CompiledFile;
 use super::layers::{self, CompiledUserdata};
-use super::sensitivity;
-use super::userdata::Body;
+use super::userdata::Bodies;
 use crate::config::model::{Config, LoadBalancer};
 use crate::diagnostic::{Diagnostic, Diagnostics, Reported, all};
-use crate::merge::deep::Merged;
+use crate::merge::deep::{Merged, MergedValue};
 use crate::merge::group::MergedGroup;
 use crate::spec::{Head, Part};
-
-/// Bodies of userdata URLs; an absent one was not asked for (`validate` asks no network).
-pub type Bodies = HashMap<Arc<str>, Body>;
 
 /// A group whose templates are parsed.
 pub struct CompiledGroup<'a> {
@@ -104,7 +100,7 @@ pub fn compile<'a>(
         files: files?,
         shard: cache.shard(),
         images: BTreeSet::new(),
-        sensitive: sensitivity::data_of(&merged),
+        sensitive: sensitive_data(&merged),
         is_sensitive: false,
         merged,
     };
@@ -136,6 +132,49 @@ fn load_balancer_targets(config: &Config, group: &MergedGroup<'_>) -> Vec<String
     targets.sort();
     targets.dedup();
     targets
+}
+
+/// The sensitive vars and labels that templates of a group may read.
+fn sensitive_data(group: &MergedGroup<'_>) -> Sensitive {
+    let mut sensitive = Sensitive::default();
+    let slots = group.overrides.values();
+    for vars in std::iter::once(&group.vars).chain(slots.map(|slot| &slot.vars)) {
+        for root in [".Vars", ".Var"] {
+            if let Some(vars) = vars {
+                add_vars(vars, root, &mut sensitive);
+            }
+        }
+    }
+    for label in &group.sensitive_labels {
+        sensitive.add_path(if label.contains('.') {
+            ".Group.Labels".to_owned()
+        } else {
+            format!(".Group.Labels.{label}")
+        });
+    }
+    sensitive
+}
+
+fn add_vars(value: &Merged, path: &str, sensitive: &mut Sensitive) {
+    if !value.sensitivity.is_open() {
+        sensitive.add_path(path);
+        return;
+    }
+    match &value.value {
+        MergedValue::Array(items) if items.iter().any(Merged::is_sensitive_within) => {
+            sensitive.add_path(path);
+        }
+        MergedValue::Object(entries) => {
+            for (key, value) in entries {
+                if !key.contains('.') {
+                    add_vars(value, &format!("{path}.{key}"), sensitive);
+                } else if value.is_sensitive_within() {
+                    sensitive.add_path(path);
+                }
+            }
+        }
+        _ => {}
+    }
 }
 
 impl CompiledGroup<'_> {

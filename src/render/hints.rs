@@ -4,8 +4,8 @@
 
 use nstance_cloudinit::detect::{CLOUD_CONFIG, detect_bytes};
 
-use super::group::Bodies;
 use super::layers::source_bytes;
+use super::userdata::Bodies;
 use crate::config::model::{Config, Joining, TextSource, Userdata, UserdataPart};
 use crate::diagnostic::{Diagnostic, Diagnostics};
 

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use nstance_cloudinit::layers::{Joined, Layer, LayerFinding, join};
 use sha2::{Digest, Sha256};
 
-use super::layers::RenderedLayer;
+use super::rendered_layer::RenderedLayer;
 
 /// What became of some layers, without what only an explanation needs.
 pub(super) struct Joint {

@@ -17,10 +17,10 @@ use nstance_gotemplate::Sensitive;
 
 use super::args::is_template;
 use super::cache::{Compiled, Place, TemplateCache};
-use super::group::Bodies;
 use super::instance::Execution;
 use super::join_cache::{Joins, Joint};
-use super::userdata::{self, CarriedFile};
+use super::rendered_layer::RenderedLayer;
+use super::userdata::{self, Bodies, CarriedFile};
 use crate::config::model::{
     Compress, Encoding, Includes, Joining, TextSource, Userdata, UserdataPart,
 };
@@ -243,58 +243,6 @@ fn compile_text(
         Err(error) => PartText::Constant(error.into_bytes()),
     };
     Ok((text, place))
-}
-
-/// A layer as it is rendered for an instance.
-#[derive(Debug, Clone)]
-pub(super) struct RenderedLayer {
-    /// What messages call it.
-    pub(super) name: &'static str,
-    pub(super) mode: Mode,
-    pub(super) parts: Vec<LayerPart>,
-    /// What its parts include, where that is fetched: the same for all that are joined together with
-    /// one [`Joins`].
-    pub(super) included: Option<Arc<CloudBodies>>,
-    /// Of files, the line of the text that each begins at, and where it is defined; in order.
-    pub(super) files: Vec<(u32, Span)>,
-    /// The bytes of each part that are sensitive, where that was asked for.
-    pub(super) sensitive: Vec<Vec<Range<usize>>>,
-}
-
-/// What messages call the files that travel in the userdata.
-const FILES: &str = "files";
-
-impl RenderedLayer {
-    /// The files that travel in the userdata; they join the cloud-config below, or say themselves
-    /// how the machine is to merge them.
-    pub(super) fn of_files(files: &[CarriedFile<'_>], joins: bool) -> Self {
-        let content = userdata::write_files(files, joins);
-        let lines = content.lines().zip(1..);
-        // Each begins so, and what it says is quoted.
-        let starts = lines.filter(|(line, _)| line.starts_with("- path: "));
-        let spans = files.iter().map(|file| file.span);
-        Self {
-            name: FILES,
-            files: starts.map(|(_, line)| line).zip(spans).collect(),
-            mode: if joins { Mode::Nstance } else { Mode::Append },
-            sensitive: files
-                .iter()
-                .any(|file| file.is_sensitive)
-                .then(|| iter::once(0..content.len()).collect())
-                .into_iter()
-                .collect(),
-            parts: vec![LayerPart::new(content)],
-            included: None,
-        }
-    }
-
-    /// Where the file is defined that a line is of.
-    pub(super) fn file_at(&self, line: Option<u32>) -> Option<Span> {
-        let line = line?;
-        let files = self.files.iter().rev();
-        let mut begun = files.filter(|(start, _)| *start <= line);
-        begun.next().map(|(_, span)| *span)
-    }
 }
 
 impl CompiledUserdata {

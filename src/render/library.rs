@@ -11,8 +11,8 @@ use nstance_gotemplate::{Call, Environment, Library, ParseError, Template};
 use serde::{Deserialize, Serialize};
 
 use super::cache::{Place, environment, line_and_column, parse_finding};
-use super::group::Bodies;
 use super::userdata;
+use super::userdata::Bodies;
 use crate::config::model::{Config, Encoding, Functions, MAIN_TEMPLATE, TextSource};
 use crate::config::source::SourceMap;
 use crate::diagnostic::{Diagnostic, Diagnostics};

@@ -16,53 +16,9 @@ use super::group::CompiledGroup;
 use super::instance::{Execution, Report, Timing};
 use super::renderer::{GroupRenderer, fixed_address};
 use crate::address::Address;
-use crate::merge::deep::{Merged, MergedValue};
-use crate::merge::group::MergedGroup;
+use crate::merge::deep::Merged;
 use crate::sensitivity::{Mark, Marks, TextMark};
 use crate::spec::{Content, InstanceSpec};
-
-/// What templates of a group read that is sensitive.
-pub(super) fn data_of(group: &MergedGroup<'_>) -> Sensitive {
-    let mut sensitive = Sensitive::default();
-    let slots = group.overrides.values();
-    for vars in std::iter::once(&group.vars).chain(slots.map(|slot| &slot.vars)) {
-        for root in [".Vars", ".Var"] {
-            if let Some(vars) = vars {
-                add_vars(vars, root, &mut sensitive);
-            }
-        }
-    }
-    for label in &group.sensitive_labels {
-        sensitive.add_path(if label.contains('.') {
-            ".Group.Labels".to_owned()
-        } else {
-            format!(".Group.Labels.{label}")
-        });
-    }
-    sensitive
-}
-
-fn add_vars(value: &Merged, path: &str, sensitive: &mut Sensitive) {
-    if !value.sensitivity.is_open() {
-        sensitive.add_path(path);
-        return;
-    }
-    match &value.value {
-        MergedValue::Array(items) if items.iter().any(Merged::is_sensitive_within) => {
-            sensitive.add_path(path);
-        }
-        MergedValue::Object(entries) => {
-            for (key, value) in entries {
-                if !key.contains('.') {
-                    add_vars(value, &format!("{path}.{key}"), sensitive);
-                } else if value.is_sensitive_within() {
-                    sensitive.add_path(path);
-                }
-            }
-        }
-        _ => {}
-    }
-}
 
 impl CompiledGroup<'_> {
     /// Whether anything of its instances is made of what is sensitive.

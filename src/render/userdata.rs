@@ -3,6 +3,7 @@
 //! In: a configured source (and the body, where it is a URL's). Out: template text; and, once
 //! rendered, one document with the files that travel in it. May not: fetch.
 
+use std::collections::HashMap;
 use std::io::{Read as _, Write as _};
 use std::sync::Arc;
 
@@ -220,6 +221,9 @@ pub fn sent_base64(userdata: &Userdata) -> String {
 
 /// A body that was fetched or read for a userdata source.
 pub type Body = Arc<[u8]>;
+
+/// Bodies of userdata URLs; an absent one was not asked for (`validate` asks no network).
+pub type Bodies = HashMap<Arc<str>, Body>;
 
 #[cfg(test)]
 mod tests {

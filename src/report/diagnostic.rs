@@ -11,7 +11,7 @@ use codespan_reporting::term::{self, Config};
 use serde_json::{Value, json};
 
 use super::excerpt::{Excerpts, Showable};
-use crate::config::localize_hints::spoken;
+use crate::config::localize_hints::as_reported;
 use crate::config::source::{Position, SourceMap, Span};
 use crate::diagnostic::{Diagnostic, Diagnostics, Severity};
 
@@ -37,7 +37,7 @@ fn render_one(
     known: &mut Showable,
     color: bool,
 ) -> String {
-    let diagnostic = &*spoken(diagnostic, sources);
+    let diagnostic = &*as_reported(diagnostic, sources);
     let labels: Vec<(LabelStyle, Span, &str)> = diagnostic
         .label
         .iter()
@@ -136,7 +136,7 @@ pub fn to_json(diagnostics: &Diagnostics, sources: &SourceMap) -> Value {
 }
 
 fn one_to_json(diagnostic: &Diagnostic, sources: &SourceMap) -> Value {
-    let diagnostic = &*spoken(diagnostic, sources);
+    let diagnostic = &*as_reported(diagnostic, sources);
     let severity = match diagnostic.severity {
         Severity::Error => "error",
         Severity::Warning => "warning",

@@ -12,7 +12,7 @@ use crate::plan::change::{
 };
 use crate::plan::drift::STATE;
 use crate::provider::rules::Effect;
-use crate::sensitivity::covered;
+use crate::sensitivity::cover::covered;
 
 /// The version of every document's format. It grows with a change that could break a reader.
 pub const FORMAT_VERSION: &str = "1.0";

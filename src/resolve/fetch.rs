@@ -18,8 +18,8 @@ use crate::config::source::{Span, Spanned};
 use crate::credentials::{is_telling, of_url, shown_url};
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::render::args::is_template;
-use crate::render::group::Bodies;
 use crate::render::layers::source_bytes;
+use crate::render::userdata::Bodies;
 use crate::render::userdata::Body;
 
 /// The most a body may have.

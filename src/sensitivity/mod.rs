@@ -8,11 +8,9 @@
 //! made stays hidden when the configuration knows no more of it. They are no part of what the
 //! instance is.
 
-mod cover;
+pub(crate) mod cover;
 #[cfg(test)]
 mod tests;
-
-pub(crate) use cover::covered;
 
 use std::collections::{BTreeMap, HashSet};
 use std::ops::Range;

@@ -13,9 +13,8 @@ use super::declare::{Declaration, Declarations};
 use super::given::{Candidate, Raw, Unread, candidates};
 use super::{Given, Origin, Setting};
 use crate::config::hcl::{Module, Places, Values, named};
-use crate::config::node::{Entry, Node, NodeValue};
 use crate::config::source::{Entries as FileEntries, Language, SourceId, SourceMap, Span};
-use crate::diagnostic::{Diagnostic, Diagnostics, Label, Reported, nearest};
+use crate::diagnostic::{Diagnostic, Diagnostics, Label, nearest};
 
 /// Every variable with its value.
 #[derive(Debug, Default)]
@@ -25,11 +24,21 @@ pub(in crate::config) struct Settled {
     pub(super) places: BTreeMap<Arc<str>, Span>,
     pub(super) origins: BTreeMap<Arc<str>, Origin>,
     /// Where no variables are declared: what is to be set in top-level `vars`.
-    pub(in crate::config) overrides: Vec<(Entry, Origin)>,
+    pub(in crate::config) overrides: Vec<Override>,
     /// Variables that have no value because none is given, and what to say about each.
     pub(in crate::config) missing: BTreeMap<Arc<str>, Diagnostic>,
     /// Texts of secrets, whether they become a variable's value or not.
     pub(in crate::config) texts: BTreeSet<Arc<str>>,
+}
+
+/// A value for a name of top-level `vars`.
+#[derive(Debug)]
+pub(in crate::config) struct Override {
+    pub(in crate::config) name: Arc<str>,
+    pub(in crate::config) value: Value,
+    /// Where it is given.
+    pub(in crate::config) place: Span,
+    pub(in crate::config) origin: Origin,
 }
 
 impl Settled {
@@ -139,11 +148,10 @@ pub(in crate::config) fn settle(
     let is_lacking = unread.is_lacking;
     settled.guard(declarations, unread, sources);
     if declarations.is_empty() {
-        let mut places = Vec::new();
-        for (name, candidate) in candidates {
-            places.extend(settled_override(name, candidate, sources, findings));
-        }
-        settled.overrides = places;
+        settled.overrides = candidates
+            .into_iter()
+            .map(|(name, candidate)| settled_override(name, candidate, sources))
+            .collect();
         return settled;
     }
     for (name, declaration) in &declarations.variables {
@@ -179,35 +187,22 @@ pub(in crate::config) fn settle(
 }
 
 /// A value for top-level `vars`: text as it is.
-fn settled_override(
-    name: Arc<str>,
-    candidate: Candidate,
-    sources: &mut SourceMap,
-    findings: &mut Diagnostics,
-) -> Result<(Entry, Origin), Reported> {
-    let (key_span, value) = match candidate.raw {
+fn settled_override(name: Arc<str>, candidate: Candidate, sources: &mut SourceMap) -> Override {
+    let origin = candidate.origin;
+    let (value, place) = match candidate.raw {
         Raw::Text(text) => {
-            let source = sources.add_value(shown(&name, candidate.origin), Arc::clone(&text));
-            let span = Span::new(source, 0, text.len());
-            let value = NodeValue::String(text);
-            (span, Node::new(span, value))
+            let source = sources.add_value(shown(&name, origin), Arc::clone(&text));
+            let place = Span::new(source, 0, text.len());
+            (Value::string(text), place)
         }
-        Raw::Value(value, place) => {
-            // Without names in it, a value needs nothing of a module to become a node.
-            let (places, known, folders) = Default::default();
-            let values = Values::default();
-            let module = Module::new((sources, &places), &[], &values, &known, &folders);
-            let node = module.node(&value, place, false);
-            findings.extend(module.finish().findings);
-            (place, node?)
-        }
+        Raw::Value(value, place) => (value, place),
     };
-    let entry = Entry {
-        key: name,
-        key_span,
+    Override {
+        name,
         value,
-    };
-    Ok((entry, candidate.origin))
+        place,
+        origin,
+    }
 }
 
 /// How messages call a value's source.

@@ -5,15 +5,15 @@
 
 use nstance_cloudinit::layers::{LayerFinding, Place as CloudPlace, Severity as FindingSeverity};
 
-use super::{CompiledPart, CompiledUserdata, FILES, PartText, RenderedLayer};
+use super::{CompiledPart, CompiledUserdata, PartText};
 use crate::address::Address;
-use crate::config::sensitive::Pieces;
 use crate::credentials::shown_url;
+use crate::diagnostic::mask::SensitivePieces;
 use crate::diagnostic::{CONCEALED, Severity};
 use crate::render::cache::Place;
 use crate::render::instance::{Execution, Note, Report};
 use crate::render::join_cache::Joint;
-use crate::sensitivity::TextMark;
+use crate::render::rendered_layer::{FILES, RenderedLayer};
 
 impl CompiledUserdata {
     /// Tells what was found, and whether none of it is an error.
@@ -74,16 +74,16 @@ impl CompiledUserdata {
             detail: finding.detail.clone(),
             hint: finding.hint.clone(),
         };
-        report.note(place, offset, concealed(note, finding, layers), address);
+        report.note(place, offset, masked(note, finding, layers), address);
     }
 }
 
 /// The note without what it says of anything sensitive.
-fn concealed(note: Note, finding: &LayerFinding, layers: &[RenderedLayer]) -> Note {
+fn masked(note: Note, finding: &LayerFinding, layers: &[RenderedLayer]) -> Note {
     if !layers.iter().any(RenderedLayer::is_sensitive) {
         return note;
     }
-    let pieces = Pieces::new(layers.iter().flat_map(RenderedLayer::pieces));
+    let pieces = SensitivePieces::new(layers.iter().flat_map(RenderedLayer::pieces));
     let place = finding.place.as_ref();
     let is_open = place.is_some_and(|place| layers[place.layer].shows(place));
     if !is_open {
@@ -101,56 +101,6 @@ fn concealed(note: Note, finding: &LayerFinding, layers: &[RenderedLayer]) -> No
         label: pieces.redact(&note.label),
         detail: note.detail.map(|detail| pieces.redact(&detail)),
         hint: note.hint.filter(|hint| pieces.redact(hint) == **hint),
-    }
-}
-
-impl RenderedLayer {
-    /// Whether anything in it is sensitive.
-    pub(in crate::render) fn is_sensitive(&self) -> bool {
-        self.sensitive.iter().any(|ranges| !ranges.is_empty())
-    }
-
-    /// The sensitive pieces of its parts; none of files, which are sensitive as a whole.
-    pub(in crate::render) fn pieces(&self) -> Vec<String> {
-        if self.name == FILES {
-            return Vec::new();
-        }
-        let parts = self.parts.iter().zip(&self.sensitive);
-        parts
-            .flat_map(|(part, ranges)| {
-                let pieces = ranges
-                    .iter()
-                    .filter_map(|range| part.content.get(range.clone()));
-                pieces.flat_map(|piece| {
-                    let piece = String::from_utf8_lossy(piece);
-                    // What is found is told of lines.
-                    piece
-                        .lines()
-                        .map(|line| line.trim().to_owned())
-                        .collect::<Vec<_>>()
-                })
-            })
-            .collect()
-    }
-
-    /// Whether a place in it is known, and on a line without anything sensitive.
-    pub(in crate::render) fn shows(&self, place: &CloudPlace) -> bool {
-        let ranges = self
-            .sensitive
-            .get(place.part)
-            .map_or(&[][..], Vec::as_slice);
-        if ranges.is_empty() {
-            return true;
-        }
-        let (Some(line), None) = (place.line, &place.within) else {
-            return false;
-        };
-        let text = self
-            .parts
-            .get(place.part)
-            .map(|part| String::from_utf8_lossy(&part.content));
-        let mark = TextMark::of_bytes(text.as_deref().unwrap_or_default(), ranges);
-        !mark.hides((line as usize).saturating_sub(1))
     }
 }
 

@@ -15,7 +15,8 @@ use crate::render::cache::Place;
 use crate::render::data::InstanceFacts;
 use crate::render::instance::{Execution, Report, Timing};
 use crate::render::join_cache::Joint;
-use crate::render::layers::{self, RenderedLayer};
+use crate::render::layers;
+use crate::render::rendered_layer::RenderedLayer;
 use crate::render::userdata::{self, CarriedFile};
 use crate::spec::{Files, Part};
 

@@ -15,7 +15,7 @@ use crate::address::Address;
 use crate::plan::change::{Drift, DriftKind, DriftedAttribute, Plan};
 use crate::plan::diff::USERDATA;
 use crate::sensitivity::HIDDEN;
-use crate::sensitivity::covered;
+use crate::sensitivity::cover::covered;
 
 /// The most lines a plan spends on drift.
 const LINES_IN_A_PLAN: usize = 60;

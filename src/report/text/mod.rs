@@ -29,7 +29,7 @@ pub use value::age;
 use self::change::Detail;
 use self::collapse::Block;
 use crate::plan::change::{Action, Change, Mode, Plan, Summary};
-use crate::sensitivity::covered;
+use crate::sensitivity::cover::covered;
 
 /// The most lines a plan takes.
 const MOST_LINES: usize = 200;
