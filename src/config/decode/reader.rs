@@ -340,6 +340,11 @@ pub(super) fn wrong_type(node: &Node, name: &str, wanted: &str, findings: &mut D
         let is_number = wanted.contains("number") && text.parse::<u32>().is_ok();
         if wanted == A_LIST {
             diagnostic = diagnostic.hint(format!("put it in brackets: `[\"{text}\"]`"));
+        } else if wanted == "an object"
+            && let Some((key, value)) = text.split_once(':')
+        {
+            // In YAML a colon without a space behind it ends no key.
+            diagnostic = diagnostic.hint(format!("write `\"{key}\": {}`", value.trim()));
         } else if is_bool {
             diagnostic = diagnostic.unquote_it(text, Conversion::Bool);
         } else if is_number {
