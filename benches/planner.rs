@@ -25,8 +25,8 @@ use nstance::plan::inputs::Options;
 use nstance::provider::rules::Rules;
 use nstance::provider::sim::{SimCloud, SimOptions};
 use nstance::render::data::InstanceFacts;
-use nstance::render::userdata::Bodies;
 use nstance::render::instance::Report;
+use nstance::render::userdata::Bodies;
 use nstance_state::{Identity, Key, SqliteStore, Store};
 
 fn main() {

@@ -1,12 +1,12 @@
 //! Faults of nstance itself, put in on purpose: a proof that can't fail proves nothing.
 //!
-//! In: nothing. Out: [`Sabotage`], which the simulator hands to what carries a plan out, and which
+//! In: nothing. Out: [`InjectedFault`], which the simulator hands to what carries a plan out, and which
 //! is obeyed there. May not: come from an option, a file or the environment. Commands always say
-//! [`Sabotage::None`].
+//! [`InjectedFault::None`].
 
 /// A guarantee to break.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Sabotage {
+pub enum InjectedFault {
     /// Nothing: as it should be.
     #[default]
     None,

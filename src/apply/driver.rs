@@ -15,7 +15,7 @@ use super::engine::{
 use super::export::Exporter;
 use super::journal::{self, StoreOperation};
 use crate::clock::Clock;
-use crate::fault_injection::Sabotage;
+use crate::fault_injection::InjectedFault;
 use crate::plan::change::Plan;
 use crate::provider::{Cloud, CloudError, Observation, Owner};
 
@@ -103,7 +103,7 @@ pub fn drive(
                     // The lock is held only while a call is taken.
                     let taken = calls.lock().map(|calls| calls.recv());
                     let Ok(Ok((task, call))) = taken else { return };
-                    let result = ask(cloud, clock, owner, call, limits.sabotage);
+                    let result = ask(cloud, clock, owner, call, limits.injected_fault);
                     if events
                         .send(Event::Called {
                             task,
@@ -116,13 +116,13 @@ pub fn drive(
                 }
             });
         }
-        let sabotage = limits.sabotage;
+        let injected_fault = limits.injected_fault;
         let result = run(
             &mut engine,
             world,
             &call_sender,
             &event_receiver,
-            sabotage,
+            injected_fault,
             tell,
         );
         // Ends the workers: those still in a call end with it.
@@ -137,7 +137,7 @@ fn run(
     world: &mut World<'_>,
     calls: &mpsc::Sender<(TaskId, Call)>,
     answers: &mpsc::Receiver<Event>,
-    sabotage: Sabotage,
+    injected_fault: InjectedFault,
     tell: &mut dyn FnMut(&Progress),
 ) -> Result<(), DriveError> {
     let mut events = vec![Event::Start];
@@ -183,7 +183,7 @@ fn run(
                 world.clock.now(),
                 world.apply,
                 operations,
-                sabotage,
+                injected_fault,
             )?;
             events.extend(
                 tasks
@@ -235,14 +235,14 @@ pub fn ask(
     clock: &dyn Clock,
     owner: &Owner,
     call: Call,
-    sabotage: Sabotage,
+    injected_fault: InjectedFault,
 ) -> Result<Option<Observation>, CloudError> {
     match call {
         Call::Create(request) => cloud.create(&request).map(Some),
         Call::Update(request) => cloud.update(&request).map(Some),
         Call::Delete(request) => cloud.delete(&request).map(|()| None),
         Call::Find { instance_id } => {
-            if sabotage != Sabotage::NoWindow {
+            if injected_fault != InjectedFault::NoWindow {
                 clock.sleep(cloud.visibility_window());
             }
             find(cloud, owner, &instance_id)

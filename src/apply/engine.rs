@@ -20,7 +20,7 @@ pub use super::protocol::{
 };
 use super::requests::{self, Try};
 use crate::clock::Timestamp;
-use crate::fault_injection::Sabotage;
+use crate::fault_injection::InjectedFault;
 use crate::plan::change::{Action, Change, Mode, Plan};
 use crate::provider::{CloudError, Observation};
 
@@ -358,7 +358,7 @@ impl<'p> Engine<'p> {
             Some(Step::Create) => {
                 let side = change.creation(self.tasks[id].place);
                 let mut request = requests::create(self.plan, &change.address, &side, attempt);
-                if self.limits.sabotage == Sabotage::FreshToken {
+                if self.limits.injected_fault == InjectedFault::FreshToken {
                     request.token = format!("{}-{}", request.token, self.tasks[id].tries);
                 }
                 Call::Create(Box::new(request))

@@ -9,7 +9,7 @@ use nstance_state::{
 };
 
 use crate::clock::Timestamp;
-use crate::fault_injection::Sabotage;
+use crate::fault_injection::InjectedFault;
 use crate::redact;
 
 /// One operation on the store; those of a wave are committed together.
@@ -58,25 +58,25 @@ pub fn commit(
     now: Timestamp,
     apply: Option<ApplyId>,
     wave: Vec<StoreOperation>,
-    sabotage: Sabotage,
+    injected_fault: InjectedFault,
 ) -> Result<Vec<Option<IntentId>>, StateError> {
     let intends = |operation: &StoreOperation| matches!(operation, StoreOperation::Intend { .. });
-    if sabotage == Sabotage::NoSync {
+    if injected_fault == InjectedFault::NoSync {
         store.wait_for_disk(!wave.iter().any(intends))?;
     }
     let opens: Vec<bool> = wave.iter().map(intends).collect();
     let mut batch = Vec::with_capacity(2 * wave.len());
     for operation in wave {
         match operation {
-            StoreOperation::Intend { .. } if sabotage == Sabotage::NoIntent => {}
-            StoreOperation::Settle(_) if sabotage == Sabotage::NoSettlement => {}
+            StoreOperation::Intend { .. } if injected_fault == InjectedFault::NoIntent => {}
+            StoreOperation::Settle(_) if injected_fault == InjectedFault::NoSettlement => {}
             StoreOperation::Intend { mut intent, spec } => {
                 batch.extend(spec.map(put_spec));
                 intent.apply_id = apply;
                 batch.push(Write::OpenIntent(intent));
             }
             StoreOperation::Settle(mut settlement) => {
-                if sabotage == Sabotage::NoIntent {
+                if injected_fault == InjectedFault::NoIntent {
                     settlement.closes = None;
                 }
                 settle(*settlement, apply, &mut batch);
@@ -85,7 +85,7 @@ pub fn commit(
     }
     let mut ids = store.commit(now.into(), batch)?.intents.into_iter();
     // What wasn't entered has no number; the engine needs one.
-    let none = (sabotage == Sabotage::NoIntent).then_some(IntentId(0));
+    let none = (injected_fault == InjectedFault::NoIntent).then_some(IntentId(0));
     let id_of = |opens: bool| opens.then(|| ids.next().or(none)).flatten();
     Ok(opens.into_iter().map(id_of).collect())
 }

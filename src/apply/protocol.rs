@@ -10,7 +10,7 @@ use nstance_state::{ApplyStatus, IntentId};
 
 use super::journal::StoreOperation;
 use crate::address::Address;
-use crate::fault_injection::Sabotage;
+use crate::fault_injection::InjectedFault;
 use crate::plan::change::{Action, Summary};
 use crate::provider::{CloudError, CreateRequest, DeleteRequest, Observation, UpdateRequest};
 use crate::spec::SpecBody;
@@ -29,7 +29,7 @@ pub struct Limits {
     /// The longest wait before another try.
     pub longest_wait: Duration,
     /// A fault of our own, for the simulator.
-    pub sabotage: Sabotage,
+    pub injected_fault: InjectedFault,
 }
 
 impl Default for Limits {
@@ -40,7 +40,7 @@ impl Default for Limits {
             tries: 8,
             first_wait: Duration::from_millis(200),
             longest_wait: Duration::from_secs(20),
-            sabotage: Sabotage::None,
+            injected_fault: InjectedFault::None,
         }
     }
 }

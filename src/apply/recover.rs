@@ -21,7 +21,7 @@ use super::requests::{self, CreateIntent};
 use crate::address::Address;
 use crate::clock::Clock;
 use crate::config::model::Config;
-use crate::fault_injection::Sabotage;
+use crate::fault_injection::InjectedFault;
 use crate::merge::group::size_of;
 use crate::provider::retry::RetryingReads;
 use crate::provider::{Cloud, CloudError, CloudErrorKind, DeleteRequest, Observation, Owner};
@@ -80,7 +80,15 @@ pub fn recover_with_entry(
         group.is_some_and(|group| address.slot < size_of(config, group))
     };
     let apply = started.apply;
-    let settled = recover(store, cloud, clock, owner, apply, &wanted, Sabotage::None);
+    let settled = recover(
+        store,
+        cloud,
+        clock,
+        owner,
+        apply,
+        &wanted,
+        InjectedFault::None,
+    );
     let (status, count) = match &settled {
         Ok(settled) => (ApplyStatus::Succeeded, settled.len()),
         Err(_) => (ApplyStatus::Failed, 0),
@@ -102,16 +110,16 @@ pub fn recover(
     owner: &Owner,
     apply: Option<ApplyId>,
     wanted: &dyn Fn(&Address) -> bool,
-    sabotage: Sabotage,
+    injected_fault: InjectedFault,
 ) -> Result<Vec<Settled>, RecoverError> {
     let snapshot = store.snapshot()?;
-    if snapshot.intents.is_empty() || sabotage == Sabotage::NoRecovery {
+    if snapshot.intents.is_empty() || injected_fault == InjectedFault::NoRecovery {
         return Ok(Vec::new());
     }
     // Whoever opened the state before and lost its lock can't write from here on.
     store.lead()?;
     let cloud = &RetryingReads::new(cloud, clock);
-    let listed = list_created(&snapshot.intents, cloud, clock, owner, sabotage)?;
+    let listed = list_created(&snapshot.intents, cloud, clock, owner, injected_fault)?;
     let mut settled = Vec::new();
     for intent in &snapshot.intents {
         let unreadable = |why: String| RecoverError::Unreadable {
@@ -147,7 +155,7 @@ pub fn recover(
             ..settlement
         };
         let wave = vec![StoreOperation::Settle(Box::new(settlement))];
-        journal::commit(store, clock.now(), apply, wave, sabotage)?;
+        journal::commit(store, clock.now(), apply, wave, injected_fault)?;
         settled.push(Settled {
             address: intent.address.clone(),
             operation: intent.operation,
@@ -194,7 +202,7 @@ fn list_created(
     cloud: &dyn Cloud,
     clock: &dyn Clock,
     owner: &Owner,
-    sabotage: Sabotage,
+    injected_fault: InjectedFault,
 ) -> Result<HashMap<String, Observation>, RecoverError> {
     let mut creates = intents
         .iter()
@@ -205,7 +213,7 @@ fn list_created(
     let listed = list_by_instance_id(cloud, owner, &first.address)?;
     let window = cloud.visibility_window();
     if window.is_zero()
-        || sabotage == Sabotage::NoWindow
+        || injected_fault == InjectedFault::NoWindow
         || creates.all(|intent| listed.contains_key(&intent.instance_id))
     {
         return Ok(listed);

@@ -6,7 +6,7 @@
 use nstance_state::Snapshot;
 
 use crate::clock::Clock;
-use crate::fault_injection::Sabotage;
+use crate::fault_injection::InjectedFault;
 use crate::plan::change::{Action, Plan};
 use crate::plan::file;
 use crate::provider::retry::RetryingReads;
@@ -22,9 +22,9 @@ pub fn moved_on(
     snapshot: Option<&Snapshot>,
     cloud: &dyn Cloud,
     clock: &dyn Clock,
-    sabotage: Sabotage,
+    injected_fault: InjectedFault,
 ) -> Result<Vec<String>, CloudError> {
-    if sabotage == Sabotage::NoStaleCheck {
+    if injected_fault == InjectedFault::NoStaleCheck {
         return Ok(Vec::new());
     }
     let moved = file::stale(plan, snapshot);

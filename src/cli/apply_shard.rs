@@ -24,7 +24,7 @@ use crate::apply::export::Exporter;
 use crate::apply::recover::recover_with_entry;
 use crate::apply::staleness::moved_on;
 use crate::diagnostic::Diagnostics;
-use crate::fault_injection::Sabotage;
+use crate::fault_injection::InjectedFault;
 use crate::pipeline::{Caches, PlanError, Prepared};
 use crate::plan::change::Plan;
 use crate::provider::{Cloud, Owner};
@@ -77,7 +77,7 @@ impl<'s, 'g> LockedShard<'s, 'g> {
             snapshot.as_ref(),
             &*self.cloud,
             clock,
-            Sabotage::None,
+            InjectedFault::None,
         )
         .map_err(|error| {
             let doing = "the instances can't be listed";

@@ -1,6 +1,6 @@
 //! What fills the slots.
 //!
-//! In: the record and the observations. Out: occupants by group and slot. May not: judge them.
+//! In: the record and the observations. Out: actual instances by group and slot. May not: judge them.
 
 use std::cmp::Reverse;
 use std::collections::btree_map::Entry;
@@ -14,7 +14,7 @@ use crate::refresh::{Observed, Seen};
 
 /// What fills a slot.
 #[derive(Debug, Clone, Copy)]
-pub enum Occupant<'a> {
+pub enum ActualInstance<'a> {
     /// Recorded, and whatever was seen of it.
     Recorded {
         /// The record.
@@ -37,18 +37,18 @@ pub enum Presence<'a> {
     Missing,
 }
 
-/// All occupants, by group and slot.
-pub struct Occupants<'a> {
-    pub(super) by_group: HashMap<&'a str, BTreeMap<u32, Occupant<'a>>>,
+/// All of them, by group and slot.
+pub struct ActualInstances<'a> {
+    pub(super) by_group: HashMap<&'a str, BTreeMap<u32, ActualInstance<'a>>>,
     pub(super) deposed: HashMap<&'a str, Vec<(&'a Record, Presence<'a>)>>,
     /// Unrecorded instances whose slot another one fills, or that say no slot.
     pub(super) duplicates: Vec<&'a Observation>,
 }
 
-impl<'a> Occupants<'a> {
+impl<'a> ActualInstances<'a> {
     /// Gathers them.
     pub fn new(snapshot: Option<&'a Snapshot>, observed: Option<&'a Observed>) -> Self {
-        let mut occupants = Self {
+        let mut actual = Self {
             by_group: HashMap::new(),
             deposed: HashMap::new(),
             duplicates: Vec::new(),
@@ -63,17 +63,17 @@ impl<'a> Occupants<'a> {
                 },
             };
             if record.deposed {
-                occupants
+                actual
                     .deposed
                     .entry(&record.group)
                     .or_default()
                     .push((record, presence));
             } else {
-                occupants
+                actual
                     .by_group
                     .entry(&record.group)
                     .or_default()
-                    .insert(record.slot, Occupant::Recorded { record, presence });
+                    .insert(record.slot, ActualInstance::Recorded { record, presence });
             }
         }
         let mut unrecorded: Vec<_> = observed.iter().flat_map(|o| &o.unrecorded).collect();
@@ -88,26 +88,26 @@ impl<'a> Occupants<'a> {
         });
         for instance in unrecorded {
             let (Some(group), Some(slot)) = (instance.group.as_deref(), instance.slot) else {
-                occupants.duplicates.push(instance);
+                actual.duplicates.push(instance);
                 continue;
             };
             if group.parse::<GroupName>().is_err() {
-                occupants.duplicates.push(instance);
+                actual.duplicates.push(instance);
                 continue;
             }
-            let slots = occupants.by_group.entry(group).or_default();
+            let slots = actual.by_group.entry(group).or_default();
             match slots.entry(slot) {
                 Entry::Vacant(free) => {
-                    free.insert(Occupant::Unrecorded(instance));
+                    free.insert(ActualInstance::Unrecorded(instance));
                 }
-                Entry::Occupied(_) => occupants.duplicates.push(instance),
+                Entry::Occupied(_) => actual.duplicates.push(instance),
             }
         }
-        occupants
+        actual
     }
 
-    /// The occupants of a group; taken, so that what is left belongs to no group.
-    pub fn take(&mut self, group: &str) -> BTreeMap<u32, Occupant<'a>> {
+    /// The instances of a group; taken, so that what is left belongs to no group.
+    pub fn take(&mut self, group: &str) -> BTreeMap<u32, ActualInstance<'a>> {
         self.by_group.remove(group).unwrap_or_default()
     }
 }

@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
-use super::actual::{Occupant, Occupants};
+use super::actual::{ActualInstance, ActualInstances};
 use super::change::{
     Action, Change, Deletions, DriftKind, Mode, Plan, PlannedGroup, PlannedImage, Reason,
     RulesName, Summary,
@@ -24,7 +24,7 @@ use crate::resolve::subnets::Placer;
 /// Makes the plan.
 pub fn build(inputs: &Inputs<'_>, placer: &mut Placer<'_>) -> (Plan, Diagnostics) {
     let lineage = inputs.lineage();
-    let mut occupants = Occupants::new(inputs.snapshot, inputs.observed);
+    let mut actual = ActualInstances::new(inputs.snapshot, inputs.observed);
     let mut gathered = Planned::default();
     let configured: BTreeSet<&str> = inputs
         .groups
@@ -39,13 +39,13 @@ pub fn build(inputs: &Inputs<'_>, placer: &mut Placer<'_>) -> (Plan, Diagnostics
         .collect();
     for renderer in inputs.groups {
         let name = &renderer.group.merged.name;
-        let mut own = occupants.take(name.as_str());
+        let mut own = actual.take(name.as_str());
         let mut moved_from = None;
         if own.is_empty()
             && let Some(former) = moves.get(name.as_str())
             && !configured.contains(former.as_str())
         {
-            own = occupants.take(former.as_str());
+            own = actual.take(former.as_str());
             moved_from = (!own.is_empty()).then(|| (*former).clone());
         }
         let planner = GroupPlanner {
@@ -56,25 +56,25 @@ pub fn build(inputs: &Inputs<'_>, placer: &mut Placer<'_>) -> (Plan, Diagnostics
         };
         planner.plan(&own, placer, &mut gathered);
     }
-    plan_leftovers(inputs, &mut occupants, &mut gathered);
+    plan_leftovers(inputs, &mut actual, &mut gathered);
     let mut findings = std::mem::take(&mut gathered.findings);
     findings.extend(target_warning(inputs.options));
     (assemble(inputs, lineage, gathered), findings)
 }
 
 /// Plans what belongs to no configured group: removed groups, deposed and duplicate instances.
-fn plan_leftovers(inputs: &Inputs<'_>, occupants: &mut Occupants<'_>, gathered: &mut Planned) {
-    let mut groups: Vec<_> = occupants.by_group.drain().collect();
+fn plan_leftovers(inputs: &Inputs<'_>, actual: &mut ActualInstances<'_>, gathered: &mut Planned) {
+    let mut groups: Vec<_> = actual.by_group.drain().collect();
     groups.sort_by_key(|(name, _)| *name);
     for (name, slots) in groups {
         let group = GroupName::from(Arc::<str>::from(name));
-        for (slot, occupant) in slots {
+        for (slot, instance) in slots {
             let address = Address::new(group.clone(), slot);
             if !inputs.options.selects(&address) {
                 continue;
             }
-            match occupant {
-                Occupant::Recorded { record, presence } => {
+            match instance {
+                ActualInstance::Recorded { record, presence } => {
                     let reason = match inputs.options.mode {
                         Mode::Destroy => Reason::Destroy,
                         Mode::Normal => Reason::GroupRemoved,
@@ -82,13 +82,13 @@ fn plan_leftovers(inputs: &Inputs<'_>, occupants: &mut Occupants<'_>, gathered: 
                     };
                     gathered.end(inputs, &address, record, presence, None, reason);
                 }
-                Occupant::Unrecorded(observation) => {
+                ActualInstance::Unrecorded(observation) => {
                     gathered.adopt_as_reported(inputs, &address, observation);
                 }
             }
         }
     }
-    let mut deposed: Vec<_> = occupants
+    let mut deposed: Vec<_> = actual
         .deposed
         .drain()
         .flat_map(|(_, records)| records)
@@ -101,7 +101,7 @@ fn plan_leftovers(inputs: &Inputs<'_>, occupants: &mut Occupants<'_>, gathered: 
             gathered.end(inputs, &address, record, presence, id, Reason::Deposed);
         }
     }
-    for observation in &occupants.duplicates {
+    for observation in &actual.duplicates {
         let address = observation
             .group
             .as_deref()

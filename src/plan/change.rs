@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::address::Address;
 use crate::clock::Timestamp;
-use crate::fault_injection::Sabotage;
+use crate::fault_injection::InjectedFault;
 use crate::provider::Observation;
 use crate::provider::rules::{Effect, Ownership, Rules};
 use crate::render::files::Deferred;
@@ -600,14 +600,14 @@ impl Deletions {
         &self,
         mode: Mode,
         allowed: impl Fn(&str) -> bool,
-        sabotage: Sabotage,
+        injected_fault: InjectedFault,
     ) -> Option<usize> {
         let groups = self.by_group.iter();
         let budgeted: usize = groups
             .filter(|(group, _)| !allowed(group))
             .map(|(_, count)| count)
             .sum();
-        let is_bound = mode != Mode::Destroy && sabotage != Sabotage::NoBudget;
+        let is_bound = mode != Mode::Destroy && injected_fault != InjectedFault::NoBudget;
         (is_bound && self.exceeds(budgeted)).then_some(budgeted)
     }
 
@@ -667,7 +667,7 @@ impl Plan {
             return Some(Refusal::Protected(protected));
         }
         self.deletions
-            .forbidden(self.mode, allowance.deletes, Sabotage::None)
+            .forbidden(self.mode, allowance.deletes, InjectedFault::None)
             .map(Refusal::OverBudget)
     }
 

@@ -1,6 +1,6 @@
 //! The plan of one group: its slots, what fills them, what should.
 //!
-//! In: a group ready to render, and its occupants. Out: changes, added to [`Planned`]. May not:
+//! In: a group ready to render, and its actual instances. Out: changes, added to [`Planned`]. May not:
 //! look at other groups.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use nstance_state::Record;
 
-use super::actual::{Occupant, Presence};
+use super::actual::{ActualInstance, Presence};
 use super::change::{
     Action, Change, DriftKind, InstanceView, LeftOut, Mode, Reason, RecordAttributes,
 };
@@ -39,7 +39,7 @@ pub struct GroupPlanner<'a> {
     pub renderer: &'a GroupRenderer<'a>,
     /// The state's lineage.
     pub lineage: &'a str,
-    /// The group's former name, if its occupants were recorded under it.
+    /// The group's former name, if its instances were recorded under it.
     pub moved_from: Option<GroupName>,
 }
 
@@ -72,17 +72,17 @@ enum Verdict {
 }
 
 impl GroupPlanner<'_> {
-    /// Plans all slots. `occupants` are the group's, by slot.
+    /// Plans all slots. `actual` holds the group's instances by slot.
     pub fn plan(
         &self,
-        occupants: &BTreeMap<u32, Occupant<'_>>,
+        actual: &BTreeMap<u32, ActualInstance<'_>>,
         placer: &mut Placer<'_>,
         planned: &mut Planned,
     ) {
         match self.inputs.options.mode {
-            Mode::Destroy => self.destroy(occupants, planned),
-            Mode::RefreshOnly => self.refresh_only(occupants, planned),
-            Mode::Normal => self.converge(occupants, placer, planned),
+            Mode::Destroy => self.destroy(actual, planned),
+            Mode::RefreshOnly => self.refresh_only(actual, planned),
+            Mode::Normal => self.converge(actual, placer, planned),
         }
     }
 
@@ -91,10 +91,10 @@ impl GroupPlanner<'_> {
     }
 
     /// Whether whoever owns the size took the instance away.
-    fn was_taken_away(&self, occupant: &Occupant<'_>) -> bool {
+    fn was_taken_away(&self, instance: &ActualInstance<'_>) -> bool {
         let missing = matches!(
-            occupant,
-            Occupant::Recorded {
+            instance,
+            ActualInstance::Recorded {
                 presence: Presence::Missing,
                 ..
             }
@@ -104,17 +104,17 @@ impl GroupPlanner<'_> {
 
     fn converge(
         &self,
-        occupants: &BTreeMap<u32, Occupant<'_>>,
+        actual: &BTreeMap<u32, ActualInstance<'_>>,
         placer: &mut Placer<'_>,
         planned: &mut Planned,
     ) {
         let group = &self.renderer.group.merged;
-        let filled: BTreeSet<u32> = occupants
+        let filled: BTreeSet<u32> = actual
             .iter()
-            .filter(|(_, occupant)| !self.was_taken_away(occupant))
+            .filter(|(_, instance)| !self.was_taken_away(instance))
             .map(|(slot, _)| *slot)
             .collect();
-        let size = if group.ignores_size() && !occupants.is_empty() {
+        let size = if group.ignores_size() && !actual.is_empty() {
             filled.len() as u32
         } else {
             group.size
@@ -132,13 +132,13 @@ impl GroupPlanner<'_> {
 
         let mut kept = Vec::new();
         for slot in selected(&slots.kept) {
-            match occupants[&slot] {
-                Occupant::Recorded { record, presence } => kept.push(MatchedSlot {
+            match actual[&slot] {
+                ActualInstance::Recorded { record, presence } => kept.push(MatchedSlot {
                     slot,
                     record,
                     presence,
                 }),
-                Occupant::Unrecorded(observation) => {
+                ActualInstance::Unrecorded(observation) => {
                     self.adopt(slot, observation, &mut report, planned);
                 }
             }
@@ -182,7 +182,7 @@ impl GroupPlanner<'_> {
                 None => failed += 1,
             }
         }
-        let gone: Vec<u32> = occupants
+        let gone: Vec<u32> = actual
             .keys()
             .copied()
             .filter(|slot| !filled.contains(slot))
@@ -191,11 +191,11 @@ impl GroupPlanner<'_> {
         surplus.extend(selected(&gone));
         for slot in surplus {
             let address = self.address(slot);
-            match occupants[&slot] {
-                Occupant::Recorded { record, presence } => {
+            match actual[&slot] {
+                ActualInstance::Recorded { record, presence } => {
                     self.end(&address, record, presence, Reason::GroupShrank, planned);
                 }
-                Occupant::Unrecorded(observation) => {
+                ActualInstance::Unrecorded(observation) => {
                     planned.adopt_as_reported(self.inputs, &address, observation);
                 }
             }
@@ -511,17 +511,17 @@ impl GroupPlanner<'_> {
         planned.end(self.inputs, address, record, presence, None, reason);
     }
 
-    fn destroy(&self, occupants: &BTreeMap<u32, Occupant<'_>>, planned: &mut Planned) {
-        for (slot, occupant) in occupants {
+    fn destroy(&self, actual: &BTreeMap<u32, ActualInstance<'_>>, planned: &mut Planned) {
+        for (slot, instance) in actual {
             let address = self.address(*slot);
             if !self.inputs.options.selects(&address) {
                 continue;
             }
-            match occupant {
-                Occupant::Recorded { record, presence } => {
+            match instance {
+                ActualInstance::Recorded { record, presence } => {
                     self.end(&address, record, *presence, Reason::Destroy, planned);
                 }
-                Occupant::Unrecorded(observation) => {
+                ActualInstance::Unrecorded(observation) => {
                     planned.adopt_as_reported(self.inputs, &address, observation);
                 }
             }
@@ -529,21 +529,21 @@ impl GroupPlanner<'_> {
     }
 
     /// Changes nothing but the record, so that it says what the cloud says.
-    fn refresh_only(&self, occupants: &BTreeMap<u32, Occupant<'_>>, planned: &mut Planned) {
-        for (slot, occupant) in occupants {
+    fn refresh_only(&self, actual: &BTreeMap<u32, ActualInstance<'_>>, planned: &mut Planned) {
+        for (slot, instance) in actual {
             let address = self.address(*slot);
             if !self.inputs.options.selects(&address) {
                 continue;
             }
-            match occupant {
-                Occupant::Recorded {
+            match instance {
+                ActualInstance::Recorded {
                     record,
                     presence: Presence::Missing,
                 } => {
                     let missing = Presence::Missing;
                     self.end(&address, record, missing, Reason::Missing, planned);
                 }
-                Occupant::Recorded {
+                ActualInstance::Recorded {
                     record,
                     presence: Presence::Differs(observation),
                 } => {
@@ -564,8 +564,8 @@ impl GroupPlanner<'_> {
                         None => planned.no_op += 1,
                     }
                 }
-                Occupant::Recorded { .. } => planned.no_op += 1,
-                Occupant::Unrecorded(observation) => {
+                ActualInstance::Recorded { .. } => planned.no_op += 1,
+                ActualInstance::Unrecorded(observation) => {
                     planned.adopt_as_reported(self.inputs, &address, observation);
                 }
             }

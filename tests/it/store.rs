@@ -14,7 +14,7 @@ use nstance::check::Purpose;
 use nstance::clock::{Clock, FixedClock, Timestamp};
 use nstance::config::model::ProviderKind;
 use nstance::config::variables::Given;
-use nstance::fault_injection::Sabotage;
+use nstance::fault_injection::InjectedFault;
 use nstance::load::load_text;
 use nstance::pipeline::{self, Request};
 use nstance::plan::change::Plan;
@@ -224,7 +224,7 @@ fn who_is_shut_out_does_no_harm_on_a_store_in_memory() {
         &owner,
         None,
         &|_| true,
-        Sabotage::None,
+        InjectedFault::None,
     );
     assert_eq!(settled.unwrap(), []);
     assert_eq!((fleet.live().len(), fleet.live()), (5, fleet.recorded()));

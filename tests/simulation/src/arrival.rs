@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use nstance::fault_injection::Sabotage;
+use nstance::fault_injection::InjectedFault;
 use nstance::plan::change::Mode;
 
 use crate::fleet::Fleet;
@@ -18,7 +18,7 @@ pub(crate) fn arrive(
     fleet: &Fleet,
     mode: Mode,
     seed: u64,
-    sabotage: Sabotage,
+    injected_fault: InjectedFault,
 ) -> Result<(), Broken> {
     let declared = if mode == Mode::Destroy {
         &Fleet::nothing()
@@ -34,7 +34,7 @@ pub(crate) fn arrive(
             seed: seed.wrapping_add(round as u64),
             mode,
             allow_delete: true,
-            sabotage,
+            injected_fault,
             ..Course::default()
         };
         let ran = apply(world, fleet, &course)?;
@@ -74,5 +74,5 @@ pub(crate) fn arrive_unharmed(
     mode: Mode,
     seed: u64,
 ) -> Result<(), Broken> {
-    arrive(world, fleet, mode, seed, Sabotage::None)
+    arrive(world, fleet, mode, seed, InjectedFault::None)
 }

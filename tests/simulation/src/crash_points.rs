@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use nstance::fault_injection::Sabotage;
+use nstance::fault_injection::InjectedFault;
 use nstance::plan::change::Mode;
 use nstance::provider::sim::SimOptions;
 
@@ -36,7 +36,7 @@ impl Scenario {
     /// The world before it.
     fn begin(&self, weather: &SimOptions) -> World {
         let mut world = World::new(weather.clone());
-        arrive(&mut world, &self.from, Mode::Normal, 1, Sabotage::None).unwrap();
+        arrive(&mut world, &self.from, Mode::Normal, 1, InjectedFault::None).unwrap();
         if self.loses_state {
             world.lose_state();
         }
@@ -163,7 +163,7 @@ fn exhaust(
                 world.check()?;
             }
             let (to, mode) = (&scenario.to, scenario.mode);
-            arrive(&mut world, to, mode, seed + 100, Sabotage::None)
+            arrive(&mut world, to, mode, seed + 100, InjectedFault::None)
         });
         let late = !weather.stale_listing.is_zero();
         result.map_err(|broken| {

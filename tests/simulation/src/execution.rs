@@ -43,7 +43,7 @@ impl<'a> Execution<'a> {
             parallelism: 1 + chance.below(3),
             create_interval: Duration::from_millis(chance.below(2) as u64 * 700),
             tries: 3,
-            sabotage: person.course.sabotage,
+            injected_fault: person.course.injected_fault,
             ..Limits::default()
         };
         Self {
@@ -144,7 +144,7 @@ impl<'a> Execution<'a> {
         let is_early = self
             .created_at
             .is_some_and(|last| now.since(last) < self.limits.create_interval);
-        if is_early && self.limits.sabotage == nstance::fault_injection::Sabotage::None {
+        if is_early && self.limits.injected_fault == nstance::fault_injection::InjectedFault::None {
             let early = format!("a creation at {now:?}, one at {:?}", self.created_at);
             self.person.fuse.break_off(early);
         }
@@ -156,8 +156,8 @@ impl<'a> Execution<'a> {
         let (tasks, wave): (Vec<_>, Vec<_>) = std::mem::take(&mut self.writes).into_iter().unzip();
         let now = self.person.world.clock.now();
         self.person.fuse.point();
-        let sabotage = self.limits.sabotage;
-        let ids = journal::commit(self.store, now, Some(self.apply), wave, sabotage)
+        let injected_fault = self.limits.injected_fault;
+        let ids = journal::commit(self.store, now, Some(self.apply), wave, injected_fault)
             .map_err(|error| self.person.failed(&error))?;
         self.person.fuse.point();
         for (task, intent) in tasks.into_iter().zip(ids) {
@@ -174,8 +174,8 @@ impl<'a> Execution<'a> {
             in_flight.swap_remove(chosen)
         };
         let clock = &*self.person.world.clock;
-        let sabotage = self.limits.sabotage;
-        let result = ask(self.person.cloud, clock, &owner(), call, sabotage);
+        let injected_fault = self.limits.injected_fault;
+        let result = ask(self.person.cloud, clock, &owner(), call, injected_fault);
         self.answers.push((task, result));
     }
 }

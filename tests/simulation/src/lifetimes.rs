@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use nstance::fault_injection::Sabotage;
+use nstance::fault_injection::InjectedFault;
 use nstance::plan::change::Mode;
 use nstance::provider::CloudErrorKind;
 use nstance::provider::sim::SimOptions;
@@ -20,8 +20,12 @@ const WATCHED: usize = 30;
 
 /// One lifetime: some runs in bad weather, then the way home in good weather.
 /// `tell` hears what happens.
-pub fn live(seed: u64, sabotage: Sabotage, tell: &mut dyn FnMut(&str)) -> Result<(), Broken> {
-    let mut life = Lifetime::new(seed, sabotage, tell);
+pub fn live(
+    seed: u64,
+    injected_fault: InjectedFault,
+    tell: &mut dyn FnMut(&str),
+) -> Result<(), Broken> {
+    let mut life = Lifetime::new(seed, injected_fault, tell);
     for episode in 0..2 + life.chance.below(3) {
         change(&mut life.fleet, &mut life.chance);
         life.world.weather = SimOptions {
@@ -48,12 +52,12 @@ struct Lifetime<'a> {
     fleet: Fleet,
     /// A plan that somebody made and hasn't carried out.
     saved: Option<Box<SavedPlan>>,
-    sabotage: Sabotage,
+    injected_fault: InjectedFault,
     watched: bool,
 }
 
 impl<'a> Lifetime<'a> {
-    fn new(seed: u64, sabotage: Sabotage, tell: &'a mut dyn FnMut(&str)) -> Self {
+    fn new(seed: u64, injected_fault: InjectedFault, tell: &'a mut dyn FnMut(&str)) -> Self {
         let mut chance = Chance::new(seed);
         let world = World::new(weather(&mut chance));
         let watched = chance.happens(WATCHED);
@@ -63,7 +67,7 @@ impl<'a> Lifetime<'a> {
             world,
             fleet: Fleet::nothing(),
             saved: None,
-            sabotage,
+            injected_fault,
             watched,
         }
     }
@@ -87,7 +91,7 @@ impl<'a> Lifetime<'a> {
             loses_power: chance.happens(50),
             stops_after: chance.happens(15).then(|| chance.below(40)),
             patience: chance.below(3) * 10,
-            sabotage: self.sabotage,
+            injected_fault: self.injected_fault,
             watched: self.watched,
             ..Course::default()
         };
@@ -172,7 +176,7 @@ impl<'a> Lifetime<'a> {
             &self.fleet,
             Mode::Normal,
             seed,
-            self.sabotage,
+            self.injected_fault,
         )
     }
 }
@@ -332,7 +336,7 @@ mod tests {
     #[test]
     fn lifetimes_lose_nothing_and_arrive() {
         for seed in 0..100 {
-            if let Err(broken) = live(seed, Sabotage::None, &mut |_| {}) {
+            if let Err(broken) = live(seed, InjectedFault::None, &mut |_| {}) {
                 panic!("seed {seed}: {broken}");
             }
         }

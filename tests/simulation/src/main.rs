@@ -18,7 +18,7 @@ use std::process::{Child, Command, ExitCode, Stdio};
 use std::sync::{Mutex, mpsc};
 use std::time::{Duration, Instant};
 
-use nstance::fault_injection::Sabotage;
+use nstance::fault_injection::InjectedFault;
 use nstance_simulation::crash_points::{self, Ending};
 use nstance_simulation::mutants::{self, MUTANTS, Mutant};
 use nstance_simulation::{disk, ledger, lifetimes};
@@ -135,13 +135,19 @@ fn main() -> ExitCode {
 }
 
 /// One lifetime; a panic is a way to break.
-fn live(seed: u64, sabotage: Sabotage, tell: &mut dyn FnMut(&str)) -> Result<(), String> {
+fn live(
+    seed: u64,
+    injected_fault: InjectedFault,
+    tell: &mut dyn FnMut(&str),
+) -> Result<(), String> {
     static LAST_WORDS: Mutex<String> = Mutex::new(String::new());
     std::panic::set_hook(Box::new(|panic| {
         *LAST_WORDS.lock().unwrap() = panic.to_string();
     }));
-    std::panic::catch_unwind(AssertUnwindSafe(|| lifetimes::live(seed, sabotage, tell)))
-        .unwrap_or_else(|_| Err(LAST_WORDS.lock().unwrap().clone()))
+    std::panic::catch_unwind(AssertUnwindSafe(|| {
+        lifetimes::live(seed, injected_fault, tell)
+    }))
+    .unwrap_or_else(|_| Err(LAST_WORDS.lock().unwrap().clone()))
 }
 
 fn live_aloud(options: &Options) -> bool {
@@ -149,7 +155,7 @@ fn live_aloud(options: &Options) -> bool {
     let mut went_well = true;
     for seed in options.from..options.from + options.seeds {
         println!("== {seed}");
-        if let Err(broken) = live(seed, Sabotage::None, &mut |text| println!("{text}")) {
+        if let Err(broken) = live(seed, InjectedFault::None, &mut |text| println!("{text}")) {
             println!("broken: {broken}");
             went_well = false;
         }
@@ -223,7 +229,7 @@ fn live_some(options: &Options, every: u64) -> bool {
             break;
         }
         writeln!(out, "at {seed}").unwrap();
-        if let Err(broken) = live(seed, Sabotage::None, &mut |_| {}) {
+        if let Err(broken) = live(seed, InjectedFault::None, &mut |_| {}) {
             writeln!(out, "broken {}", broken.replace('\n', "\u{b}")).unwrap();
         }
     }

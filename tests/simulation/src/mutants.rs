@@ -1,7 +1,7 @@
 //! Faults put into nstance itself, each of which the simulator must find: a proof that can't fail
 //! proves nothing.
 
-use nstance::fault_injection::Sabotage;
+use nstance::fault_injection::InjectedFault;
 
 /// How many lifetimes it may take to find one.
 pub const LIFETIMES: u64 = 1_000;
@@ -14,14 +14,14 @@ pub struct Mutant {
     /// What is wrong.
     pub what: &'static str,
     /// How it is put in.
-    pub sabotage: Sabotage,
+    pub injected_fault: InjectedFault,
 }
 
-const fn mutant(name: &'static str, what: &'static str, sabotage: Sabotage) -> Mutant {
+const fn mutant(name: &'static str, what: &'static str, injected_fault: InjectedFault) -> Mutant {
     Mutant {
         name,
         what,
-        sabotage,
+        injected_fault,
     }
 }
 
@@ -30,48 +30,48 @@ pub const MUTANTS: [Mutant; 10] = [
     mutant(
         "no-intent",
         "a call without an intent in the journal",
-        Sabotage::NoIntent,
+        InjectedFault::NoIntent,
     ),
     mutant(
         "no-sync",
         "an intent committed without its fsync",
-        Sabotage::NoSync,
+        InjectedFault::NoSync,
     ),
     mutant(
         "fresh-token",
         "a token of its own for each try",
-        Sabotage::FreshToken,
+        InjectedFault::FreshToken,
     ),
     mutant(
         "no-window",
         "an absence believed before the visibility window",
-        Sabotage::NoWindow,
+        InjectedFault::NoWindow,
     ),
     mutant(
         "no-recovery",
         "an open intent that isn't settled",
-        Sabotage::NoRecovery,
+        InjectedFault::NoRecovery,
     ),
     mutant(
         "no-settlement",
         "a result that isn't recorded",
-        Sabotage::NoSettlement,
+        InjectedFault::NoSettlement,
     ),
     mutant(
         "no-budget",
         "the destroy budget ignored",
-        Sabotage::NoBudget,
+        InjectedFault::NoBudget,
     ),
     mutant(
         "no-stale-check",
         "a saved plan applied to rows that moved on",
-        Sabotage::NoStaleCheck,
+        InjectedFault::NoStaleCheck,
     ),
-    mutant("no-lock", "the lock check removed", Sabotage::NoLock),
+    mutant("no-lock", "the lock check removed", InjectedFault::NoLock),
     mutant(
         "no-lock-nor-fence",
         "the lock check removed, and the store's own after it",
-        Sabotage::NoLockNorFence,
+        InjectedFault::NoLockNorFence,
     ),
 ];
 
@@ -79,10 +79,10 @@ pub const MUTANTS: [Mutant; 10] = [
 pub fn find(
     mutant: &Mutant,
     from: u64,
-    live: impl Fn(u64, Sabotage) -> Result<(), String>,
+    live: impl Fn(u64, InjectedFault) -> Result<(), String>,
 ) -> Option<(u64, String)> {
     (from..from + LIFETIMES).find_map(|seed| {
-        let broken = live(seed, mutant.sabotage).err()?;
+        let broken = live(seed, mutant.injected_fault).err()?;
         Some((seed, broken))
     })
 }

@@ -10,7 +10,7 @@ use nstance::apply::recover::{RecoverError, recover};
 use nstance::apply::staleness::moved_on;
 use nstance::clock::Clock;
 use nstance::config::model::ProviderKind;
-use nstance::fault_injection::Sabotage;
+use nstance::fault_injection::InjectedFault;
 use nstance::pipeline::{self, PlanError, Request};
 use nstance::plan::change::{Action, Mode, Plan};
 use nstance::plan::inputs::Options;
@@ -123,9 +123,13 @@ impl Person<'_> {
         if !plan.summary.has_changes() {
             return Ok(End::Empty);
         }
-        let (mode, sabotage) = (plan.mode, self.course.sabotage);
+        let (mode, injected_fault) = (plan.mode, self.course.injected_fault);
         let allowed = |_: &str| self.course.allow_delete;
-        if plan.deletions.forbidden(mode, allowed, sabotage).is_some() {
+        if plan
+            .deletions
+            .forbidden(mode, allowed, injected_fault)
+            .is_some()
+        {
             return Err(End::OverBudget);
         }
         self.grant(&plan);
@@ -161,7 +165,7 @@ impl Person<'_> {
     }
 
     fn unfence(&self, store: &mut SqliteStore) {
-        if self.course.sabotage == Sabotage::NoLockNorFence {
+        if self.course.injected_fault == InjectedFault::NoLockNorFence {
             store.ignore_fence();
         }
     }
@@ -180,7 +184,7 @@ impl Person<'_> {
 
     /// Takes the state's lock, as the command line does; a holder is waited for a few turns.
     fn lock(&self) -> Result<Option<Lock>, End> {
-        if let Sabotage::NoLock | Sabotage::NoLockNorFence = self.course.sabotage {
+        if let InjectedFault::NoLock | InjectedFault::NoLockNorFence = self.course.injected_fault {
             return Ok(None);
         }
         let path = self.world.state_path();
@@ -218,7 +222,7 @@ impl Person<'_> {
             fuse: self.fuse,
         };
         let wanted = |address: &_| self.fleet.wants(address);
-        let sabotage = self.course.sabotage;
+        let injected_fault = self.course.injected_fault;
         let settled = recover(
             store,
             self.cloud,
@@ -226,7 +230,7 @@ impl Person<'_> {
             &owner(),
             None,
             &wanted,
-            sabotage,
+            injected_fault,
         );
         self.fuse.point();
         match settled {
@@ -279,8 +283,8 @@ impl Person<'_> {
         let snapshot = store.map(SqliteStore::snapshot).transpose();
         let snapshot = snapshot.map_err(|error| self.failed(&error))?;
         let clock = &*self.world.clock;
-        let (plan, sabotage) = (&saved.plan, self.course.sabotage);
-        match moved_on(plan, snapshot.as_ref(), self.cloud, clock, sabotage) {
+        let (plan, injected_fault) = (&saved.plan, self.course.injected_fault);
+        match moved_on(plan, snapshot.as_ref(), self.cloud, clock, injected_fault) {
             Ok(moved) if moved.is_empty() => {}
             Ok(_) => return Err(End::Stale),
             Err(error) => {

@@ -4,7 +4,7 @@ use std::sync::Mutex;
 
 use nstance::apply::driver::ask;
 use nstance::apply::engine::{Call, Outcome, TaskId};
-use nstance::fault_injection::Sabotage;
+use nstance::fault_injection::InjectedFault;
 use nstance::plan::change::{Mode, Plan};
 use nstance::provider::Owner;
 use nstance_state::SqliteStore;
@@ -57,7 +57,7 @@ pub(crate) struct Course {
     pub(crate) stops_after: Option<usize>,
     /// How often a held lock is tried again.
     pub(crate) patience: usize,
-    pub(crate) sabotage: Sabotage,
+    pub(crate) injected_fault: InjectedFault,
     /// Look after each step whether all is as it must be.
     pub(crate) watched: bool,
 }
@@ -210,7 +210,7 @@ fn run(world: &World, fleet: &Fleet, course: &Course, fuse: &Fuse<'_>) -> Result
         let mut chance = Chance::new(course.seed ^ 0xdead);
         for (_, call) in lock(&after.in_flight).drain(..) {
             if chance.happens(50) {
-                let _ = ask(&cloud, &*world.clock, &owner(), call, course.sabotage);
+                let _ = ask(&cloud, &*world.clock, &owner(), call, course.injected_fault);
             }
         }
     }
