@@ -6,122 +6,6 @@ use crate::config::jsonc::DEEPEST;
 use crate::config::source::{SourceId, Span};
 use crate::diagnostic::Diagnostic;
 
-/// The parser's messages, by a part of them; what they mean, and how to fix it.
-const MESSAGES: [(&str, &str, &str); 22] = [
-    (
-        "expected ',' or",
-        "missing comma",
-        "separate the items of a list or an object with `,`",
-    ),
-    (
-        "mapping values are not allowed",
-        "unexpected `:`",
-        "put a value that contains `: ` in quotes; write each key on its own line, aligned with \
-         the others",
-    ),
-    (
-        "trailing content after",
-        "unexpected text after a closing quote",
-        "put the whole value in quotes: `''` is a quote in single quotes, `\\\"` in double quotes",
-    ),
-    (
-        "unknown escape",
-        "unknown escape sequence",
-        "write a backslash as `\\\\`, or use single quotes",
-    ),
-    (
-        "hexadecimal",
-        "incomplete escape sequence",
-        "write a backslash as `\\\\`, or use single quotes",
-    ),
-    (
-        "Unicode character escape",
-        "invalid Unicode escape",
-        "write the character itself; YAML has no surrogate pairs",
-    ),
-    (
-        "unexpected character",
-        "invalid start of a value",
-        "put the value in quotes",
-    ),
-    (
-        "unknown anchor",
-        "unknown anchor",
-        "define it with `&name` further up; put text that starts with `*` in quotes",
-    ),
-    (
-        "anchor",
-        "missing name of an anchor or alias",
-        "put text that starts with `*` or `&` in quotes",
-    ),
-    (
-        "scanning a block scalar, did not find",
-        "unexpected text after `|` or `>`",
-        "start the text on the next line, indented",
-    ),
-    (
-        "block scalar",
-        "invalid block of text",
-        "indent all its lines by the same number of spaces, without tabs",
-    ),
-    (
-        "block sequence entries",
-        "a list can't start here",
-        "write each item on its own line, `- item`, or use `[item, item]`",
-    ),
-    (
-        "'-'",
-        "expected a list item",
-        "indent the line under its item, or start it with `- `",
-    ),
-    (
-        "\"-\"",
-        "unexpected `-` within brackets",
-        "separate items with commas: `[a, b]`",
-    ),
-    (
-        "misplaced bracket",
-        "unexpected closing bracket",
-        "remove it, or put text that contains it in quotes",
-    ),
-    (
-        "comment intercepting",
-        "a comment interrupts a string of several lines",
-        "put the string in quotes, or in a block after `|`",
-    ),
-    (
-        "comments must be separated",
-        "missing space before a comment",
-        "write ` #`, or put the whole value in quotes",
-    ),
-    (
-        "directive",
-        "a line can't start with `%`",
-        "put a key that starts with `%` in quotes",
-    ),
-    (
-        "tag",
-        "invalid tag",
-        "put text that starts with `!` in quotes",
-    ),
-    (
-        "document",
-        "unexpected text after the end of the document",
-        "look for a bracket that closes too early; comments start with `#`",
-    ),
-    (
-        "node content",
-        "missing value",
-        "write the value, or remove what separates it from the next",
-    ),
-    (
-        "",
-        "inconsistent indentation",
-        "align the line with the keys or items that it belongs to; one level has either keys or \
-         items (`- `)",
-    ),
-];
-
 /// The finding for an error.
 pub(super) fn explain(source: SourceId, text: &str, error: &Error) -> Diagnostic {
     let context = Context {
@@ -224,30 +108,19 @@ impl<'t> Context<'t> {
     }
 
     fn syntax(&self, message: &str, place: Span) -> Diagnostic {
-        let known = self
-            .tab(message)
+        self.tab(message)
             .or_else(|| self.bare_template())
             .or_else(|| self.open_quote(message))
             .or_else(|| self.open_bracket(message))
             .or_else(|| self.missing_space(message))
-            .or_else(|| self.after_quote(message, place))
-            .or_else(|| self.missing_colon(message));
-        known.unwrap_or_else(|| {
-            // After a directive, a document of its own would have to start.
-            let is_directive = message.contains("document") && self.text.starts_with('%');
-            let (message, place) = if is_directive {
-                ("found a directive", self.span(0, self.line(0).1.len()))
-            } else {
-                (message, place)
-            };
-            let row = MESSAGES.iter().find(|(part, ..)| message.contains(part));
-            let (_, summary, hint) = row.unwrap_or(&MESSAGES[MESSAGES.len() - 1]);
-            let found = match message.rsplit(", ").next() {
-                _ if message.contains("trailing content") => "the string ends before this",
-                found => found.unwrap_or(message),
-            };
-            Diagnostic::error(*summary).at(place, found).hint(*hint)
-        })
+            .or_else(|| self.missing_comma(message, place))
+            .or_else(|| self.missing_colon(message))
+            .unwrap_or_else(|| {
+                Diagnostic::error("invalid YAML").at(place, message).hint(
+                    "align the keys of an object; put values in quotes that contain `: ` or ` #`, \
+                     or start with a symbol",
+                )
+            })
     }
 
     /// A tab before the text of the line, or of the next.
@@ -382,20 +255,11 @@ impl<'t> Context<'t> {
         })
     }
 
-    /// A comma that is missing or not needed behind a string in quotes.
-    fn after_quote(&self, message: &str, place: Span) -> Option<Diagnostic> {
-        if !message.contains("trailing content") {
-            return None;
-        }
-        if self.open.is_some() {
-            let comma = Diagnostic::error("missing comma");
-            return Some(comma.at(place, "expected `,` before this"));
-        }
-        self.text[self.at..].starts_with(',').then(|| {
-            Diagnostic::error("unexpected comma after a value")
-                .at(place, "keys on their own lines need none")
-                .hint("remove it")
-        })
+    /// Two items in brackets without a comma between them.
+    fn missing_comma(&self, message: &str, place: Span) -> Option<Diagnostic> {
+        let is_missing = message.contains("expected ',' or")
+            || message.contains("trailing content") && self.open.is_some();
+        is_missing.then(|| Diagnostic::error("missing comma").at(place, "expected `,` before this"))
     }
 
     /// A line without a colon, here or above.
