@@ -51,12 +51,22 @@ pub fn prepare<'a>(
     strict: bool,
 ) -> Result<Prepared<'a>, Diagnostics> {
     let mut findings = Diagnostics::default();
-    let bodies = fetch::bodies(config, directory, network, kept, &mut findings);
+    let mut unfetched = Diagnostics::default();
+    let bodies = fetch::bodies(
+        config,
+        directory,
+        network,
+        kept,
+        &mut findings,
+        &mut unfetched,
+    );
     let compiled = compile_all(config, sources, &bodies, &mut findings);
     if findings.has_errors() {
         findings.extend(try_groups(config, &compiled, sources, strict));
+        findings.extend(unfetched);
         return Err(findings);
     }
+    findings.extend(unfetched);
     Ok(Prepared {
         compiled,
         bodies,

@@ -383,17 +383,8 @@ impl CompiledPart {
         match &self.text {
             PartText::Template(compiled, _) => execution.bytes(compiled),
             PartText::Constant(bytes) => Some(bytes.clone()),
-            PartText::Absent if execution.report.is_trial() => None,
-            PartText::Absent => {
-                execution.report.failure(
-                    "userdata is missing",
-                    self.place,
-                    "it was never fetched from here".to_owned(),
-                    Some("Let it be fetched: run without `--refresh=false`".to_owned()),
-                    execution.address,
-                );
-                None
-            }
+            // Why it is absent was reported where it was fetched.
+            PartText::Absent => None,
         }
     }
 }

@@ -118,6 +118,7 @@ pub fn bodies(
     network: bool,
     kept: impl Fn(&str) -> Option<Vec<u8>>,
     findings: &mut Diagnostics,
+    unfetched: &mut Diagnostics,
 ) -> Bodies {
     let mut bodies = Bodies::new();
     for url in urls(config) {
@@ -126,7 +127,7 @@ pub fn bodies(
                 .map_err(|error| findings.push(failure(&error, url.span)))
                 .ok()
         } else {
-            from_network(&url, network, &kept, findings)
+            from_network(&url, network, &kept, unfetched)
         };
         if let Some(body) = body {
             bodies.insert(Arc::clone(&url.value), body.into());
@@ -151,7 +152,7 @@ pub fn bodies(
             let url = Spanned::new(Arc::from(address), span);
             let mut found = Diagnostics::default();
             let body = from_network(&url, network, &kept, &mut found);
-            findings.extend(found.into_iter().map(|one| of_included(one, address)));
+            unfetched.extend(found.into_iter().map(|one| of_included(one, address)));
             let Some(body) = body else {
                 failed.insert(address.to_owned());
                 return None;

@@ -492,6 +492,39 @@ fn what_is_included_is_fetched_when_asked() {
 }
 
 #[test]
+fn a_url_that_fails_leaves_out_its_instances_only() {
+    let base = web::serve(&[("/a", "#cloud-config\npackages: [curl]\n")]);
+    let harness = Harness::empty();
+    let group = |path: &str| {
+        format!(
+            "cluster: {{id: c}}\nshard:\n  id: s\n  infra: {{provider: sim, region: r, zone: z}}\n\
+             templates:\n  a: {{kind: aaa, arch: amd64, instance_type: small}}\n\
+             groups:\n  default:\n    db: {{template: a, size: 1}}\n    \
+             web: {{template: a, size: 1, userdata: {{source: url, content: '{base}/{path}'}}}}\n"
+        )
+    };
+    harness.write("nstance.yaml", group("gone"));
+    let plan = harness.run("plan --json");
+    assert_eq!(plan.code, Some(1), "{plan}");
+    let document: serde_json::Value = serde_json::from_str(&plan.stdout).unwrap();
+    assert_eq!(document["errored"], true);
+    assert_eq!(document["summary"]["create"], 1);
+    let diagnostics = document["diagnostics"].as_array().unwrap();
+    let summaries: Vec<_> = diagnostics.iter().map(|one| &one["summary"]).collect();
+    assert_eq!(summaries, ["userdata can't be fetched"], "{plan}");
+    let refused = harness.run("apply --auto-approve");
+    assert_eq!(refused.code, Some(1), "{refused}");
+    // What runs already isn't touched.
+    harness.write("nstance.yaml", group("a"));
+    harness.ok("apply --auto-approve");
+    harness.write("nstance.yaml", group("gone"));
+    let rest = harness.run("plan --json");
+    let document: serde_json::Value = serde_json::from_str(&rest.stdout).unwrap();
+    assert_eq!(document["summary"]["delete"], 0, "{rest}");
+    assert_eq!(document["summary"]["create"], 0, "{rest}");
+}
+
+#[test]
 fn files_are_fetched_for_without_a_configuration() {
     let base = web::serve(&[
         ("/a", "#include {base}/b\n"),
