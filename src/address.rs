@@ -1,7 +1,7 @@
 //! Names of groups, slots and instances.
 //!
-//! In: text and numbers. Out: [`GroupName`], [`Address`], [`InShard`], [`InstanceId`]. May not: read a clock
-//! or a random source; time and entropy are arguments.
+//! In: text and numbers. Out: [`GroupName`], [`Address`], [`InShard`], [`InstanceId`]. Must not:
+//! read a clock or a random source; time and entropy are arguments.
 
 use std::cmp::Ordering;
 use std::fmt;

@@ -1,4 +1,5 @@
-//! Credentials by their names, and within URLs: what no variable says is sensitive, and is all the same.
+//! Credentials by their names, and within URLs: what no variable says is sensitive, and is all the
+//! same.
 //!
 //! In: names and URLs. Out: the texts that must not be shown, a URL without them. Must not use
 //! them.

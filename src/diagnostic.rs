@@ -1,7 +1,7 @@
 //! What is wrong, where, and what would be right.
 //!
 //! In: findings of every stage. Out: [`Diagnostic`]s, collected in one [`Diagnostics`], so that
-//! one run shows everything that is wrong. May not: print (that is `report`).
+//! one run shows everything that is wrong. Must not: print (that is `report`).
 
 mod gather;
 pub mod mask;

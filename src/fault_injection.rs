@@ -1,8 +1,8 @@
 //! Faults of nstance itself, put in on purpose: a proof that can't fail proves nothing.
 //!
-//! In: nothing. Out: [`InjectedFault`], which the simulator hands to what carries a plan out, and which
-//! is obeyed there. May not: come from an option, a file or the environment. Commands always say
-//! [`InjectedFault::None`].
+//! In: nothing. Out: [`InjectedFault`], which the simulator hands to what carries a plan out, and
+//! which is obeyed there. Must not: come from an option, a file or the environment. Commands always
+//! say [`InjectedFault::None`].
 
 /// A guarantee to break.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

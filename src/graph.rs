@@ -1,7 +1,7 @@
 //! What depends on what: images → templates → groups, and group → group.
 //!
 //! In: a configuration, and the images that templates and groups read. Out: the order in which
-//! groups are planned and applied, and the picture of it all. May not: resolve anything.
+//! groups are planned and applied, and the picture of it all. Must not: resolve anything.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap, HashMap, HashSet};

@@ -1,7 +1,7 @@
 //! From a path or a text to a whole configuration.
 //!
-//! In: what the command line says. Out: [`Loaded`]: a configuration, or every error of the stage that
-//! failed. Must not print, or read anything but the files it is given and those they name.
+//! In: what the command line says. Out: [`Loaded`]: a configuration, or every error of the stage
+//! that failed. Must not print, or read anything but the files it is given and those they name.
 
 use std::path::Path;
 

@@ -1,7 +1,7 @@
 //! The stages in a row: what several commands need of them.
 //!
 //! In: a loaded configuration, a state if there is one, a cloud if it may be asked. Out: compiled
-//! groups, or a plan and what the caches should keep. May not: print, or write anything.
+//! groups, or a plan and what the caches should keep. Must not: print, or write anything.
 
 mod capacity;
 mod compile;

@@ -1,7 +1,7 @@
 //! What the cloud has, against what is recorded.
 //!
 //! In: pages of a listing, and a snapshot of the state. Out: [`Observed`]: for each recorded
-//! instance whether it is as recorded, and every instance of ours that isn't recorded. May not:
+//! instance whether it is as recorded, and every instance of ours that isn't recorded. Must not:
 //! keep what is in sync (a fleet of 100,000 must fit in memory), or decide what to do.
 
 use std::collections::{HashMap, HashSet};

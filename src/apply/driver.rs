@@ -1,6 +1,6 @@
 //! The engine with threads, a store and a cloud.
 //!
-//! In: a plan, and the world it is carried out in. Out: the [`Outcome`]. May not: decide anything;
+//! In: a plan, and the world it is carried out in. Out: the [`Outcome`]. Must not: decide anything;
 //! it does what the engine commands and tells it what came of it.
 
 use std::sync::atomic::{AtomicUsize, Ordering};

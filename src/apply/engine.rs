@@ -1,8 +1,8 @@
 //! The protocol of an apply, without I/O: [`Engine::step`] takes an [`Event`] and answers
 //! [`Command`]s.
 //!
-//! In: a plan, limits, events, the time. Out: what to store, what to ask of the cloud, what to tell.
-//! May not: store, ask, wait or print.
+//! In: a plan, limits, events, the time. Out: what to store, what to ask of the cloud, what to
+//! tell. Must not: store, ask, wait or print.
 //!
 //! For each call: its intent is stored first ([`Command::Store`]); only when that was answered is
 //! the cloud asked; what came of it is stored before the next step (`results`). Whatever isn't

@@ -1,6 +1,6 @@
 //! Exported files: `.nstance/CLUSTER/SHARD/files/ADDRESS/NAME`.
 //!
-//! In: rendered files of an instance. Out: files on disk, each whole or not there. May not: touch
+//! In: rendered files of an instance. Out: files on disk, each whole or not there. Must not: touch
 //! anything outside its folder.
 
 use std::io;

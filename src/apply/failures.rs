@@ -1,6 +1,6 @@
 //! What follows a failed call: another try, another subnet, another token, or the end.
 //!
-//! In: a task and the cloud's error. Out: commands. May not: take an effect for undone that may
+//! In: a task and the cloud's error. Out: commands. Must not: take an effect for undone that may
 //! have happened.
 
 use std::cmp::Reverse;

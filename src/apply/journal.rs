@@ -1,6 +1,6 @@
 //! What the engine asks of the store.
 //!
-//! In: operations of one wave. Out: one transaction for all of them. May not: touch the cloud.
+//! In: operations of one wave. Out: one transaction for all of them. Must not: touch the cloud.
 
 use std::borrow::Cow;
 

@@ -1,6 +1,6 @@
 //! What the engine is told, and what it answers.
 //!
-//! In: nothing (data only). Out: [`Event`]s, [`Command`]s, [`Progress`] and the [`Outcome`]. May
+//! In: nothing (data only). Out: [`Event`]s, [`Command`]s, [`Progress`] and the [`Outcome`]. Must
 //! not: decide anything.
 
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! Settling what an earlier run left open in the journal.
 //!
 //! In: open intents, the cloud, and what is still wanted. Out: records of what was found; intents
-//! closed. May not: leave an intent open that the cloud's answer settles.
+//! closed. Must not: leave an intent open that the cloud's answer settles.
 //!
 //! An intent to create: the instance is looked for by its tags. There: it is recorded, and the plan
 //! that follows deletes it if it isn't wanted any more. Not there, though the visibility window has

@@ -1,6 +1,6 @@
 //! Requests to the cloud, made from a plan's changes.
 //!
-//! In: a change and its sides. Out: the exact requests, and the records they lead to. May not:
+//! In: a change and its sides. Out: the exact requests, and the records they lead to. Must not:
 //! decide what is requested.
 
 use std::borrow::Cow;

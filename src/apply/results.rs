@@ -1,6 +1,6 @@
 //! Records the result of a call: the second half of the engine.
 //!
-//! In: a task and the cloud's answer. Out: settlements for the store. May not: start anything.
+//! In: a task and the cloud's answer. Out: settlements for the store. Must not: start anything.
 
 use std::sync::Arc;
 

@@ -1,7 +1,7 @@
 //! Saved plans, looked at once more before they are carried out.
 //!
-//! In: a plan, the state as it is now, the cloud. Out: what moved on since the plan was made, a line
-//! each. May not: change the plan; one that moved on is refused.
+//! In: a plan, the state as it is now, the cloud. Out: what moved on since the plan was made, a
+//! line each. Must not: change the plan; one that moved on is refused.
 
 use nstance_state::Snapshot;
 

@@ -1,6 +1,6 @@
 //! Templates and groups: what they name exists, and what they say is enough.
 //!
-//! In: one template or group of a decoded configuration. Out: findings. May not: look at args;
+//! In: one template or group of a decoded configuration. Out: findings. Must not: look at args;
 //! the provider's rules do.
 
 use std::collections::HashMap;

@@ -1,7 +1,7 @@
 //! References within a configuration, and its provider's rules.
 //!
-//! In: a decoded configuration. Out: findings, each with its place and what would be right. Must not
-//! change the configuration, or report what follows from an error of decoding.
+//! In: a decoded configuration. Out: findings, each with its place and what would be right. Must
+//! not change the configuration, or report what follows from an error of decoding.
 
 mod groups;
 mod userdata;

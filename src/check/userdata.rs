@@ -1,6 +1,6 @@
 //! Userdata: that its source, encoding and content go together.
 //!
-//! In: one userdata as written. Out: findings. May not: fetch it, or look into its text.
+//! In: one userdata as written. Out: findings. Must not: fetch it, or look into its text.
 
 use std::io::{self, Read as _};
 use std::sync::Arc;

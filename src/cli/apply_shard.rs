@@ -1,7 +1,7 @@
 //! One shard's part of an apply.
 //!
 //! In: a session, and what was asked. Out: the shard locked, its plan made or checked and shown,
-//! and the plan carried out. May not: ask anyone, or know of other shards.
+//! and the plan carried out. Must not: ask anyone, or know of other shards.
 
 use nstance_state::{Lock, SqliteStore};
 

@@ -1,6 +1,6 @@
 //! What an apply may do: what the user allowed, and what a plan asks for.
 //!
-//! In: a plan and the options. Out: a failure that says what to allow. May not: ask.
+//! In: a plan and the options. Out: a failure that says what to allow. Must not: ask.
 
 use clap::Args;
 

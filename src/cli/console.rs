@@ -1,6 +1,6 @@
 //! What a command says, on standard output and standard error.
 //!
-//! In: text and documents. Out: the same without secrets, written. May not: decide what is said.
+//! In: text and documents. Out: the same without secrets, written. Must not: decide what is said.
 
 use std::borrow::Cow;
 use std::io::Write as _;

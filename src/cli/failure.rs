@@ -1,7 +1,7 @@
 //! How a command fails: findings with places, and an exit code.
 //!
 //! In: errors of every stage. Out: one [`Failure`], or [`Failures`] of several configurations, each
-//! with the text its places point into. May not: print.
+//! with the text its places point into. Must not: print.
 
 use crate::apply::driver::DriveError;
 use crate::apply::recover::RecoverError;

@@ -1,7 +1,7 @@
 //! The shards of one run: what works on one configuration works on several.
 //!
 //! In: the configurations that the command line names. Out: a [`Session`] for each shard, and what
-//! a command says of each, put together: one text after another, or one list of documents. May
+//! a command says of each, put together: one text after another, or one list of documents. Must
 //! not: know what any command does.
 
 use std::collections::HashMap;

@@ -1,6 +1,6 @@
 //! `nstance state history`: who changed what, when, and by which plan.
 //!
-//! In: the history of a state. Out: a page of its entries, or all that one of them changed. May
+//! In: the history of a state. Out: a page of its entries, or all that one of them changed. Must
 //! not: change anything.
 
 use clap::Args;

@@ -2,7 +2,7 @@
 //!
 //! In: the environment, the option `--key-file`, and the key file beside the configuration. Out: a
 //! [`Keyring`], which finds the key that a state or a saved plan needs, and has one for new ones.
-//! May not: make a key where it isn't asked to, or tell one.
+//! Must not: make a key where it isn't asked to, or tell one.
 //!
 //! A key file has a key a line, lines that begin with `#` aside. New states get the first; the
 //! others still open what was sealed with them. So a new key stands in the file before the first

@@ -1,6 +1,6 @@
 //! The command line: one file a subcommand: parse, call, print.
 //!
-//! In: arguments and the environment. Out: text, JSON, an exit code. May not: decide what the
+//! In: arguments and the environment. Out: text, JSON, an exit code. Must not: decide what the
 //! stages decide. Only here, and in `main`, is anything printed or read from the environment.
 
 pub mod apply;

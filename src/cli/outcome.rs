@@ -1,7 +1,7 @@
 //! How an apply ended, in words and in an exit code.
 //!
-//! In: outcomes. Out: what was done, what failed, what was not tried, in a shard and in all of them.
-//! May not: do anything more.
+//! In: outcomes. Out: what was done, what failed, what was not tried, in a shard and in all of
+//! them. Must not: do anything more.
 
 use serde_json::{Value, json};
 

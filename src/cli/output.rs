@@ -1,6 +1,6 @@
 //! Files that commands write for people.
 //!
-//! In: a path and its text. Out: the file, whole or not at all. May not: decide what is written.
+//! In: a path and its text. Out: the file, whole or not at all. Must not: decide what is written.
 
 use std::fs;
 use std::io::{self, Write as _};

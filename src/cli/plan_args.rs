@@ -1,6 +1,6 @@
 //! What plan and apply can be asked for.
 //!
-//! In: options. Out: what the planner takes. May not: plan.
+//! In: options. Out: what the planner takes. Must not: plan.
 
 use clap::Args;
 

@@ -1,7 +1,7 @@
 //! The plan files of a run: a file a shard.
 //!
 //! In: a name with `{cluster}` and `{shard}` in it, or the files to apply. Out: a path for each
-//! shard, or the shards that the files are plans of. May not: carry a plan out.
+//! shard, or the shards that the files are plans of. Must not: carry a plan out.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};

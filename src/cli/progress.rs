@@ -1,7 +1,7 @@
 //! What is shown while something happens.
 //!
 //! In: counts and the engine's progress. Out: bars on a terminal, plain lines elsewhere, JSON
-//! events with `--json`; all but the events on standard error. May not: hold anything up.
+//! events with `--json`; all but the events on standard error. Must not: hold anything up.
 
 use std::collections::BTreeSet;
 use std::io::IsTerminal as _;

@@ -1,6 +1,6 @@
 //! `nstance state rekey`: another key for states.
 //!
-//! In: where the new key comes from. Out: states sealed with it. May not: change a state whose key
+//! In: where the new key comes from. Out: states sealed with it. Must not: change a state whose key
 //! isn't there, or give a state a key that isn't on disk or in the caller's hands yet.
 
 use std::path::PathBuf;

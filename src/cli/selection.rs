@@ -1,7 +1,7 @@
 //! Which shard an address of the command line is in.
 //!
 //! In: addresses, with or without a shard before them, and the shards of the run. Out: what is
-//! meant in each shard. May not: take one of several shards for the one that is meant.
+//! meant in each shard. Must not: take one of several shards for the one that is meant.
 
 use std::cell::OnceCell;
 use std::collections::BTreeSet;

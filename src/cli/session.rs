@@ -1,7 +1,7 @@
 //! What a command works with: its options, the configuration, the state, the cloud.
 //!
 //! In: global options and the environment. Out: a [`Session`], its parts opened when asked for.
-//! May not: hold a lock longer than the command that asked for it.
+//! Must not: hold a lock longer than the command that asked for it.
 
 use std::borrow::Cow;
 use std::fmt::Display;

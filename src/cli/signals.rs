@@ -2,7 +2,7 @@
 //!
 //! In: signals. Out: a count for an apply that wants to end in its own way, once; for a second
 //! signal, and for every other command, the end at once, with the exit code that names the signal.
-//! May not: do work.
+//! Must not: do work.
 
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicUsize, Ordering};
 

@@ -1,6 +1,6 @@
 //! `nstance sim`: the embedded cloud, changed by hand.
 //!
-//! In: [`SimArgs`] and the database's path. Out: tables or JSON. May not: read the environment,
+//! In: [`SimArgs`] and the database's path. Out: tables or JSON. Must not: read the environment,
 //! the configuration or a terminal: the caller does.
 
 use std::io::Write;

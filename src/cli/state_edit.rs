@@ -1,7 +1,7 @@
 //! Changes of the record by hand, each one entry of the history.
 //!
 //! In: what to do to records, and what they are before and after. Out: all of it done in one
-//! transaction, after a backup, with an entry that `state undo` can take back. May not: touch the
+//! transaction, after a backup, with an entry that `state undo` can take back. Must not: touch the
 //! cloud.
 
 use nstance_state::{

@@ -1,7 +1,7 @@
 //! `nstance state pull` and `push`: the state as one portable document.
 //!
 //! In: a state, or a document (or a backup) to take its place. Out: the document; the state
-//! replaced, all of it or not at all. May not: take over what belongs to someone else, what is
+//! replaced, all of it or not at all. Must not: take over what belongs to someone else, what is
 //! older than what there is, or what isn't sound.
 
 use std::io::Read;

@@ -1,7 +1,7 @@
 //! `nstance state undo`: takes a change of the record by hand back.
 //!
 //! In: an entry of the history. Out: its records as they were before, to the byte, with versions
-//! that grow. May not: touch the cloud, or undo what was done there; or take back a change over
+//! that grow. Must not: touch the cloud, or undo what was done there; or take back a change over
 //! one that came after it.
 
 use std::collections::{BTreeMap, HashSet};

@@ -1,7 +1,7 @@
 //! Waiting for changes of files.
 //!
 //! In: the [`Inputs`] of configurations. Out: which of them changed, once they have come to rest.
-//! May not: load or judge anything.
+//! Must not: load or judge anything.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

@@ -1,7 +1,7 @@
 //! The documents of several files, as one.
 //!
 //! In: documents, in the order read. Out: one document: sections joined name by name, a name that
-//! is defined twice reported with both places, override files applied last. May not: know more of
+//! is defined twice reported with both places, override files applied last. Must not: know more of
 //! the schema than which sections are maps of names.
 
 use super::decode::reads_as_group;

@@ -1,6 +1,6 @@
 //! Durations as Go writes them: `300ms`, `5m`, `1h30m`.
 //!
-//! In: text. Out: a [`Duration`], exact to the nanosecond. May not: accept what Go doesn't.
+//! In: text. Out: a [`Duration`], exact to the nanosecond. Must not: accept what Go doesn't.
 
 use std::time::Duration;
 

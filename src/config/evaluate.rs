@@ -1,7 +1,7 @@
 //! Variables and expressions: from parsed files to documents without any.
 //!
 //! In: the files of a configuration, values of variables. Out: [`Evaluated`]: a document for each
-//! file, and what else is known then. May not: know the schema.
+//! file, and what else is known then. Must not: know the schema.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! Which files make one configuration, and their text.
 //!
 //! In: a path of the command line, or an `include`. Out: files, as messages call them, and their
-//! text. May not: parse anything.
+//! text. Must not: parse anything.
 
 use std::ffi::OsStr;
 use std::fs;

@@ -1,7 +1,7 @@
 //! Which files a configuration is made of, for who wants to know when it may have changed.
 //!
 //! In: paths and patterns, as they are looked at. Out: [`Inputs`]: the folders to watch, and
-//! whether a change of a path matters. May not: watch or read anything.
+//! whether a change of a path matters. Must not: watch or read anything.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;

@@ -1,6 +1,6 @@
 //! JSON with comments and trailing commas, and nothing looser, read into [`Node`]s.
 //!
-//! In: the text of one file. Out: its document, each value with its place, or its first error. May
+//! In: the text of one file. Out: its document, each value with its place, or its first error. Must
 //! not: know the schema.
 
 #[cfg(test)]

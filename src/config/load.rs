@@ -1,8 +1,8 @@
 //! The stages from files to a decoded configuration: parse, evaluate, join, decode.
 //!
 //! In: a path or a text, and values of variables. Out: a [`Draft`], which `crate::load` checks, and
-//! [`Loaded`], which holds the texts and the findings. Must not print, or read other files than those
-//! it is given and those they name.
+//! [`Loaded`], which holds the texts and the findings. Must not print, or read other files than
+//! those it is given and those they name.
 
 #[cfg(test)]
 mod cascades;

@@ -1,7 +1,7 @@
 //! Hints in the language of the file that they are about.
 //!
 //! In: a finding whose summary and hints show keys and values as JSON: `"size": 1`. Out: the same
-//! in the file's own language: `size: 1`, `size = 1`. May not: change anything outside of
+//! in the file's own language: `size: 1`, `size = 1`. Must not: change anything outside of
 //! backticks.
 
 use std::borrow::Cow;

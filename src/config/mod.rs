@@ -1,7 +1,7 @@
 //! Text to one typed configuration.
 //!
 //! In: files in JSONC, YAML or HCL. Out: a [`model::Config`] whose every
-//! value knows its place, or every error there is. May not: ask a cloud or read the state.
+//! value knows its place, or every error there is. Must not: ask a cloud or read the state.
 
 mod assemble;
 pub mod decode;

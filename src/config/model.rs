@@ -1,8 +1,8 @@
 //! The typed configuration: one model, whatever language it was written in.
 //!
 //! In: nothing (data only; `decode` fills it, `check` judges it). Out: [`Config`], which every
-//! later stage reads. May not: hold anything that the configuration doesn't say, but for what of it
-//! isn't known.
+//! later stage reads. Must not: hold anything that the configuration doesn't say, but for what of
+//! it isn't known.
 //!
 //! Field for field it is `specs/nstance.md`; defaults that the specification gives are applied
 //! here, so that no later stage needs to know them. Args, vars and file templates stay [`Node`]s.

@@ -2,7 +2,7 @@
 //!
 //! In: what a reader (`jsonc`, `yaml`, `hcl`) found. Out: [`Node`]s, each with its span,
 //! for `decode` to turn into the typed model; args, vars and file templates stay nodes to the end.
-//! May not: know the schema.
+//! Must not: know the schema.
 
 use std::collections::HashMap;
 use std::ops::Range;

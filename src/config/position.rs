@@ -1,7 +1,7 @@
 //! From a byte of a string's value back to the place in the file that gave it.
 //!
 //! In: the span of a string, in any configuration language, and an offset in what it stands for.
-//! Out: the span of the character, escape or line break that gave that byte. May not: judge the
+//! Out: the span of the character, escape or line break that gave that byte. Must not: judge the
 //! text; a reader took it already.
 //!
 //! Each language has a `walk`: it goes through a literal and tells, piece by piece, which bytes of

@@ -1,7 +1,7 @@
 //! Where a configuration holds sensitive values.
 //!
-//! In: the evaluated document. Out: [`places`], [`MaskedPlaces`] for findings, and an error for each
-//! sensitive value where it would be recorded as it is.
+//! In: the evaluated document. Out: [`places`], [`MaskedPlaces`] for findings, and an error for
+//! each sensitive value where it would be recorded as it is.
 
 use super::decode::form::{GroupsForm, groups_form};
 use super::node::{Node, NodeValue, Sensitivity};

@@ -1,7 +1,7 @@
 //! How much a configuration's values take, references and expressions followed.
 //!
 //! In: values on their way into documents; a whole document. Out: whether there is room for them.
-//! May not: know what they are for.
+//! Must not: know what they are for.
 //!
 //! Files are limited when they are read. An alias, a local or a function can make any number of
 //! copies of what a file says once, and each copy is rendered, compared and shown by itself.

@@ -1,7 +1,7 @@
 //! Where configuration text comes from, and how a place in it is named.
 //!
 //! In: the text of configuration files. Out: [`Span`]s that every later stage carries along, and
-//! the line and column of any of them. May not: parse anything, or read the file system.
+//! the line and column of any of them. Must not: parse anything, or read the file system.
 
 use crate::diagnostic::Diagnostic;
 use crate::diagnostic::mask::{MaskedPlaces, SensitivePieces};

@@ -1,7 +1,7 @@
 //! What is wrong at one place for several groups, told once.
 //!
 //! In: findings of groups, each with an address. Out: of those that say the same of the same place
-//! the first, which names the others. May not: join what is said of several places.
+//! the first, which names the others. Must not: join what is said of several places.
 
 use std::collections::HashMap;
 

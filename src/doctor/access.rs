@@ -1,7 +1,7 @@
 //! Who asks the cloud, and what of all that is needed they may do.
 //!
 //! In: what the cloud said of it. Out: a finding for each permission that is missing, by its name.
-//! May not: ask the cloud.
+//! Must not: ask the cloud.
 
 use super::{Check, Examination, Finding, Severity, counted};
 use crate::provider::{Access, CloudError, Verdict};

@@ -1,7 +1,7 @@
 //! The record against what the cloud has.
 //!
 //! In: a plan that was made of both, what was observed, and the record. Out: findings, and a plan
-//! of its own that brings the two together and changes nothing else. May not: ask the cloud.
+//! of its own that brings the two together and changes nothing else. Must not: ask the cloud.
 //!
 //! The repair takes from the plan what adopts, forgets and deletes what is left over; it never
 //! grows, shrinks or changes a group. Whatever an open intent is about is left to the next apply,

@@ -1,6 +1,6 @@
 //! What lies on this machine: the state, its journal, its lock, its files.
 //!
-//! In: [`Local`] facts, and the time. Out: findings. May not: look for itself.
+//! In: [`Local`] facts, and the time. Out: findings. Must not: look for itself.
 
 use nstance_state::{Apply, ApplyStatus, Intent, LockInfo, Operation, Problem, ProblemKind};
 

@@ -2,7 +2,7 @@
 //!
 //! In: facts that were gathered without changing any. Out: an [`Examination`]: findings, each with
 //! what it means and what to do, and one [`Plan`] that repairs what a plan can. The plan is like
-//! any other: it is shown, saved and applied in the same way. May not: ask, read or write
+//! any other: it is shown, saved and applied in the same way. Must not: ask, read or write
 //! anything.
 //!
 //! [`local`] judges what lies on this machine, [`access`] what we may ask of the cloud, [`cloud`]

@@ -1,6 +1,6 @@
 //! The deep merge of args and vars.
 //!
-//! In: objects, lowest layer first. Out: a [`Merged`] tree. May not: know what is merged.
+//! In: objects, lowest layer first. Out: a [`Merged`] tree. Must not: know what is merged.
 //!
 //! The rule is Nstance's `deepMerge`: a higher layer replaces a lower one, except where both
 //! values are objects: those merge key by key. Arrays and null replace like anything else.

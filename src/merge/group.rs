@@ -1,7 +1,7 @@
 //! A group with all its layers merged.
 //!
 //! In: a [`Config`] and one of its groups. Out: [`MergedGroup`], and one more for each slot with
-//! an override. May not: render templates; strings are still as written.
+//! an override. Must not: render templates; strings are still as written.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -1,6 +1,6 @@
 //! Nstance's two hashes of a group's merged configuration, before rendering.
 //!
-//! In: a [`MergedGroup`]. Out: `sha256:` and hex. May not: render.
+//! In: a [`MergedGroup`]. Out: `sha256:` and hex. Must not: render.
 //!
 //! *infra* covers what takes a new instance, *runtime* what is pushed to one that exists. Both are
 //! over the JSON that Go's `encoding/json` writes after reading the configuration, where every

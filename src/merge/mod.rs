@@ -1,7 +1,7 @@
 //! Layers into one value: defaults → template → group → slot.
 //!
 //! In: the model's nodes, layer by layer. Out: merged args, vars, files and userdata in which
-//! every path remembers the layer that set it. May not: render, or judge what is written.
+//! every path remembers the layer that set it. Must not: render, or judge what is written.
 
 pub mod deep;
 pub mod group;

@@ -1,7 +1,7 @@
 //! Whether what a plan creates can be had: instance types that exist and run the right
 //! architecture, and limits that would be reached.
 //!
-//! In: a plan, and a cloud. Out: findings; what can't be created is left out of the plan. May not:
+//! In: a plan, and a cloud. Out: findings; what can't be created is left out of the plan. Must not:
 //! ask anything for a plan that creates nothing.
 
 use std::collections::{BTreeMap, BTreeSet};

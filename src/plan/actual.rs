@@ -1,6 +1,7 @@
 //! What fills the slots.
 //!
-//! In: the record and the observations. Out: actual instances by group and slot. May not: judge them.
+//! In: the record and the observations. Out: actual instances by group and slot. Must not: judge
+//! them.
 
 use std::cmp::Reverse;
 use std::collections::btree_map::Entry;

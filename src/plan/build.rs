@@ -1,6 +1,6 @@
 //! The plan of a whole configuration.
 //!
-//! In: [`Inputs`]: everything that is known. Out: a [`Plan`] and findings. May not: ask anything.
+//! In: [`Inputs`]: everything that is known. Out: a [`Plan`] and findings. Must not: ask anything.
 //!
 //! Groups come in dependency order; each is planned by `group`. What belongs to no configured
 //! group, and the sums over all of them, are made here.

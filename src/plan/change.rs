@@ -1,7 +1,7 @@
 //! What a plan is made of.
 //!
 //! In: nothing (data only). Out: the types that `build` fills, reports print, plan files keep and
-//! `apply` follows. May not: decide anything.
+//! `apply` follows. Must not: decide anything.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;

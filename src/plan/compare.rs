@@ -1,7 +1,7 @@
 //! A slot that is filled, recorded and wanted, compared attribute by attribute.
 //!
 //! In: its record, what was seen of it, its rendered spec. Out: the change that follows, if any.
-//! May not: look at other slots.
+//! Must not: look at other slots.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! What differs between two instances, attribute by attribute.
 //!
-//! In: two sides and the provider's rules. Out: [`AttributeChange`]s with what each takes. May not:
-//! know how the sides came to be.
+//! In: two sides and the provider's rules. Out: [`AttributeChange`]s with what each takes. Must
+//! not: know how the sides came to be.
 
 use std::sync::Arc;
 

@@ -1,7 +1,7 @@
 //! What the cloud reports against what is recorded.
 //!
 //! In: a record's side and an observation. Out: what differs, and the record as the cloud has it.
-//! May not: say what to do about it.
+//! Must not: say what to do about it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

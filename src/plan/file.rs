@@ -1,11 +1,11 @@
 //! Saved plans: what you saw is what runs.
 //!
 //! In: a [`Plan`], and the key it is to be sealed with. Out: a file, and the plan again; or why a
-//! file is none. May not: trust a file that isn't whole, or write a secret in clear.
+//! file is none. Must not: trust a file that isn't whole, or write a secret in clear.
 //!
 //! A line that names the format, a line with the SHA-256 of the rest, a line that says what it is
-//! sealed with, then gzipped JSON, sealed. A file that was cut or edited has another digest; one that
-//! was made up by someone without the key doesn't open.
+//! sealed with, then gzipped JSON, sealed. A file that was cut or edited has another digest; one
+//! that was made up by someone without the key doesn't open.
 
 use std::borrow::Cow;
 use std::collections::HashMap;

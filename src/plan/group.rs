@@ -1,7 +1,7 @@
 //! The plan of one group: its slots, what fills them, what should.
 //!
-//! In: a group ready to render, and its actual instances. Out: changes, added to [`Planned`]. May not:
-//! look at other groups.
+//! In: a group ready to render, and its actual instances. Out: changes, added to [`Planned`]. Must
+//! not: look at other groups.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

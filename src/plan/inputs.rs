@@ -1,7 +1,8 @@
-//! What a plan is made of: the configuration, the record, the observation, and what the caller asked.
+//! What a plan is made of: the configuration, the record, the observation, and what the caller
+//! asked.
 //!
-//! In: nothing (data only). Out: [`Inputs`] and [`Options`], and the ids of new instances. It must not
-//! decide what to change.
+//! In: nothing (data only). Out: [`Inputs`] and [`Options`], and the ids of new instances. It must
+//! not decide what to change.
 
 use std::collections::HashMap;
 use std::sync::Arc;

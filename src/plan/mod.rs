@@ -1,7 +1,7 @@
 //! Desired × recorded × observed → a [`Plan`](change::Plan).
 //!
 //! In: rendered groups, a snapshot of the state, what the cloud reported, a time. Out: changes with
-//! reasons. May not: do I/O, read a clock, or use randomness that isn't passed in.
+//! reasons. Must not: do I/O, read a clock, or use randomness that isn't passed in.
 
 pub mod actual;
 pub mod build;

@@ -1,13 +1,13 @@
 //! Cache of observations that a plan compared with their records and found equal.
 //!
 //! In: the cache of earlier plans, records, what the cloud reports now. Out: which instances are in
-//! sync, and the cache for the next plan. It must not take for equal what nobody compared, and keeps
-//! digests only: nothing that was rendered.
+//! sync, and the cache for the next plan. It must not take for equal what nobody compared, and
+//! keeps digests only: nothing that was rendered.
 //!
 //! A record holds a digest of what the cloud reported when the record was written. A cloud reports
-//! more about an instance once it runs, so that digest stops matching though nothing has changed. The
-//! instance is then compared attribute by attribute, and the result is kept here. Losing the cache
-//! costs time only.
+//! more about an instance once it runs, so that digest stops matching though nothing has changed.
+//! The instance is then compared attribute by attribute, and the result is kept here. Losing the
+//! cache costs time only.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,6 +1,6 @@
 //! What all groups' plans add up to, and the changes that are alike wherever they come from.
 //!
-//! In: records and observations. Out: changes. May not: look at the configuration.
+//! In: records and observations. Out: changes. Must not: look at the configuration.
 
 use std::collections::HashSet;
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! Compute Engine: what args may hold, what can change in place, which labels are ours.
 //!
 //! In: the args of one layer as written, paths of a spec, who an instance is. Out: findings,
-//! [`Effect`]s, labels. May not: ask Compute Engine.
+//! [`Effect`]s, labels. Must not: ask Compute Engine.
 
 mod members;
 

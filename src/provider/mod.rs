@@ -1,7 +1,7 @@
 //! The clouds, each in two halves: its rules and its client.
 //!
 //! In: requests that say everything (a client decides nothing). Out: [`Observation`]s and
-//! [`CloudError`]s. May not: read the configuration or the state.
+//! [`CloudError`]s. Must not: read the configuration or the state.
 //!
 //! The rules ([`rules::Rules`]) are pure and always compiled: what may be written in args, what
 //! changes in place, which tags mark an instance as ours. The client ([`Cloud`]) talks to one

@@ -1,7 +1,7 @@
 //! Reads `shard.infra.options`: the kinds of values that all providers' options have.
 //!
-//! In: a [`Node`]. Out: its value, or a finding that says what it should have been. It must not know
-//! any option.
+//! In: a [`Node`]. Out: its value, or a finding that says what it should have been. It must not
+//! know any option.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;

@@ -1,6 +1,6 @@
 //! Reading calls tried again where that may help.
 //!
-//! In: a cloud. Out: the same cloud, its reads patient. May not: retry what has an effect; that is
+//! In: a cloud. Out: the same cloud, its reads patient. Must not: retry what has an effect; that is
 //! the engine's business, which journals it.
 
 use std::collections::BTreeMap;

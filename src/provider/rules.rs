@@ -1,6 +1,6 @@
 //! What each provider's rules have in common, and the way to them.
 //!
-//! In: args as written, paths of a spec. Out: findings, effects, tags. May not: ask a cloud.
+//! In: args as written, paths of a spec. Out: findings, effects, tags. Must not: ask a cloud.
 
 use std::collections::BTreeMap;
 

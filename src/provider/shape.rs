@@ -1,6 +1,6 @@
 //! The shapes of a cloud's requests, and whether args have them.
 //!
-//! In: a table of members and the args of one layer. Out: findings. May not: know a cloud.
+//! In: a table of members and the args of one layer. Out: findings. Must not: know a cloud.
 
 use crate::config::node::{Entry, Node, NodeValue};
 use crate::diagnostic::{Conversion, Diagnostic, Diagnostics, nearest};

@@ -1,7 +1,7 @@
 //! Trees of values whose strings are templates: args, and the templates of json files.
 //!
 //! In: a merged tree or a node. Out: a tree with its templates parsed, and JSON for an instance.
-//! May not: parse a text twice, or render keys.
+//! Must not: parse a text twice, or render keys.
 
 use std::sync::Arc;
 

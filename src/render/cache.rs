@@ -1,7 +1,7 @@
 //! Templates parsed once, however many places write the same text.
 //!
 //! In: strings with their spans. Out: [`Compiled`] templates, or findings that point into the
-//! string. May not: execute.
+//! string. Must not: execute.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;

@@ -1,7 +1,7 @@
 //! What templates can read.
 //!
 //! In: facts of the cluster, the group and the instance. Out: the template engine's values, built
-//! once a group; an instance adds only what is its own. May not: know where facts come from.
+//! once a group; an instance adds only what is its own. Must not: know where facts come from.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};

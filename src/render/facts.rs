@@ -1,7 +1,7 @@
 //! What templates are told of the configuration.
 //!
-//! In: a configuration, and a group of it, merged. Out: facts for [`data`](super::data). May not: make
-//! the template engine's values.
+//! In: a configuration, and a group of it, merged. Out: facts for [`data`](super::data). Must not:
+//! make the template engine's values.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,6 +1,6 @@
 //! Files of kind env, json and string, and the descriptions of those the server delivers.
 //!
-//! In: configured files. Out: templates, and rendered [`File`](crate::spec::File)s. May not: write
+//! In: configured files. Out: templates, and rendered [`File`](crate::spec::File)s. Must not: write
 //! anything; what depends on the instance's addresses may be unknown.
 
 use std::sync::Arc;

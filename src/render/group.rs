@@ -1,7 +1,7 @@
 //! A group with its templates parsed.
 //!
-//! In: a [`MergedGroup`] and fetched userdata. Out: a [`CompiledGroup`], which knows the images that
-//! its templates read. May not: render.
+//! In: a [`MergedGroup`] and fetched userdata. Out: a [`CompiledGroup`], which knows the images
+//! that its templates read. Must not: render.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, OnceLock};

@@ -1,6 +1,6 @@
 //! What `validate` says of userdata that isn't wrong, but may not be what was meant.
 //!
-//! In: a configuration, and what its URLs say. Out: warnings. May not: render, or fetch.
+//! In: a configuration, and what its URLs say. Out: warnings. Must not: render, or fetch.
 
 use nstance_cloudinit::detect::{CLOUD_CONFIG, detect_bytes};
 

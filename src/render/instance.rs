@@ -1,7 +1,7 @@
 //! Executing a group's templates for one instance.
 //!
 //! In: compiled templates and the data of one instance. Out: strings, and a [`Report`] of what
-//! went wrong where, once for all the instances it went wrong for. May not: parse.
+//! went wrong where, once for all the instances it went wrong for. Must not: parse.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};

@@ -1,6 +1,6 @@
 //! Layers of userdata, joined once however many instances have them.
 //!
-//! In: [`RenderedLayer`]s. Out: what became of them. May not: know where they were written.
+//! In: [`RenderedLayer`]s. Out: what became of them. Must not: know where they were written.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};

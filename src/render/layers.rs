@@ -1,8 +1,8 @@
 //! A group's userdata: its layers, each in parts, rendered for an instance and joined.
 //!
-//! In: the layers of a [`MergedGroup`], fetched bodies; then an instance's data. Out: the bytes that
-//! the instance is to get; findings with the place of the line that they are about. May not: fetch,
-//! or know how cloud-init merges: `nstance-cloudinit` does.
+//! In: the layers of a [`MergedGroup`], fetched bodies; then an instance's data. Out: the bytes
+//! that the instance is to get; findings with the place of the line that they are about. Must not:
+//! fetch, or know how cloud-init merges: `nstance-cloudinit` does.
 
 mod findings;
 

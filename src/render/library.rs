@@ -1,7 +1,7 @@
 //! `templates_lib`: snippets that every template of a configuration can call.
 //!
 //! In: the configured snippets, and the bodies of those that are files. Out: [`Snippets`], parsed
-//! once, which know where each was written. May not: execute, or fetch.
+//! once, which know where each was written. Must not: execute, or fetch.
 
 use std::collections::BTreeMap;
 use std::ops::Range;

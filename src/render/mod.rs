@@ -2,7 +2,7 @@
 //!
 //! In: a [`MergedGroup`](crate::merge::group::MergedGroup), resolved images, and who the instance
 //! is. Out: [`InstanceSpec`](crate::spec::InstanceSpec)s and findings with places in the
-//! configuration. May not: ask anything; what isn't known is unknown.
+//! configuration. Must not: ask anything; what isn't known is unknown.
 
 pub mod args;
 pub mod cache;

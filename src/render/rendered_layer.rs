@@ -1,7 +1,7 @@
 //! Layers of userdata as they are rendered for one instance.
 //!
-//! In: the parts of a layer. Out: [`RenderedLayer`], which knows what of it is sensitive, and where the
-//! files in it are defined. Must not: know templates.
+//! In: the parts of a layer. Out: [`RenderedLayer`], which knows what of it is sensitive, and where
+//! the files in it are defined. Must not: know templates.
 
 use std::iter;
 use std::ops::Range;

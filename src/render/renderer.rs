@@ -1,6 +1,6 @@
 //! A group's instances, rendered.
 //!
-//! In: a [`CompiledGroup`], resolved images, and who each instance is. Out: [`InstanceSpec`]s. May
+//! In: a [`CompiledGroup`], resolved images, and who each instance is. Out: [`InstanceSpec`]s. Must
 //! not: parse, or decide which instances there are.
 //!
 //! What reads nothing of an instance's own is rendered once and shared.

@@ -1,6 +1,6 @@
 //! Which groups' userdata is looked into where it is a single source, which nothing joins.
 //!
-//! In: a configuration. Out: names of groups. May not: look into anything itself.
+//! In: a configuration. Out: names of groups. Must not: look into anything itself.
 //!
 //! Most instances differ only in what is rendered into the same text, so that one of a group stands
 //! for all of them. To look into one takes as long as to render hundreds.

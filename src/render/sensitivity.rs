@@ -1,7 +1,7 @@
 //! What of an instance's spec must not be shown.
 //!
-//! In: a compiled group, and a spec that was rendered of it. Out: its [`Marks`]. Costs nothing where a
-//! group has nothing sensitive.
+//! In: a compiled group, and a spec that was rendered of it. Out: its [`Marks`]. Costs nothing
+//! where a group has nothing sensitive.
 
 use std::collections::BTreeMap;
 use std::ops::Range;

@@ -1,7 +1,7 @@
 //! Userdata: from its source to the bytes that are sent.
 //!
 //! In: a configured source (and the body, where it is a URL's). Out: template text; and, once
-//! rendered, one document with the files that travel in it. May not: fetch.
+//! rendered, one document with the files that travel in it. Must not: fetch.
 
 use std::collections::HashMap;
 use std::io::{Read as _, Write as _};

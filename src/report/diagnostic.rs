@@ -1,7 +1,7 @@
 //! Findings, for people and for programs.
 //!
 //! In: [`Diagnostics`] and the sources their spans point into. Out: text with the lines in
-//! question, or JSON. May not: print, or change what was found.
+//! question, or JSON. Must not: print, or change what was found.
 
 use std::fmt::Write as _;
 

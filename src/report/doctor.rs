@@ -1,6 +1,6 @@
 //! What the doctor found, for people and for programs.
 //!
-//! In: an [`Examination`]. Out: text or JSON; its plan as any other plan is shown. May not: print,
+//! In: an [`Examination`]. Out: text or JSON; its plan as any other plan is shown. Must not: print,
 //! or leave a finding out of the JSON.
 
 use serde_json::{Value, json};

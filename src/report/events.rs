@@ -1,7 +1,7 @@
 //! What happens during an apply, one JSON object each.
 //!
 //! In: facts of the moment. Out: objects with Terraform's message types and keys, to be written one
-//! a line. May not: write them, or look at the clock.
+//! a line. Must not: write them, or look at the clock.
 
 use std::time::Duration;
 

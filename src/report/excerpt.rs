@@ -1,7 +1,7 @@
 //! The lines that a finding is about, cut to what a screen can hold.
 //!
 //! In: labels on whole files. Out: [`Excerpts`], small files in their place, and the labels moved
-//! into them. May not: lose a line's number or a column.
+//! into them. Must not: lose a line's number or a column.
 //!
 //! Userdata is often a page of text in one JSON string. Of a long line only the surroundings of
 //! its labels are kept, and of a place that spans lines only the first. A configuration may be one

@@ -1,6 +1,6 @@
 //! The dependency graph as a picture.
 //!
-//! In: nodes and edges. Out: Graphviz's DOT, Mermaid, or JSON. May not: lay anything out.
+//! In: nodes and edges. Out: Graphviz's DOT, Mermaid, or JSON. Must not: lay anything out.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;

@@ -1,7 +1,7 @@
 //! Plans for programs, in Terraform's keys.
 //!
-//! In: a [`Plan`] and the findings of its making, as JSON. Out: the documents of `plan`, `drift` and errors. May
-//! not: print, or leave anything out but what is sensitive.
+//! In: a [`Plan`] and the findings of its making, as JSON. Out: the documents of `plan`, `drift`
+//! and errors. Must not: print, or leave anything out but what is sensitive.
 
 use serde_json::{Map, Value, json};
 

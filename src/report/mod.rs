@@ -1,6 +1,6 @@
 //! What people and programs read.
 //!
-//! In: findings and plans. Out: text and JSON. May not: print, or decide anything.
+//! In: findings and plans. Out: text and JSON. Must not: print, or decide anything.
 
 pub mod diagnostic;
 pub mod doctor;

@@ -1,6 +1,6 @@
 //! Paths of attributes, such as `args.BlockDeviceMappings[0].Ebs.VolumeSize`.
 //!
-//! In: a path and the instances it points into. Out: its segments, and values put at them. May
+//! In: a path and the instances it points into. Out: its segments, and values put at them. Must
 //! not: know what a path means.
 //!
 //! A path doesn't say which of its dots belong to a key (`tags.team.owner`), so that the instance

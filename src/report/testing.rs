@@ -1,6 +1,6 @@
 //! Plans made by hand.
 //!
-//! In: what a test wants to see. Out: [`Plan`]s and their parts. May not: be used outside tests.
+//! In: what a test wants to see. Out: [`Plan`]s and their parts. Must not: be used outside tests.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

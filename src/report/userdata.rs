@@ -1,7 +1,7 @@
 //! User data: where each line came from, what was lost, what is in it.
 //!
-//! In: layers joined, or user data opened. Out: text, JSON, and findings with places. May not: print,
-//! or decide what is wrong.
+//! In: layers joined, or user data opened. Out: text, JSON, and findings with places. Must not:
+//! print, or decide what is wrong.
 
 use std::fmt::Write as _;
 

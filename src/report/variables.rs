@@ -1,6 +1,6 @@
 //! Variables, and where their values come from.
 //!
-//! In: settings. Out: text and JSON. May not: show a value that is sensitive.
+//! In: settings. Out: text and JSON. Must not: show a value that is sensitive.
 
 use serde_json::{Value, json};
 

@@ -1,7 +1,7 @@
 //! Userdata from URLs.
 //!
 //! In: `file:`, `http://` and `https://` URLs. Out: bodies, each fetched once a plan, within a
-//! time and a size. May not: decode or render them.
+//! time and a size. Must not: decode or render them.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;

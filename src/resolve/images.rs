@@ -1,7 +1,7 @@
 //! Image look-ups into ids: live, else cached, else fallback, else an error for what reads it.
 //!
 //! In: configured look-ups, cached answers, a cloud. Out: an id and its story for each image, and
-//! the answers the cache should keep. May not: fail a plan; an image that can't be resolved fails
+//! the answers the cache should keep. Must not: fail a plan; an image that can't be resolved fails
 //! the instances that read it.
 
 use std::cmp::Ordering;

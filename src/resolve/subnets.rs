@@ -1,7 +1,7 @@
 //! A subnet for each new instance.
 //!
 //! In: pools, the groups that use them, what the cloud says of their subnets, what this plan has
-//! placed so far. Out: a subnet, or why there is none. May not: move an instance that exists, or
+//! placed so far. Out: a subnet, or why there is none. Must not: move an instance that exists, or
 //! ask the cloud before there is something to place.
 
 use std::collections::{BTreeSet, HashMap};

@@ -1,7 +1,7 @@
 //! A plan that can be shown: what is sensitive in it covered.
 //!
 //! In: a [`Plan`] with the marks of its sides. Out: the same plan, values and lines that mustn't be
-//! shown replaced by words for them. May not: hide that something changes.
+//! shown replaced by words for them. Must not: hide that something changes.
 
 use std::borrow::Cow;
 use std::sync::Arc;

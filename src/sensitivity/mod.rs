@@ -1,7 +1,7 @@
 //! Which parts of an instance mustn't be shown.
 //!
-//! In: values of the configuration with their sensitivity, and texts with their sensitive bytes. Out:
-//! [`Marks`], values with what is marked covered, and plans that can be shown. Must not: hold
+//! In: values of the configuration with their sensitivity, and texts with their sensitive bytes.
+//! Out: [`Marks`], values with what is marked covered, and plans that can be shown. Must not: hold
 //! anything that is sensitive.
 //!
 //! Marks belong to one spec, and stay with it in the record: what was a secret when an instance was

@@ -1,8 +1,8 @@
 //! Every change of a state: all of them go through one [`Transaction`].
 //!
 //! In: records, specs, intents, history, caches. Out: ids and numbers that the store gives. What
-//! is done here is on disk when [`crate::SqliteStore::transaction`] returns, and not before; the calls
-//! themselves sync nothing, so a wave of intents costs one sync. It may not read a clock.
+//! is done here is on disk when [`crate::SqliteStore::transaction`] returns, and not before; the
+//! calls themselves sync nothing, so a wave of intents costs one sync. It may not read a clock.
 
 mod caches;
 mod contents;

@@ -1,4 +1,5 @@
-//! Cases with Terraform's own answers: reading them, and saying whether this crate answers the same.
+//! Cases with Terraform's own answers: reading them, and saying whether this crate answers the
+//! same.
 //!
 //! In: one line of the corpus, a JSON object, and the files that its expression may read. Out: an
 //! [`Outcome`]. Of an error only that it is one counts, not its words.

@@ -1,7 +1,7 @@
 //! Userdata of instances that are recorded, by address or by the cloud's id.
 //!
-//! In: what was asked for. Out: the userdata that the record holds, secrets covered. May not: ask a
-//! cloud.
+//! In: what was asked for. Out: the userdata that the record holds, secrets covered. Must not: ask
+//! a cloud.
 
 use std::path::Path;
 

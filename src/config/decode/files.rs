@@ -1,6 +1,6 @@
 //! `files`: what each kind needs.
 //!
-//! In: an object that may have the key. Out: [`File`]s by name. May not: render them.
+//! In: an object that may have the key. Out: [`File`]s by name. Must not: render them.
 
 use std::sync::Arc;
 

@@ -1,7 +1,7 @@
 //! Whether `groups` is nested (tenant → group) or flat.
 //!
 //! In: the entries of `groups`. Out: the one [`Form`] that fits, or a finding that says why none
-//! or both do. May not: report anything else; reading the groups finds what is wrong in them.
+//! or both do. Must not: report anything else; reading the groups finds what is wrong in them.
 
 use crate::config::node::{Entry, Node, NodeValue};
 use crate::config::schema::Key;

@@ -1,6 +1,6 @@
 //! `templates` and `groups`, and what the two share.
 //!
-//! In: the top-level object. Out: [`Template`]s and [`Group`]s. May not: look from a group to its
+//! In: the top-level object. Out: [`Template`]s and [`Group`]s. Must not: look from a group to its
 //! template.
 
 use std::collections::HashSet;

@@ -1,6 +1,6 @@
 //! `images` and `load_balancers`.
 //!
-//! In: the top-level object. Out: [`Image`]s and [`LoadBalancer`]s. May not: compare them with the
+//! In: the top-level object. Out: [`Image`]s and [`LoadBalancer`]s. Must not: compare them with the
 //! shard's provider.
 
 use std::sync::Arc;

@@ -1,10 +1,10 @@
 //! The document tree to the typed model.
 //!
 //! In: a [`Node`] in any configuration language. Out: the [`Config`], as far as it can be read, and
-//! every value that has the wrong shape. May not: compare one part with another (that is `check`).
+//! every value that has the wrong shape. Must not: compare one part with another (that is `check`).
 //!
-//! Decoding goes on after a finding: what is broken is left out or empty, and [`Broken`] names it, so
-//! that checks of the same stage don't report what follows from it.
+//! Decoding goes on after a finding: what is broken is left out or empty, and [`Broken`] names it,
+//! so that checks of the same stage don't report what follows from it.
 
 mod files;
 pub(super) mod form;

@@ -1,6 +1,6 @@
 //! Reading one typed value at a time out of [`Node`]s.
 //!
-//! In: nodes. Out: values with their places, or a finding that says what was expected. May not:
+//! In: nodes. Out: values with their places, or a finding that says what was expected. Must not:
 //! know the schema beyond the key it is asked for.
 
 use std::fmt::Arguments;

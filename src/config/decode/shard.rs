@@ -1,6 +1,6 @@
 //! `cluster` and `shard`.
 //!
-//! In: the top-level object. Out: [`Cluster`] and [`Shard`]. May not: compare them with the rest.
+//! In: the top-level object. Out: [`Cluster`] and [`Shard`]. Must not: compare them with the rest.
 
 use std::time::Duration;
 

@@ -2,7 +2,7 @@
 //! also as a list of parts.
 //!
 //! In: an object that may have the key, or a snippet. Out: [`Userdata`],
-//! [`TextSource`]. May not: decode or fetch its content.
+//! [`TextSource`]. Must not: decode or fetch its content.
 
 use std::sync::Arc;
 

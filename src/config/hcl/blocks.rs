@@ -1,7 +1,7 @@
 //! Blocks to objects: `template "web" { … }` to `{"templates": {"web": { … }}}`.
 //!
-//! In: items of a file. Out: an object, as another language would give it. May not: check what is in
-//! it beyond the names of blocks; `decode` does.
+//! In: items of a file. Out: an object, as another language would give it. Must not: check what is
+//! in it beyond the names of blocks; `decode` does.
 
 use std::sync::Arc;
 

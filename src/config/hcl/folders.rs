@@ -1,7 +1,7 @@
 //! Where functions such as `file` read, and what `path.root` is.
 //!
-//! In: the folders of a configuration's files. Out: files for the evaluator, the ways between folders,
-//! and which files were looked at. May not: evaluate.
+//! In: the folders of a configuration's files. Out: files for the evaluator, the ways between
+//! folders, and which files were looked at. Must not: evaluate.
 
 use std::cell::RefCell;
 use std::io;

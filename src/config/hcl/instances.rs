@@ -1,7 +1,7 @@
 //! Blocks with `for_each`, and references between blocks.
 //!
 //! In: blocks, references such as `template.web` or `group.web["eu"]`. Out: the [`Instance`]s of a
-//! block, each with its name; the text that a reference stands for. May not: read a block's body.
+//! block, each with its name; the text that a reference stands for. Must not: read a block's body.
 
 use std::collections::HashMap;
 use std::rc::Rc;

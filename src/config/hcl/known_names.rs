@@ -1,6 +1,6 @@
 //! What references such as `template.web` may name.
 //!
-//! In: the documents of a configuration, in any language. Out: the names that they define. May
+//! In: the documents of a configuration, in any language. Out: the names that they define. Must
 //! not: evaluate anything; blocks with `for_each` are left to `instances`.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};

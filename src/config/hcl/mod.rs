@@ -1,11 +1,11 @@
 //! HCL, read into [`Node`](super::node::Node)s.
 //!
 //! In: the HCL files of a configuration, the values of its variables, the names that its other
-//! files define. Out: a document for each file, every value with its place; what is wrong. May
+//! files define. Out: a document for each file, every value with its place; what is wrong. Must
 //! not: know more of the schema than what its blocks are called.
 //!
-//! Parsing and evaluating are the crate `nstance_hcl`'s. Here is what names mean (`scope`, `known`),
-//! what blocks become (`blocks`, `instances`), and how values become nodes (`tree`).
+//! Parsing and evaluating are the crate `nstance_hcl`'s. Here is what names mean (`scope`,
+//! `known`), what blocks become (`blocks`, `instances`), and how values become nodes (`tree`).
 
 mod blocks;
 mod folders;

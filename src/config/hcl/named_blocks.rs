@@ -1,6 +1,6 @@
 //! Blocks that stand below names: their labels, and with `for_each` the name of each turn.
 //!
-//! In: a block with labels. Out: its object below them. May not: read its body; `blocks` does.
+//! In: a block with labels. Out: its object below them. Must not: read its body; `blocks` does.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;

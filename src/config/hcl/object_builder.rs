@@ -1,6 +1,7 @@
 //! An object in the making: attributes and blocks of one body, or of several files' blocks.
 //!
-//! In: keys with what attributes and blocks gave. Out: the object's node. May not: evaluate anything.
+//! In: keys with what attributes and blocks gave. Out: the object's node. Must not: evaluate
+//! anything.
 
 use std::sync::Arc;
 

@@ -2,7 +2,7 @@
 //!
 //! In: variables with their values, the files with their locals, the names there are. Out: values
 //! for the evaluator, locals evaluated when they are first asked for; what evaluations left behind
-//! ([`Collected`]). May not: know what blocks become.
+//! ([`Collected`]). Must not: know what blocks become.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet, HashMap};

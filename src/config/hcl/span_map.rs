@@ -1,7 +1,7 @@
 //! From places that the HCL crate names to places of the configuration.
 //!
 //! In: spans and errors of `nstance_hcl`, whose file numbers are those of the [`SourceMap`], or of
-//! snippets: expressions within strings of other languages. Out: spans and findings. May not:
+//! snippets: expressions within strings of other languages. Out: spans and findings. Must not:
 //! evaluate anything.
 
 use std::cell::RefCell;

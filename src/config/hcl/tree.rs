@@ -1,7 +1,7 @@
 //! Expressions and values to nodes.
 //!
 //! In: an expression and where it stands. Out: a [`Node`], every part of it with the place where it
-//! was written. May not: know what it is for.
+//! was written. Must not: know what it is for.
 //!
 //! Objects and lists that are written out are read part by part, which keeps the order of keys and
 //! their places; what an expression makes is sorted by key, as HCL's objects are.

@@ -1,6 +1,6 @@
 //! Names that mean nothing, and what was probably meant.
 //!
-//! In: a name, its place and the names there are. Out: errors. May not: evaluate anything.
+//! In: a name, its place and the names there are. Out: errors. Must not: evaluate anything.
 
 use nstance_hcl::{Error, Expression, ExpressionKind, Reference, StepKind, shell_expansion};
 

@@ -1,7 +1,7 @@
 //! Findings of a run, as they are told.
 //!
 //! In: what the stages found, and what became several or is used elsewhere. Out: the same, each
-//! thing once, with the places where it matters. May not: find anything.
+//! thing once, with the places where it matters. Must not: find anything.
 
 use std::collections::HashSet;
 use std::fmt::Write as _;

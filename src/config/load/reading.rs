@@ -1,6 +1,6 @@
 //! Files of a configuration, and those that they include.
 //!
-//! In: a path or a text. Out: its documents, parsed, those that it includes behind it. May not:
+//! In: a path or a text. Out: its documents, parsed, those that it includes behind it. Must not:
 //! evaluate anything.
 
 use std::collections::HashSet;

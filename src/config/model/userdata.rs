@@ -1,6 +1,6 @@
 //! Userdata of one layer, and texts that may be elsewhere.
 //!
-//! In: nothing (data only). Out: [`Userdata`], [`TextSource`]. May not: hold anything that the
+//! In: nothing (data only). Out: [`Userdata`], [`TextSource`]. Must not: hold anything that the
 //! configuration doesn't say.
 
 use std::sync::Arc;

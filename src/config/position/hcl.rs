@@ -1,6 +1,6 @@
 //! HCL's quoted strings and heredocs.
 //!
-//! In: the text of one expression. Out: its pieces, if it is a string without interpolation. May
+//! In: the text of one expression. Out: its pieces, if it is a string without interpolation. Must
 //! not: evaluate anything.
 
 use std::ops::Range;

@@ -1,6 +1,6 @@
 //! JSON strings.
 //!
-//! In: what stands between the quotes. Out: its pieces. May not: know of any other language.
+//! In: what stands between the quotes. Out: its pieces. Must not: know of any other language.
 
 use super::{Sink, from_hex, up_to, walk_escapes};
 

@@ -1,7 +1,7 @@
 //! YAML's five ways to write a string.
 //!
 //! In: a file, and where in it a scalar stands: from its quote or the `|` or `>` before it. Out:
-//! its pieces. May not: know of documents, keys or types.
+//! its pieces. Must not: know of documents, keys or types.
 //!
 //! Lines end as YAML says: with a line feed, a carriage return, or both.
 

@@ -1,7 +1,7 @@
 //! The tables as a JSON Schema (2020-12).
 //!
 //! In: the tables. Out: a schema that accepts what the decoder accepts, as far as the shape of
-//! values goes; what refers to other places (names of templates, of pools) it can't see. May not:
+//! values goes; what refers to other places (names of templates, of pools) it can't see. Must not:
 //! know a key that the tables don't.
 
 use serde_json::{Map, Value, json};

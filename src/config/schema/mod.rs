@@ -1,6 +1,6 @@
 //! What a configuration may say, as tables; and these as a JSON Schema for editors.
 //!
-//! In: nothing. Out: the [`tables`] that the decoder reads by, and [`json_schema`]. May not: judge
+//! In: nothing. Out: the [`tables`] that the decoder reads by, and [`json_schema`]. Must not: judge
 //! a configuration.
 
 mod json;

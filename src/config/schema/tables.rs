@@ -1,7 +1,7 @@
 //! Every key of a configuration: where it may stand, what it takes, what it means.
 //!
 //! In: nothing. Out: a [`Table`] for each kind of object. The decoder takes from here which keys
-//! there are, the JSON Schema everything else too; tests hold the two against each other. May not:
+//! there are, the JSON Schema everything else too; tests hold the two against each other. Must not:
 //! read anything.
 
 use super::{Key, Shape, Table};

@@ -1,6 +1,6 @@
 //! Declarations: `variable "x" { … }` in HCL, the key `variables` in other languages.
 //!
-//! In: files. Out: what each variable may be. May not: look at values from outside.
+//! In: files. Out: what each variable may be. Must not: look at values from outside.
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -1,6 +1,6 @@
 //! Values from outside: the environment, files, the command line.
 //!
-//! In: a [`Given`]. Out: the value that counts for each name, as it was given. May not: know what
+//! In: a [`Given`]. Out: the value that counts for each name, as it was given. Must not: know what
 //! variables are declared.
 
 use std::collections::BTreeMap;

@@ -1,7 +1,7 @@
 //! `${var.x}` in strings of JSONC and YAML.
 //!
 //! In: a document, and what names mean. Out: the same with its interpolations replaced; where they
-//! stood is remembered, so that places behind them stay right. May not: look into Go's `{{ }}`.
+//! stood is remembered, so that places behind them stay right. Must not: look into Go's `{{ }}`.
 
 use std::path::Path;
 use std::sync::Arc;

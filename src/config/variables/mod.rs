@@ -2,7 +2,7 @@
 //!
 //! In: `variable` blocks and `variables` keys, the environment, files and options of the command
 //! line. Out: [`Settled`]: a value for each variable, where it came from, what mustn't be shown.
-//! May not: ask anybody.
+//! Must not: ask anybody.
 
 mod declare;
 mod given;

@@ -1,6 +1,6 @@
 //! Which value a variable has, and whether it may have it.
 //!
-//! In: declarations, values from outside. Out: [`Settled`]. May not: evaluate the configuration;
+//! In: declarations, values from outside. Out: [`Settled`]. Must not: evaluate the configuration;
 //! `validate` evaluates conditions, which come with their scope.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};

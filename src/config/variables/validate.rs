@@ -1,7 +1,7 @@
 //! Conditions that values of variables must fulfil.
 //!
-//! In: declarations, and the value of each variable. Out: findings about values that aren't valid, and
-//! about conditions and messages that can't be used. May not: change a value.
+//! In: declarations, and the value of each variable. Out: findings about values that aren't valid,
+//! and about conditions and messages that can't be used. Must not: change a value.
 
 use nstance_hcl::{Expression, Kind, Type, convert};
 

@@ -1,7 +1,7 @@
 //! Who asks, and what they may do.
 //!
 //! In: something of ours to ask about. Out: each permission that is needed, and whether it is
-//! there. May not: change anything: what would is asked as a dry run.
+//! there. Must not: change anything: what would is asked as a dry run.
 
 use nstance_ec2::{ApiError, ApiErrorKind, Operation};
 use serde_json::{Value, json};

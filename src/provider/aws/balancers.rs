@@ -1,6 +1,6 @@
 //! Target groups: who is in them, joining and leaving.
 //!
-//! In: instances and the ARNs of target groups. Out: memberships. May not: touch a target group
+//! In: instances and the ARNs of target groups. Out: memberships. Must not: touch a target group
 //! that nobody named.
 
 use std::collections::{BTreeSet, HashMap};

@@ -1,6 +1,6 @@
 //! Calls of the API: kept to their limits, their errors in the planner's words, lists whole.
 //!
-//! In: operations and inputs. Out: outputs. May not: try anything twice; who asked knows whether
+//! In: operations and inputs. Out: outputs. Must not: try anything twice; who asked knows whether
 //! that does harm.
 
 use std::sync::Arc;

@@ -1,6 +1,6 @@
 //! AWS as a [`Cloud`].
 //!
-//! In: requests, and an [`Api`] that makes calls. Out: observations and errors. May not: read the
+//! In: requests, and an [`Api`] that makes calls. Out: observations and errors. Must not: read the
 //! configuration or the state, or keep anything beyond a run.
 //!
 //! What happens to an instance beyond one call (registered once it runs, stopped to be changed) is

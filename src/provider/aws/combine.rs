@@ -1,6 +1,6 @@
 //! Calls that many ask for at once, made as one where the API takes many.
 //!
-//! In: items, each from a thread of its own. Out: each thread its item's answer. May not: wait for
+//! In: items, each from a thread of its own. Out: each thread its item's answer. Must not: wait for
 //! company: whoever comes first goes at once, and who comes while that call is under way shares
 //! the next one. So one caller alone is as fast as without this, and many make few calls.
 

@@ -1,7 +1,7 @@
 //! What AWS refuses, in the planner's words.
 //!
 //! In: an operation and its [`ApiError`]. Out: a [`CloudError`]: what it means for what happens
-//! next, and what to do about it. May not: decide what happens next.
+//! next, and what to do about it. Must not: decide what happens next.
 //!
 //! The codes are those of "Error codes for the Amazon EC2 API" and of the common errors of the
 //! other services.

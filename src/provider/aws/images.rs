@@ -1,6 +1,6 @@
 //! Images by filters, and by public parameters.
 //!
-//! In: an [`ImageQuery`]. Out: every image it matches. May not: choose among them.
+//! In: an [`ImageQuery`]. Out: every image it matches. Must not: choose among them.
 
 use nstance_ec2::Operation;
 use serde_json::{Value, json};

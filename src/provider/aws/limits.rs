@@ -1,6 +1,6 @@
 //! How fast we may ask: token buckets, as EC2 itself counts.
 //!
-//! In: how much a bucket holds and how fast it fills. Out: a wait before a call. May not: look at
+//! In: how much a bucket holds and how fast it fills. Out: a wait before a call. Must not: look at
 //! any clock but the one given.
 
 use std::sync::{Mutex, PoisonError};

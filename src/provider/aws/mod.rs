@@ -1,6 +1,6 @@
 //! EC2: its rules, and its client.
 //!
-//! In: what is asked of a [`crate::provider::Cloud`]. Out: what EC2 does and says. May not: encode
+//! In: what is asked of a [`crate::provider::Cloud`]. Out: what EC2 does and says. Must not: encode
 //! or send anything: that is the crate `nstance-ec2`, which decides nothing; everything that is
 //! decided about EC2 is decided here, and is compiled and tested without its SDK.
 //!

@@ -1,6 +1,6 @@
 //! Subnets and security groups.
 //!
-//! In: ids and names. Out: what EC2 says of them. May not: place anything.
+//! In: ids and names. Out: what EC2 says of them. Must not: place anything.
 
 use nstance_ec2::Operation;
 use serde_json::json;

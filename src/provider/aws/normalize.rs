@@ -1,7 +1,7 @@
 //! What EC2 reports of an instance against what was asked for, in the members of `RunInstances`.
 //!
 //! In: args as they were asked for, and what `observe` makes of a report. Out: the report as it
-//! compares with them. May not: know where either came from.
+//! compares with them. Must not: know where either came from.
 //!
 //! EC2 fills in what nobody asked for: hop limits, tenancy, security groups of the network. That
 //! is no drift. So of a report only those members are compared that were asked for, lists without

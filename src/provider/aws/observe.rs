@@ -1,7 +1,7 @@
 //! What `DescribeInstances` says of an instance, as an [`Observation`].
 //!
 //! In: one instance of an answer. Out: an observation whose args are members of `RunInstances`.
-//! May not: ask for more.
+//! Must not: ask for more.
 //!
 //! A member is there if EC2 reports it for such an instance at all; null says that EC2 reports it
 //! to be unset. [`super::normalize`] compares them with what was asked for.

@@ -1,7 +1,7 @@
 //! `shard.infra.options` of AWS.
 //!
 //! In: the options' [`Node`]. Out: [`AwsOptions`], and a finding for each thing that is wrong with
-//! them. May not: read the environment, or ask AWS.
+//! them. Must not: read the environment, or ask AWS.
 
 use std::time::Duration;
 

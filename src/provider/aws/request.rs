@@ -1,6 +1,6 @@
 //! The input of `RunInstances`, made from a request.
 //!
-//! In: a [`CreateRequest`]. Out: what is sent. May not: add what nobody asked for, or ask EC2.
+//! In: a [`CreateRequest`]. Out: what is sent. Must not: add what nobody asked for, or ask EC2.
 
 use serde_json::{Map, Value, json};
 

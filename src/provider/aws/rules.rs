@@ -1,7 +1,7 @@
 //! EC2: what args may hold, what can change in place, which tags are ours.
 //!
 //! In: the args of one layer as written, paths of a spec, who an instance is. Out: findings,
-//! [`Effect`]s, tags. May not: ask EC2.
+//! [`Effect`]s, tags. Must not: ask EC2.
 
 mod members;
 

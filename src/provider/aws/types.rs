@@ -1,6 +1,6 @@
 //! Instance types, and how many of them an account may run.
 //!
-//! In: names of types. Out: what runs on them, and limits that are near. May not: refuse anything.
+//! In: names of types. Out: what runs on them, and limits that are near. Must not: refuse anything.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};

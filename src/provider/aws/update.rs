@@ -1,7 +1,7 @@
 //! What it takes to bring an instance to what it should be.
 //!
 //! In: a request, and the instance as EC2 describes it now. Out: [`Work`]: the calls, in the order
-//! they are safe in. May not: make them.
+//! they are safe in. Must not: make them.
 //!
 //! What is so already is left out, so that doing it again does no harm: an instance that has its
 //! new type isn't stopped once more.

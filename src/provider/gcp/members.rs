@@ -1,6 +1,6 @@
 //! The members of Compute Engine's Instance resource, those that nstance sets itself left out.
 //!
-//! In: nothing; a table after the API's description (compute v1). Out: [`INSTANCE`]. May not: hold
+//! In: nothing; a table after the API's description (compute v1). Out: [`INSTANCE`]. Must not: hold
 //! rules; the module above does.
 
 use crate::provider::shape::Members;

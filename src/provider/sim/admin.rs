@@ -1,6 +1,6 @@
 //! The simulated cloud changed by hand, behind planner's and record's back: `nstance sim …`.
 //!
-//! In: ids as people type them. Out: rows to show. May not: obey options or protection: whoever is
+//! In: ids as people type them. Out: rows to show. Must not: obey options or protection: whoever is
 //! here is the cloud.
 
 use std::path::Path;

@@ -1,6 +1,6 @@
 //! The images that are always there.
 //!
-//! In: nothing. Out: [`SimImage`]s. May not: change from one run to the next.
+//! In: nothing. Out: [`SimImage`]s. Must not: change from one run to the next.
 
 use crate::config::model::ProviderKind;
 

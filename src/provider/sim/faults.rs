@@ -1,6 +1,6 @@
 //! What goes wrong in the simulated cloud, and when.
 //!
-//! In: which call is made, by whom it is counted. Out: a [`Verdict`]. May not: have any effect but
+//! In: which call is made, by whom it is counted. Out: a [`Verdict`]. Must not: have any effect but
 //! on the counters.
 //!
 //! Chance is a function of the seed, of what is asked of what, and of how often it was asked

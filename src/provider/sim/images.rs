@@ -1,7 +1,7 @@
 //! The images of the simulated cloud, and looking them up as the clouds do.
 //!
 //! In: an [`ImageQuery`]. Out: the [`ImageMatch`]es of the catalogue, of `options.images` and of
-//! what was published by hand. May not: choose among them.
+//! what was published by hand. Must not: choose among them.
 
 use std::collections::BTreeMap;
 

@@ -1,7 +1,7 @@
 //! Instances: made, changed, deleted, listed.
 //!
 //! In: requests, as the [`crate::provider::Cloud`] trait words them. Out: rows and
-//! [`Observation`]s. May not: fail by chance (that is `faults`) or wait.
+//! [`Observation`]s. Must not: fail by chance (that is `faults`) or wait.
 
 use rusqlite::{Connection, OptionalExtension, Transaction};
 use serde_json::Value;

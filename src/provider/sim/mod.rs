@@ -1,6 +1,6 @@
 //! A small real cloud in a database file of its own.
 //!
-//! In: what is asked of a [`Cloud`]; the options; a clock. Out: what a cloud would answer. May
+//! In: what is asked of a [`Cloud`]; the options; a clock. Out: what a cloud would answer. Must
 //! not: decide anything that a cloud wouldn't, or read the configuration or the state.
 //!
 //! It survives the process: what `apply` made is there for the next `plan`, for `nstance sim …` to
@@ -21,15 +21,20 @@
 //! | `boot_time` | how long `pending` → `running` takes, and likewise stopping and shutting down |
 //! | `stale_listing` | how long a new instance is missing from `list` and `describe` |
 //! | `error_rate` | 0–1: how many calls fail before any effect (transient) |
-//! | `lost_answer_rate` | 0–1: how many creates, updates and deletes happen, but answer with a time-out |
+//! | `lost_answer_rate` | 0–1: how many creates, updates and deletes happen, but answer with a
+//! time-out |
 //! | `throttle` | calls a second; a second's worth may come at once; the rest is throttled |
 //! | `capacity` | `{instance type: n}`: more than n of that type fail with no capacity |
 //! | `quota` | how many instances there can be at all |
 //! | `subnets` | `{id: {zone, size}}`; without a zone it spans zones; size 251 |
 //! | `images` | `[{id, name, created, owner, arch, tags}]` beside the [`catalogue()`] |
-//! | `fail` | `[{operation, after, count, error}]`: of `operation` (`create`, `update`, `delete`, `list`, `describe`, `images`, `subnets`) the calls after the first `after` (0), `count` (1) of them, fail with `error` (`throttled`, `transient`, `ambiguous`, `capacity`, `quota`, `not-found`, `invalid`, `denied`, `token-mismatch`, `unavailable`); `ambiguous` has its effect |
+//! | `fail` | `[{operation, after, count, error}]`: of `operation` (`create`, `update`, `delete`,
+//! `list`, `describe`, `images`, `subnets`) the calls after the first `after` (0), `count` (1) of
+//! them, fail with `error` (`throttled`, `transient`, `ambiguous`, `capacity`, `quota`,
+//! `not-found`, `invalid`, `denied`, `token-mismatch`, `unavailable`); `ambiguous` has its effect |
 //! | `strict_images` | instances need an image that exists and fits their architecture |
-//! | `strict_subnets` | subnets that `subnets` doesn't list don't exist; else any id is a subnet that spans zones and has 251 addresses (GCP: 65,532) |
+//! | `strict_subnets` | subnets that `subnets` doesn't list don't exist; else any id is a subnet
+//! that spans zones and has 251 addresses (GCP: 65,532) |
 
 pub mod admin;
 mod catalogue;

@@ -1,6 +1,6 @@
 //! Subnets and their addresses.
 //!
-//! In: subnet ids, as options or instances name them. Out: what is free, and addresses. May not:
+//! In: subnet ids, as options or instances name them. Out: what is free, and addresses. Must not:
 //! create instances.
 //!
 //! An address depends on the subnet and the token alone, as long as no other instance has it

@@ -1,7 +1,7 @@
 //! `shard.infra.options` of the simulated cloud.
 //!
 //! In: the options' [`Node`]. Out: [`SimOptions`], and a finding for each thing that is wrong with
-//! them. May not: open the database.
+//! them. Must not: open the database.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -1,6 +1,6 @@
 //! How an instance lies in the database, and how it is read back fast.
 //!
-//! In: [`Attributes`]. Out: rows, [`Observation`]s. May not: judge a request.
+//! In: [`Attributes`]. Out: rows, [`Observation`]s. Must not: judge a request.
 //!
 //! Everything but tags is shared text (`part`, once by digest): 100,000 instances of one group are
 //! 100,000 rows of tags. What the tags say of an instance's identity lies in columns of its own,

@@ -1,6 +1,6 @@
 //! What is in a request: read, and judged where a cloud would.
 //!
-//! In: the parts of requests. Out: what they mean, or the error that the stood-in cloud gives. May
+//! In: the parts of requests. Out: what they mean, or the error that the stood-in cloud gives. Must
 //! not: change anything.
 
 use std::collections::BTreeSet;

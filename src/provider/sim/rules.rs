@@ -1,6 +1,6 @@
 //! The embedded cloud: what args may hold, what can change in place.
 //!
-//! In: the args of one layer as written, paths of a spec. Out: findings, [`Effect`]s. May not: ask
+//! In: the args of one layer as written, paths of a spec. Out: findings, [`Effect`]s. Must not: ask
 //! the embedded cloud.
 //!
 //! It takes any args, in either cloud's words; only what nstance sets itself is refused.

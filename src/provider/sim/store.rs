@@ -1,6 +1,6 @@
 //! The database file of the simulated cloud.
 //!
-//! In: its path. Out: connections to it. May not: know what an instance is.
+//! In: its path. Out: connections to it. Must not: know what an instance is.
 //!
 //! Looking makes no file: until something is to be kept, a cloud without a file is an empty one
 //! in memory. So a plan leaves a folder as it found it.

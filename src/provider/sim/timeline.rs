@@ -1,6 +1,6 @@
 //! An instance's states over time.
 //!
-//! In: what happens to it, and when. Out: its state at any time. May not: read a clock: nothing
+//! In: what happens to it, and when. Out: its state at any time. Must not: read a clock: nothing
 //! runs in the background, what is due is read off.
 
 use std::time::Duration;

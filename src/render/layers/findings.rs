@@ -1,7 +1,7 @@
 //! What was found in joined userdata, told at the line that it was written on.
 //!
-//! In: findings with a place in what was rendered. Out: notes with a place in the configuration. May
-//! not: judge.
+//! In: findings with a place in what was rendered. Out: notes with a place in the configuration.
+//! Must not: judge.
 
 use nstance_cloudinit::layers::{LayerFinding, Place as CloudPlace, Severity as FindingSeverity};
 

@@ -1,7 +1,7 @@
 //! An instance's userdata: rendered, joined with the files that travel in it, packed.
 //!
-//! In: a [`GroupRenderer`], and who the instance is. Out: its userdata, its layers, or why there are
-//! none. May not: know how layers are joined or bytes are packed.
+//! In: a [`GroupRenderer`], and who the instance is. Out: its userdata, its layers, or why there
+//! are none. Must not: know how layers are joined or bytes are packed.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,10 +1,11 @@
 //! Whether two instances' values say the same apart from who the instances are.
 //!
-//! In: values of two instances, and what is each one's own. Out: yes or no. May not: render.
+//! In: values of two instances, and what is each one's own. Out: yes or no. Must not: render.
 //!
 //! A thousand instances whose userdata holds their own id are one change to a reader. Two texts
 //! are walked side by side; where they part, both must be at their own id, address, zone or number,
-//! which is then skipped. Nothing is copied, so that 100,000 texts take no longer than reading them.
+//! which is then skipped. Nothing is copied, so that 100,000 texts take no longer than reading
+//! them.
 
 use std::cell::OnceCell;
 use std::collections::BTreeSet;

@@ -1,6 +1,6 @@
 //! One block: why, and what changes.
 //!
-//! In: a [`Block`]. Out: its lines. May not: say what other blocks look like.
+//! In: a [`Block`]. Out: its lines. Must not: say what other blocks look like.
 
 use std::collections::BTreeSet;
 use std::time::Duration;

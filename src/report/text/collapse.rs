@@ -1,7 +1,7 @@
 //! Equal changes made one.
 //!
 //! In: changes, sorted by address. Out: [`Block`]s, each standing for slots of one group whose
-//! changes say the same apart from who the instances are. May not: render.
+//! changes say the same apart from who the instances are. Must not: render.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;

@@ -1,6 +1,6 @@
 //! What the cloud has that the record doesn't say.
 //!
-//! In: a [`Plan`]. Out: the text of `nstance drift`, and a plan's note on it. May not: say what is
+//! In: a [`Plan`]. Out: the text of `nstance drift`, and a plan's note on it. Must not: say what is
 //! to be done about it.
 
 use serde_json::Value;

@@ -1,6 +1,6 @@
 //! The lines inside a block.
 //!
-//! In: names, signs and values. Out: lines, indented and aligned as Terraform does it. May not:
+//! In: names, signs and values. Out: lines, indented and aligned as Terraform does it. Must not:
 //! know what a change is.
 
 use serde_json::Value;

@@ -1,7 +1,7 @@
 //! One instance, whole.
 //!
-//! In: an instance in the form that documents have, as JSON. Out: an indented block, long texts behind a
-//! margin. May not: cut anything short.
+//! In: an instance in the form that documents have, as JSON. Out: an indented block, long texts
+//! behind a margin. Must not: cut anything short.
 
 use serde_json::{Map, Value};
 

@@ -1,6 +1,6 @@
 //! Plans and drift for people, in Terraform's words and signs.
 //!
-//! In: a [`Plan`], and how text is to look. Out: text. May not: print, look at a terminal, or read
+//! In: a [`Plan`], and how text is to look. Out: text. Must not: print, look at a terminal, or read
 //! the environment.
 
 mod alike;

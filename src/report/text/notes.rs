@@ -1,6 +1,6 @@
 //! What a plan says before and after its changes.
 //!
-//! In: a [`Plan`]. Out: lines. May not: show a change.
+//! In: a [`Plan`]. Out: lines. Must not: show a change.
 
 use std::fmt::Write as _;
 use std::time::Duration;

@@ -1,6 +1,6 @@
 //! Signs and colours.
 //!
-//! In: text. Out: the same, coloured if asked. May not: look at a terminal.
+//! In: text. Out: the same, coloured if asked. Must not: look at a terminal.
 
 use std::fmt::Display;
 

@@ -1,6 +1,6 @@
 //! What a run over several shards says of them together.
 //!
-//! In: names and counts of each. Out: headings before each one's text, totals after all. May not:
+//! In: names and counts of each. Out: headings before each one's text, totals after all. Must not:
 //! say anything of a single instance.
 
 use super::paint::Style;

@@ -1,7 +1,7 @@
 //! Userdata as a plan shows it: opened, part by part.
 //!
-//! In: userdata before and after, as text. Out: an [`Entry`] with the parts that differ, packed ones
-//! unpacked; none where line by line says as much. May not: show a line that was hidden.
+//! In: userdata before and after, as text. Out: an [`Entry`] with the parts that differ, packed
+//! ones unpacked; none where line by line says as much. Must not: show a line that was hidden.
 
 use nstance_cloudinit::opened::{Opened, open};
 

@@ -1,6 +1,6 @@
 //! Values as a plan shows them: on one line, as a text, as a line diff.
 //!
-//! In: JSON values and texts. Out: pieces of lines, without colour or indentation. May not: know
+//! In: JSON values and texts. Out: pieces of lines, without colour or indentation. Must not: know
 //! where a value belongs.
 
 use std::time::Duration;

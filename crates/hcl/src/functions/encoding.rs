@@ -1,4 +1,5 @@
-//! Encodings: of bytes, of JSON, of YAML. Come in: values, or text. Go out: text as Go writes it, or what was read from it.
+//! Encodings: of bytes, of JSON, of YAML. Come in: values, or text. Go out: text as Go writes it,
+//! or what was read from it.
 
 mod charset;
 mod gzip;

@@ -1,4 +1,4 @@
-//! From text to a tree. In: text. Out: its tree, or its first syntax error. May not: evaluate.
+//! From text to a tree. In: text. Out: its tree, or its first syntax error. Must not: evaluate.
 
 mod ast;
 mod body;

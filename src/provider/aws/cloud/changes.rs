@@ -1,7 +1,7 @@
 //! An update, carried out.
 //!
 //! In: a request, the instance as it is, the [`Work`] that it takes. Out: calls, in the order they
-//! are safe in. May not: decide what changes.
+//! are safe in. Must not: decide what changes.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -1,7 +1,7 @@
 //! A small EC2: idempotent tokens, pages, transitional states, listings that lag behind,
 //! protection, target groups; and faults on demand.
 //!
-//! In: calls. Out: answers as EC2 gives them. May not: be kinder than EC2.
+//! In: calls. Out: answers as EC2 gives them. Must not: be kinder than EC2.
 
 mod acts;
 mod said;

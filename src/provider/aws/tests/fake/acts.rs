@@ -1,6 +1,6 @@
 //! What each call does.
 //!
-//! In: an operation with its input. Out: its answer, as EC2 gives it. May not: fail on demand.
+//! In: an operation with its input. Out: its answer, as EC2 gives it. Must not: fail on demand.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;

@@ -1,6 +1,6 @@
 //! What EC2 says of the things that it has.
 //!
-//! In: what was asked for. Out: JSON in EC2's words. May not: remember anything.
+//! In: what was asked for. Out: JSON in EC2's words. Must not: remember anything.
 
 use nstance_ec2::ApiError;
 use serde_json::{Value, json};
