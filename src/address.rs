@@ -334,7 +334,7 @@ impl InstanceId {
         &self.0
     }
 
-    /// The last eight characters that carry randomness: enough to tell a group's instances apart.
+    /// The last eight characters that carry randomness: enough to distinguish a group's instances.
     pub fn short(&self) -> &str {
         &self.0[self.0.len().saturating_sub(8)..]
     }

@@ -155,7 +155,7 @@ impl Diagnostic {
     }
 }
 
-/// What failed was reported: whoever meets it stays silent.
+/// A part failed, and the error is reported: errors that follow from it are suppressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Reported;
 

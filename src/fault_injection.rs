@@ -1,4 +1,4 @@
-//! Faults of nstance itself, put in on purpose: a proof that can't fail proves nothing.
+//! Faults of nstance itself, injected on purpose: a proof that can't fail proves nothing.
 //!
 //! In: nothing. Out: [`InjectedFault`], which the simulator hands to what carries a plan out, and
 //! which is obeyed there. Must not: come from an option, a file or the environment. Commands always
@@ -7,7 +7,7 @@
 /// A guarantee to break.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum InjectedFault {
-    /// Nothing: as it should be.
+    /// No fault.
     #[default]
     None,
     /// The cloud is asked without an intent in the journal.

@@ -52,7 +52,7 @@ pub struct Request<'a, 'c> {
     pub store: Option<&'a mut dyn Store>,
     /// The cloud, if it may be asked.
     pub cloud: Option<&'a dyn Cloud>,
-    /// Whether it is asked what there is; if not, the record is taken for true.
+    /// Whether it is asked for its instances; if not, the record counts.
     pub observe: bool,
     /// The cloud's name.
     pub provider_name: &'a str,

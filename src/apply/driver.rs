@@ -1,7 +1,7 @@
 //! The engine with threads, a store and a cloud.
 //!
 //! In: a plan, and the world it is carried out in. Out: the [`Outcome`]. Must not: decide anything;
-//! it does what the engine commands and tells it what came of it.
+//! it carries out the engine's commands and reports their results to it.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
@@ -50,7 +50,7 @@ pub enum DriveError {
 }
 
 /// Applies a plan under an entry of its own in the history, then drops what nothing refers to any
-/// more. `tell` hears of everything as it happens.
+/// more. `tell` gets every event as it happens.
 ///
 /// Fails with [`DriveError`]; then the entry stays open, and counts as interrupted.
 pub fn apply(
@@ -76,7 +76,7 @@ pub fn apply(
     Ok(outcome)
 }
 
-/// Carries a plan out. `tell` hears of everything as it happens.
+/// Applies a plan. `tell` gets every event as it happens.
 pub fn drive(
     plan: &Plan,
     limits: Limits,

@@ -1,4 +1,4 @@
-//! What the engine is told, and what it answers.
+//! The engine's events and commands.
 //!
 //! In: nothing (data only). Out: [`Event`]s, [`Command`]s, [`Progress`] and the [`Outcome`]. Must
 //! not: decide anything.
@@ -87,7 +87,7 @@ pub enum Command {
     Export(Address, Arc<SpecBody>),
     /// Remove an instance's exported files.
     Unexport(Address),
-    /// Tell whoever watches.
+    /// Report progress.
     Tell(Progress),
 }
 
@@ -113,7 +113,7 @@ pub enum Call {
     },
 }
 
-/// What is told while it happens.
+/// Progress of an apply.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Progress {
     /// A step of a change begins.

@@ -116,7 +116,7 @@ pub fn recover(
     if snapshot.intents.is_empty() || injected_fault == InjectedFault::NoRecovery {
         return Ok(Vec::new());
     }
-    // Whoever opened the state before and lost its lock can't write from here on.
+    // A process that opened the state earlier and lost its lock can't write from here on.
     store.lead()?;
     let cloud = &RetryingReads::new(cloud, clock);
     let listed = list_created(&snapshot.intents, cloud, clock, owner, injected_fault)?;

@@ -143,7 +143,7 @@ pub fn update(plan: &Plan, change: &Change, after: &InstanceView, attempt: u32) 
 
 /// The request that deletes an instance.
 pub fn delete(plan: &Plan, change: &Change, side: &InstanceView) -> DeleteRequest {
-    // What isn't recorded has no generation of its own: its id tells it from its slot's others.
+    // An unrecorded instance has no generation: its id distinguishes it from others of its slot.
     let what = match (&side.provider_id, side.version) {
         (Some(id), None) => format!("delete {id}"),
         _ => "delete".to_owned(),

@@ -13,7 +13,7 @@ use crate::provider::retry::RetryingReads;
 use crate::provider::{Cloud, CloudError, Owner};
 use crate::refresh::refresh;
 
-/// What moved on since a plan was made. Nothing: it may run.
+/// What has changed since a plan was made; empty if the plan may run.
 ///
 /// Rows say it where there is a state. Where there is none, as when the plan was made, there may
 /// have been one in between, and lost: then the cloud says what came of it.

@@ -434,7 +434,7 @@ pub struct File {
     pub content: FileContent,
     /// `deliver`
     pub deliver: Deliver,
-    /// What of a text is sensitive, or whether anything else is; nodes have their own.
+    /// The sensitive part of a text, or whether another value is sensitive; nodes have their own.
     pub sensitivity: Sensitivity,
 }
 

@@ -20,11 +20,11 @@ pub struct Node {
     pub span: Span,
     /// What it is.
     pub value: NodeValue,
-    /// What of it must not be shown.
+    /// The part of it that is masked.
     pub sensitivity: Sensitivity,
 }
 
-/// What of a value must not be shown. What a list or an object holds has its own.
+/// The sensitive part of a value. Items of lists and objects have their own.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Sensitivity {
     /// Nothing.
@@ -52,7 +52,7 @@ impl Sensitivity {
         }
     }
 
-    /// Of a text that was decoded, or stands for another, nothing can be told by its bytes.
+    /// The bytes of a text that was decoded, or stands for another, say nothing.
     #[must_use]
     pub fn of_whole(&self) -> Self {
         if self.is_open() {

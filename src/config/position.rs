@@ -160,7 +160,7 @@ fn as_it_is(text: &str, base: usize, sink: Sink<'_>) {
 }
 
 /// Goes through a string whose escapes begin with a backslash; its first byte is `base` of the file.
-/// `escape` tells the length of the one at the start of a text, and the character it stands for.
+/// `escape` gives the length of the one at the start of a text, and the character it stands for.
 fn walk_escapes(inner: &str, base: usize, sink: Sink<'_>, escape: impl Fn(&str) -> (usize, char)) {
     let mut at = 0;
     while let Some(character) = inner[at..].chars().next() {

@@ -1,4 +1,4 @@
-//! Who asks the cloud, and what of all that is needed they may do.
+//! The caller's identity at the cloud, and which needed permissions it has.
 //!
 //! In: what the cloud said of it. Out: a finding for each permission that is missing, by its name.
 //! Must not: ask the cloud.

@@ -305,7 +305,7 @@ impl Repair<'_> {
         let mut before =
             InstanceView::unrecorded(observation, instance_id.as_str().into(), generation, body);
         if plan.holds_secrets() {
-            // Nobody recorded what of it was made of a secret.
+            // The record doesn't say which parts were made of secrets.
             before.marks = Arc::new(Marks::whole());
         }
         Some(Change {
@@ -318,7 +318,7 @@ impl Repair<'_> {
     /// It lost tags that say whose it is.
     fn stripped(&mut self, drift: &Drift) {
         let id = drift.provider_id.as_str();
-        // What an update sends is all tags, so all that differ are told.
+        // What an update sends is all tags, so all differences are reported.
         let tags = drift.changes.iter();
         let attributes: Vec<AttributeChange> = tags
             .filter(|change| change.path.starts_with("tags."))

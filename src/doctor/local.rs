@@ -19,7 +19,7 @@ pub struct Local {
     pub holder: Option<LockInfo>,
     /// What a dead process left of the lock.
     pub remains: Option<LockInfo>,
-    /// Files that are nobody else's business.
+    /// Files that other users can read.
     pub files: Vec<FileFacts>,
     /// Copies of the state, the latest first.
     pub backups: Vec<String>,

@@ -147,7 +147,7 @@ fn scalar(text: &str, place: Place) -> String {
     quoted
 }
 
-/// Line breaks and marks that nobody sees.
+/// Invisible line breaks and marks.
 fn is_odd(character: char) -> bool {
     matches!(
         character,

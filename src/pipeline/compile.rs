@@ -83,7 +83,7 @@ pub fn compile_all<'a>(
     findings: &mut Diagnostics,
 ) -> Compiled<'a> {
     let snippets = Snippets::parse(config, sources, bodies, findings);
-    // What is wrong with a snippet is told of its first caller, which one thread alone knows.
+    // An error in a snippet is reported at its first caller, which only one thread knows.
     let threads = if config.templates_lib.is_empty() {
         cores()
     } else {

@@ -181,7 +181,7 @@ pub struct InstanceView {
     /// Whether its group is protected; kept in the record, so that it holds when the group is gone.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub protected: bool,
-    /// What of it mustn't be shown.
+    /// The parts of it that are masked.
     #[serde(default = "Marks::none", skip_serializing_if = "no_marks")]
     pub marks: Arc<Marks>,
     /// The version of its row when the plan was made; `None` where there is none.
@@ -266,7 +266,7 @@ pub struct RecordAttributes {
     /// Whether its group is protected.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub protected: bool,
-    /// What of its spec mustn't be shown.
+    /// The parts of its spec that are masked.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub marks: Option<Arc<Marks>>,
 }

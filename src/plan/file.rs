@@ -168,7 +168,7 @@ fn opened<'b>(body: &'b [u8], keys: &dyn Keys) -> Result<Cow<'b, [u8]>, PlanFile
     }
 }
 
-/// What moved on since a plan was made: one line each. Nothing: it may run.
+/// What has changed since a plan was made, one line each; empty if the plan may run.
 pub fn stale(plan: &Plan, snapshot: Option<&Snapshot>) -> Vec<String> {
     let mut moved = Vec::new();
     match snapshot {

@@ -90,7 +90,7 @@ impl GroupPlanner<'_> {
         Address::new(self.renderer.group.merged.name.clone(), slot)
     }
 
-    /// Whether whoever owns the size took the instance away.
+    /// Whether the owner of the size deleted the instance.
     fn was_taken_away(&self, instance: &ActualInstance<'_>) -> bool {
         let missing = matches!(
             instance,
@@ -357,7 +357,7 @@ impl GroupPlanner<'_> {
         });
     }
 
-    /// What of a kept slot's spec mustn't be shown, today or by its record.
+    /// The masked parts of a kept slot's spec, by the configuration or by its record.
     pub(super) fn marks(
         &self,
         kept: &MatchedSlot<'_>,

@@ -1,7 +1,7 @@
 //! Cache of observations that a plan compared with their records and found equal.
 //!
 //! In: the cache of earlier plans, records, what the cloud reports now. Out: which instances are in
-//! sync, and the cache for the next plan. It must not take for equal what nobody compared, and
+//! sync, and the cache for the next plan. It must not treat as equal what was never compared, and
 //! keeps digests only: nothing that was rendered.
 //!
 //! A record holds a digest of what the cloud reported when the record was written. A cloud reports

@@ -37,7 +37,7 @@ pub trait Cloud: Send + Sync {
     /// One page of the instances that carry `owner`'s tags, terminated ones left out.
     fn list(&self, owner: &Owner, page: Option<&str>) -> Result<Page, CloudError>;
 
-    /// The instances of these ids that exist, in any order, whoever owns them.
+    /// The existing instances of these ids, in any order, of any owner.
     fn describe(&self, provider_ids: &[String]) -> Result<Vec<Observation>, CloudError>;
 
     /// Every image a query matches (all pages), in no particular order.
@@ -58,7 +58,7 @@ pub trait Cloud: Send + Sync {
     fn delete(&self, request: &DeleteRequest) -> Result<(), CloudError>;
 
     /// What is known of these instance types; those that don't exist are left out. `None`: this
-    /// cloud doesn't tell.
+    /// cloud doesn't report it.
     fn instance_types(&self, names: &[String]) -> Result<Option<Vec<InstanceType>>, CloudError> {
         let _ = names;
         Ok(None)
@@ -77,7 +77,7 @@ pub trait Cloud: Send + Sync {
         Vec::new()
     }
 
-    /// Whether it asks for user data instance by instance: then it pays to tell what is known.
+    /// Whether it asks for user data instance by instance: then it pays to pass in what is known.
     fn asks_for_userdata(&self) -> bool {
         false
     }
@@ -92,7 +92,7 @@ pub trait Cloud: Send + Sync {
         BTreeMap::new()
     }
 
-    /// Who asks, and what of all that is needed may be done. `None`: this cloud has no such thing.
+    /// The caller's identity, and its needed permissions. `None`: this cloud has neither.
     fn check_access(&self, sample: &AccessSample) -> Option<Result<Access, CloudError>> {
         let _ = sample;
         None
@@ -178,7 +178,7 @@ pub enum Verdict {
     Allowed,
     /// It isn't.
     Missing,
-    /// The cloud answered something else, which is told as it was said.
+    /// Another answer of the cloud, reported verbatim.
     Unknown(String),
 }
 
@@ -277,7 +277,7 @@ pub struct Attributes {
     pub args: serde_json::Map<String, Value>,
     /// Tags (AWS) or labels (GCP), ours among them.
     pub tags: BTreeMap<String, String>,
-    /// The userdata as decoded text (base64 where it isn't UTF-8), where the cloud tells it.
+    /// The userdata as decoded text (base64 where it isn't UTF-8), where the cloud reports it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub userdata: Option<String>,
     /// Target groups, instance groups or names of load balancers it is registered with, sorted;
@@ -368,7 +368,7 @@ pub struct SubnetInfo {
     pub id: String,
     /// The zone it lies in; `None` where subnets span zones (GCP).
     pub zone: Option<String>,
-    /// How many addresses are free; `None` where the cloud doesn't tell.
+    /// How many addresses are free; `None` where the cloud doesn't report it.
     pub available: Option<u32>,
 }
 

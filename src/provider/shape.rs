@@ -34,7 +34,7 @@ pub(super) enum Shape {
     Structure(Members),
     /// An object or list that is not looked into.
     Object,
-    /// What the cloud reports and nobody can set.
+    /// A member that the cloud reports and that can't be set.
     Reported,
 }
 

@@ -133,7 +133,7 @@ struct Parsed {
 }
 
 /// How many texts are kept, to begin with. Where thousands of groups have a text of their own,
-/// parsing into memory that is warm is much faster than keeping what nobody asks for again.
+/// parsing into memory that is warm is much faster than keeping texts that are never asked for again.
 const ROOM: usize = 512;
 
 /// The templates of a configuration.
@@ -141,12 +141,12 @@ pub struct TemplateCache<'a> {
     environment: Environment,
     sources: &'a SourceMap,
     parsed: HashMap<Arc<str>, Parsed, foldhash::fast::RandomState>,
-    /// How many of them are kept at least, before those that nobody asked for again make room.
+    /// How many of them are kept at least, before those that were asked for once make room.
     room: usize,
     /// The names that `.Image` may be asked for.
     images: Vec<&'a str>,
     snippets: Arc<Snippets>,
-    /// What is wrong with a snippet's reads is told once, however many templates call it.
+    /// Errors in a snippet's reads are reported once, however many templates call it.
     told: HashSet<Access>,
     joins: Arc<Joins>,
     shard: Arc<OnceLock<ShardData>>,
@@ -269,7 +269,7 @@ impl<'a> TemplateCache<'a> {
         result
     }
 
-    /// Whether what a template reads and calls is there. Of what couldn't be read nothing is said.
+    /// Whether what a template reads and calls is there. Reads of snippets that failed to parse are skipped.
     fn check(&mut self, compiled: &Compiled, text: &str, findings: &mut Diagnostics) -> bool {
         let mut sound = true;
         let reads = compiled.template.reads();

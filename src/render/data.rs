@@ -137,7 +137,7 @@ pub struct InstanceFacts {
 }
 
 impl InstanceFacts {
-    /// An instance that could be: a new one of a group's slot, with an id nobody has.
+    /// An instance that could be: a new one of a group's slot, with an unused id.
     pub fn example(group: &MergedGroup<'_>, slot: u32, instance_type: &Arc<str>) -> Self {
         let id = InstanceId::new(&group.kind, uuid::Uuid::nil());
         Self::of_slot(group, slot, instance_type, id.as_str(), group.zone_of(slot))

@@ -1,7 +1,7 @@
 //! Where each value of an instance's userdata comes from, and what was dropped on the way.
 //!
-//! In: a [`GroupRenderer`] and who the instance is. Out: an [`Explanation`]. Must not: tell what a
-//! secret is; sensitive values are masked.
+//! In: a [`GroupRenderer`] and who the instance is. Out: an [`Explanation`]. Sensitive values are
+//! masked.
 
 use std::sync::Arc;
 

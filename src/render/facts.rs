@@ -1,4 +1,4 @@
-//! What templates are told of the configuration.
+//! Facts of the configuration that templates can read.
 //!
 //! In: a configuration, and a group of it, merged. Out: facts for [`data`](super::data). Must not:
 //! make the template engine's values.

@@ -32,14 +32,14 @@ pub struct CompiledFile {
     kind: &'static str,
     content: Content,
     source: FileSource,
-    /// Whether anything but the content is sensitive, or it can't be told what of it is.
+    /// Whether anything but the content is sensitive, or all of the content may be.
     pub(super) is_sensitive: bool,
 }
 
 #[derive(Debug, Clone)]
 enum Content {
     Env(Vec<(Arc<str>, Span, Text)>),
-    /// A document, and what of it is sensitive as it is written.
+    /// A document, and its sensitive parts as they are written.
     Json(Tree, Mark),
     String(Text),
     /// What the server delivers: rendered parts of its description.
@@ -91,7 +91,7 @@ impl CompiledFile {
         cache: &mut TemplateCache<'_>,
         findings: &mut Diagnostics,
     ) -> Result<Self, Reported> {
-        // What of these is sensitive makes all of it so.
+        // A sensitive part of these makes all of it sensitive.
         let open = &Sensitivity::Open;
         let content = match &file.content {
             FileContent::Env(node) => Content::Env(env_entries(node, cache, findings)?),
@@ -173,7 +173,7 @@ impl CompiledFile {
             }
     }
 
-    /// What of its content, once rendered, must not be shown.
+    /// The masked parts of its rendered content.
     pub(super) fn mark(&self, content: Option<&str>, execution: &mut Execution<'_>) -> TextMark {
         let data = execution.sensitive;
         let Some(content) = content.filter(|_| !self.is_sensitive) else {

@@ -33,7 +33,7 @@ pub struct CompiledGroup<'a> {
     pub(super) shard: Arc<OnceLock<ShardData>>,
     /// The images its templates read.
     pub images: BTreeSet<Arc<str>>,
-    /// What of its data is sensitive.
+    /// The sensitive part of its data.
     pub(super) sensitive: Sensitive,
     /// Whether anything of its instances is.
     pub(super) is_sensitive: bool,
@@ -217,7 +217,7 @@ impl CompiledGroup<'_> {
         images
     }
 
-    /// Scaling a group whose userdata tells its size would replace every instance of it.
+    /// Scaling a group whose userdata contains its size would replace all of its instances.
     fn warn_of_size(&self, cache: &TemplateCache<'_>, findings: &mut Diagnostics) {
         let compiled = self.userdata.iter().flat_map(CompiledUserdata::templates);
         let reads = compiled.flat_map(|compiled| {

@@ -18,7 +18,7 @@ use crate::diagnostic::{CONCEALED, Diagnostic, Diagnostics, Severity, nearest};
 /// What may be unknown in a text that is being rendered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Timing {
-    /// Needed to create the instance: what only its creation tells can never be known in time.
+    /// Needed to create the instance: values known after creation come too late.
     BeforeCreation,
     /// Needed once it exists.
     AfterCreation,
@@ -34,7 +34,7 @@ pub struct Execution<'a> {
     pub timing: Timing,
     /// Where findings go.
     pub report: &'a mut Report,
-    /// What of the group's data is sensitive.
+    /// The sensitive part of the group's data.
     pub sensitive: &'a Sensitive,
     /// Set when a text depends on what isn't known yet.
     pub unknown: bool,
@@ -239,7 +239,7 @@ struct Failure {
     severity: Severity,
     execution: Option<Circumstances>,
     summary: Cow<'static, str>,
-    /// What is said at its place, where that isn't all that tells it from others.
+    /// The label at its place, where the place alone doesn't identify it.
     label: Option<String>,
     detail: Option<String>,
     place: Place,

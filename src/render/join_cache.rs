@@ -40,7 +40,7 @@ fn is_config(joined: &Joined) -> bool {
     joined.config.is_some() && joined.parts.len() == 1
 }
 
-/// Joins layers, with all that is to be told of it.
+/// Joins layers, with everything that reports need.
 pub(super) fn joined(layers: &[RenderedLayer]) -> Joined {
     let layers: Vec<_> = layers
         .iter()

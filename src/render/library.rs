@@ -80,7 +80,7 @@ impl Snippets {
         snippets
     }
 
-    /// Parses what a plan file kept, which was parsed before without a mistake.
+    /// Parses the snippets of a plan file, which parsed without errors before.
     pub fn of_texts(texts: &Arc<SnippetTexts>, functions: Functions, place: Place) -> Self {
         let names = texts.0.iter().map(|(name, _)| (Arc::clone(name), place));
         let mut snippets = Self {
@@ -204,7 +204,7 @@ fn text_of(
     let span = snippet.content.span;
     let is_url = snippet.is_url();
     let bytes: &[u8] = if is_url {
-        // That it couldn't be read was told when that was tried.
+        // Reading it reported the error.
         bodies.get(&snippet.content.value)?
     } else {
         snippet.content.value.as_bytes()

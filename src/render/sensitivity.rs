@@ -1,4 +1,4 @@
-//! What of an instance's spec must not be shown.
+//! The masked parts of an instance's spec.
 //!
 //! In: a compiled group, and a spec that was rendered of it. Out: its [`Marks`]. Costs nothing
 //! where a group has nothing sensitive.
@@ -40,7 +40,7 @@ impl CompiledGroup<'_> {
 }
 
 impl GroupRenderer<'_> {
-    /// What of an instance's spec must not be shown. All but `spec` is as it was rendered with.
+    /// The masked parts of an instance's spec. All but `spec` is as it was rendered with.
     pub fn marks(
         &self,
         address: &Address,
@@ -137,7 +137,7 @@ impl GroupRenderer<'_> {
         let Some(userdata) = spec.userdata.as_ref().filter(|_| is_sensitive) else {
             return TextMark::Open;
         };
-        // Only one source that is sent as it is can be told by its lines; files follow it.
+        // Lines can be masked only in one source that is sent as it is; files follow it.
         let single = source.and_then(|source| source.single());
         let (Some(part), Content::Text(text)) = (single, &userdata.value.content) else {
             return TextMark::Whole;
@@ -168,7 +168,7 @@ impl GroupRenderer<'_> {
 }
 
 /// The sensitive bytes of what follows userdata: the contents of files, as they are carried. All of it
-/// where they can't be told.
+/// where they aren't certain.
 fn bytes_of_files(text: &str, files: &[&CompiledFile], data: &Sensitive) -> Vec<Range<usize>> {
     let mut found = Vec::new();
     let mut left = files.iter();

@@ -11,7 +11,7 @@ use super::text::{self, Style};
 use crate::doctor::{Examination, Finding, Severity};
 use crate::plan::change::Action;
 
-/// The most findings of one kind that are told in words.
+/// The most findings of one kind that are listed.
 const MOST_ALIKE: usize = 20;
 
 /// The text of `nstance doctor`.

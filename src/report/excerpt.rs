@@ -72,7 +72,7 @@ impl Showable {
     }
 }
 
-/// What of the line at a byte may be shown: nothing that holds a secret.
+/// The part of the line at a byte that holds no secret.
 fn showable<'l>(sources: &SourceMap, id: SourceId, start: usize, line: &'l str) -> &'l str {
     match sources.shown_of_line(id, start, line) {
         shown if !redact::catches(shown) => shown,

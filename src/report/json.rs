@@ -212,7 +212,7 @@ fn resource(plan: &Plan, address: &Address) -> Map<String, Value> {
     .collect()
 }
 
-/// What of `after` is known only once it is done.
+/// The parts of `after` that are known after apply.
 fn after_unknown(change: &Change) -> Value {
     let mut unknown = Map::new();
     let Some(after) = &change.after else {
@@ -268,7 +268,7 @@ fn resource_drift(plan: &Plan, drift: &Drift) -> Option<Value> {
 fn observe(change: &DriftedAttribute, before: &mut Value, after: &mut Value) {
     let path = segments(&change.path, &[before]);
     if change.path == STATE {
-        // An instance's life is no part of its record; both sides are told, so that they differ.
+        // An instance's life is no part of its record; both sides are shown, so that they differ.
         put(before, &path, change.recorded.clone());
     }
     put(after, &path, change.observed.clone());

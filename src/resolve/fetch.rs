@@ -145,7 +145,7 @@ pub fn bodies(
             if let Some(known) = bodies.get(address) {
                 return Some(Arc::clone(known));
             }
-            // What it is rendered to isn't known; that is told when it is parsed.
+            // A template can't be fetched; compiling reports it.
             if is_template(address) || failed.contains(address) {
                 return None;
             }

@@ -217,7 +217,7 @@ fn query_of(image: &Image) -> ImageQuery {
     }
 }
 
-/// Identifies a question, so that an answer to another one isn't taken for it.
+/// Identifies a look-up, so that only its own answer is used.
 fn digest_of(query: &ImageQuery) -> String {
     sha256_hex(format!("{query:?}").as_bytes())
 }

@@ -51,7 +51,7 @@ struct User {
 
 struct Room {
     zone: Option<String>,
-    /// `None`: the cloud doesn't tell.
+    /// `None`: the cloud doesn't report it.
     free: Option<u32>,
 }
 

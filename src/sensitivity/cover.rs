@@ -41,7 +41,7 @@ fn cover_change(change: &mut Change) {
         }
         return;
     };
-    // What one side hides, the other mustn't tell.
+    // A path that is masked on one side is masked on the other.
     let old = before.marks.or(
         &after.marks.carried_to(&after.spec, &before.spec),
         &before.spec,
@@ -120,7 +120,7 @@ fn join_attributes(attributes: &mut Vec<AttributeChange>) {
             if strength(next.effect) > strength(first.effect) {
                 first.effect = next.effect;
             }
-            // Whether a part of it comes or goes isn't told.
+            // Whether a part of it is added or removed isn't shown.
             first.before = Some(HIDDEN.into());
             first.after = Some(HIDDEN.into());
         }
@@ -131,7 +131,7 @@ fn join_attributes(attributes: &mut Vec<AttributeChange>) {
 /// What is hidden at a path of an instance.
 enum Place<'m> {
     Open,
-    /// The mark, and how much of the path may be told.
+    /// The mark, and how much of the path may be shown.
     Value(Mark, usize),
     /// Before and after.
     Text(&'m TextMark, &'m TextMark),

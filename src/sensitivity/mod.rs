@@ -1,4 +1,4 @@
-//! Which parts of an instance mustn't be shown.
+//! Which parts of an instance are masked.
 //!
 //! In: values of the configuration with their sensitivity, and texts with their sensitive bytes.
 //! Out: [`Marks`], values with what is marked covered, and plans that can be shown. Must not: hold
@@ -29,7 +29,7 @@ pub use crate::diagnostic::HIDDEN;
 /// What stands for a line that is hidden.
 pub const HIDDEN_LINE: &str = "(sensitive line)";
 
-/// What of a value is hidden.
+/// The masked parts of a value.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "Value", into = "Value")]
 pub enum Mark {
@@ -209,7 +209,7 @@ impl Mark {
     }
 }
 
-/// What of a text is hidden.
+/// The masked lines of a text.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TextMark {
@@ -246,7 +246,7 @@ impl TextMark {
         let mut hidden = vec![false; lines.len()];
         let mut start = 0;
         for (hidden, line) in hidden.iter_mut().zip(&lines) {
-            // That a line ends tells nothing.
+            // A line break is no secret.
             let end = start + line.len();
             *hidden = bytes
                 .iter()
@@ -278,7 +278,7 @@ impl TextMark {
         Self::of_lines(&hidden, &lines)
     }
 
-    /// All of a text whose every line is hidden; none where only its length is told apart.
+    /// All of a text whose every line is hidden; none where only its length is known.
     fn of_lines(hidden: &[bool], lines: &[&str]) -> Self {
         let mut ranges: Vec<[usize; 2]> = Vec::new();
         for (index, _) in hidden.iter().enumerate().filter(|(_, hidden)| **hidden) {
@@ -432,7 +432,7 @@ pub fn cover_both(before: (&str, &TextMark), after: (&str, &TextMark)) -> (Strin
     (old, new_mark.cover_with(new, &mut stand_in))
 }
 
-/// What of an instance is hidden.
+/// The masked parts of an instance.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Marks {
@@ -460,7 +460,7 @@ impl Marks {
         Arc::clone(&NONE)
     }
 
-    /// Hides args, tags and userdata: all that a cloud tells of an instance.
+    /// Masks args, tags and userdata: all that a cloud reports of an instance.
     pub fn whole() -> Self {
         Self {
             args: Mark::Whole,
@@ -475,7 +475,7 @@ impl Marks {
         *self == Self::default()
     }
 
-    /// What of a file is hidden.
+    /// The masked parts of a file.
     pub fn file(&self, name: &str) -> &TextMark {
         self.files.get(name).unwrap_or(&TextMark::Open)
     }
@@ -572,7 +572,7 @@ impl Marks {
 }
 
 impl Mark {
-    /// The path as far as it may be told: keys below what is hidden are hidden as well.
+    /// The part of the path that may be shown: keys below a masked value are masked, too.
     pub fn told<'p>(&self, path: &'p str) -> &'p str {
         let length = self.hidden_at(path).unwrap_or(path.len());
         &path[..length]

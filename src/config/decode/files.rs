@@ -229,7 +229,7 @@ fn env(entry: &Entry, findings: &mut Diagnostics) -> Option<Node> {
     Some(entry.value.clone())
 }
 
-/// What of a file goes with `"deliver": "userdata"` only.
+/// Keys of a file that require `"deliver": "userdata"`.
 const OF_USERDATA: [&str; 3] = ["path", "permissions", "owner"];
 
 fn deliver(
@@ -280,7 +280,7 @@ fn deliver(
     })
 }
 
-/// Reports what means nothing to a file that is exported: one finding, as it is one mistake.
+/// Reports keys without effect for a file that is exported, in one finding.
 fn report_stray(object: &Object<'_>, findings: &mut Diagnostics) {
     let stray: Vec<&Entry> = OF_USERDATA
         .iter()

@@ -63,7 +63,7 @@ pub enum GroupsForm {
     Flat,
 }
 
-/// How `groups` of a document is laid out, if that can be told.
+/// The layout of `groups` in a document, if it is certain.
 pub fn groups_form(root: &Node) -> Option<GroupsForm> {
     let section = members(root)?
         .iter()
@@ -231,7 +231,7 @@ mod tests {
             (r#"{"a": {"args": {"size": 1}}}"#, None),
             (r#"{"a": {"size": 1}, "b": {"web": {"size": 1}}}"#, None),
             (r#"{"a": 1}"#, None),
-            // A slip in one group doesn't hide which form was meant.
+            // An error in one group doesn't hide which form was meant.
             (
                 r#"{"a": {"web": {"sise": 1, "template": "x"}}}"#,
                 Some(Form::Nested),

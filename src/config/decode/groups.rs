@@ -140,7 +140,7 @@ fn group(name: GroupName, form: Form, entry: &Entry, findings: &mut Diagnostics)
         &tables::GROUP,
         findings,
     ) else {
-        // What isn't an object may be a field of a group that was taken for a tenant.
+        // A value that isn't an object may be a field of a group in a tenant's place.
         if form == Form::Nested && findings.len() > before {
             for finding in findings.iter_mut().skip(before) {
                 finding.hints.push(

@@ -38,7 +38,7 @@ impl<'n> Object<'n> {
         Self::open_beside(node, place, name, table, &[], findings)
     }
 
-    /// The same, but for keys of which the caller tells more than that they are unknown.
+    /// The same, without keys that the caller reports by itself.
     pub(super) fn open_beside(
         node: &'n Node,
         place: Span,

@@ -68,7 +68,7 @@ pub(in crate::config) struct Module<'a> {
     folders: &'a Folders,
     context: Context<'a>,
     aliases: Cell<usize>,
-    /// What was taken for a shell's expansions, each with the name that it begins with.
+    /// Probable shell expansions, each with the name that it begins with.
     pub(super) expansions: RefCell<Vec<(Span, Span)>>,
 }
 

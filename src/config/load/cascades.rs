@@ -1,4 +1,4 @@
-//! One mistake, one finding: nothing that follows from it is reported, and a stage with errors is
+//! One mistake, one finding: errors that follow from it are suppressed, and a stage with errors is
 //! the last.
 
 use std::fs;

@@ -1,4 +1,4 @@
-//! Findings of a run, as they are told.
+//! Findings of a run, as they are reported.
 //!
 //! In: what the stages found, and what became several or is used elsewhere. Out: the same, each
 //! thing once, with the places where it matters. Must not: find anything.
@@ -13,7 +13,7 @@ use crate::diagnostic::{Conversion, Diagnostic, Label};
 /// How many uses of a text are shown.
 const MOST_USES: usize = 3;
 
-/// Of how many findings it is said which aliases use their text; nobody reads more.
+/// The most findings that name the aliases which use their text.
 const MOST_EXPLAINED: usize = 100;
 
 /// Of findings about one place in a block with `for_each`, each instance has its own: the first

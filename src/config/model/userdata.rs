@@ -104,7 +104,7 @@ pub struct TextSource {
     pub encoding: Option<Encoding>,
     /// `content`: the text, or the URL.
     pub content: Spanned<Arc<str>>,
-    /// What of the content is sensitive; of a URL's, nothing.
+    /// The sensitive part of the content; a URL's content has none.
     pub sensitivity: Sensitivity,
 }
 

@@ -10,7 +10,7 @@ use std::ops::Range;
 use super::{Sink, as_it_is, from_hex, up_to, walk_escapes};
 
 /// Goes through the scalar at `range`. `None` where there is none (a list, an alias), or where a
-/// block's indentation can't be told.
+/// block's indentation isn't certain.
 pub(super) fn walk(text: &str, range: Range<usize>, sink: Sink<'_>) -> Option<Range<usize>> {
     let scalar = &text[range.clone()];
     let inner = range.start + 1..range.end.max(range.start + 2) - 1;
@@ -148,7 +148,7 @@ fn escape(rest: &str) -> (usize, char) {
     (up_to(rest, read), character)
 }
 
-/// A literal or folded block. `None` where its indentation can't be told.
+/// A literal or folded block. `None` where its indentation isn't certain.
 fn block(text: &str, range: Range<usize>, sink: Sink<'_>) -> Option<()> {
     let scalar = &text[range.clone()];
     let folded = scalar.starts_with('>');

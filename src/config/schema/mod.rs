@@ -138,7 +138,7 @@ pub enum Shape {
 }
 
 impl Shape {
-    /// Which kind of JSON values it takes: what tells a group from a tenant.
+    /// The kind of JSON values it takes, which distinguishes a group from a tenant.
     pub fn takes(self, value: &super::node::NodeValue) -> bool {
         use super::node::NodeValue as Value;
         match self {

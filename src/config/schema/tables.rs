@@ -8,7 +8,7 @@ use super::{Key, Shape, Table};
 
 const PROVIDERS: &[&str] = &["aws", "gcp", "sim", "mock", "tmux", "proxmox", "yandex"];
 
-/// More instances than this in one group are a slip of the finger.
+/// More instances than this in one group are a typing error.
 pub const LARGEST_GROUP: u32 = 1_000_000;
 
 /// What only a running server reads.

@@ -299,7 +299,7 @@ impl Reading<'_> {
                     let place = self.span(inner.header);
                     let before = self.findings.len();
                     let [condition, message] = self.fields(&inner.body);
-                    // A key that nobody knows may have been meant for one that is missing.
+                    // An unknown key may be a misspelt one that is missing.
                     let is_whole = self.findings.len() == before;
                     let place = is_whole.then_some(place);
                     let folder = file.folder.as_ref();

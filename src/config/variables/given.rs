@@ -34,7 +34,7 @@ pub(super) struct Candidate {
     pub(super) origin: Origin,
 }
 
-/// What files of values hold besides values: nobody knows which of it is a secret.
+/// The contents of var-files that couldn't be read as values; any of it may be a secret.
 #[derive(Debug, Default)]
 pub(super) struct Unread {
     /// The files.
@@ -49,7 +49,7 @@ pub(super) struct Unread {
     pub(super) is_lacking: bool,
 }
 
-/// Everything that is given, by name. `None` for what a file can't tell.
+/// Every value that is given, by name.
 pub(super) fn candidates(
     given: &Given,
     working_dir: &Path,

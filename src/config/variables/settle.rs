@@ -474,7 +474,7 @@ fn missing(name: &str, declaration: &Declaration, of: &Type) -> Diagnostic {
 }
 
 impl Settled {
-    /// What there is to tell of each variable.
+    /// The settings of all variables, for reports.
     pub(in crate::config) fn settings(
         &self,
         declarations: &Declarations,

@@ -28,7 +28,7 @@ pub(in crate::config) fn validate(
             };
             let place = module.span(validation.condition.span);
             let value = at.evaluate(&validation.condition);
-            // Even where it isn't needed: a mistake in it is one.
+            // Even where it isn't needed: an error in it is reported.
             let message = message(at, &validation.message);
             let Some(value) = value else {
                 continue;

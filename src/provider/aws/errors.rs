@@ -10,7 +10,7 @@ use nstance_ec2::{ApiError, ApiErrorKind, Operation};
 
 use crate::provider::{CloudError, CloudErrorKind};
 
-/// The call that was refused, as the planner tells it.
+/// The refused call, in the planner's words.
 pub(super) fn told(operation: Operation, error: ApiError) -> CloudError {
     let kind = kind(operation, &error);
     let (message, encoded) = split_encoded(&error.message);
@@ -350,7 +350,7 @@ mod tests {
         );
     }
 
-    /// Codes that people meet; each has to be told with something to do.
+    /// Codes that people meet; each needs a hint.
     #[test]
     fn what_people_meet_comes_with_something_to_do() {
         for code in [

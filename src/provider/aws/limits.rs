@@ -17,7 +17,7 @@ pub struct Rate {
     pub per_second: f64,
 }
 
-/// A bucket of tokens, each good for one call. Whoever finds it empty takes the next token that
+/// A bucket of tokens, each good for one call. A caller that finds it empty takes the next token that
 /// will be in it, and waits for that one: so calls go out in order, and never faster.
 pub(super) struct Bucket {
     rate: Rate,

@@ -85,7 +85,7 @@ fn elements<K: PartialEq>(asked: &[Value], reported: &Value, key: fn(&Value) -> 
         .collect()
 }
 
-/// What tells network interfaces apart: the card and the place on it.
+/// The key of a network interface: its card and the place on it.
 fn interface_key(interface: &Value) -> (u64, u64) {
     let number = |name: &str| interface.get(name).and_then(Value::as_u64).unwrap_or(0);
     (number("NetworkCardIndex"), number("DeviceIndex"))

@@ -16,14 +16,14 @@ use crate::provider::{ArgsForm, Attributes, LifecycleState, Observation};
 
 use super::options::AwsOptions;
 
-/// What of an observation other calls tell.
+/// The parts of an observation that other calls report.
 #[derive(Debug, Default)]
 pub(super) struct Beside {
-    /// The target groups it is in; `None`: nobody asked.
+    /// The target groups it is in; `None`: not asked for.
     pub load_balancers: Option<Vec<String>>,
     /// Those that were looked at.
     pub watched: Option<Vec<String>>,
-    /// Its user data as text; `None`: nobody asked.
+    /// Its user data as text; `None`: not asked for.
     pub userdata: Option<String>,
 }
 
@@ -251,7 +251,7 @@ fn args(
     args
 }
 
-/// EC2 tells the ARN; who asked may have given a name.
+/// EC2 reports the ARN; the request may have had a name.
 fn profile(instance: &Value) -> Value {
     let Some(arn) = instance
         .get("IamInstanceProfile")

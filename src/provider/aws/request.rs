@@ -1,12 +1,12 @@
 //! The input of `RunInstances`, made from a request.
 //!
-//! In: a [`CreateRequest`]. Out: what is sent. Must not: add what nobody asked for, or ask EC2.
+//! In: a [`CreateRequest`]. Out: what is sent. Must not: add members that args don't have, or call EC2.
 
 use serde_json::{Map, Value, json};
 
 use crate::provider::CreateRequest;
 
-/// What of our args isn't a member of `RunInstances`: it is set once the instance exists.
+/// Args that aren't members of `RunInstances`: they are set once the instance exists.
 pub(super) const SOURCE_DEST_CHECK: &str = "SourceDestCheck";
 
 /// The input of `RunInstances` for one instance.

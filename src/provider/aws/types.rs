@@ -193,7 +193,7 @@ impl Quota {
     }
 }
 
-/// Everything that runs in the account, whoever made it: type and whether it is spot → how many.
+/// Every instance that runs in the account: type and whether it is spot → how many.
 fn running(calls: &Calls) -> Result<BTreeMap<(String, bool), usize>, CloudError> {
     let input = json!({
         "Filters": [filter("instance-state-name", &["pending", "running"])],

@@ -270,7 +270,7 @@ impl SimCloud {
             Verdict::Refuse(error) => Err(error.into()),
             Verdict::Proceed => work(&mut store, now),
             Verdict::LoseAnswer => {
-                // Refused or done: whoever asked doesn't learn it.
+                // Refused or done: the caller doesn't learn which.
                 let _ = work(&mut store, now);
                 Err(faults::error(self.world.provider, CloudErrorKind::Ambiguous).into())
             }

@@ -19,7 +19,7 @@ use super::{SimError, World, faults, hash};
 /// cloud keeps.
 pub(super) const DEFAULT_SIZE: u32 = 251;
 
-/// The same on GCP, which doesn't tell how many are free and whose subnets are larger.
+/// The same on GCP, which doesn't report how many are free and whose subnets are larger.
 const DEFAULT_SIZE_GCP: u32 = 65_532;
 
 /// The first host number given out; the ones before are the cloud's own.

@@ -1,4 +1,4 @@
-//! What was found in joined userdata, told at the line that it was written on.
+//! Findings in joined userdata, each at the line where its cause is written.
 //!
 //! In: findings with a place in what was rendered. Out: notes with a place in the configuration.
 //! Must not: judge.

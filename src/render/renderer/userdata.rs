@@ -39,7 +39,7 @@ impl GroupRenderer<'_> {
             unknown: false,
         };
         let Some(files) = files else {
-            // What is wrong with it is told all the same.
+            // Its errors are reported all the same.
             let source = source?;
             if let Some(mut layers) = source.render(&mut execution)
                 && execution.report.is_trial()

@@ -1,6 +1,6 @@
 //! One attribute's difference.
 //!
-//! In: an [`AttributeChange`]. Out: an [`Entry`]. Must not: show more of a text than it is told to.
+//! In: an [`AttributeChange`]. Out: an [`Entry`]. Must not: show more of a text than its caller asks for.
 
 use serde_json::Value;
 

@@ -263,7 +263,7 @@ impl View<'_> {
         })
     }
 
-    /// An instance that goes: what tells it from others.
+    /// An instance that is deleted: its identity.
     fn ending(&self, sign: Sign, side: &InstanceView) -> Vec<Entry> {
         let goes = if sign == Sign::Delete { " -> null" } else { "" };
         let created = side.created_at.map(|time| time.to_string());

@@ -81,7 +81,7 @@ pub(super) fn left_out(plan: &Plan, style: Style<'_>) -> Vec<String> {
     lines
 }
 
-/// Deletions that apply refuses without being told to.
+/// Deletions that apply refuses unless they are allowed.
 pub(super) fn deletions(plan: &Plan, style: Style<'_>) -> Vec<String> {
     let deletions = &plan.deletions;
     let total = deletions.total();

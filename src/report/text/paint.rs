@@ -105,9 +105,9 @@ pub(super) enum Sign {
     Delete,
     /// `~`
     Update,
-    /// Nothing: it stays.
+    /// An unchanged line.
     None,
-    /// Nothing: the line is about other lines.
+    /// A line about other lines.
     Note,
 }
 
