@@ -22,13 +22,13 @@ const TELLING: [&str; 12] = [
     "api_key",
 ];
 
-/// Whether a name tells that its value is a credential.
+/// Whether a name says that its value is a credential.
 pub fn is_telling(name: &str) -> bool {
     let name = name.to_lowercase().replace('-', "_");
     TELLING.iter().any(|word| name.contains(word)) || matches!(&*name, "sig" | "key" | "apikey")
 }
 
-/// What of a URL lets one in: the password before the host, parameters that sign it.
+/// The credentials in a URL: the password before the host, and signing parameters.
 pub fn of_url(url: &str) -> Vec<String> {
     let Some(parts) = Parts::of(url) else {
         return Vec::new();

@@ -1,8 +1,7 @@
 //! Faults of nstance itself, injected on purpose: a proof that can't fail proves nothing.
 //!
-//! In: nothing. Out: [`InjectedFault`], which the simulator hands to what carries a plan out, and
-//! which is obeyed there. Must not: come from an option, a file or the environment. Commands always
-//! say [`InjectedFault::None`].
+//! In: nothing. Out: [`InjectedFault`], which the simulator passes to apply and recovery. Must
+//! not: come from an option, a file or the environment. Commands pass [`InjectedFault::None`].
 
 /// A guarantee to break.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -26,7 +25,7 @@ pub enum InjectedFault {
     NoBudget,
     /// A saved plan is carried out though its rows have moved on.
     NoStaleCheck,
-    /// The state's lock isn't taken; whoever would take it obeys.
+    /// The state's lock isn't taken.
     NoLock,
     /// Neither is the lock taken, nor does the store shut out who lost the lead.
     NoLockNorFence,

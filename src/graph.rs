@@ -63,7 +63,7 @@ pub fn build(
         Some(NodeIndex::new(images + index))
     };
     let group_at = |index: usize| NodeIndex::new(images + templates + index);
-    // Where no group names another, nobody asks for a group by its name.
+    // Group names are needed only if a group depends on another.
     let is_alone = config
         .groups
         .iter()

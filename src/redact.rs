@@ -161,7 +161,7 @@ fn percent_encoded(text: &str) -> String {
         .collect()
 }
 
-/// What of base64 is the same whatever stands around the bytes, for each of the three ways that
+/// The part of base64 that doesn't depend on neighbouring bytes, for each of the three ways that
 /// they may lie in it.
 fn base64_within(bytes: &[u8]) -> Vec<String> {
     let mut found = Vec::new();

@@ -167,8 +167,8 @@ fn apply(mut fleet: Fleet<'_>, request: &Request<'_>) -> Ending {
     Ok(worst(ends.iter().map(|ended| ended.code)))
 }
 
-/// Locks every shard, then settles and plans each. What fails is told at once and left out; where
-/// a lock can't be had and nobody asked for the others, there is nothing at all.
+/// Locks every shard, then settles and plans each. A shard that fails is reported and left out;
+/// `None` if a lock isn't free and `--continue-on-error` isn't given.
 fn begin<'s, 'g>(
     fleet: &'s Fleet<'g>,
     request: &Request<'_>,

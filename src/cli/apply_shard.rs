@@ -31,7 +31,7 @@ use crate::provider::{Cloud, Owner};
 use crate::report::events::{self, Events};
 use crate::report::text::{self, ShardEnd};
 
-/// A shard that nobody else can change.
+/// A shard that only this process can change.
 pub struct LockedShard<'s, 'g> {
     session: &'s Session<'g>,
     /// Its groups, where a plan is to be made.
@@ -210,7 +210,7 @@ impl ReadyShard<'_, '_> {
         Ok(ShardOutcome::unchanged(&self.plan))
     }
 
-    /// Does what the plan says, and says what came of it. What fails is told here.
+    /// Applies the plan and reports its outcome and failures.
     pub fn apply(self, operation: &str, board: &Board, signals: &Graceful) -> ShardOutcome {
         let session = self.session;
         match self.drive(operation, board, signals) {

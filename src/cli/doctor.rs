@@ -159,7 +159,7 @@ fn look(session: &Session<'_>, path: &Path) -> State {
         let problems = store.check()?;
         let latest = store.history(1)?.into_iter().next().map(Box::new);
         let meta = store.meta()?;
-        // Damage that was found is told, even where nothing more can be read.
+        // Known damage is reported, even if nothing more can be read.
         let (records, intents) = match store.snapshot() {
             Ok(snapshot) => (snapshot.records.len(), snapshot.intents),
             Err(error) if problems.is_empty() => return Err(error),
@@ -200,7 +200,7 @@ fn sample(session: &Session<'_>) -> Result<AccessSample, Failure> {
         ..AccessSample::default()
     };
     if let Some(store) = session.open_to_read()? {
-        // What is wrong with the state is told already.
+        // The state's problems are reported already.
         let instance = store.snapshot().ok().and_then(|snapshot| {
             let record = snapshot.records.into_iter().next()?;
             Some(record.provider_id)
@@ -237,7 +237,7 @@ fn compare(
             let examination = cloud::unasked(Failure::from(error).findings);
             return Ok((examination, Diagnostics::default()));
         }
-        // What is wrong with the state is told already.
+        // The state's problems are reported already.
         Err(PlanError::State(_)) => return Ok((cloud::skipped(), Diagnostics::default())),
         made => made?,
     };

@@ -174,7 +174,7 @@ impl Failure {
     /// A plan that can't be saved.
     pub fn unsaved_plan(path: &std::path::Path, error: &PlanFileError) -> Self {
         let why = match error {
-            // Its own words name a temporary file, which is nobody's business.
+            // Its own words name a temporary file, which means nothing to the user.
             PlanFileError::Io(error) if error.kind() == std::io::ErrorKind::NotFound => {
                 "there is no such folder".to_owned()
             }

@@ -2,7 +2,7 @@
 //!
 //! In: the environment, the option `--key-file`, and the key file beside the configuration. Out: a
 //! [`Keyring`], which finds the key that a state or a saved plan needs, and has one for new ones.
-//! Must not: make a key where it isn't asked to, or tell one.
+//! Must not: make a key unasked, or show one.
 //!
 //! A key file has a key a line, lines that begin with `#` aside. New states get the first; the
 //! others still open what was sealed with them. So a new key stands in the file before the first
@@ -88,7 +88,7 @@ impl Keyring {
             .transpose()
     }
 
-    /// The key for what is new. Where there is none, one is made now, and `tell` hears of it.
+    /// The key for what is new. If there is none, one is made now, and `tell` is called.
     pub fn provide(&self, tell: impl FnOnce(&KeyFile)) -> Result<NewKey, Failure> {
         if let Some(key) = self.present()? {
             return Ok(key);
@@ -341,7 +341,7 @@ impl fmt::Display for KeyFile {
     }
 }
 
-/// Whether nobody but its owner may do anything with a file.
+/// Whether only its owner has permissions for a file.
 fn is_private(metadata: &fs::Metadata) -> bool {
     #[cfg(unix)]
     {

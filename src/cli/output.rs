@@ -13,7 +13,7 @@ use super::failure::Failure;
 pub fn write(path: &Path, text: &(impl AsRef<[u8]> + ?Sized)) -> Result<(), Failure> {
     replace(path, text.as_ref()).map_err(|error| {
         let why = match error.kind() {
-            // Its own words name a temporary file, which is nobody's business.
+            // Its own words name a temporary file, which means nothing to the user.
             io::ErrorKind::NotFound => "there is no such folder".to_owned(),
             kind => kind.to_string(),
         };

@@ -160,7 +160,7 @@ pub fn given(globals: &Globals) -> String {
     text
 }
 
-/// Selectors that name nothing are worth a word: they are mostly slips.
+/// Warns of selectors that match nothing: mostly typing errors.
 fn unmatched(plan: &Plan, options: &Options, session: &Session<'_>) -> Vec<Diagnostic> {
     options
         .targets
@@ -215,7 +215,7 @@ pub fn prepare<'s>(
 }
 
 /// Makes a plan, with a word on standard error while instances are listed. Where the configuration is
-/// wrong, what was found when it was read is told as well.
+/// wrong, the findings of loading it are reported as well.
 pub fn make<'s>(
     session: &'s Session<'_>,
     store: Option<&mut SqliteStore>,

@@ -18,7 +18,7 @@ use crate::apply::engine::{Progress, Step};
 use crate::plan::change::{Action, Plan};
 use crate::report::events::{Events, Operation};
 
-/// Whether bars help: on a terminal that nobody records (`CI`).
+/// Whether to show bars: on a terminal, unless `CI` records it.
 fn is_interactive(globals: &Globals) -> bool {
     std::io::stderr().is_terminal()
         && std::env::var_os("CI").is_none_or(|value| value.is_empty())
@@ -64,7 +64,7 @@ pub struct Board {
     lines: bool,
 }
 
-/// Beyond as many changes single lines help nobody; bars and failures remain.
+/// Up to this many changes get a line each; beyond, only bars and failures show.
 const LINES_UP_TO: usize = 200;
 
 impl Board {

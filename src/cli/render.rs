@@ -400,7 +400,7 @@ fn explain(
             };
             let whole = told.len() == path.len();
             let path = format!("{root}.{told}").trim_end_matches('.').to_owned();
-            // What is below a hidden value is told once.
+            // Values below a hidden one are mentioned once.
             if !whole && rows.last().is_some_and(|[last, ..]| *last == path) {
                 return;
             }

@@ -68,7 +68,7 @@ pub struct AddressArgs<'a> {
     pub allow_delete: &'a [InShard<Deletable>],
 }
 
-/// What of that is about one shard.
+/// The part of it for one shard.
 #[derive(Debug, Clone, Default)]
 pub struct Selection {
     /// Only these; none: everything.
@@ -268,7 +268,7 @@ impl<'f, 'g> Places<'f, 'g> {
             || self.recorded()[index].contains(group.as_str())
     }
 
-    /// A record that can't be read counts as empty: whoever needs it will say so.
+    /// A record that can't be read counts as empty: the command reports it.
     fn recorded(&self) -> &[BTreeSet<Arc<str>>] {
         self.recorded.get_or_init(|| {
             let groups = |session: &Session<'_>| {

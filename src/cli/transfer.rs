@@ -24,7 +24,7 @@ const SQLITE: &[u8] = b"SQLite format 3\0";
 
 /// The most that is read of a document, in bytes: a state of a million instances.
 const LARGEST_DOCUMENT: u64 = 1 << 30;
-/// How many of a document's problems are told.
+/// How many of a document's problems are reported.
 const PROBLEMS: usize = 10;
 
 /// Prints the state's document.

@@ -63,7 +63,7 @@ impl Watch {
             }
             match self.watcher.watch(&place, RecursiveMode::NonRecursive) {
                 Ok(()) => {}
-                // It went away just now; who holds it tells when it comes back.
+                // It was removed just now; its folder's events say when it comes back.
                 Err(_) if !place.is_dir() => continue,
                 // What holds the files' folders is often none of our business.
                 Err(error) if !holds_files(inputs, &place) => {

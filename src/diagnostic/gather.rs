@@ -1,4 +1,4 @@
-//! What is wrong at one place for several groups, told once.
+//! Merges findings of several groups at one place.
 //!
 //! In: findings of groups, each with an address. Out: of those that say the same of the same place
 //! the first, which names the others. Must not: join what is said of several places.

@@ -23,7 +23,7 @@ pub struct Merged {
     pub layer: Layer,
     /// What it is.
     pub value: MergedValue,
-    /// What of it must not be shown.
+    /// The masked part of it.
     pub sensitivity: Sensitivity,
 }
 

@@ -71,7 +71,7 @@ fn context<'a>(lineage: &'a str, row: &'a [&'a [u8]]) -> Context<'a> {
 }
 
 /// Writes a plan, sealed where there is a key; the file is whole or not there. Mode 0600: specs may
-/// be nobody else's business.
+/// be readable by others.
 pub fn write(path: &Path, plan: &Plan, key: Option<&NewKey>) -> Result<String, PlanFileError> {
     if key.is_none() && plan.holds_secrets() {
         return Err(PlanFileError::Secret);

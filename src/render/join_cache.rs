@@ -62,8 +62,8 @@ pub(super) struct Joins {
 }
 
 impl Joins {
-    /// How many are kept. Instances that read their own data give one each, which nobody asks for
-    /// again.
+    /// How many are kept. Instances that read their own data give one each, which is used
+    /// once.
     const ROOM: usize = 256;
 
     /// What becomes of some layers.

@@ -114,7 +114,7 @@ fn headline(part: &JoinedPart) -> String {
     }
 }
 
-/// The lines of a part, each with where it was written; nothing for what nobody wrote, such as the
+/// The lines of a part, each with where it was written; none for generated lines, such as the
 /// first line of what was merged.
 fn lines(joined: &Joined, part: &JoinedPart, name: &Naming<'_>) -> Vec<(String, String)> {
     let text = String::from_utf8_lossy(&part.content);

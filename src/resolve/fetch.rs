@@ -166,8 +166,8 @@ pub fn bodies(
     bodies
 }
 
-/// What a URL says now, or said the last time; `None` where that isn't known. Whoever needs it and
-/// wasn't allowed the network fails when it is rendered.
+/// The current body of a URL, else the last one; `None` if there is neither. Without
+/// the network, rendering what needs it fails.
 fn from_network(
     url: &Spanned<Arc<str>>,
     network: bool,

@@ -58,7 +58,7 @@ impl SqliteStore {
     }
 }
 
-/// What tells a lineage from others in the name of a file.
+/// Identifies a lineage in a file name.
 fn tail(lineage: &str) -> String {
     let mut tail: Vec<char> = lineage
         .chars()

@@ -169,7 +169,7 @@ impl SqliteStore {
     }
 }
 
-/// What is wrong with something sealed, as far as that can be told without its key.
+/// The problems of sealed data that show without its key.
 fn outside(row: &Row<'_>, column: usize, needed: KeyId) -> Option<String> {
     let sealed: Option<Vec<u8>> = match row.get(column) {
         Ok(sealed) => sealed,

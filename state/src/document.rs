@@ -467,7 +467,7 @@ impl Seals<'_> {
             .decode(sealed)
             .map_err(|_| OpenError::NotSealed)
             .and_then(|sealed| self.key.open(&context, &sealed));
-        // Whoever sealed it had the key: what doesn't unpack is damage before that.
+        // Sealing needs the key: a body that doesn't unpack was damaged before it was sealed.
         let unpacked = opened.and_then(|packed| {
             let (size, packed) = packed.split_first_chunk().ok_or(OpenError::Damaged)?;
             let size = usize::try_from(u64::from_le_bytes(*size));

@@ -50,7 +50,7 @@ pub(crate) fn absolute(path: &Path) -> Result<PathBuf> {
     std::path::absolute(path).map_err(|error| StateError::io(path, error))
 }
 
-/// What tells one version of a file from another without reading it.
+/// Distinguishes versions of a file without reading it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Fingerprint {
     length: u64,

@@ -7,7 +7,8 @@
 //! commits an intent before asking a cloud for something finds it again after any crash.
 //! - **One writer, any readers.** [`Lock`] makes one process the writer, and ends with it.
 //!   Reading takes no lock, and works where nothing can be written.
-//! - **Who lost its lock can't write.** Whoever takes the lead shuts out those before it.
+//! - **A process that lost its lock can't write.** Taking the lock raises the fencing number, which
+//!   shuts out earlier writers.
 //! - **What was rendered is sealed.** It opens with the state's [`Key`], and in its place only.
 //! - **What is refused is left alone.** A file of another program, of another owner or of a newer
 //!   version keeps every byte.

@@ -17,7 +17,7 @@ use crate::error::{Result, StateError};
 use crate::files;
 use crate::model::{LockInfo, Timestamp};
 
-/// How long a lock that nobody signed is waited for whatever the timeout: someone who only looks
+/// How long to wait for an unsigned lock, whatever the timeout: someone who only looks
 /// holds it for an instant, and a holder needs an instant to sign.
 const GRACE: Duration = Duration::from_millis(300);
 /// How often a held lock is tried again.

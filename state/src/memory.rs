@@ -62,7 +62,7 @@ impl MemoryDisk {
         self.0.unlocked.notify_all();
     }
 
-    /// Takes the lock away from whoever holds it, without its knowledge.
+    /// Takes the lock away from its holder, unnoticed.
     pub fn lose_lock(&self) {
         self.content().lock = None;
         self.0.unlocked.notify_all();
@@ -74,7 +74,7 @@ impl MemoryDisk {
     }
 
     fn content(&self) -> MutexGuard<'_, Content> {
-        // Nothing in it is half done, whoever panicked with it.
+        // A panic leaves nothing in it half done.
         self.0
             .content
             .lock()

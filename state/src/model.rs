@@ -1,6 +1,6 @@
 //! The values that a state holds and hands out.
 //!
-//! In: nothing. Out: plain data, owned by whoever has it. No value here knows the database.
+//! In: nothing. Out: plain data. No value here knows the database.
 
 use std::fmt;
 use std::str::FromStr;

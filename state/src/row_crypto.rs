@@ -207,7 +207,7 @@ impl Sealed {
     }
 }
 
-/// A column that doesn't open, or holds what nobody wrote.
+/// A column that doesn't open, or holds unknown data.
 pub(crate) fn unreadable(
     column: usize,
     error: impl std::error::Error + Send + Sync + 'static,

@@ -45,7 +45,7 @@ pub(crate) fn version(connection: &Connection) -> rusqlite::Result<u32> {
     connection.pragma_query_value(None, "user_version", |row| row.get(0))
 }
 
-/// Does the steps that are missing. Each is on disk when the next begins; whoever else migrates
+/// Does the missing steps. Each is on disk when the next begins; another process that migrates
 /// the file at the same time does some of them, and none is done twice.
 pub(crate) fn migrate(
     connection: &mut Connection,

@@ -110,7 +110,7 @@ impl Key {
         self.0.id
     }
 
-    /// The key as text, as [`Key::from_str`] reads it. Whoever has the text has the key.
+    /// The key as text, as [`Key::from_str`] reads it. The text is the key.
     pub fn to_text(&self) -> Zeroizing<String> {
         let mut text = Zeroizing::new(String::with_capacity(PREFIX.len() + 2 * KEY));
         text.push_str(PREFIX);
@@ -130,7 +130,7 @@ impl Key {
     }
 
     /// The same for documents that are compared: equal bytes for the same place are sealed alike,
-    /// so whoever has two documents knows what is equal in them, and nothing else. The nonce is a
+    /// so two documents show which parts are equal, and nothing else. The nonce is a
     /// keyed digest of the place and the bytes.
     pub fn seal_alike(&self, context: &Context<'_>, plaintext: &[u8]) -> Vec<u8> {
         let mut mac = <Hmac<Sha256> as hmac::KeyInit>::new_from_slice(&*self.0.nonces)
@@ -186,7 +186,7 @@ impl Key {
             .map_err(|_| OpenError::Damaged)
     }
 
-    /// A digest that nobody without the key can compare a guess with. Equal digests have equal
+    /// A digest that can't be compared with a guess without the key. Equal digests have equal
     /// masks, so that they can be looked up.
     pub fn mask(&self, digest: [u8; 32]) -> [u8; 32] {
         self.halves(digest, Aes256::encrypt_block)
@@ -211,7 +211,7 @@ impl Key {
         turned
     }
 
-    /// A name for a text that nobody without the key can compare a guess with.
+    /// A name for a text, which can't be compared with a guess without the key.
     pub fn name(&self, purpose: &str, text: &str) -> String {
         let mut mac = <Hmac<Sha256> as hmac::KeyInit>::new_from_slice(&*self.0.secret)
             .expect("HMAC takes keys of any length");
@@ -377,7 +377,7 @@ pub struct Context<'a> {
     pub lineage: &'a str,
     /// What they are: the table, or the kind of file.
     pub table: &'a str,
-    /// What tells the row from the table's others.
+    /// Identifies the row in its table.
     pub row: &'a [&'a [u8]],
     /// Which version of the row.
     pub version: u64,

@@ -262,13 +262,11 @@ impl SqliteStore {
         })
     }
 
-    /// Takes the lead: from now on nobody can write who opened the state before this, and this one
-    /// can until somebody else does the same. [`Transaction::start_apply`] does it by itself. A
-    /// state is opened with the lock held, so that nobody is shut out who rightly writes; should a
-    /// lock be lost all the same, its holder learns of it rather than spoil what the next one does.
+    /// Raises the fencing number: handles opened earlier can't write any more.
+    /// [`Transaction::start_apply`] calls it. A state is opened with the lock held, so this shuts out
+    /// only a process that lost its lock.
     ///
-    /// Errors: [`StateError::Fenced`] where somebody else took the lead since the state was opened
-    /// here.
+    /// Fails with [`StateError::Fenced`] if another handle raised it since this one was opened.
     #[expect(
         clippy::redundant_closure_for_method_calls,
         reason = "the method alone is of one lifetime, not of any"
@@ -278,8 +276,8 @@ impl SqliteStore {
         self.transaction(Timestamp(0), |transaction| transaction.lead())
     }
 
-    /// Whether a commit waits for the disk, which is what [`SqliteStore::transaction`] promises.
-    /// Only the simulator says no, to see that the loss is noticed.
+    /// Whether a commit waits for the disk, as [`SqliteStore::transaction`] promises. Only the
+    /// simulator passes `false`, to prove that the loss is noticed.
     #[doc(hidden)]
     pub fn wait_for_disk(&mut self, waits: bool) -> Result<()> {
         let mode = if waits { "FULL" } else { "OFF" };
@@ -289,8 +287,8 @@ impl SqliteStore {
             .map_err(|error| StateError::sqlite(&self.path, error))
     }
 
-    /// From now on this one writes whoever leads. Only the simulator asks for it, to see that the
-    /// damage is noticed.
+    /// Lets this handle write in spite of the fencing number. Only the simulator calls it, to prove
+    /// that the damage is noticed.
     #[doc(hidden)]
     pub fn ignore_fence(&mut self) {
         self.is_fenced = false;

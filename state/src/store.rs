@@ -4,7 +4,7 @@
 //! makes, opens and locks it; and [`Write`], of which a batch is made. It may not say how anything
 //! is kept.
 //!
-//! A store is narrow on purpose. Whoever keeps states elsewhere than in a file has this to do, and
+//! A store is narrow on purpose. An implementation for another place has this to do, and
 //! nothing of what plans and applies has to change for it. `tests/it/conformance.rs` says what all
 //! of them promise.
 
@@ -56,11 +56,10 @@ pub trait Store: Send {
     /// What an apply did, in the order in which it was entered.
     fn history_items(&self, id: ApplyId) -> Result<Vec<HistoryItem>>;
 
-    /// Takes the lead: from now on nobody can write who opened the state before this, and this one
-    /// can until somebody else does the same. [`Write::StartApply`] does it by itself.
+    /// Raises the fencing number: handles opened earlier can't write any more. [`Write::StartApply`]
+    /// does it, too.
     ///
-    /// Errors: [`crate::StateError::Fenced`] where somebody else took the lead since the state was
-    /// opened here.
+    /// Fails with [`crate::StateError::Fenced`] if another handle raised it since this one was opened.
     fn lead(&mut self) -> Result<()>;
 
     /// Changes the state: all of a batch, in its order, or nothing of it where one is refused.

@@ -135,7 +135,7 @@ impl<'store> Transaction<'store> {
         Ok(self.fence)
     }
 
-    /// Takes the next number, under which nobody else writes.
+    /// Takes the next fencing number.
     pub(crate) fn lead(&mut self) -> Result<()> {
         if !self.led {
             self.fence += 1;

@@ -92,8 +92,8 @@ impl GroupRenderer<'_> {
     }
 
     /// Looks into a userdata that is one source alone, as an instance of `slot` would get it: whether
-    /// cloud-init takes it as it was meant. What it finds is told; what can't be rendered isn't, since
-    /// rendering tells that. Nothing is wrong with what isn't looked into.
+    /// cloud-init takes it as it was meant. Its findings are reported, without those of rendering, which
+    /// reports its own.
     pub fn check_userdata(&self, slot: u32, report: &mut Report) -> bool {
         if !self.is_looked_into {
             return true;

@@ -65,7 +65,7 @@ impl Transaction<'_> {
     /// digests in it could be compared with guesses.
     pub fn put_observation_cache(&mut self, bytes: &[u8]) -> Result<()> {
         if self.crypto.is_sealed() {
-            // Where a sealed state of schema 2 kept it; its migration can't tell that row.
+            // Where a sealed state of schema 2 kept it; migrating can't find that row.
             let former = self.crypto.name("nstance:familiar");
             self.execute("DELETE FROM fetched WHERE url = ?1", [former])?;
         }
