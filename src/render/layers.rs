@@ -292,8 +292,8 @@ impl CompiledUserdata {
     /// by themselves then.
     pub(super) fn render(&self, execution: &mut Execution<'_>) -> Option<Vec<RenderedLayer>> {
         let mut layers = Vec::with_capacity(self.layers.len() + 1);
-        let is_lacking = execution.report.is_trial() && self.is_lacking();
-        let mut sound = !is_lacking;
+        // Why something is lacking was reported where it was fetched.
+        let mut sound = !self.is_lacking();
         for layer in &self.layers {
             let mut parts = Vec::with_capacity(layer.parts.len());
             for part in &layer.parts {
