@@ -3,8 +3,8 @@
 //!
 //! The crate knows nothing of configurations or clouds. It is given values and keeps them:
 //!
-//! - **Nothing is lost.** What is changed is on disk when [`Store::commit`] returns. Whoever
-//! commits an intent before asking a cloud for something finds it again after any crash.
+//! - **Nothing is lost.** What is changed is on disk when [`Store::commit`] returns. An intent that
+//!   is committed before a call to a cloud is found again after any crash.
 //! - **One writer, any readers.** [`Lock`] makes one process the writer, and ends with it.
 //!   Reading takes no lock, and works where nothing can be written.
 //! - **A process that lost its lock can't write.** Taking the lock raises the fencing number, which
