@@ -506,7 +506,7 @@ fn a_url_that_fails_leaves_out_its_instances_only() {
     harness.write("nstance.yaml", group("gone"));
     let plan = harness.run("plan --json");
     assert_eq!(plan.code, Some(1), "{plan}");
-    let document: serde_json::Value = serde_json::from_str(&plan.stdout).unwrap();
+    let document: Value = serde_json::from_str(&plan.stdout).unwrap();
     assert_eq!(document["errored"], true);
     assert_eq!(document["summary"]["create"], 1);
     let diagnostics = document["diagnostics"].as_array().unwrap();
@@ -519,7 +519,7 @@ fn a_url_that_fails_leaves_out_its_instances_only() {
     harness.ok("apply --auto-approve");
     harness.write("nstance.yaml", group("gone"));
     let rest = harness.run("plan --json");
-    let document: serde_json::Value = serde_json::from_str(&rest.stdout).unwrap();
+    let document: Value = serde_json::from_str(&rest.stdout).unwrap();
     assert_eq!(document["summary"]["delete"], 0, "{rest}");
     assert_eq!(document["summary"]["create"], 0, "{rest}");
 }
