@@ -168,7 +168,7 @@ fn report_cycles(config: &Config, graph: &DiGraph<Node, ()>, findings: &mut Diag
             .map(ToString::to_string)
             .collect();
         let mut finding =
-            Diagnostic::error("groups depend on each other in a circle").detail(path.join(" → "));
+            Diagnostic::error("dependency cycle between groups").detail(path.join(" → "));
         for (index, name) in names.iter().enumerate() {
             let Some(written) = config
                 .group(name)

@@ -13,6 +13,7 @@ pub mod doctor;
 pub mod fault_injection;
 pub mod format;
 pub mod graph;
+pub mod home;
 mod limited;
 pub mod load;
 pub mod merge;

@@ -68,9 +68,9 @@ impl Checker<'_> {
         for zone in &group.zones {
             if let Some(first) = zones.insert(zone, zone.span) {
                 findings.push(
-                    Diagnostic::error(format!("zone `{}` stands twice in `zones`", zone.value))
+                    Diagnostic::error(format!("duplicate zone `{}` in `zones`", zone.value))
                         .at(zone.span, "here again")
-                        .related(first, "it stands here first"),
+                        .related(first, "first listed here"),
                 );
             }
         }
@@ -116,12 +116,9 @@ impl Checker<'_> {
         for name in &group.load_balancers {
             if let Some(first) = seen.insert(name, name.span) {
                 findings.push(
-                    Diagnostic::error(format!(
-                        "load balancer `{}` stands twice in `load_balancers`",
-                        name.value
-                    ))
-                    .at(name.span, "here again")
-                    .related(first, "it stands here first"),
+                    Diagnostic::error(format!("duplicate load balancer `{}`", name.value))
+                        .at(name.span, "here again")
+                        .related(first, "first listed here"),
                 );
                 continue;
             }

@@ -107,7 +107,7 @@ impl Checker<'_> {
                     continue;
                 };
                 let summary = if first == &**pool {
-                    format!("subnet `{}` stands twice in pool `{pool}`", subnet.value)
+                    format!("duplicate subnet `{}` in pool `{pool}`", subnet.value)
                 } else {
                     format!(
                         "subnet `{}` is in two pools, `{first}` and `{pool}`",
@@ -117,7 +117,7 @@ impl Checker<'_> {
                 findings.push(
                     Diagnostic::error(summary)
                         .at(subnet.span, "here again")
-                        .related(place, "it stands here first"),
+                        .related(place, "first listed here"),
                 );
             }
         }

@@ -146,7 +146,7 @@ impl From<RecoverError> for Failure {
 
 impl From<DriveError> for Failure {
     fn from(error: DriveError) -> Self {
-        let hint = "Run apply again: it settles what was under way, then continues";
+        let hint = "Run `nstance apply` again to continue";
         Self::new(Diagnostic::error(error.to_string()).hint(hint))
     }
 }
@@ -165,8 +165,10 @@ impl Failure {
                 diagnostic.hints.extend(reason.hint.clone());
                 diagnostic
             }
+            PlanFileError::NotAPlan => Diagnostic::error(format!("not a saved plan: {name}"))
+                .hint("Save a plan: nstance plan --out FILE"),
             other => Diagnostic::error(format!("the plan can't be used: {other}: {name}"))
-                .hint(format!("Make a new one: nstance plan --out {name}")),
+                .hint("Save a plan: nstance plan --out FILE"),
         };
         Self::new(diagnostic)
     }
@@ -181,14 +183,16 @@ impl Failure {
             PlanFileError::Io(error) => error.kind().to_string(),
             other => other.to_string(),
         };
-        let finding = Diagnostic::error(format!(
-            "the plan can't be saved: {why}: {}",
-            path.display()
-        ));
+        let name = path.display();
+        let finding = Diagnostic::error(match error {
+            PlanFileError::Occupied(what) => format!("will not overwrite {name}: {what}"),
+            _ => format!("the plan can't be saved: {why}: {name}"),
+        });
         Self::new(match error {
             PlanFileError::Secret => finding
                 .hint("Give plan and apply a key: NSTANCE_STATE_KEY=nstance-key-1-$(openssl rand -hex 32)")
                 .hint("Or apply without a saved plan: that makes .nstance/key, for later ones too"),
+            PlanFileError::Occupied(_) => finding.hint("Name a new file, or a saved plan"),
             _ => finding,
         })
     }

@@ -21,10 +21,9 @@ use zeroize::Zeroizing;
 use super::Globals;
 use super::failure::Failure;
 use crate::diagnostic::Diagnostic;
+use crate::home::{self, HOME};
 use crate::limited;
 
-/// The folder for nstance's own files, keys and states among them, beside a configuration.
-pub const HOME: &str = ".nstance";
 /// A key as text.
 pub const KEY: &str = "NSTANCE_STATE_KEY";
 /// A passphrase.
@@ -290,7 +289,7 @@ impl KeyFile {
         let folder = folder(&path);
         let lock = || {
             if !folder.is_dir() {
-                fs::create_dir_all(folder)?;
+                home::create(folder)?;
                 fs::File::open(self::folder(folder))?.sync_all()?;
             }
             let folder = fs::File::open(folder)?;

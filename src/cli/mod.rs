@@ -107,13 +107,13 @@ pub struct Globals {
     )]
     key_file: Option<PathBuf>,
     /// Use the embedded cloud in place of the configured one, by the configured one's rules
-    #[arg(long, global = true, env = "NSTANCE_SIM", hide_env_values = true)]
+    #[arg(long, global = true, env = "NSTANCE_SIM", hide_env_values = true, value_parser = |text: &str| switch("NSTANCE_SIM", text))]
     sim: bool,
     /// Print JSON
-    #[arg(long, global = true, env = "NSTANCE_JSON", hide_env_values = true)]
+    #[arg(long, global = true, env = "NSTANCE_JSON", hide_env_values = true, value_parser = |text: &str| switch("NSTANCE_JSON", text))]
     json: bool,
     /// Print no colours (also `NO_COLOR`)
-    #[arg(long, global = true, env = "NSTANCE_NO_COLOR", hide_env_values = true)]
+    #[arg(long, global = true, env = "NSTANCE_NO_COLOR", hide_env_values = true, value_parser = |text: &str| switch("NSTANCE_NO_COLOR", text))]
     no_color: bool,
     /// Calls to the cloud at once
     #[arg(long, global = true, value_name = "N", env = "NSTANCE_PARALLELISM", hide_env_values = true, value_parser = clap::value_parser!(u16).range(1..=1000))]
@@ -121,10 +121,10 @@ pub struct Globals {
     /// How long to wait for the state's lock, such as 30s or 5m
     #[arg(long, global = true, value_name = "DURATION", default_value = "0s", env = "NSTANCE_LOCK_TIMEOUT", hide_env_values = true, value_parser = duration)]
     lock_timeout: Wait,
-    /// Make errors of warnings about vars that aren't set
-    #[arg(long, global = true, env = "NSTANCE_STRICT", hide_env_values = true)]
+    /// Treat unset vars as errors
+    #[arg(long, global = true, env = "NSTANCE_STRICT", hide_env_values = true, value_parser = |text: &str| switch("NSTANCE_STRICT", text))]
     strict: bool,
-    /// Take this for the time (RFC 3339)
+    /// Override the current time (RFC 3339)
     #[arg(long, global = true, value_name = "TIME", env = "NSTANCE_NOW", hide_env_values = true, value_parser = time)]
     now: Option<Timestamp>,
     /// Print results and errors only
@@ -133,11 +133,12 @@ pub struct Globals {
         long,
         global = true,
         env = "NSTANCE_QUIET",
-        hide_env_values = true
+        hide_env_values = true,
+        value_parser = |text: &str| switch("NSTANCE_QUIET", text)
     )]
     quiet: bool,
     /// Print more
-    #[arg(long, global = true, env = "NSTANCE_VERBOSE", hide_env_values = true)]
+    #[arg(long, global = true, env = "NSTANCE_VERBOSE", hide_env_values = true, value_parser = |text: &str| switch("NSTANCE_VERBOSE", text))]
     verbose: bool,
     /// Set a variable; where the configuration declares none, a top-level var; may repeat (also
     /// `NSTANCE_VAR_name`)
@@ -211,6 +212,15 @@ fn duration(text: &str) -> Result<Wait, String> {
         .map_err(|error| error.to_string())
 }
 
+/// A flag's variable in the environment; an empty one isn't set.
+fn switch(name: &str, text: &str) -> Result<bool, String> {
+    match &*text.to_ascii_lowercase() {
+        "1" | "true" | "yes" => Ok(true),
+        "" | "0" | "false" | "no" => Ok(false),
+        _ => Err(format!("{name} takes 1 or 0, true or false, yes or no")),
+    }
+}
+
 fn time(text: &str) -> Result<Timestamp, String> {
     Timestamp::parse(text).map_err(|_| "a time looks like 2026-12-01T00:00:00Z".to_owned())
 }
@@ -226,36 +236,36 @@ fn key_value(text: &str) -> Result<(String, String), String> {
 enum Command {
     /// Write a commented starter configuration
     Init(init::Init),
-    /// Check the configuration: everything short of asking a cloud
+    /// Check the configuration without asking a cloud
     Validate(validate::Validate),
     /// Show what apply would do
     Plan(plan::PlanCommand),
-    /// Carry a plan out
+    /// Apply a plan
     Apply(apply::Apply),
-    /// Delete everything that is recorded
+    /// Delete all recorded instances
     Destroy(apply::Destroy),
-    /// Say what changed behind our back, for CI
+    /// Detect changes made outside nstance
     Drift(drift::DriftCommand),
     /// Show a saved plan, or what is recorded
     Show(show::Show),
-    /// Show what instances are, fully merged and rendered
+    /// Show merged and rendered specs of instances
     Render(render::Render),
-    /// Say where values come from
+    /// Show where values come from
     Explain(explain::Explain),
-    /// Show what depends on what
+    /// Show the dependency graph
     Graph(graph::GraphCommand),
-    /// Show what each image resolves to, where from, how old
+    /// Show the id of each image, its source and its age
     Images(images::Images),
-    /// Look after the record
+    /// Inspect and modify the state
     #[command(subcommand)]
     State(state::StateCommand),
-    /// Record an instance that exists
+    /// Adopt an existing instance
     Import(import::Import),
-    /// Look for what is wrong: state, journal, lock, files, and what the cloud has
+    /// Check state, journal, lock, files and cloud for problems
     Doctor(doctor::Doctor),
-    /// Look at the embedded cloud, and change it by hand
+    /// Inspect and modify the embedded cloud
     Sim(sim::SimArgs),
-    /// See what a machine makes of userdata
+    /// Merge and decode userdata
     #[command(subcommand)]
     Userdata(userdata::UserdataCommand),
     /// Format configuration files: HCL and JSONC

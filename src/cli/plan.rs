@@ -184,7 +184,7 @@ fn unmatched(plan: &Plan, options: &Options, session: &Session<'_>) -> Vec<Diagn
                 .collect();
             let name = selector.group().to_string();
             let near = crate::diagnostic::nearest(&name, known.iter().map(String::as_str));
-            let finding = Diagnostic::warning(format!("`{selector}` names nothing"));
+            let finding = Diagnostic::warning(format!("no group or slot matches `{selector}`"));
             match near {
                 Some(near) => finding.hint(format!("there is a group `{near}`")),
                 None => finding.hint("Groups are listed by: nstance graph"),

@@ -14,7 +14,7 @@ use nstance_state::{
 use serde_json::Value;
 
 use super::failure::Failure;
-use super::keys::{HOME, Keyring};
+use super::keys::Keyring;
 use super::{Globals, console};
 use crate::address::in_shard;
 use crate::check::Purpose;
@@ -25,6 +25,7 @@ use crate::config::model::LoadBalancer;
 use crate::config::model::{Config, ProviderKind};
 use crate::credentials;
 use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::home::{self, HOME};
 use crate::load::load_for;
 use crate::provider::Cloud;
 #[cfg(feature = "aws")]
@@ -451,6 +452,10 @@ impl Session<'_> {
         let path = self.state_path()?;
         // A state that may not be used isn't locked either, and nothing is made beside it.
         self.open_to_read()?;
+        if path.starts_with(self.home()) {
+            // Taking the lock reports why this fails.
+            let _ = home::create(&self.home());
+        }
         let now = self.clock.now();
         let who = who();
         let info = LockInfo {

@@ -80,7 +80,7 @@ pub enum StateCommand {
         #[arg(long)]
         auto_approve: bool,
     },
-    /// Clear what a dead process left of the lock
+    /// Remove a stale lock
     Unlock {
         /// The lock's id, as messages show it
         #[arg(value_name = "ID")]

@@ -22,6 +22,10 @@ use crate::limited;
 
 /// The first line.
 const MAGIC: &str = "nstance plan 2";
+/// How the first line begins in every version.
+const ANY_MAGIC: &[u8] = b"nstance plan ";
+/// How SQLite's files begin.
+const START_OF_DATABASE: &[u8] = b"SQLite format 3\0";
 /// The third line of a plan that isn't sealed.
 const CLEAR: &str = "clear";
 /// The most a plan may unpack to.
@@ -36,7 +40,7 @@ pub enum PlanFileError {
     #[error("{0}")]
     Io(#[from] io::Error),
     /// Something else.
-    #[error("it isn't a saved plan")]
+    #[error("not a saved plan")]
     NotAPlan,
     /// A plan of another version.
     #[error("it was saved in the format `{0}`; this version reads `{MAGIC}`")]
@@ -55,6 +59,9 @@ pub enum PlanFileError {
     /// It would hold secrets in clear.
     #[error("it holds secrets, and there is no key to seal it with")]
     Secret,
+    /// There is a file already, which isn't a saved plan.
+    #[error("{0}")]
+    Occupied(&'static str),
     /// No random bytes.
     #[error("{0}")]
     Random(#[from] RandomError),
@@ -70,12 +77,14 @@ fn context<'a>(lineage: &'a str, row: &'a [&'a [u8]]) -> Context<'a> {
     }
 }
 
-/// Writes a plan, sealed where there is a key; the file is whole or not there. Mode 0600: specs may
-/// be readable by others.
+/// Writes a plan, sealed if there is a key; the file is whole or not there. Mode 0600: specs may hold
+/// secrets. Replaces saved plans and empty files; fails if anything else has the name, if the plan
+/// holds secrets and there is no key, and if the file can't be written.
 pub fn write(path: &Path, plan: &Plan, key: Option<&NewKey>) -> Result<String, PlanFileError> {
     if key.is_none() && plan.holds_secrets() {
         return Err(PlanFileError::Secret);
     }
+    check_replaceable(path)?;
     let mut encoder = flate2::GzBuilder::new().write(Vec::new(), flate2::Compression::fast());
     serde_json::to_writer(&mut encoder, plan).map_err(io::Error::from)?;
     let packed = encoder.finish()?;
@@ -100,6 +109,33 @@ pub fn write(path: &Path, plan: &Plan, key: Option<&NewKey>) -> Result<String, P
     file.as_file().sync_all()?;
     file.persist(path).map_err(|error| error.error)?;
     Ok(digest)
+}
+
+/// Fails unless a saved plan may be written to `path`.
+fn check_replaceable(path: &Path) -> Result<(), PlanFileError> {
+    let metadata = match std::fs::metadata(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        metadata => metadata?,
+    };
+    if !metadata.is_file() {
+        let what = if metadata.is_dir() {
+            "a folder"
+        } else {
+            "not a file"
+        };
+        return Err(PlanFileError::Occupied(what));
+    }
+    let mut start = Vec::new();
+    std::fs::File::open(path)?
+        .take(START_OF_DATABASE.len() as u64)
+        .read_to_end(&mut start)?;
+    if start.is_empty() || start.starts_with(ANY_MAGIC) {
+        Ok(())
+    } else if start == START_OF_DATABASE {
+        Err(PlanFileError::Occupied("a database, such as a state"))
+    } else {
+        Err(PlanFileError::Occupied("not a saved plan"))
+    }
 }
 
 /// Reads a plan, and the digest that names it. `keys` are asked where it is sealed.

@@ -128,7 +128,7 @@ fn check_value(node: &Node, name: &str, shape: &Shape, entry: &Entry, findings: 
         (Shape::Deprecated(reason, shape), value) => {
             if *value != NodeValue::Null {
                 findings.push(
-                    Diagnostic::warning(format!("`{name}` isn't to be used any more"))
+                    Diagnostic::warning(format!("`{name}` is deprecated"))
                         .at(entry.key_span, "deprecated")
                         .detail(*reason),
                 );
@@ -387,7 +387,7 @@ mod tests {
             (
                 r#"{"Gpus": [1]}"#,
                 &[
-                    "warning: `Gpus` isn't to be used any more",
+                    "warning: `Gpus` is deprecated",
                     "error: an item of `Gpus` must be a string (put it in quotes: `\"1\"`)",
                 ],
             ),

@@ -431,7 +431,7 @@ impl Report {
                 finding = finding.detail(detail.clone());
             } else if failure.count > 1 {
                 finding = finding.detail(format!(
-                    "so it is for {} and {} more",
+                    "also affects {} and {} more",
                     failure.first,
                     failure.count - 1
                 ));

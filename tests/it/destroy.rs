@@ -28,10 +28,11 @@ fn nothing_to_destroy_is_no_error() {
     assert_snapshot!(harness.ok("destroy --auto-approve"));
     assert_eq!(
         harness.files(),
-        ["nstance.jsonc", ".nstance/test/one.db.lock"]
-            .into_iter()
-            .rev()
-            .collect::<Vec<_>>()
+        [
+            ".nstance/.gitignore",
+            ".nstance/test/one.db.lock",
+            "nstance.jsonc"
+        ]
     );
     let harness = Harness::applied(TWO);
     harness.ok("destroy --auto-approve");

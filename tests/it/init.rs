@@ -32,3 +32,17 @@ fn it_writes_over_nothing() {
     assert_snapshot!(ended);
     assert_eq!(harness.read("nstance.jsonc"), b"// mine");
 }
+
+#[test]
+fn what_is_made_beside_a_configuration_is_ignored_by_git() {
+    let harness = Harness::starter();
+    harness.ok("apply --auto-approve");
+    assert_eq!(harness.read(".nstance/.gitignore"), b"*\n");
+    // Whoever removed it doesn't want it.
+    std::fs::remove_file(harness.path(".nstance/.gitignore")).unwrap();
+    harness.ok("apply --auto-approve");
+    assert!(!harness.path(".nstance/.gitignore").exists());
+    let sim = Harness::starter();
+    sim.ok("sim image publish debian-13-amd64-1");
+    assert_eq!(sim.read(".nstance/.gitignore"), b"*\n");
+}

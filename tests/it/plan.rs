@@ -388,7 +388,7 @@ fn an_image_that_is_not_found_fails_those_that_read_it_and_no_others() {
         .collect();
     assert_eq!(
         made,
-        [".nstance/example/local.db.lock"],
+        [".nstance/.gitignore", ".nstance/example/local.db.lock"],
         "no state comes of it"
     );
     let applied = harness.run("apply --auto-approve --continue-on-error");
@@ -442,4 +442,27 @@ fn quiet_prints_the_plan_and_nothing_else() {
     let harness = Harness::with(TWO);
     let ended = harness.ok("plan --quiet --out saved --target default/wbe");
     assert_eq!(ended.stderr, "");
+}
+
+#[test]
+fn flags_of_the_environment_are_said_in_any_of_the_usual_ways() {
+    let harness = Harness::starter();
+    for (value, is_json) in [
+        ("1", true),
+        ("true", true),
+        ("Yes", true),
+        ("0", false),
+        ("false", false),
+        ("no", false),
+        ("", false),
+    ] {
+        let mut command = harness.command("images");
+        command.env("NSTANCE_JSON", value);
+        let ended = harness.end("images", command);
+        assert_eq!(ended.code, Some(0), "{value}: {ended}");
+        assert_eq!(ended.stdout.starts_with('{'), is_json, "{value}: {ended}");
+    }
+    let mut command = harness.command("images");
+    command.env("NSTANCE_SIM", "maybe");
+    assert_snapshot!(harness.end("images", command).stderr);
 }

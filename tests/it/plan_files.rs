@@ -156,3 +156,31 @@ fn a_plan_from_another_state_is_refused() {
     harness.ok("apply --auto-approve --target default/web/0");
     assert_snapshot!(refused(&harness, "apply saved.plan"));
 }
+
+/// `plan --out` replaced the state or the configuration without a word.
+#[test]
+fn a_saved_plan_replaces_saved_plans_and_empty_files_only() {
+    let harness = saved();
+    harness.write("empty", "");
+    harness.write("notes.txt", "buy milk\n");
+    std::fs::create_dir(harness.path("folder")).unwrap();
+    harness.ok("plan --out saved.plan");
+    harness.ok("plan --out empty");
+    harness.ok("show empty");
+    for (name, what) in [
+        (TWO_STATE, "a database"),
+        (".nstance/sim.db", "a database"),
+        ("nstance.jsonc", "not a saved plan"),
+        ("notes.txt", "not a saved plan"),
+        ("folder", "a folder"),
+    ] {
+        let before = std::fs::read(harness.path(name)).ok();
+        let refused = harness.run(&format!("plan --out {name}"));
+        assert_eq!(refused.code, Some(1), "{refused}");
+        assert!(refused.stderr.contains(what), "{refused}");
+        assert_eq!(std::fs::read(harness.path(name)).ok(), before, "{name}");
+    }
+    assert_snapshot!(harness.run("plan --out nstance.jsonc").stderr);
+    // The hint doesn't propose to replace it.
+    assert_snapshot!("no_saved_plan", harness.run("apply nstance.jsonc").stderr);
+}

@@ -186,12 +186,9 @@ impl<'a> Module<'a> {
         chain.push(format!("`{what}`"));
         let summary = match &chain[..] {
             [_, _] => format!("`{what}` refers to itself"),
-            _ => format!(
-                "these refer to one another in a circle: {}",
-                chain.join(" → ")
-            ),
+            _ => format!("dependency cycle: {}", chain.join(" → ")),
         };
-        Error::new(span, summary).detail("this closes the circle")
+        Error::new(span, summary).detail("this closes the cycle")
     }
 
     fn variable(&self, reference: &Reference<'_>) -> Result<Value, Vec<Error>> {

@@ -131,8 +131,8 @@ impl<'w> Reading<'w> {
             .collect();
         names.push(names[0].clone());
         loaded.findings.push(
-            Diagnostic::error("files include one another in a circle")
-                .at(place, "this closes the circle")
+            Diagnostic::error("files include one another in a cycle")
+                .at(place, "this closes the cycle")
                 .detail(names.join(" includes ")),
         );
         true

@@ -85,7 +85,7 @@ pub static TOP: Table = Table {
         Key::new(
             "destroy_budget",
             Shape::Object(&DESTROY_BUDGET),
-            "More deletions than both of these, replacements aside, and apply wants `--allow-delete`.",
+            "More deletions than both of these, replacements aside, and apply requires `--allow-delete`.",
         ),
         Key::new(
             "strict",
@@ -460,7 +460,7 @@ const LABELS: Key = Key::new(
 const PROTECT: Key = Key::new(
     "protect",
     Shape::Flag,
-    "Deleting an instance wants `--allow-delete`; replacing it doesn't.",
+    "Deleting an instance requires `--allow-delete`; replacing it doesn't.",
 );
 const MOVED_FROM: Key = Key::new(
     "moved_from",
@@ -736,7 +736,7 @@ pub static FILE: Table = Table {
 /// `destroy_budget`
 pub static DESTROY_BUDGET: Table = Table {
     title: "destroy_budget",
-    about: "How many deletions a plan may hold before apply wants `--allow-delete`.",
+    about: "How many deletions a plan may hold before apply requires `--allow-delete`.",
     keys: &[
         Key::new("count", Shape::Whole(u32::MAX), "A number of instances.").default("10"),
         Key::new(

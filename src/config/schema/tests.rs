@@ -172,7 +172,7 @@ const COMPARISONS: &[&str] = &[
 
 /// What is checked besides, and shows in the shape of one object.
 const CHECKS_OF_SHAPE: &[&str] = &[
-    "stands twice in",
+    "duplicate ",
     "of this userdata isn't a URL",
     "can only come from a file",
     "needs `\"source\": \"url\"`",

@@ -11,6 +11,7 @@ use std::time::Duration;
 use rusqlite::{Connection, ErrorCode, OpenFlags, Transaction, TransactionBehavior};
 
 use super::SimError;
+use crate::home;
 
 /// The version of the schema below, in `user_version`.
 const VERSION: i64 = 1;
@@ -178,7 +179,7 @@ impl Store {
     /// Makes the file, or joins another process that just did.
     fn found(&mut self) -> Result<(), SimError> {
         if let Some(folder) = self.path.parent() {
-            std::fs::create_dir_all(folder).map_err(|source| SimError::Folder {
+            home::create(folder).map_err(|source| SimError::Folder {
                 path: folder.to_owned(),
                 source,
             })?;
