@@ -11,7 +11,7 @@ use crate::config::load::{Loaded, decode_files, decode_text};
 use crate::config::variables::Given;
 use crate::diagnostic::Reported;
 
-/// Loads a configuration to be planned: `path` as given, or the only one in `working_dir`.
+/// Loads a configuration to be planned: `path` as given, or that of `working_dir`.
 pub fn load(path: Option<&Path>, working_dir: &Path, given: &Given) -> Loaded {
     load_for(Purpose::Plan, path, working_dir, given)
 }

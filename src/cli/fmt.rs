@@ -82,7 +82,7 @@ impl Work<'_> {
         };
         let mut all = Vec::new();
         for path in paths {
-            match files::find(path, &here, &mut Inputs::default()) {
+            match files::find(path, &here, &[], &mut Inputs::default()) {
                 Ok(files) => all.extend(files),
                 Err(diagnostic) => self.findings.push(*diagnostic),
             }

@@ -80,9 +80,8 @@ pub struct Cli {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Global options")]
 pub struct Globals {
-    /// The configuration: a file, or a folder that holds one; may repeat, a shard each (also
-    /// `NSTANCE_CONFIG`, several separated as in PATH) [default: the nstance.* or config.jsonc of
-    /// the working folder]
+    /// The configuration: a file, or a folder whose files make one; may repeat, a shard each (also
+    /// `NSTANCE_CONFIG`, several separated as in PATH) [default: the working folder]
     #[arg(short, long, value_name = "PATH")]
     config: Vec<PathBuf>,
     /// Where the state is: sqlite:PATH, in which {cluster} and {shard} are replaced [default:

@@ -11,16 +11,6 @@ use std::path::{Component, Path, PathBuf};
 use super::inputs::Inputs;
 use crate::diagnostic::Diagnostic;
 
-/// Names of configurations, in the order they are looked for.
-const NAMES: &[&str] = &[
-    "nstance.jsonc",
-    "nstance.json",
-    "nstance.hcl",
-    "nstance.yaml",
-    "nstance.yml",
-    "config.jsonc",
-];
-
 /// What `*` and `?` of an include stand for.
 pub(super) const MATCHING: glob::MatchOptions = glob::MatchOptions {
     case_sensitive: true,
@@ -40,57 +30,54 @@ const MOST_FILES: usize = 20_000;
 /// The files that are meant, as messages call them, in the order they are read; at least one. What
 /// was looked at on the way is noted.
 ///
-/// No path is the only configuration of `working_dir`. A folder is all of its configuration files,
-/// without its subfolders.
+/// A folder, `working_dir` where no path is given, is all of its configuration files, without its
+/// subfolders and without `var_files`. Fails if there are none, too many, or the folder can't be read.
 pub(crate) fn find(
     path: Option<&Path>,
     working_dir: &Path,
+    var_files: &[PathBuf],
     inputs: &mut Inputs,
 ) -> Result<Vec<PathBuf>, Box<Diagnostic>> {
-    match path {
-        None => {
-            for name in NAMES {
-                inputs.file(&working_dir.join(name));
-            }
-            Ok(vec![the_only_one(working_dir)?])
-        }
-        Some(path) if working_dir.join(path).is_dir() => {
-            inputs.folder(&working_dir.join(path));
-            of_folder(path, working_dir)
-        }
-        Some(path) => Ok(vec![path.to_owned()]),
+    let folder = path.unwrap_or(Path::new(""));
+    if !working_dir.join(folder).is_dir() {
+        return Ok(vec![folder.to_owned()]);
     }
+    inputs.folder(&working_dir.join(folder));
+    let mut files = of_folder(folder, working_dir)?;
+    let is_same = |a: &Path, b: &Path| {
+        let real = |path: &Path| working_dir.join(path).canonicalize().ok();
+        a.file_name() == b.file_name() && real(a).is_some_and(|a| real(b) == Some(a))
+    };
+    files.retain(|file| !var_files.iter().any(|given| is_same(file, given)));
+    if files.is_empty() {
+        return Err(Box::new(
+            Diagnostic::error(format!(
+                "there is no configuration in {}",
+                shown(folder, working_dir)
+            ))
+            .detail("Looked for *.hcl, *.jsonc, nstance*.json, nstance*.yaml, nstance*.yml")
+            .hint(
+                "`nstance init` writes one to start from; `--config PATH` names another file \
+                     or folder",
+            ),
+        ));
+    }
+    // Files that change what others say come after them.
+    files.sort_by(|a, b| (is_override(a), a).cmp(&(is_override(b), b)));
+    Ok(files)
 }
 
-fn the_only_one(working_dir: &Path) -> Result<PathBuf, Box<Diagnostic>> {
-    let found: Vec<&str> = NAMES
-        .iter()
-        .copied()
-        .filter(|name| working_dir.join(name).is_file())
-        .collect();
-    let shown = working_dir.display();
-    match &found[..] {
-        [only] => Ok(only.into()),
-        [] => Err(Box::new(
-            Diagnostic::error(format!("there is no configuration in {shown}"))
-                .detail(format!("Looked for {}", NAMES.join(", ")))
-                .hint(
-                    "`nstance init` writes one to start from; `--config PATH` names another file, \
-                     or a folder whose files make one",
-                ),
-        )),
-        several => Err(Box::new(
-            Diagnostic::error(format!(
-                "there are several configurations in {shown}: {}",
-                several.join(", ")
-            ))
-            .hint("`--config PATH` says which one; `--config .` takes the folder's files as one"),
-        )),
+/// A folder, as messages call it.
+fn shown<'p>(folder: &'p Path, working_dir: &'p Path) -> std::path::Display<'p> {
+    if folder.as_os_str().is_empty() {
+        working_dir.display()
+    } else {
+        folder.display()
     }
 }
 
 fn of_folder(folder: &Path, working_dir: &Path) -> Result<Vec<PathBuf>, Box<Diagnostic>> {
-    let shown = folder.display();
+    let shown = shown(folder, working_dir);
     let failed = |error: std::io::Error| {
         Box::new(
             Diagnostic::error(format!("can't read the folder {shown}")).detail(error.to_string()),
@@ -110,15 +97,6 @@ fn of_folder(folder: &Path, working_dir: &Path) -> Result<Vec<PathBuf>, Box<Diag
             ))));
         }
     }
-    if files.is_empty() {
-        return Err(Box::new(
-            Diagnostic::error(format!("there is no configuration in {shown}"))
-                .detail("Looked for *.hcl, *.jsonc, nstance*.json, nstance*.yaml, nstance*.yml")
-                .hint("`nstance init` writes one to start from"),
-        ));
-    }
-    // Files that change what others say come after them.
-    files.sort_by(|a, b| (is_override(a), a).cmp(&(is_override(b), b)));
     Ok(files)
 }
 

@@ -7,6 +7,7 @@
 #[cfg(test)]
 mod cascades;
 mod findings;
+mod foreign;
 mod reading;
 #[cfg(test)]
 mod tests;
@@ -15,6 +16,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use self::findings::{name_aliases, say_once};
+use self::foreign::foreign;
 use self::reading::Reading;
 use super::assemble::{Document, assemble};
 use super::decode::{Draft, decode};
@@ -59,7 +61,7 @@ pub struct Loaded {
     repeated: Vec<Span>,
 }
 
-/// Decodes a configuration: `path` as given, or the only one in `working_dir`.
+/// Decodes a configuration: `path` as given, or that of `working_dir`.
 pub(crate) fn decode_files(
     path: Option<&Path>,
     working_dir: &Path,
@@ -70,7 +72,7 @@ pub(crate) fn decode_files(
         ..Loaded::default()
     };
     let draft = loaded
-        .read(path, working_dir)
+        .read(path, working_dir, &given.files)
         .and_then(|(parsed, folders)| {
             let draft = loaded.decode(parsed, given, working_dir, &folders);
             loaded.inputs.extend(folders.seen());
@@ -112,14 +114,14 @@ pub struct Evaluated {
     pub directory: PathBuf,
 }
 
-/// Evaluates a configuration: `path` as given, or the only one in `working_dir`.
+/// Evaluates a configuration: `path` as given, or that of `working_dir`.
 pub fn document(path: Option<&Path>, working_dir: &Path, given: &Given) -> Evaluated {
     let mut loaded = Loaded {
         directory: working_dir.to_owned(),
         ..Loaded::default()
     };
     let root = loaded
-        .read(path, working_dir)
+        .read(path, working_dir, &given.files)
         .and_then(|(parsed, folders)| loaded.document(parsed, given, working_dir, &folders));
     loaded.into_evaluated(root)
 }
@@ -139,8 +141,9 @@ impl Loaded {
         &mut self,
         path: Option<&Path>,
         working_dir: &Path,
+        var_files: &[PathBuf],
     ) -> Result<(Vec<Parsed>, Folders), Reported> {
-        let files = match files::find(path, working_dir, &mut self.inputs) {
+        let files = match files::find(path, working_dir, var_files, &mut self.inputs) {
             Ok(files) => files,
             Err(diagnostic) => {
                 self.findings.push(*diagnostic);
@@ -152,8 +155,14 @@ impl Loaded {
             directory.clone_into(&mut self.directory);
         }
         let mut reading = Reading::new(working_dir);
+        let is_folder = path.is_none_or(|path| files != [path]);
         for file in &files {
+            let index = reading.documents.len();
             reading.file(file, self);
+            if is_folder && let Some(document) = reading.documents.get(index) {
+                self.findings
+                    .extend(foreign(&document.content, &self.sources));
+            }
         }
         let root = Some(self.directory.as_path().into());
         let folders = Folders::new(root, Some(working_dir.to_owned()));

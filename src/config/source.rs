@@ -108,6 +108,8 @@ pub struct Source {
     pub name: String,
     /// The whole text.
     pub text: Arc<str>,
+    /// Whether it is a file, and no value of the command line or the environment.
+    is_file: bool,
     line_starts: Vec<u32>,
     /// How many characters begin before each block of the text; counted where a long line asks.
     characters_before: OnceLock<Vec<u32>>,
@@ -126,6 +128,7 @@ impl Source {
             language,
             name,
             text,
+            is_file: false,
             line_starts,
             characters_before: OnceLock::new(),
         }
@@ -240,7 +243,9 @@ impl SourceMap {
     /// Adds a file; `name` is how messages call it, and says the language.
     pub fn add(&mut self, name: impl Into<String>, text: impl Into<Arc<str>>) -> SourceId {
         let name = name.into();
-        self.push(Source::new(Language::of_file(&name), name, text.into()))
+        let mut source = Source::new(Language::of_file(&name), name, text.into());
+        source.is_file = true;
+        self.push(source)
     }
 
     /// Adds an expression that comes from no file; `name` is how messages call it.
@@ -363,6 +368,12 @@ impl SourceMap {
             .iter()
             .enumerate()
             .map(|(i, s)| (SourceId(i as u32), s))
+    }
+
+    /// The names of the files, in the order added.
+    pub fn files(&self) -> impl Iterator<Item = &str> {
+        let files = self.sources.iter().filter(|source| source.is_file);
+        files.map(|source| &*source.name)
     }
 
     /// The text a span covers.

@@ -441,6 +441,7 @@ impl Repair<'_> {
             lineage: plan.lineage.clone(),
             serial: plan.serial,
             new_state: plan.new_state,
+            read_from: Vec::new(),
             created_at: plan.created_at,
             images: BTreeMap::new(),
             changes,

@@ -201,6 +201,12 @@ fn assemble(inputs: &Inputs<'_>, lineage: String, mut gathered: Planned) -> Plan
             Some((name.to_string(), planned))
         })
         .collect();
+    let removes_group = |change: &Change| change.reasons.contains(&Reason::GroupRemoved);
+    let read_from = if gathered.changes.iter().any(removes_group) {
+        inputs.sources.files().map(str::to_owned).collect()
+    } else {
+        Vec::new()
+    };
     Plan {
         mode: inputs.options.mode,
         cluster: inputs.identity.cluster.clone(),
@@ -215,6 +221,7 @@ fn assemble(inputs: &Inputs<'_>, lineage: String, mut gathered: Planned) -> Plan
         lineage,
         serial: inputs.snapshot.map_or(0, |snapshot| snapshot.meta.serial),
         new_state: inputs.snapshot.is_none(),
+        read_from,
         created_at: inputs.now,
         images,
         groups: planned_groups(inputs, &gathered.changes),

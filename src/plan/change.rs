@@ -476,6 +476,9 @@ pub struct Plan {
     pub serial: u64,
     /// Whether the state doesn't exist yet.
     pub new_state: bool,
+    /// The configuration's files, if a recorded group isn't among its groups any more.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub read_from: Vec<String>,
     /// When it was made.
     pub created_at: Timestamp,
     /// Images that were resolved.

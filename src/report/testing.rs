@@ -33,6 +33,7 @@ pub(crate) fn empty() -> Plan {
         lineage: "06bgm7733st2576nx5jht4ecjw".to_owned(),
         serial: 7,
         new_state: false,
+        read_from: Vec::new(),
         created_at: now(),
         images: BTreeMap::new(),
         changes: Vec::new(),

@@ -466,3 +466,50 @@ fn flags_of_the_environment_are_said_in_any_of_the_usual_ways() {
     command.env("NSTANCE_SIM", "maybe");
     assert_snapshot!(harness.end("images", command).stderr);
 }
+
+/// `nstance plan` read one file, `nstance -c . plan` all of them.
+#[test]
+fn the_files_of_the_working_folder_are_the_configuration() {
+    let harness = Harness::empty();
+    let group = |name: &str| {
+        format!("group \"default\" \"{name}\" {{\n  template = \"a\"\n  size = 1\n}}\n")
+    };
+    harness.write(
+        "main.hcl",
+        "cluster { id = \"c\" }\nshard {\n  id = \"s\"\n  infra {\n    provider = \"sim\"\n    \
+         region = \"r\"\n    zone = \"z\"\n  }\n}\ntemplate \"a\" {\n  kind = \"aaa\"\n  \
+         arch = \"amd64\"\n  instance_type = \"small\"\n}\n",
+    );
+    harness.write("nstance.hcl", group("web"));
+    harness.write("workers.hcl", group("workers"));
+    harness.ok("apply --auto-approve");
+    assert_eq!(harness.agrees(""), 2);
+    harness.write("prod.hcl", "unused = 1\n");
+    harness.ok("plan --var-file prod.hcl");
+    std::fs::remove_file(harness.path("prod.hcl")).unwrap();
+    for (name, text) in [
+        (
+            "tsconfig.jsonc",
+            "{\"compilerOptions\": {\"strict\": true}}",
+        ),
+        ("terragrunt.hcl", "terraform {\n  source = \"x\"\n}\n"),
+        (
+            "groups.jsonc",
+            "{\"default\": {\"db\": {\"template\": \"a\", \"size\": 1}}}",
+        ),
+        // A misspelt key is one.
+        ("more.jsonc", "{\"tempaltes\": {}}"),
+    ] {
+        harness.write(name, text);
+        let ended = harness.run("plan");
+        assert_eq!(ended.code, Some(1), "{ended}");
+        assert_snapshot!(format!("not_ours_{name}"), ended.stderr);
+        std::fs::remove_file(harness.path(name)).unwrap();
+    }
+    // What a file that is missing defines is deleted: the plan says what it was made from.
+    std::fs::remove_file(harness.path("workers.hcl")).unwrap();
+    let plan = harness.ok("plan --out p.plan");
+    let head = "The configuration was read from main.hcl, nstance.hcl.\n";
+    assert!(plan.stdout.starts_with(head), "{plan}");
+    assert!(harness.ok("show p.plan").stdout.starts_with(head));
+}

@@ -18,7 +18,7 @@ use crate::config::source::Span;
 use crate::diagnostic::{Diagnostic, Reported, nearest};
 
 /// The blocks of a file itself.
-pub(super) const BLOCKS: &[&str] = &[
+pub(in crate::config) const BLOCKS: &[&str] = &[
     "cluster",
     "shard",
     "image",

@@ -28,7 +28,7 @@ use nstance_hcl::{Body, Expression, ExpressionKind};
 use super::source::{SourceId, SourceMap, Spanned};
 use crate::diagnostic::{Diagnostic, Diagnostics};
 
-pub(super) use blocks::document;
+pub(super) use blocks::{BLOCKS, document};
 pub(super) use folders::Folders;
 pub(super) use known_names::Known;
 pub(super) use scope::{At, Module, Values};

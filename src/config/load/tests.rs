@@ -49,8 +49,8 @@ fn what_cannot_be_loaded_is_explained() {
     };
     insta::assert_snapshot!(at(None), @"
         error: there is no configuration in FOLDER
-        Looked for nstance.jsonc, nstance.json, nstance.hcl, nstance.yaml, nstance.yml, config.jsonc
-        hint: `nstance init` writes one to start from; `--config PATH` names another file, or a folder whose files make one
+        Looked for *.hcl, *.jsonc, nstance*.json, nstance*.yaml, nstance*.yml
+        hint: `nstance init` writes one to start from; `--config PATH` names another file or folder
         ");
     insta::assert_snapshot!(at(Some("missing.jsonc")), @"
         error: can't read the configuration missing.jsonc
@@ -64,8 +64,9 @@ fn what_cannot_be_loaded_is_explained() {
     )
     .unwrap();
     insta::assert_snapshot!(at(None), @"
-        error: there are several configurations in FOLDER: nstance.jsonc, nstance.hcl
-        hint: `--config PATH` says which one; `--config .` takes the folder's files as one
+        error: the configuration isn't UTF-8: nstance.jsonc
+        Byte 10, on line 2, is 0xff, which can't stand there
+        hint: save it as UTF-8
         ");
     insta::assert_snapshot!(at(Some("nstance.jsonc")), @"
         error: the configuration isn't UTF-8: nstance.jsonc
@@ -254,7 +255,8 @@ fn a_long_chain_of_files_ends() {
         fs::write(file, include(number % 299 + 1)).unwrap();
     }
     fs::write(folder.path().join("nstance.jsonc"), include(1)).unwrap();
-    let loaded = load(None, folder.path(), &Given::default());
+    let file = Path::new("nstance.jsonc");
+    let loaded = load(Some(file), folder.path(), &Given::default());
     insta::assert_snapshot!(shown(&loaded, folder.path()), @r#"
     error: more than 100 files include one another
       ┌─ f99.jsonc:1:13

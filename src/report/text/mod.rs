@@ -41,7 +41,8 @@ const SHOWN_IN_FULL: usize = 100;
 /// The text of `nstance plan`.
 pub fn plan(plan: &Plan, style: Style<'_>) -> String {
     let plan = &*covered(plan);
-    let mut head = notes::images(plan, style);
+    let mut head = notes::files(plan);
+    head.extend(notes::images(plan, style));
     head.extend(drift::note(plan, style));
     let mut tail = notes::left_out(plan, style);
     tail.extend(notes::deletions(plan, style));

@@ -14,6 +14,22 @@ use crate::report::events::planned_counts;
 /// How many images, and how many things left out, are listed.
 const LISTED: usize = 10;
 
+/// The configuration's files, if a recorded group isn't in them: one may be missing.
+pub(super) fn files(plan: &Plan) -> Vec<String> {
+    if plan.read_from.is_empty() {
+        return Vec::new();
+    }
+    let names = plan.read_from.iter().take(LISTED);
+    let mut names: Vec<String> = names.map(|name| visible(name)).collect();
+    if plan.read_from.len() > LISTED {
+        names.push("…".to_owned());
+    }
+    vec![
+        format!("The configuration was read from {}.", names.join(", ")),
+        String::new(),
+    ]
+}
+
 /// Which images the plan was made with.
 pub(super) fn images(plan: &Plan, style: Style<'_>) -> Vec<String> {
     if plan.images.is_empty() || plan.mode != Mode::Normal {
