@@ -16,9 +16,9 @@ use super::session::Session;
 use super::{Ending, Globals, exit};
 use crate::check::Purpose;
 use crate::credentials::key_of_url;
-use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::diagnostic::Diagnostics;
 use crate::pipeline::{self, Caches, PlanError, PlanOutput, Prepared, Request};
-use crate::plan::change::{Plan, Summary};
+use crate::plan::change::Summary;
 use crate::plan::file;
 use crate::plan::inputs::Options;
 use crate::provider::Cloud;
@@ -115,12 +115,11 @@ fn plan(
     drop(store);
     let PlanOutput {
         plan,
-        mut findings,
+        findings,
         caches,
         ..
     } = made;
     keep(session, caches);
-    findings.extend(unmatched(&plan, &options, session));
     let findings = all_findings(session, findings);
     if let Some(path) = file {
         // A plan that leaves something out is still worth looking at, and apply refuses it.
@@ -158,39 +157,6 @@ pub fn given(globals: &Globals) -> String {
         text.push_str(" --sim");
     }
     text
-}
-
-/// Warns of selectors that match nothing: mostly typing errors.
-fn unmatched(plan: &Plan, options: &Options, session: &Session<'_>) -> Vec<Diagnostic> {
-    options
-        .targets
-        .iter()
-        .chain(&options.excludes)
-        .chain(&options.replace)
-        .filter(|selector| {
-            let group = selector.group();
-            session.config().group(group).is_none()
-                && !plan
-                    .changes
-                    .iter()
-                    .any(|change| change.address.group == *group)
-        })
-        .map(|selector| {
-            let known: Vec<String> = session
-                .config()
-                .groups
-                .iter()
-                .map(|group| group.name.to_string())
-                .collect();
-            let name = selector.group().to_string();
-            let near = crate::diagnostic::nearest(&name, known.iter().map(String::as_str));
-            let finding = Diagnostic::warning(format!("no group or slot matches `{selector}`"));
-            match near {
-                Some(near) => finding.hint(format!("there is a group `{near}`")),
-                None => finding.hint("Groups are listed by: nstance graph"),
-            }
-        })
-        .collect()
 }
 
 /// Compiles the groups of a shard; bodies of URLs that can't be fetched come from `store`.

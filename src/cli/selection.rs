@@ -4,7 +4,7 @@
 //! meant in each shard. Must not: take one of several shards for the one that is meant.
 
 use std::cell::OnceCell;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -14,6 +14,7 @@ use super::fleet::Fleet;
 use super::session::Session;
 use crate::address::{Address, AddressError, GroupName, InShard, Selector};
 use crate::diagnostic::{Diagnostic, Diagnostics, nearest};
+use crate::merge::group::size_of;
 
 /// What `--allow-delete` takes: everything, or a group, whose tenant may be left out.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -82,8 +83,9 @@ pub struct Selection {
 }
 
 impl Fleet<'_> {
-    /// Says of each shard what is asked about it. Where there are targets, the shards without one
-    /// are no part of the run from here on.
+    /// Says of each shard what is asked about it. If there are targets, the shards without one are no
+    /// part of the run from here on. Fails if a shard is unknown or ambiguous, and if a group or slot
+    /// is neither configured nor recorded.
     pub fn select(&mut self, asked: AddressArgs<'_>) -> Result<Vec<Selection>, Failures> {
         let mut chosen = vec![Selection::default(); self.shards.len()];
         let mut findings = Diagnostics::default();
@@ -91,7 +93,8 @@ impl Fleet<'_> {
         let mut all = |wanted: &[InShard<Selector>],
                        into: fn(&mut Selection) -> &mut Vec<Selector>| {
             for one in wanted {
-                match places.find(one, one.address.group()) {
+                let found = places.find(one, one.address.group());
+                match found.and_then(|index| places.checked(index, &one.address)) {
                     Ok(index) => into(&mut chosen[index]).push(one.address.clone()),
                     Err(finding) => findings.push(*finding),
                 }
@@ -104,7 +107,10 @@ impl Fleet<'_> {
             let found = match (&one.address, &one.shard) {
                 (Deletable::All, None) => Ok((0..chosen.len()).collect()),
                 (Deletable::All, Some(_)) => places.named(one).map(|index| vec![index]),
-                (Deletable::Group(group), _) => places.find(one, group).map(|index| vec![index]),
+                (Deletable::Group(group), _) => places
+                    .find(one, group)
+                    .and_then(|index| places.checked(index, &Selector::Group(group.clone())))
+                    .map(|index| vec![index]),
             };
             match found {
                 Ok(indices) => {
@@ -164,8 +170,8 @@ impl Fleet<'_> {
 /// Where groups are.
 struct Places<'f, 'g> {
     fleet: &'f Fleet<'g>,
-    /// The groups of each shard's record, looked up where it matters.
-    recorded: OnceCell<Vec<BTreeSet<Arc<str>>>>,
+    /// The slots of each shard's record by group, read if a group or slot isn't configured.
+    recorded: OnceCell<Vec<BTreeMap<Arc<str>, BTreeSet<u32>>>>,
 }
 
 impl<'f, 'g> Places<'f, 'g> {
@@ -265,21 +271,50 @@ impl<'f, 'g> Places<'f, 'g> {
     /// Whether a shard's configuration or record has a group.
     fn has(&self, index: usize, group: &GroupName) -> bool {
         self.fleet.shards[index].config().group(group).is_some()
-            || self.recorded()[index].contains(group.as_str())
+            || self.recorded()[index].contains_key(group.as_str())
+    }
+
+    /// The shard again. Fails if its configuration and its record lack what the selector names.
+    fn checked(&self, index: usize, selector: &Selector) -> Result<usize, Box<Diagnostic>> {
+        let config = self.fleet.shards[index].config();
+        let group = config.group(selector.group());
+        let size = group.map(|group| size_of(config, group));
+        let recorded = || self.recorded()[index].get(selector.group().as_str());
+        let is_there = match selector {
+            Selector::Group(_) => size.is_some() || recorded().is_some(),
+            Selector::Slot(address) => {
+                size.is_some_and(|size| address.slot < size)
+                    || recorded().is_some_and(|slots| slots.contains(&address.slot))
+            }
+        };
+        if is_there {
+            return Ok(index);
+        }
+        let finding = Diagnostic::error(format!("no group or slot matches `{selector}`"));
+        let names = config.groups.iter().map(|group| group.name.as_str());
+        let near = nearest(selector.group().as_str(), names);
+        Err(Box::new(match (size, near) {
+            (Some(0), _) => finding.hint(format!("`{}` has no slots", selector.group())),
+            (Some(size), _) => finding.hint(format!(
+                "`{}` has the slots 0 to {}",
+                selector.group(),
+                size - 1
+            )),
+            (None, Some(near)) => finding.hint(format!("there is a group `{near}`")),
+            (None, None) => finding.hint("Groups are listed by: nstance graph"),
+        }))
     }
 
     /// A record that can't be read counts as empty: the command reports it.
-    fn recorded(&self) -> &[BTreeSet<Arc<str>>] {
+    fn recorded(&self) -> &[BTreeMap<Arc<str>, BTreeSet<u32>>] {
         self.recorded.get_or_init(|| {
             let groups = |session: &Session<'_>| {
                 let snapshot = session.open_to_read().ok()??.snapshot().ok()?;
-                Some(
-                    snapshot
-                        .records
-                        .into_iter()
-                        .map(|record| record.group)
-                        .collect(),
-                )
+                let mut groups: BTreeMap<Arc<str>, BTreeSet<u32>> = BTreeMap::new();
+                for record in snapshot.records {
+                    groups.entry(record.group).or_default().insert(record.slot);
+                }
+                Some(groups)
             };
             let sessions = self.fleet.shards.iter();
             sessions

@@ -24,7 +24,7 @@ use crate::limited;
 const MAGIC: &str = "nstance plan 2";
 /// How the first line begins in every version.
 const ANY_MAGIC: &[u8] = b"nstance plan ";
-/// How SQLite's files begin.
+/// How a database of `SQLite` begins.
 const START_OF_DATABASE: &[u8] = b"SQLite format 3\0";
 /// The third line of a plan that isn't sealed.
 const CLEAR: &str = "clear";

@@ -79,9 +79,40 @@ fn what_is_excluded_is_left_out() {
 }
 
 #[test]
-fn a_target_that_names_nothing_is_a_warning_with_the_nearest_name() {
-    let harness = Harness::with(TWO);
-    assert_snapshot!(harness.ok("plan --target default/wbe"));
+fn an_address_that_matches_nothing_is_an_error_with_the_nearest_name() {
+    let harness = Harness::applied(TWO);
+    let hints = [
+        ("default/wbe", "there is a group `default/web`"),
+        ("default/web/3", "`default/web` has the slots 0 to 2"),
+        ("other/thing", "Groups are listed by: nstance graph"),
+    ];
+    let before = harness.live();
+    for (address, hint) in hints {
+        for words in [
+            "plan --target",
+            "plan --exclude",
+            "plan --replace",
+            "apply --auto-approve --target",
+            "apply --auto-approve --exclude",
+            "apply --auto-approve --replace",
+            "destroy --auto-approve --target",
+            "destroy --auto-approve --exclude",
+            "drift --target",
+            "render",
+        ] {
+            let ended = harness.run(&format!("{words} {address}"));
+            assert_eq!(ended.code, Some(1), "{ended}");
+            let error = format!("error: no group or slot matches `{address}`\nhint: {hint}\n");
+            assert!(ended.stderr.contains(&error), "{ended}");
+            assert!(!ended.stdout.contains("destroyed"), "{ended}");
+        }
+    }
+    let allowed = harness.run("apply --auto-approve --allow-delete default/wbe");
+    assert_eq!(allowed.code, Some(1), "{allowed}");
+    assert_eq!(harness.live(), before);
+    // What is recorded and not configured any more is there.
+    harness.edit("\"db\"", "\"database\"");
+    harness.ok("plan --target default/db/1");
 }
 
 #[test]
@@ -440,7 +471,7 @@ fn a_build_without_the_client_says_how_to_get_one() {
 #[test]
 fn quiet_prints_the_plan_and_nothing_else() {
     let harness = Harness::with(TWO);
-    let ended = harness.ok("plan --quiet --out saved --target default/wbe");
+    let ended = harness.ok("plan --quiet --out saved --target default/web");
     assert_eq!(ended.stderr, "");
 }
 

@@ -301,7 +301,10 @@ fn an_address_says_its_shard_where_it_must() {
             "b: default/api/0",
         ),
         ("--target c:default/api", "no shard of this run is `c`"),
-        ("--target b:default/web", "b: "),
+        (
+            "--target b:default/web",
+            "no group or slot matches `default/web`",
+        ),
         ("--target default/wep", "no shard has `default/wep`"),
         (
             "--destroy --exclude default/web --exclude b:default/db",

@@ -316,7 +316,7 @@ fn what_an_instance_was_given_is_opened() {
     for (asked, told) in [
         (
             "default/scripts/7",
-            "nothing is recorded for `default/scripts/7`",
+            "no group or slot matches `default/scripts/7`",
         ),
         ("i-0123", "there is no such file: i-0123"),
         ("nope.txt", "there is no such file: nope.txt"),
