@@ -101,7 +101,7 @@ impl<'s, 'g> LockedShard<'s, 'g> {
             None => prepare(self.session)?,
         };
         let images = shape.refresh_images;
-        let made = plan::make_of(
+        let mut made = plan::make_of(
             self.session,
             prepared,
             store.as_mut(),
@@ -109,6 +109,9 @@ impl<'s, 'g> LockedShard<'s, 'g> {
             images,
             &options,
         )?;
+        let allowed = &chosen.allow_delete;
+        let is_allowed = |group: &str| allowed.iter().any(|allowed| allowed.covers(group));
+        made.plan.deletions.allow(is_allowed);
         let findings = plan::all_findings(self.session, made.findings);
         let work = self.work(store, made.plan, None, made.caches);
         Ok((work, findings))

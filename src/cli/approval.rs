@@ -55,7 +55,6 @@ pub fn refuse(
     let allowance = Allowance {
         deletes: &|group| allow_delete.iter().any(|allowed| allowed.covers(group)),
         incomplete: approval.continue_on_error,
-        asks: !approval.auto_approve,
     };
     let allow = |group: &str| format!("Allow it: --allow-delete {}", session.name(group));
     let deletions = &plan.deletions;

@@ -98,6 +98,11 @@ pub enum Reason {
     },
     /// `destroy`
     Destroy,
+    /// `destroy` of a group that its own depends on.
+    DependencyDestroyed {
+        /// That group.
+        group: String,
+    },
     /// Another instance holds the same slot.
     Duplicate,
     /// Its successor was created, it is still to be deleted.
@@ -128,6 +133,7 @@ impl Reason {
             Self::Requested => "replace_by_request",
             Self::Expired { .. } => "replace_because_expired",
             Self::Destroy => "delete_by_request",
+            Self::DependencyDestroyed { .. } => "delete_because_dependency",
             Self::Duplicate => "delete_because_duplicate",
             Self::Deposed => "delete_because_deposed",
             Self::Unrecorded => "adopt_because_unrecorded",
@@ -592,6 +598,12 @@ impl Deletions {
         self.by_group.values().sum()
     }
 
+    /// Takes out groups whose deletions are allowed: nothing is to be said of them.
+    pub fn allow(&mut self, allowed: impl Fn(&str) -> bool) {
+        self.by_group.retain(|group, _| !allowed(group));
+        self.protected.retain(|group| !allowed(group));
+    }
+
     /// Whether there are more than both limits of the budget.
     pub fn exceeds_budget(&self) -> bool {
         self.exceeds(self.total())
@@ -639,8 +651,6 @@ pub struct Allowance<'a> {
     pub deletes: &'a dyn Fn(&str) -> bool,
     /// Whether a plan that left something out may be applied.
     pub incomplete: bool,
-    /// Whether a person is asked before anything is done.
-    pub asks: bool,
 }
 
 /// Why a plan may not be applied.
@@ -664,9 +674,7 @@ impl Plan {
         let protected: Vec<_> = protected
             .filter(|group| !(allowance.deletes)(group))
             .collect();
-        // A destroy that asks has its prompt; one that doesn't still spares what is protected.
-        let exempt = self.mode == Mode::Destroy && allowance.asks;
-        if !protected.is_empty() && !exempt {
+        if !protected.is_empty() {
             return Some(Refusal::Protected(protected));
         }
         self.deletions

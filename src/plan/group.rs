@@ -511,15 +511,42 @@ impl GroupPlanner<'_> {
         planned.end(self.inputs, address, record, presence, None, reason);
     }
 
+    /// The group that is a target and that this one depends on, directly or not.
+    fn targeted_dependency(&self) -> Option<&GroupName> {
+        let dependencies = self.inputs.dependencies;
+        let mut seen = BTreeSet::new();
+        let mut open = vec![&self.renderer.group.merged.name];
+        while let Some(name) = open.pop() {
+            for group in dependencies.get(name).into_iter().flatten() {
+                if self.inputs.options.targets_group(group) {
+                    return Some(group);
+                }
+                if seen.insert(group.as_str()) {
+                    open.push(group);
+                }
+            }
+        }
+        None
+    }
+
     fn destroy(&self, actual: &BTreeMap<u32, ActualInstance<'_>>, planned: &mut Planned) {
+        let targeted = self.targeted_dependency();
         for (slot, instance) in actual {
             let address = self.address(*slot);
-            if !self.inputs.options.selects(&address) {
+            let reason = if self.inputs.options.selects(&address) {
+                Reason::Destroy
+            } else if let Some(group) = targeted.as_ref()
+                && !self.inputs.options.excludes(&address)
+            {
+                Reason::DependencyDestroyed {
+                    group: group.to_string(),
+                }
+            } else {
                 continue;
-            }
+            };
             match instance {
                 ActualInstance::Recorded { record, presence } => {
-                    self.end(&address, record, *presence, Reason::Destroy, planned);
+                    self.end(&address, record, *presence, reason, planned);
                 }
                 ActualInstance::Unrecorded(observation) => {
                     planned.adopt_as_reported(self.inputs, &address, observation);

@@ -46,7 +46,18 @@ impl Options {
     /// Whether an address is to be planned.
     pub fn selects(&self, address: &Address) -> bool {
         (self.targets.is_empty() || self.targets.iter().any(|target| target.matches(address)))
-            && !self.excludes.iter().any(|exclude| exclude.matches(address))
+            && !self.excludes(address)
+    }
+
+    /// Whether an address is left out.
+    pub fn excludes(&self, address: &Address) -> bool {
+        self.excludes.iter().any(|exclude| exclude.matches(address))
+    }
+
+    /// Whether a whole group is a target.
+    pub fn targets_group(&self, group: &GroupName) -> bool {
+        let mut targets = self.targets.iter();
+        targets.any(|target| matches!(target, Selector::Group(name) if name == group))
     }
 
     /// Whether an address is to be replaced.

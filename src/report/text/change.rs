@@ -134,6 +134,9 @@ fn reason_text(reason: &Reason, change: &Change, block: &Block<'_>) -> Option<St
             }
         }
         Reason::GroupGrew | Reason::Changed | Reason::Destroy | Reason::RefreshOnly => return None,
+        Reason::DependencyDestroyed { group } => {
+            format!("it depends on {group}, which is destroyed")
+        }
         Reason::GroupShrank => "the group has fewer instances than before".to_owned(),
         Reason::GroupRemoved => "the group is no longer configured".to_owned(),
         Reason::Missing => "it is gone from the cloud".to_owned(),
