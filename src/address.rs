@@ -1,7 +1,7 @@
 //! Names of groups, slots and instances.
 //!
-//! In: text and numbers. Out: [`GroupName`], [`Address`], [`InShard`], [`InstanceId`]. Must not:
-//! read a clock or a random source; time and entropy are arguments.
+//! In: text and numbers. Out: [`GroupName`], [`Address`], [`InShard`], [`InstanceId`]. May not: read a clock
+//! or a random source; time and entropy are arguments.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -334,7 +334,7 @@ impl InstanceId {
         &self.0
     }
 
-    /// The last eight characters that carry randomness: enough to distinguish a group's instances.
+    /// The last eight characters that carry randomness: enough to tell a group's instances apart.
     pub fn short(&self) -> &str {
         &self.0[self.0.len().saturating_sub(8)..]
     }

@@ -1,6 +1,6 @@
 //! Time as an input.
 //!
-//! In: nothing, or the system's clock. Out: [`Timestamp`]s. Must not: be called by a pure stage;
+//! In: nothing, or the system's clock. Out: [`Timestamp`]s. May not: be called by a pure stage;
 //! those are given a timestamp.
 
 use std::fmt;

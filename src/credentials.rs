@@ -1,5 +1,4 @@
-//! Credentials by their names, and within URLs: what no variable says is sensitive, and is all the
-//! same.
+//! Credentials by their names, and within URLs: what no variable says is sensitive, and is all the same.
 //!
 //! In: names and URLs. Out: the texts that must not be shown, a URL without them. Must not use
 //! them.
@@ -22,13 +21,13 @@ const TELLING: [&str; 12] = [
     "api_key",
 ];
 
-/// Whether a name says that its value is a credential.
+/// Whether a name tells that its value is a credential.
 pub fn is_telling(name: &str) -> bool {
     let name = name.to_lowercase().replace('-', "_");
     TELLING.iter().any(|word| name.contains(word)) || matches!(&*name, "sig" | "key" | "apikey")
 }
 
-/// The credentials in a URL: the password before the host, and signing parameters.
+/// What of a URL lets one in: the password before the host, parameters that sign it.
 pub fn of_url(url: &str) -> Vec<String> {
     let Some(parts) = Parts::of(url) else {
         return Vec::new();

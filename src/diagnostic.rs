@@ -1,7 +1,7 @@
-//! What is wrong, where, and what would be right.
+//! Findings: what is wrong, where, and how to fix it.
 //!
-//! In: findings of every stage. Out: [`Diagnostic`]s, collected in one [`Diagnostics`], so that
-//! one run shows everything that is wrong. Must not: print (that is `report`).
+//! In: findings of every stage. Out: [`Diagnostic`]s, collected in a [`Diagnostics`], so that one
+//! run reports all of them. Must not: print (`report` does).
 
 mod gather;
 pub mod mask;
@@ -14,36 +14,36 @@ use crate::config::source::Span;
 
 pub use gather::gather;
 
-/// What stands for a value that is hidden.
+/// Shown in place of a sensitive value.
 pub const HIDDEN: &str = "(sensitive value)";
 
-/// What is said of what depends on a sensitive value.
+/// Shown in place of a reason that depends on a sensitive value.
 pub const CONCEALED: &str = "why isn't shown, since it depends on a sensitive value";
 
-/// How bad a finding is.
+/// The severity of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Severity {
-    /// Nothing is done.
+    /// The command stops before it changes anything.
     Error,
-    /// Worth knowing; the work goes on.
+    /// The command continues.
     Warning,
 }
 
-/// A place in the configuration with a word on what is there.
+/// A place in the configuration and a text about it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Label {
     /// The place.
     pub span: Span,
-    /// What is there; may be empty.
+    /// The text; may be empty.
     pub text: String,
 }
 
-/// What a value should be that is the same but for quotes.
+/// The type that a value needs, if only its quotes are wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Conversion {
     /// Text.
     String,
-    /// `true` or `false`.
+    /// A boolean: `true` or `false`.
     Bool,
     /// A number.
     Number,
@@ -52,36 +52,36 @@ pub enum Conversion {
 /// One finding.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Diagnostic {
-    /// How bad it is.
+    /// Its severity.
     pub severity: Severity,
-    /// One sentence without a full stop: what is wrong.
+    /// What is wrong: one sentence without a full stop.
     pub summary: String,
-    /// More, where a sentence is not enough.
+    /// Details, if one sentence is not enough.
     pub detail: Option<String>,
-    /// What it is about: `tenant/group` or `tenant/group/slot`.
+    /// The address concerned: `tenant/group` or `tenant/group/slot`.
     pub address: Option<String>,
     /// The place, if it has one.
     pub label: Option<Label>,
-    /// Other places that belong to it, such as a first definition.
+    /// Further places, such as a first definition.
     pub related: Vec<Label>,
-    /// What to do; one sentence each.
+    /// How to fix it; one sentence each.
     pub hints: Vec<String>,
-    /// Set where the one hint says to add quotes, or to take them away.
+    /// Set if the only hint is to add or remove quotes.
     pub conversion: Option<Conversion>,
 }
 
 impl Diagnostic {
-    /// An error that says `summary`.
+    /// An error with this summary.
     pub fn error(summary: impl Into<String>) -> Self {
         Self::new(Severity::Error, summary.into())
     }
 
-    /// A warning that says `summary`.
+    /// A warning with this summary.
     pub fn warning(summary: impl Into<String>) -> Self {
         Self::new(Severity::Warning, summary.into())
     }
 
-    /// A finding of that severity.
+    /// A finding with this severity and summary.
     pub fn of(severity: Severity, summary: impl Into<String>) -> Self {
         Self::new(severity, summary.into())
     }
@@ -99,7 +99,7 @@ impl Diagnostic {
         }
     }
 
-    /// The place, with a word on what is there.
+    /// Sets the place and the text about it.
     #[must_use]
     pub fn at(mut self, span: Span, text: impl Into<String>) -> Self {
         self.label = Some(Label {
@@ -109,7 +109,7 @@ impl Diagnostic {
         self
     }
 
-    /// Another place that belongs to it.
+    /// Adds a further place.
     #[must_use]
     pub fn related(mut self, span: Span, text: impl Into<String>) -> Self {
         self.related.push(Label {
@@ -119,35 +119,35 @@ impl Diagnostic {
         self
     }
 
-    /// What to do about it.
+    /// Adds a hint.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hints.push(hint.into());
         self
     }
 
-    /// That a number or a boolean should be text.
+    /// Adds the hint to quote a number or a boolean.
     #[must_use]
     pub fn quote_it(mut self, value: impl Display) -> Self {
         self.conversion = Some(Conversion::String);
         self.hint(format!("put it in quotes: `\"{value}\"`"))
     }
 
-    /// That a text should be what it says.
+    /// Adds the hint to remove a text's quotes.
     #[must_use]
     pub fn unquote_it(mut self, text: &str, to: Conversion) -> Self {
         self.conversion = Some(to);
         self.hint(format!("write it without quotes: `{text}`"))
     }
 
-    /// More than a sentence.
+    /// Sets the details.
     #[must_use]
     pub fn detail(mut self, detail: impl Into<String>) -> Self {
         self.detail = Some(detail.into());
         self
     }
 
-    /// What it is about.
+    /// Sets the address.
     #[must_use]
     pub fn about(mut self, address: &(impl ToString + ?Sized)) -> Self {
         self.address = Some(address.to_string());
@@ -155,32 +155,31 @@ impl Diagnostic {
     }
 }
 
-/// A part failed, and the error is reported: errors that follow from it are suppressed.
+/// An operation failed and its error was already reported; callers must not report it again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Reported;
 
-/// All values, or [`Reported`] if one failed. Every value is made before that is decided, so that
-/// all failures are reported.
+/// All values, or [`Reported`] if one failed. Consumes the whole iterator, so that every failure is
+/// reported.
 pub fn all<T>(results: impl Iterator<Item = Result<T, Reported>>) -> Result<Vec<T>, Reported> {
     let results: Vec<_> = results.collect();
     results.into_iter().collect()
 }
 
-/// Findings in the order they were made. Most of these lists are of one group, and stay empty: an
-/// empty one takes next to no room.
+/// Findings in the order they were made. Most lists belong to one group and stay empty, so an empty
+/// one is a null pointer.
 #[derive(Debug, Clone, Default)]
 pub struct Diagnostics(Option<Box<Found>>);
 
 #[derive(Debug, Clone, Default)]
 struct Found {
     list: Vec<Diagnostic>,
-    /// The hash of each, so that a new one isn't compared with all before it: a file can be wrong
-    /// in a hundred thousand places.
+    /// The hash of each, to find duplicates in constant time: a file can have 100,000 errors.
     hashes: HashSet<u64>,
 }
 
 impl Diagnostics {
-    /// Adds a finding, unless the very same was made before.
+    /// Adds a finding, unless it is a duplicate.
     pub fn push(&mut self, diagnostic: Diagnostic) {
         let found = self.0.get_or_insert_default();
         let mut hasher = DefaultHasher::new();
@@ -191,12 +190,12 @@ impl Diagnostics {
         }
     }
 
-    /// What was made, or nothing, and the error among the findings.
+    /// The value; on failure adds the error to the findings and returns `None`.
     pub fn keep<T>(&mut self, made: Result<T, Box<Diagnostic>>) -> Option<T> {
         made.map_err(|error| self.push(*error)).ok()
     }
 
-    /// Adds all of another's.
+    /// Adds all findings of another list.
     pub fn extend(&mut self, other: impl IntoIterator<Item = Diagnostic>) {
         for diagnostic in other {
             self.push(diagnostic);
@@ -207,7 +206,7 @@ impl Diagnostics {
         self.0.as_ref().map_or(&[], |found| &found.list)
     }
 
-    /// Whether any is an error.
+    /// Whether one of them is an error.
     pub fn has_errors(&self) -> bool {
         self.iter()
             .any(|diagnostic| diagnostic.severity == Severity::Error)
@@ -223,12 +222,12 @@ impl Diagnostics {
         self.list().len()
     }
 
-    /// Each in turn.
+    /// The findings in order.
     pub fn iter(&self) -> std::slice::Iter<'_, Diagnostic> {
         self.list().iter()
     }
 
-    /// Each in turn, to change.
+    /// The findings in order, mutable.
     pub fn iter_mut(&mut self) -> std::slice::IterMut<'_, Diagnostic> {
         let list = self.0.as_mut().map(|found| &mut found.list[..]);
         list.unwrap_or_default().iter_mut()
@@ -279,7 +278,7 @@ impl From<Diagnostic> for Diagnostics {
     }
 }
 
-/// The known name nearest to a mistyped one, if any is near enough to be meant.
+/// The known name nearest to a misspelled one; `None` if none is near enough.
 pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let folded = name.to_lowercase();
     let allowed = (name.chars().count() / 3).max(1) + 1;

@@ -1,6 +1,6 @@
 //! SHA-256 in hexadecimal.
 //!
-//! In: bytes. Out: text. Must not: know what is digested.
+//! In: bytes. Out: text. May not: know what is digested.
 
 use std::fmt::Write as _;
 

@@ -1,12 +1,13 @@
-//! Faults of nstance itself, injected on purpose: a proof that can't fail proves nothing.
+//! Faults of nstance itself, put in on purpose: a proof that can't fail proves nothing.
 //!
-//! In: nothing. Out: [`InjectedFault`], which the simulator passes to apply and recovery. Must
-//! not: come from an option, a file or the environment. Commands pass [`InjectedFault::None`].
+//! In: nothing. Out: [`InjectedFault`], which the simulator hands to what carries a plan out, and which
+//! is obeyed there. May not: come from an option, a file or the environment. Commands always say
+//! [`InjectedFault::None`].
 
 /// A guarantee to break.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum InjectedFault {
-    /// No fault.
+    /// Nothing: as it should be.
     #[default]
     None,
     /// The cloud is asked without an intent in the journal.
@@ -25,7 +26,7 @@ pub enum InjectedFault {
     NoBudget,
     /// A saved plan is carried out though its rows have moved on.
     NoStaleCheck,
-    /// The state's lock isn't taken.
+    /// The state's lock isn't taken; whoever would take it obeys.
     NoLock,
     /// Neither is the lock taken, nor does the store shut out who lost the lead.
     NoLockNorFence,

@@ -1,7 +1,7 @@
 //! What depends on what: images → templates → groups, and group → group.
 //!
 //! In: a configuration, and the images that templates and groups read. Out: the order in which
-//! groups are planned and applied, and the picture of it all. Must not: resolve anything.
+//! groups are planned and applied, and the picture of it all. May not: resolve anything.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap, HashMap, HashSet};
@@ -63,7 +63,7 @@ pub fn build(
         Some(NodeIndex::new(images + index))
     };
     let group_at = |index: usize| NodeIndex::new(images + templates + index);
-    // Group names are needed only if a group depends on another.
+    // Where no group names another, nobody asks for a group by its name.
     let is_alone = config
         .groups
         .iter()

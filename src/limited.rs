@@ -1,7 +1,7 @@
 //! Reading what may be larger than anybody meant it to be.
 //!
-//! In: a file or a stream, and how much of it is read at most. Out: bytes, or an error that names
-//! the limit. Must not: know what is read.
+//! In: a file or a stream, and how much of it is read at most. Out: bytes, or an error that names the
+//! limit. May not: know what is read.
 
 use std::fs::File;
 use std::io::{self, Read};

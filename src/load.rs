@@ -1,7 +1,7 @@
-//! From a path or a text to a whole configuration.
+//! Loads a whole configuration from a path or a text.
 //!
-//! In: what the command line says. Out: [`Loaded`]: a configuration, or every error of the stage
-//! that failed. Must not print, or read anything but the files it is given and those they name.
+//! In: a path or a text, and input variables. Out: [`Loaded`]: a configuration, or all errors of
+//! the stage that failed. Must not: print, or read files that the configuration doesn't name.
 
 use std::path::Path;
 
@@ -16,7 +16,7 @@ pub fn load(path: Option<&Path>, working_dir: &Path, given: &Given) -> Loaded {
     load_for(Purpose::Plan, path, working_dir, given)
 }
 
-/// Loads a configuration for a purpose.
+/// Loads a configuration for the given purpose.
 pub fn load_for(
     purpose: Purpose,
     path: Option<&Path>,
@@ -27,8 +27,8 @@ pub fn load_for(
     checked(loaded, draft, purpose)
 }
 
-/// Loads a configuration from a text; `name` is what messages call it, its extension says the
-/// language. Its functions read no files.
+/// Loads a configuration from a text. Messages call it `name`, whose extension selects the
+/// language. Its functions can't read files.
 pub fn load_text(purpose: Purpose, name: &str, text: &str, given: &Given) -> Loaded {
     let (loaded, draft) = decode_text(name, text, given);
     checked(loaded, draft, purpose)

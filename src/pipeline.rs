@@ -1,7 +1,7 @@
-//! The stages in a row: what several commands need of them.
+//! Runs the planning stages in order, for every command that needs them.
 //!
-//! In: a loaded configuration, a state if there is one, a cloud if it may be asked. Out: compiled
-//! groups, or a plan and what the caches should keep. Must not: print, or write anything.
+//! In: a loaded configuration, the state if it exists, the cloud if calls are allowed. Out:
+//! compiled groups, or a plan with new cache entries. Must not: print, or write anything.
 
 mod capacity;
 mod compile;
@@ -40,40 +40,40 @@ use crate::spec::SpecBody;
 pub use compile::{Compiled, Prepared, compile_all, prepare};
 pub use validate::validate;
 
-/// What a plan is to be made of.
+/// The input of a plan.
 pub struct Request<'a, 'c> {
     /// The configuration.
     pub config: &'c Config,
-    /// Its text.
+    /// The configuration's source texts.
     pub sources: &'c SourceMap,
     /// Its groups, compiled.
     pub prepared: Prepared<'c>,
     /// The state, if it exists.
     pub store: Option<&'a mut dyn Store>,
-    /// The cloud, if it may be asked.
+    /// The cloud; `None` if no cloud calls are allowed.
     pub cloud: Option<&'a dyn Cloud>,
-    /// Whether it is asked for its instances; if not, the record counts.
+    /// Whether to list the cloud's instances; if not, the record is assumed to be correct.
     pub observe: bool,
     /// The cloud's name.
     pub provider_name: &'a str,
-    /// Whose state.
+    /// The cluster, shard and provider that the state belongs to.
     pub identity: &'a Identity,
     /// The provider's rules.
     pub rules: Rules,
     /// The time.
     pub clock: &'a dyn Clock,
-    /// Look images up anew.
+    /// Resolve images again, even if the cached result is fresh.
     pub refresh_images: bool,
-    /// What was asked.
+    /// The options of the command line.
     pub options: &'a Options,
-    /// Told how many instances were listed so far.
+    /// Called with the number of instances listed so far.
     pub progress: &'a mut dyn FnMut(usize),
 }
 
-/// Why no plan could be made.
+/// Why planning failed.
 #[derive(Debug, thiserror::Error)]
 pub enum PlanError {
-    /// The configuration is wrong.
+    /// The configuration has errors.
     #[error("the configuration has errors")]
     Findings(Diagnostics),
     /// The state failed.
@@ -82,47 +82,49 @@ pub enum PlanError {
     /// The cloud failed.
     #[error("{doing}: {}", error.summary())]
     Cloud {
-        /// What was being done.
+        /// The operation that failed.
         doing: &'static str,
-        /// What the cloud said.
+        /// The cloud's error.
         error: CloudError,
     },
 }
 
-/// A plan and what came with it.
+/// A plan, its findings and new cache entries.
 pub struct PlanOutput<'a> {
     /// The plan.
     pub plan: Plan,
-    /// Findings; an error among them means that something was left out.
+    /// Findings; after an error the plan is incomplete.
     pub findings: Diagnostics,
-    /// What the caches should keep.
+    /// New cache entries.
     pub caches: Caches,
-    /// The record that it was made of; `None`: there is no state yet.
+    /// The snapshot of the state that the plan was computed from; `None` if there is no state yet.
     pub snapshot: Option<Snapshot>,
-    /// What the cloud said, where it was asked.
+    /// The observation, if the cloud was queried.
     pub observed: Option<Observed>,
-    /// The groups it was made of.
+    /// The compiled groups.
     pub prepared: Prepared<'a>,
 }
 
-/// Answers worth keeping.
+/// New cache entries.
 #[derive(Debug, Default)]
 pub struct Caches {
     /// Images.
     pub images: Vec<ImageRow>,
-    /// Fetched userdata.
+    /// Bodies of URLs.
     pub fetched: Vec<FetchedRow>,
-    /// The cache of compared observations, where it changed.
+    /// The observation cache, if it changed.
     pub observations: Option<ObservationCache>,
 }
 
 impl Caches {
-    /// Whether there is nothing to keep.
+    /// Whether there are no new entries.
     pub fn is_empty(&self) -> bool {
         self.images.is_empty() && self.fetched.is_empty() && self.observations.is_none()
     }
 
-    /// Keeps the answers. On disk when this returns; a crash before leaves the old ones.
+    /// Saves the entries durably. After a crash before it returns, the old entries are still there.
+    ///
+    /// Fails if the state can't be written.
     pub fn save(self, store: &mut dyn Store, now: Timestamp) -> Result<(), StateError> {
         if self.is_empty() {
             return Ok(());
@@ -138,10 +140,10 @@ impl Caches {
     }
 }
 
-/// Makes a plan from compiled groups, the record and what the cloud reports.
+/// Plans from compiled groups, the record and the observation.
 ///
-/// Fails if the state or the cloud does. What can't be resolved or rendered is among the findings:
-/// the plan leaves out the instances concerned.
+/// Fails if the state or the cloud fails. Errors of resolving and rendering are findings, and the
+/// plan omits the instances they affect.
 pub fn plan<'c>(mut request: Request<'_, 'c>) -> Result<PlanOutput<'c>, PlanError> {
     let now = request.clock.now();
     let reads = request
@@ -201,14 +203,14 @@ pub fn plan<'c>(mut request: Request<'_, 'c>) -> Result<PlanOutput<'c>, PlanErro
     })
 }
 
-/// The record at one moment, and the store for what is read as it is needed.
+/// A snapshot of the state; it reads specs from the store on first use.
 struct ReadRecord<'s> {
     snapshot: Option<Snapshot>,
     images: Vec<ImageRow>,
     store: Option<Mutex<&'s mut dyn Store>>,
-    /// Specs, each read once.
+    /// Specs read so far; each is read once.
     specs: Mutex<HashMap<SpecDigest, Option<Arc<SpecBody>>>>,
-    /// Why a spec couldn't be read: without it the plan would be another.
+    /// The first error of reading a spec; a plan without that spec would be wrong.
     failed: Mutex<Option<StateError>>,
 }
 
@@ -247,8 +249,10 @@ impl<'s> ReadRecord<'s> {
         body
     }
 
-    /// Lists what the cloud has and marks what is as recorded. Gives the cache of compared
-    /// observations where it changed.
+    /// Lists the cloud's instances and marks those that equal their records. Returns the
+    /// observation cache if it changed.
+    ///
+    /// Fails if the cloud fails.
     fn compare_with(
         &self,
         cloud: &dyn Cloud,
@@ -291,7 +295,7 @@ impl<'s> ReadRecord<'s> {
         Ok((Some(observed), changed))
     }
 
-    /// Fails if a spec couldn't be read, or is gone because an apply went on since the snapshot.
+    /// Fails if a spec couldn't be read, or if a concurrent apply removed it after the snapshot.
     fn check_specs(&self, plan: &Plan) -> Result<(), StateError> {
         if let Some(error) = self.failed.lock().ok().and_then(|mut error| error.take()) {
             return Err(error);
@@ -349,7 +353,7 @@ fn build_plan(
     Ok((plan, found))
 }
 
-/// Bodies of URLs, for the cache.
+/// Rows for the cache of fetched bodies.
 fn fetched_rows(bodies: &Bodies, now: Timestamp) -> Vec<FetchedRow> {
     let fetched = bodies.iter().filter(|(url, _)| !fetch::is_file(url));
     fetched
@@ -362,7 +366,7 @@ fn fetched_rows(bodies: &Bodies, now: Timestamp) -> Vec<FetchedRow> {
         .collect()
 }
 
-/// Resolves the images that anything reads.
+/// Resolves the images that the configuration uses.
 pub fn resolve_images(
     config: &Config,
     compiled: &Compiled<'_>,
@@ -389,7 +393,7 @@ pub fn resolve_images(
     )
 }
 
-/// Renderers for all groups, in order.
+/// A renderer for each group, in dependency order.
 pub fn renderers<'a>(
     config: &Config,
     compiled: &'a Compiled<'a>,

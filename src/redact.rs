@@ -1,8 +1,8 @@
 //! The last net: texts of secrets that are about to be shown or stored all the same.
 //!
 //! In: the secrets of this process's configurations, and whatever is to be printed. Out: the same
-//! without them. Must not: be relied on. What is sensitive is covered where it is known to be, by
-//! its place; here only texts are known, as they are and in the usual encodings.
+//! without them. May not: be relied on. What is sensitive is covered where it is known to be, by its
+//! place; here only texts are known, as they are and in the usual encodings.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -161,7 +161,7 @@ fn percent_encoded(text: &str) -> String {
         .collect()
 }
 
-/// The part of base64 that doesn't depend on neighbouring bytes, for each of the three ways that
+/// What of base64 is the same whatever stands around the bytes, for each of the three ways that
 /// they may lie in it.
 fn base64_within(bytes: &[u8]) -> Vec<String> {
     let mut found = Vec::new();

@@ -1,8 +1,8 @@
-//! What the cloud has, against what is recorded.
+//! Compares the cloud's instances with the record.
 //!
-//! In: pages of a listing, and a snapshot of the state. Out: [`Observed`]: for each recorded
-//! instance whether it is as recorded, and every instance of ours that isn't recorded. Must not:
-//! keep what is in sync (a fleet of 100,000 must fit in memory), or decide what to do.
+//! In: pages of a listing, and a snapshot of the state. Out: [`Observed`]: whether each recorded
+//! instance equals its record, and all instances of this shard that aren't recorded. Must not: keep
+//! instances that are in sync (a fleet of 100,000 must fit in memory), or decide what to do.
 
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
@@ -12,60 +12,62 @@ use nstance_state::{Record, Snapshot};
 use crate::clock::Timestamp;
 use crate::provider::{Cloud, CloudError, LifecycleState, Observation, Owner};
 
-/// What a listing said.
+/// The result of a listing.
 #[derive(Debug, Default)]
 pub struct Observed {
     by_provider_id: HashMap<Box<str>, Seen>,
-    /// Live instances with our tags that nothing is recorded of.
+    /// Live instances with this shard's tags that have no record.
     pub unrecorded: Vec<Observation>,
-    /// Why instances ended, by provider id, where the cloud says so.
+    /// Why instances ended, by provider id, if the cloud reports it.
     ended: HashMap<Box<str>, String>,
-    /// How many calls it took.
+    /// How many API calls the listing took.
     pub calls: usize,
 }
 
-/// What was seen of a recorded instance.
+/// The observation of a recorded instance.
 #[derive(Debug)]
 pub enum Seen {
-    /// Its digest is the recorded one.
+    /// Its digest equals the recorded one.
     InSync,
-    /// It may differ.
+    /// Its digest differs; its attributes may still be equal.
     Differs(Box<Observation>),
 }
 
 impl Observed {
-    /// What was seen of an instance; `None`: it wasn't there.
+    /// The observation of an instance; `None` if the cloud doesn't have it.
     pub fn get(&self, provider_id: &str) -> Option<&Seen> {
         self.by_provider_id.get(provider_id)
     }
 
-    /// Takes an instance that may differ to be as recorded, which it turned out to be.
+    /// Marks an instance as in sync after its attributes were compared.
     pub fn accept(&mut self, provider_id: &str) {
         if let Some(seen) = self.by_provider_id.get_mut(provider_id) {
             *seen = Seen::InSync;
         }
     }
 
-    /// Why an instance that isn't there any more ended, if the cloud says so.
+    /// Why a missing instance ended, if the cloud reports it.
     pub fn ended_because(&self, provider_id: &str) -> Option<&str> {
         self.ended.get(provider_id).map(String::as_str)
     }
 
-    /// How many instances were there.
+    /// How many recorded instances the cloud has.
     pub fn len(&self) -> usize {
         self.by_provider_id.len() + self.unrecorded.len()
     }
 
-    /// Whether nothing was there.
+    /// Whether the cloud has no recorded instance.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 }
 
-/// Lists all of `owner`'s instances, page by page, calling `progress` with the count so far.
-/// Recorded instances that the listing lacks are asked for by id, since a listing may be stale;
-/// one that is younger than the visibility window is taken to be there, since its absence says
-/// nothing yet, and to believe it would lose the instance.
+/// Lists all of `owner`'s instances page by page, and calls `progress` with the count so far.
+///
+/// A listing may be stale, so recorded instances that it lacks are queried by id. An instance
+/// younger than the visibility window counts as present: treating it as absent would lose it.
+///
+/// Fails if the cloud fails.
 pub fn refresh(
     cloud: &dyn Cloud,
     owner: &Owner,
@@ -80,7 +82,7 @@ pub fn refresh(
         .collect();
     let mut observed = Observed::default();
     let mut page: Option<String> = None;
-    // Shown on their way out: their absence is certain.
+    // These are listed as terminating, so their absence is certain.
     let mut gone: HashSet<String> = HashSet::new();
     loop {
         let listed = cloud.list(owner, page.as_deref())?;
@@ -126,14 +128,14 @@ pub fn refresh(
     Ok(observed)
 }
 
-/// Until when an instance's absence from listings says nothing. When it was made is the cloud's
-/// time, when its record was written is ours: neither clock has to be right.
+/// Until when a listing may lack an instance that exists. Uses the later of the cloud's creation
+/// time and the record's time, so that neither clock has to be right.
 pub fn may_be_unseen_until(record: &Record, window: Duration) -> Timestamp {
     Timestamp::from(record.created_at.max(record.updated_at)).after(window)
 }
 
 impl Observation {
-    /// Whether what its attributes don't say is as recorded: that it runs, and where.
+    /// Whether it runs, and in the recorded place; the digest of its attributes covers neither.
     pub fn is_placed_as(&self, record: &Record) -> bool {
         matches!(
             self.state,
@@ -153,7 +155,7 @@ impl Observed {
         }
     }
 
-    /// Folds in one observation.
+    /// Adds one observation.
     pub fn add(&mut self, observation: Observation, records: &HashMap<&str, &Record>) {
         if !observation.state.is_live() {
             return;

@@ -1,6 +1,6 @@
 //! What one instance must be: fully merged, fully rendered, hashable.
 //!
-//! In: rendered parts. Out: [`InstanceSpec`] and its [`SpecDigest`]. Must not: render or compare.
+//! In: rendered parts. Out: [`InstanceSpec`] and its [`SpecDigest`]. May not: render or compare.
 //!
 //! A spec is made of parts that instances share where they are equal; its digest is a digest of
 //! the parts' digests, so that an instance costs only what is its own. Identity (ids, zone, subnet,

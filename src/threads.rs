@@ -1,6 +1,6 @@
 //! Other threads: how many are worth having, and sharing work among them.
 //!
-//! In: work. Out: what comes of it, in its order. Must not: outlive the call.
+//! In: work. Out: what comes of it, in its order. May not: outlive the call.
 
 use std::sync::LazyLock;
 

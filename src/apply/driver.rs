@@ -1,7 +1,7 @@
-//! The engine with threads, a store and a cloud.
+//! Runs the engine with threads, a store and a cloud.
 //!
-//! In: a plan, and the world it is carried out in. Out: the [`Outcome`]. Must not: decide anything;
-//! it carries out the engine's commands and reports their results to it.
+//! In: a plan, and its [`World`]. Out: the [`Outcome`]. Must not: decide anything; it executes the
+//! engine's commands and returns their results as events.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
@@ -19,10 +19,10 @@ use crate::fault_injection::InjectedFault;
 use crate::plan::change::Plan;
 use crate::provider::{Cloud, CloudError, Observation, Owner};
 
-/// How often the signal counter is looked at while nothing happens.
+/// How often the signal counter is polled while nothing happens.
 const SIGNAL_POLL: Duration = Duration::from_millis(100);
 
-/// What an apply is carried out in.
+/// The environment of an apply.
 pub struct World<'a> {
     /// The record.
     pub store: &'a mut dyn Store,
@@ -30,29 +30,30 @@ pub struct World<'a> {
     pub cloud: &'a dyn Cloud,
     /// The time.
     pub clock: &'a dyn Clock,
-    /// Where exported files go.
+    /// Writes exported files.
     pub exporter: &'a Exporter,
-    /// Signals so far: one stops after what is under way, two stop at once.
+    /// The number of signals so far: after one, operations in progress finish; after two, apply
+    /// stops immediately.
     pub signals: &'a AtomicUsize,
     /// The apply's entry in the history.
     pub apply: Option<ApplyId>,
 }
 
-/// Why an apply ended before its time.
+/// Why an apply ended early.
 #[derive(Debug, thiserror::Error)]
 pub enum DriveError {
-    /// The store failed; what was under way is open in the journal.
+    /// The store failed; operations in progress remain open in the journal.
     #[error("the state can't be written: {0}")]
     Store(#[from] StateError),
-    /// Two signals.
+    /// A second signal.
     #[error("stopped at once; {0} calls were under way and are open in the journal")]
     Killed(usize),
 }
 
-/// Applies a plan under an entry of its own in the history, then drops what nothing refers to any
-/// more. `tell` gets every event as it happens.
+/// Applies a plan with its own entry in the history, then removes specs that nothing refers to.
+/// Calls `tell` with all progress.
 ///
-/// Fails with [`DriveError`]; then the entry stays open, and counts as interrupted.
+/// Fails with [`DriveError`]; the entry then stays open, which means interrupted.
 pub fn apply(
     plan: &Plan,
     limits: Limits,
@@ -76,7 +77,9 @@ pub fn apply(
     Ok(outcome)
 }
 
-/// Applies a plan. `tell` gets every event as it happens.
+/// Applies a plan. Calls `tell` with all progress.
+///
+/// Fails if the store fails, or on a second signal.
 pub fn drive(
     plan: &Plan,
     limits: Limits,
@@ -100,7 +103,7 @@ pub fn drive(
             let owner = &owner;
             scope.spawn(move || {
                 loop {
-                    // The lock is held only while a call is taken.
+                    // The lock is held only while receiving.
                     let taken = calls.lock().map(|calls| calls.recv());
                     let Ok(Ok((task, call))) = taken else { return };
                     let result = ask(cloud, clock, owner, call, limits.injected_fault);
@@ -125,7 +128,7 @@ pub fn drive(
             injected_fault,
             tell,
         );
-        // Ends the workers: those still in a call end with it.
+        // Stops idle workers; busy ones stop after their call.
         drop(call_sender);
         result
     })?;
@@ -176,7 +179,7 @@ fn run(
             }
         }
         if !wave.is_empty() {
-            // Answers that are there already join the wave, so that a busy apply commits seldom.
+            // Results that already arrived join the wave, so that a busy apply commits less often.
             let (tasks, operations): (Vec<_>, Vec<_>) = wave.into_iter().unzip();
             let ids = journal::commit(
                 world.store,
@@ -210,7 +213,7 @@ fn run(
         if under_way == 0
             && let Some(wait) = wait
         {
-            // Nothing can answer: this is a wait, and on a fixed clock it takes no time.
+            // Nothing else can happen during this wait. A simulated clock doesn't really wait.
             world.clock.sleep(wait.min(SIGNAL_POLL));
             events.push(Event::Tick);
             continue;
@@ -229,7 +232,9 @@ fn run(
     }
 }
 
-/// Asks the cloud what a command says, and waits where it says so.
+/// Executes a call, after its delay if it has one.
+///
+/// Fails if the cloud fails.
 pub fn ask(
     cloud: &dyn Cloud,
     clock: &dyn Clock,
@@ -254,7 +259,9 @@ pub fn ask(
     }
 }
 
-/// The live instance that carries our id, if the listing has it.
+/// The live instance with this instance id; `None` if the listing lacks it.
+///
+/// Fails if the cloud fails.
 pub fn find(
     cloud: &dyn Cloud,
     owner: &Owner,

@@ -1,12 +1,12 @@
-//! The protocol of an apply, without I/O: [`Engine::step`] takes an [`Event`] and answers
-//! [`Command`]s.
+//! The apply protocol as a state machine without I/O: [`Engine::step`] takes an [`Event`] and
+//! returns [`Command`]s.
 //!
-//! In: a plan, limits, events, the time. Out: what to store, what to ask of the cloud, what to
-//! tell. Must not: store, ask, wait or print.
+//! In: a plan, limits, events, the time. Out: store operations, cloud calls, progress. Must not:
+//! store, call, wait or print.
 //!
-//! For each call: its intent is stored first ([`Command::Store`]); only when that was answered is
-//! the cloud asked; what came of it is stored before the next step (`results`). Whatever isn't
-//! known to have ended stays open in the journal, for the next run to settle.
+//! For each call, the engine first stores its intent ([`Command::Store`]). It sends the call only
+//! when the intent is durable, and stores the result before the next step (`results`). An intent
+//! without a known result stays open in the journal; the next run settles it.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, HashSet, VecDeque};
@@ -24,19 +24,19 @@ use crate::fault_injection::InjectedFault;
 use crate::plan::change::{Action, Change, Mode, Plan};
 use crate::provider::{CloudError, Observation};
 
-/// How often an instance is asked for addresses that its files wait for.
+/// How often an instance's addresses are polled, if its files need them.
 pub(super) const ADDRESS_POLLS: u32 = 60;
-/// Intents stored ahead of their calls, so that one commit serves many of them.
+/// How many intents are stored ahead of their calls, so that one commit serves many of them.
 const AHEAD: usize = 64;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Phase {
     Waiting,
     Intending,
-    /// The intent is stored; waits for its turn.
+    /// The intent is stored; the call waits for a free slot.
     Ready,
     Calling,
-    /// Waits before another try.
+    /// Waits before a retry.
     BackingOff,
     Finding,
     Describing,
@@ -49,19 +49,20 @@ pub(super) struct Task {
     pub(super) phase: Phase,
     pub(super) intent: Option<IntentId>,
     pub(super) attempt: u32,
-    /// Tokens that turned out to be used up.
+    /// The number of tokens that the cloud rejected as used.
     pub(super) mismatches: u32,
-    /// Which of its places a new instance is made in; see [`Change::creation`].
+    /// The index of the subnet for a new instance; see [`Change::creation`].
     pub(super) place: usize,
     pub(super) tries: u32,
     pub(super) polls: u32,
-    /// A try's answer was lost: the call may have had its effect.
+    /// The result of a try was lost, so the call may have taken effect.
     pub(super) ambiguous: bool,
-    /// Something of it is done and recorded.
+    /// A step is done and recorded.
     pub(super) touched: bool,
-    /// Where it ends once what is being stored is stored.
+    /// The final state, once the current store operation is durable.
     pub(super) pending_end: Option<TaskEnd>,
-    /// The step is begun once more when what is being stored is stored: with the next token.
+    /// Whether to restart the step with the next token, once the current store operation is
+    /// durable.
     pub(super) again: bool,
     pub(super) created: Option<Observation>,
     pub(super) started_at: Timestamp,
@@ -83,7 +84,7 @@ impl Group {
     }
 }
 
-/// An apply under way.
+/// A running apply.
 pub struct Engine<'p> {
     pub(super) plan: &'p Plan,
     pub(super) limits: Limits,
@@ -95,13 +96,13 @@ pub struct Engine<'p> {
     active: usize,
     next_create: Timestamp,
     pub(super) entropy: u64,
-    /// Types and subnets that there was no capacity for.
+    /// Instance types and subnets without capacity.
     pub(super) exhausted: HashSet<(Arc<str>, Arc<str>)>,
     pub(super) stopping: bool,
 }
 
 impl<'p> Engine<'p> {
-    /// An engine for a plan; `seed` makes the jitter of its waits.
+    /// An engine for a plan; `seed` seeds the jitter of retries.
     pub fn new(plan: &'p Plan, limits: Limits, seed: u64) -> Self {
         let mut indices: HashMap<&str, usize> = HashMap::new();
         let mut groups: Vec<Group> = plan
@@ -125,7 +126,7 @@ impl<'p> Engine<'p> {
                 .iter()
                 .filter_map(|name| indices.get(name.as_str()))
             {
-                // What is needed goes last when everything goes.
+                // Destroying reverses the dependency order.
                 if plan.mode == Mode::Destroy {
                     groups[*before].after.push(index);
                 } else {
@@ -162,7 +163,7 @@ impl<'p> Engine<'p> {
         }
     }
 
-    /// Takes an event and says what to do next.
+    /// Processes an event and returns the next commands.
     pub fn step(&mut self, event: Event, now: Timestamp) -> Vec<Command> {
         let mut commands = Vec::new();
         match event {
@@ -177,7 +178,7 @@ impl<'p> Engine<'p> {
         commands
     }
 
-    /// When [`Event::Tick`] is due, if nothing else happens first.
+    /// When [`Event::Tick`] is due, unless another event comes first.
     pub fn next_wake(&self, now: Timestamp) -> Option<Timestamp> {
         let timer = self.timers.peek().map(|Reverse((at, _))| *at);
         let throttled = (!self.ready.is_empty()
@@ -187,9 +188,9 @@ impl<'p> Engine<'p> {
         timer.into_iter().chain(throttled).min()
     }
 
-    /// Whether nothing is under way and nothing more will be.
+    /// Whether nothing is in progress and nothing can start.
     pub fn is_over(&self) -> bool {
-        // Whatever isn't over has something that can still begin: itself, or what it waits for.
+        // Any unfinished task can start, or waits for one that can.
         self.active == 0
             && (self.stopping || !self.groups.iter().any(|group| self.can_begin(group)))
     }
@@ -202,7 +203,7 @@ impl<'p> Engine<'p> {
         !group.is_over() && group.after.iter().all(is_open)
     }
 
-    /// How it ended; to be asked once it is over.
+    /// The outcome; final once the engine is over.
     pub fn outcome(&self) -> Outcome {
         let mut outcome = Outcome {
             stopped: self.stopping,
@@ -229,7 +230,7 @@ impl<'p> Engine<'p> {
                 let group = &mut self.groups[index];
                 let next = match group.parallel.pop_front() {
                     Some(task) => task,
-                    // Replacements come one at a time, when everything else of the group is done.
+                    // Replacements run one at a time, after the group's other changes.
                     None if group.active == 0 => match group.serial.pop_front() {
                         Some(task) => task,
                         None => break,
@@ -243,7 +244,7 @@ impl<'p> Engine<'p> {
         }
     }
 
-    /// Begins the first of a task's steps: stores its intent, or the change of the record.
+    /// Begins a task's current step: stores its intent, or the change of the record.
     pub(super) fn begin_step(&mut self, id: TaskId, now: Timestamp, commands: &mut Vec<Command>) {
         let change = &self.plan.changes[id];
         let Some(step) = self.tasks[id].steps.front().copied() else {
@@ -324,7 +325,7 @@ impl<'p> Engine<'p> {
         }
     }
 
-    /// Starts as many calls as may be under way.
+    /// Starts as many calls as the limits allow.
     fn start_calls(&mut self, now: Timestamp, commands: &mut Vec<Command>) {
         let mut later = VecDeque::new();
         while self.calling < self.limits.parallelism {
@@ -388,8 +389,8 @@ impl<'p> Engine<'p> {
             (Phase::Finding | Phase::Describing, Ok(Some(found))) => {
                 self.created(id, found, now, commands);
             }
-            // What was created is known already, and may not be seen yet; only its addresses are
-            // missing, and are waited for.
+            // The new instance is known but may not be listed yet. Only its addresses are missing,
+            // so keep polling.
             (Phase::Describing, _) => match self.tasks[id].created.take() {
                 Some(known) => self.created(id, known, now, commands),
                 None => self.leave_open(id, "it could not be read back".to_owned(), commands),
@@ -415,7 +416,7 @@ impl<'p> Engine<'p> {
         {
             self.timers.pop();
             if self.tasks[id].phase == Phase::BackingOff {
-                // Not `Ready`: a further try of a create isn't held back by its rate limit.
+                // Not `Ready`, since the create rate limit doesn't apply to retries.
                 self.ready.push_back(id);
             }
         }
@@ -428,7 +429,7 @@ impl<'p> Engine<'p> {
         self.active -= 1;
         match &end {
             TaskEnd::Failed(error) | TaskEnd::Unfinished(error) | TaskEnd::Unsettled(error) => {
-                // The first failure stops the group.
+                // Stop the group after its first failure.
                 group.stopped = true;
                 let step = task.steps.front().copied().unwrap_or(Step::Record);
                 let error = error.clone();
@@ -448,7 +449,7 @@ impl<'p> Engine<'p> {
         }
     }
 
-    /// Gives up what a stopped group has ready and never tried; what was tried goes on to its end.
+    /// Ends the tasks of a stopped group that were never tried; tried ones continue to their end.
     fn give_up_waiting(&mut self, group: usize, commands: &mut Vec<Command>) {
         let (given_up, ready) = std::mem::take(&mut self.ready).into_iter().partition(|id| {
             let task = &self.tasks[*id];
@@ -461,7 +462,7 @@ impl<'p> Engine<'p> {
         }
     }
 
-    /// Lets calls under way end, and gives up what only waits.
+    /// Lets calls in progress finish, and ends tasks that only wait.
     fn stop(&mut self, commands: &mut Vec<Command>) {
         self.stopping = true;
         let waiting: HashSet<TaskId> = self

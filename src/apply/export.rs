@@ -1,6 +1,6 @@
-//! Exported files: `.nstance/CLUSTER/SHARD/files/ADDRESS/NAME`.
+//! Writes exported files: `.nstance/CLUSTER/SHARD/files/ADDRESS/NAME`.
 //!
-//! In: rendered files of an instance. Out: files on disk, each whole or not there. Must not: touch
+//! In: rendered files of an instance. Out: files on disk, each complete or absent. Must not: touch
 //! anything outside its folder.
 
 use std::io;
@@ -9,14 +9,14 @@ use std::path::{Path, PathBuf};
 use crate::address::Address;
 use crate::spec::Files;
 
-/// Writes the files of instances below one folder.
+/// Writes exported files below one folder.
 #[derive(Debug, Clone)]
 pub struct Exporter {
     root: PathBuf,
 }
 
 impl Exporter {
-    /// An exporter below `root`, which is made when first needed.
+    /// An exporter below `root`, which is created when first needed.
     pub fn new(root: &Path) -> Self {
         Self {
             root: root.to_owned(),
@@ -30,7 +30,9 @@ impl Exporter {
             .join(address.slot.to_string())
     }
 
-    /// Makes an instance's folder hold exactly these files (those that are exported and known).
+    /// Makes an instance's folder contain exactly its exported files whose content is known.
+    ///
+    /// Fails if a file can't be written or removed.
     pub fn write(&self, address: &Address, files: &Files) -> io::Result<()> {
         let folder = self.folder(address);
         let exported: Vec<_> = files
@@ -49,7 +51,7 @@ impl Exporter {
             }
         }
         for (name, content) in exported {
-            // Readers see the old file or the new one: written beside it, then renamed over it.
+            // Write to a temporary file and rename it, so that readers see the old or the new file.
             let mut temporary = tempfile::NamedTempFile::new_in(&folder)?;
             io::Write::write_all(&mut temporary, content.as_bytes())?;
             temporary
@@ -60,6 +62,8 @@ impl Exporter {
     }
 
     /// Removes an instance's folder.
+    ///
+    /// Fails if it exists and can't be removed.
     pub fn remove(&self, address: &Address) -> io::Result<()> {
         remove_folder(&self.folder(address))
     }

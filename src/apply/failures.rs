@@ -1,7 +1,7 @@
-//! What follows a failed call: another try, another subnet, another token, or the end.
+//! Handles failed calls: retry, another subnet, another token, or failure.
 //!
-//! In: a task and the cloud's error. Out: commands. Must not: take an effect for undone that may
-//! have happened.
+//! In: a task and the cloud's error. Out: commands. Must not: assume that a call had no effect if
+//! it may have had one.
 
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -63,10 +63,9 @@ impl Engine<'_> {
         }
     }
 
-    /// Half of the doubled wait, and a random part of the other half, so that many don't come back
-    /// at once.
+    /// The exponential wait: half fixed, half random, so that retries spread out.
     fn backoff(&mut self, tries: u32) -> Duration {
-        // xorshift64*: a few bits of jitter need no better source.
+        // xorshift64*: good enough for jitter.
         self.entropy ^= self.entropy >> 12;
         self.entropy ^= self.entropy << 25;
         self.entropy ^= self.entropy >> 27;
@@ -80,20 +79,20 @@ impl Engine<'_> {
         half + Duration::from_millis((half.as_millis() as u64 * random) >> 32)
     }
 
-    /// Ends a task whose effect isn't known; its intent stays open.
+    /// Ends a task with an unknown result; its intent stays open.
     pub(super) fn leave_open(&mut self, id: TaskId, error: String, commands: &mut Vec<Command>) {
         self.end(id, TaskEnd::Unsettled(error), commands);
     }
 
-    /// Whether a new instance that there was no capacity for can be made elsewhere: not if an
-    /// earlier try may have made it.
+    /// Whether another subnet can be tried after a capacity error: not if an earlier try may have
+    /// created the instance.
     fn has_another_place(&self, id: TaskId) -> bool {
         let task = &self.tasks[id];
         !task.ambiguous && !self.stopping && task.place < self.plan.changes[id].alternatives.len()
     }
 
-    /// There was no capacity: tries in the next subnet. That is another request, so it has a token
-    /// and an intent of its own.
+    /// Tries the next subnet after a capacity error. This is a different request, so it gets its
+    /// own token and intent.
     fn next_place(&mut self, id: TaskId, error: &CloudError, commands: &mut Vec<Command>) {
         let change = &self.plan.changes[id];
         let task = &mut self.tasks[id];
@@ -114,8 +113,8 @@ impl Engine<'_> {
         self.settle(id, ending, Settlement::default(), commands);
     }
 
-    /// The place to begin with: the first that no other instance of the type has just found to be
-    /// without capacity, so that not each of them has to ask.
+    /// The first subnet for a new instance: skips those where another instance of this type just
+    /// got a capacity error.
     pub(super) fn first_place(&self, id: TaskId) -> usize {
         let change = &self.plan.changes[id];
         if self.exhausted.is_empty() {
@@ -128,7 +127,7 @@ impl Engine<'_> {
         (0..=change.alternatives.len()).find(has_room).unwrap_or(0)
     }
 
-    /// The token was used up: tries with the next one.
+    /// Tries again with the next token, since this one was used.
     pub(super) fn next_attempt(&mut self, id: TaskId, commands: &mut Vec<Command>) {
         if self.tasks[id].mismatches + 1 >= ATTEMPTS {
             let error = "its token is used up and no instance carries its id".to_owned();
@@ -142,7 +141,7 @@ impl Engine<'_> {
     }
 }
 
-/// What capacity is a matter of: the type and the subnet.
+/// What capacity depends on: the instance type and the subnet.
 fn kind_of_capacity(side: &InstanceView) -> Option<(Arc<str>, Arc<str>)> {
     let subnet = side.subnet.as_ref()?;
     Some((

@@ -1,6 +1,6 @@
-//! What the engine asks of the store.
+//! Store operations of the engine.
 //!
-//! In: operations of one wave. Out: one transaction for all of them. Must not: touch the cloud.
+//! In: operations of one wave. Out: one transaction for all of them. Must not: call the cloud.
 
 use std::borrow::Cow;
 
@@ -12,38 +12,38 @@ use crate::clock::Timestamp;
 use crate::fault_injection::InjectedFault;
 use crate::redact;
 
-/// One operation on the store; those of a wave are committed together.
+/// One store operation; those of a wave are committed together.
 #[derive(Debug, Clone)]
 pub enum StoreOperation {
-    /// What is about to be tried. Once committed it survives anything, and only then is it tried.
+    /// Stores an intent. The call is sent only after this is committed.
     Intend {
         /// The intent.
         intent: Box<Intent>,
-        /// The spec it names.
+        /// The spec that it refers to.
         spec: Option<(SpecDigest, Vec<u8>)>,
     },
-    /// What came of it.
+    /// Stores a result.
     Settle(Box<Settlement>),
 }
 
-/// What came of a try, or a change of nothing but the record.
+/// The result of a call, or a change of the record only.
 #[derive(Debug, Clone, Default)]
 pub struct Settlement {
-    /// The intent that is closed, and how.
+    /// The intent to close, with its outcome.
     pub closes: Option<(IntentId, Outcome)>,
-    /// Specs that the records name.
+    /// Specs that the records refer to.
     pub specs: Vec<(SpecDigest, Vec<u8>)>,
-    /// Records whose instance is deposed: another one gets their slot.
+    /// Records of instances that become deposed, because another gets their slot.
     pub deposes: Vec<Record>,
-    /// Records that go, by our id.
+    /// Records to remove, by instance id.
     pub removes: Vec<String>,
-    /// Records that come, or change.
+    /// Records to insert or update.
     pub puts: Vec<Record>,
-    /// What the history says of it.
+    /// The entry for the history.
     pub history: Option<HistoryItem>,
 }
 
-/// What a cloud says may repeat what it was asked.
+/// Masks secrets in a cloud's message, which may quote the request.
 fn without_secrets(text: String) -> String {
     match redact::text(&text) {
         Cow::Borrowed(_) => text,
@@ -51,8 +51,10 @@ fn without_secrets(text: String) -> String {
     }
 }
 
-/// Commits a wave. When this returns, all of it is on disk; a crash before leaves none of it.
-/// Answers the ids of the intents, in order; `None` for settlements.
+/// Commits a wave durably; a crash before it returns leaves none of it. Returns the ids of intents
+/// in order, and `None` for results.
+///
+/// Fails if the store fails.
 pub fn commit(
     store: &mut dyn Store,
     now: Timestamp,
@@ -104,7 +106,7 @@ fn settle(settlement: Settlement, apply: Option<ApplyId>, batch: &mut Vec<Write>
         history,
     } = settlement;
     batch.extend(specs.into_iter().map(put_spec));
-    // The slot is free before another gets it.
+    // Free the slot before another instance gets it.
     batch.extend(deposes.into_iter().map(|record| {
         let deposed = true;
         Write::PutRecord(Box::new(Record { deposed, ..record }))

@@ -1,12 +1,11 @@
-//! Applies a plan, and never loses an instance on the way.
+//! Applies a plan without ever losing an instance.
 //!
-//! In: a [`Plan`](crate::plan::change::Plan), a store and a cloud. Out: changes of both, progress
-//! as it happens, an [`Outcome`](engine::Outcome). It must not decide anything that the plan
-//! decided.
+//! In: a [`Plan`](crate::plan::change::Plan), a store and a cloud. Out: changes of both, progress,
+//! an [`Outcome`](engine::Outcome). Must not: change the plan's decisions.
 //!
 //! [`engine`] is the protocol as a state machine without I/O: events in, commands out. [`driver`]
-//! gives it threads, a store and a cloud. [`recover`] settles what an earlier run left open, before
-//! anything else is done.
+//! runs it with threads, a store and a cloud. [`recover`] first settles the intents that an earlier
+//! run left open.
 
 pub mod driver;
 pub mod engine;

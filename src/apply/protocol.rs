@@ -1,7 +1,6 @@
-//! The engine's events and commands.
+//! Events and commands of the engine.
 //!
-//! In: nothing (data only). Out: [`Event`]s, [`Command`]s, [`Progress`] and the [`Outcome`]. Must
-//! not: decide anything.
+//! In: nothing (data only). Out: [`Event`]s, [`Command`]s, [`Progress`] and the [`Outcome`].
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,18 +14,18 @@ use crate::plan::change::{Action, Summary};
 use crate::provider::{CloudError, CreateRequest, DeleteRequest, Observation, UpdateRequest};
 use crate::spec::SpecBody;
 
-/// How much may go on at once, and how often a call is tried.
+/// Limits on parallel calls and retries.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
-    /// Calls under way at once.
+    /// The maximum number of parallel calls.
     pub parallelism: usize,
-    /// The least time between two creates.
+    /// The minimum interval between two creates.
     pub create_interval: Duration,
-    /// Tries of one call.
+    /// The maximum number of tries of one call.
     pub tries: u32,
-    /// The first wait before another try; it doubles each time.
+    /// The wait before the first retry; it doubles for each further one.
     pub first_wait: Duration,
-    /// The longest wait before another try.
+    /// The maximum wait before a retry.
     pub longest_wait: Duration,
     /// A fault of our own, for the simulator.
     pub injected_fault: InjectedFault,
@@ -45,43 +44,43 @@ impl Default for Limits {
     }
 }
 
-/// The wait before an instance is asked for its addresses once more.
+/// The interval of polling an instance's addresses.
 pub const ADDRESS_WAIT: Duration = Duration::from_secs(2);
 
-/// Which change of the plan; its index.
+/// The index of a change in the plan.
 pub type TaskId = usize;
 
-/// What happened.
+/// Input of the engine.
 #[derive(Debug)]
 pub enum Event {
-    /// The beginning.
+    /// The start of the apply.
     Start,
-    /// A store operation is on disk.
+    /// A store operation is durable.
     Stored {
-        /// Whose.
+        /// Its task.
         task: TaskId,
-        /// The intent's id, if it was one.
+        /// The intent's id, if an intent was stored.
         intent: Option<IntentId>,
     },
-    /// The cloud answered.
+    /// A call returned.
     Called {
-        /// Whose call.
+        /// Its task.
         task: TaskId,
-        /// The answer.
+        /// The result.
         result: Box<Result<Option<Observation>, CloudError>>,
     },
-    /// Time went by.
+    /// Time passed.
     Tick,
-    /// Finish what is under way and start nothing more.
+    /// Finish operations in progress and start no more.
     Stop,
 }
 
-/// What to do.
+/// Output of the engine.
 #[derive(Debug)]
 pub enum Command {
-    /// Store this; all of one wave in one transaction. Answered by [`Event::Stored`].
+    /// Store this, in one transaction with the rest of the wave. [`Event::Stored`] follows.
     Store(TaskId, StoreOperation),
-    /// Ask the cloud. Answered by [`Event::Called`].
+    /// Call the cloud. [`Event::Called`] follows.
     Call(TaskId, Call),
     /// Write an instance's exported files.
     Export(Address, Arc<SpecBody>),
@@ -91,24 +90,24 @@ pub enum Command {
     Tell(Progress),
 }
 
-/// A question to the cloud.
+/// A call to the cloud.
 #[derive(Debug, Clone)]
 pub enum Call {
-    /// Create.
+    /// Create an instance.
     Create(Box<CreateRequest>),
-    /// Change in place.
+    /// Update an instance in place.
     Update(Box<UpdateRequest>),
-    /// Delete.
+    /// Delete an instance.
     Delete(DeleteRequest),
-    /// Look for an instance of ours by our id, when the visibility window has passed: only then
-    /// its absence counts.
+    /// Find an instance by its instance id, after the visibility window: before, its absence proves
+    /// nothing.
     Find {
-        /// Our id.
+        /// The instance id.
         instance_id: String,
     },
-    /// Look at an instance by the cloud's id, a moment later ([`ADDRESS_WAIT`]).
+    /// Describe an instance by its provider id, after [`ADDRESS_WAIT`].
     Describe {
-        /// The cloud's id.
+        /// The provider id.
         provider_id: String,
     },
 }
@@ -116,93 +115,93 @@ pub enum Call {
 /// Progress of an apply.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Progress {
-    /// A step of a change begins.
+    /// A step started.
     Started {
-        /// Which.
+        /// The task.
         task: TaskId,
-        /// What.
+        /// The step.
         step: Step,
     },
-    /// A call failed and will be tried again.
+    /// A call failed and will be retried.
     Retrying {
-        /// Which.
+        /// The task.
         task: TaskId,
-        /// Why.
+        /// The error.
         error: String,
-        /// After how long.
+        /// The wait before the retry.
         wait: Duration,
     },
-    /// There was no capacity; the instance will be made in another subnet of its pool.
+    /// A subnet has no capacity; the instance will be created in another subnet of its pool.
     Elsewhere {
-        /// Which.
+        /// The task.
         task: TaskId,
-        /// Why.
+        /// The error.
         error: String,
-        /// Where.
+        /// The next subnet.
         subnet: Arc<str>,
     },
-    /// A step of a change is done and recorded.
+    /// A step is done and recorded.
     Completed {
-        /// Which.
+        /// The task.
         task: TaskId,
-        /// What.
+        /// The step.
         step: Step,
-        /// The cloud's id of what it was about.
+        /// The provider id of its instance.
         provider_id: Option<String>,
-        /// How long it took.
+        /// Its duration.
         elapsed: Duration,
     },
-    /// Nothing more is done about a change.
+    /// A task ended.
     Ended {
-        /// Which.
+        /// The task.
         task: TaskId,
     },
-    /// An instance's exported files could not be written or removed.
+    /// An instance's exported files couldn't be written or removed.
     ExportFailed {
-        /// Whose.
+        /// The instance's address.
         address: Address,
-        /// Why.
+        /// The error.
         error: String,
     },
-    /// A change failed.
+    /// A step failed.
     Failed {
-        /// Which.
+        /// The task.
         task: TaskId,
-        /// In which step.
+        /// The step.
         step: Step,
-        /// Why.
+        /// The error.
         error: String,
     },
 }
 
-/// How a change ended.
+/// The final state of a task.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TaskEnd {
     /// Done and recorded.
     Done,
-    /// It failed; nothing of it is left over.
+    /// Failed without a lasting effect.
     Failed(String),
-    /// Nothing of it was tried.
+    /// Never tried.
     NotTried,
-    /// A part of it is done and recorded; running again continues.
+    /// Some steps are done and recorded; the next apply continues.
     Unfinished(String),
-    /// Whether it happened isn't known; the journal holds it open, and the next run settles it.
+    /// The result is unknown. The intent stays open, and the next run settles it.
     Unsettled(String),
 }
 
-/// How an apply ended.
+/// The result of an apply.
 #[derive(Debug, Clone, Default)]
 pub struct Outcome {
-    /// What was done.
+    /// The changes that were done.
     pub done: Summary,
-    /// What wasn't, by index of the plan's changes.
+    /// The tasks that weren't done, and why.
     pub undone: Vec<(TaskId, TaskEnd)>,
-    /// Whether it was stopped.
+    /// Whether it was interrupted.
     pub stopped: bool,
 }
 
 impl Outcome {
-    /// How far the apply came, for the history.
+    /// The status for the history.
     pub fn status(&self) -> ApplyStatus {
         match (self.is_complete(), self.stopped) {
             (true, _) => ApplyStatus::Succeeded,
@@ -211,26 +210,26 @@ impl Outcome {
         }
     }
 
-    /// Whether everything was done.
+    /// Whether all changes were done.
     pub fn is_complete(&self) -> bool {
         self.undone.is_empty()
     }
 }
 
-/// A part of a change.
+/// A step of a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
-    /// An instance is made.
+    /// Create the instance.
     Create,
-    /// One is changed in place.
+    /// Update the instance in place.
     Update,
-    /// One is deleted.
+    /// Delete the instance.
     Delete,
-    /// The record alone changes.
+    /// Change only the record.
     Record,
 }
 
-/// An action's name in history and messages.
+/// The name of an action in history and messages.
 pub fn action_name(action: Action) -> &'static str {
     match action {
         Action::Create => "create",

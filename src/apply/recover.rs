@@ -1,12 +1,12 @@
-//! Settling what an earlier run left open in the journal.
+//! Settles the intents that an earlier run left open in the journal.
 //!
-//! In: open intents, the cloud, and what is still wanted. Out: records of what was found; intents
-//! closed. Must not: leave an intent open that the cloud's answer settles.
+//! In: open intents, the cloud, and the configured addresses. Out: records of instances that were
+//! found; closed intents. Must not: leave an intent open if the cloud's answer settles it.
 //!
-//! An intent to create: the instance is looked for by its tags. There: it is recorded, and the plan
-//! that follows deletes it if it isn't wanted any more. Not there, though the visibility window has
-//! passed: if it is still wanted, the identical request goes out again with the same token, which
-//! is safe even if the listing lied; if not, it never was.
+//! For an intent to create, recovery looks for the instance by its tags. If it exists, it is
+//! recorded, and the next plan deletes it if it is no longer wanted. If it doesn't exist after the
+//! visibility window, it was never created. If it is still wanted, recovery then sends the
+//! identical request with the same token. That is safe even if the listing was stale.
 
 use std::collections::HashMap;
 
@@ -27,45 +27,44 @@ use crate::provider::retry::RetryingReads;
 use crate::provider::{Cloud, CloudError, CloudErrorKind, DeleteRequest, Observation, Owner};
 use crate::refresh::may_be_unseen_until;
 
-/// What was settled, for messages and the history.
+/// A settled intent, for messages and the history.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settled {
     /// `tenant/group/slot`
     pub address: String,
-    /// What had been intended.
+    /// The intended operation.
     pub operation: Operation,
-    /// What came of it, in words.
+    /// The result, in words.
     pub result: String,
 }
 
-/// Why recovery stopped.
+/// Why recovery failed.
 #[derive(Debug, thiserror::Error)]
 pub enum RecoverError {
     /// The store failed.
     #[error("the state can't be read or written: {0}")]
     Store(#[from] StateError),
-    /// The cloud could not be asked, so that nothing can be known.
+    /// The cloud failed, so the result of the intent is unknown.
     #[error("the cloud can't be asked about {address}, which an earlier run left open: {error}")]
     Cloud {
-        /// Which.
+        /// The address of the intent.
         address: String,
-        /// Why.
+        /// The cloud's error.
         error: CloudError,
     },
-    /// The journal holds what this version can't read.
+    /// The journal has an entry that this version can't read.
     #[error("the journal's entry for {address} can't be read: {why}")]
     Unreadable {
-        /// Which.
+        /// The address of the intent.
         address: String,
-        /// Why.
+        /// The error.
         why: String,
     },
 }
 
-/// Settles every open intent under an entry of its own in the history, with what the configuration
-/// says is wanted.
+/// Settles every open intent, with its own entry in the history.
 ///
-/// Fails as [`recover`]; the entry says so.
+/// Fails as [`recover`] does; the entry then records the failure.
 pub fn recover_with_entry(
     store: &mut dyn Store,
     cloud: &dyn Cloud,
@@ -102,7 +101,9 @@ pub fn recover_with_entry(
     settled
 }
 
-/// Settles every open intent. `wanted` says whether an address is still configured.
+/// Settles every open intent. `wanted` returns whether an address is still configured.
+///
+/// Fails if the store or the cloud fails, or if an intent can't be read.
 pub fn recover(
     store: &mut dyn Store,
     cloud: &dyn Cloud,
@@ -116,7 +117,7 @@ pub fn recover(
     if snapshot.intents.is_empty() || injected_fault == InjectedFault::NoRecovery {
         return Ok(Vec::new());
     }
-    // A process that opened the state earlier and lost its lock can't write from here on.
+    // Fences off a process that opened the state earlier and lost its lock.
     store.lead()?;
     let cloud = &RetryingReads::new(cloud, clock);
     let listed = list_created(&snapshot.intents, cloud, clock, owner, injected_fault)?;
@@ -141,7 +142,7 @@ pub fn recover(
                 };
                 open.settle(&snapshot, cloud, clock, owner, &listed, wanted(&address))?
             }
-            // Asked again by the plan that follows, which compares with what is really there.
+            // The next plan compares with the actual instance and repeats the update if necessary.
             Operation::Update => (
                 Settlement::default(),
                 Ending::Abandoned,
@@ -165,7 +166,7 @@ pub fn recover(
     Ok(settled)
 }
 
-/// What the history says of something settled.
+/// The history item of a settled intent.
 fn entry(
     intent: &Intent,
     snapshot: &Snapshot,
@@ -194,9 +195,12 @@ fn entry(
     }
 }
 
-/// The live instances by our id, where an intent to create is open. A new instance may be missing
-/// from a listing for a while, so that its absence counts only after the visibility window. When
-/// its request went out (the last time) only the process knew that died: the window begins now.
+/// The live instances with the instance ids of open intents to create.
+///
+/// A listing may lack a new instance until the visibility window has passed. Only the process that
+/// crashed knew when it sent the request, so the window starts now.
+///
+/// Fails if the cloud fails.
 fn list_created(
     intents: &[Intent],
     cloud: &dyn Cloud,
@@ -257,7 +261,7 @@ struct OpenCreate<'a> {
     request: &'a CreateIntent,
 }
 
-/// What is stored, how the intent ended, and what is said of it.
+/// The result to store, how the intent ended, and a message.
 type Resolution = (Settlement, Ending, String);
 
 impl OpenCreate<'_> {
@@ -292,7 +296,7 @@ impl OpenCreate<'_> {
                 ))
             }
             Err(error) if error.kind == CloudErrorKind::TokenMismatch => {
-                // The listing may have been taken too early: once more.
+                // The first listing may have been too early.
                 let found = find(cloud, owner, &self.intent.instance_id)
                     .map_err(|error| self.unasked(error))?;
                 Ok(match found {
@@ -312,7 +316,7 @@ impl OpenCreate<'_> {
                     ),
                 })
             }
-            // Whether it happened still isn't known: it stays open.
+            // Still unknown, so the intent stays open.
             Err(error)
                 if error.kind.is_retryable() || error.kind == CloudErrorKind::Unavailable =>
             {
@@ -342,7 +346,7 @@ impl OpenCreate<'_> {
         clock: &dyn Clock,
     ) -> Settlement {
         let deferred = self.request.deferred.as_deref();
-        // A file that can't be rendered keeps no content, which the next plan shows and mends.
+        // A file that fails to render has no content; the next plan shows it and repairs it.
         let side = requests::complete(self.address, &self.request.side, deferred, observation)
             .unwrap_or_else(|_| self.request.side.clone());
         let recorded = |id: &Option<String>| {
@@ -367,7 +371,7 @@ impl OpenCreate<'_> {
             )],
             ..Settlement::default()
         };
-        // Whatever else holds the slot by now gives way: it stays known as deposed.
+        // An instance that took the slot meanwhile becomes deposed.
         if let Some(holder) = snapshot.live(self.address.group.as_str(), self.address.slot) {
             let known = |record: &Record| record.instance_id == holder.instance_id;
             if holder.instance_id != self.intent.instance_id
@@ -392,7 +396,7 @@ fn settle_delete(
             address: intent.address.clone(),
             why: error.to_string(),
         })?;
-    // One that was made a moment ago may not be seen yet: to take it for deleted would lose it.
+    // A new instance may not be listed yet; treating it as deleted would lose it.
     let record = snapshot
         .records
         .iter()

@@ -1,7 +1,7 @@
-//! Requests to the cloud, made from a plan's changes.
+//! Builds cloud requests from a plan's changes.
 //!
-//! In: a change and its sides. Out: the exact requests, and the records they lead to. Must not:
-//! decide what is requested.
+//! In: a change and its sides. Out: the exact requests, and the records of their results. Must not:
+//! decide what to change.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -23,23 +23,24 @@ use crate::provider::{CreateRequest, DeleteRequest, Observation, UpdateRequest};
 use crate::render::files::Deferred;
 use crate::render::userdata::sent_base64;
 
-/// What the journal keeps of an instance that is about to be created: the exact request, and all
-/// it takes to record what comes of it.
+/// The journal's data of an intent to create: the exact request, and what is needed to record its
+/// result.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CreateIntent {
     /// The request.
     pub request: CreateRequest,
-    /// The instance as it will be.
+    /// The planned instance.
     pub side: InstanceView,
-    /// The instance whose slot it takes, which then is deposed.
+    /// The instance id of the slot's current instance, which becomes deposed.
     pub deposes: Option<String>,
-    /// The recorded instance that is gone, whose record goes too.
+    /// The instance id of a missing instance, whose record is removed.
     pub forgets: Option<String>,
-    /// Files to be rendered once its addresses are known.
+    /// Files that are rendered once the instance's addresses are known.
     pub deferred: Option<Box<Deferred>>,
 }
 
-/// A token: the same for the same attempt at the same thing, at most 64 ASCII characters.
+/// An idempotency token of at most 64 ASCII characters: equal for the same attempt at the same
+/// operation.
 pub fn token(
     lineage: &str,
     address: &Address,
@@ -61,12 +62,12 @@ pub fn token(
     format!("nstance-{}", hex(&hasher.finalize()[..20]))
 }
 
-/// The how manieth try at a step it is, and where.
+/// The attempt and the subnet of a try.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Try {
-    /// Tokens used up before; each try that may not repeat another has its own.
+    /// The number of used tokens; every distinct request needs its own.
     pub attempt: u32,
-    /// Which of the places that a new instance may be made in ([`Change::creation`]).
+    /// The index of the subnet for a new instance ([`Change::creation`]).
     pub place: usize,
 }
 
@@ -88,14 +89,14 @@ pub fn create(plan: &Plan, address: &Address, side: &InstanceView, attempt: u32)
     }
 }
 
-/// The request that brings an instance to the `after` of a change in place.
+/// The request for an update in place to `after`.
 pub fn update(plan: &Plan, change: &Change, after: &InstanceView, attempt: u32) -> UpdateRequest {
     let mut changed: Vec<String> = change
         .attributes
         .iter()
         .map(|attribute| attribute.path.as_str())
         .filter(|path| {
-            // What only the record knows is no business of the cloud's.
+            // The cloud doesn't have these.
             !["vars", "files", "template", "subnet_pool"]
                 .iter()
                 .any(|root| crate::plan::diff::covers(root, path))
@@ -108,7 +109,7 @@ pub fn update(plan: &Plan, change: &Change, after: &InstanceView, attempt: u32) 
             }
         })
         .collect();
-    // The tag that carries the spec's digest changes with every change.
+    // The tag with the spec's digest differs in every update.
     changed.push("tags".to_owned());
     changed.sort();
     changed.dedup();
@@ -143,7 +144,7 @@ pub fn update(plan: &Plan, change: &Change, after: &InstanceView, attempt: u32) 
 
 /// The request that deletes an instance.
 pub fn delete(plan: &Plan, change: &Change, side: &InstanceView) -> DeleteRequest {
-    // An unrecorded instance has no generation: its id distinguishes it from others of its slot.
+    // Unrecorded instances have no generation, so their provider id identifies them.
     let what = match (&side.provider_id, side.version) {
         (Some(id), None) => format!("delete {id}"),
         _ => "delete".to_owned(),
@@ -157,7 +158,7 @@ pub fn delete(plan: &Plan, change: &Change, side: &InstanceView) -> DeleteReques
     }
 }
 
-/// What the journal keeps of a step before it is tried.
+/// The intent of a step.
 pub fn intent(
     plan: &Plan,
     change: &Change,
@@ -231,7 +232,7 @@ pub fn intent(
             token,
             spec: spec.as_ref().map(|(digest, _)| *digest),
             request: request.expect("a request's keys are strings"),
-            // The store's and the journal's to say.
+            // The store sets these.
             id: IntentId::default(),
             apply_id: None,
             opened_at: nstance_state::Timestamp(0),
@@ -240,7 +241,7 @@ pub fn intent(
     }
 }
 
-/// The record of an instance, given what the cloud said of it last.
+/// The record of an instance, from its latest observation.
 pub fn record(
     address: &Address,
     side: &InstanceView,
@@ -294,7 +295,9 @@ pub fn record(
     }
 }
 
-/// The side with its deferred files rendered, now that the cloud gave it addresses.
+/// The side with its deferred files rendered with the instance's addresses.
+///
+/// Fails with a message if a file can't be rendered.
 pub fn complete(
     address: &Address,
     side: &InstanceView,

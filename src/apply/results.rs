@@ -1,6 +1,6 @@
-//! Records the result of a call: the second half of the engine.
+//! Records the results of calls: the second half of the engine.
 //!
-//! In: a task and the cloud's answer. Out: settlements for the store. Must not: start anything.
+//! In: a task and the cloud's answer. Out: results for the store. Must not: start calls.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::plan::change::{Action, Change, InstanceView, Reason};
 use crate::provider::Observation;
 
 impl Engine<'_> {
-    /// An instance was created (or found to have been). Waits for addresses that files need, then
+    /// Handles a created or found instance: polls for addresses if its files need them, then
     /// records it.
     pub(super) fn created(
         &mut self,
@@ -126,7 +126,7 @@ impl Engine<'_> {
         }
     }
 
-    /// Stores a change of nothing but the record.
+    /// Stores a change of the record only.
     pub(super) fn record(&mut self, id: TaskId, now: Timestamp, commands: &mut Vec<Command>) {
         let settlement = settle_record(&self.plan.changes[id], now);
         self.tasks[id].phase = Phase::Settling;
@@ -186,7 +186,7 @@ impl Engine<'_> {
         self.settle(id, Ending::Failed { message: error }, settlement, commands);
     }
 
-    /// Closes an intent that was stored and not acted on.
+    /// Closes a stored intent whose call was never sent.
     pub(super) fn abandon(&mut self, id: TaskId, commands: &mut Vec<Command>) {
         let end = if self.tasks[id].touched {
             TaskEnd::Unfinished("stopped half-way".to_owned())
@@ -202,7 +202,7 @@ impl Engine<'_> {
     }
 }
 
-/// A change of nothing but the record.
+/// The store operation for a change of the record only.
 fn settle_record(change: &Change, now: Timestamp) -> Settlement {
     let mut settlement = Settlement::default();
     let mut provider_id = None;

@@ -1,7 +1,7 @@
-//! Saved plans, looked at once more before they are carried out.
+//! Checks that a saved plan is still current before it is applied.
 //!
-//! In: a plan, the state as it is now, the cloud. Out: what moved on since the plan was made, a
-//! line each. Must not: change the plan; one that moved on is refused.
+//! In: a plan, the current state, the cloud. Out: a line for each difference since planning. Must
+//! not: change the plan; a stale one is refused.
 
 use nstance_state::Snapshot;
 
@@ -13,10 +13,12 @@ use crate::provider::retry::RetryingReads;
 use crate::provider::{Cloud, CloudError, Owner};
 use crate::refresh::refresh;
 
-/// What has changed since a plan was made; empty if the plan may run.
+/// The differences since planning; empty means the plan may be applied.
 ///
-/// Rows say it where there is a state. Where there is none, as when the plan was made, there may
-/// have been one in between, and lost: then the cloud says what came of it.
+/// Row versions show them if there is a state. A plan without a state also asks the cloud, since a
+/// state may have been created and lost meanwhile.
+///
+/// Fails if the cloud fails.
 pub fn moved_on(
     plan: &Plan,
     snapshot: Option<&Snapshot>,

@@ -1,7 +1,7 @@
-//! Templates and groups: what they name exists, and what they say is enough.
+//! Checks that templates and groups refer to names that exist, and are complete.
 //!
-//! In: one template or group of a decoded configuration. Out: findings. Must not: look at args;
-//! the provider's rules do.
+//! In: one template or group of a decoded configuration. Out: findings. Must not: check args; the
+//! provider's rules do.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -157,7 +157,8 @@ impl Checker<'_> {
         }
     }
 
-    /// What a group's instances are must be known before one can be created.
+    /// Checks that a group's kind, architecture and instance type are set, since no instance can be
+    /// created without them.
     fn complete(&self, group: &Group, template: Option<&Template>, findings: &mut Diagnostics) {
         let Some(provider) = self.provider().filter(|_| !self.is_broken(group)) else {
             return;
@@ -169,7 +170,7 @@ impl Checker<'_> {
         if !has(|common| common.instance_type.is_some()) {
             lacking.push("`instance_type`");
         }
-        // The embedded cloud makes do with what `render` assumes.
+        // The embedded cloud accepts the defaults that `render` uses.
         if provider.value != ProviderKind::Sim {
             if !has(|common| common.kind.is_some()) {
                 lacking.push("`kind`");
@@ -203,7 +204,7 @@ impl Checker<'_> {
     }
 }
 
-/// The parts of an instance that `lifecycle` can name.
+/// The parts of an instance that `lifecycle` accepts.
 const ROOTS: &[&str] = &[
     "args",
     "vars",
@@ -220,7 +221,8 @@ const ROOTS: &[&str] = &[
     "zone",
 ];
 
-/// Checks a path of `restart_on`: that changes of it otherwise want a new instance, and needn't.
+/// Checks a path of `restart_on`: a change of it must be one that replaces by default and that a
+/// restart can apply too.
 fn check_restart(
     path: &Spanned<Arc<str>>,
     provider: ProviderKind,
@@ -302,7 +304,7 @@ fn check_path(key: &str, path: &Spanned<Arc<str>>, size_counts: bool, findings: 
                 .at(path.span, format!("`{root}` has no parts"))
                 .hint(format!("write `{root}` instead of `{root}.{rest}`")),
         ),
-        // A file's name may start with a dot.
+        // File names may start with a dot.
         Some(rest) if root != "files" && rest.split('.').any(str::is_empty) => findings.push(
             Diagnostic::error(format!("`{}` can't stand in `{key}`", path.value))
                 .at(path.span, "a name is missing beside a dot"),

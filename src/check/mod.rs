@@ -1,7 +1,7 @@
-//! References within a configuration, and its provider's rules.
+//! Checks references within a configuration, and its provider's rules.
 //!
-//! In: a decoded configuration. Out: findings, each with its place and what would be right. Must
-//! not change the configuration, or report what follows from an error of decoding.
+//! In: a decoded configuration. Out: findings, each with a place and a correction. Must not: change
+//! the configuration, or report consequences of a decoding error.
 
 mod groups;
 mod userdata;
@@ -23,13 +23,13 @@ use crate::threads::{self, GROUPS_A_THREAD};
 /// What a configuration is loaded for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
-    /// To be planned: every group must say what its instances are.
+    /// Planning: every group must be complete.
     Plan,
-    /// To be rendered only: a group may lack `kind`, `arch` and `instance_type`.
+    /// Rendering only: `kind`, `arch` and `instance_type` are optional.
     Render,
 }
 
-/// Finds everything that doesn't fit together.
+/// Adds a finding for each unknown reference and each violated rule.
 pub(crate) fn check(
     draft: &Draft,
     purpose: Purpose,
@@ -83,7 +83,7 @@ struct Checker<'a> {
 }
 
 impl Checker<'_> {
-    /// Whether what a group seems to lack may be there, and be broken.
+    /// Whether a part that seems to be missing may have failed to decode.
     fn is_broken(&self, group: &Group) -> bool {
         self.broken.groups.contains(&group.name)
             || group.template.as_ref().is_some_and(|name| {
@@ -92,7 +92,7 @@ impl Checker<'_> {
             })
     }
 
-    /// The provider, unless it couldn't be read.
+    /// The provider; `None` if it failed to decode.
     fn provider(&self) -> Option<Spanned<ProviderKind>> {
         let provider = self.config.shard.infra.provider;
         (!self.broken.provider).then_some(provider)
@@ -158,10 +158,10 @@ impl Checker<'_> {
         }
     }
 
-    /// Options are each provider's own, so a stranger is no error; it is no use either.
+    /// Checks the provider's options. An unknown option is a warning, since it has no effect.
     fn options(&self, findings: &mut Diagnostics) {
         let known: &[&str] = match self.provider().map(|provider| provider.value) {
-            // They are looked at one by one.
+            // These validate each option.
             Some(ProviderKind::Aws) => {
                 AwsOptions::from_node(self.config.shard.infra.options.as_ref(), findings);
                 return;
@@ -193,7 +193,7 @@ impl Checker<'_> {
         }
     }
 
-    /// `--var` sets top-level vars, which `defaults.vars` hides key by key.
+    /// Warns if `--var` sets a var that `defaults.vars` overrides.
     fn overridden_vars(&self, findings: &mut Diagnostics) {
         let (Some(vars), Some(defaults)) = (&self.config.vars, &self.config.defaults.vars) else {
             return;
@@ -218,8 +218,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Each layer's args by themselves, then what only shows once they are merged.
-    /// The args that groups share.
+    /// Checks the args that groups share: those of `defaults` and of templates.
     fn args(&self, findings: &mut Diagnostics) {
         let Some(provider) = self.provider() else {
             return;
@@ -243,8 +242,7 @@ impl Checker<'_> {
         }
     }
 
-    /// What comes of a group's args with those below. Groups that share what is wrong share the
-    /// finding.
+    /// Checks a group's merged args. Groups with the same error share one finding.
     fn merged_args(&self, group: &Group, findings: &mut Diagnostics) {
         let Some(provider) = self.provider() else {
             return;
@@ -315,7 +313,7 @@ fn names<T>(map: &Named<T>) -> impl Iterator<Item = &str> + Clone {
     map.keys().map(|name| &**name)
 }
 
-/// The finding that nothing has this name.
+/// The finding for a reference to an unknown name.
 fn unknown_reference<'n>(
     what: &str,
     name: &Spanned<Arc<str>>,

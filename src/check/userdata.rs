@@ -1,6 +1,6 @@
-//! Userdata: that its source, encoding and content go together.
+//! Checks that a userdata's source, encoding and content agree.
 //!
-//! In: one userdata as written. Out: findings. Must not: fetch it, or look into its text.
+//! In: one userdata as written. Out: findings. Must not: fetch it, or parse its text.
 
 use std::io::{self, Read as _};
 use std::sync::Arc;
@@ -15,17 +15,17 @@ use crate::diagnostic::{Diagnostic, Diagnostics};
 
 use super::Checker;
 
-/// Base64 as Go's standard encoding reads it.
+/// Base64 with the rules of Go's `base64.StdEncoding`.
 const BASE64: GeneralPurpose = GeneralPurpose::new(
     &base64::alphabet::STANDARD,
     GeneralPurposeConfig::new().with_decode_allow_trailing_bits(true),
 );
 
-/// No cloud takes userdata that unpacks to more than this; what comes after isn't looked at.
+/// The most unpacked bytes that are checked; every cloud's limit is lower.
 const LARGEST_USERDATA: u64 = 64 << 20;
 
 impl Checker<'_> {
-    /// A snippet is userdata's source, but never fetched from a network: every text depends on it.
+    /// Checks a snippet. It must not come from the network, since every text depends on it.
     pub(super) fn snippet(&self, snippet: &TextSource, findings: &mut Diagnostics) {
         let content = &snippet.content;
         if snippet.is_url() && !(content.starts_with("file:") && content.len() > "file:".len()) {
@@ -55,7 +55,7 @@ impl Checker<'_> {
         }
     }
 
-    /// What becomes a header of a message can't break its line.
+    /// Checks a value that becomes a MIME header: it must be a single line.
     fn header(&self, key: &str, value: &Spanned<Arc<str>>, findings: &mut Diagnostics) {
         let Some(offset) = value.find(|c: char| c.is_control() || !c.is_ascii()) else {
             return;
@@ -98,7 +98,7 @@ impl Checker<'_> {
         }
     }
 
-    /// Checks base64 as Go reads it: line breaks count for nothing, padding is a must.
+    /// Checks base64 as Go does: line breaks are ignored, padding is required.
     fn base64(&self, content: &Spanned<Arc<str>>, gzipped: bool, findings: &mut Diagnostics) {
         let mut offsets = Vec::with_capacity(content.len());
         let mut plain = Vec::with_capacity(content.len());

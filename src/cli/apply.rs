@@ -1,4 +1,4 @@
-//! `nstance apply` and `nstance destroy`: plans, carried out.
+//! `nstance apply` and `nstance destroy`: apply a plan.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, IsTerminal as _};
@@ -66,7 +66,7 @@ struct Order {
     shards_parallel: u16,
 }
 
-/// An apply as it was asked for.
+/// The options of an apply.
 struct Request<'a> {
     operation: &'static str,
     plans: &'a [PathBuf],
@@ -99,7 +99,7 @@ pub fn destroy(globals: &Globals, command: &Destroy) -> Ending {
     apply(Fleet::load(globals, Purpose::Plan)?, &request)
 }
 
-/// Locks, plans and asks in all shards before anything is done in one of them.
+/// Locks, plans and asks for approval in all shards before it changes one of them.
 fn apply(mut fleet: Fleet<'_>, request: &Request<'_>) -> Ending {
     let approval = request.approval;
     if !approval.auto_approve && request.plans.is_empty() && !std::io::stdin().is_terminal() {
@@ -167,16 +167,15 @@ fn apply(mut fleet: Fleet<'_>, request: &Request<'_>) -> Ending {
     Ok(worst(ends.iter().map(|ended| ended.code)))
 }
 
-/// Locks every shard, then settles and plans each. A shard that fails is reported and left out;
-/// `None` if a lock isn't free and `--continue-on-error` isn't given.
+/// Locks all shards, then settles and plans each. Reports a failed shard and omits it. Returns
+/// `None` if a lock fails without `--continue-on-error`.
 fn begin<'s, 'g>(
     fleet: &'s Fleet<'g>,
     request: &Request<'_>,
     saved: Option<Vec<SavedPlan>>,
     chosen: &[Selection],
 ) -> Option<Vec<Option<ReadyShard<'s, 'g>>>> {
-    // Always in the same order, whatever the command line's: two runs then never wait for each
-    // other.
+    // A fixed order, so that two runs can't deadlock.
     let mut order: Vec<usize> = (0..fleet.shards.len()).collect();
     order.sort_by_key(|index| {
         let identity = fleet.shards[*index].identity();
@@ -232,7 +231,7 @@ fn print_version(fleet: &Fleet<'_>) {
     console::print_json_line(&events::version(now));
 }
 
-/// What is planned in all shards together.
+/// Prints the total of all shards' plans.
 fn tell_total(fleet: &Fleet<'_>, begun: &[Option<ReadyShard<'_, '_>>]) {
     let summaries = begun.iter().map(|work| Some(work.as_ref()?.plan.summary));
     let summaries: Vec<Option<Summary>> = summaries.collect();
@@ -249,7 +248,7 @@ fn tell_total(fleet: &Fleet<'_>, begun: &[Option<ReadyShard<'_, '_>>]) {
     }
 }
 
-/// Tells of every plan that asks for what isn't allowed; how many those are.
+/// Reports every plan that requires an option which wasn't given; returns their number.
 fn refusals(
     begun: &[Option<ReadyShard<'_, '_>>],
     approval: &Approval,
@@ -267,7 +266,7 @@ fn refusals(
     refused
 }
 
-/// Says that the shards in order aren't touched either.
+/// Reports that valid shards aren't changed either.
 fn give_up(fleet: &Fleet<'_>, failed: usize) {
     let all = fleet.shards.len();
     let finding = Diagnostic::error(format!(
@@ -277,7 +276,7 @@ fn give_up(fleet: &Fleet<'_>, failed: usize) {
     fleet.fail(&finding.into());
 }
 
-/// Does it.
+/// Applies the plans with changes, and ends the other shards.
 fn finish(
     fleet: &Fleet<'_>,
     request: &Request<'_>,
@@ -318,7 +317,9 @@ fn finish(
     ends
 }
 
-/// Asks about the plans of all shards at once.
+/// Asks once for approval of all shards' plans.
+///
+/// Fails if standard input isn't a terminal.
 fn ask(fleet: &Fleet<'_>, changing: &[&ReadyShard<'_, '_>]) -> Result<bool, Failure> {
     let mode = changing.first().map_or(Mode::Normal, |work| work.plan.mode);
     let shards = if fleet.is_several() {
@@ -349,7 +350,9 @@ fn ask(fleet: &Fleet<'_>, changing: &[&ReadyShard<'_, '_>]) -> Result<bool, Fail
     approved(&question)
 }
 
-/// Asks. Only the whole word counts, as people know it.
+/// Asks for approval. Only `yes` approves, as in Terraform.
+///
+/// Fails if standard input isn't a terminal.
 pub fn approved(question: &str) -> Result<bool, Failure> {
     console::print(&format!(
         "{question}  Only 'yes' will be accepted to approve.\n\n  Enter a value: "
@@ -359,17 +362,17 @@ pub fn approved(question: &str) -> Result<bool, Failure> {
     Ok(answer.trim() == "yes")
 }
 
-/// How the shards follow each other.
+/// How shards are applied.
 #[derive(Debug, Clone, Copy)]
 struct Pace {
-    /// How many at once.
+    /// The number of shards applied in parallel.
     at_once: usize,
-    /// Whether others are begun after one has failed.
+    /// Whether to start further shards after one failed.
     continue_on_error: bool,
 }
 
-/// Carries everything out, in the order given. After a failure no further shard is begun, unless
-/// the pace says otherwise; after a signal none.
+/// Applies shards in the given order. Starts no further shard after a failure, unless
+/// `continue_on_error` is set, and none after a signal.
 fn roll_out(
     works: Vec<ReadyShard<'_, '_>>,
     operation: &str,
@@ -387,7 +390,7 @@ fn roll_out(
             if halted || signals.code().is_some() {
                 return;
             }
-            // A shard that panics takes the run with it; its neighbours' places in line are sound.
+            // A panic ends the whole run, so a poisoned queue is still consistent.
             let next = queue.lock().unwrap_or_else(PoisonError::into_inner).next();
             let Some((index, work)) = next else { return };
             let ended = work.apply(operation, board, signals);

@@ -1,7 +1,7 @@
-//! One shard's part of an apply.
+//! Applies one shard.
 //!
-//! In: a session, and what was asked. Out: the shard locked, its plan made or checked and shown,
-//! and the plan carried out. Must not: ask anyone, or know of other shards.
+//! In: a session, and the options. Out: the locked shard, its plan (made or loaded, checked and
+//! shown), and the applied plan. Must not: prompt, or know of other shards.
 
 use nstance_state::{Lock, SqliteStore};
 
@@ -31,18 +31,18 @@ use crate::provider::{Cloud, Owner};
 use crate::report::events::{self, Events};
 use crate::report::text::{self, ShardEnd};
 
-/// A shard that only this process can change.
+/// A shard whose lock this process holds.
 pub struct LockedShard<'s, 'g> {
     session: &'s Session<'g>,
-    /// Its groups, where a plan is to be made.
+    /// Its groups, if a plan is made.
     prepared: Option<Prepared<'s>>,
     cloud: Box<dyn Cloud>,
     lock: Lock,
 }
 
-/// A shard whose plan only waits for a yes.
+/// A shard with a plan that is ready to be applied.
 pub struct ReadyShard<'s, 'g> {
-    /// Whose.
+    /// Its session.
     pub session: &'s Session<'g>,
     /// The plan.
     pub plan: Plan,
@@ -54,7 +54,9 @@ pub struct ReadyShard<'s, 'g> {
 }
 
 impl<'s, 'g> LockedShard<'s, 'g> {
-    /// Takes a shard's lock; where a plan is to be made, not before its templates are sound.
+    /// Locks a shard. With `plans`, compiles its templates first.
+    ///
+    /// Fails if a template has an error, or if the lock is held.
     pub fn lock(session: &'s Session<'g>, operation: &str, plans: bool) -> Result<Self, Failure> {
         let prepared = if plans { Some(prepare(session)?) } else { None };
         let cloud = session.cloud()?;
@@ -67,7 +69,9 @@ impl<'s, 'g> LockedShard<'s, 'g> {
         })
     }
 
-    /// Settles what an earlier run left open, then takes up a saved plan.
+    /// Settles open intents, then checks a saved plan.
+    ///
+    /// Fails if the plan is stale.
     pub fn follow(self, saved: SavedPlan) -> Result<ReadyShard<'s, 'g>, Failure> {
         let store = self.settled()?;
         let snapshot = store.as_ref().map(SqliteStore::snapshot).transpose()?;
@@ -87,7 +91,9 @@ impl<'s, 'g> LockedShard<'s, 'g> {
         Ok(self.work(store, saved.plan, Some(saved.digest), Caches::default()))
     }
 
-    /// Settles what an earlier run left open, then makes a plan; with what was found on the way.
+    /// Settles open intents, then makes a plan; returns it with its findings.
+    ///
+    /// Fails if planning fails.
     pub fn plan(
         mut self,
         shape: &PlanArgs,
@@ -135,7 +141,9 @@ impl<'s, 'g> LockedShard<'s, 'g> {
         }
     }
 
-    /// The state, with what an earlier run left open settled before anything else is looked at.
+    /// The state, after settling the open intents of earlier runs.
+    ///
+    /// Fails if the state or the cloud fails.
     fn settled(&self) -> Result<Option<SqliteStore>, Failure> {
         let session = self.session;
         let Some(mut store) = session.open_to_write()? else {
@@ -170,7 +178,7 @@ impl<'s, 'g> LockedShard<'s, 'g> {
     }
 }
 
-/// A plan as events.
+/// Prints a plan as events.
 fn plan_events(session: &Session<'_>, plan: &Plan) {
     let now = session.clock.now();
     let events = Events::of(plan).in_shard(session.label.as_deref());
@@ -184,7 +192,7 @@ fn plan_events(session: &Session<'_>, plan: &Plan) {
     session.event(events::plan_summary(now, &plan.summary));
 }
 
-/// Spreads the retries of processes that started together, and of shards side by side.
+/// A seed that differs between processes and shards, so that their retries spread out.
 fn retry_seed(session: &Session<'_>) -> u64 {
     let label = session.label.as_deref().unwrap_or_default();
     let own = label.bytes().fold(0_u64, |sum, byte| {
@@ -205,7 +213,9 @@ impl ReadyShard<'_, '_> {
         }
     }
 
-    /// Ends what has nothing to do; answers of look-ups are kept all the same.
+    /// Ends a shard without changes; saves its cache entries.
+    ///
+    /// Fails if the state can't be written.
     pub fn leave(self) -> Result<ShardOutcome, Failure> {
         if let Some(mut store) = self.store {
             self.caches.save(&mut store, self.session.clock.now())?;
@@ -213,7 +223,7 @@ impl ReadyShard<'_, '_> {
         Ok(ShardOutcome::unchanged(&self.plan))
     }
 
-    /// Applies the plan and reports its outcome and failures.
+    /// Applies the plan and reports the result, including failures.
     pub fn apply(self, operation: &str, board: &Board, signals: &Graceful) -> ShardOutcome {
         let session = self.session;
         match self.drive(operation, board, signals) {
@@ -281,7 +291,9 @@ impl ReadyShard<'_, '_> {
     }
 }
 
-/// Compiles the groups before anything is locked or written: bad input touches nothing.
+/// Compiles the groups before anything is locked or written, so that invalid input changes nothing.
+///
+/// Fails if the configuration or a template has an error.
 fn prepare<'s>(session: &'s Session<'_>) -> Result<Prepared<'s>, Failure> {
     let store = session.open_to_read()?;
     plan::prepare(session, store.as_ref())

@@ -1,6 +1,6 @@
-//! What an apply may do: what the user allowed, and what a plan asks for.
+//! Checks whether the user permitted what a plan requires.
 //!
-//! In: a plan and the options. Out: a failure that says what to allow. Must not: ask.
+//! In: a plan and the options. Out: a failure that names the missing option. Must not: prompt.
 
 use clap::Args;
 
@@ -27,7 +27,7 @@ pub struct Approval {
     pub continue_on_error: bool,
 }
 
-/// Refuses a saved plan whose rows have moved on, and names them.
+/// Fails if a saved plan is stale; names the rows that changed.
 pub fn refuse_stale(moved: &[String]) -> Result<(), Failure> {
     if moved.is_empty() {
         return Ok(());
@@ -45,7 +45,7 @@ pub fn refuse_stale(moved: &[String]) -> Result<(), Failure> {
     ))
 }
 
-/// Refuses what the user didn't allow.
+/// Fails if the plan requires an option that wasn't given.
 pub fn refuse(
     session: &Session<'_>,
     plan: &Plan,

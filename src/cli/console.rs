@@ -1,6 +1,7 @@
-//! What a command says, on standard output and standard error.
+//! Writes to standard output and standard error.
 //!
-//! In: text and documents. Out: the same without secrets, written. Must not: decide what is said.
+//! In: text and documents. Out: the same with secrets masked, written. Must not: decide what is
+//! written.
 
 use std::borrow::Cow;
 use std::io::Write as _;
@@ -15,7 +16,8 @@ use crate::diagnostic::Diagnostics;
 use crate::redact;
 use crate::report::{diagnostic, json};
 
-/// Prints failures: as one document on standard output with `--json`, else on standard error.
+/// Prints failures: as one document on standard output with `--json`, else as text on standard
+/// error.
 pub fn report<'f>(
     globals: &Globals,
     failures: impl IntoIterator<Item = (&'f Diagnostics, &'f SourceMap)>,
@@ -41,7 +43,7 @@ pub fn report<'f>(
     error(&texts.join("\n"));
 }
 
-/// Writes to standard output; a reader that went away is no error of ours. Secrets are left out.
+/// Writes to standard output with secrets masked. Ignores a closed pipe.
 pub fn print(text: &str) {
     if IN_CLEAR.load(Ordering::Relaxed) {
         print_in_clear(text);
@@ -50,22 +52,22 @@ pub fn print(text: &str) {
     }
 }
 
-/// Whether standard output may show secrets.
+/// Whether standard output may contain secrets.
 static IN_CLEAR: AtomicBool = AtomicBool::new(false);
 
-/// Lets standard output show secrets for the rest of this process: `--show-sensitive`.
+/// Permits secrets on standard output for the rest of this process: `--show-sensitive`.
 pub fn show_sensitive() {
     IN_CLEAR.store(true, Ordering::Relaxed);
 }
 
-/// The same with secrets: for what is the user's own file, or asked for by name.
+/// Writes to standard output without masking: for the user's own file, or on request.
 pub fn print_in_clear(text: &str) {
     let mut out = std::io::stdout().lock();
     let _ = out.write_all(text.as_bytes());
     let _ = out.flush();
 }
 
-/// Writes to standard error. Secrets are left out.
+/// Writes to standard error with secrets masked.
 pub fn error(text: &str) {
     let text = redact::text(text);
     let _ = std::io::stderr().lock().write_all(text.as_bytes());
@@ -91,7 +93,7 @@ pub fn print_json_line(value: &Value) {
     print_in_clear(&format!("{}\n", document(value)));
 }
 
-/// A path as messages show it.
+/// A path as shown in messages.
 pub fn shown(path: &Path) -> String {
     path.display().to_string()
 }

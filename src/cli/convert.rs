@@ -66,7 +66,7 @@ pub fn run(globals: &Globals, command: &Convert) -> Ending {
         }
     };
     match &command.out {
-        // The user's own text.
+        // The user asked for the configuration itself, so don't mask it.
         None => console::print_in_clear(&text),
         Some(path) => output::write(path, &text).map_err(unplaced)?,
     }
@@ -93,7 +93,7 @@ pub fn run(globals: &Globals, command: &Convert) -> Ending {
     Ok(exit::SUCCESS)
 }
 
-/// Whether a file lies in another folder.
+/// Whether a file is in another folder.
 fn is_elsewhere(file: &Path, folder: &Path) -> bool {
     let parent = std::path::absolute(file).ok();
     let parent = parent.and_then(|file| file.parent()?.canonicalize().ok());

@@ -1,4 +1,4 @@
-//! `nstance doctor`: what is wrong, what it means, and what would repair it.
+//! `nstance doctor`: problems, their meaning and their repair.
 
 use std::path::{Path, PathBuf};
 
@@ -116,7 +116,9 @@ fn doctor(
     Ok(reply.ending(code))
 }
 
-/// Looks at what lies on this machine.
+/// Collects facts about the local machine.
+///
+/// Fails if the path of the state is invalid.
 fn gather(session: &Session<'_>) -> Result<Local, Failure> {
     let path = session.state_path()?;
     let backups = SqliteStore::backups_in(&SqliteStore::backups_of(&path)).unwrap_or_default();
@@ -152,14 +154,14 @@ fn facts(path: &Path, is_written: bool) -> Option<FileFacts> {
     })
 }
 
-/// Opens the state, if that can be done. That it can't is no failure of the doctor's.
+/// Opens the state, if possible. Failing to open it is a finding, not an error.
 fn look(session: &Session<'_>, path: &Path) -> State {
     let open = || -> Result<State, StateError> {
         let store = session.find_state(path)?;
         let problems = store.check()?;
         let latest = store.history(1)?.into_iter().next().map(Box::new);
         let meta = store.meta()?;
-        // Known damage is reported, even if nothing more can be read.
+        // Report damage even if nothing more can be read.
         let (records, intents) = match store.snapshot() {
             Ok(snapshot) => (snapshot.records.len(), snapshot.intents),
             Err(error) if problems.is_empty() => return Err(error),
@@ -191,7 +193,9 @@ fn look(session: &Session<'_>, path: &Path) -> State {
     }
 }
 
-/// Something of ours to ask about: permissions may depend on it.
+/// A sample instance to check permissions with, since they may depend on it.
+///
+/// Fails if the state can't be opened.
 fn sample(session: &Session<'_>) -> Result<AccessSample, Failure> {
     let pools = &session.config().shard.subnet_pools;
     let subnet = pools.iter().find_map(|(_, pool)| pool.value.first());
@@ -200,7 +204,7 @@ fn sample(session: &Session<'_>) -> Result<AccessSample, Failure> {
         ..AccessSample::default()
     };
     if let Some(store) = session.open_to_read()? {
-        // The state's problems are reported already.
+        // Errors of the state were reported already.
         let instance = store.snapshot().ok().and_then(|snapshot| {
             let record = snapshot.records.into_iter().next()?;
             Some(record.provider_id)
@@ -212,7 +216,9 @@ fn sample(session: &Session<'_>) -> Result<AccessSample, Failure> {
     Ok(sample)
 }
 
-/// Compares the record with the cloud, where the cloud can be asked.
+/// Compares the record with the cloud, if that can be queried.
+///
+/// Fails if the configuration or the selection is invalid, or if the state can't be opened.
 fn compare(
     session: &Session<'_>,
     cloud: Result<Box<dyn Cloud>, Failure>,
@@ -221,7 +227,7 @@ fn compare(
     is_busy: bool,
 ) -> Result<(Examination, Diagnostics), Failure> {
     let options = shape.options(session, chosen, false)?;
-    // Everything is compared; what was asked for says what is proposed.
+    // Compare everything; the selection only limits the repairs.
     let everything =
         PlanArgs::of(&[], &[], Mode::Normal).options(session, &Selection::default(), false)?;
     let cloud = match cloud {
@@ -237,7 +243,7 @@ fn compare(
             let examination = cloud::unasked(Failure::from(error).findings);
             return Ok((examination, Diagnostics::default()));
         }
-        // The state's problems are reported already.
+        // Errors of the state were reported already.
         Err(PlanError::State(_)) => return Ok((cloud::skipped(), Diagnostics::default())),
         made => made?,
     };
@@ -251,7 +257,7 @@ fn compare(
         options: &options,
         is_busy,
     });
-    // What planning warns of is the plan's affair; what it couldn't do keeps repairs away.
+    // Warnings belong to `plan`; errors matter here, since they prevent repairs.
     let errors = made.findings.into_iter();
     let errors = errors.filter(|finding| finding.severity == crate::diagnostic::Severity::Error);
     let mut findings = Diagnostics::default();

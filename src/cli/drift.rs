@@ -65,7 +65,7 @@ pub fn run(globals: &Globals, command: &DriftCommand) -> Ending {
     Ok(code)
 }
 
-/// A shard's drift as it is shown, and whether there is any.
+/// A shard's drift as text or JSON, and whether there is any.
 fn drift(
     session: &Session<'_>,
     command: &DriftCommand,
@@ -79,7 +79,7 @@ fn drift(
     let made = make(session, store.as_mut(), Some(&*cloud), false, &options)?;
     keep(session, made.caches);
     let against_config = command.against == Against::Config;
-    // Against the record, what the configuration says is no matter.
+    // Against the record, findings about the configuration are irrelevant.
     let findings = all_findings(session, made.findings);
     let plan = made.plan;
     let drifted = plan.drift.iter().any(|drift| !drift.accepted);

@@ -1,11 +1,11 @@
-//! The exit codes, once: for the code, the help and the docs.
+//! The exit codes, for the code, the help and the docs.
 
-/// Done; `drift`: none.
+/// Success; for `drift`: no drift.
 pub const SUCCESS: u8 = 0;
-/// An error, a wrong flag included.
+/// An error, including invalid options.
 pub const ERROR: u8 = 1;
-/// With `--detailed-exitcode`: anything but no-op is planned. `drift`: there is some. `doctor`:
-/// something is wrong.
+/// With `--detailed-exitcode`: the plan has changes other than no-ops. For `drift`: there is drift.
+/// For `doctor`: there are problems.
 pub const CHANGES: u8 = 2;
 /// After SIGINT.
 pub const INTERRUPTED: u8 = 130;
@@ -22,7 +22,7 @@ Exit codes:
   130  stopped by SIGINT (Ctrl-C)
   143  stopped by SIGTERM";
 
-/// The exit code of several: an error before a signal, a signal before changes.
+/// The exit code of several results: an error outranks a signal, a signal outranks changes.
 pub fn worst(codes: impl IntoIterator<Item = u8>) -> u8 {
     let rank = |code: &u8| match *code {
         SUCCESS => 0,

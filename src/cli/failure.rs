@@ -1,7 +1,7 @@
-//! How a command fails: findings with places, and an exit code.
+//! Failures of commands: findings with places, and an exit code.
 //!
 //! In: errors of every stage. Out: one [`Failure`], or [`Failures`] of several configurations, each
-//! with the text its places point into. Must not: print.
+//! with its source texts. Must not: print.
 
 use crate::apply::driver::DriveError;
 use crate::apply::recover::RecoverError;
@@ -14,17 +14,17 @@ use nstance_state::StateError;
 
 use super::exit::{self, worst};
 
-/// A command's failure.
+/// The failure of a command.
 #[derive(Debug)]
 pub struct Failure {
-    /// What is wrong.
+    /// The findings.
     pub findings: Diagnostics,
     /// The exit code.
     pub code: u8,
 }
 
 impl Failure {
-    /// A failure that says one thing.
+    /// A failure with one finding.
     pub fn new(diagnostic: Diagnostic) -> Self {
         Self {
             findings: diagnostic.into(),
@@ -32,13 +32,13 @@ impl Failure {
         }
     }
 
-    /// A failure in words.
+    /// A failure with only a summary.
     pub fn say(summary: impl Into<String>) -> Self {
         Self::new(Diagnostic::error(summary))
     }
 }
 
-/// What keeps a command from its work: failures, each with the text its places point into.
+/// The failures of a run, each with its source texts.
 #[derive(Debug, Default)]
 pub struct Failures(Vec<(Failure, SourceMap)>);
 
@@ -53,7 +53,7 @@ impl Failures {
         self.0.is_empty()
     }
 
-    /// In the order they were found.
+    /// The failures in order.
     pub fn iter(&self) -> std::slice::Iter<'_, (Failure, SourceMap)> {
         self.0.iter()
     }
@@ -152,7 +152,7 @@ impl From<DriveError> for Failure {
 }
 
 impl Failure {
-    /// A plan file that can't be used.
+    /// A plan file that can't be read.
     pub fn plan_file(path: &std::path::Path, error: &PlanFileError) -> Self {
         let name = path.display();
         let diagnostic = match error {
@@ -176,7 +176,7 @@ impl Failure {
     /// A plan that can't be saved.
     pub fn unsaved_plan(path: &std::path::Path, error: &PlanFileError) -> Self {
         let why = match error {
-            // Its own words name a temporary file, which means nothing to the user.
+            // The original message names a temporary file, which would confuse the user.
             PlanFileError::Io(error) if error.kind() == std::io::ErrorKind::NotFound => {
                 "there is no such folder".to_owned()
             }

@@ -1,8 +1,7 @@
-//! The shards of one run: what works on one configuration works on several.
+//! Runs commands over one or several shards.
 //!
-//! In: the configurations that the command line names. Out: a [`Session`] for each shard, and what
-//! a command says of each, put together: one text after another, or one list of documents. Must
-//! not: know what any command does.
+//! In: the configurations of the command line. Out: a [`Session`] for each shard, and the combined
+//! output: one text after another, or one list of documents. Must not: know what a command does.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -24,40 +23,40 @@ use crate::report::{diagnostic, events, json as report, text};
 pub struct Fleet<'g> {
     /// The global options.
     pub globals: &'g Globals,
-    /// A shard each, in the order given. One at least.
+    /// One session per shard, in the given order; never empty.
     pub shards: Vec<Session<'g>>,
     several: bool,
 }
 
-/// What a command has to say about one shard.
+/// A command's output for one shard.
 #[derive(Debug)]
 pub struct Reply {
     /// For standard output.
     pub body: Body,
-    /// Told on standard error; a document holds its own.
+    /// Printed on standard error; a document already contains its own.
     pub findings: Diagnostics,
-    /// A last word, on standard error.
+    /// A final note, on standard error.
     pub note: String,
-    /// How it ends.
+    /// The exit code.
     pub code: u8,
 }
 
-/// What goes to standard output.
+/// The output for standard output.
 #[derive(Debug)]
 pub enum Body {
-    /// For people.
+    /// Text.
     Text(String),
-    /// For programs.
+    /// A JSON document.
     Document(Value),
 }
 
 impl Reply {
-    /// Words, and nothing wrong.
+    /// A successful reply with a text.
     pub fn text(text: impl Into<String>) -> Self {
         Self::of(Body::Text(text.into()))
     }
 
-    /// A document, and nothing wrong.
+    /// A successful reply with a document.
     pub fn document(document: Value) -> Self {
         Self::of(Body::Document(document))
     }
@@ -71,14 +70,14 @@ impl Reply {
         }
     }
 
-    /// The same with findings beside a text.
+    /// Adds findings to a text.
     #[must_use]
     pub fn telling(mut self, findings: Diagnostics) -> Self {
         self.findings = findings;
         self
     }
 
-    /// The same with another exit code.
+    /// Sets the exit code.
     #[must_use]
     pub fn ending(mut self, code: u8) -> Self {
         self.code = code;
@@ -86,19 +85,19 @@ impl Reply {
     }
 }
 
-/// How the shards' replies are put together.
+/// How the shards' replies are combined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
-    /// Texts, each below a heading that names the shard.
+    /// Texts, each below a heading with the shard's name.
     Headed,
-    /// Texts whose lines name the shard themselves.
+    /// Texts whose lines name the shard.
     Plain,
-    /// One list of documents.
+    /// A list of documents.
     Documents,
 }
 
 impl Form {
-    /// Documents where they are asked for.
+    /// Documents if requested, else this form.
     #[must_use]
     pub fn documents_or(self, documents: bool) -> Self {
         if documents { Self::Documents } else { self }
@@ -106,7 +105,9 @@ impl Form {
 }
 
 impl<'g> Fleet<'g> {
-    /// Loads every configuration. Errors in any of them are the failure; warnings are kept.
+    /// Loads every configuration and keeps its warnings.
+    ///
+    /// Fails with the errors of all configurations.
     pub fn load(globals: &'g Globals, purpose: Purpose) -> Result<Self, Failures> {
         let all = read(globals, purpose);
         let is_usable = |one: &Loaded| one.config.is_some() && !one.findings.has_errors();
@@ -126,7 +127,9 @@ impl<'g> Fleet<'g> {
         }
     }
 
-    /// The shards of sessions whose configurations are usable.
+    /// A fleet of valid sessions.
+    ///
+    /// Fails if two of them are the same shard or use the same state.
     pub fn of(globals: &'g Globals, mut shards: Vec<Session<'g>>) -> Self {
         let several = shards.len() > 1;
         if several {
@@ -150,12 +153,12 @@ impl<'g> Fleet<'g> {
         }
     }
 
-    /// Whether it is a run over several shards, even if a command turned out to be about one.
+    /// Whether several configurations were given, even if the command selected one of them.
     pub fn is_several(&self) -> bool {
         self.several
     }
 
-    /// Shards that are there twice, and states that two of them would share.
+    /// Errors for duplicate shards, and for states that two shards share.
     pub fn twice(&self) -> Diagnostics {
         let mut findings = Diagnostics::default();
         let mut shards: HashMap<(String, String), String> = HashMap::new();
@@ -194,7 +197,7 @@ impl<'g> Fleet<'g> {
         findings
     }
 
-    /// Keeps the shards that `keep` holds for.
+    /// Keeps the shards for which `keep` returns true.
     pub fn retain(&mut self, mut keep: impl FnMut(usize) -> bool) {
         let mut index = 0;
         self.shards.retain(|_| {
@@ -203,7 +206,9 @@ impl<'g> Fleet<'g> {
         });
     }
 
-    /// The only shard, for what makes no sense over several; `what` says what that is.
+    /// The only shard, for `what`, which can't run over several.
+    ///
+    /// Fails if there are several.
     pub fn only(&self, what: &str) -> Result<&Session<'g>, Failure> {
         match &self.shards[..] {
             [only] => Ok(only),
@@ -217,7 +222,7 @@ impl<'g> Fleet<'g> {
         }
     }
 
-    /// What the shards are called.
+    /// The names of the shards.
     pub fn names(&self) -> Vec<String> {
         self.shards
             .iter()
@@ -228,8 +233,8 @@ impl<'g> Fleet<'g> {
             .collect()
     }
 
-    /// Asks about each shard in turn, and prints what is said: of one shard as it is, of several
-    /// as `form` says. That one fails keeps no other from being asked. Gives the exit code.
+    /// Runs a command for each shard in turn and prints the replies. One shard's reply is printed
+    /// as it is, several are combined by `form`. Continues after a failure. Returns the exit code.
     pub fn each(
         &self,
         form: Form,
@@ -237,7 +242,7 @@ impl<'g> Fleet<'g> {
     ) -> u8 {
         let mut codes = Vec::new();
         let mut documents = Vec::new();
-        // With `--json` a failure is a document, even where the others' replies are words.
+        // With `--json`, a failure is a document even if replies are texts.
         let as_list = form == Form::Documents || self.globals.json;
         let mut first = true;
         for (index, session) in self.shards.iter().enumerate() {
@@ -277,7 +282,7 @@ impl<'g> Fleet<'g> {
         worst(codes)
     }
 
-    /// Prints a failure of the whole run.
+    /// Prints errors of the whole run.
     pub fn fail(&self, findings: &Diagnostics) {
         if self.globals.json {
             let now = session::clock(self.globals).now();
@@ -290,7 +295,7 @@ impl<'g> Fleet<'g> {
         }
     }
 
-    /// Prints the heading before a shard's text.
+    /// Prints the heading of a shard's text.
     pub fn head(&self, session: &Session<'_>, first: bool) {
         let identity = session.identity();
         let heading = text::heading(&identity.cluster, &identity.shard, self.globals.style());
@@ -299,7 +304,7 @@ impl<'g> Fleet<'g> {
     }
 }
 
-/// A document of a list says whose it is.
+/// Adds the shard's name to a document of a list.
 fn named(mut document: Value, session: &Session<'_>) -> Value {
     let identity = session.identity();
     for (key, name) in [("cluster", identity.cluster), ("shard", identity.shard)] {
@@ -310,7 +315,7 @@ fn named(mut document: Value, session: &Session<'_>) -> Value {
     document
 }
 
-/// Reads every configuration that the command line names, errors and all.
+/// Reads every configuration of the command line, including invalid ones.
 pub fn read(globals: &Globals, purpose: Purpose) -> Vec<Loaded> {
     let configs = globals.configs();
     if configs.is_empty() {

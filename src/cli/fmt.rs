@@ -28,12 +28,12 @@ pub struct Fmt {
     diff: bool,
 }
 
-/// What became of a file.
+/// The result for a file.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Outcome {
     Formatted,
     Changed,
-    /// YAML of a folder.
+    /// A YAML file of a folder.
     Skipped,
     Failed,
 }
@@ -104,7 +104,7 @@ impl Work<'_> {
         let source = self.sources.add(&*name, text);
         let laid_out = match layout(&self.sources, source) {
             Ok(Some(laid_out)) => laid_out,
-            // Who names a YAML file expects it to be formatted.
+            // A YAML file given by name is expected to be formatted, so report it.
             Ok(None) if self.command.paths.iter().any(|path| path == file) => {
                 self.findings.push(
                     Diagnostic::error(format!("nstance doesn't format YAML: {name}"))
@@ -183,7 +183,7 @@ fn here() -> PathBuf {
     std::env::current_dir().unwrap_or_else(|_| PathBuf::from("."))
 }
 
-/// From standard input to standard output. Its language is HCL unless it begins as JSON does.
+/// Formats standard input to standard output. A text that begins like JSON is JSONC, otherwise HCL.
 fn of_standard_input(globals: &Globals, command: &Fmt) -> Ending {
     let mut bytes = Vec::new();
     let read = std::io::stdin()
@@ -224,7 +224,8 @@ fn of_standard_input(globals: &Globals, command: &Fmt) -> Ending {
     }
 }
 
-/// What messages call it; the extension says the language. In HCL nothing begins with a brace.
+/// The name of standard input in messages, with the extension of its language. HCL never begins
+/// with a brace.
 fn stdin_name(text: &str) -> &'static str {
     let mut rest = text.trim_start_matches('\u{feff}').trim_start();
     loop {
@@ -249,7 +250,7 @@ fn difference(name: &str, from: &str, to: &str) -> String {
     diff.unified_diff().header(name, name).to_string()
 }
 
-/// Texts that are only formatted: which of their values are secrets isn't evaluated.
+/// A source map for texts that are only formatted: sensitive values are unknown.
 fn unsettled() -> SourceMap {
     let mut sources = SourceMap::default();
     sources.leave_unsettled();

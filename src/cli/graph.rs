@@ -48,7 +48,7 @@ pub fn run(globals: &Globals, command: &GraphCommand) -> Ending {
         pictures.push((session.label.clone(), picture));
         Ok(Reply::text(""))
     });
-    // All shards in one picture, since that is what a picture is made of.
+    // All shards go into one picture.
     match format {
         Format::Dot if !pictures.is_empty() => console::print(&report::dot(&pictures)),
         Format::Mermaid if !pictures.is_empty() => console::print(&report::mermaid(&pictures)),

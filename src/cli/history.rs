@@ -1,7 +1,7 @@
-//! `nstance state history`: who changed what, when, and by which plan.
+//! `nstance state history`: past applies and edits of the state.
 //!
-//! In: the history of a state. Out: a page of its entries, or all that one of them changed. Must
-//! not: change anything.
+//! In: the history of a state. Out: a page of its entries, or all changes of one entry. Must not:
+//! change anything.
 
 use clap::Args;
 use nstance_state::{Apply, HistoryIds, HistoryItem, SqliteStore};
@@ -31,6 +31,8 @@ pub struct History {
 }
 
 /// Shows a page, or an entry.
+///
+/// Fails if the state can't be read or has no such entry.
 pub fn history(session: &Session<'_>, command: &History) -> Result<Reply, Failure> {
     let store = session.need_state()?;
     match command.id {
@@ -112,7 +114,7 @@ fn entry(session: &Session<'_>, store: &SqliteStore, entry: &Apply) -> Result<Re
     Ok(Reply::text(text))
 }
 
-/// What is true of an entry as a whole.
+/// The fields of an entry.
 fn facts(entry: &Apply) -> Vec<(&'static str, String)> {
     let time = |at| Timestamp::from(at).to_string();
     let ended = entry.finished_at.map_or_else(
@@ -146,7 +148,7 @@ fn facts(entry: &Apply) -> Vec<(&'static str, String)> {
     facts
 }
 
-/// What was there before and after: the cloud's ids, or the addresses where only these changed.
+/// The values before and after: provider ids, or addresses if only these changed.
 fn sides(item: &HistoryItem) -> [String; 2] {
     let id = |ids: &HistoryIds| ids.provider_id.clone().unwrap_or_else(|| "-".into());
     let step: Option<Step> = serde_json::from_str(&item.detail_json).ok();
@@ -197,7 +199,7 @@ fn entry_json(entry: &Apply) -> Value {
     })
 }
 
-/// `2 create, 1 delete` of a summary's JSON.
+/// The text for a summary's JSON, such as `2 create, 1 delete`.
 fn summary_text(json: &str) -> String {
     let Ok(Value::Object(summary)) = serde_json::from_str(json) else {
         return String::new();

@@ -1,4 +1,4 @@
-//! `nstance import`: recording an instance that exists.
+//! `nstance import`: record an existing instance.
 
 use std::sync::Arc;
 
@@ -111,7 +111,9 @@ fn lineage_bytes(identity: &nstance_state::Identity) -> [u8; 10] {
     std::array::from_fn(|index| digest[index])
 }
 
-/// What the slot should have, which stands for what the cloud doesn't report.
+/// The spec of the slot, for values that the cloud doesn't report.
+///
+/// Fails if it can't be rendered.
 fn wanted(
     session: &Session<'_>,
     store: Option<&mut SqliteStore>,
@@ -219,7 +221,7 @@ fn record(
         spec: Arc::new(body),
         digest,
     };
-    // Without the digest of the observation, so that the next plan compares all of it.
+    // Without the observation's digest, so that the next plan compares all attributes.
     let record = requests::record(address, &side, None, now);
     let step = Step {
         before: None,

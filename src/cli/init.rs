@@ -37,7 +37,7 @@ fn write(path: &std::path::Path) -> Result<(), Failure> {
     if let Some(folder) = path.parent() {
         std::fs::create_dir_all(folder)?;
     }
-    // Never over something that is there, even if it appears this instant.
+    // `create_new` never overwrites a file, even one created meanwhile.
     let file = std::fs::OpenOptions::new()
         .write(true)
         .create_new(true)

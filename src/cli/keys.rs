@@ -1,12 +1,12 @@
-//! Where keys come from.
+//! Finds and creates encryption keys.
 //!
 //! In: the environment, the option `--key-file`, and the key file beside the configuration. Out: a
-//! [`Keyring`], which finds the key that a state or a saved plan needs, and has one for new ones.
-//! Must not: make a key unasked, or show one.
+//! [`Keyring`], which finds the key of a state or a saved plan, and supplies one for new ones. Must
+//! not: create a key unless asked to, or print one.
 //!
-//! A key file has a key a line, lines that begin with `#` aside. New states get the first; the
-//! others still open what was sealed with them. So a new key stands in the file before the first
-//! state has it, and whenever a crash comes, the file opens the state.
+//! A key file has one key per line; lines that begin with `#` are comments. New states use the
+//! first key; the others still open older states and plans. A new key is written to the file before
+//! a state uses it, so after a crash the file still opens the state.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -26,12 +26,12 @@ use crate::limited;
 
 /// A key as text.
 pub const KEY: &str = "NSTANCE_STATE_KEY";
-/// A passphrase.
+/// The environment variable with a passphrase.
 pub const PASSPHRASE: &str = "NSTANCE_STATE_PASSPHRASE";
-/// The hint wherever a key is missing or wrong.
+/// The hint for a missing or wrong key.
 const SOURCES: &str = "A key comes from NSTANCE_STATE_KEY, --key-file FILE (NSTANCE_KEY_FILE), \
                        NSTANCE_STATE_PASSPHRASE, or .nstance/key beside the configuration";
-/// What a key file says of itself.
+/// The comment at the start of a key file.
 const HEADER: &str = "# Keys of nstance: they open states and saved plans. New ones get the first.\n\
                       # Keep a copy where the states' backups aren't; never commit this file.\n";
 
@@ -39,15 +39,15 @@ const HEADER: &str = "# Keys of nstance: they open states and saved plans. New o
 pub struct Keyring {
     variable: Option<Zeroizing<String>>,
     passphrase: Option<Zeroizing<String>>,
-    /// The key file, and whether it was asked for by name.
+    /// The key file, and whether the user named it.
     file: KeyFile,
     named: bool,
-    /// What passphrases made: it takes a while.
+    /// Keys derived from passphrases; deriving is slow.
     made: Mutex<HashMap<KeyId, Key>>,
 }
 
 impl Keyring {
-    /// The keys that can be had where `home` is the folder for what is nstance's own.
+    /// The available keys; `home` is nstance's own folder.
     pub fn new(globals: &Globals, home: &Path) -> Arc<Self> {
         let file = globals.key_file.clone();
         Arc::new(Self {
@@ -59,8 +59,10 @@ impl Keyring {
         })
     }
 
-    /// The key for a plan that is saved: the one of the state that it was made from, or that a new
-    /// one would have, if there is one yet.
+    /// The key for a saved plan: that of its state, or the one that a new state would use, if there
+    /// is one.
+    ///
+    /// Fails if the state's key is missing.
     pub fn of_plan(&self, state: Option<&KeyNeed>) -> Result<Option<NewKey>, Failure> {
         let Some(need) = state else {
             return self.present();
@@ -70,7 +72,9 @@ impl Keyring {
         Ok(Some(NewKey { key, derivation }))
     }
 
-    /// The key for what is new; `None` where there is none yet.
+    /// The key for a new state; `None` if there is none yet.
+    ///
+    /// Fails if a given key is invalid or the key file can't be read.
     pub fn present(&self) -> Result<Option<NewKey>, Failure> {
         if let Some(text) = &self.variable {
             return Ok(Some(parsed(text, KEY).map_err(failure)?.into()));
@@ -87,7 +91,9 @@ impl Keyring {
             .transpose()
     }
 
-    /// The key for what is new. If there is none, one is made now, and `tell` is called.
+    /// The key for a new state. If there is none, creates one and calls `tell`.
+    ///
+    /// Fails if the key file can't be read or written.
     pub fn provide(&self, tell: impl FnOnce(&KeyFile)) -> Result<NewKey, Failure> {
         if let Some(key) = self.present()? {
             return Ok(key);
@@ -99,7 +105,9 @@ impl Keyring {
         Ok(key.into())
     }
 
-    /// The key that a passphrase makes now.
+    /// A new key derived from a passphrase.
+    ///
+    /// Fails if the system supplies no random bytes.
     pub fn derive(&self, passphrase: &str) -> Result<NewKey, Failure> {
         let derivation = Derivation::generate().map_err(random)?;
         let key = Key::from_passphrase(passphrase, &derivation);
@@ -108,12 +116,12 @@ impl Keyring {
         Ok(NewKey { key, derivation })
     }
 
-    /// The file that keys are kept in.
+    /// The key file.
     pub fn file(&self) -> &KeyFile {
         &self.file
     }
 
-    /// Has a key that was just given to a state at hand.
+    /// Adds the new key of a state.
     pub fn remember(&self, key: &Key) {
         self.made().insert(key.id(), key.clone());
     }
@@ -170,7 +178,7 @@ impl Keys for Keyring {
 pub struct Keyrings(pub Vec<Arc<Keyring>>);
 
 impl Keyrings {
-    /// The keys of the configurations that are named, without a look into them.
+    /// The keys of the given configurations, without loading these.
     pub fn of(globals: &Globals) -> Self {
         let mut folders: Vec<PathBuf> = Vec::new();
         for path in globals.configs() {
@@ -204,7 +212,7 @@ impl Keys for Keyrings {
     }
 }
 
-/// The most that is read of a file of keys, in bytes: thousands of them.
+/// The size limit of a key file, in bytes: enough for thousands of keys.
 const LARGEST_FILE: u64 = 1 << 20;
 
 /// A file of keys.
@@ -216,8 +224,10 @@ impl KeyFile {
         Self(path)
     }
 
-    /// Its keys, the first first. A file that isn't there has none, and is an error only where it
-    /// was asked for by name.
+    /// Its keys in order. A missing file has none.
+    ///
+    /// Fails if the file can't be read or has an invalid key; a missing file is an error only if it
+    /// is `named`.
     pub fn read(&self, named: bool) -> Result<Vec<Key>, KeyError> {
         let path = &self.0;
         let unreadable = |error: &io::Error| {
@@ -258,8 +268,10 @@ impl KeyFile {
         Ok(keys)
     }
 
-    /// The first key, and whether it was made now because there was none. Of several who ask at
-    /// once one makes it.
+    /// The first key, and whether it was just created because there was none. Concurrent callers
+    /// get the same key.
+    ///
+    /// Fails if the file can't be read or written.
     pub fn first_or_new(&self) -> Result<(Key, bool), Failure> {
         let _lock = self.lock()?;
         let keys = self.read(false).map_err(failure)?;
@@ -271,19 +283,23 @@ impl KeyFile {
         Ok((key, true))
     }
 
-    /// A new key, before the others. When this returns it is on disk, and the others are still
-    /// there; a crash leaves the file as it was. Nobody but its owner may read it.
+    /// Creates a key and durably writes it before the existing ones. A crash leaves the old file.
+    /// Only the owner can read the file.
+    ///
+    /// Fails if the file can't be read or written.
     pub fn put_new(&self) -> Result<Key, Failure> {
         let _lock = self.lock()?;
-        // One that can't be read is none to add to.
+        // Don't add to a file that can't be read.
         self.read(false).map_err(failure)?;
         let key = Key::generate().map_err(random)?;
         self.write(&key)?;
         Ok(key)
     }
 
-    /// Keeps others from writing the file until it is dropped: a lock on its folder, which ends
-    /// with the process.
+    /// Locks the file's folder against other writers until the guard is dropped or the process
+    /// ends.
+    ///
+    /// Fails if the folder can't be created or locked.
     fn lock(&self) -> Result<fs::File, Failure> {
         let path = self.path();
         let folder = folder(&path);
@@ -299,7 +315,7 @@ impl KeyFile {
         lock().map_err(|error: io::Error| self.unkept(&error))
     }
 
-    /// The file itself, where its path is a symbolic link.
+    /// The path with symbolic links resolved.
     fn path(&self) -> PathBuf {
         fs::canonicalize(&self.0).unwrap_or_else(|_| self.0.clone())
     }
@@ -317,7 +333,7 @@ impl KeyFile {
         };
         let write = || {
             let folder = folder(&path);
-            // Readable by its owner only, from the beginning.
+            // Create it with mode 0600 rather than changing the mode later.
             let mut file = tempfile::NamedTempFile::new_in(folder)?;
             if !old.starts_with('#') {
                 file.write_all(HEADER.as_bytes())?;
@@ -340,7 +356,7 @@ impl fmt::Display for KeyFile {
     }
 }
 
-/// Whether only its owner has permissions for a file.
+/// Whether only its owner can access a file.
 fn is_private(metadata: &fs::Metadata) -> bool {
     #[cfg(unix)]
     {
@@ -355,7 +371,7 @@ fn is_private(metadata: &fs::Metadata) -> bool {
     }
 }
 
-/// The folder that a path is in.
+/// The folder of a path.
 fn folder(path: &Path) -> &Path {
     match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
@@ -363,7 +379,7 @@ fn folder(path: &Path) -> &Path {
     }
 }
 
-/// The comments at the beginning, and the rest.
+/// The leading comments, and the rest.
 fn split_comments(text: &str) -> (&str, &str) {
     let mut end = 0;
     for line in text
@@ -375,14 +391,16 @@ fn split_comments(text: &str) -> (&str, &str) {
     text.split_at(end)
 }
 
-/// A secret of the environment; one that is empty is none.
+/// A secret from the environment; an empty one counts as unset.
 pub fn secret(name: &str) -> Option<Zeroizing<String>> {
-    // What is no text isn't passed over: another key would be taken, or made.
+    // Don't ignore a value that isn't UTF-8: another key would be used or created instead.
     let value = std::env::var_os(name)?.to_string_lossy().into_owned();
     Some(Zeroizing::new(value)).filter(|value| !value.is_empty())
 }
 
-/// A key, or where what is none stands.
+/// Parses a key from `place`.
+///
+/// Fails if the text isn't a key.
 pub fn parsed(text: &str, place: &str) -> Result<Key, KeyError> {
     text.parse().map_err(|_| KeyError {
         why: format!("{place} is no key"),
@@ -395,7 +413,7 @@ fn missing(why: String) -> KeyError {
     KeyError { why, hint }
 }
 
-/// A key that can't be had, as a command's failure.
+/// The failure for a missing or invalid key.
 pub fn failure(error: KeyError) -> Failure {
     let mut finding = Diagnostic::error(error.why);
     finding.hints.extend(error.hint);

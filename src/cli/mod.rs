@@ -1,7 +1,7 @@
-//! The command line: one file a subcommand: parse, call, print.
+//! The command line: each subcommand's file parses, calls the stages and prints.
 //!
-//! In: arguments and the environment. Out: text, JSON, an exit code. Must not: decide what the
-//! stages decide. Only here, and in `main`, is anything printed or read from the environment.
+//! In: arguments and the environment. Out: text, JSON, an exit code. Must not: make decisions of
+//! the stages. Only this module and `main` print, or read the environment.
 
 pub mod apply;
 pub mod apply_shard;
@@ -153,18 +153,18 @@ pub struct Globals {
 pub struct Wait(Duration);
 
 impl Globals {
-    /// Whether to colour what goes to a terminal or not.
+    /// Whether to color output, given whether it goes to a terminal.
     fn colors(&self, is_terminal: bool) -> bool {
         let set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
         is_terminal && !self.no_color && !set("NO_COLOR")
     }
 
-    /// Whether to colour what goes to standard error.
+    /// Whether to color standard error.
     fn colors_errors(&self) -> bool {
         self.colors(std::io::stderr().is_terminal())
     }
 
-    /// The configurations; none: that of the working folder.
+    /// The given configurations; empty means that of the working folder.
     fn configs(&self) -> Vec<PathBuf> {
         if !self.config.is_empty() {
             return self.config.clone();
@@ -187,7 +187,7 @@ impl Globals {
         }
     }
 
-    /// Values of variables, from the environment and the command line.
+    /// The values of variables from the environment and the command line.
     fn given(&self) -> Given {
         let mut environment: Vec<(String, String)> = std::env::vars_os()
             .filter_map(|(name, value)| {
@@ -279,11 +279,11 @@ enum Command {
     Completions(completions::Completions),
 }
 
-/// What a command ends with: an exit code, or what kept it from its work.
+/// The result of a command: an exit code, or failures.
 pub(crate) type Ending = Result<u8, Failures>;
 
-/// The global options that may repeat. They are no globals of clap's: where one is given before and
-/// after the subcommand, clap keeps the last side's values only. So each command has its own.
+/// The global options that may repeat. They aren't global options of clap, which would drop the
+/// values before the subcommand if there are some after it. So each command has its own.
 const REPEATED: [&str; 3] = ["config", "var", "var_file"];
 
 impl Cli {
@@ -291,7 +291,9 @@ impl Cli {
         repeated_everywhere(Self::command(), &REPEATED)
     }
 
-    /// Reads a command line; its first word is the program's name.
+    /// Parses a command line; its first word is the program's name.
+    ///
+    /// Fails with clap's error, also for help and version.
     pub fn read_from<W: Into<OsString> + Clone>(
         words: impl IntoIterator<Item = W>,
     ) -> Result<Self, clap::Error> {
@@ -304,7 +306,7 @@ impl Cli {
     }
 }
 
-/// Gives every subcommand the root's options of these names.
+/// Adds the root's options of these names to every subcommand.
 fn repeated_everywhere(command: clap::Command, names: &[&str]) -> clap::Command {
     let options = command.get_arguments();
     let options: Vec<_> = options
@@ -318,7 +320,7 @@ fn add_to_subcommands(command: clap::Command, options: &[clap::Arg]) -> clap::Co
     command.mut_subcommands(|subcommand| add_to_subcommands(subcommand.args(options), options))
 }
 
-/// The values of one of them, from all levels of a command line.
+/// The values of such an option, from all levels of a command line.
 fn repeated_values<T: Clone + Send + Sync + 'static>(
     matches: &clap::ArgMatches,
     name: &str,
@@ -339,7 +341,7 @@ pub fn main() -> ExitCode {
     let cli = match Cli::read_from(std::env::args_os()) {
         Ok(cli) => cli,
         Err(error) => {
-            // Help and version are no errors; anything else is, and clap's own 2 would read as
+            // Help and version are not errors. Other errors exit with 1, since clap's 2 would mean
             // "changes" in CI.
             if error.use_stderr() && asks_for_json() {
                 report_wrong_flag(&error);
@@ -393,7 +395,7 @@ pub fn main() -> ExitCode {
     code.into()
 }
 
-/// Whether a command line that can't be read asks for JSON.
+/// Whether an invalid command line asks for JSON.
 fn asks_for_json() -> bool {
     std::env::args_os().any(|argument| argument == "--json")
         || std::env::var_os("NSTANCE_JSON").is_some_and(|value| !value.is_empty())
@@ -411,7 +413,7 @@ fn report_panics() {
     }));
 }
 
-/// The value of a `--var` that can't be read: it may be a secret, its name forgotten.
+/// The value of an invalid `--var`, which may be a secret given without its name.
 fn wrong_var(error: &clap::Error) -> Option<String> {
     let text = |kind| match error.get(kind) {
         Some(ContextValue::String(text)) => Some(text.clone()),
@@ -427,7 +429,7 @@ fn without_value(error: &clap::Error, value: &str) -> String {
     text.replace(&format!("'{value}'"), "(not shown)")
 }
 
-/// What is wrong with a command line, as a document.
+/// Prints a command-line error as a document.
 fn report_wrong_flag(error: &clap::Error) {
     let text = match wrong_var(error) {
         Some(value) => without_value(error, &value),
@@ -466,7 +468,8 @@ fn run_sim(globals: &Globals, command: &sim::SimArgs) -> Ending {
     Ok(exit::SUCCESS)
 }
 
-/// The embedded cloud's database: where the configuration says; without a usable one the default.
+/// The embedded cloud's database: the configured path, or the default if the configuration is
+/// invalid.
 fn sim_path(loaded: &Loaded) -> PathBuf {
     let Some(config) = &loaded.config else {
         return PathBuf::from(DEFAULT_PATH);

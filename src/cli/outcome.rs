@@ -1,7 +1,7 @@
-//! How an apply ended, in words and in an exit code.
+//! Reports the outcome of an apply.
 //!
-//! In: outcomes. Out: what was done, what failed, what was not tried, in a shard and in all of
-//! them. Must not: do anything more.
+//! In: outcomes. Out: texts about what was done, failed or not tried, and the exit code. Must not:
+//! change anything.
 
 use serde_json::{Value, json};
 
@@ -15,19 +15,19 @@ use crate::plan::change::{Mode, Plan};
 use crate::report::events::{self, Done};
 use crate::report::text::{self, ShardEnd};
 
-/// How an apply ended in one shard.
+/// The outcome of an apply in one shard.
 #[derive(Debug, Clone, Copy)]
 pub struct ShardOutcome {
-    /// In a word.
+    /// How it ended.
     pub end: ShardEnd,
-    /// What was done, as far as that is known.
+    /// The number of changes done, if known.
     pub done: Option<Done>,
     /// The exit code.
     pub code: u8,
 }
 
 impl ShardOutcome {
-    /// There was nothing to do.
+    /// There were no changes.
     pub fn unchanged(plan: &Plan) -> Self {
         Self {
             end: ShardEnd::Unchanged,
@@ -36,7 +36,7 @@ impl ShardOutcome {
         }
     }
 
-    /// Nothing could be begun.
+    /// The apply couldn't start.
     pub fn failed() -> Self {
         Self {
             end: ShardEnd::Failed,
@@ -45,7 +45,7 @@ impl ShardOutcome {
         }
     }
 
-    /// It didn't get its turn, because of a signal or of another shard.
+    /// The shard wasn't applied, because of a signal or another shard's failure.
     pub fn not_tried(signal: Option<u8>) -> Self {
         Self {
             end: ShardEnd::NotTried,
@@ -55,7 +55,7 @@ impl ShardOutcome {
     }
 }
 
-/// The exit code where all that was planned is done.
+/// The exit code if all planned changes are done.
 fn success(plan: &Plan) -> u8 {
     if plan.errored() {
         exit::ERROR
@@ -64,7 +64,7 @@ fn success(plan: &Plan) -> u8 {
     }
 }
 
-/// Says that there was nothing to do.
+/// Reports that there were no changes.
 pub fn nothing_to_do(session: &Session<'_>, mode: Mode) {
     let done = Done::default();
     if session.globals.json {
@@ -75,7 +75,7 @@ pub fn nothing_to_do(session: &Session<'_>, mode: Mode) {
     }
 }
 
-/// Says of each of several shards how it ended, then how much was done in all.
+/// Reports the outcome of each shard, and the total.
 pub fn conclude_all(fleet: &Fleet<'_>, mode: Mode, ends: &[ShardOutcome]) {
     let mut total = Done::default();
     for done in ends.iter().filter_map(|ended| ended.done) {
@@ -114,7 +114,7 @@ pub fn conclude_all(fleet: &Fleet<'_>, mode: Mode, ends: &[ShardOutcome]) {
     ));
 }
 
-/// Says what was done, what failed, and what was not tried.
+/// Reports what was done, what failed, and what was not tried.
 pub fn conclude(
     session: &Session<'_>,
     plan: &Plan,
@@ -192,7 +192,7 @@ pub fn conclude(
     let failed = |end: &TaskEnd| matches!(end, TaskEnd::Failed(_) | TaskEnd::Unsettled(_));
     let only_stopped = outcome.stopped && !outcome.undone.iter().any(|(_, end)| failed(end));
     let (end, code) = match signal {
-        // Alone, a shard's failures don't hide that there was a signal.
+        // In a run over one shard, the signal determines the exit code even after failures.
         Some(code) if only_stopped || session.label.is_none() => (ShardEnd::Interrupted, code),
         _ => (ShardEnd::Failed, exit::ERROR),
     };

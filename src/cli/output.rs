@@ -1,6 +1,7 @@
-//! Files that commands write for people.
+//! Writes files for the user.
 //!
-//! In: a path and its text. Out: the file, whole or not at all. Must not: decide what is written.
+//! In: a path and its text. Out: the complete file, or the unchanged old one. Must not: decide what
+//! is written.
 
 use std::fs;
 use std::io::{self, Write as _};
@@ -8,12 +9,14 @@ use std::path::Path;
 
 use super::failure::Failure;
 
-/// Writes a file, or replaces it: when this returns it is on disk with all of `text`; a crash
-/// before leaves what was there. What is replaced keeps its mode; behind a link, it is the file.
+/// Writes or replaces a file atomically and durably. Keeps the mode of an existing file, and
+/// follows symbolic links.
+///
+/// Fails if the file can't be written.
 pub fn write(path: &Path, text: &(impl AsRef<[u8]> + ?Sized)) -> Result<(), Failure> {
     replace(path, text.as_ref()).map_err(|error| {
         let why = match error.kind() {
-            // Its own words name a temporary file, which means nothing to the user.
+            // The original message names a temporary file, which would confuse the user.
             io::ErrorKind::NotFound => "there is no such folder".to_owned(),
             kind => kind.to_string(),
         };
@@ -28,7 +31,7 @@ fn replace(path: &Path, text: &[u8]) -> io::Result<()> {
         _ => Path::new("."),
     };
     let permissions = match fs::metadata(&target) {
-        // A folder or a device is no place for a text; opening it to write says why.
+        // Not a regular file, so opening it for writing gives the error.
         Ok(metadata) if !metadata.is_file() => {
             return fs::OpenOptions::new()
                 .write(true)

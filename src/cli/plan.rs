@@ -70,7 +70,7 @@ pub fn run(globals: &Globals, command: &PlanCommand) -> Ending {
     Ok(code)
 }
 
-/// Where plans were saved, and how to go on from there.
+/// The message about saved plans, with the command to apply them.
 fn saved_to(globals: &Globals, files: &[String]) -> String {
     let (them, it) = match files {
         [_] => ("the plan", "it"),
@@ -80,7 +80,7 @@ fn saved_to(globals: &Globals, files: &[String]) -> String {
     format!("\nSaved {them} to: {files}\nTo carry {it} out: nstance{given} apply {files}\n")
 }
 
-/// A shard's plan as it is shown.
+/// A shard's plan and its output.
 struct Planned {
     reply: Reply,
     summary: Summary,
@@ -122,7 +122,7 @@ fn plan(
     keep(session, caches);
     let findings = all_findings(session, findings);
     if let Some(path) = file {
-        // A plan that leaves something out is still worth looking at, and apply refuses it.
+        // An incomplete plan is still worth saving; apply refuses it.
         file::write(path, &plan, key.as_ref())
             .map_err(|error| Failure::unsaved_plan(path, &error))?;
     }
@@ -144,7 +144,7 @@ fn plan(
     })
 }
 
-/// The global options that say which configuration, state and cloud, as they were given.
+/// The global options that select configuration, state and cloud, as given.
 pub fn given(globals: &Globals) -> String {
     let mut text = String::new();
     for config in &globals.config {
@@ -180,8 +180,9 @@ pub fn prepare<'s>(
     )
 }
 
-/// Makes a plan, with a word on standard error while instances are listed. Where the configuration is
-/// wrong, the findings of loading it are reported as well.
+/// Makes a plan; shows progress on standard error while it lists instances.
+///
+/// Fails if planning fails; errors include the findings of loading.
 pub fn make<'s>(
     session: &'s Session<'_>,
     store: Option<&mut SqliteStore>,
@@ -195,7 +196,7 @@ pub fn make<'s>(
     })
 }
 
-/// The same, for who has to know why there is none.
+/// Makes a plan, like [`make`], but fails with the original error.
 pub fn try_make<'s>(
     session: &'s Session<'_>,
     store: Option<&mut SqliteStore>,
@@ -207,7 +208,9 @@ pub fn try_make<'s>(
     make_of(session, prepared, store, cloud, refresh_images, options)
 }
 
-/// The same of groups that are compiled.
+/// Makes a plan of compiled groups.
+///
+/// Fails if the state or the cloud fails.
 pub fn make_of<'s>(
     session: &'s Session<'_>,
     prepared: Prepared<'s>,
@@ -237,21 +240,21 @@ pub fn make_of<'s>(
     made
 }
 
-/// The findings of reading, then those of planning.
+/// The findings of loading, then those of planning.
 pub fn all_findings(session: &Session<'_>, findings: Diagnostics) -> Diagnostics {
     let mut all = session.loaded.findings.clone();
     all.extend(findings);
     all
 }
 
-/// Keeps answers in a state that exists and can be written; a plan needs neither. No lock is
-/// waited for: where an apply is writing, they are had again.
+/// Saves cache entries in an existing, writable state. Ignores errors and doesn't wait for a lock,
+/// since the cache is optional.
 pub(super) fn keep(session: &Session<'_>, caches: Caches) {
     if caches.is_empty() {
         return;
     }
-    // Answers may hold secrets, and sealing what lies in clear is no business of a plan's; nor is
-    // bringing an older state to today's schema.
+    // Cache entries may contain secrets, so only an encrypted state keeps them. A plan also doesn't
+    // migrate the schema.
     let is_sealed = |store: &SqliteStore| store.meta().is_ok_and(|meta| meta.key.is_some());
     let is_ready = session
         .open_to_read()

@@ -1,6 +1,6 @@
-//! What plan and apply can be asked for.
+//! The options that plan and apply share.
 //!
-//! In: options. Out: what the planner takes. Must not: plan.
+//! In: options. Out: the planner's options. Must not: plan.
 
 use clap::Args;
 
@@ -38,7 +38,7 @@ pub struct PlanArgs {
 }
 
 impl PlanArgs {
-    /// A plan in one of the modes, of a part.
+    /// Options for a mode and a selection.
     pub fn of(targets: &[InShard<Selector>], excludes: &[InShard<Selector>], mode: Mode) -> Self {
         Self {
             target: targets.to_owned(),
@@ -51,7 +51,7 @@ impl PlanArgs {
         }
     }
 
-    /// The addresses among it.
+    /// The address arguments.
     pub fn asked(&self) -> AddressArgs<'_> {
         AddressArgs {
             targets: &self.target,
@@ -61,7 +61,9 @@ impl PlanArgs {
         }
     }
 
-    /// As the planner takes it; `chosen` is what the addresses mean in this shard.
+    /// The planner's options; `chosen` is the selection for this shard.
+    ///
+    /// Fails if options exclude each other.
     pub fn options(
         &self,
         session: &Session<'_>,
@@ -80,7 +82,7 @@ impl PlanArgs {
         }
         let config = session.config();
         let mut targets = chosen.targets.clone();
-        // What a target depends on comes with it, and what that depends on.
+        // Targets include their dependencies, recursively.
         let mut next = 0;
         while let Some(group) = targets.get(next).map(|target| target.group().clone()) {
             next += 1;

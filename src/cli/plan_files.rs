@@ -1,7 +1,7 @@
-//! The plan files of a run: a file a shard.
+//! The plan files of a run, one per shard.
 //!
 //! In: a name with `{cluster}` and `{shard}` in it, or the files to apply. Out: a path for each
-//! shard, or the shards that the files are plans of. Must not: carry a plan out.
+//! shard, or the plan of each shard. Must not: apply a plan.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,9 @@ use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::plan::change::Plan;
 use crate::plan::file;
 
-/// Where each shard's plan is saved.
+/// The path of each shard's plan.
+///
+/// Fails if several shards would use the same path.
 pub fn paths(fleet: &Fleet<'_>, path: &Path) -> Result<Vec<PathBuf>, Failures> {
     let path_of = |cluster: &str, shard: &str| match path.to_str() {
         Some(name) => name
@@ -48,20 +50,21 @@ pub fn paths(fleet: &Fleet<'_>, path: &Path) -> Result<Vec<PathBuf>, Failures> {
     Ok(paths)
 }
 
-/// A plan that was saved.
+/// A saved plan.
 pub struct SavedPlan {
     /// The plan.
     pub plan: Plan,
-    /// What names it.
+    /// Its digest.
     pub digest: String,
 }
 
-/// Reads plans, one for each shard that has one; the other shards are no part of the run from here
-/// on.
+/// Reads plans; drops the shards without a plan from the run.
+///
+/// Fails if a file isn't a valid plan of one of the shards.
 pub fn read(fleet: &mut Fleet<'_>, files: &[PathBuf]) -> Result<Vec<SavedPlan>, Failures> {
     let mut found: Vec<Option<(SavedPlan, &Path)>> = fleet.shards.iter().map(|_| None).collect();
     let mut findings = Diagnostics::default();
-    // The shards of a run have keys in common, or each its own.
+    // Shards may share keys.
     let keys: Vec<_> = fleet
         .shards
         .iter()
@@ -107,7 +110,7 @@ pub fn read(fleet: &mut Fleet<'_>, files: &[PathBuf]) -> Result<Vec<SavedPlan>, 
         .collect())
 }
 
-/// A plan of a shard that isn't in this run.
+/// The error that a plan belongs to a shard outside of this run.
 fn foreign(fleet: &Fleet<'_>, plan: &Plan) -> Diagnostic {
     let its = plan.identity();
     let summary = match &fleet.shards[..] {

@@ -1,7 +1,7 @@
-//! What is shown while something happens.
+//! Shows progress.
 //!
 //! In: counts and the engine's progress. Out: bars on a terminal, plain lines elsewhere, JSON
-//! events with `--json`; all but the events on standard error. Must not: hold anything up.
+//! events with `--json`; everything but events goes to standard error. Must not: block.
 
 use std::collections::BTreeSet;
 use std::io::IsTerminal as _;
@@ -18,7 +18,7 @@ use crate::apply::engine::{Progress, Step};
 use crate::plan::change::{Action, Plan};
 use crate::report::events::{Events, Operation};
 
-/// Whether to show bars: on a terminal, unless `CI` records it.
+/// Whether to show bars: on a terminal, but not in CI.
 fn is_interactive(globals: &Globals) -> bool {
     std::io::stderr().is_terminal()
         && std::env::var_os("CI").is_none_or(|value| value.is_empty())
@@ -26,13 +26,13 @@ fn is_interactive(globals: &Globals) -> bool {
         && !globals.json
 }
 
-/// How many instances were listed so far.
+/// Shows the number of instances listed so far.
 pub struct Listing {
     bar: ProgressBar,
 }
 
 impl Listing {
-    /// Shows itself on a terminal only: elsewhere it would be noise.
+    /// Visible on a terminal only.
     pub fn new(globals: &Globals, cloud: Option<&str>) -> Self {
         let shown = is_interactive(globals);
         let Some(cloud) = cloud.filter(|_| shown) else {
@@ -58,17 +58,17 @@ impl Listing {
     }
 }
 
-/// Where everything that goes on at once is shown: lines above, a bar for each shard below.
+/// The display of a run: lines above, and a bar for each shard below.
 pub struct Board {
     bars: Option<MultiProgress>,
     lines: bool,
 }
 
-/// Up to this many changes get a line each; beyond, only bars and failures show.
+/// Up to this many changes, each gets its own lines; beyond, only bars and failures are shown.
 const LINES_UP_TO: usize = 200;
 
 impl Board {
-    /// A board for as many changes.
+    /// A board for this many changes.
     pub fn new(globals: &Globals, changes: usize) -> Self {
         Self {
             bars: is_interactive(globals).then(MultiProgress::new),
@@ -76,7 +76,7 @@ impl Board {
         }
     }
 
-    /// Prints something without getting in the bars' way.
+    /// Prints something above the bars.
     pub fn aside<T>(&self, print: impl FnOnce() -> T) -> T {
         match &self.bars {
             Some(bars) => bars.suspend(print),
@@ -98,14 +98,14 @@ impl Board {
     }
 }
 
-/// An apply of one shard as it goes.
+/// The progress of one shard's apply.
 pub struct ApplyProgress<'a> {
     session: &'a Session<'a>,
     board: &'a Board,
     plan: &'a Plan,
     bar: ProgressBar,
     events: Events,
-    /// Subnets that were turned to, as far as it was said.
+    /// Subnets for which a capacity note was shown.
     elsewhere: BTreeSet<Arc<str>>,
 }
 
@@ -170,7 +170,7 @@ impl<'a> ApplyProgress<'a> {
                 error,
                 subnet,
             } => {
-                // Where lines would be too many, one says it for all.
+                // Beyond the line limit, one line per subnet suffices.
                 if lines || self.elsewhere.insert(Arc::clone(subnet)) {
                     let address = &self.plan.changes[*task].address;
                     self.line(address, &format!("trying in subnet {subnet}: {error}"));

@@ -1,7 +1,7 @@
-//! `nstance state rekey`: another key for states.
+//! `nstance state rekey`: encrypt states with another key.
 //!
-//! In: where the new key comes from. Out: states sealed with it. Must not: change a state whose key
-//! isn't there, or give a state a key that isn't on disk or in the caller's hands yet.
+//! In: the source of the new key. Out: states encrypted with it. Must not: change a state whose
+//! current key is missing, or use a key that isn't stored on disk or known to the user.
 
 use std::path::PathBuf;
 
@@ -18,9 +18,9 @@ use super::{Ending, unplaced};
 use crate::config::source::SourceMap;
 use crate::diagnostic::Diagnostic;
 
-/// The new key as text.
+/// The environment variable with the new key.
 const NEW_KEY: &str = "NSTANCE_NEW_STATE_KEY";
-/// A passphrase that makes the new key.
+/// The environment variable with a passphrase for the new key.
 const NEW_PASSPHRASE: &str = "NSTANCE_NEW_STATE_PASSPHRASE";
 
 /// Options of `state rekey`.
@@ -33,13 +33,13 @@ pub struct Rekey {
     new_key_file: Option<PathBuf>,
 }
 
-/// Where the new key comes from.
+/// The source of the new key.
 enum Source {
     Given(Key),
     Passphrase(Zeroizing<String>),
-    /// The first key of a file that was named.
+    /// The first key of a given file.
     File(KeyFile),
-    /// A new one, for the key file.
+    /// A generated key, added to the key file.
     Generated,
 }
 
@@ -65,7 +65,7 @@ impl Source {
 /// Runs `state rekey`.
 pub fn run(fleet: &Fleet<'_>, command: &Rekey) -> Ending {
     let source = Source::of(command).map_err(unplaced)?;
-    // No state gets another key where one of them can't be opened with its own.
+    // Change no state if one of them can't be opened with its current key.
     let mut failures = Failures::default();
     for session in &fleet.shards {
         let opened = session.need_state().and_then(|store| Ok(store.unlock()?));
@@ -76,7 +76,7 @@ pub fn run(fleet: &Fleet<'_>, command: &Rekey) -> Ending {
     if !failures.is_empty() {
         return Err(failures);
     }
-    // Shards that share a key file share the new key, too.
+    // Shards that share a key file also share the new key.
     let mut generated: Vec<(String, Key)> = Vec::new();
     Ok(fleet.each(Form::Plain, |_, session| {
         rekey(session, &source, &mut generated)
@@ -101,8 +101,7 @@ fn rekey(
                 .hint("Give another, or none: then one is made"),
         ));
     }
-    // From here on either key opens it: the new one is where it will be looked for, and the old
-    // one stays where it was.
+    // From here on, both keys are available: the new one is stored, and the old one was kept.
     session.keys.remember(&new.key);
     store.transaction(session.clock.now().into(), |transaction| {
         let apply = transaction.start_apply(entry("state rekey", None))?;
@@ -129,7 +128,9 @@ fn rekey(
     Ok(Reply::text(text))
 }
 
-/// The new key, on disk where it is one that was made, and the words for where it is.
+/// The new key, stored on disk if it was generated, and a text about its source.
+///
+/// Fails if the key can't be read or stored.
 fn new_key(
     session: &Session<'_>,
     source: &Source,

@@ -1,4 +1,4 @@
-//! `nstance render`: what instances are, fully merged and rendered.
+//! `nstance render`: merged and rendered instances.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -66,7 +66,7 @@ pub struct Render {
 }
 
 impl Render {
-    /// What explains the userdata of an address.
+    /// The options of `nstance explain` for the userdata of an address.
     pub(super) fn explaining_userdata(address: InShard<Selector>) -> Self {
         Self {
             address: Some(address),
@@ -98,7 +98,7 @@ pub fn run(globals: &Globals, command: &Render) -> Ending {
         targets: command.address.as_slice(),
         ..AddressArgs::default()
     })?;
-    // What is written to files needs no document and no heading.
+    // Output to files needs no document and no heading.
     let form = match &command.out {
         Some(_) => Form::Plain,
         None => Form::Headed.documents_or(globals.json),
@@ -147,7 +147,7 @@ fn try_template(template: &str, data: Option<&Path>, functions: Functions) -> Re
 fn render(session: &Session<'_>, command: &Render) -> Result<Reply, Failure> {
     let selector = command.address.as_ref().map(|asked| &asked.address);
     let mut store = session.open_to_read()?;
-    // Images need a cloud; where there is no client for it, earlier answers have to do.
+    // Without a client for the cloud, images come from the cache.
     let cloud = session.cloud().ok();
     let identity = session.identity();
     let options = Options {
@@ -175,7 +175,7 @@ fn render(session: &Session<'_>, command: &Render) -> Result<Reply, Failure> {
     drop(store);
     let mut findings = session.loaded.findings.clone();
     findings.extend(made.findings.into_iter().filter(|finding| {
-        // That only a part is rendered is what was asked for.
+        // Drop notes about the partial selection, which the user asked for.
         finding.label.is_some()
             || finding.address.is_some()
             || finding.severity == crate::diagnostic::Severity::Error
@@ -282,7 +282,7 @@ fn counted(count: usize) -> String {
     )
 }
 
-/// Every configured instance, whatever is planned for it.
+/// The planned side of every configured instance.
 fn sides(plan: &Plan) -> Vec<(&Address, &InstanceView)> {
     let mut sides: Vec<_> = plan
         .changes
@@ -359,7 +359,7 @@ fn write(folder: &Path, side: &InstanceView, document: &Value) -> std::io::Resul
     Ok(())
 }
 
-/// Writes a file; a private one is its owner's alone, whatever was there before.
+/// Writes a file; with `private`, only its owner can access it, even if it existed before.
 fn write_file(path: &Path, content: &[u8], private: bool) -> std::io::Result<()> {
     if !private {
         return std::fs::write(path, content);
@@ -376,7 +376,7 @@ fn userdata_size(side: &InstanceView) -> usize {
     userdata.map_or(0, |userdata| userdata.content.to_bytes().len())
 }
 
-/// One line a value: its path, what it is, which layer set it and where.
+/// A line for each value: path, value, layer and place.
 fn explain(
     session: &Session<'_>,
     group: &MergedGroup<'_>,
@@ -400,7 +400,7 @@ fn explain(
             };
             let whole = told.len() == path.len();
             let path = format!("{root}.{told}").trim_end_matches('.').to_owned();
-            // Values below a hidden one are mentioned once.
+            // Keys below a masked value share one line.
             if !whole && rows.last().is_some_and(|[last, ..]| *last == path) {
                 return;
             }
@@ -444,7 +444,7 @@ fn explain(
     crate::report::table(&["PATH", "VALUE", "SET BY", "WRITTEN AT"], &rows)
 }
 
-/// A path as far as it leads to what isn't hidden.
+/// The part of a path before anything sensitive.
 fn told<'p>(value: &Value, path: &'p str) -> &'p str {
     let ends = path.match_indices(['.', '[']).map(|(at, _)| at);
     let hidden = std::iter::once(0)

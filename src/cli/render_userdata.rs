@@ -1,4 +1,4 @@
-//! `nstance render --userdata`: what instances get, and where each of its values was written.
+//! `nstance render --userdata`: the userdata of instances, and where each value was written.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -19,16 +19,18 @@ use crate::render::renderer::GroupRenderer;
 use crate::render::userdata::gzip;
 use crate::report::table;
 
-/// What is asked of userdata.
+/// The options for userdata.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct UserdataArgs {
-    /// Where each value was written, too.
+    /// Whether to show where each value was written.
     pub(super) explain: bool,
-    /// Secrets as they are.
+    /// Whether to show secrets.
     pub(super) show_sensitive: bool,
 }
 
-/// The userdata of instances. `bodies`: what its URLs say.
+/// The userdata of instances; `bodies` are those of its URLs.
+///
+/// Fails if it can't be rendered.
 pub(super) fn reply(
     session: &Session<'_>,
     sides: &[(&Address, &InstanceView)],
@@ -98,7 +100,7 @@ pub(super) fn reply(
     Reply::text(written).telling(findings)
 }
 
-/// What an instance reads; base64 where it is no text.
+/// The userdata as the instance reads it; base64 if it is binary.
 fn text(side: &InstanceView) -> Option<&str> {
     let userdata = side.spec.userdata.as_ref();
     userdata.map(|userdata| userdata.content.display())
@@ -141,7 +143,7 @@ fn explanations(
     sides.iter().map(explain).collect()
 }
 
-/// How much is sent.
+/// The size of the sent userdata.
 struct Size {
     bytes: usize,
     sent: usize,
@@ -173,7 +175,7 @@ impl Size {
     }
 }
 
-/// The explanation for people.
+/// The explanation as text.
 fn told(session: &Session<'_>, explanation: &Explanation, size: &Size) -> String {
     let mut text = format!("{} bytes", size.bytes);
     if size.gzip {
@@ -249,7 +251,7 @@ fn where_written(session: &Session<'_>, written: Option<&Written>) -> [String; 3
     [by, line.unwrap_or_default(), place_of(session, written)]
 }
 
-/// The place in the configuration, or in the file that it names.
+/// The place in the configuration, or in the file that it refers to.
 fn place_of(session: &Session<'_>, written: &Written) -> String {
     match (&written.file, written.line, written.place) {
         (Some(file), Some(line), _) => format!("{file}:{line}"),
@@ -258,11 +260,11 @@ fn place_of(session: &Session<'_>, written: &Written) -> String {
     }
 }
 
-/// A value on one line that isn't too long.
+/// A value on one line, shortened.
 fn shortened(text: &str) -> String {
     const LONGEST: usize = 48;
     let line: String = text.escape_debug().collect();
-    // Quotes needn't be escaped here.
+    // Remove escapes of quotes, which aren't necessary here.
     let line = line.replace("\\\"", "\"").replace("\\'", "'");
     if line.chars().count() <= LONGEST {
         line
@@ -271,7 +273,7 @@ fn shortened(text: &str) -> String {
     }
 }
 
-/// The explanation for programs.
+/// The explanation as JSON.
 fn to_json(session: &Session<'_>, explanation: &Explanation) -> Value {
     let written = |written: &Written| {
         let place = Some(place_of(session, written)).filter(|place| !place.is_empty());

@@ -1,7 +1,7 @@
-//! Which shard an address of the command line is in.
+//! Assigns addresses of the command line to shards.
 //!
-//! In: addresses, with or without a shard before them, and the shards of the run. Out: what is
-//! meant in each shard. Must not: take one of several shards for the one that is meant.
+//! In: addresses, with or without a shard prefix, and the shards of the run. Out: the selection for
+//! each shard. Must not: guess between several shards.
 
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -26,7 +26,7 @@ pub enum Deletable {
 }
 
 impl Deletable {
-    /// Whether a group is meant.
+    /// Whether it includes a group.
     pub fn covers(&self, group: &str) -> bool {
         match self {
             Self::All => true,
@@ -56,29 +56,29 @@ impl Display for Deletable {
     }
 }
 
-/// What the command line asks for.
+/// The address options of the command line.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct AddressArgs<'a> {
-    /// Only these.
+    /// Select only these.
     pub targets: &'a [InShard<Selector>],
-    /// Not these.
+    /// Exclude these.
     pub excludes: &'a [InShard<Selector>],
     /// Replace these.
     pub replace: &'a [InShard<Selector>],
-    /// Deletions that are allowed.
+    /// Permit deletions in these groups.
     pub allow_delete: &'a [InShard<Deletable>],
 }
 
-/// The part of it for one shard.
+/// The address options of one shard.
 #[derive(Debug, Clone, Default)]
 pub struct Selection {
-    /// Only these; none: everything.
+    /// Select only these; empty means everything.
     pub targets: Vec<Selector>,
-    /// Not these.
+    /// Exclude these.
     pub excludes: Vec<Selector>,
     /// Replace these.
     pub replace: Vec<Selector>,
-    /// Deletions that are allowed.
+    /// Permit deletions in these groups.
     pub allow_delete: Vec<Deletable>,
 }
 
@@ -131,8 +131,9 @@ impl Fleet<'_> {
         Ok(chosen)
     }
 
-    /// Says of each shard which slots of it are meant; the shards without one are no part of the
-    /// run from here on.
+    /// The selected slots of each shard; drops the shards without one from the run.
+    ///
+    /// Fails if an address belongs to no shard, or to several.
     pub fn choose_slots(
         &mut self,
         asked: &[InShard<Address>],
@@ -158,7 +159,9 @@ impl Fleet<'_> {
             .collect())
     }
 
-    /// Makes the run one about a single slot's shard.
+    /// Reduces the run to a slot's shard.
+    ///
+    /// Fails if the address belongs to no shard, or to several.
     pub fn narrow(&mut self, address: &InShard<Address>) -> Result<(), Failures> {
         let found = Places::new(self).find(address, &address.address.group);
         let found = found.map_err(|finding| Failures::from(Failure::new(*finding)))?;
@@ -167,7 +170,7 @@ impl Fleet<'_> {
     }
 }
 
-/// Where groups are.
+/// Finds the shard of a group.
 struct Places<'f, 'g> {
     fleet: &'f Fleet<'g>,
     /// The slots of each shard's record by group, read if a group or slot isn't configured.
@@ -182,7 +185,8 @@ impl<'f, 'g> Places<'f, 'g> {
         }
     }
 
-    /// The shard of an address: the one named, or the only one with such a group.
+    /// The shard of an address: the named one, or the only one with this group. Fails if there is
+    /// none, or several.
     fn find<T: Display>(
         &self,
         asked: &InShard<T>,
@@ -232,7 +236,7 @@ impl<'f, 'g> Places<'f, 'g> {
         }
     }
 
-    /// The shard whose name stands before an address.
+    /// The shard that an address names. Fails if it isn't in the run.
     fn named<T: Display>(&self, asked: &InShard<T>) -> Result<usize, Box<Diagnostic>> {
         let Some(name) = &asked.shard else {
             return Ok(0);

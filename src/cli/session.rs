@@ -1,7 +1,7 @@
-//! What a command works with: its options, the configuration, the state, the cloud.
+//! The context of a command: options, configuration, state and cloud.
 //!
-//! In: global options and the environment. Out: a [`Session`], its parts opened when asked for.
-//! Must not: hold a lock longer than the command that asked for it.
+//! In: global options and the environment. Out: a [`Session`] that opens its parts on demand. Must
+//! not: hold a lock longer than the command that requested it.
 
 use std::borrow::Cow;
 use std::fmt::Display;
@@ -36,22 +36,22 @@ use crate::redact;
 use crate::report::{diagnostic, events, text};
 use crate::resolve::fetch;
 
-/// One command's surroundings.
+/// The context of a command for one shard.
 pub struct Session<'g> {
     /// The global options.
     pub globals: &'g Globals,
     /// The configuration and its text.
     pub loaded: Loaded,
-    /// The time.
+    /// The clock.
     pub clock: Arc<dyn Clock>,
-    /// What the shard is called in a run over several.
+    /// The shard's name in a run over several shards.
     pub label: Option<String>,
     /// The keys of states and plans.
     pub keys: Arc<Keyring>,
 }
 
 impl<'g> Session<'g> {
-    /// A command on a configuration that is usable.
+    /// A session for a valid configuration.
     pub fn new(globals: &'g Globals, loaded: Loaded) -> Self {
         let keys = Keyring::new(globals, &loaded.directory.join(HOME));
         Self {
@@ -63,7 +63,7 @@ impl<'g> Session<'g> {
         }
     }
 
-    /// Loads a configuration, errors and all: `path`, or the one of the working folder.
+    /// Loads a configuration, valid or not: `path`, or the one of the working folder.
     pub fn read(globals: &Globals, purpose: Purpose, path: Option<&Path>) -> Loaded {
         let directory = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("."));
         let loaded = load_for(purpose, path, &directory, &globals.given());
@@ -88,7 +88,7 @@ impl<'g> Session<'g> {
             .expect("a session is only made of a configuration")
     }
 
-    /// The provider's rules, which `--sim` keeps.
+    /// The provider's rules; `--sim` keeps them.
     pub fn rules(&self) -> Rules {
         Rules::of(self.config().shard.infra.provider.value)
     }
@@ -98,7 +98,8 @@ impl<'g> Session<'g> {
         self.globals.sim || self.config().shard.infra.provider.value == ProviderKind::Sim
     }
 
-    /// Whose state. A state of the embedded cloud standing in for another isn't that other's.
+    /// The state's identity. With `--sim`, it differs from that of the configured provider, so that
+    /// their states don't mix.
     pub fn identity(&self) -> Identity {
         let config = self.config();
         let provider = config.shard.infra.provider.value;
@@ -113,7 +114,7 @@ impl<'g> Session<'g> {
         }
     }
 
-    /// The name of the cloud that is asked.
+    /// The name of the cloud.
     pub fn provider_name(&self) -> &'static str {
         if self.uses_sim() {
             "sim"
@@ -122,20 +123,21 @@ impl<'g> Session<'g> {
         }
     }
 
-    /// Where nstance keeps what is its own.
+    /// The folder for nstance's own files.
     pub fn home(&self) -> PathBuf {
         self.loaded.directory.join(HOME)
     }
 
-    /// Where files of instances are exported to: beside the state's usual place, so that no two
-    /// shards of a folder share it.
+    /// The folder of exported files: beside the default state, so that each shard has its own.
     pub fn exports(&self) -> PathBuf {
         let identity = self.identity();
         let home = self.home().join(identity.cluster);
         home.join(identity.shard).join("files")
     }
 
-    /// The cloud.
+    /// The client of the cloud.
+    ///
+    /// Fails if there is no client for the provider, or its options or credentials are invalid.
     pub fn cloud(&self) -> Result<Box<dyn Cloud>, Failure> {
         let infra = &self.config().shard.infra;
         let provider = infra.provider.value;
@@ -160,7 +162,9 @@ impl<'g> Session<'g> {
         Err(no_client(provider).into())
     }
 
-    /// EC2, with credentials as every tool of AWS finds them.
+    /// The client for EC2, with the usual AWS credentials.
+    ///
+    /// Fails if there are none.
     #[cfg(feature = "aws")]
     fn aws(&self) -> Result<Box<dyn Cloud>, Failure> {
         let config = self.config();
@@ -214,12 +218,12 @@ impl<'g> Session<'g> {
             .join(options.path.as_deref().unwrap_or(DEFAULT_PATH))
     }
 
-    /// An address, or another name in the shard, as messages show it.
+    /// An address or another name, with the shard's name in a run over several.
     pub fn name(&self, address: impl Display) -> String {
         in_shard(self.label.as_deref(), address)
     }
 
-    /// Prints findings on standard error; with `--quiet` only where an error is among them.
+    /// Prints findings on standard error; with `--quiet` only if one is an error.
     pub fn tell(&self, findings: &Diagnostics) {
         if findings.has_errors() || !findings.is_empty() && !self.globals.quiet {
             let color = self.globals.colors_errors();
@@ -228,8 +232,7 @@ impl<'g> Session<'g> {
         }
     }
 
-    /// Prints a failure: of one shard as the command's, of several among the others' texts or
-    /// events.
+    /// Prints a failure. In a run over several shards, it goes among the others' texts or events.
     pub fn fail(&self, failure: &Failure) {
         match (&self.label, self.globals.json) {
             (None, _) => console::report(self.globals, [(&failure.findings, &self.loaded.sources)]),
@@ -238,7 +241,7 @@ impl<'g> Session<'g> {
         }
     }
 
-    /// Findings that say which shard they are about.
+    /// Findings with the shard's name.
     fn named<'d>(&self, findings: &'d Diagnostics) -> Cow<'d, Diagnostics> {
         let Some(label) = &self.label else {
             return Cow::Borrowed(findings);
@@ -250,12 +253,12 @@ impl<'g> Session<'g> {
         Cow::Owned(named)
     }
 
-    /// Findings as `diagnostics[]` of a document of the shard's.
+    /// Findings as the `diagnostics[]` of a shard's document.
     pub fn findings_json(&self, findings: &Diagnostics) -> Value {
         diagnostic::to_json(findings, &self.loaded.sources)
     }
 
-    /// Prints an event; in a run over several shards it says whose it is.
+    /// Prints an event; in a run over several shards, with the shard's name.
     pub fn event(&self, mut event: Value) {
         if self.label.is_some() {
             let identity = self.identity();
@@ -278,7 +281,7 @@ impl<'g> Session<'g> {
         }
     }
 
-    /// How text on standard output looks.
+    /// The style of text on standard output.
     pub fn style(&self) -> text::Style<'_> {
         text::Style {
             shard: self.label.as_deref(),
@@ -288,7 +291,9 @@ impl<'g> Session<'g> {
 }
 
 impl Session<'_> {
-    /// The state's file.
+    /// The path of the state.
+    ///
+    /// Fails if the state's URL is invalid.
     pub fn state_path(&self) -> Result<PathBuf, Failure> {
         let identity = self.identity();
         let Some(url) = &self.globals.state else {
@@ -321,7 +326,9 @@ impl Session<'_> {
             .into())
     }
 
-    /// The state to read, if there is one.
+    /// Opens the state for reading, if it exists.
+    ///
+    /// Fails if it can't be opened.
     pub fn open_to_read(&self) -> Result<Option<SqliteStore>, Failure> {
         let path = self.state_path()?;
         match SqliteStore::open_read_only(&path, Some(&self.identity())) {
@@ -331,7 +338,9 @@ impl Session<'_> {
         }
     }
 
-    /// The state to read, with the error as it is.
+    /// Opens the state at `path` for reading.
+    ///
+    /// Fails with the original error, also if it doesn't exist.
     pub fn find_state(&self, path: &Path) -> Result<SqliteStore, StateError> {
         SqliteStore::open_read_only(path, Some(&self.identity())).map(|store| self.with_keys(store))
     }
@@ -340,15 +349,19 @@ impl Session<'_> {
         store.with_keys(Arc::clone(&self.keys) as Arc<dyn Keys>)
     }
 
-    /// The state to read; that there is none is a failure.
+    /// Opens the state for reading.
+    ///
+    /// Fails if it doesn't exist or can't be opened.
     pub fn need_state(&self) -> Result<SqliteStore, Failure> {
         let path = self.state_path()?;
         let store = SqliteStore::open_read_only(&path, Some(&self.identity()))?;
         Ok(self.with_keys(store))
     }
 
-    /// The state to write, if there is one, sealed from now on if it wasn't. To be asked with the
-    /// lock held.
+    /// Opens the state for writing, if it exists, and encrypts it if it wasn't. The caller must
+    /// hold the lock.
+    ///
+    /// Fails if it can't be opened or encrypted.
     pub fn open_to_write(&self) -> Result<Option<SqliteStore>, Failure> {
         let Some(mut store) = self.open_as_it_is()? else {
             return Ok(None);
@@ -362,12 +375,14 @@ impl Session<'_> {
         } else {
             store.unlock()?;
         }
-        // What can't be done now, while someone reads or the disk is full, is done another time.
+        // If a reader or a full disk prevents this now, a later run does it.
         store.scrub()?;
         Ok(Some(store))
     }
 
-    /// The state to write, if there is one, sealed or not.
+    /// Opens the state for writing, if it exists, encrypted or not.
+    ///
+    /// Fails if it can't be opened.
     pub fn open_as_it_is(&self) -> Result<Option<SqliteStore>, Failure> {
         let path = self.state_path()?;
         match SqliteStore::open(&path, Some(&self.identity())) {
@@ -377,12 +392,16 @@ impl Session<'_> {
         }
     }
 
-    /// A backup to read, whosever it is.
+    /// Opens a backup for reading; its identity isn't checked.
+    ///
+    /// Fails if it can't be opened.
     pub fn open_backup(&self, path: &Path) -> Result<SqliteStore, Failure> {
         Ok(self.with_keys(SqliteStore::open_read_only(path, None)?))
     }
 
-    /// The key that a document of a state is sealed with: the state's own.
+    /// The key that a state's document is encrypted with: the state's own.
+    ///
+    /// Fails if the state isn't encrypted and there is no key yet, or if its key is missing.
     pub fn document_key(&self, store: &SqliteStore) -> Result<(Key, Option<Derivation>), Failure> {
         let key = self.keys.of_plan(store.meta()?.key.as_ref())?;
         let key = key.ok_or_else(|| {
@@ -393,7 +412,9 @@ impl Session<'_> {
         Ok((key.key, key.derivation))
     }
 
-    /// The key that a document is sealed with.
+    /// The key that a document is encrypted with.
+    ///
+    /// Fails if the key is missing.
     pub fn key_of_document(&self, document: &Document) -> Result<Key, Failure> {
         let need = document
             .key()
@@ -408,7 +429,9 @@ impl Session<'_> {
         })
     }
 
-    /// A new state, sealed from the beginning. Its key is on disk before it is, or was given.
+    /// Creates an encrypted state. Its key is given, or stored on disk first.
+    ///
+    /// Fails if the key or the state can't be written.
     pub fn create_state(&self, identity: &Identity, lineage: &str) -> Result<SqliteStore, Failure> {
         let path = self.state_path()?;
         let key = self.provide_key()?;
@@ -428,7 +451,7 @@ impl Session<'_> {
         })
     }
 
-    /// What there is to say where a state was sealed that lay in clear before.
+    /// The note that an unencrypted state is now encrypted.
     fn sealed(&self, key: &NewKey) -> Result<Diagnostic, Failure> {
         let finding = Diagnostic::warning(format!(
             "the state is sealed from now on, with the key {}",
@@ -447,10 +470,12 @@ impl Session<'_> {
         })
     }
 
-    /// Takes the lock, waiting as long as `--lock-timeout` says.
+    /// Takes the lock; waits for `--lock-timeout`.
+    ///
+    /// Fails if another process still holds it.
     pub fn lock(&self, operation: &str) -> Result<Lock, Failure> {
         let path = self.state_path()?;
-        // A state that may not be used isn't locked either, and nothing is made beside it.
+        // Check access first, so that nothing is created beside an unusable state.
         self.open_to_read()?;
         if path.starts_with(self.home()) {
             // Taking the lock reports why this fails.
@@ -499,7 +524,7 @@ impl Session<'_> {
     }
 }
 
-/// Since when a lock is held; a holder that didn't sign has no beginning.
+/// How long a lock has been held; `None` if its holder isn't recorded.
 fn held(holder: &LockInfo, now: Timestamp) -> Option<String> {
     let since = Timestamp::from(holder.since);
     holder
@@ -524,7 +549,7 @@ fn no_client(provider: ProviderKind) -> Diagnostic {
     }
 }
 
-/// The clock that `--now` asks for.
+/// The clock, fixed by `--now`.
 pub fn clock(globals: &Globals) -> Arc<dyn Clock> {
     match globals.now {
         Some(time) => Arc::new(FixedClock::new(time)),
@@ -532,7 +557,7 @@ pub fn clock(globals: &Globals) -> Arc<dyn Clock> {
     }
 }
 
-/// Who runs this.
+/// The user and host of this run.
 pub struct Who {
     /// The user.
     pub user: String,
@@ -540,7 +565,7 @@ pub struct Who {
     pub host: String,
 }
 
-/// Who runs this, as far as the environment and the system say.
+/// The user and host, as far as the environment and the system provide them.
 pub fn who() -> Who {
     let variable = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
     let host = std::fs::read_to_string("/proc/sys/kernel/hostname")

@@ -1,4 +1,4 @@
-//! `nstance show`: a saved plan, or what is recorded.
+//! `nstance show`: a saved plan, or the record.
 
 use std::path::Path;
 
@@ -137,7 +137,9 @@ pub fn address(record: &Record) -> Address {
     )
 }
 
-/// A record in the form that documents have, with its address and its network addresses.
+/// A record as JSON, with its address and its network addresses.
+///
+/// Fails if its spec can't be read.
 pub fn view(session: &Session<'_>, store: &SqliteStore, record: &Record) -> Result<Value, Failure> {
     let side = side(store, record)?;
     let identity = session.identity();
@@ -166,6 +168,8 @@ pub fn view(session: &Session<'_>, store: &SqliteStore, record: &Record) -> Resu
 }
 
 /// A record with its spec.
+///
+/// Fails if the spec can't be read.
 pub fn side(store: &SqliteStore, record: &Record) -> Result<InstanceView, Failure> {
     let bytes = store.specs([record.spec].into_iter())?.remove(&record.spec);
     let body: SpecBody = bytes

@@ -1,8 +1,8 @@
-//! SIGINT and SIGTERM.
+//! Handles SIGINT and SIGTERM.
 //!
-//! In: signals. Out: a count for an apply that wants to end in its own way, once; for a second
-//! signal, and for every other command, the end at once, with the exit code that names the signal.
-//! Must not: do work.
+//! In: signals. Out: a count for an apply, which then finishes its operations. A second signal, and
+//! any signal for other commands, ends the process with the signal's exit code. Must not: do other
+//! work.
 
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicUsize, Ordering};
 
@@ -15,7 +15,7 @@ static COUNT: AtomicUsize = AtomicUsize::new(0);
 static LAST: AtomicI32 = AtomicI32::new(0);
 static GRACEFUL: AtomicBool = AtomicBool::new(false);
 
-/// Starts listening. Where that fails, signals keep their ordinary effect.
+/// Installs the handlers. If that fails, signals keep their default effect.
 pub fn install() {
     let Ok(mut signals) = Signals::new([SIGINT, SIGTERM]) else {
         return;
@@ -31,7 +31,7 @@ pub fn install() {
                         "\nInterrupted. Finishing operations in progress; press Ctrl-C again to stop immediately.\n",
                     );
                 }
-                // Calls may be under way and can't be waited for; what they were to do is on disk.
+                // Calls in progress can't be awaited, but their intents are durable.
                 (true, _) => {
                     console::error(
                         "\nStopped at once. The next apply settles what was under way.\n",
@@ -44,8 +44,7 @@ pub fn install() {
     });
 }
 
-/// From here on signals are counted, and the caller ends when it sees fit; until the guard is
-/// dropped.
+/// Counts signals until the guard is dropped; the caller decides when to end.
 pub fn graceful() -> Graceful {
     GRACEFUL.store(true, Ordering::SeqCst);
     Graceful
@@ -55,12 +54,12 @@ pub fn graceful() -> Graceful {
 pub struct Graceful;
 
 impl Graceful {
-    /// How many signals came.
+    /// The number of signals so far.
     pub fn count(&self) -> &'static AtomicUsize {
         &COUNT
     }
 
-    /// The exit code, if one came.
+    /// The exit code, if a signal arrived.
     pub fn code(&self) -> Option<u8> {
         (COUNT.load(Ordering::SeqCst) > 0).then(code)
     }

@@ -1,7 +1,7 @@
-//! `nstance sim`: the embedded cloud, changed by hand.
+//! `nstance sim`: inspect and modify the embedded cloud.
 //!
 //! In: [`SimArgs`] and the database's path. Out: tables or JSON. Must not: read the environment,
-//! the configuration or a terminal: the caller does.
+//! the configuration or a terminal; the caller does.
 
 use std::io::Write;
 use std::path::Path;
@@ -14,7 +14,7 @@ use crate::clock::{Clock, Timestamp};
 use crate::provider::sim::admin::{Admin, InstanceDetail, InstanceRow, NewImage};
 use crate::provider::sim::{SimError, SimImage};
 
-/// The version of the JSON below.
+/// The format version of the JSON output.
 const FORMAT_VERSION: &str = "1.0";
 
 /// Looks at the simulated cloud and changes it by hand.
@@ -126,7 +126,9 @@ fn parse_time(text: &str) -> Result<Timestamp, String> {
     Timestamp::parse(text).map_err(|_| "a time looks like 2026-12-01T00:00:00Z".to_owned())
 }
 
-/// Runs one subcommand on the cloud at `path`.
+/// Runs one subcommand on the embedded cloud's database at `path`.
+///
+/// Fails with [`SimError`].
 pub fn run(
     args: &SimArgs,
     path: &Path,
@@ -149,7 +151,7 @@ pub fn run(
                 .map(|(key, value)| (key, Some(value.as_str())))
                 .chain(unset.iter().map(|key| (key, None)));
             let mut changed = None;
-            // The tag that an id was found by may change, so it is looked up once.
+            // The id may have matched a tag that is about to change, so resolve it first.
             let id = admin.show(id)?.row.provider_id;
             for (key, value) in changes {
                 changed = Some(admin.set_tag(&id, key, value)?);
@@ -343,7 +345,8 @@ impl Printer<'_> {
         Ok(())
     }
 
-    /// Columns as wide as their widest cell, two spaces apart; nothing trails a line.
+    /// Writes a table whose columns fit their widest cell, two spaces apart, without trailing
+    /// spaces.
     fn table(&mut self, heads: &[&str], lines: Vec<Vec<String>>) -> Result<(), SimError> {
         let width = |column: usize| {
             lines
@@ -367,7 +370,7 @@ impl Printer<'_> {
     }
 }
 
-/// An age in its two largest units at most: `45s`, `3m`, `5h`, `12d`.
+/// An age in its largest unit: `45s`, `3m`, `5h`, `12d`.
 fn short(age: std::time::Duration) -> String {
     let seconds = age.as_secs();
     match seconds {

@@ -1,4 +1,4 @@
-//! `nstance state …`: looking after the record.
+//! `nstance state …`: inspect and modify the state.
 
 use std::path::PathBuf;
 
@@ -111,7 +111,7 @@ pub fn run(globals: &Globals, command: &StateCommand) -> Ending {
         }
         StateCommand::Rm { addresses } => {
             let chosen = fleet.choose_slots(addresses)?;
-            // All or nothing: what isn't recorded is found before anything is forgotten.
+            // All or nothing: check that all are recorded before removing one.
             if fleet.is_several() {
                 let code = fleet.each(Form::Plain, |index, session| {
                     let snapshot = session.need_state()?.snapshot()?;
@@ -164,8 +164,7 @@ pub fn run(globals: &Globals, command: &StateCommand) -> Ending {
     Ok(code)
 }
 
-/// Makes the run one about the shard that an instance is recorded in; its new address is in the
-/// same.
+/// Reduces the run to the shard where an instance is recorded; its new address must be in the same.
 fn beside<'a>(
     fleet: &mut Fleet<'_>,
     from: &InShard<Address>,
@@ -190,7 +189,7 @@ fn beside<'a>(
 
 fn list(session: &Session<'_>, selector: Option<&Selector>) -> Result<Reply, Failure> {
     let store = session.need_state()?;
-    // A list needs no key, but for the digests of specs.
+    // A list needs no key, except for the digests of specs.
     let records = if session.globals.json {
         store.snapshot()?.records
     } else {
@@ -263,7 +262,7 @@ fn show(session: &Session<'_>, address: &Address) -> Result<Reply, Failure> {
 fn open_locked(session: &Session<'_>) -> Result<SqliteStore, Failure> {
     match session.open_to_write()? {
         Some(store) => Ok(store),
-        // The same words as for commands that only read.
+        // The same error as for commands that only read.
         None => session.need_state(),
     }
 }

@@ -1,8 +1,7 @@
-//! Changes of the record by hand, each one entry of the history.
+//! Edits of the state, each with an entry in the history.
 //!
-//! In: what to do to records, and what they are before and after. Out: all of it done in one
-//! transaction, after a backup, with an entry that `state undo` can take back. Must not: touch the
-//! cloud.
+//! In: changes of records. Out: one transaction, after a backup, with an entry that `state undo`
+//! can undo. Must not: call the cloud.
 
 use nstance_state::{
     ApplyStatus, HistoryIds, HistoryItem, NewApply, Record, SqliteStore, StateError, Transaction,
@@ -13,23 +12,23 @@ use super::failure::Failure;
 use super::session::{self, Session};
 use crate::diagnostic::Diagnostic;
 
-/// How many automatic backups of a state are kept.
+/// The number of automatic backups kept per state.
 pub const BACKUPS_KEPT: usize = 10;
 
-/// How many changes by hand can be undone: as long are the specs of their records kept.
+/// The number of edits that can be undone, since the specs of their records are kept.
 pub const UNDOABLE: usize = 20;
 
-/// A record before and after; on one side it may not be there.
+/// A record before and after; `None` if it doesn't exist on that side.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Step {
-    /// As it was.
+    /// The record before.
     pub before: Option<Record>,
-    /// As it is then. Its version is the store's affair.
+    /// The record after. The store sets its version.
     pub after: Option<Record>,
 }
 
 impl Step {
-    /// The same the other way round.
+    /// The reverse change.
     #[must_use]
     pub fn reversed(self) -> Self {
         Self {
@@ -38,7 +37,7 @@ impl Step {
         }
     }
 
-    /// The history's word for it.
+    /// The action's name in the history.
     fn action(&self) -> &'static str {
         match (&self.before, &self.after) {
             (Some(before), Some(after)) if before.address() != after.address() => "mv",
@@ -70,13 +69,13 @@ impl Step {
     }
 }
 
-/// Whether an entry of the history is a change of the record by hand, which can be undone.
+/// Whether an entry of the history is an edit, which can be undone.
 pub fn is_state_edit(operation: &str) -> bool {
     let words = ["state mv", "state rm", "state push", "import"];
     words.contains(&operation) || operation.starts_with("state undo ")
 }
 
-/// An entry of the history that begins.
+/// A new entry of the history.
 pub fn entry(operation: &str, plan_digest: Option<String>) -> NewApply {
     let who = session::who();
     NewApply {
@@ -88,10 +87,11 @@ pub fn entry(operation: &str, plan_digest: Option<String>) -> NewApply {
     }
 }
 
-/// Keeps a copy of the state as it is, before records change. That it can't be made is an error:
-/// where a copy has no place, an apply mostly hasn't either, and it is better to stop before.
+/// Backs up the state before an edit.
+///
+/// Fails if the backup can't be written, since the edit would probably fail too.
 pub fn back_up(session: &Session<'_>, store: &SqliteStore) -> Result<(), Failure> {
-    // One that never had a record has nothing to lose.
+    // A state that never had a record has nothing to back up.
     if store.meta()?.serial == 0 {
         return Ok(());
     }
@@ -113,7 +113,9 @@ pub fn back_up(session: &Session<'_>, store: &SqliteStore) -> Result<(), Failure
         })
 }
 
-/// Does `change`, which is to bring about `steps`, under an entry `operation`.
+/// Runs `change`, which must apply `steps`, with an entry for `operation`.
+///
+/// Fails if the backup or the transaction fails.
 pub fn operate(
     session: &Session<'_>,
     store: &mut SqliteStore,
@@ -136,7 +138,7 @@ pub fn operate(
     Ok(())
 }
 
-/// How many of each, as JSON.
+/// The number of steps by action, as JSON.
 fn summary(steps: &[Step]) -> String {
     let mut counts = serde_json::Map::new();
     for step in steps {

@@ -1,8 +1,8 @@
 //! `nstance state pull` and `push`: the state as one portable document.
 //!
-//! In: a state, or a document (or a backup) to take its place. Out: the document; the state
-//! replaced, all of it or not at all. Must not: take over what belongs to someone else, what is
-//! older than what there is, or what isn't sound.
+//! In: a state, or a document (or a backup) to replace it. Out: the document; the replaced state,
+//! all or nothing. Must not: accept a document of another identity, an older or an inconsistent
+//! one.
 
 use std::io::Read;
 use std::path::Path;
@@ -19,15 +19,17 @@ use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::limited;
 use crate::spec::SpecBody;
 
-/// What every database of `SQLite` begins with.
+/// The first bytes of every `SQLite` database.
 const SQLITE: &[u8] = b"SQLite format 3\0";
 
-/// The most that is read of a document, in bytes: a state of a million instances.
+/// The size limit of a document, in bytes: enough for a million instances.
 const LARGEST_DOCUMENT: u64 = 1 << 30;
-/// How many of a document's problems are reported.
+/// The number of a document's problems that are reported.
 const PROBLEMS: usize = 10;
 
 /// Prints the state's document.
+///
+/// Fails if the state can't be read.
 pub fn pull(session: &Session<'_>) -> Result<Reply, Failure> {
     let store = session.need_state()?;
     let (key, derivation) = session.document_key(&store)?;
@@ -35,21 +37,23 @@ pub fn pull(session: &Session<'_>) -> Result<Reply, Failure> {
     Ok(Reply::text(document.to_text()))
 }
 
-/// What is to take a state's place.
+/// The document or backup to push.
 pub struct Given {
-    /// Where it comes from, for messages.
+    /// Its name in messages.
     name: String,
     source: Source,
 }
 
 enum Source {
     Document(Box<Document>),
-    /// A backup is a state itself.
+    /// A backup, which is itself a state.
     Backup(Box<SqliteStore>),
 }
 
 impl Given {
     /// Reads a document, or a backup; `-` is standard input.
+    ///
+    /// Fails if it is neither.
     pub fn read(session: &Session<'_>, file: &Path) -> Result<Self, Failure> {
         let is_stdin = file == Path::new("-");
         let name = if is_stdin {
@@ -112,7 +116,10 @@ fn unusable(name: &str, error: &DocumentError) -> Failure {
     })
 }
 
-/// Puts what is given in the state's place.
+/// Replaces the state.
+///
+/// Fails if the document belongs to another state, is inconsistent, or is older than the state
+/// without `force`.
 pub fn push(session: &Session<'_>, file: &Path, force: bool) -> Result<Reply, Failure> {
     let given = Given::read(session, file)?;
     let name = given.name.clone();
@@ -137,7 +144,7 @@ pub fn push(session: &Session<'_>, file: &Path, force: bool) -> Result<Reply, Fa
     }))
 }
 
-/// A document that contradicts itself.
+/// Fails if a document is inconsistent.
 fn refuse_unsound(name: &str, contents: &Contents) -> Result<(), Failure> {
     let is_spec = |digest: SpecDigest, bytes: &[u8]| {
         serde_json::from_slice::<SpecBody>(bytes)
@@ -159,7 +166,10 @@ fn refuse_unsound(name: &str, contents: &Contents) -> Result<(), Failure> {
     Err(findings.into())
 }
 
-/// Makes the state that isn't there yet: the very same one, so that saved plans hold.
+/// Creates a missing state from a document, with its lineage and serial, so that saved plans stay
+/// valid.
+///
+/// Fails if the state can't be written.
 fn anew(session: &Session<'_>, contents: &Contents) -> Result<String, Failure> {
     let mut store = session.create_state(&contents.identity, &contents.lineage)?;
     let steps: Vec<Step> = contents

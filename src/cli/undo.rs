@@ -1,8 +1,7 @@
-//! `nstance state undo`: takes a change of the record by hand back.
+//! `nstance state undo`: undo an edit of the state.
 //!
-//! In: an entry of the history. Out: its records as they were before, to the byte, with versions
-//! that grow. Must not: touch the cloud, or undo what was done there; or take back a change over
-//! one that came after it.
+//! In: an entry of the history. Out: its records exactly as before, with higher versions. Must not:
+//! call the cloud, undo an apply, or undo an edit if its records have changed since.
 
 use std::collections::{BTreeMap, HashSet};
 use std::io::IsTerminal as _;
@@ -22,20 +21,20 @@ use crate::clock::Timestamp;
 use crate::diagnostic::Diagnostic;
 use crate::report::json::FORMAT_VERSION;
 
-/// How many records are shown one by one.
+/// The maximum number of records listed one by one.
 const SHOWN: usize = 50;
 
-/// One shard's part of it, ready to be done.
+/// The edit of one shard, ready to be undone.
 struct Prepared<'s, 'g> {
     session: &'s Session<'g>,
     _lock: Lock,
     store: SqliteStore,
     entry: Apply,
-    /// What will be done.
+    /// The steps to apply.
     steps: Vec<Step>,
 }
 
-/// Undoes an entry, or the latest command that can be undone, in all shards that it changed.
+/// Undoes an entry, or the latest edit that can be undone, in all shards that it changed.
 pub fn run(fleet: &Fleet<'_>, id: Option<i64>, auto_approve: bool) -> Ending {
     if !auto_approve && !std::io::stdin().is_terminal() {
         return Err(unplaced(
@@ -82,7 +81,7 @@ pub fn run(fleet: &Fleet<'_>, id: Option<i64>, auto_approve: bool) -> Ending {
     Ok(exit::SUCCESS)
 }
 
-/// Which entry of which shard.
+/// The entry to undo, by shard.
 fn chosen(fleet: &Fleet<'_>, id: Option<i64>) -> Result<Vec<(usize, i64)>, Failure> {
     if let Some(id) = id {
         fleet.only("undoing an entry of the history")?;
@@ -94,7 +93,7 @@ fn chosen(fleet: &Fleet<'_>, id: Option<i64>) -> Result<Vec<(usize, i64)>, Failu
             if fleet.is_several() {
                 continue;
             }
-            // The same words as for every command that needs one.
+            // The same error as for other commands that need a state.
             session.need_state()?;
             continue;
         };
@@ -112,7 +111,7 @@ fn chosen(fleet: &Fleet<'_>, id: Option<i64>) -> Result<Vec<(usize, i64)>, Failu
                 .hint("What was done: nstance state history"),
         ));
     };
-    // One command has one process, whatever shards it was about.
+    // A command writes the same process into the entries of all its shards.
     let is_same = |entry: &Apply| {
         let who = |entry: &Apply| (entry.who.clone(), entry.host.clone(), entry.pid);
         let word = |entry: &Apply| {
@@ -133,7 +132,9 @@ fn chosen(fleet: &Fleet<'_>, id: Option<i64>) -> Result<Vec<(usize, i64)>, Failu
         .collect())
 }
 
-/// Locks a shard, and finds out what undoing takes.
+/// Locks a shard and computes the steps.
+///
+/// Fails if the entry can't be undone.
 fn prepare<'s, 'g>(session: &'s Session<'g>, id: i64) -> Result<Prepared<'s, 'g>, Failure> {
     let entry = find(&session.need_state()?, id)?;
     refuse_others(&entry)?;
@@ -166,6 +167,8 @@ fn prepare<'s, 'g>(session: &'s Session<'g>, id: i64) -> Result<Prepared<'s, 'g>
 }
 
 /// An entry of the history.
+///
+/// Fails if there is none with this id.
 pub fn find(store: &SqliteStore, id: i64) -> Result<Apply, Failure> {
     let entries = store.history(usize::MAX >> 1)?;
     let entry = entries.into_iter().find(|entry| entry.id.0 == id);
@@ -177,7 +180,7 @@ pub fn find(store: &SqliteStore, id: i64) -> Result<Apply, Failure> {
     })
 }
 
-/// What was done in the cloud isn't undone by forgetting it.
+/// Fails if the entry is an apply, whose effects in the cloud can't be undone here.
 fn refuse_others(entry: &Apply) -> Result<(), Failure> {
     let Apply { id, operation, .. } = entry;
     if is_state_edit(operation) {
@@ -197,7 +200,7 @@ fn refuse_others(entry: &Apply) -> Result<(), Failure> {
     }))
 }
 
-/// The specs of an old entry aren't kept for ever.
+/// Fails if the specs of an old entry were already removed.
 fn refuse_forgotten(store: &SqliteStore, entry: &Apply, steps: &[Step]) -> Result<(), Failure> {
     let wanted: HashSet<_> = steps
         .iter()
@@ -216,7 +219,7 @@ fn refuse_forgotten(store: &SqliteStore, entry: &Apply, steps: &[Step]) -> Resul
     ))
 }
 
-/// Names what changed since in what would be changed back.
+/// Fails if records of the entry have changed since, and names them.
 fn refuse_moved_on(
     session: &Session<'_>,
     snapshot: &Snapshot,
@@ -312,7 +315,7 @@ fn refuse_moved_on(
 }
 
 impl Prepared<'_, '_> {
-    /// Says what will be done.
+    /// Shows the steps.
     fn show(&self) {
         let entry = &self.entry;
         let mut text = format!(
@@ -374,7 +377,7 @@ impl Prepared<'_, '_> {
             &operation,
             steps,
             |transaction| {
-                // All that goes makes room before any of it comes.
+                // Remove records first, to free their slots.
                 for left in steps.iter().filter_map(|step| step.before.as_ref()) {
                     transaction.remove_record(&left.instance_id)?;
                 }

@@ -45,7 +45,7 @@ pub fn run(globals: &Globals, command: &Validate) -> Ending {
             only.tell(globals);
             console::print(&format!("{}\n", only.verdict()));
         }
-        // The process ends here, and the system takes all its memory at once.
+        // The process ends here, so freeing the memory is a waste of time.
         std::mem::forget(only);
         return Ok(exit::SUCCESS);
     }
@@ -59,7 +59,9 @@ fn check_all(globals: &Globals) -> Vec<Checked> {
         .collect()
 }
 
-/// Validates after every change; only a signal ends it.
+/// Validates after every change, until a signal.
+///
+/// Fails if files can't be watched.
 fn keep_watching(globals: &Globals) -> Result<u8, Failure> {
     let mut watch = Watch::new()?;
     loop {
@@ -84,7 +86,7 @@ fn keep_watching(globals: &Globals) -> Result<u8, Failure> {
     }
 }
 
-/// The verdicts of one moment: texts, or a document on a line of its own.
+/// Prints the results of one validation: texts, or a document on one line.
 fn say_once(globals: &Globals, checked: Vec<Checked>) {
     let print_line = |document: &Value| console::print_json_line(document);
     match &checked[..] {
@@ -99,7 +101,7 @@ fn say_once(globals: &Globals, checked: Vec<Checked>) {
     }
 }
 
-/// Paths from the working folder; of many the first.
+/// Paths relative to the working folder; only the first if there are many.
 fn listed(paths: &BTreeSet<PathBuf>) -> String {
     const MOST: usize = 3;
     let here = std::env::current_dir().and_then(|here| here.canonicalize());
@@ -115,7 +117,7 @@ fn listed(paths: &BTreeSet<PathBuf>) -> String {
     names.join(", ")
 }
 
-/// A configuration, with all that is wrong with it.
+/// A configuration and its findings.
 struct Checked {
     loaded: Loaded,
     groups: usize,
@@ -135,7 +137,7 @@ impl Checked {
         !self.loaded.findings.has_errors() && self.loaded.config.is_some()
     }
 
-    /// The files that the verdict depends on.
+    /// The files that the result depends on.
     fn inputs(&self) -> Inputs {
         let mut inputs = self.loaded.inputs.clone();
         if let Some(config) = &self.loaded.config {
@@ -160,7 +162,7 @@ impl Checked {
         })
     }
 
-    /// Shows the findings; with `--quiet` only where an error is among them.
+    /// Prints the findings; with `--quiet` only if one is an error.
     fn tell(&self, globals: &Globals) {
         let findings = &self.loaded.findings;
         if findings.has_errors() || !findings.is_empty() && !globals.quiet {
@@ -180,7 +182,7 @@ impl Checked {
     }
 }
 
-/// Says of each of several configurations whether it is valid, and whether they go together.
+/// Reports whether each configuration is valid, and whether they work together.
 fn several(globals: &Globals, checked: Vec<Checked>, print_documents: impl Fn(&Value)) -> u8 {
     let paths: Vec<String> = globals
         .configs()

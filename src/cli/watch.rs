@@ -1,7 +1,7 @@
-//! Waiting for changes of files.
+//! Waits for changes of files.
 //!
-//! In: the [`Inputs`] of configurations. Out: which of them changed, once they have come to rest.
-//! Must not: load or judge anything.
+//! In: the [`Inputs`] of configurations. Out: the changed paths, once changes have stopped. Must
+//! not: load or validate.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -14,10 +14,10 @@ use super::failure::Failure;
 use crate::config::inputs::Inputs;
 use crate::diagnostic::Diagnostic;
 
-/// Editors write a file in several steps, and several files one after the other.
+/// The pause that ends a series of changes: editors write a file in several steps.
 const REST: Duration = Duration::from_millis(100);
 
-/// Who never rests is looked at all the same.
+/// The maximum wait for that pause.
 const LONGEST: Duration = Duration::from_secs(1);
 
 /// A watch over files.
@@ -28,14 +28,16 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Watches nothing yet.
+    /// A watch without files.
+    ///
+    /// Fails if the system can't watch files.
     pub fn new() -> Result<Self, Failure> {
         let (sender, events) = channel();
         let watcher = notify::recommended_watcher(move |event: notify::Result<Event>| {
-            // Reading is no change, and we read ourselves.
+            // Reading isn't a change, and nstance reads these files itself.
             let is_access = matches!(&event, Ok(event) if event.kind.is_access());
             if !is_access {
-                // Who doesn't listen any more is about to end.
+                // The receiver is gone, so the process is about to end.
                 let _ = sender.send(event);
             }
         })
@@ -47,12 +49,14 @@ impl Watch {
         })
     }
 
-    /// Watches where the files are. Whether there is a place that wasn't watched before: what is
-    /// there may have changed since it was read.
+    /// Watches the folders of `inputs`. Returns whether it added one, whose files may have changed
+    /// since they were read.
+    ///
+    /// Fails if a folder can't be watched.
     pub fn over(&mut self, inputs: &Inputs) -> Result<bool, Failure> {
         let wanted = inputs.places();
         for place in self.places.difference(&wanted) {
-            // A folder that is gone isn't watched any more.
+            // A removed folder is no longer watched, so ignore the error.
             let _ = self.watcher.unwatch(place);
         }
         self.places.retain(|place| wanted.contains(place));
@@ -63,9 +67,9 @@ impl Watch {
             }
             match self.watcher.watch(&place, RecursiveMode::NonRecursive) {
                 Ok(()) => {}
-                // It was removed just now; its folder's events say when it comes back.
+                // It was just removed; its parent reports when it comes back.
                 Err(_) if !place.is_dir() => continue,
-                // What holds the files' folders is often none of our business.
+                // Parent folders may be inaccessible.
                 Err(error) if !holds_files(inputs, &place) => {
                     let _ = error;
                     continue;
@@ -78,7 +82,9 @@ impl Watch {
         Ok(is_new)
     }
 
-    /// Waits until something that matters has changed and come to rest; says what.
+    /// Waits for a relevant change and the pause after it; returns the changed paths.
+    ///
+    /// Fails if watching fails.
     pub fn wait(&mut self, inputs: &Inputs) -> Result<BTreeSet<PathBuf>, Failure> {
         let mut changed = BTreeSet::new();
         let mut lost = false;
@@ -97,7 +103,7 @@ impl Watch {
         Ok(changed)
     }
 
-    /// Notes what an event says. Whether events were lost.
+    /// Adds the paths of an event; returns whether events were lost.
     fn note(
         &mut self,
         event: notify::Result<Event>,
@@ -117,7 +123,7 @@ impl Watch {
                 continue;
             }
             if is_place {
-                // Another folder of the same name isn't watched yet.
+                // A new folder with this name isn't watched yet.
                 let _ = self.watcher.unwatch(path);
                 self.places.remove(path);
             }

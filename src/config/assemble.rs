@@ -1,15 +1,15 @@
-//! The documents of several files, as one.
+//! Joins the documents of several files into one.
 //!
-//! In: documents, in the order read. Out: one document: sections joined name by name, a name that
-//! is defined twice reported with both places, override files applied last. Must not: know more of
-//! the schema than which sections are maps of names.
+//! In: documents, in the order read. Out: one document. Named sections are merged, a duplicate name
+//! is reported with both places, and override files apply last. Must not: know more of the schema
+//! than which sections are maps of names.
 
 use super::decode::reads_as_group;
 use super::node::{Entry, Node, NodeValue};
 use super::source::Span;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 
-/// Sections whose parts may stand in several files. Everything else stands in one.
+/// Sections that may be split over several files. Any other section must be in one file.
 const SECTIONS: &[&str] = &[
     "cluster",
     "shard",
@@ -23,22 +23,22 @@ const SECTIONS: &[&str] = &[
     "groups",
 ];
 
-/// One file, parsed.
+/// One parsed file.
 #[derive(Debug)]
 pub(super) struct Document {
-    /// What it holds.
+    /// Its document.
     pub(super) root: Node,
-    /// Whether it changes what the others say.
+    /// Whether it is an override file.
     pub(super) overrides: bool,
 }
 
-/// Joins documents; `None` where there are none. What isn't an object joins nothing: where it is
-/// all there is, it is the result, for `decode` to report.
+/// Joins documents; `None` if there are none. A root that isn't an object can't be joined; if it is
+/// the only document, it is returned for `decode` to report.
 pub(super) fn assemble(documents: Vec<Document>, findings: &mut Diagnostics) -> Option<Node> {
     let (overrides, mut plain): (Vec<_>, Vec<_>) = documents
         .into_iter()
         .partition(|document| document.overrides);
-    // Overrides of nothing are a configuration like any other.
+    // Without other files, override files are an ordinary configuration.
     let overrides = if plain.is_empty() {
         plain = overrides;
         Vec::new()
@@ -103,7 +103,7 @@ fn join_top(whole: &mut Node, part: Node, findings: &mut Diagnostics) {
         if SECTIONS.contains(&&*entry.key) && objects {
             join_section(first, entry, findings);
         } else if entry.key.starts_with('$') {
-            // An editor's schema says nothing of the fleet.
+            // `$schema` may be repeated, since it is for editors only.
         } else {
             findings.push(twice(&entry.key, first.key_span, entry.key_span));
         }
@@ -115,7 +115,7 @@ fn join_section(first: &mut Entry, second: Entry, findings: &mut Diagnostics) {
     let Some(ours) = entries(&mut first.value) else {
         return;
     };
-    // A map from names would be searched from its start for each name.
+    // An index, since a linear search for each name would be quadratic.
     let mut places: std::collections::HashMap<_, _> = ours
         .iter()
         .enumerate()
@@ -128,7 +128,7 @@ fn join_section(first: &mut Entry, second: Entry, findings: &mut Diagnostics) {
             continue;
         };
         let known = &mut ours[*place];
-        // A tenant may have groups in several files; a group stands in one.
+        // A tenant may have groups in several files; a group must be in one.
         let tenants = &*section == "groups"
             && ![&known.value, &entry.value]
                 .iter()
@@ -158,7 +158,7 @@ fn join_groups(tenant: &mut Entry, second: Entry, findings: &mut Diagnostics) {
     }
 }
 
-/// The finding that two places define one thing.
+/// The error that a name is defined twice.
 pub(super) fn twice(path: &str, first: Span, second: Span) -> Diagnostic {
     Diagnostic::error(format!("`{path}` is defined twice"))
         .at(second, "here again")
@@ -169,7 +169,7 @@ pub(super) fn twice(path: &str, first: Span, second: Span) -> Diagnostic {
         )
 }
 
-/// Objects merge, key by key and at any depth; everything else is replaced.
+/// Merges objects key by key, at any depth; replaces everything else.
 fn replace(whole: &mut Node, part: Node) {
     if !matches!(
         (&whole.value, &part.value),

@@ -1,4 +1,4 @@
-//! Durations as Go writes them: `300ms`, `5m`, `1h30m`.
+//! Parses durations in Go's syntax: `300ms`, `5m`, `1h30m`.
 //!
 //! In: text. Out: a [`Duration`], exact to the nanosecond. Must not: accept what Go doesn't.
 
@@ -6,19 +6,19 @@ use std::time::Duration;
 
 use thiserror::Error;
 
-/// Why a text isn't a duration.
+/// Why a text isn't a valid duration.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum DurationError {
-    /// Nothing to read, or no number where one must be.
+    /// Empty, or without a number where one is required.
     #[error("a duration is a number and a unit, such as `30s` or `1h30m`")]
     Malformed,
-    /// A number without its unit.
+    /// A number without a unit.
     #[error("`{0}` has no unit; units are `ns`, `us`, `ms`, `s`, `m`, `h`")]
     NoUnit(String),
-    /// A unit that Go doesn't know.
+    /// An unknown unit.
     #[error("`{0}` isn't a unit; units are `ns`, `us`, `ms`, `s`, `m`, `h`")]
     UnknownUnit(String),
-    /// Below zero.
+    /// Negative.
     #[error("a duration can't be negative here")]
     Negative,
     /// More than 2⁶³ nanoseconds, about 292 years.
@@ -26,7 +26,9 @@ pub enum DurationError {
     TooLong,
 }
 
-/// Reads a duration in Go's syntax; negative ones are refused, because none makes sense here.
+/// Parses a duration in Go's syntax.
+///
+/// Fails on invalid syntax, and on negative durations, which make sense nowhere in a configuration.
 pub fn parse_duration(text: &str) -> Result<Duration, DurationError> {
     let (negative, mut rest) = match text.strip_prefix('-') {
         Some(rest) => (true, rest),
@@ -53,7 +55,9 @@ pub fn parse_duration(text: &str) -> Result<Duration, DurationError> {
     Ok(Duration::from_nanos(total))
 }
 
-/// Reads one number with its unit; gives its nanoseconds and what follows.
+/// Parses one number with its unit; returns its nanoseconds and the rest.
+///
+/// Fails if the number or its unit is invalid.
 fn component(text: &str) -> Result<(u64, &str), DurationError> {
     let digits_end = |text: &str| {
         text.bytes()
@@ -96,11 +100,11 @@ fn component(text: &str) -> Result<(u64, &str), DurationError> {
     ))
 }
 
-/// `0.fraction` of `scale`, cut off at whole nanoseconds as Go does.
+/// `0.fraction` of `scale`, truncated to whole nanoseconds as Go does.
 fn fraction_of(fraction: &str, scale: u64) -> u64 {
     let mut value: u128 = 0;
     let mut divisor: u128 = 1;
-    // Digits beyond the eighteenth can't make a nanosecond.
+    // Further digits are below a nanosecond.
     for digit in fraction.bytes().take(18) {
         value = value * 10 + u128::from(digit - b'0');
         divisor *= 10;

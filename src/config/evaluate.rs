@@ -1,7 +1,7 @@
-//! Variables and expressions: from parsed files to documents without any.
+//! Evaluates variables and expressions.
 //!
-//! In: the files of a configuration, values of variables. Out: [`Evaluated`]: a document for each
-//! file, and what else is known then. Must not: know the schema.
+//! In: the files of a configuration, values of variables. Out: [`Evaluated`]: a document without
+//! expressions for each file. Must not: know the schema.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -14,68 +14,68 @@ use super::source::{SourceMap, Span};
 use super::variables::{self, Declarations, Given, Origin, Secrets, Setting, interpolate};
 use crate::diagnostic::{Diagnostics, Reported, all};
 
-/// One file, parsed.
+/// One parsed file.
 pub(super) struct Parsed {
-    /// What it holds.
+    /// Its content.
     pub(super) content: Content,
-    /// Whether it changes what the others say.
+    /// Whether it is an override file.
     pub(super) overrides: bool,
-    /// The folder it lies in.
+    /// Its folder.
     pub(super) folder: Option<Arc<Path>>,
 }
 
-/// What a file holds.
+/// The content of a file.
 pub(super) enum Content {
-    /// A document, in which only interpolations are to be evaluated.
+    /// A JSONC or YAML document, which may contain interpolations.
     Tree(Node),
-    /// Blocks and expressions.
+    /// HCL blocks and expressions.
     Hcl(hcl::File),
 }
 
-/// What evaluating needs.
+/// The inputs of an evaluation.
 pub(super) struct Evaluation<'a> {
-    /// Values of variables.
+    /// The given values of variables.
     pub(super) given: &'a Given,
-    /// Where their files are looked for.
+    /// The folder that var-files are relative to.
     pub(super) working_dir: &'a Path,
-    /// Where functions read files.
+    /// The folders that functions may read.
     pub(super) folders: &'a Folders,
 }
 
-/// What it gives.
+/// The result of an evaluation.
 pub(super) struct Evaluated {
-    /// A document for each file, in their order.
+    /// A document for each file, in order.
     pub(super) documents: Result<Vec<Document>, Reported>,
-    /// Where no variables are declared: values for top-level `vars`.
+    /// Given values for top-level `vars`, if no variables are declared.
     pub(super) overrides: Vec<(Entry, Origin)>,
     /// Variables with their values.
     pub(super) variables: Vec<Setting>,
-    /// What mustn't be shown.
+    /// The texts of sensitive values.
     pub(super) secrets: Secrets,
-    /// What values take that expressions made, in bytes.
+    /// The size of all values that expressions produced, in bytes.
     pub(super) size: usize,
-    /// Where values stand that were written elsewhere.
+    /// References to values written elsewhere.
     pub(super) aliases: Vec<Alias>,
-    /// Blocks that became several: what is wrong in one is wrong in all.
+    /// Blocks that `for_each` expands; an error in one instance usually occurs in all.
     pub(super) repeated: Vec<Span>,
 }
 
-/// A file's tree, or a place for the one that it gives; whether it overrides, and its folder.
+/// A file's tree, or `None` for an HCL file; whether it overrides; its folder.
 pub(super) type Tree = (Option<Node>, bool, Option<Arc<Path>>);
 
-/// The files of a configuration, sorted by what they need.
+/// The files of a configuration, grouped by language.
 pub(super) struct Prepared {
-    /// In order.
+    /// All files, in order.
     pub(super) trees: Vec<Tree>,
     /// The HCL files.
     pub(super) files: Vec<hcl::File>,
-    /// The variables.
+    /// The declared variables.
     pub(super) declarations: Declarations,
-    /// What references may name.
+    /// The names that references can use.
     pub(super) known: Known,
 }
 
-/// Takes declarations and names out of files.
+/// Collects declarations and names from files.
 pub(super) fn prepare(
     documents: Vec<Parsed>,
     sources: &SourceMap,
@@ -101,7 +101,7 @@ pub(super) fn prepare(
         places,
         findings,
     };
-    // What changes a declaration comes after it.
+    // Override files come second, since they change existing declarations.
     for pass in [false, true] {
         for (root, overrides, folder) in &mut trees {
             if let Some(root) = root
@@ -135,7 +135,7 @@ pub(super) fn prepare(
 }
 
 impl Evaluation<'_> {
-    /// Evaluates variables, then every expression.
+    /// Evaluates variables, then all expressions.
     pub(super) fn run(
         &self,
         documents: Vec<Parsed>,
@@ -208,8 +208,7 @@ impl Evaluation<'_> {
     }
 }
 
-/// Values of the command line and the like, where no variables are declared: they replace or join
-/// the top-level `vars`.
+/// Applies given values to the top-level `vars`, if no variables are declared.
 pub(super) fn add_overrides(root: &mut Node, overrides: &[(Entry, Origin)]) {
     let (NodeValue::Object(top), Some((first, _))) = (&mut root.value, overrides.first()) else {
         return;
@@ -223,7 +222,7 @@ pub(super) fn add_overrides(root: &mut Node, overrides: &[(Entry, Origin)]) {
         });
         top.len() - 1
     });
-    // What isn't an object is reported by `decode`.
+    // `decode` reports `vars` that aren't an object.
     let NodeValue::Object(vars) = &mut top[at].value.value else {
         return;
     };
@@ -235,7 +234,7 @@ pub(super) fn add_overrides(root: &mut Node, overrides: &[(Entry, Origin)]) {
     }
 }
 
-/// The top-level vars as variables.
+/// The top-level vars as settings.
 pub(super) fn top_level_vars(config: &Config, overrides: &[(Entry, Origin)]) -> Vec<Setting> {
     let entries = config.vars.as_ref().map(Node::entries).unwrap_or_default();
     let setting = |entry: &Entry| {

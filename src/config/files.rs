@@ -1,7 +1,7 @@
-//! Which files make one configuration, and their text.
+//! Finds and reads the files of a configuration.
 //!
-//! In: a path of the command line, or an `include`. Out: files, as messages call them, and their
-//! text. Must not: parse anything.
+//! In: a path of the command line, or an `include`. Out: files, by their names in messages, and
+//! their text. Must not: parse anything.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -18,17 +18,17 @@ pub(super) const MATCHING: glob::MatchOptions = glob::MatchOptions {
     require_literal_leading_dot: true,
 };
 
-/// The most that is read of one file. It takes three seconds and a gigabyte of memory at worst.
+/// The size limit of a file, in bytes. Reading such a file takes at most 3 s and 1 GB of memory.
 pub(crate) const LARGEST_FILE: u64 = 16 << 20;
 
-/// The most that all files of a configuration may have.
+/// The size limit of all files of a configuration, in bytes.
 pub(super) const LARGEST_CONFIGURATION: usize = 64 << 20;
 
-/// The most files of one configuration.
+/// The maximum number of files of a configuration.
 const MOST_FILES: usize = 20_000;
 
-/// The files that are meant, as messages call them, in the order they are read; at least one. What
-/// was looked at on the way is noted.
+/// The files of a configuration, by their names in messages, in reading order; never empty. Records
+/// in `inputs` where it looked.
 ///
 /// A folder, `working_dir` where no path is given, is all of its configuration files, without its
 /// subfolders and without `var_files`. Fails if there are none, too many, or the folder can't be read.
@@ -87,7 +87,7 @@ fn of_folder(folder: &Path, working_dir: &Path) -> Result<Vec<PathBuf>, Box<Diag
     for entry in fs::read_dir(working_dir.join(folder)).map_err(failed)? {
         let name = entry.map_err(failed)?.file_name();
         let file = folder.join(&name);
-        // What can't be looked at belongs to it as well: to leave it out would delete what it defines.
+        // Include files that can't be read: omitting one would delete what it defines.
         if belongs(&name) && !working_dir.join(&file).is_dir() {
             files.push(file);
         }
@@ -100,7 +100,8 @@ fn of_folder(folder: &Path, working_dir: &Path) -> Result<Vec<PathBuf>, Box<Diag
     Ok(files)
 }
 
-/// Whether a file of a folder is part of its configuration: other programs' JSON and YAML isn't.
+/// Whether a file of a folder belongs to its configuration; JSON and YAML files of other programs
+/// don't.
 pub(super) fn belongs(name: &OsStr) -> bool {
     let path = Path::new(name);
     let ours = name.to_string_lossy().starts_with("nstance");
@@ -111,15 +112,18 @@ pub(super) fn belongs(name: &OsStr) -> bool {
     }
 }
 
-/// Whether a file says by its name that it changes what others define: `override.EXT`, or a name
-/// that ends with `_override` or `.override` before the extension.
+/// Whether a file is an override file: `override.EXT`, or a name that ends with `_override` or
+/// `.override` before the extension.
 pub(super) fn is_override(file: &Path) -> bool {
     let stem = file.file_stem().and_then(OsStr::to_str).unwrap_or_default();
     stem == "override" || stem.ends_with("_override") || stem.ends_with(".override")
 }
 
-/// The files that an `include` means: relative to the file it stands in; `*` and `?` stand for
-/// parts of names. The reason why not is a fragment that follows the pattern.
+/// The files that an `include` matches, relative to the including file; `*` and `?` match parts of
+/// names.
+///
+/// Fails if nothing matches or the pattern is invalid; the error is a fragment that follows the
+/// pattern.
 pub(super) fn included(
     pattern: &str,
     from: &Path,
@@ -165,7 +169,7 @@ pub(super) fn included(
     Ok(files)
 }
 
-/// A path without `.` and, where they only undo a name before them, `..`.
+/// A path without `.`, and without `..` after a name.
 fn tidy(path: &Path) -> PathBuf {
     let mut tidy = PathBuf::new();
     for component in path.components() {
@@ -185,8 +189,9 @@ fn tidy(path: &Path) -> PathBuf {
     tidy
 }
 
-/// The text of a configuration's file, which must be UTF-8 and of a size that someone may have
-/// written.
+/// The text of a configuration file.
+///
+/// Fails if it can't be read, isn't UTF-8 or is too large.
 pub(crate) fn read_text(file: &Path, working_dir: &Path) -> Result<String, Box<Diagnostic>> {
     read_as("configuration", file, working_dir).map_err(|mut finding| {
         if finding.detail.as_deref() == Some(MISSING) {
@@ -197,12 +202,12 @@ pub(crate) fn read_text(file: &Path, working_dir: &Path) -> Result<String, Box<D
     })
 }
 
-/// What is said of a file of that size.
+/// The message for a file of this size.
 fn too_large(size: u64) -> String {
     format!("It has {size} bytes; {}", most_that_is_read())
 }
 
-/// The same where only so much was read of it.
+/// The message for a file of which only this much was read.
 pub(crate) fn larger_than_read(size: u64) -> String {
     format!("It has at least {size} bytes; {}", most_that_is_read())
 }
@@ -212,11 +217,12 @@ fn most_that_is_read() -> String {
     format!("{LARGEST_FILE} ({limit} MiB) are the most that is read")
 }
 
-/// What is said of a file that isn't there.
+/// The message for a missing file.
 const MISSING: &str = "There is no such file";
 
-/// The same for any file; `what` is what messages call it. A byte order mark is none of its
-/// characters.
+/// The text of any file, without its byte order mark; `what` is its name in messages.
+///
+/// Fails if it can't be read, isn't UTF-8 or is too large.
 pub(super) fn read_as(
     what: &str,
     file: &Path,
@@ -247,7 +253,7 @@ pub(super) fn read_as(
     if size > LARGEST_FILE {
         return Err(is_too_large(too_large(size)));
     }
-    // A pipe or a device doesn't say how much there is, and a file may grow.
+    // Limit the read too, since a pipe or device reports no size and a file may grow.
     let mut bytes = Vec::with_capacity(size as usize + 1);
     let mut file = fs::File::open(&absolute)
         .map_err(failed)?

@@ -1,6 +1,6 @@
-//! Which files a configuration is made of, for who wants to know when it may have changed.
+//! Records which files a configuration depends on, to watch for changes.
 //!
-//! In: paths and patterns, as they are looked at. Out: [`Inputs`]: the folders to watch, and
+//! In: paths and patterns that loading looked at. Out: [`Inputs`]: the folders to watch, and
 //! whether a change of a path matters. Must not: watch or read anything.
 
 use std::collections::BTreeSet;
@@ -9,27 +9,27 @@ use std::path::{Component, Path, PathBuf};
 
 use super::files::{MATCHING, belongs};
 
-/// What was looked at while loading, whether it was there or not.
+/// The paths that loading looked at, existing or not.
 #[derive(Debug, Clone, Default)]
 pub struct Inputs {
     files: BTreeSet<PathBuf>,
-    /// Patterns of names; what stands before the first wildcard is a real path.
+    /// Name patterns; the part before the first wildcard is a real path.
     patterns: BTreeSet<PathBuf>,
-    /// Folders whose configuration files all belong.
+    /// Folders of which all configuration files are loaded.
     folders: BTreeSet<PathBuf>,
 }
 
 impl Inputs {
-    /// A file that was read, or would have been.
+    /// Adds a file that was read, or looked for.
     pub fn file(&mut self, path: &Path) {
         self.files.insert(real(path));
-        // Behind a link, both may change.
+        // Both the link and its target can change.
         if let Ok(target) = path.canonicalize() {
             self.files.insert(target);
         }
     }
 
-    /// A folder whose configuration files are read.
+    /// Adds a folder whose configuration files are loaded.
     pub(super) fn folder(&mut self, path: &Path) {
         self.folders.insert(real(path));
         if let Ok(target) = path.canonicalize() {
@@ -37,27 +37,27 @@ impl Inputs {
         }
     }
 
-    /// Files of names that match; an absolute path.
+    /// Adds an absolute pattern of file names.
     pub(super) fn pattern(&mut self, pattern: &Path) {
         let (prefix, rest) = split(pattern);
         let prefix = prefix.canonicalize().unwrap_or(prefix);
         self.patterns.insert(prefix.join(rest));
     }
 
-    /// Adds what another configuration is made of.
+    /// Adds the inputs of another configuration.
     pub fn extend(&mut self, other: Self) {
         self.files.extend(other.files);
         self.patterns.extend(other.patterns);
         self.folders.extend(other.folders);
     }
 
-    /// The files, those that aren't there included.
+    /// The files, including missing ones.
     pub fn files(&self) -> &BTreeSet<PathBuf> {
         &self.files
     }
 
-    /// The folders that hold all this, and those that hold these, which may be replaced as a
-    /// whole. All of them are there.
+    /// The existing folders to watch: those that contain the inputs, and their parents, since
+    /// folders can be replaced.
     pub fn places(&self) -> BTreeSet<PathBuf> {
         let mut places = BTreeSet::new();
         let mut add = |folder: &Path| {
@@ -73,7 +73,7 @@ impl Inputs {
         }
         for pattern in &self.patterns {
             add(&split(pattern).0);
-            // A wildcard may stand for folders, too.
+            // Wildcards may match folders too.
             for part in pattern.ancestors().skip(1) {
                 let found = glob::glob(&part.to_string_lossy());
                 for folder in found.into_iter().flatten().flatten().filter(|f| f.is_dir()) {
@@ -84,10 +84,10 @@ impl Inputs {
         places
     }
 
-    /// Whether the configuration may be another one after a change of this path.
+    /// Whether a change of this path may change the configuration.
     pub fn concerns(&self, path: &Path) -> bool {
         let name = path.file_name().unwrap_or_default();
-        // A folder that comes or goes takes with it what is in it.
+        // Creating or removing a folder affects its contents.
         self.files.iter().any(|file| file.starts_with(path))
             || self.folders.iter().any(|folder| folder.starts_with(path))
             || belongs(name)
@@ -103,7 +103,7 @@ impl Inputs {
     }
 }
 
-/// The path with its folder's links resolved, as changes are reported.
+/// The path with links in its folder resolved, as watchers report it.
 fn real(path: &Path) -> PathBuf {
     match (path.parent().map(Path::canonicalize), path.file_name()) {
         (Some(Ok(parent)), Some(name)) => parent.join(name),
@@ -111,7 +111,7 @@ fn real(path: &Path) -> PathBuf {
     }
 }
 
-/// What stands before the first wildcard, and the rest.
+/// The part before the first wildcard, and the rest.
 fn split(pattern: &Path) -> (PathBuf, PathBuf) {
     let is_wild = |part: &OsStr| part.to_string_lossy().contains(['*', '?', '[']);
     let components: Vec<Component<'_>> = pattern.components().collect();

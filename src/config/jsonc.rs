@@ -1,7 +1,7 @@
-//! JSON with comments and trailing commas, and nothing looser, read into [`Node`]s.
+//! Reads JSON with comments and trailing commas into [`Node`]s.
 //!
 //! In: the text of one file. Out: its document, each value with its place, or its first error. Must
-//! not: know the schema.
+//! not: know the schema, or accept further extensions of JSON.
 
 #[cfg(test)]
 mod tests;
@@ -18,7 +18,7 @@ use super::node::{Entry, Keys, Node, NodeValue};
 use super::source::{SourceId, Span};
 use crate::diagnostic::Diagnostic;
 
-/// Comments and trailing commas; everything else that the parser would tolerate is refused.
+/// Accepts comments and trailing commas, and rejects the parser's other extensions.
 const STRICT: ParseOptions = ParseOptions {
     allow_comments: true,
     allow_trailing_commas: true,
@@ -32,13 +32,15 @@ const STRICT: ParseOptions = ParseOptions {
     allow_extended_string_escapes: false,
 };
 
-/// How deep objects and arrays may nest. Rendered args are kept as JSON in the state, inside a few
-/// levels of its own, and `serde_json` reads no deeper than 128.
+/// The maximum nesting of objects and arrays. The state stores rendered args as JSON within a few
+/// more levels, and `serde_json` reads at most 128.
 pub(super) const DEEPEST: usize = 100;
 
 type Read<T> = Result<T, Box<Diagnostic>>;
 
-/// Reads a document. Fails with the first syntax error, duplicate key or number that is too large.
+/// Reads a document.
+///
+/// Fails with the first syntax error, duplicate key or number out of range.
 pub fn read(source: SourceId, text: &str) -> Read<Node> {
     let body = text.strip_prefix('\u{feff}').unwrap_or(text);
     let base = text.len() - body.len();
@@ -133,7 +135,7 @@ impl Reader<'_> {
         Ok(entries)
     }
 
-    /// What is wrong first: the flaw where it is the cause, else what the parser says.
+    /// The finding for a syntax error: the flaw if it is the cause, else the parser's message.
     fn explain(&self, error: &ParseError, flaw: Option<Flaw>) -> Diagnostic {
         let Range { start, end } = error.range();
         let (before, here) = self.body.split_at(start);
@@ -147,7 +149,7 @@ impl Reader<'_> {
             if is_unclosed || flaw.found() <= start {
                 return self.flaw(&flaw);
             }
-            // `"a, "b": "c"`: the quote that is missing is one of those before.
+            // `"a, "b": "c"`: an earlier quote is missing.
             if let Flaw::OpenString(open) = flaw
                 && before.ends_with('"')
                 && here.starts_with(char::is_alphanumeric)
@@ -215,7 +217,7 @@ impl Reader<'_> {
         Diagnostic::error(summary).at(self.span(at, at), label)
     }
 
-    /// The error that letters or digits follow a number, if they do.
+    /// The error that letters or digits follow a number; `None` if they don't.
     fn malformed_number(&self, before: &str, here: &str) -> Option<Diagnostic> {
         let is_number = |one: char| one.is_ascii_digit() || matches!(one, '-' | '.');
         let is_word = |one: char| one.is_alphanumeric() || one == '_';
@@ -228,7 +230,7 @@ impl Reader<'_> {
         })
     }
 
-    /// The error that a Go template begins at `start`, where a value should.
+    /// The error that an unquoted Go template begins at `start`.
     fn bare_template(&self, start: usize) -> Diagnostic {
         let line = self.body[start..].lines().next().unwrap_or_default();
         let length = line.find("}}").map_or(line.len(), |at| at + 2);
@@ -283,23 +285,23 @@ impl Reader<'_> {
     }
 }
 
-/// What the parser tolerates though JSON doesn't, or explains badly; with byte offsets.
+/// Syntax errors that the parser accepts or explains badly, with byte offsets.
 #[derive(Debug, Clone, Copy)]
 enum Flaw {
     /// The string that begins here isn't closed on its line.
     OpenString(usize),
-    /// The bracket at `open` isn't closed before `found`, which can't be within it.
+    /// The bracket at `open` isn't closed before `found`, which closes or follows an outer one.
     OpenBracket { open: usize, found: usize },
     /// A control character in a string.
     Control(usize),
-    /// A character that the parser takes for a space.
+    /// A character that isn't a space in JSON.
     Space(usize),
-    /// A bracket that opens a level too many.
+    /// A bracket that exceeds the maximum nesting.
     TooDeep(usize),
 }
 
 impl Flaw {
-    /// Where reading stops making sense.
+    /// Where the error occurs.
     fn found(self) -> usize {
         match self {
             Self::OpenBracket { found: at, .. }
@@ -311,26 +313,26 @@ impl Flaw {
     }
 }
 
-/// A bracket that isn't closed yet.
+/// An open bracket.
 #[derive(Clone, Copy)]
 struct Open {
     at: usize,
     closing: u8,
-    /// Of its line.
+    /// The indentation of its line.
     indent: usize,
 }
 
-/// Finds the first flaw of a text, brackets and strings being all it knows.
+/// Finds the first flaw of a text by strings and brackets alone.
 struct Scanner<'a> {
     text: &'a str,
     at: usize,
     open: Vec<Open>,
-    /// The first bracket whose partner is indented less than its line: where one is missing, it is
-    /// probably this one's. And that partner.
+    /// The first bracket that is indented deeper than its partner, and the partner. If a bracket is
+    /// missing, it is probably this one's.
     suspect: Option<(Open, usize)>,
-    /// Where the last string begins, if that begins its line, and where what is before it ends.
+    /// The start of the last string if it begins its line, and the end of the token before it.
     key: Option<usize>,
-    /// Of the line so far.
+    /// The indentation of the current line.
     indent: usize,
     is_blank: bool,
     /// The end of the last token.
@@ -362,7 +364,7 @@ impl<'a> Scanner<'a> {
                     continue;
                 }
                 b'/' if rest.starts_with("/*") => {
-                    // The parser reports an open one.
+                    // The parser reports an unclosed comment.
                     self.at += rest[2..].find("*/")? + 4;
                     continue;
                 }
@@ -384,7 +386,7 @@ impl<'a> Scanner<'a> {
         Some(Flaw::OpenBracket { open, found })
     }
 
-    /// Goes to the last byte of the token here, or of what is part of it.
+    /// Moves to the last byte of the current token. Fails if the token has a flaw.
     fn token(&mut self, byte: u8) -> Result<(), Flaw> {
         let at = self.at;
         match byte {
@@ -392,7 +394,7 @@ impl<'a> Scanner<'a> {
                 self.key = self.is_blank.then_some(self.end);
                 self.string()?;
             }
-            // A key in a list, on a line of its own.
+            // A key on a line of its own, within a list.
             b':' => {
                 if let (Some(open), Some(found)) = (self.open.last(), self.key)
                     && open.closing == b']'
@@ -402,7 +404,7 @@ impl<'a> Scanner<'a> {
                 }
             }
             b'{' | b'[' if self.open.len() == DEEPEST => return Err(Flaw::TooDeep(at)),
-            // In ASCII, the closing bracket is the second behind the opening one.
+            // In ASCII, a closing bracket comes two after its opening one.
             b'{' | b'[' => self.open.push(Open {
                 at,
                 closing: byte + 2,
@@ -416,7 +418,7 @@ impl<'a> Scanner<'a> {
                 Some(open) if self.is_blank && self.indent < open.indent => {
                     self.suspect.get_or_insert((open, at));
                 }
-                // The parser reports one too many.
+                // The parser reports an extra closing bracket.
                 _ => {}
             },
             0x00..0x20 | 0x7f.. => {
@@ -431,7 +433,7 @@ impl<'a> Scanner<'a> {
         Ok(())
     }
 
-    /// Goes to the closing quote of the string here.
+    /// Moves to the closing quote of the current string. Fails if the string has a flaw.
     fn string(&mut self) -> Result<(), Flaw> {
         let start = self.at;
         let bytes = self.text.as_bytes();
@@ -448,18 +450,19 @@ impl<'a> Scanner<'a> {
     }
 }
 
-/// A sentence as a message starts it.
+/// Lowers the first letter of a sentence, for a message.
 fn uncapitalized(sentence: &str) -> String {
     let mut characters = sentence.chars();
     let first = characters.next().map(|first| first.to_ascii_lowercase());
     first.into_iter().chain(characters).collect()
 }
 
-/// Up to here every whole number is a double.
+/// Every whole number up to this is exact as a double.
 const LARGEST_EXACT: f64 = 9_007_199_254_740_992.0;
 
-/// A number as the model keeps it: an integer if it is whole and fits (`1e3` and `2.0` too, as
-/// templates and json files print them so), else a double; `None` if even that is too small for it.
+/// A number as the model stores it. Whole numbers that fit are integers, including `1e3` and `2.0`,
+/// since templates and json files print them so. Others are doubles; `None` if the number is out of
+/// range.
 pub(crate) fn number(literal: &str) -> Option<Number> {
     if !literal.contains(['.', 'e', 'E']) {
         if let Ok(whole) = literal.parse::<i64>() {

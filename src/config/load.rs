@@ -1,8 +1,8 @@
-//! The stages from files to a decoded configuration: parse, evaluate, join, decode.
+//! Loads files into a decoded configuration: parse, evaluate, join, decode.
 //!
 //! In: a path or a text, and values of variables. Out: a [`Draft`], which `crate::load` checks, and
-//! [`Loaded`], which holds the texts and the findings. Must not print, or read other files than
-//! those it is given and those they name.
+//! [`Loaded`], which holds the texts and the findings. Must not: print, or read files that the
+//! configuration doesn't name.
 
 #[cfg(test)]
 mod cascades;
@@ -41,23 +41,23 @@ pub struct Loaded {
     pub sources: SourceMap,
     /// The whole configuration; `None` if `findings` has errors.
     pub config: Option<Config>,
-    /// Errors and warnings, in the order of the file.
+    /// Errors and warnings, sorted by place.
     pub findings: Diagnostics,
-    /// The folder that paths in the configuration start from.
+    /// The folder that paths in the configuration are relative to.
     pub directory: PathBuf,
-    /// Variables with their values; where none are declared, the top-level `vars`.
+    /// Variables with their values; without declarations, the top-level `vars`.
     pub variables: Vec<Setting>,
-    /// What sensitive values hold.
+    /// The texts of sensitive values.
     pub secrets: Secrets,
-    /// Every file that was looked at.
+    /// All files that loading looked at.
     pub inputs: Inputs,
-    /// Where a value is repeated that is written elsewhere.
+    /// References to values written elsewhere.
     aliases: Vec<Alias>,
-    /// Values of the command line and the like for top-level `vars`.
+    /// Given values for the top-level `vars`.
     overrides: Vec<(Entry, Origin)>,
-    /// What values take that expressions made, in bytes.
+    /// The size of all values that expressions produced, in bytes.
     size: usize,
-    /// Blocks that became several: an error in one of them is in all.
+    /// Blocks that `for_each` expands; an error in one instance usually occurs in all.
     repeated: Vec<Span>,
 }
 
@@ -84,8 +84,10 @@ pub(crate) fn decode_files(
     (loaded, draft)
 }
 
-/// Decodes a configuration from a text; `name` is what messages call it, its extension says the
-/// language. Its functions read no files.
+/// Decodes a configuration from a text. Messages call it `name`, whose extension selects the
+/// language. Its functions can't read files.
+///
+/// Fails if a stage has errors; they are in the findings.
 pub(crate) fn decode_text(
     name: &str,
     text: &str,
@@ -103,14 +105,14 @@ pub(crate) fn decode_text(
 pub struct Evaluated {
     /// The texts that spans point into.
     pub sources: SourceMap,
-    /// Errors and warnings of parsing and evaluating. The schema isn't checked.
+    /// Errors and warnings of parsing and evaluating; the schema isn't checked.
     pub findings: Diagnostics,
-    /// All files as one document without variables, expressions and includes; `None` where
-    /// `findings` has errors.
+    /// All files as one document without variables, expressions and includes; `None` if there are
+    /// errors.
     pub root: Option<Node>,
-    /// What sensitive values hold.
+    /// The texts of sensitive values.
     pub secrets: Secrets,
-    /// The folder that paths in the configuration start from.
+    /// The folder that paths in the configuration are relative to.
     pub directory: PathBuf,
 }
 
@@ -126,7 +128,7 @@ pub fn document(path: Option<&Path>, working_dir: &Path, given: &Given) -> Evalu
     loaded.into_evaluated(root)
 }
 
-/// Evaluates a text; the extension of `name` says the language. Its functions read no files.
+/// Evaluates a text; the extension of `name` selects the language. Its functions can't read files.
 pub fn document_of_text(name: &str, text: &str, given: &Given) -> Evaluated {
     let mut loaded = Loaded::default();
     let parsed = loaded.read_text(name, text);
@@ -136,7 +138,7 @@ pub fn document_of_text(name: &str, text: &str, given: &Given) -> Evaluated {
 }
 
 impl Loaded {
-    /// Parses the files at a path, and what they include.
+    /// Parses the files at a path, and the files they include. Fails if one has an error.
     fn read(
         &mut self,
         path: Option<&Path>,
@@ -169,7 +171,7 @@ impl Loaded {
         self.unless_errors((reading.documents, folders))
     }
 
-    /// Parses a file; `None` where it has a syntax error.
+    /// Parses a file; `None` if it has a syntax error.
     fn parse(&mut self, file: &Path, text: String, folder: Option<Arc<Path>>) -> Option<Parsed> {
         let source = self.sources.add(file.display().to_string(), text);
         let text = Arc::clone(&self.sources.get(source).text);
@@ -199,7 +201,7 @@ impl Loaded {
                 .map(Content::Tree),
         };
         if content.is_none() {
-            // Nothing says yet which values are sensitive.
+            // Parsing failed, so it isn't known which values are sensitive.
             self.sources.leave_unsettled();
         }
         Some(Parsed {
@@ -209,7 +211,8 @@ impl Loaded {
         })
     }
 
-    /// What a stage made, unless there are errors: then it is the last stage of the run.
+    /// Returns the result of a stage. Fails if there are errors, which ends the run after this
+    /// stage.
     fn unless_errors<T>(&self, made: T) -> Result<T, Reported> {
         if self.findings.has_errors() {
             Err(Reported)
@@ -218,13 +221,13 @@ impl Loaded {
         }
     }
 
-    /// Parses a text that is all there is.
+    /// Parses the only text.
     fn read_text(&mut self, name: &str, text: &str) -> Result<Vec<Parsed>, Reported> {
         let document = self.parse(Path::new(name), text.to_owned(), None);
         self.unless_errors(document.into_iter().collect())
     }
 
-    /// The one document that parsed files evaluate to.
+    /// Evaluates parsed files into one document.
     fn document(
         &mut self,
         parsed: Vec<Parsed>,
@@ -255,7 +258,7 @@ impl Loaded {
         Ok(draft)
     }
 
-    /// The result of all stages; its findings are sorted by place.
+    /// The final result; its findings are sorted by place.
     pub(crate) fn finish(mut self, config: Result<Config, Reported>) -> Self {
         self.explain_findings();
         if let Ok(config) = &config
@@ -283,7 +286,7 @@ impl Loaded {
         self.unless_errors(evaluated.documents?)
     }
 
-    /// Joins the documents to one. What two of them define is reported with the schema's errors.
+    /// Joins the documents. Duplicates are reported together with the schema's errors.
     fn join(&mut self, documents: Vec<Document>) -> Result<Node, Reported> {
         let mut root = assemble(documents, &mut self.findings).ok_or(Reported)?;
         add_overrides(&mut root, &self.overrides);
@@ -299,7 +302,7 @@ impl Loaded {
         }
     }
 
-    /// The evaluated document alone.
+    /// The evaluated document without a decoded configuration.
     fn into_evaluated(mut self, root: Result<Node, Reported>) -> Evaluated {
         let root = root.and_then(|root| self.unless_errors(root)).ok();
         self.explain_findings();
@@ -312,8 +315,8 @@ impl Loaded {
         }
     }
 
-    /// Says where what is wrong is used, why it may be, and once what is so in each turn of
-    /// `repeated`. Stages find things in their own order; people read from the top.
+    /// Completes the findings: adds where a value is used, and removes duplicates in instances of
+    /// `repeated`. Sorts them by place, since stages report in their own order.
     fn explain_findings(&mut self) {
         let mut findings: Vec<_> = std::mem::take(&mut self.findings).into_iter().collect();
         name_aliases(&self.aliases, &self.sources, &mut findings);

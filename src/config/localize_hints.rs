@@ -1,7 +1,7 @@
-//! Hints in the language of the file that they are about.
+//! Rewrites hints in the language of their file.
 //!
-//! In: a finding whose summary and hints show keys and values as JSON: `"size": 1`. Out: the same
-//! in the file's own language: `size: 1`, `size = 1`. Must not: change anything outside of
+//! In: a finding whose summary and hints show keys and values as JSON: `"size": 1`. Out: the
+//! finding in the file's own language: `size: 1`, `size = 1`. Must not: change anything outside of
 //! backticks.
 
 use std::borrow::Cow;
@@ -36,7 +36,7 @@ fn localized<'d>(finding: &'d Diagnostic, sources: &SourceMap) -> Cow<'d, Diagno
     Cow::Owned(finding)
 }
 
-/// The text with `"key": ` between backticks as `key`, and the sign in place of the colon.
+/// Rewrites `"key": ` between backticks as `key` and `sign`.
 fn translated(text: &str, sign: &str) -> String {
     let mut result = String::with_capacity(text.len());
     for (index, part) in text.split('`').enumerate() {
@@ -67,7 +67,7 @@ fn keys(code: &str, sign: &str, result: &mut String) {
                 rest = behind;
             }
             _ => {
-                // The whole string, so that its end isn't taken for another's beginning.
+                // Skip the whole string, so that its closing quote isn't read as an opening one.
                 let end = inner.find('"').map_or(rest.len(), |at| open + at + 2);
                 result.push_str(&rest[open..end]);
                 rest = &rest[end..];

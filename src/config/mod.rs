@@ -1,7 +1,7 @@
-//! Text to one typed configuration.
+//! Reads text into one typed configuration.
 //!
-//! In: files in JSONC, YAML or HCL. Out: a [`model::Config`] whose every
-//! value knows its place, or every error there is. Must not: ask a cloud or read the state.
+//! In: files in JSONC, YAML or HCL. Out: a [`model::Config`] in which every value has its place, or
+//! all errors. Must not: query a cloud or read the state.
 
 mod assemble;
 pub mod decode;

@@ -1,11 +1,11 @@
-//! The typed configuration: one model, whatever language it was written in.
+//! The typed configuration, the same for all languages.
 //!
-//! In: nothing (data only; `decode` fills it, `check` judges it). Out: [`Config`], which every
-//! later stage reads. Must not: hold anything that the configuration doesn't say, but for what of
-//! it isn't known.
+//! In: nothing (data only; `decode` fills it, `check` validates it). Out: [`Config`], which every
+//! later stage reads.
 //!
-//! Field for field it is `specs/nstance.md`; defaults that the specification gives are applied
-//! here, so that no later stage needs to know them. Args, vars and file templates stay [`Node`]s.
+//! The fields are those of Nstance's server configuration and nstance's additions ("ours");
+//! `docs/configuration.md` describes them. Defaults are applied here, so that later stages don't
+//! need to know them. Args, vars and file templates stay [`Node`]s.
 
 mod userdata;
 
@@ -22,7 +22,7 @@ pub use userdata::{
     Compress, Encoding, Includes, Joining, TextSource, Userdata, UserdataPart, UserdataSource,
 };
 
-/// What every template's text is called among those it can call, itself included.
+/// The name of a template's own text among those that it can call.
 pub const MAIN_TEMPLATE: &str = "template";
 
 /// A map in the order written, each entry with its key's place.
@@ -39,7 +39,7 @@ pub struct Config {
     pub load_balancers: Named<LoadBalancer>,
     /// `images`
     pub images: Named<Image>,
-    /// `certificates`: names only; their content is the server's business.
+    /// `certificates`: names only; the server holds their content.
     pub certificates: Named<()>,
     /// Top-level `vars`, overridden by `--var`.
     pub vars: Option<Node>,
@@ -47,7 +47,7 @@ pub struct Config {
     pub defaults: Defaults,
     /// `templates`
     pub templates: Named<Template>,
-    /// `functions`: which functions templates have.
+    /// `functions`: the functions that templates can call.
     pub functions: Functions,
     /// `templates_lib`: named snippets that every template can call.
     pub templates_lib: Named<TextSource>,
@@ -55,23 +55,23 @@ pub struct Config {
     pub groups: Vec<Group>,
     /// `destroy_budget`
     pub destroy_budget: DestroyBudget,
-    /// `strict`: warnings about unset vars are errors.
+    /// `strict`: unset vars are errors.
     pub strict: bool,
 }
 
-/// `functions`: the functions that templates have.
+/// `functions`: the functions that templates can call.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Functions {
     /// `go`: Go's own, and `default`.
     #[default]
     Go,
-    /// `sprig`: Sprig's and Helm's, too.
+    /// `sprig`: also Sprig's and Helm's.
     Sprig,
 }
 
 impl Functions {
-    /// Whether it is the default, which needn't be said.
+    /// Whether it is the default.
     pub fn is_go(&self) -> bool {
         *self == Self::Go
     }
@@ -108,9 +108,9 @@ pub struct Shard {
     pub dynamic_subnet_pools: Vec<Spanned<Arc<str>>>,
     /// `advertise`
     pub advertise: Advertise,
-    /// `request_timeout`, default 30 s: how long one call to the cloud may take.
+    /// `request_timeout`, default 30 s: the timeout of one API call.
     pub request_timeout: Duration,
-    /// `create_rate_limit`, default none: the least time between two creates.
+    /// `create_rate_limit`, default none: the minimum interval between two creates.
     pub create_rate_limit: Duration,
     /// `default_drain_timeout`, default 5 min.
     pub default_drain_timeout: Duration,
@@ -121,8 +121,8 @@ pub struct Shard {
 }
 
 impl Shard {
-    /// Whether an instance in `subnet` is in a pool. Which subnets a pool has that isn't written
-    /// down isn't known: then it is.
+    /// Whether an instance in `subnet` is in a pool. Returns true for a pool that isn't in
+    /// `subnet_pools`, since its subnets are unknown.
     pub fn pool_has(&self, pool: &str, subnet: Option<&str>) -> bool {
         self.subnet_pools
             .get(pool)
@@ -139,11 +139,11 @@ pub struct Infra {
     pub region: Spanned<Arc<str>>,
     /// `zone`
     pub zone: Spanned<Arc<str>>,
-    /// `options`, an object if given: each provider reads its own.
+    /// `options`, an object if set; its keys depend on the provider.
     pub options: Option<Node>,
 }
 
-/// The providers whose rules are known.
+/// The known providers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum ProviderKind {
     /// `aws`: EC2.
@@ -152,9 +152,9 @@ pub enum ProviderKind {
     Gcp,
     /// `sim` (also `mock`, `tmux`): the embedded cloud.
     Sim,
-    /// `proxmox`: known by name; there is no client for it.
+    /// `proxmox`: accepted, but there is no client for it.
     Proxmox,
-    /// `yandex`: known by name; there is no client for it.
+    /// `yandex`: accepted, but there is no client for it.
     Yandex,
 }
 
@@ -171,7 +171,7 @@ impl ProviderKind {
     }
 }
 
-/// `shard.advertise`; what isn't set is empty.
+/// `shard.advertise`; unset fields are empty.
 #[derive(Debug, Clone, Default)]
 pub struct Advertise {
     /// `health_addr`
@@ -186,14 +186,14 @@ pub struct Advertise {
     pub agent_addr: Arc<str>,
 }
 
-/// `shard.expiry`: instances older than these are planned for replacement.
+/// `shard.expiry`: older instances are planned for replacement.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Expiry {
     /// `eligible_age`: may be replaced.
     pub eligible_age: Option<Duration>,
     /// `forced_age`: must be replaced.
     pub forced_age: Option<Duration>,
-    /// `ondemand_age`: for instances made on demand.
+    /// `ondemand_age`: for on-demand instances.
     pub ondemand_age: Option<Duration>,
 }
 
@@ -219,7 +219,7 @@ pub enum LoadBalancer {
 pub struct Image {
     /// `provider`
     pub provider: Spanned<ProviderKind>,
-    /// `filters`, passed to the provider as they are.
+    /// `filters`, passed to the provider unchanged.
     pub filters: Vec<ImageFilter>,
     /// `owners`
     pub owners: Vec<Arc<str>>,
@@ -259,7 +259,7 @@ pub enum ImageSort {
     Name,
 }
 
-/// Which end of the sorted images is taken first.
+/// The order of sorted images; the first is used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ImageOrder {
     /// `asc`
@@ -268,12 +268,12 @@ pub enum ImageOrder {
     Descending,
 }
 
-/// What a newer image does to instances that exist.
+/// The effect of a newer image on existing instances.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OnNewer {
-    /// They are replaced.
+    /// `replace`: they are replaced.
     Replace,
-    /// They keep what they have.
+    /// `new_only`: they keep their image.
     NewOnly,
 }
 
@@ -293,11 +293,11 @@ pub struct Defaults {
 pub struct Label {
     /// What it is.
     pub text: Arc<str>,
-    /// Whether it must not be shown.
+    /// Whether it is sensitive.
     pub is_sensitive: bool,
 }
 
-/// What templates and groups share.
+/// Fields that templates and groups share.
 #[derive(Debug, Clone, Default)]
 pub struct Common {
     /// `kind`: three lower-case letters.
@@ -322,10 +322,10 @@ pub struct Common {
     pub lifecycle: Lifecycle,
     /// `labels`
     pub labels: Named<Label>,
-    /// `protect`: deletions need `--allow-delete`.
+    /// `protect`: deletions require `--allow-delete`.
     pub protect: Option<Spanned<bool>>,
-    /// `update`: how replacements roll out. Only the built-in policy exists so far, so the block
-    /// is checked and carries nothing.
+    /// `update`: the rollout policy. There is only the built-in one, so only the block's place is
+    /// kept.
     pub update: Option<Span>,
 }
 
@@ -351,7 +351,7 @@ impl Arch {
 /// One of `templates`.
 #[derive(Debug, Clone, Default)]
 pub struct Template {
-    /// What groups have too.
+    /// The shared fields.
     pub common: Common,
     /// `moved_from`
     pub moved_from: Option<Spanned<GroupName>>,
@@ -366,25 +366,25 @@ pub struct Group {
     pub span: Span,
     /// `template`
     pub template: Option<Spanned<Arc<str>>>,
-    /// What templates have too.
+    /// The shared fields.
     pub common: Common,
     /// `drain_timeout`
     pub drain_timeout: Option<Duration>,
     /// `load_balancers`: names.
     pub load_balancers: Vec<Spanned<Arc<str>>>,
-    /// `depends_on` (ours): groups that are applied before this one, `group` of the same tenant or
+    /// `depends_on` (ours): groups that are applied before this one; `group` of the same tenant or
     /// `tenant/group`.
     pub depends_on: Vec<Spanned<Arc<str>>>,
-    /// `zones`, in the order listed; empty: all in `shard.infra.zone`.
+    /// `zones`, in the order listed; if empty, all instances are in `shard.infra.zone`.
     pub zones: Vec<Spanned<Arc<str>>>,
-    /// `overrides`: slot → what differs there (ours: a layer above the group).
+    /// `overrides`: settings by slot (ours: a layer above the group).
     pub overrides: indexmap::IndexMap<u32, Spanned<SlotOverride>>,
     /// `moved_from`: the group's former name.
     pub moved_from: Option<Spanned<GroupName>>,
 }
 
 impl Group {
-    /// A group of one template and nothing else.
+    /// A group with nothing but a template.
     pub fn of_template(template: &Arc<str>, span: Span) -> Self {
         Self {
             name: GroupName::new("template", template),
@@ -423,22 +423,22 @@ pub struct Lifecycle {
     pub ignore_changes: Vec<Spanned<Arc<str>>>,
     /// `replace_on`: paths that force a new instance.
     pub replace_on: Vec<Spanned<Arc<str>>>,
-    /// `restart_on`: paths that are changed by a stop and start in place of a new instance.
+    /// `restart_on`: paths that are changed by a stop and start instead of a replacement.
     pub restart_on: Vec<Spanned<Arc<str>>>,
 }
 
 /// One of `files`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct File {
-    /// `kind` and what it needs.
+    /// Its kind and the kind's fields.
     pub content: FileContent,
     /// `deliver`
     pub deliver: Deliver,
-    /// The sensitive part of a text, or whether another value is sensitive; nodes have their own.
+    /// The sensitive parts of a text, or of the other fields; nodes have their own.
     pub sensitivity: Sensitivity,
 }
 
-/// What a file is made of.
+/// The content of a file.
 #[derive(Debug, Clone, PartialEq)]
 pub enum FileContent {
     /// `env`: names (shell identifiers) and string values, in the order written.
@@ -474,10 +474,10 @@ impl FileContent {
     }
 }
 
-/// How a file gets to its instance.
+/// How a file is delivered to its instance.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Deliver {
-    /// `export`: written under `.nstance/CLUSTER/SHARD/files/ADDRESS/` when applied.
+    /// `export`: written to `.nstance/CLUSTER/SHARD/files/ADDRESS/` on apply.
     #[default]
     Export,
     /// `userdata`: a cloud-config `write_files` entry.
@@ -491,8 +491,7 @@ pub enum Deliver {
     },
 }
 
-/// `destroy_budget`: how many deletions a plan may hold before apply wants to hear
-/// `--allow-delete`: more than both of these.
+/// `destroy_budget`: a plan whose deletions exceed both limits requires `--allow-delete`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DestroyBudget {
     /// `count`

@@ -1,8 +1,7 @@
 //! The document tree that every configuration language is read into.
 //!
-//! In: what a reader (`jsonc`, `yaml`, `hcl`) found. Out: [`Node`]s, each with its span,
-//! for `decode` to turn into the typed model; args, vars and file templates stay nodes to the end.
-//! Must not: know the schema.
+//! In: the output of a reader (`jsonc`, `yaml`, `hcl`). Out: [`Node`]s, each with its span, for
+//! `decode`; args, vars and file templates stay nodes. Must not: know the schema.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -13,37 +12,37 @@ use serde_json::Number;
 
 use super::source::Span;
 
-/// A value of a document and where it stands.
+/// A value of a document and its place.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Node {
-    /// Where it was written, quotes and brackets included.
+    /// Where it is written, including quotes and brackets.
     pub span: Span,
     /// What it is.
     pub value: NodeValue,
-    /// The part of it that is masked.
+    /// Which parts of it are sensitive.
     pub sensitivity: Sensitivity,
 }
 
-/// The sensitive part of a value. Items of lists and objects have their own.
+/// Which parts of a value are sensitive. Items and entries have their own.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Sensitivity {
-    /// Nothing.
+    /// None.
     #[default]
     Open,
-    /// All of it; of an object its keys, too.
+    /// All; for an object, including its keys.
     Whole,
-    /// These bytes of a string, which templates of the configuration's language wrote. The value is
-    /// sensitive all the same where it isn't shown as a text.
+    /// These bytes of a string, from interpolations. Uses that can't mask single bytes treat the
+    /// whole value as sensitive.
     Bytes(Arc<[Range<usize>]>),
 }
 
 impl Sensitivity {
-    /// Whether nothing of the value is sensitive.
+    /// Whether nothing is sensitive.
     pub fn is_open(&self) -> bool {
         *self == Self::Open
     }
 
-    /// The sensitive bytes of a text, which is the value.
+    /// The sensitive bytes of this value's text.
     pub fn bytes(&self, text: &str) -> Vec<Range<usize>> {
         match self {
             Self::Open => Vec::new(),
@@ -52,7 +51,8 @@ impl Sensitivity {
         }
     }
 
-    /// The bytes of a text that was decoded, or stands for another, say nothing.
+    /// The sensitivity of a text decoded or fetched from this one, where single bytes can't be
+    /// tracked.
     #[must_use]
     pub fn of_whole(&self) -> Self {
         if self.is_open() {
@@ -63,16 +63,16 @@ impl Sensitivity {
     }
 }
 
-/// What a [`Node`] is.
+/// The value of a [`Node`].
 #[derive(Debug, Clone, PartialEq)]
 pub enum NodeValue {
     /// `null`
     Null,
     /// `true`, `false`
     Bool(bool),
-    /// Whole numbers are integers where they fit (i64, u64), everything else a double.
+    /// Whole numbers are integers if they fit (i64, u64); others are doubles.
     Number(Number),
-    /// A string, its escapes resolved.
+    /// A string with resolved escapes.
     String(Arc<str>),
     /// A list.
     Array(Vec<Node>),
@@ -80,29 +80,29 @@ pub enum NodeValue {
     Object(Vec<Entry>),
 }
 
-/// One key of an object.
+/// An entry of an object.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Entry {
-    /// The key, its escapes resolved.
+    /// The key with resolved escapes.
     pub key: Arc<str>,
-    /// Where the key was written, quotes included.
+    /// Where the key is written, including quotes.
     pub key_span: Span,
     /// Its value.
     pub value: Node,
 }
 
-/// Finds keys among those that an object has so far. Most objects are small: looking through a few
-/// keys is faster than hashing them.
+/// Finds keys of an object while it is built. Most objects are small, and scanning a few keys is
+/// faster than hashing them.
 #[derive(Debug, Default)]
 pub(super) struct Keys {
     places: HashMap<Arc<str>, usize, RandomState>,
 }
 
 impl Keys {
-    /// So many keys are looked through.
+    /// Objects below this size are scanned.
     const FEW: usize = 16;
 
-    /// Which of `items` has a key. They are the same as the last time, or more.
+    /// The index of the item with a key. Between calls, `items` may only grow.
     pub(super) fn place<T>(
         &mut self,
         items: &[T],
@@ -118,24 +118,24 @@ impl Keys {
         self.places.get(key).copied()
     }
 
-    /// Where a key stands already.
+    /// The place of an existing key.
     pub(super) fn span(&mut self, entries: &[Entry], key: &str) -> Option<Span> {
         let place = self.place(entries, |entry| &entry.key, key)?;
         Some(entries[place].key_span)
     }
 }
 
-/// A place that stands for what is written elsewhere: an alias of YAML, a reference of HCL.
+/// A reference to a value written elsewhere: an alias in YAML, a reference in HCL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Alias {
-    /// Where it is used.
+    /// Where the reference is written.
     pub span: Span,
-    /// What it stands for.
+    /// Where the value is written.
     pub target: Span,
 }
 
 impl Node {
-    /// A value without anything sensitive.
+    /// A value that isn't sensitive.
     pub fn new(span: Span, value: NodeValue) -> Self {
         Self {
             span,
@@ -144,7 +144,7 @@ impl Node {
         }
     }
 
-    /// Whether it or anything in it is sensitive.
+    /// Whether it or a part of it is sensitive.
     pub fn is_sensitive_within(&self) -> bool {
         !self.sensitivity.is_open()
             || match &self.value {
@@ -156,7 +156,7 @@ impl Node {
             }
     }
 
-    /// The JSON word for what this is: `a string`, `an object`, …
+    /// Its JSON type with an article: `a string`, `an object`, …
     pub fn type_name(&self) -> &'static str {
         match self.value {
             NodeValue::Null => "null",
@@ -168,7 +168,7 @@ impl Node {
         }
     }
 
-    /// The value of a key, if this is an object that has it.
+    /// The value of a key; `None` if this isn't an object, or has no such key.
     pub fn get(&self, key: &str) -> Option<&Node> {
         match &self.value {
             NodeValue::Object(entries) => entries
@@ -179,7 +179,7 @@ impl Node {
         }
     }
 
-    /// The keys, if this is an object; else none.
+    /// The entries; empty if this isn't an object.
     pub fn entries(&self) -> &[Entry] {
         match &self.value {
             NodeValue::Object(entries) => entries,
@@ -187,7 +187,7 @@ impl Node {
         }
     }
 
-    /// The string, if this is one.
+    /// The string; `None` if this isn't one.
     pub fn as_str(&self) -> Option<&str> {
         match &self.value {
             NodeValue::String(text) => Some(text),
@@ -195,7 +195,7 @@ impl Node {
         }
     }
 
-    /// The same value without its spans.
+    /// The value as JSON, without spans.
     pub fn to_json(&self) -> serde_json::Value {
         use serde_json::Value;
         match &self.value {

@@ -1,12 +1,12 @@
-//! From a byte of a string's value back to the place in the file that gave it.
+//! Maps a byte of a string's value to its place in the file.
 //!
-//! In: the span of a string, in any configuration language, and an offset in what it stands for.
-//! Out: the span of the character, escape or line break that gave that byte. Must not: judge the
-//! text; a reader took it already.
+//! In: the span of a string, in any configuration language, and an offset in its value. Out: the
+//! span of the character, escape or line break that produced the byte. Must not: validate the text,
+//! which a reader accepted.
 //!
-//! Each language has a `walk`: it goes through a literal and tells, piece by piece, which bytes of
-//! the text gave which text of the value. What isn't a literal (an alias, an expression) has no
-//! such way back: its whole span stands for every byte of it.
+//! Each language has a `walk`, which goes through a literal and reports pieces: a range of the file
+//! and the text that it produces. Anything but a literal (an alias, an expression) can't be mapped,
+//! so its whole span is used for every byte.
 
 mod hcl;
 mod json;
@@ -18,22 +18,22 @@ use std::ops::Range;
 
 use super::source::{Hole, Language, SourceMap, Span};
 
-/// Takes one piece: the bytes of the file, and the text they stand for.
+/// Receives one piece: the bytes of the file, and the text they produce.
 type Sink<'a> = &'a mut dyn FnMut(Range<usize>, &str);
 
-/// The place of byte `offset` of the string that `span` covers. Offsets past the end mean the
-/// closing quote, or where the text ends.
+/// The place of byte `offset` of the string at `span`. Offsets past the end mean the closing quote,
+/// or the end of the text.
 pub fn within(sources: &SourceMap, span: Span, offset: usize) -> Span {
     several(sources, span, &[offset])[0]
 }
 
-/// The word that begins with the character at `place` of the string that `literal` covers.
+/// The word that begins at `place` in the string at `literal`.
 pub fn word_at(sources: &SourceMap, literal: Span, place: Span) -> Span {
     let text = sources.text(place);
     let Some(first) = text.chars().next() else {
         return place;
     };
-    // An escape, or what has no way back: that is all there is to show.
+    // An escape, or a place that can't be mapped: show it as it is.
     if text.len() > first.len_utf8() || place.end > literal.end || place.source != literal.source {
         return place;
     }
@@ -41,7 +41,7 @@ pub fn word_at(sources: &SourceMap, literal: Span, place: Span) -> Span {
         end: literal.end,
         ..place
     });
-    // Escapes and the closing quote end a word as well.
+    // Escapes and the closing quote end a word too.
     let rest = if sources.text(literal).starts_with('"') {
         rest.split(['"', '\\']).next().unwrap_or_default()
     } else {
@@ -56,7 +56,7 @@ pub fn word_at(sources: &SourceMap, literal: Span, place: Span) -> Span {
     }
 }
 
-/// How long the word is that a text begins with.
+/// The length of the word at the start of a text.
 pub fn word(text: &str) -> usize {
     let Some(first) = text.chars().next() else {
         return 0;
@@ -73,7 +73,7 @@ pub fn word(text: &str) -> usize {
         .max(first.len_utf8())
 }
 
-/// The places of several bytes, in ascending order, for one way through the string.
+/// The places of several bytes in ascending order, in one pass.
 pub(super) fn several(sources: &SourceMap, span: Span, offsets: &[usize]) -> Vec<Span> {
     let source = sources.get(span.source);
     let range = span.start as usize..span.end as usize;
@@ -123,9 +123,9 @@ pub(super) fn several(sources: &SourceMap, span: Span, offsets: &[usize]) -> Vec
     found
 }
 
-/// Goes through the literal at `range`, what stands in `holes` included as if it were text; gives
-/// what stands behind its last character: the closing quote, or nothing at all. `None` where there
-/// is no literal.
+/// Walks the literal at `range`; treats interpolations in `holes` as text. Returns the range after
+/// the last character: the closing quote, or an empty range. Fails with `None` if there is no
+/// literal.
 fn walk(
     language: Language,
     text: &str,
@@ -151,7 +151,7 @@ fn walk(
     }
 }
 
-/// Text that stands for itself, character by character.
+/// Reports a text without escapes, character by character.
 fn as_it_is(text: &str, base: usize, sink: Sink<'_>) {
     for (at, character) in text.char_indices() {
         let end = at + character.len_utf8();
@@ -159,8 +159,8 @@ fn as_it_is(text: &str, base: usize, sink: Sink<'_>) {
     }
 }
 
-/// Goes through a string whose escapes begin with a backslash; its first byte is `base` of the file.
-/// `escape` gives the length of the one at the start of a text, and the character it stands for.
+/// Walks a string with backslash escapes; its first byte is `base` of the file. `escape` returns
+/// the length of the escape at the start of a text, and its character.
 fn walk_escapes(inner: &str, base: usize, sink: Sink<'_>, escape: impl Fn(&str) -> (usize, char)) {
     let mut at = 0;
     while let Some(character) = inner[at..].chars().next() {
@@ -177,8 +177,8 @@ fn walk_escapes(inner: &str, base: usize, sink: Sink<'_>, escape: impl Fn(&str) 
     }
 }
 
-/// The character behind the hexadecimal digits at the start of `text`; the replacement character
-/// where they mean none.
+/// The character for the hexadecimal digits at the start of `text`; the replacement character if
+/// they are invalid.
 fn from_hex(text: &str, digits: usize) -> char {
     text.get(..digits)
         .and_then(|digits| u32::from_str_radix(digits, 16).ok())
@@ -186,7 +186,7 @@ fn from_hex(text: &str, digits: usize) -> char {
         .unwrap_or(char::REPLACEMENT_CHARACTER)
 }
 
-/// The first `length` bytes of `text`, or as many whole characters of them as there are.
+/// The first `length` bytes of `text`, rounded down to whole characters.
 fn up_to(text: &str, length: usize) -> usize {
     let mut length = length.min(text.len());
     while !text.is_char_boundary(length) {

@@ -1,7 +1,7 @@
-//! Where a configuration holds sensitive values.
+//! Finds sensitive values in a configuration.
 //!
-//! In: the evaluated document. Out: [`places`], [`MaskedPlaces`] for findings, and an error for
-//! each sensitive value where it would be recorded as it is.
+//! In: the evaluated document. Out: [`places`], [`MaskedPlaces`] for findings, and an error for each
+//! sensitive value where it would be recorded as it is.
 
 use super::decode::form::{GroupsForm, groups_form};
 use super::node::{Node, NodeValue, Sensitivity};
@@ -12,9 +12,9 @@ use crate::diagnostic::{Diagnostic, Diagnostics};
 /// A sensitive value of a document.
 #[derive(Debug, Clone, Copy)]
 pub struct Place<'n> {
-    /// The keys that lead to it, with indices as `[0]`.
+    /// Its path of keys; indices as `[0]`.
     path: &'n [String],
-    /// Where its key is written; of a list's item, the list's.
+    /// Where its key is written; for a list item, the list's key.
     key_span: Span,
     /// The value.
     node: &'n Node,
@@ -38,7 +38,7 @@ impl Place<'_> {
         self.node.span
     }
 
-    /// The texts and numbers in it that must not be shown.
+    /// The sensitive texts and numbers in it.
     fn pieces(&self) -> Vec<String> {
         let mut pieces = Vec::new();
         pieces_of(self.node, &mut pieces);
@@ -67,8 +67,8 @@ fn pieces_of(node: &Node, pieces: &mut Vec<String>) {
     }
 }
 
-/// Calls `visit` with every sensitive value of a document, outermost first; what is in one isn't
-/// visited by itself.
+/// Calls `visit` with every sensitive value of a document. Doesn't visit values within a sensitive
+/// value.
 pub fn places(root: &Node, visit: &mut dyn FnMut(Place<'_>)) {
     below(root, root.span, &mut Vec::new(), visit);
 }
@@ -101,7 +101,7 @@ fn below(node: &Node, key_span: Span, path: &mut Vec<String>, visit: &mut dyn Fn
     }
 }
 
-/// Reports each sensitive value that stands where plans, tables and the record show it.
+/// Reports each sensitive value in a place that plans, tables and the record show unmasked.
 pub(super) fn find_exposed(root: &Node, findings: &mut Diagnostics) {
     let form = groups_form(root);
     places(root, &mut |place| {
@@ -118,7 +118,8 @@ pub(super) fn find_exposed(root: &Node, findings: &mut Diagnostics) {
     });
 }
 
-/// Whether the value at a path is hidden wherever it goes, or goes nowhere.
+/// Whether a value at this path may be sensitive: it is masked wherever it is used, or not used at
+/// all.
 fn may_be_sensitive(path: &[String], node: &Node, form: Option<GroupsForm>) -> bool {
     let path: Vec<&str> = path.iter().map(String::as_str).collect();
     match path[..] {
@@ -134,7 +135,7 @@ fn may_be_sensitive(path: &[String], node: &Node, form: Option<GroupsForm>) -> b
     }
 }
 
-/// Whether keys of a group or a template lead to what its instances are made of.
+/// Whether keys of a group or template belong to the instances' content.
 fn is_content(keys: &[&str], node: &Node) -> bool {
     match keys {
         ["args" | "vars", ..] | ["labels" | "files", _, ..] => true,

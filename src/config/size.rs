@@ -1,27 +1,27 @@
-//! How much a configuration's values take, references and expressions followed.
+//! Limits the total size of a configuration's values after evaluation.
 //!
-//! In: values on their way into documents; a whole document. Out: whether there is room for them.
-//! Must not: know what they are for.
+//! In: values on their way into documents; a whole document. Out: whether they fit. Must not: know
+//! their purpose.
 //!
-//! Files are limited when they are read. An alias, a local or a function can make any number of
-//! copies of what a file says once, and each copy is rendered, compared and shown by itself.
+//! Files are limited when they are read. But an alias, a local or a function can copy a value any
+//! number of times, and each copy is rendered, compared and shown separately.
 
 use super::node::{Node, NodeValue};
 use super::source::Span;
 use crate::diagnostic::Diagnostic;
 
-/// The most that all values together may take, in bytes: twice what files may have.
+/// The size limit of all values, in bytes: twice that of the files.
 pub(super) const LARGEST: usize = 128 << 20;
 
-/// What a value takes besides its text.
+/// The overhead of a value, in bytes.
 const EACH: usize = 16;
 
-/// What a value takes, without what is in it.
+/// The size of a value with this text length, without its children.
 pub(super) fn of(text: usize) -> usize {
     EACH + text
 }
 
-/// The finding that values take more than there is room for.
+/// The error that the values exceed the limit.
 pub(super) fn too_large(span: Span) -> Diagnostic {
     let limit = LARGEST >> 20;
     Diagnostic::error("the configuration's values are too large")
@@ -35,7 +35,7 @@ pub(super) fn too_large(span: Span) -> Diagnostic {
         )
 }
 
-/// The first value that there is no room for.
+/// The first value that exceeds the limit.
 pub(super) fn overflow(root: &Node) -> Option<Span> {
     let mut room = LARGEST;
     walk(root, &mut room).err()

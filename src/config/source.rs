@@ -1,7 +1,7 @@
-//! Where configuration text comes from, and how a place in it is named.
+//! Configuration texts and places in them.
 //!
-//! In: the text of configuration files. Out: [`Span`]s that every later stage carries along, and
-//! the line and column of any of them. Must not: parse anything, or read the file system.
+//! In: the text of configuration files. Out: [`Span`]s that every later stage keeps, and their
+//! lines and columns. Must not: parse, or read the file system.
 
 use crate::diagnostic::Diagnostic;
 use crate::diagnostic::mask::{MaskedPlaces, SensitivePieces};
@@ -12,7 +12,7 @@ use std::sync::{Arc, OnceLock};
 
 use crate::credentials::is_telling;
 
-/// One file of a configuration; an index into its [`SourceMap`].
+/// A file of a configuration; an index into its [`SourceMap`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SourceId(pub u32);
 
@@ -62,7 +62,7 @@ impl<T> std::ops::Deref for Spanned<T> {
     }
 }
 
-/// A place as people and editors name it; lines and columns count from 1, columns in characters.
+/// A place as people and editors write it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Position {
     /// The line, from 1.
@@ -73,7 +73,7 @@ pub struct Position {
     pub byte: usize,
 }
 
-/// What a text is written in: how a string's value stands in it.
+/// The language of a text, which determines how strings are escaped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Language {
     /// JSON with comments.
@@ -82,13 +82,12 @@ pub enum Language {
     Yaml,
     /// HCL 2.
     Hcl,
-    /// Nothing but one value, such as that of `--var K=V`.
+    /// A single value, such as that of `--var K=V`.
     Plain,
 }
 
 impl Language {
-    /// The language of a file, by its extension; the only place that chooses. Whatever else it is
-    /// called, it is JSONC: the text will tell.
+    /// The language of a file, by its extension. An unknown extension means JSONC.
     pub fn of_file(name: &str) -> Self {
         let extension = name.rsplit_once('.').map_or("", |(_, extension)| extension);
         match extension.to_ascii_lowercase().as_str() {
@@ -99,23 +98,23 @@ impl Language {
     }
 }
 
-/// One file: its name as shown to people, and its text.
+/// One file: its name in messages, and its text.
 #[derive(Debug)]
 pub struct Source {
-    /// What it is written in.
+    /// Its language.
     pub language: Language,
-    /// The path as the user gave it.
+    /// Its path as the user wrote it.
     pub name: String,
     /// The whole text.
     pub text: Arc<str>,
     /// Whether it is a file, and no value of the command line or the environment.
     is_file: bool,
     line_starts: Vec<u32>,
-    /// How many characters begin before each block of the text; counted where a long line asks.
+    /// The number of characters before each block of the text, computed for the first long line.
     characters_before: OnceLock<Vec<u32>>,
 }
 
-/// How many bytes a block has, of those whose characters are counted once.
+/// The size of a block, in bytes.
 const BLOCK: usize = 1024;
 
 impl Source {
@@ -134,7 +133,7 @@ impl Source {
         }
     }
 
-    /// The bytes of a line that exists, its end left out; lines count from 1.
+    /// The bytes of an existing line without its line break; lines count from 1.
     pub fn line_range(&self, line: usize) -> Range<usize> {
         let start = self.line_starts[line - 1] as usize;
         let next = self.line_starts.get(line);
@@ -143,7 +142,7 @@ impl Source {
         start..start + text.strip_suffix('\r').unwrap_or(text).len()
     }
 
-    /// Line and column of a byte offset; offsets past the end mean the end.
+    /// The line and column of a byte offset; offsets past the end mean the end.
     pub fn position(&self, byte: usize) -> Position {
         let mut byte = byte.min(self.text.len());
         while !self.text.is_char_boundary(byte) {
@@ -160,7 +159,7 @@ impl Source {
         }
     }
 
-    /// How many characters begin within some bytes, at a cost that doesn't grow with their number.
+    /// The number of characters in a range, in constant time.
     fn characters(&self, range: Range<usize>) -> usize {
         if range.len() <= BLOCK {
             return beginnings(&self.text.as_bytes()[range]);
@@ -175,7 +174,7 @@ impl Source {
             blocks.collect()
         });
         let before = |byte: usize| {
-            // The last block is full where the text ends with it.
+            // The text may end exactly with a full block.
             let block = (byte / BLOCK).min(blocks.len() - 1);
             blocks[block] as usize + beginnings(&self.text.as_bytes()[block * BLOCK..byte])
         };
@@ -183,41 +182,41 @@ impl Source {
     }
 }
 
-/// How many characters of UTF-8 begin in a part of it.
+/// The number of UTF-8 characters that begin in some bytes.
 fn beginnings(bytes: &[u8]) -> usize {
     let begins = |byte: &&u8| **byte & 0b1100_0000 != 0b1000_0000;
     bytes.iter().filter(begins).count()
 }
 
-/// A part of a literal that stands for other text: an interpolation.
+/// An interpolation in a literal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Hole {
     /// The first byte in the file.
     pub start: u32,
     /// The byte after the last.
     pub end: u32,
-    /// How many bytes of the value it stands for.
+    /// The length of its value, in bytes.
     pub length: u32,
 }
 
-/// The entries of a file of values.
+/// The entries of a var-file.
 #[derive(Debug, Default)]
 pub(super) struct Entries {
-    /// Those that are no secrets.
+    /// Entries that aren't sensitive.
     pub(super) open: Vec<Span>,
-    /// Those that are, or may be.
+    /// Entries that are, or may be.
     pub(super) closed: Vec<Span>,
 }
 
 impl Entries {
-    /// Whether a line may be shown: it is of entries that are no secrets.
+    /// Whether a line may be shown: all of its entries aren't sensitive.
     fn allow(&self, line: Range<usize>) -> bool {
         let touches =
             |span: &Span| (span.start as usize) < line.end && line.start < span.end as usize;
         self.open.iter().any(touches) && !self.closed.iter().any(touches)
     }
 
-    /// Whether a byte is behind the first one of an entry that is a secret, or may be.
+    /// Whether a byte follows the first one of an entry that is or may be sensitive.
     fn is_within_closed(&self, at: usize) -> bool {
         let holds = |span: &Span| (span.start as usize) < at && at < span.end as usize;
         self.closed.iter().any(holds)
@@ -228,19 +227,18 @@ impl Entries {
 #[derive(Debug, Default)]
 pub struct SourceMap {
     sources: Vec<Source>,
-    /// Interpolations by the literal that they stand in; `None` where one literal stands for
-    /// several values.
+    /// Interpolations by their literal; `None` if a literal has several values, as with `for_each`.
     holes: HashMap<Span, Option<Arc<[Hole]>>>,
-    /// Files of values, some of which may be secrets.
+    /// Var-files, which may contain secrets.
     guarded: HashMap<SourceId, Entries>,
-    /// Whether it isn't known what is a secret.
+    /// Whether it isn't known which values are sensitive.
     unsettled: bool,
     /// What findings must not quote.
     pub(super) masked: MaskedPlaces,
 }
 
 impl SourceMap {
-    /// Adds a file; `name` is how messages call it, and says the language.
+    /// Adds a file; `name` is its name in messages, and selects the language.
     pub fn add(&mut self, name: impl Into<String>, text: impl Into<Arc<str>>) -> SourceId {
         let name = name.into();
         let mut source = Source::new(Language::of_file(&name), name, text.into());
@@ -248,7 +246,7 @@ impl SourceMap {
         self.push(source)
     }
 
-    /// Adds an expression that comes from no file; `name` is how messages call it.
+    /// Adds an expression that isn't from a file; `name` is its name in messages.
     pub fn add_expression(
         &mut self,
         name: impl Into<String>,
@@ -257,7 +255,7 @@ impl SourceMap {
         self.push(Source::new(Language::Hcl, name.into(), text.into()))
     }
 
-    /// Says what the interpolations of the literal at `span` stand for, in the order written.
+    /// Records the interpolations of the literal at `span`, in order.
     pub(super) fn record_holes(&mut self, span: Span, holes: Vec<Hole>) {
         match self.holes.entry(span) {
             Entry::Vacant(entry) => {
@@ -271,8 +269,8 @@ impl SourceMap {
         }
     }
 
-    /// The interpolations of the literal at `span`: none where none were recorded, `None` where
-    /// they stood for more than one text.
+    /// The interpolations of the literal at `span`; empty if it has none, `None` if it has several
+    /// values.
     pub(super) fn holes(&self, span: Span) -> Option<&[Hole]> {
         match self.holes.get(&span) {
             None => Some(&[]),
@@ -280,21 +278,20 @@ impl SourceMap {
         }
     }
 
-    /// Says that lines of a file mustn't be shown beyond the names that they begin with, but for
-    /// those of entries that are no secrets.
+    /// Marks a var-file: only entry names and non-sensitive entries may be shown.
     pub(super) fn guard(&mut self, id: SourceId, entries: Entries) {
         self.guarded.insert(id, entries);
     }
 
-    /// Says that what is a secret isn't found out: lines that look like one are cut short.
+    /// Marks that sensitive values aren't known, so that lines which may hold secrets are cut.
     pub fn leave_unsettled(&mut self) {
         self.unsettled = true;
     }
 
-    /// How much of the line at a byte may be shown: up to the value, where that may be a secret.
+    /// The part of a line that may be shown: everything before the value, if that may be sensitive.
     pub fn shown_of_line<'l>(&self, id: SourceId, start: usize, line: &'l str) -> &'l str {
         let entries = self.guarded.get(&id);
-        // What looks like a name there is a part of the value.
+        // Within a value, something that looks like a name is part of the value.
         if entries.is_some_and(|entries| entries.is_within_closed(start)) {
             return "";
         }
@@ -329,13 +326,13 @@ impl SourceMap {
         Some(SensitivePieces::new([hidden]).mask(finding))
     }
 
-    /// What isn't shown of the line that a span begins on.
+    /// The hidden part of the line where a span begins.
     fn hidden_of_line(&self, span: Span) -> Option<String> {
         if self.guarded.is_empty() && !self.unsettled {
             return None;
         }
         let source = self.get(span.source);
-        // What YAML makes of a value is left out where the file is read.
+        // The parser's messages for YAML var-files are masked elsewhere.
         if source.language == Language::Yaml {
             return None;
         }
@@ -347,7 +344,7 @@ impl SourceMap {
         (!hidden.is_empty()).then(|| hidden.to_owned())
     }
 
-    /// Adds one value that comes from no file; `name` is how messages call it.
+    /// Adds a value that isn't from a file; `name` is its name in messages.
     pub fn add_value(&mut self, name: impl Into<String>, text: impl Into<Arc<str>>) -> SourceId {
         self.push(Source::new(Language::Plain, name.into(), text.into()))
     }
@@ -357,7 +354,7 @@ impl SourceMap {
         SourceId(self.sources.len() as u32 - 1)
     }
 
-    /// The file behind an id of this map.
+    /// The file with this id, which must be of this map.
     pub fn get(&self, id: SourceId) -> &Source {
         &self.sources[id.0 as usize]
     }
@@ -385,7 +382,7 @@ impl SourceMap {
             .unwrap_or("")
     }
 
-    /// Where a span starts and ends.
+    /// The start and end of a span.
     pub fn range(&self, span: Span) -> (Position, Position) {
         let source = self.get(span.source);
         (

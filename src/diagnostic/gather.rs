@@ -1,14 +1,14 @@
-//! Merges findings of several groups at one place.
+//! Joins equal findings of several groups into one.
 //!
-//! In: findings of groups, each with an address. Out: of those that say the same of the same place
-//! the first, which names the others. Must not: join what is said of several places.
+//! In: findings with addresses. Out: the first of each set of equal findings, which names the other
+//! groups. Must not: join findings of different places.
 
 use std::collections::HashMap;
 
 use super::{Diagnostic, Diagnostics, Label};
 
-/// What a finding says, and where. How bad it is may differ: what breaks one group's userdata is
-/// replaced in another's.
+/// The text and place of a finding, which must be equal to join. The severity may differ: userdata
+/// that is broken in one group may be replaced in another.
 #[derive(PartialEq, Eq, Hash)]
 struct Said {
     summary: String,
@@ -17,7 +17,7 @@ struct Said {
     hints: Vec<String>,
 }
 
-/// Tells once what is said of several groups.
+/// Joins equal findings of several groups.
 pub fn gather(findings: impl IntoIterator<Item = Diagnostic>) -> Diagnostics {
     let mut told: Vec<Diagnostic> = Vec::new();
     let mut others: HashMap<usize, Vec<String>> = HashMap::new();
@@ -38,7 +38,7 @@ pub fn gather(findings: impl IntoIterator<Item = Diagnostic>) -> Diagnostics {
             told.push(finding);
             continue;
         }
-        // The worst comes first.
+        // The joined finding has the highest severity.
         told[first].severity = told[first].severity.min(finding.severity);
         let group = group_of(address).to_owned();
         let own = told[first].address.as_deref().map(group_of);
@@ -65,7 +65,7 @@ pub fn gather(findings: impl IntoIterator<Item = Diagnostic>) -> Diagnostics {
     gathered
 }
 
-/// The group that an address is of.
+/// The group in an address.
 fn group_of(address: &str) -> &str {
     match address.rsplit_once('/') {
         Some((group, slot)) if group.contains('/') && slot.parse::<u32>().is_ok() => group,

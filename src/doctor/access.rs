@@ -1,12 +1,12 @@
-//! The caller's identity at the cloud, and which needed permissions it has.
+//! Checks the permissions of the cloud credentials.
 //!
-//! In: what the cloud said of it. Out: a finding for each permission that is missing, by its name.
-//! Must not: ask the cloud.
+//! In: the cloud's answers. Out: a finding for each missing permission, with its name. Must not:
+//! query the cloud.
 
 use super::{Check, Examination, Finding, Severity, counted};
 use crate::provider::{Access, CloudError, Verdict};
 
-/// Judges what was said.
+/// Evaluates the answers.
 pub fn examine(access: &Result<Access, CloudError>) -> Examination {
     let mut examination = Examination::default();
     let access = match access {

@@ -1,11 +1,11 @@
-//! The record against what the cloud has.
+//! Compares the record with the cloud.
 //!
-//! In: a plan that was made of both, what was observed, and the record. Out: findings, and a plan
-//! of its own that brings the two together and changes nothing else. Must not: ask the cloud.
+//! In: a plan, the observation, and the record. Out: findings, and a repair plan that makes the
+//! record match the cloud and changes nothing else. Must not: query the cloud.
 //!
-//! The repair takes from the plan what adopts, forgets and deletes what is left over; it never
-//! grows, shrinks or changes a group. Whatever an open intent is about is left to the next apply,
-//! which settles that first.
+//! The repair plan takes the adopt, forget and leftover-delete changes from the plan; it never
+//! changes a group. It skips instances with an open intent, since the next apply settles that
+//! first.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
@@ -26,17 +26,17 @@ use crate::refresh::Observed;
 use crate::sensitivity::Marks;
 use crate::spec::SpecBody;
 
-/// What is compared.
+/// The inputs of the comparison.
 pub struct Compared<'a> {
     /// The plan of the whole configuration.
     pub plan: &'a Plan,
-    /// The record it was made of.
+    /// The snapshot that the plan is based on.
     pub snapshot: Option<&'a Snapshot>,
-    /// What the cloud said.
+    /// The observation.
     pub observed: &'a Observed,
-    /// What was asked for.
+    /// The selection.
     pub options: &'a Options,
-    /// Whether another process is at work: then nothing is proposed.
+    /// Whether another process is running; then no repair is proposed.
     pub is_busy: bool,
 }
 
@@ -102,7 +102,7 @@ pub fn examine(compared: &Compared<'_>) -> Examination {
     examination
 }
 
-/// The cloud couldn't be asked, for these reasons.
+/// The result if the cloud couldn't be queried.
 pub fn unasked(reasons: Diagnostics) -> Examination {
     let mut examination = Examination::default();
     examination.say(Check::Cloud, "it couldn't be asked");
@@ -120,7 +120,7 @@ pub fn unasked(reasons: Diagnostics) -> Examination {
     examination
 }
 
-/// There was no record to compare with.
+/// The result if there is no record.
 pub fn skipped() -> Examination {
     let mut examination = Examination::default();
     examination.say(Check::Cloud, "not compared, since the record can't be read");
@@ -129,18 +129,18 @@ pub fn skipped() -> Examination {
 
 struct Repair<'a> {
     compared: &'a Compared<'a>,
-    /// Addresses that something is open for.
+    /// Addresses with open intents.
     open: HashSet<&'a str>,
     changes: Vec<Change>,
     findings: Vec<Finding>,
-    /// Instances that drifted in a way that is none of the doctor's business.
+    /// The number of instances with drift that this command doesn't repair.
     drifted: usize,
-    /// Instances whose record an open intent will make or drop.
+    /// The number of instances whose record depends on an open intent.
     unsettled: usize,
 }
 
 impl Repair<'_> {
-    /// Takes a change up; answers its action, unless nothing is proposed for its address.
+    /// Adds a change to the repair plan; returns its action, or `None` if its address is excluded.
     fn propose(&mut self, change: Change) -> Option<Action> {
         let action = change.action;
         let address = change.address.to_string();
@@ -152,7 +152,7 @@ impl Repair<'_> {
         Some(action)
     }
 
-    /// The change of the plan that is about an instance.
+    /// The plan's change of an instance.
     fn planned(&self, is_it: impl Fn(&Change) -> bool) -> Option<Change> {
         self.compared
             .plan
@@ -164,7 +164,7 @@ impl Repair<'_> {
 
     fn drift(&mut self, drift: &Drift) {
         let id = drift.provider_id.as_str();
-        // The journal's finding says what becomes of it.
+        // The finding about the journal covers it.
         if self.open.contains(drift.address.as_str()) && drift.kind != DriftKind::Changed {
             self.unsettled += 1;
             return;
@@ -200,7 +200,7 @@ impl Repair<'_> {
         }
     }
 
-    /// It carries our tags, and nothing is recorded of it.
+    /// An instance with this shard's tags that has no record.
     fn orphan(&mut self, drift: &Drift) {
         let id = drift.provider_id.as_str();
         let adoption = self.planned(|change| {
@@ -223,7 +223,7 @@ impl Repair<'_> {
         });
     }
 
-    /// It is recorded, and it isn't there.
+    /// A recorded instance that doesn't exist.
     fn missing(&mut self, drift: &Drift) {
         let id = drift.provider_id.as_str();
         let own = |change: &Change| {
@@ -232,7 +232,7 @@ impl Repair<'_> {
                 .as_deref()
                 .is_some_and(|before| before.provider_id.as_deref() == Some(id))
         };
-        // The plan may want a new one in its place; that is for an apply to make.
+        // The plan may replace it, but only an apply creates instances.
         let forget = |address| Change::new(address, Action::Forget, vec![Reason::Missing]);
         let forgetting = self.planned(own).map(|change| Change {
             deposed: change.deposed,
@@ -260,7 +260,7 @@ impl Repair<'_> {
         );
     }
 
-    /// It claims a slot that another has.
+    /// An instance that claims another's slot.
     fn duplicate(&mut self, drift: &Drift) {
         let id = drift.provider_id.as_str();
         let unrecorded = &self.compared.observed.unrecorded;
@@ -286,8 +286,8 @@ impl Repair<'_> {
         );
     }
 
-    /// Deletes what isn't recorded. It gets an id of its own: the one in its tags may be that of
-    /// its original, whose record must stay.
+    /// Deletes an unrecorded instance. It gets a new instance id, since the one in its tags may be
+    /// its original's, whose record must remain.
     fn deletion(&self, address: &Address, observation: &Observation) -> Option<Change> {
         let plan = self.compared.plan;
         let attributes = observation.attributes().ok()?;
@@ -305,7 +305,7 @@ impl Repair<'_> {
         let mut before =
             InstanceView::unrecorded(observation, instance_id.as_str().into(), generation, body);
         if plan.holds_secrets() {
-            // The record doesn't say which parts were made of secrets.
+            // Without a record it isn't known what is sensitive, so mask everything.
             before.marks = Arc::new(Marks::whole());
         }
         Some(Change {
@@ -315,10 +315,10 @@ impl Repair<'_> {
         })
     }
 
-    /// It lost tags that say whose it is.
+    /// An instance that lost ownership tags.
     fn stripped(&mut self, drift: &Drift) {
         let id = drift.provider_id.as_str();
-        // What an update sends is all tags, so all differences are reported.
+        // An update sends all tags, so report all that differ.
         let tags = drift.changes.iter();
         let attributes: Vec<AttributeChange> = tags
             .filter(|change| change.path.starts_with("tags."))
@@ -359,7 +359,7 @@ impl Repair<'_> {
         );
     }
 
-    /// Old instances whose successor was made.
+    /// Deposed instances, whose successors were created.
     fn deposed(&mut self) {
         let left: Vec<Change> = self
             .compared
@@ -387,7 +387,7 @@ impl Repair<'_> {
         }
     }
 
-    /// Instances whose tags say whose they are, but not what.
+    /// Instances whose tags name an owner but no slot.
     fn nameless(&mut self) {
         for instance in &self.compared.observed.unrecorded {
             let group = instance.group.as_deref();
@@ -410,7 +410,7 @@ impl Repair<'_> {
         }
     }
 
-    /// The plan of what was taken up.
+    /// The repair plan.
     fn plan(&mut self) -> Option<Plan> {
         if self.changes.is_empty() {
             return None;
@@ -454,7 +454,7 @@ impl Repair<'_> {
                 by_group: BTreeMap::new(),
                 ..plan.deletions.clone()
             },
-            // Nothing here waits for anything else.
+            // The changes don't depend on each other.
             groups: changed
                 .into_iter()
                 .map(|name| PlannedGroup {
@@ -465,7 +465,7 @@ impl Repair<'_> {
         })
     }
 
-    /// Whether the instance that has the slot says that its group is protected.
+    /// Whether the record of the slot's instance marks its group as protected.
     fn is_protected(&self, address: &Address) -> bool {
         let live = self
             .compared

@@ -1,6 +1,6 @@
-//! What lies on this machine: the state, its journal, its lock, its files.
+//! Checks local files: the state, its journal, its lock and backups.
 //!
-//! In: [`Local`] facts, and the time. Out: findings. Must not: look for itself.
+//! In: [`Local`] facts, and the time. Out: findings. Must not: do I/O.
 
 use nstance_state::{Apply, ApplyStatus, Intent, LockInfo, Operation, Problem, ProblemKind};
 
@@ -8,7 +8,7 @@ use super::{Check, Examination, Finding, Severity, counted};
 use crate::clock::Timestamp;
 use crate::report::age;
 
-/// What is known of a shard's files.
+/// Facts about a shard's files.
 #[derive(Debug)]
 pub struct Local {
     /// The state's path.
@@ -17,55 +17,55 @@ pub struct Local {
     pub state: State,
     /// The process that holds the lock.
     pub holder: Option<LockInfo>,
-    /// What a dead process left of the lock.
+    /// The holder in a stale lock.
     pub remains: Option<LockInfo>,
-    /// Files that other users can read.
+    /// Files that only their owner should access.
     pub files: Vec<FileFacts>,
-    /// Copies of the state, the latest first.
+    /// Backups of the state, latest first.
     pub backups: Vec<String>,
 }
 
-/// The state, as far as it could be opened.
+/// The result of opening the state.
 #[derive(Debug)]
 pub enum State {
-    /// There is none.
+    /// It doesn't exist.
     Missing,
-    /// It is there, and can't be used.
+    /// It exists and can't be opened.
     Unusable {
-        /// Why.
+        /// The error.
         why: String,
-        /// What to do.
+        /// How to fix it.
         hints: Vec<String>,
-        /// Whether nothing but a backup can take its place.
+        /// Whether only a backup can replace it.
         is_lost: bool,
     },
-    /// It could be read.
+    /// It was opened.
     Open {
         /// Its serial.
         serial: u64,
-        /// How many records it has.
+        /// The number of records.
         records: usize,
-        /// What is wrong with it.
+        /// Its problems.
         problems: Vec<Problem>,
-        /// What is open in its journal.
+        /// Its open intents.
         intents: Vec<Intent>,
         /// The latest entry of its history.
         latest: Option<Box<Apply>>,
     },
 }
 
-/// A file, and who may read it.
+/// A file and its permissions.
 #[derive(Debug)]
 pub struct FileFacts {
     /// Its path.
     pub path: String,
-    /// Its permission bits; 0 where the system has none.
+    /// Its permission bits; 0 on systems without them.
     pub mode: u32,
-    /// Whether its owner may write it, too.
+    /// Whether its owner must be able to write it.
     pub is_written: bool,
 }
 
-/// Judges it.
+/// Evaluates the facts.
 pub fn examine(local: &Local, now: Timestamp) -> Examination {
     let mut examination = Examination::default();
     state(local, &mut examination);
@@ -143,7 +143,7 @@ fn state(local: &Local, examination: &mut Examination) {
     }
 }
 
-/// How to get a good state back, step by step.
+/// Adds the steps to restore a backup.
 fn restoring(local: &Local, finding: Finding) -> Finding {
     let Some(newest) = local.backups.first() else {
         return finding.advise(

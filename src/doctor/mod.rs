@@ -1,12 +1,11 @@
-//! Whether a shard is healthy: its state, its journal, its lock, its files, and the cloud.
+//! Checks whether a shard is healthy: its state, journal, lock, files, and the cloud.
 //!
-//! In: facts that were gathered without changing any. Out: an [`Examination`]: findings, each with
-//! what it means and what to do, and one [`Plan`] that repairs what a plan can. The plan is like
-//! any other: it is shown, saved and applied in the same way. Must not: ask, read or write
-//! anything.
+//! In: facts. Out: an [`Examination`]: findings, each with its meaning and advice, and one [`Plan`]
+//! that repairs what a plan can. It is shown, saved and applied like any other plan. Must not: do
+//! I/O.
 //!
-//! [`local`] judges what lies on this machine, [`access`] what we may ask of the cloud, [`cloud`]
-//! compares the record with what there is.
+//! [`local`] checks local files, [`access`] the cloud's permissions, [`cloud`] compares the record
+//! with the cloud.
 
 pub mod access;
 pub mod cloud;
@@ -14,22 +13,22 @@ pub mod local;
 
 use crate::plan::change::{Action, Plan};
 
-/// What is looked at.
+/// What is checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Check {
     /// The state's file.
     State,
-    /// What was intended and not settled.
+    /// Open intents.
     Journal,
     /// The lock.
     Lock,
-    /// Who may read and write what.
+    /// Permissions of files.
     Files,
     /// Copies of the state.
     Backups,
-    /// Who asks the cloud, and what they may do.
+    /// Cloud credentials and their permissions.
     Access,
-    /// What the cloud has.
+    /// The cloud's instances.
     Cloud,
 }
 
@@ -48,14 +47,14 @@ impl Check {
     }
 }
 
-/// How bad a finding is.
+/// The severity of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Severity {
-    /// Nothing can be applied, or something is lost.
+    /// Apply is impossible, or data is lost.
     Error,
-    /// Something isn't as it should be.
+    /// A problem.
     Warning,
-    /// Worth knowing; all is well.
+    /// Information only.
     Note,
 }
 
@@ -73,23 +72,23 @@ impl Severity {
 /// Something that was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
-    /// By which check.
+    /// The check that found it.
     pub check: Check,
-    /// How bad it is.
+    /// Its severity.
     pub severity: Severity,
-    /// What it is, in a word for programs, such as `orphan`.
+    /// Its kind for programs, such as `orphan`.
     pub kind: &'static str,
-    /// The slot, where it is about one.
+    /// The address concerned, if any.
     pub address: Option<String>,
-    /// The cloud's id of the instance, where it is about one.
+    /// The provider id of the instance concerned, if any.
     pub provider_id: Option<String>,
-    /// One sentence without a full stop: what was found.
+    /// What was found: one sentence without a full stop.
     pub summary: String,
     /// What it means.
     pub meaning: String,
-    /// What the plan that was proposed does about it.
+    /// The repair by the proposed plan.
     pub repair: Option<Action>,
-    /// What a person can do about it, a sentence each.
+    /// What the user can do, one sentence each.
     pub advice: Vec<String>,
 }
 
@@ -131,26 +130,26 @@ impl Finding {
     }
 }
 
-/// All that was found.
+/// The results of all checks.
 #[derive(Debug, Default)]
 pub struct Examination {
-    /// What each check came to, in words, in the order they were done.
+    /// The result of each check as a text, in order.
     pub verdicts: Vec<(Check, String)>,
-    /// What was found, the worst first.
+    /// The findings, most severe first.
     pub findings: Vec<Finding>,
-    /// What repairs it, where a plan can.
+    /// The repair plan.
     pub repair: Option<Plan>,
 }
 
 impl Examination {
-    /// Whether nothing is wrong. A note is nothing wrong.
+    /// Whether there are no problems; notes don't count.
     pub fn is_healthy(&self) -> bool {
         self.findings
             .iter()
             .all(|finding| finding.severity == Severity::Note)
     }
 
-    /// Adds what another part of it came to.
+    /// Adds another part's results.
     pub fn add(&mut self, other: Self) {
         self.verdicts.extend(other.verdicts);
         self.findings.extend(other.findings);

@@ -1,7 +1,7 @@
-//! A configuration as one file in another language.
+//! Converts a configuration to one file in another language.
 //!
-//! In: the evaluated document of a configuration. Out: a text that gives the same document when it
-//! is read again, which was tried. Must not: write files.
+//! In: the evaluated document of a configuration. Out: a text that reads back as the same document,
+//! which is verified. Must not: write files.
 
 use crate::config::decode::{GroupsForm, groups_form};
 use crate::config::load::{Evaluated, document_of_text};
@@ -18,15 +18,15 @@ use super::{hcl_writer, is_short, jsonc_layout, yaml_writer};
 const HEADER: &str = "Written by `nstance convert`: variables, locals and for_each are replaced \
                       by their values.";
 
-/// How many sensitive values an error names.
+/// How many sensitive values an error lists.
 const MOST_NAMED: usize = 10;
 
-/// A value by its path, and where it is written.
+/// A value's path and place.
 type Place = (String, Span);
 
 /// Writes the document in a language.
 ///
-/// Fails where a value is sensitive, and where the language can't hold the document.
+/// Fails if a value is sensitive, or if the language can't express the document.
 pub fn convert(document: &Evaluated, to: Language) -> Result<String, Diagnostics> {
     let Some(root) = &document.root else {
         return Err(document.findings.clone());
@@ -98,7 +98,7 @@ fn refusal(sensitive: &[Place], first: Span) -> Diagnostic {
         .hint("To write a value in clear text, pass it through `nonsensitive(…)`")
 }
 
-/// Finds the values that differ; the order of keys counts.
+/// Finds the values that differ; the order of keys matters.
 fn differences(a: &Node, b: &Node, path: &str, found: &mut Vec<Place>) {
     match (&a.value, &b.value) {
         (NodeValue::Object(x), NodeValue::Object(y))
@@ -121,7 +121,7 @@ fn differences(a: &Node, b: &Node, path: &str, found: &mut Vec<Place>) {
     }
 }
 
-/// Drops `groups_form` where `groups` alone says as much.
+/// Removes `groups_form` if it only repeats the default for `groups`.
 fn without_needless_form(root: Node) -> Node {
     let form = groups_form(&root);
     let without = without_keys(root.clone(), |key| key == "groups_form");
@@ -139,8 +139,8 @@ fn without_keys(mut root: Node, is_dropped: impl Fn(&str) -> bool) -> Node {
     root
 }
 
-/// The document in the one form in which languages are compared: in HCL, groups without a tenant
-/// are those of the tenant `default`, and there are no keys for editors of JSON.
+/// The document in the form used for comparison. In HCL, groups without a tenant belong to the
+/// tenant `default`, and keys for JSON editors (`$schema`) don't exist.
 fn comparable(root: Node, to: Language) -> Node {
     let form = groups_form(&root);
     let is_hcl = to == Language::Hcl;

@@ -1,14 +1,14 @@
-//! The layout of HCL, as `terraform fmt` has it.
+//! Formats HCL as `terraform fmt` does.
 //!
 //! In: text that the parser accepted. Out: the same tokens in the same lines: two spaces a level,
-//! `=` and comments aligned in consecutive lines, labels in quotes, one empty line at most. Must
-//! not: change a string, a heredoc or a comment.
+//! `=` and comments aligned in consecutive lines, labels quoted, one empty line at most. Must not:
+//! change a string, a heredoc or a comment.
 
 use unicode_segmentation::UnicodeSegmentation as _;
 
 use super::hcl_tokens::{Kind, Token, tokens};
 
-/// Lays out a text.
+/// Formats a text.
 pub(super) fn lay_out(text: &str) -> String {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let newline = match text.find('\n') {
@@ -43,15 +43,15 @@ pub(super) fn lay_out(text: &str) -> String {
 /// One line, in up to three cells.
 #[derive(Default)]
 struct Line<'t> {
-    /// Whether an empty line stands before it.
+    /// Whether an empty line precedes it.
     gap: bool,
     indent: usize,
-    /// All of it, or what stands before the `=`.
+    /// The whole line, or the part before the `=`.
     lead: String,
-    /// From the `=`, where the whole value stands on the line.
+    /// The part from the `=`, if the whole value is on this line.
     assign: Option<String>,
     pad_assign: usize,
-    /// From `#` or `//`, behind anything else.
+    /// The trailing comment, from `#` or `//`.
     comment: Option<&'t str>,
     pad_comment: usize,
     /// How many more brackets it opens than it closes.
@@ -95,7 +95,7 @@ fn line<'t>(tokens: &mut [Token<'t>]) -> Line<'t> {
         [code @ .., last] if !code.is_empty() && ends_its_line(last) => (&*code, Some(last.text)),
         _ => (&*tokens, None),
     };
-    // The value goes into a cell of its own where it neither opens nor closes anything for others.
+    // The value gets its own cell if its brackets are balanced.
     let is_equals = |token: &Token<'_>| token.kind == Kind::Sign && token.text == "=";
     let equals = (1..code.len())
         .find(|index| is_equals(&code[*index]))
@@ -122,7 +122,7 @@ fn mark_labels(tokens: &mut [Token<'_>]) {
     let mut labels = Vec::new();
     for word in words {
         match word.kind {
-            // Part of a `for`, rather.
+            // Then this is part of a `for` expression.
             Kind::Name if matches!(word.text, "in" | "if") => return,
             Kind::Name => labels.push(word),
             Kind::Text => {}
@@ -141,12 +141,12 @@ fn ends_its_line(token: &Token<'_>) -> bool {
     token.kind == Kind::Comment && !token.text.starts_with("/*")
 }
 
-/// Whether this is a string in quotes with a `${ }` that goes over several lines.
+/// Whether this is a quoted string with a `${ }` that spans several lines.
 fn is_broken_string(token: &Token<'_>) -> bool {
     token.kind == Kind::Text && token.text.starts_with('"') && token.text.contains('\n')
 }
 
-/// How many more brackets are opened than closed.
+/// The number of opening minus closing brackets.
 fn opened(tokens: &[Token<'_>]) -> isize {
     let change = |token: &Token<'_>| match token.text {
         "(" | "[" | "{" => 1,
@@ -156,7 +156,7 @@ fn opened(tokens: &[Token<'_>]) -> isize {
     tokens.iter().map(change).sum()
 }
 
-/// Tokens of one line with the spaces that belong between them.
+/// Tokens of one line, with spaces between them.
 fn joined(tokens: &[Token<'_>]) -> String {
     let mut text = String::new();
     for (index, token) in tokens.iter().enumerate() {
@@ -174,9 +174,9 @@ fn joined(tokens: &[Token<'_>]) -> String {
     text
 }
 
-/// Whether a space stands between `left` and `right`; `earlier` is what stands before `left`.
+/// Whether to put a space between `left` and `right`; `earlier` is the token before `left`.
 ///
-/// Like Terraform, this takes `if` and `in` for names, most of the time.
+/// Like Terraform, this mostly treats `if` and `in` as names.
 fn is_spaced(earlier: Option<&Token<'_>>, left: &Token<'_>, right: &Token<'_>) -> bool {
     let is_name = |token: &Token<'_>| token.kind == Kind::Name;
     match (left.text, right.text) {
@@ -185,7 +185,7 @@ fn is_spaced(earlier: Option<&Token<'_>>, left: &Token<'_>, right: &Token<'_>) -
         (",", _) => true,
         ("in", "[") if earlier.is_some_and(is_name) => true,
         (_, "[") if is_name(left) || left.kind == Kind::Number => false,
-        // Behind these, Terraform takes it for a subtraction.
+        // After these, Terraform treats it as a subtraction.
         ("-", _) => earlier.is_some_and(|earlier| {
             earlier.kind != Kind::Sign || matches!(earlier.text, ")" | "]" | "}" | "=>")
         }),
@@ -195,8 +195,8 @@ fn is_spaced(earlier: Option<&Token<'_>>, left: &Token<'_>, right: &Token<'_>) -
     }
 }
 
-/// A line that opens more brackets than it closes puts those behind it one level deeper, however
-/// many it opens; that level ends with the line that closes the last of them.
+/// Indents lines. A line that opens more brackets than it closes indents the following lines by one
+/// level, however many it opens. That level ends with the line that closes the last of them.
 fn indent(lines: &mut [Line<'_>]) {
     let mut levels: Vec<isize> = Vec::new();
     for line in lines {
@@ -216,7 +216,7 @@ fn indent(lines: &mut [Line<'_>]) {
     }
 }
 
-/// Puts one cell of lines that follow each other into one column.
+/// Aligns one cell of consecutive lines.
 fn align<'t>(
     lines: &mut [Line<'t>],
     cell: impl for<'l> Fn(&'l Line<'t>) -> Option<&'l str>,
@@ -239,7 +239,7 @@ fn align<'t>(
     }
 }
 
-/// Columns, as far as characters have one each.
+/// Width in columns, one per character.
 fn width(text: &str) -> usize {
     text.graphemes(true).count()
 }

@@ -1,33 +1,33 @@
-//! The tokens of HCL, for its layout.
+//! Splits HCL into tokens for the formatter.
 //!
-//! In: text that the parser accepted. Out: its [`Token`]s: strings, heredocs and comments as one
-//! each.
+//! In: text that the parser accepted. Out: its [`Token`]s; a string, a heredoc or a comment is one
+//! token.
 
-/// What a token is.
+/// The kind of a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     /// A name or keyword.
     Name,
-    /// A name that is the label of a block. The layout finds these, in names.
+    /// A block label written without quotes. The formatter sets this; the tokenizer returns `Name`.
     Label,
     /// A number.
     Number,
     /// A string, or a heredoc up to its marker.
     Text,
-    /// From `#`, `//` or `/*`.
+    /// A comment, from `#`, `//` or `/*`.
     Comment,
-    /// Anything else.
+    /// An operator, a bracket or other punctuation.
     Sign,
 }
 
-/// A token and what stands before it.
+/// A token and the line breaks before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Token<'t> {
     /// What it is.
     pub(super) kind: Kind,
-    /// As it is written.
+    /// Its text as written.
     pub(super) text: &'t str,
-    /// How many line breaks stand before it.
+    /// The number of line breaks before it.
     pub(super) newlines: usize,
 }
 
@@ -62,7 +62,7 @@ pub(super) fn tokens(text: &str) -> Vec<Token<'_>> {
     tokens
 }
 
-/// The token at `at`, and where it ends.
+/// The kind of the token at `at`, and its end.
 fn token(text: &str, at: usize) -> (Kind, usize) {
     let rest = &text[at..];
     let length_of = |is_part: fn(char) -> bool| rest.find(|c| !is_part(c)).unwrap_or(rest.len());
@@ -118,7 +118,7 @@ fn comment_end(text: &str, at: usize) -> usize {
     rest.find('\n').map_or(text.len(), |end| at + end)
 }
 
-/// Behind the closing quote.
+/// The end of a quoted string, after its closing quote.
 fn quoted_end(text: &str, start: usize) -> usize {
     let bytes = text.as_bytes();
     let mut at = start + 1;
@@ -133,7 +133,7 @@ fn quoted_end(text: &str, start: usize) -> usize {
     text.len()
 }
 
-/// Behind a `$` or `%`, its escape, or the whole `${ }` or `%{ }`.
+/// The end of a sequence that starts with `$` or `%`: an escape, `${ }` or `%{ }`.
 fn sequence_end(text: &str, at: usize) -> usize {
     let bytes = text.as_bytes();
     let (mark, next) = (bytes[at], bytes.get(at + 1));
@@ -164,7 +164,7 @@ fn sequence_end(text: &str, at: usize) -> usize {
     at
 }
 
-/// Behind the marker that ends the text.
+/// The end of a heredoc, after its closing marker.
 fn heredoc_end(text: &str, start: usize) -> usize {
     let line_end = |at: usize| text[at..].find('\n').map_or(text.len(), |end| at + end);
     let first = line_end(start);
@@ -179,7 +179,7 @@ fn heredoc_end(text: &str, start: usize) -> usize {
         if text[at..end].trim() == marker {
             return at + text[at..end].trim_end().len();
         }
-        // What stands in braces may go over lines of its own.
+        // A `${ }` or `%{ }` may span lines.
         while at < text.len() && bytes[at] != b'\n' {
             at = match bytes[at] {
                 b'$' | b'%' => sequence_end(text, at),

@@ -1,7 +1,7 @@
-//! A document, written as HCL.
+//! Writes a document as HCL.
 //!
-//! In: an evaluated document. Out: its text: sections of names as blocks (`template "web" { … }`),
-//! everything else as attributes, texts of several lines as heredocs.
+//! In: an evaluated document. Out: its text: named sections as blocks (`template "web" { … }`),
+//! everything else as attributes, multi-line texts as heredocs.
 
 use nstance_hcl::{Context, Evaluator, Kind, NoFiles, NoNames, parse_expression};
 
@@ -10,7 +10,7 @@ use super::{WIDTH, is_short};
 use crate::config::decode::{GroupsForm, groups_form};
 use crate::config::node::{Entry, Node, NodeValue};
 
-/// Sections whose entries are blocks, and what these are called.
+/// Sections whose entries become blocks, with the block type.
 const NAMED: &[(&str, &str)] = &[
     ("images", "image"),
     ("templates", "template"),
@@ -19,13 +19,13 @@ const NAMED: &[(&str, &str)] = &[
     ("certificates", "certificate"),
 ];
 
-/// Sections that are a block each.
+/// Sections that become one block each.
 const SECTIONS: &[&str] = &["cluster", "shard", "defaults", "vars"];
 
-/// The tenant of groups that name none.
+/// The tenant of groups without a tenant.
 pub(super) const DEFAULT_TENANT: &str = "default";
 
-/// Writes a document. Keys that begin with `$` are for editors of JSON, and left out.
+/// Writes a document. Omits keys that begin with `$`, which are for JSON editors.
 pub(super) fn write(root: &Node) -> String {
     let form = groups_form(root);
     let mut out = String::new();
@@ -52,7 +52,8 @@ pub(super) fn write(root: &Node) -> String {
 
 type Block<'n> = (Vec<&'n str>, &'n Node);
 
-/// The blocks of a section, and what they are called. `None` where it can't be written as blocks.
+/// The blocks of a section and their type. Fails with `None` if the section can't be written as
+/// blocks.
 fn blocks_of(section: &Entry, form: Option<GroupsForm>) -> Option<(&'static str, Vec<Block<'_>>)> {
     let (_, kind) = NAMED.iter().find(|(name, _)| *name == &*section.key)?;
     let nested = match (*kind, form) {
@@ -65,7 +66,7 @@ fn blocks_of(section: &Entry, form: Option<GroupsForm>) -> Option<(&'static str,
             blocks.push((vec![&*entry.key], &entry.value));
             continue;
         }
-        // No block says that there is a tenant without groups.
+        // Blocks can't express a tenant without groups.
         if entry.value.entries().is_empty() {
             return None;
         }
@@ -82,13 +83,13 @@ fn blocks_of(section: &Entry, form: Option<GroupsForm>) -> Option<(&'static str,
     (!blocks.is_empty() && blocks.iter().all(fits)).then_some((*kind, blocks))
 }
 
-/// Whether an object can be the body of a block: `for_each` in it would mean something else.
+/// Whether an object can become a block's body: a key `for_each` in it would have another meaning.
 fn is_body(node: &Node) -> bool {
     let fits = |entry: &Entry| is_name(&entry.key) && &*entry.key != "for_each";
     matches!(&node.value, NodeValue::Object(entries) if entries.iter().all(fits))
 }
 
-/// Whether a text is a name in HCL, and not a keyword.
+/// Whether a text is a valid HCL name, and not a keyword.
 fn is_name(text: &str) -> bool {
     text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
         && text
@@ -135,7 +136,7 @@ fn attribute(entry: &Entry, depth: usize, out: &mut String) {
     out.push('\n');
 }
 
-/// A value behind `used` columns of its line, the indentation aside.
+/// Writes a value that starts at column `used` after the indentation.
 fn value(node: &Node, depth: usize, used: usize, out: &mut String) {
     let fits = || 2 * depth + used + on_one_line(node).chars().count() <= WIDTH;
     match &node.value {
@@ -158,7 +159,7 @@ fn value(node: &Node, depth: usize, used: usize, out: &mut String) {
     }
 }
 
-/// A short value.
+/// A short value on one line.
 fn on_one_line(node: &Node) -> String {
     match &node.value {
         NodeValue::Null => "null".to_owned(),
@@ -173,7 +174,7 @@ fn on_one_line(node: &Node) -> String {
     }
 }
 
-/// A text in quotes.
+/// A quoted text.
 fn quoted(text: &str) -> String {
     let mut quoted = String::from("\"");
     for (index, character) in text.char_indices() {
@@ -194,8 +195,8 @@ fn quoted(text: &str) -> String {
     quoted
 }
 
-/// A text of whole lines as a heredoc, if one gives exactly this. `indent` is the depth of its
-/// attribute.
+/// A text of whole lines as a heredoc; `None` if a heredoc can't express it exactly. `indent` is
+/// the depth of its attribute.
 fn heredoc(text: &str, indent: usize) -> Option<String> {
     if !text.ends_with('\n') || text.contains('\r') || text.trim().is_empty() {
         return None;
@@ -220,7 +221,7 @@ fn heredoc(text: &str, indent: usize) -> Option<String> {
         .find(|heredoc| gives(heredoc, text))
 }
 
-/// Whether an expression is this text.
+/// Whether an expression evaluates to this text.
 fn gives(expression: &str, text: &str) -> bool {
     let context = Context::new(&NoFiles);
     let parsed = parse_expression(&format!("{expression}\n"), 0).ok();

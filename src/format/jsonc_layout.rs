@@ -1,7 +1,7 @@
-//! The layout of JSONC.
+//! Formats JSONC.
 //!
 //! In: text that the parser accepted. Out: the same tokens and comments: two spaces a level, one
-//! item a line; a list or object on one line stays there if it fits. Must not: change a string, a
+//! item a line. A list or object on one line stays there if it fits. Must not: change a string, a
 //! number or the words of a comment.
 
 use super::WIDTH;
@@ -38,7 +38,7 @@ enum Space {
     Line,
 }
 
-/// Lays out a text.
+/// Formats a text.
 pub(super) fn lay_out(text: &str) -> String {
     let mut tokens = tokens(text.strip_prefix('\u{feff}').unwrap_or(text));
     move_commas_before_comments(&mut tokens);
@@ -78,7 +78,7 @@ pub(super) fn lay_out(text: &str) -> String {
     out
 }
 
-/// How many columns there are for what ends with the token at `end`.
+/// The columns left on the line for the container that ends with the token at `end`.
 fn left_on_line(out: &str, tokens: &[Token<'_>], end: usize) -> usize {
     let line = out.rsplit('\n').next().unwrap_or_default();
     let comma = tokens
@@ -105,7 +105,7 @@ fn write(token: Token<'_>, depth: usize, out: &mut String) {
         let bare = line.trim_start();
         match index {
             0 => out.push_str(line.trim_end()),
-            // A column of stars moves with its comment.
+            // Lines that begin with a star move with their comment.
             _ if bare.starts_with('*') => {
                 out.push('\n');
                 indent(depth, out);
@@ -124,7 +124,7 @@ fn indent(depth: usize, out: &mut String) {
     out.extend(std::iter::repeat_n("  ", depth));
 }
 
-/// Tokens on one line, if they fit in so many columns.
+/// Tokens on one line; `None` if they need more than `most` columns.
 fn joined(tokens: &[Token<'_>], most: usize) -> Option<String> {
     let mut line = String::new();
     let mut columns = 0;
@@ -143,7 +143,7 @@ fn joined(tokens: &[Token<'_>], most: usize) -> Option<String> {
     Some(line)
 }
 
-/// For each bracket that opens a container without line breaks and comments: where that ends.
+/// For each opening bracket of a container without line breaks and comments: the index of its end.
 fn containers_on_one_line(tokens: &[Token<'_>]) -> Vec<Option<usize>> {
     let mut ends = vec![None; tokens.len()];
     let mut open = Vec::new();
@@ -165,7 +165,7 @@ fn containers_on_one_line(tokens: &[Token<'_>]) -> Vec<Option<usize>> {
     ends
 }
 
-/// Which tokens are comments behind what their line holds.
+/// Which tokens are comments that follow something on their line.
 fn trailing_comments(tokens: &[Token<'_>]) -> Vec<bool> {
     let mut trailing = vec![false; tokens.len()];
     for at in (0..tokens.len()).rev() {
@@ -183,7 +183,7 @@ fn trailing_comments(tokens: &[Token<'_>]) -> Vec<bool> {
     trailing
 }
 
-/// A comma on a line below its value's comments goes directly behind the value.
+/// Moves a comma below its value's comments directly after the value.
 fn move_commas_before_comments(tokens: &mut [Token<'_>]) {
     for at in 1..tokens.len() {
         let is_below = tokens[at].newlines > 0 || tokens[at - 1].kind == Kind::LineComment;
@@ -238,7 +238,7 @@ pub(super) fn tokens(text: &str) -> Vec<Token<'_>> {
     }
 }
 
-/// The bytes of a string, quotes included.
+/// The length of a string in bytes, including quotes.
 fn string_length(text: &str) -> usize {
     let mut escaped = true;
     for (at, byte) in text.bytes().enumerate() {

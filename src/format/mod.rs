@@ -1,4 +1,4 @@
-//! Texts of configurations: formatted, and converted to another language.
+//! Formats configuration files and converts them to another language.
 //!
 //! In: the text of one file, or an evaluated document. Out: another text. Must not: read or write
 //! files.
@@ -19,13 +19,13 @@ use crate::config::node::{Node, NodeValue};
 use crate::config::source::{Language, SourceId, SourceMap};
 use crate::diagnostic::Diagnostics;
 
-/// The longest line, in columns, where there is a choice.
+/// The preferred maximum line length, in columns.
 const WIDTH: usize = 100;
 
-/// Formats the text of a source: the same tokens and comments with the standard spaces and line
-/// breaks. `None` for YAML, which has formatters of its own.
+/// Formats the text of a source: the same tokens and comments with standard whitespace. Returns
+/// `None` for YAML, which has its own formatters.
 ///
-/// Fails where the text has a syntax error.
+/// Fails if the text has a syntax error.
 pub fn layout(sources: &SourceMap, source: SourceId) -> Result<Option<String>, Diagnostics> {
     let source_text = sources.get(source);
     let text = &*source_text.text;
@@ -34,7 +34,7 @@ pub fn layout(sources: &SourceMap, source: SourceId) -> Result<Option<String>, D
         Language::Jsonc => {
             config::jsonc::read(source, text).map_err(|error| *error)?;
             let laid_out = jsonc_layout::lay_out(text);
-            // Carriage returns stay if the first line ends with one.
+            // Keep CRLF line endings if the first line has one.
             let is_windows = text
                 .split('\n')
                 .next()

@@ -1,7 +1,7 @@
-//! A document, written as YAML.
+//! Writes a document as YAML.
 //!
-//! In: an evaluated document. Out: its text: two spaces a level, texts of several lines in blocks
-//! after `|`, quotes where YAML 1.1 or 1.2 would read something else.
+//! In: an evaluated document. Out: its text: two spaces a level, multi-line texts as literal blocks
+//! (`|`), quotes where YAML 1.1 or 1.2 would read another value.
 
 use super::{WIDTH, is_short};
 use crate::config::node::{Entry, Node, NodeValue};
@@ -25,7 +25,7 @@ fn entries(entries: &[Entry], depth: usize, out: &mut String) {
     }
 }
 
-/// A key and its value, behind the indentation.
+/// Writes a key and its value after the indentation.
 fn keyed(entry: &Entry, depth: usize, out: &mut String) {
     let key = scalar(&entry.key, Place::Key);
     out.push_str(&key);
@@ -39,7 +39,7 @@ fn keyed(entry: &Entry, depth: usize, out: &mut String) {
     }
 }
 
-/// A list or an object in lines of its own.
+/// Writes a list or an object in block style.
 fn block(node: &Node, depth: usize, out: &mut String) {
     let NodeValue::Array(items) = &node.value else {
         entries(node.entries(), depth, out);
@@ -62,7 +62,7 @@ fn block(node: &Node, depth: usize, out: &mut String) {
     }
 }
 
-/// Whether a value behind `used` columns is written in lines of its own.
+/// Whether a value that starts at column `used` needs block style.
 fn is_block(node: &Node, used: usize) -> bool {
     match &node.value {
         NodeValue::Array(items) if !items.is_empty() => {
@@ -72,7 +72,7 @@ fn is_block(node: &Node, used: usize) -> bool {
     }
 }
 
-/// What isn't written in lines of its own, and the end of its line.
+/// Writes a scalar or flow value and the line break after it.
 fn value(node: &Node, depth: usize, out: &mut String) {
     let block = node.as_str().and_then(block_of_text);
     let Some((header, lines)) = block else {
@@ -98,7 +98,7 @@ fn indent(depth: usize, out: &mut String) {
     out.extend(std::iter::repeat_n("  ", depth));
 }
 
-/// A short value on one line.
+/// A short value in flow style.
 fn flow(node: &Node) -> String {
     match &node.value {
         NodeValue::Null => "null".to_owned(),
@@ -112,7 +112,7 @@ fn flow(node: &Node) -> String {
         NodeValue::Object(_) => "{}".to_owned(),
     }
 }
-/// Where a scalar stands.
+/// The context of a scalar.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Place {
     Key,
@@ -120,7 +120,7 @@ enum Place {
     Flow,
 }
 
-/// A text on one line, in quotes if it needs some.
+/// A text on one line, quoted if necessary.
 fn scalar(text: &str, place: Place) -> String {
     if is_plain(text, place) {
         return text.to_owned();
@@ -147,7 +147,7 @@ fn scalar(text: &str, place: Place) -> String {
     quoted
 }
 
-/// Invisible line breaks and marks.
+/// Whether a character is a line break or invisible.
 fn is_odd(character: char) -> bool {
     matches!(
         character,
@@ -155,7 +155,7 @@ fn is_odd(character: char) -> bool {
     )
 }
 
-/// Whether a text means itself without quotes, to YAML 1.1 too.
+/// Whether a text can be written without quotes, for YAML 1.1 too.
 fn is_plain(text: &str, place: Place) -> bool {
     let starts = |c: char| c.is_alphabetic() || matches!(c, '/' | '_' | '$') || c.is_ascii_digit();
     let is_part = |c: char| {
@@ -175,7 +175,7 @@ fn is_plain(text: &str, place: Place) -> bool {
         && yaml::is_plain_text(text)
 }
 
-/// The header and the lines of a text of several lines, if a block can hold it.
+/// The header and lines of a literal block; `None` if a block can't hold the text.
 fn block_of_text(text: &str) -> Option<(String, Vec<&str>)> {
     let allowed = |c: char| c == '\n' || c == '\t' || !(c.is_control() || is_odd(c));
     if !text.contains('\n') || !text.chars().all(allowed) {
@@ -184,7 +184,7 @@ fn block_of_text(text: &str) -> Option<(String, Vec<&str>)> {
     let body = text.trim_end_matches('\n');
     let first = body.lines().find(|line| !line.trim().is_empty())?;
     let blank = |line: &str| !line.is_empty() && line.trim_matches(' ').is_empty();
-    // Lines of spaces are easily lost by who edits them.
+    // Editors often strip lines of spaces.
     if body.lines().any(blank) {
         return None;
     }
@@ -192,7 +192,7 @@ fn block_of_text(text: &str) -> Option<(String, Vec<&str>)> {
     let chomp = match text.len() - body.len() {
         0 => "-",
         1 => "",
-        // It would keep the empty lines behind it, too.
+        // `|+` would also keep the empty lines after the block.
         _ => return None,
     };
     let mut lines: Vec<&str> = text.split('\n').collect();
@@ -200,7 +200,7 @@ fn block_of_text(text: &str) -> Option<(String, Vec<&str>)> {
         lines.pop();
     }
     let header = format!("|{indented}{chomp}");
-    // The reader has the last word.
+    // Verify with the reader.
     let written = lines
         .iter()
         .fold(format!("k: {header}\n"), |mut written, line| {

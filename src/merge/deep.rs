@@ -1,9 +1,9 @@
 //! The deep merge of args and vars.
 //!
-//! In: objects, lowest layer first. Out: a [`Merged`] tree. Must not: know what is merged.
+//! In: objects, lowest layer first. Out: a [`Merged`] tree. Must not: depend on what is merged.
 //!
-//! The rule is Nstance's `deepMerge`: a higher layer replaces a lower one, except where both
-//! values are objects: those merge key by key. Arrays and null replace like anything else.
+//! The rule is Nstance's `deepMerge`: a higher layer replaces a lower one, except that two objects
+//! merge key by key. Arrays and null replace like any other value.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,23 +14,23 @@ use super::Layer;
 use crate::config::node::{Node, NodeValue, Sensitivity};
 use crate::config::source::Span;
 
-/// A merged value: what it is, which layer set it and where that was written.
+/// A merged value, its layer and its place.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Merged {
-    /// The place; for an object that several layers built, the highest one's.
+    /// The place; for an object built from several layers, the highest one's.
     pub span: Span,
-    /// The layer; for an object that several layers built, the highest.
+    /// The layer; for an object built from several layers, the highest.
     pub layer: Layer,
-    /// What it is.
+    /// The value itself.
     pub value: MergedValue,
-    /// The masked part of it.
+    /// Which parts of it are sensitive.
     pub sensitivity: Sensitivity,
 }
 
-/// What a [`Merged`] is.
+/// The value of a [`Merged`].
 #[derive(Debug, Clone, PartialEq)]
 pub enum MergedValue {
-    /// `null`; a key set to null stays.
+    /// `null`; a key set to null remains.
     Null,
     /// A boolean.
     Bool(bool),
@@ -38,7 +38,7 @@ pub enum MergedValue {
     Number(Number),
     /// A string.
     String(Arc<str>),
-    /// A list; it is always one layer's.
+    /// A list; all of it is from one layer.
     Array(Vec<Merged>),
     /// An object, sorted by key.
     Object(BTreeMap<Arc<str>, Merged>),
@@ -94,7 +94,7 @@ impl Merged {
         }
     }
 
-    /// Whether it or anything in it is sensitive.
+    /// Whether it or a part of it is sensitive.
     pub fn is_sensitive_within(&self) -> bool {
         !self.sensitivity.is_open()
             || match &self.value {
@@ -104,7 +104,7 @@ impl Merged {
             }
     }
 
-    /// The same value as JSON.
+    /// The value as JSON.
     pub fn to_json(&self) -> Value {
         match &self.value {
             MergedValue::Null => Value::Null,
@@ -121,8 +121,8 @@ impl Merged {
         }
     }
 
-    /// Where the value at a path such as `a.b[0].c` is written; the nearest value above it where
-    /// the path leads nowhere.
+    /// Where the value at a path such as `a.b[0].c` is written. If the path doesn't exist, its
+    /// nearest existing parent counts.
     pub fn find(&self, path: &str) -> Option<Span> {
         let mut here = self;
         let mut rest = path;
@@ -150,8 +150,8 @@ impl Merged {
         }
     }
 
-    /// Calls `visit` with the path of every value that isn't an object, objects without entries
-    /// included, in sorted order: `a.b[0].c`.
+    /// Calls `visit` with the path (`a.b[0].c`) of every value that isn't an object, and of empty
+    /// objects, in sorted order.
     pub fn leaves<'a>(&'a self, path: &mut String, visit: &mut dyn FnMut(&str, &'a Self)) {
         let length = path.len();
         match &self.value {
@@ -177,8 +177,8 @@ impl Merged {
     }
 }
 
-/// Which of an object's keys a path begins with, and what is left of the path. Keys may have dots in
-/// them: the longest that fits is meant.
+/// The key that a path begins with, and the rest of the path. Keys may contain dots: the longest
+/// match wins.
 pub fn first_key<'k, 'p>(
     path: &'p str,
     keys: impl Iterator<Item = &'k str>,
@@ -191,7 +191,7 @@ pub fn first_key<'k, 'p>(
     .max_by_key(|(key, _)| key.len())
 }
 
-/// The index that a path begins with, and what is left of the path.
+/// The index that a path begins with, and the rest of the path.
 pub fn first_index(path: &str) -> Option<(usize, &str)> {
     let (index, rest) = path.strip_prefix('[')?.split_once(']')?;
     Some((index.parse().ok()?, rest.strip_prefix('.').unwrap_or(rest)))
@@ -238,7 +238,7 @@ mod tests {
         Node::new(Span::new(SourceId(0), 0, 0), value)
     }
 
-    /// Nstance's own function, transcribed: the slow and obvious way.
+    /// Nstance's own function, transcribed literally.
     fn deep_merge(dst: &mut serde_json::Map<String, Value>, src: &serde_json::Map<String, Value>) {
         for (key, value) in src {
             if let Value::Object(incoming) = value

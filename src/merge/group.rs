@@ -1,7 +1,7 @@
-//! A group with all its layers merged.
+//! Merges all layers of a group.
 //!
-//! In: a [`Config`] and one of its groups. Out: [`MergedGroup`], and one more for each slot with
-//! an override. Must not: render templates; strings are still as written.
+//! In: a [`Config`] and one of its groups. Out: a [`MergedGroup`], with a [`MergedSlot`] for each
+//! override. Must not: render templates; strings stay as written.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::config::model::{
 };
 use crate::config::source::{Span, Spanned};
 
-/// The kind that is assumed where none is needed.
+/// The kind used if a provider doesn't require one.
 const DEFAULT_KIND: &str = "ins";
 
 /// One group, every layer applied.
@@ -33,13 +33,13 @@ pub struct MergedGroup<'a> {
     pub kind: Arc<str>,
     /// The architecture.
     pub arch: Arch,
-    /// The instance type; empty where a provider needs none and none is given.
+    /// The instance type; empty if the provider doesn't require one.
     pub instance_type: Arc<str>,
-    /// Where it is written.
+    /// Where the instance type is written.
     pub instance_type_at: Option<Span>,
     /// The subnet pool.
     pub subnet_pool: Option<Spanned<Arc<str>>>,
-    /// How many instances there should be.
+    /// The desired number of instances.
     pub size: u32,
     /// Args, an object.
     pub args: Option<Merged>,
@@ -49,9 +49,9 @@ pub struct MergedGroup<'a> {
     pub files: IndexMap<Arc<str>, (Layer, &'a Spanned<File>)>,
     /// Userdata, layer by layer.
     pub userdata: UserdataLayers<'a>,
-    /// Labels by name.
+    /// Labels by name; they become tags.
     pub labels: BTreeMap<Arc<str>, Arc<str>>,
-    /// Those of them that must not be shown.
+    /// The names of sensitive labels.
     pub sensitive_labels: BTreeSet<Arc<str>>,
     /// `lifecycle.ignore_changes` of template and group.
     pub ignore_changes: Vec<Arc<str>>,
@@ -59,31 +59,31 @@ pub struct MergedGroup<'a> {
     pub replace_on: Vec<Arc<str>>,
     /// `lifecycle.restart_on` of template and group.
     pub restart_on: Vec<Arc<str>>,
-    /// Where `lifecycle.prevent_destroy` was set, if it is.
+    /// Where `lifecycle.prevent_destroy` is set.
     pub prevent_destroy: Option<Span>,
     /// `protect`
     pub protect: bool,
     /// How long connections may drain before an instance is deleted.
     pub drain_timeout: Duration,
-    /// The zones its slots are spread over, at least one.
+    /// The zones that its slots are spread over; never empty.
     pub zones: Vec<Arc<str>>,
     /// Names of load balancers.
     pub load_balancers: Vec<Spanned<Arc<str>>>,
-    /// Slots that differ, by number.
+    /// Slots with an override, by number.
     pub overrides: BTreeMap<u32, MergedSlot>,
 }
 
 /// The userdata of a group's layers, as written.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct UserdataLayers<'a> {
-    /// Of `defaults`, the template and the group.
+    /// Those of `defaults`, the template and the group.
     layers: [Option<&'a Userdata>; 3],
 }
 
 impl<'a> UserdataLayers<'a> {
     const LAYERS: [Layer; 3] = [Layer::Defaults, Layer::Template, Layer::Group];
 
-    /// Those of a group.
+    /// The userdata layers of a group.
     pub fn of(config: &'a Config, group: &'a Group) -> Self {
         let template = template_of(config, group);
         Self {
@@ -95,7 +95,7 @@ impl<'a> UserdataLayers<'a> {
         }
     }
 
-    /// Every layer that has some, lowest first.
+    /// Every layer with userdata, lowest first.
     pub fn all(&self) -> impl DoubleEndedIterator<Item = (Layer, &'a Userdata)> + use<'a> {
         Self::LAYERS
             .into_iter()
@@ -103,13 +103,13 @@ impl<'a> UserdataLayers<'a> {
             .filter_map(|(layer, userdata)| Some((layer, userdata?)))
     }
 
-    /// The highest layer that has some.
+    /// The highest layer with userdata.
     pub fn top(&self) -> Option<(Layer, &'a Userdata)> {
         self.all().next_back()
     }
 
-    /// The layers that make the instance's userdata, lowest first: the highest one that replaces
-    /// those below, and what joins it.
+    /// The layers that are joined into the instance's userdata, lowest first: the highest layer
+    /// that replaces those below it, and all above.
     pub fn joined(&self) -> impl Iterator<Item = (Layer, &'a Userdata)> + use<'a> {
         let base = self
             .all()
@@ -119,14 +119,14 @@ impl<'a> UserdataLayers<'a> {
         self.all().filter(move |(layer, _)| *layer >= lowest)
     }
 
-    /// The layers that don't count, as a higher one replaces them.
+    /// The layers that a higher one replaces.
     pub fn replaced(&self) -> impl Iterator<Item = (Layer, &'a Userdata)> + use<'a> {
         let first = self.joined().next().map(|(layer, _)| layer);
         self.all()
             .take_while(move |(layer, _)| Some(*layer) != first)
     }
 
-    /// The one source that all of it is: nothing is to be joined, and it is sent as it is.
+    /// The only source, if there is one source and nothing to join: it is sent unchanged.
     pub fn single(&self) -> Option<(Layer, &'a TextSource)> {
         let mut joined = self.joined();
         match (joined.next(), joined.next()) {
@@ -150,12 +150,12 @@ pub struct MergedSlot {
 }
 
 impl MergedGroup<'_> {
-    /// The zone of a slot that is still to be filled: slots go round the zones in order.
+    /// The zone of a slot's next instance: slots are assigned to zones round-robin.
     pub fn zone_of(&self, slot: u32) -> &Arc<str> {
         &self.zones[slot as usize % self.zones.len()]
     }
 
-    /// Where the value at a path of an instance of `slot` is written, as far as it is one place.
+    /// Where the value at a path of `slot`'s instance is written; `None` if it has no single place.
     pub fn place_of(&self, slot: u32, path: &str) -> Option<Span> {
         let change = self.overrides.get(&slot);
         let (root, rest) = path.split_once('.').unwrap_or((path, ""));
@@ -175,7 +175,7 @@ impl MergedGroup<'_> {
         }
     }
 
-    /// Whether `lifecycle.ignore_changes` names the size.
+    /// Whether `lifecycle.ignore_changes` includes the size.
     pub fn ignores_size(&self) -> bool {
         self.ignore_changes.iter().any(|path| &**path == "size")
     }
@@ -187,7 +187,7 @@ fn template_of<'a>(config: &'a Config, group: &Group) -> Option<&'a Template> {
     Some(&template.value)
 }
 
-/// How many instances a group should have.
+/// The desired number of instances of a group.
 pub fn size_of(config: &Config, group: &Group) -> u32 {
     let template = template_of(config, group);
     let inherited = template.and_then(|template| template.common.size.as_ref());
@@ -301,7 +301,7 @@ pub fn merge_group<'a>(config: &'a Config, group: &'a Group) -> MergedGroup<'a> 
     }
 }
 
-/// Labels become tags, and that is what they are called in an instance.
+/// Maps `labels` to `tags`, its name in an instance.
 fn tag_path(path: &Arc<str>) -> Arc<str> {
     match path.strip_prefix("labels") {
         Some(rest) if rest.is_empty() || rest.starts_with('.') => format!("tags{rest}").into(),
@@ -419,7 +419,7 @@ mod tests {
             ),
             ([silent(), none(), says(Nstance)], &[Defaults, Group], false),
             ([says(Append), says(Nstance), silent()], &[Group], true),
-            // There is nothing to join.
+            // A single layer isn't joined.
             ([says(Append), none(), none()], &[Defaults], true),
             ([none(), none(), says(Nstance)], &[Group], true),
         ] {

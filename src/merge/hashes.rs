@@ -2,9 +2,9 @@
 //!
 //! In: a [`MergedGroup`]. Out: `sha256:` and hex. Must not: render.
 //!
-//! *infra* covers what takes a new instance, *runtime* what is pushed to one that exists. Both are
-//! over the JSON that Go's `encoding/json` writes after reading the configuration, where every
-//! number is a float64, keys are sorted and `<`, `>`, `&` are escaped.
+//! *infra* covers what requires a new instance, *runtime* what is pushed to an existing one. Both
+//! hash the JSON that Go's `encoding/json` writes after it reads the configuration: every number is
+//! a float64, keys are sorted, and `<`, `>`, `&` are escaped.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -82,7 +82,7 @@ fn digest(json: &str) -> String {
     format!("sha256:{}", sha256_hex(json.as_bytes()))
 }
 
-/// A single text, as Nstance knows it.
+/// Writes a single text in Nstance's form.
 fn write_text(out: &mut String, text: &TextSource) {
     let source = text.source.map_or("", |source| match source {
         UserdataSource::Inline => "inline",
@@ -98,7 +98,7 @@ fn write_text(out: &mut String, text: &TextSource) {
     write_field(out, "content", &text.content.value);
 }
 
-/// Layers that are joined, which Nstance doesn't know.
+/// Writes joined layers; Nstance has no form for them.
 fn write_layers<'a>(out: &mut String, layers: impl Iterator<Item = (Layer, &'a Userdata)>) {
     let mut layers = layers.peekable();
     if layers.peek().is_none() {

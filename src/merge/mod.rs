@@ -1,7 +1,7 @@
-//! Layers into one value: defaults → template → group → slot.
+//! Merges layers into one value: defaults → template → group → slot.
 //!
-//! In: the model's nodes, layer by layer. Out: merged args, vars, files and userdata in which
-//! every path remembers the layer that set it. Must not: render, or judge what is written.
+//! In: the model's nodes, layer by layer. Out: merged args, vars, files and userdata; every path
+//! keeps the layer that set it. Must not: render, or validate.
 
 pub mod deep;
 pub mod group;
@@ -9,7 +9,7 @@ pub mod hashes;
 
 use std::fmt;
 
-/// Where a merged value was set; higher layers replace lower ones.
+/// The layer that set a merged value; higher layers replace lower ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Layer {
     /// Top-level `vars`.

@@ -1,8 +1,7 @@
-//! Whether what a plan creates can be had: instance types that exist and run the right
-//! architecture, and limits that would be reached.
+//! Checks that the cloud can create what a plan creates: instance types, architectures, quotas.
 //!
-//! In: a plan, and a cloud. Out: findings; what can't be created is left out of the plan. Must not:
-//! ask anything for a plan that creates nothing.
+//! In: a plan, and a cloud. Out: findings; the plan without the changes that would fail. Must not:
+//! query the cloud for a plan that creates nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,7 +12,9 @@ use crate::plan::change::{Action, Change, LeftOut, Plan, Summary};
 use crate::provider::{Cloud, InstanceType, WantedCapacity};
 use crate::render::renderer::GroupRenderer;
 
-/// Checks what a plan creates, and what it gives another type.
+/// Checks the instances that a plan creates, and those whose instance type changes.
+///
+/// Fails if the cloud fails.
 pub(super) fn check(
     plan: &mut Plan,
     groups: &[GroupRenderer<'_>],
@@ -76,7 +77,7 @@ pub(super) fn check(
     findings
 }
 
-/// The instance type that a change asks the cloud for.
+/// The instance type that a change requests.
 fn new_type(change: &Change) -> Option<&str> {
     let changes = match change.action {
         Action::Create | Action::CreateThenDelete | Action::DeleteThenCreate => true,
@@ -129,7 +130,7 @@ fn unknown(name: &str, near: Option<&str>, place: Option<Span>) -> Diagnostic {
     }
 }
 
-/// Brings what a plan says of itself up to date with the changes that are left.
+/// Removes changes from a plan and updates its summary.
 fn leave_out(plan: &mut Plan, left_out: BTreeMap<String, (usize, String)>) {
     let mut summary = Summary {
         no_op: plan.summary.no_op,
@@ -153,7 +154,8 @@ fn leave_out(plan: &mut Plan, left_out: BTreeMap<String, (usize, String)>) {
         }));
 }
 
-/// How many more instances of each type there will be at once. Replacements come one at a time.
+/// How many more instances of each type will run at once. A group replaces one instance at a time,
+/// so replacements count once.
 fn wanted(plan: &Plan) -> Vec<WantedCapacity> {
     let mut counts: BTreeMap<(&str, bool), (usize, usize)> = BTreeMap::new();
     for change in &plan.changes {
@@ -194,7 +196,7 @@ mod tests {
     };
     use crate::report::testing::{body, change, plan_of, side};
 
-    /// A cloud with two types, of which it is asked nothing else.
+    /// A cloud that only knows two instance types.
     #[derive(Default)]
     struct Types {
         asked: Mutex<Vec<Vec<String>>>,
@@ -301,7 +303,7 @@ mod tests {
         assert_eq!(plan.summary.create, 1);
         assert_eq!(plan.changes.len(), 1);
         assert!(plan.groups.iter().all(|group| group.name == "default/good"));
-        // Once for all types.
+        // One query covers all types.
         assert_eq!(
             *cloud.asked.lock().unwrap(),
             [["t3.micro", "t4g.medium", "t4g.midium"]

@@ -1,6 +1,6 @@
-//! All groups of a configuration, merged and parsed.
+//! Merges all groups of a configuration and parses their templates.
 //!
-//! In: a configuration, and what its URLs say. Out: the compiled groups in the graph's order.
+//! In: a configuration, and the bodies of its URLs. Out: the compiled groups in dependency order.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -24,15 +24,15 @@ use crate::threads::{GROUPS_A_THREAD, cores};
 pub struct Compiled<'a> {
     /// The groups, each after those it depends on.
     pub groups: Vec<CompiledGroup<'a>>,
-    /// What depends on what.
+    /// The dependency graph.
     pub graph: Graph,
 }
 
-/// Groups ready to be planned: compiled, with the bodies of their URLs.
+/// Compiled groups and the bodies of their URLs.
 pub struct Prepared<'a> {
     /// The groups.
     pub compiled: Compiled<'a>,
-    /// What userdata's URLs said.
+    /// The bodies of userdata URLs.
     pub bodies: Bodies,
     /// Warnings.
     pub findings: Diagnostics,
@@ -40,8 +40,9 @@ pub struct Prepared<'a> {
 
 /// Reads and fetches userdata, merges the groups and compiles their templates.
 ///
-/// With `network`, URLs are fetched; `kept` gives an earlier body where that fails. Fails with all
-/// errors of templates, those of rendering included. With `strict`, vars that aren't set are errors.
+/// Fetches URLs only with `network`; `kept` returns a cached body for a URL that can't be fetched.
+/// With `strict`, unset vars are errors. Fails if a template has an error, in parsing or in
+/// rendering.
 pub fn prepare<'a>(
     config: &'a Config,
     sources: &'a SourceMap,
@@ -74,8 +75,8 @@ pub fn prepare<'a>(
     })
 }
 
-/// Merges the groups and compiles their templates. A group of which a template is wrong, which is
-/// reported, isn't among them.
+/// Merges the groups and compiles their templates. Omits groups with an invalid template, whose
+/// errors are in the findings.
 pub fn compile_all<'a>(
     config: &'a Config,
     sources: &'a SourceMap,
@@ -83,7 +84,7 @@ pub fn compile_all<'a>(
     findings: &mut Diagnostics,
 ) -> Compiled<'a> {
     let snippets = Snippets::parse(config, sources, bodies, findings);
-    // An error in a snippet is reported at its first caller, which only one thread knows.
+    // An error in a snippet is reported for its first caller, which only a single thread knows.
     let threads = if config.templates_lib.is_empty() {
         cores()
     } else {
@@ -93,7 +94,7 @@ pub fn compile_all<'a>(
     let cache = TemplateCache::new(sources, images, Arc::new(snippets));
     let useful = config.groups.len().div_ceil(GROUPS_A_THREAD);
     let next = AtomicUsize::new(0);
-    // Takes some groups at a time, as long as there are any.
+    // Compiles chunks of groups until none is left.
     let work = |mut cache: TemplateCache<'a>| {
         let mut parts = Vec::new();
         loop {
@@ -136,14 +137,14 @@ pub fn compile_all<'a>(
     }
 }
 
-/// So many groups are taken at a time by a thread: a thread that is held up leaves more to others.
+/// The groups in a thread's chunk: small enough that one slow thread doesn't delay the rest.
 const GROUPS_AT_ONCE: usize = 100;
 
-/// What is made of some groups.
+/// The result of one chunk of groups.
 struct Part<'a> {
-    /// `None` where a template is wrong.
+    /// `None` for a group with an invalid template.
     made: Vec<Option<CompiledGroup<'a>>>,
-    /// The images that each of them reads.
+    /// The images that each group reads.
     images_of: Vec<BTreeSet<Arc<str>>>,
     findings: Diagnostics,
 }
@@ -171,7 +172,7 @@ fn compile_some<'a>(
     }
 }
 
-/// A template that no group uses is still checked, through a group that uses nothing else.
+/// Checks templates that no group uses, each through a minimal group.
 fn check_unused_templates(
     config: &Config,
     bodies: &Bodies,
@@ -186,7 +187,7 @@ fn check_unused_templates(
     for (name, template) in &config.templates {
         if !used.contains(&**name) {
             let group = Group::of_template(name, template.span);
-            // What is wrong with it was reported; what is right is of no use.
+            // Only the findings matter.
             let _ = compile(merge_group(config, &group), config, bodies, cache, findings);
         }
     }

@@ -1,6 +1,6 @@
-//! The last stage of validation: templates, and what some instances of each group are rendered to.
+//! Validates templates by rendering some instances of each group.
 //!
-//! In: a whole configuration. Out: findings. Must not ask a cloud or the network.
+//! In: a whole configuration. Out: findings. Must not: query a cloud or the network.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,8 +19,8 @@ use crate::render::renderer::GroupRenderer;
 use crate::render::sampling;
 use crate::threads::{self, GROUPS_A_THREAD};
 
-/// Adds to the findings of a configuration without errors those of its templates and of rendering.
-/// With `strict`, vars that aren't set are errors.
+/// Adds the errors of templates and rendering to the findings of a configuration without errors.
+/// With `strict`, unset vars are errors.
 pub fn validate(loaded: &mut Loaded, strict: bool) {
     let Some(config) = &loaded.config else {
         return;
@@ -35,14 +35,14 @@ pub fn validate(loaded: &mut Loaded, strict: bool) {
         }
         Err(found) => found,
     };
-    // Found by different stages; people read from the top.
+    // Sorted by place, since different stages found them.
     let all = std::mem::take(&mut loaded.findings).into_iter();
     let mut all: Vec<_> = all.chain(found).collect();
     all.sort_by_key(|finding| finding.label.as_ref().map(|label| label.span));
     loaded.findings.extend(all);
 }
 
-/// Renders some instances of each group; gives what is wrong.
+/// Renders some instances of each group and returns their findings.
 pub(super) fn try_groups(
     config: &Config,
     compiled: &Compiled<'_>,
@@ -51,7 +51,7 @@ pub(super) fn try_groups(
 ) -> Diagnostics {
     let rules = Rules::of(config.shard.infra.provider.value);
     let strict = config.strict || strict;
-    // One id stands for any.
+    // Any id will do.
     let names = config.images.keys().cloned();
     let ids: BTreeMap<_, _> = names.map(|name| (name, Some("image".into()))).collect();
     let looked = sampling::first(config);
@@ -66,8 +66,8 @@ pub(super) fn try_groups(
     gather(trials.into_iter().flatten())
 }
 
-/// Renders some instances of a group: the first and the last, which fail where slots are counted
-/// wrong, and those with overrides.
+/// Renders some instances of a group: those with overrides, and the first and the last, where
+/// templates that compute with slot numbers fail.
 fn try_group(renderer: &GroupRenderer<'_>, mut report: Report) -> Report {
     let group = &renderer.group.merged;
     let overridden = group
@@ -76,7 +76,7 @@ fn try_group(renderer: &GroupRenderer<'_>, mut report: Report) -> Report {
         .copied()
         .filter(|slot| *slot < group.size);
     let mut slots: BTreeSet<u32> = overridden.collect();
-    // Those without overrides differ most at the ends.
+    // Slots without overrides differ most at the ends.
     let mut ends = (0..group.size).filter(|slot| !slots.contains(slot));
     let ends = [ends.next(), ends.next_back()];
     let mut try_slot = |slot: u32| {

@@ -1,7 +1,6 @@
-//! What fills the slots.
+//! Assigns recorded and observed instances to slots.
 //!
-//! In: the record and the observations. Out: actual instances by group and slot. Must not: judge
-//! them.
+//! In: the record and the observations. Out: actual instances by group and slot. May not: judge them.
 
 use std::cmp::Reverse;
 use std::collections::btree_map::Entry;
@@ -13,7 +12,7 @@ use crate::address::GroupName;
 use crate::provider::Observation;
 use crate::refresh::{Observed, Seen};
 
-/// What fills a slot.
+/// The instance in a slot.
 #[derive(Debug, Clone, Copy)]
 pub enum ActualInstance<'a> {
     /// Recorded, and whatever was seen of it.
@@ -23,18 +22,18 @@ pub enum ActualInstance<'a> {
         /// Its state in the cloud.
         presence: Presence<'a>,
     },
-    /// Not recorded, but it carries our tags.
+    /// An unrecorded instance with this shard's tags.
     Unrecorded(&'a Observation),
 }
 
-/// What is known of a recorded instance.
+/// The observed status of a recorded instance.
 #[derive(Debug, Clone, Copy)]
 pub enum Presence<'a> {
-    /// As recorded, as far as is known.
+    /// In sync with its record, or not observed.
     InSync,
-    /// There, and maybe different.
+    /// Exists, and may differ from its record.
     Differs(&'a Observation),
-    /// Gone.
+    /// Doesn't exist.
     Missing,
 }
 
@@ -42,7 +41,8 @@ pub enum Presence<'a> {
 pub struct ActualInstances<'a> {
     pub(super) by_group: HashMap<&'a str, BTreeMap<u32, ActualInstance<'a>>>,
     pub(super) deposed: HashMap<&'a str, Vec<(&'a Record, Presence<'a>)>>,
-    /// Unrecorded instances whose slot another one fills, or that say no slot.
+    /// Unrecorded instances without a slot of their own: another instance has it, or their tags
+    /// name none.
     pub(super) duplicates: Vec<&'a Observation>,
 }
 
@@ -78,8 +78,8 @@ impl<'a> ActualInstances<'a> {
             }
         }
         let mut unrecorded: Vec<_> = observed.iter().flat_map(|o| &o.unrecorded).collect();
-        // Of several that claim a slot, the one with our latest id was made to take the others'
-        // place; of several with one id, the first is the original of the others.
+        // If several claim a slot, the latest instance id wins, since it was created to replace the
+        // others. If several have the same id, the first is the original and the others are copies.
         unrecorded.sort_by_key(|o| {
             (
                 Reverse(o.instance_id.as_deref().map(made_at)),
@@ -113,7 +113,7 @@ impl<'a> ActualInstances<'a> {
     }
 }
 
-/// The part of our ids that sorts by the time they were made: they begin with a kind.
+/// The part of an instance id after the kind, which sorts by creation time.
 fn made_at(id: &str) -> &str {
     id.get(3..).unwrap_or_default()
 }

@@ -1,9 +1,9 @@
-//! The plan of a whole configuration.
+//! Plans a whole configuration.
 //!
-//! In: [`Inputs`]: everything that is known. Out: a [`Plan`] and findings. Must not: ask anything.
+//! In: [`Inputs`]. Out: a [`Plan`] and findings. Must not: do I/O.
 //!
-//! Groups come in dependency order; each is planned by `group`. What belongs to no configured
-//! group, and the sums over all of them, are made here.
+//! Groups are planned in dependency order by `group`. This module plans instances of removed groups
+//! and computes the totals.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use crate::config::model::ProviderKind;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::resolve::subnets::Placer;
 
-/// Makes the plan.
+/// Computes the plan.
 pub fn build(inputs: &Inputs<'_>, placer: &mut Placer<'_>) -> (Plan, Diagnostics) {
     let lineage = inputs.lineage();
     let mut actual = ActualInstances::new(inputs.snapshot, inputs.observed);
@@ -165,7 +165,7 @@ fn assemble(inputs: &Inputs<'_>, lineage: String, mut gathered: Planned) -> Plan
         .filter(|group| group.protect)
         .map(|group| &group.name)
         .collect();
-    // What the record says holds where the group isn't configured any more.
+    // For groups that are no longer configured, the record's protection applies.
     let protected: BTreeSet<String> = gathered
         .changes
         .iter()
@@ -234,7 +234,7 @@ fn assemble(inputs: &Inputs<'_>, lineage: String, mut gathered: Planned) -> Plan
     }
 }
 
-/// The changed groups that a group depends on, be it through groups that stay as they are.
+/// The changed groups that a group depends on, directly or through unchanged groups.
 fn changed_before(
     name: &GroupName,
     dependencies: &HashMap<GroupName, Vec<GroupName>>,
@@ -256,8 +256,8 @@ fn changed_before(
     found
 }
 
-/// The groups with changes in the order apply walks them; groups that aren't configured any more
-/// come last, as nothing can depend on them.
+/// The groups with changes, in the order of apply. Removed groups come last, since nothing can
+/// depend on them.
 fn planned_groups(inputs: &Inputs<'_>, changes: &[Change]) -> Vec<PlannedGroup> {
     let changed: BTreeSet<&GroupName> =
         changes.iter().map(|change| &change.address.group).collect();

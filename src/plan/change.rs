@@ -1,7 +1,7 @@
-//! What a plan is made of.
+//! The types of a plan.
 //!
-//! In: nothing (data only). Out: the types that `build` fills, reports print, plan files keep and
-//! `apply` follows. Must not: decide anything.
+//! In: nothing (data only). Out: the types that `build` fills, reports print, plan files store and
+//! `apply` executes.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -20,35 +20,35 @@ use crate::render::files::Deferred;
 use crate::sensitivity::{HIDDEN, Marks};
 use crate::spec::SpecBody;
 
-/// What is to be done with an instance.
+/// The action of a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Action {
-    /// Made.
+    /// Create an instance.
     Create,
-    /// Changed in place.
+    /// Update an instance in place.
     Update,
-    /// Made anew, before its predecessor is deleted.
+    /// Create the successor, then delete the instance.
     CreateThenDelete,
-    /// Made anew, after its predecessor is deleted: both can't be at once.
+    /// Delete the instance, then create its successor, since both can't exist at once.
     DeleteThenCreate,
-    /// Deleted.
+    /// Delete an instance.
     Delete,
-    /// Recorded: it exists and is ours.
+    /// Record an existing instance of this shard.
     Adopt,
-    /// Dropped from the record: it is gone, or not ours any more.
+    /// Remove a record whose instance is gone or no longer belongs to this shard.
     Forget,
-    /// Left as it is.
+    /// No change.
     NoOp,
 }
 
 impl Action {
-    /// Whether it makes a new instance in the place of another.
+    /// Whether it replaces an instance.
     pub fn is_replace(self) -> bool {
         matches!(self, Self::CreateThenDelete | Self::DeleteThenCreate)
     }
 
-    /// Terraform's list of actions.
+    /// Terraform's `actions` in JSON.
     pub fn terraform(self) -> &'static [&'static str] {
         match self {
             Self::Create => &["create"],
@@ -62,38 +62,38 @@ impl Action {
     }
 }
 
-/// Why something is to be done.
+/// The reason for a change.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(tag = "reason", rename_all = "kebab-case")]
 pub enum Reason {
     /// A newer image was found.
     NewerImage {
-        /// Its name.
+        /// The image's name.
         name: Arc<str>,
-        /// What the instance was made with.
+        /// The image id that the instance was created with.
         from: String,
-        /// What it resolves to now.
+        /// The current image id.
         to: String,
     },
     /// The group has fewer instances than its size.
     GroupGrew,
     /// The group has more instances than its size.
     GroupShrank,
-    /// The group isn't configured any more.
+    /// The group is no longer configured.
     GroupRemoved,
-    /// The recorded instance is gone from the cloud.
+    /// The recorded instance no longer exists.
     Missing,
-    /// An attribute changed that only a new instance can have.
+    /// A changed attribute requires a new instance.
     CannotUpdate,
-    /// An attribute changed that can be changed in place.
+    /// A changed attribute can be updated in place.
     Changed,
-    /// The cloud reports something else than what was recorded.
+    /// The observation differs from the record.
     Drifted,
     /// `--replace`
     Requested,
     /// `shard.expiry`
     Expired {
-        /// Its age, in seconds.
+        /// The instance's age in seconds.
         age_seconds: u64,
     },
     /// `destroy`
@@ -105,9 +105,9 @@ pub enum Reason {
     },
     /// Another instance holds the same slot.
     Duplicate,
-    /// Its successor was created, it is still to be deleted.
+    /// Its successor exists, but it wasn't deleted yet.
     Deposed,
-    /// It carries our tags and isn't recorded.
+    /// It has this shard's tags and isn't recorded.
     Unrecorded,
     /// `moved_from`
     Moved {
@@ -119,7 +119,7 @@ pub enum Reason {
 }
 
 impl Reason {
-    /// The `action_reason` of JSON, in Terraform's words where it has some.
+    /// The `action_reason` in JSON: Terraform's value if it has one.
     pub fn code(&self) -> &'static str {
         match self {
             Self::NewerImage { .. } => "replace_because_newer_image",
@@ -143,63 +143,64 @@ impl Reason {
     }
 }
 
-/// An attribute that differs.
+/// An attribute that changes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct AttributeChange {
-    /// Where in the instance: `instance_type`, `args.MetadataOptions.HttpTokens`, `userdata`,
+    /// Its path in the instance: `instance_type`, `args.MetadataOptions.HttpTokens`, `userdata`,
     /// `files.NAME`, `tags.NAME`, `vars.NAME`, …
     pub path: String,
-    /// What it was; `None`: not there.
+    /// The value before; `None` if absent.
     pub before: Option<Value>,
-    /// What it will be; `None`: not there, unless `unknown`.
+    /// The value after; `None` if absent or `unknown`.
     pub after: Option<Value>,
-    /// It is known only after the change was made.
+    /// Whether the value is only known after apply.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unknown: bool,
-    /// What it takes.
+    /// What the change requires.
     pub effect: Effect,
-    /// `file:line:column` of where the new value is written.
+    /// `file:line:column` of the new value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub written_at: Option<String>,
 }
 
-/// An instance as it is or will be: a record and its spec.
+/// An instance before or after a change: a record and its spec.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct InstanceView {
-    /// Our id.
+    /// The instance id.
     pub instance_id: Arc<str>,
-    /// The cloud's id; `None` for one that doesn't exist yet.
+    /// The provider id; `None` before creation.
     pub provider_id: Option<String>,
-    /// Which instance of its slot.
+    /// The generation of the slot.
     pub generation: u64,
     /// The zone.
     pub zone: Arc<str>,
     /// The subnet.
     pub subnet: Option<Arc<str>>,
-    /// The address, where it is known.
+    /// The IPv4 address, if known.
     pub ip4: Option<Arc<str>>,
-    /// The IPv6 address, where it is known.
+    /// The IPv6 address, if known.
     pub ip6: Option<Arc<str>>,
-    /// When it was created, where it is known.
+    /// The creation time, if known.
     pub created_at: Option<Timestamp>,
     /// The ids of the images it was rendered with.
     pub images: BTreeMap<Arc<str>, Arc<str>>,
-    /// Whether its group is protected; kept in the record, so that it holds when the group is gone.
+    /// Whether its group is protected. Recorded, so that it still applies after the group is
+    /// removed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub protected: bool,
-    /// The parts of it that are masked.
+    /// Which parts of it are sensitive.
     #[serde(default = "Marks::none", skip_serializing_if = "no_marks")]
     pub marks: Arc<Marks>,
-    /// The version of its row when the plan was made; `None` where there is none.
+    /// The version of its row when the plan was made; `None` if it isn't recorded.
     pub version: Option<u64>,
-    /// What it is or must be.
+    /// The spec.
     pub spec: Arc<SpecBody>,
     /// The spec's digest.
     pub digest: SpecDigest,
 }
 
 impl InstanceView {
-    /// The instance of a record with a spec: the recorded one, or one rendered for it.
+    /// A recorded instance with a spec: the recorded one, or one rendered for it.
     pub fn of_record(record: &Record, spec: Arc<SpecBody>, digest: SpecDigest) -> Self {
         let text = |text: &Option<String>| text.as_deref().map(Arc::from);
         let attributes = RecordAttributes::parse(&record.attributes);
@@ -221,7 +222,7 @@ impl InstanceView {
         }
     }
 
-    /// An instance that the cloud reports and no record has.
+    /// An unrecorded instance, from its observation.
     pub fn unrecorded(
         observation: &Observation,
         instance_id: Arc<str>,
@@ -247,7 +248,7 @@ impl InstanceView {
         }
     }
 
-    /// The same with what mustn't be shown covered.
+    /// The instance with sensitive values masked.
     pub fn covered(&self) -> Cow<'_, Self> {
         if self.marks.is_empty() {
             return Cow::Borrowed(self);
@@ -263,22 +264,22 @@ fn no_marks(marks: &Arc<Marks>) -> bool {
     marks.is_empty()
 }
 
-/// What a record's `attributes` hold.
+/// The `attributes` column of a record.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RecordAttributes {
-    /// The images it was rendered with.
+    /// The ids of the images it was rendered with.
     pub images: BTreeMap<Arc<str>, Arc<str>>,
     /// Whether its group is protected.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub protected: bool,
-    /// The parts of its spec that are masked.
+    /// Which parts of its spec are sensitive.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub marks: Option<Arc<Marks>>,
 }
 
 impl RecordAttributes {
-    /// Reads them; what can't be read is nothing.
+    /// Parses the column; invalid text gives the default.
     pub fn parse(text: &str) -> Self {
         if text == "{}" {
             Self::default()
@@ -287,48 +288,48 @@ impl RecordAttributes {
         }
     }
 
-    /// The text the state keeps.
+    /// The text for the column.
     pub fn to_text(&self) -> String {
         serde_json::to_string(self).expect("its keys are strings")
     }
 }
 
-/// One address's change.
+/// The change of one address.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Change {
     /// The slot.
     pub address: Address,
-    /// Set where it is not about the slot's instance but about another one in its place: the
-    /// cloud's id of an old or duplicate instance.
+    /// The provider id of a deposed or duplicate instance; `None` if the change is about the slot's
+    /// own instance.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deposed: Option<String>,
-    /// What is to be done.
+    /// The action.
     pub action: Action,
-    /// Why; the first is the cause.
+    /// The reasons, primary first.
     pub reasons: Vec<Reason>,
-    /// The cloud's id of an instance that is recorded first.
+    /// The provider id of an instance that is recorded by this change.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub importing: Option<String>,
-    /// What it is.
+    /// The instance before.
     pub before: Option<Box<InstanceView>>,
-    /// What it will be.
+    /// The instance after.
     pub after: Option<Box<InstanceView>>,
-    /// What differs, sorted by path; only for updates and replacements.
+    /// The attributes that change, sorted by path; only for updates and replacements.
     pub attributes: Vec<AttributeChange>,
-    /// Files to be rendered once it exists.
+    /// Files that are rendered after creation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deferred: Option<Box<Deferred>>,
-    /// Where else it may be made, should its subnet have no capacity: the pool's further subnets
-    /// in its zone, in order of preference.
+    /// Further subnets in the same zone, in order of preference, if the planned one has no
+    /// capacity.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub alternatives: Vec<Arc<str>>,
-    /// How long its connections may drain before it is deleted, in milliseconds.
+    /// How long connections may drain before deletion, in milliseconds.
     #[serde(default)]
     pub drain_timeout_ms: u64,
 }
 
 impl Change {
-    /// A change without a before and an after, and with everything else empty.
+    /// A change with all optional fields empty.
     pub fn new(address: Address, action: Action, reasons: Vec<Reason>) -> Self {
         Self {
             address,
@@ -345,8 +346,7 @@ impl Change {
         }
     }
 
-    /// What is created by trying `place`: 0 is what was planned, each further one the next of the
-    /// alternatives.
+    /// The instance to create in try `place`: 0 is the planned subnet, then the alternatives.
     pub fn creation(&self, place: usize) -> Cow<'_, InstanceView> {
         let side = self.after.as_deref().expect("a create has an after");
         match place.checked_sub(1) {
@@ -359,50 +359,50 @@ impl Change {
     }
 }
 
-/// A group of the plan, and the groups that come before it.
+/// A group of the plan, and the groups before it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PlannedGroup {
     /// `tenant/group`
     pub name: String,
-    /// Groups it depends on.
+    /// The groups it depends on.
     pub after: Vec<String>,
 }
 
-/// What kind of plan it is.
+/// The mode of a plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Mode {
-    /// Towards the configuration.
+    /// Make the instances match the configuration.
     #[default]
     Normal,
-    /// Towards nothing.
+    /// Delete all instances.
     Destroy,
-    /// Towards a record that says what the cloud says.
+    /// Update only the record.
     RefreshOnly,
 }
 
-/// An image as the plan used it.
+/// An image in a plan.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlannedImage {
-    /// The cloud's id.
+    /// The image id.
     pub id: String,
     /// `lookup`, `cache` or `fallback`.
     pub source: String,
-    /// When the cloud last said so.
+    /// When the cloud last confirmed it.
     pub resolved_at: Option<Timestamp>,
 }
 
-/// How an observation differs from the record.
+/// The kind of a drift.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum DriftKind {
     /// Attributes differ.
     Changed,
-    /// It is recorded and gone.
+    /// The recorded instance no longer exists.
     Missing,
-    /// It carries our tags and isn't recorded.
+    /// It has this shard's tags and isn't recorded.
     Unknown,
-    /// It claims a slot that another instance has.
+    /// It claims the slot of another instance.
     Duplicate,
 }
 
@@ -418,19 +418,19 @@ impl DriftKind {
     }
 }
 
-/// One attribute that drifted.
+/// An attribute that drifted.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct DriftedAttribute {
-    /// Where in the instance; `state` for its life.
+    /// Its path in the instance; `state` for the instance's state.
     pub path: String,
-    /// What the record says; `None`: not there.
+    /// The recorded value; `None` if absent.
     pub recorded: Option<Value>,
-    /// What the cloud says; `None`: not there.
+    /// The observed value; `None` if absent.
     pub observed: Option<Value>,
 }
 
 impl DriftedAttribute {
-    /// The change in place that makes the instance what the record says.
+    /// The update in place that restores the recorded value.
     pub fn undo(&self) -> AttributeChange {
         AttributeChange {
             path: self.path.clone(),
@@ -446,39 +446,39 @@ impl DriftedAttribute {
 /// An instance that drifted.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Drift {
-    /// Its address, or the one it claims; as text, since a claim may be anything.
+    /// Its address, or the one that its tags claim. A text, since tags can be invalid.
     pub address: String,
-    /// How.
+    /// The kind of drift.
     pub kind: DriftKind,
-    /// The cloud's id.
+    /// The provider id.
     pub provider_id: String,
-    /// What differs, sorted by path.
+    /// The attributes that drifted, sorted by path.
     pub changes: Vec<DriftedAttribute>,
-    /// Whether the configuration says to live with it (`ignore_changes`).
+    /// Whether `ignore_changes` covers all of it.
     pub accepted: bool,
-    /// The instance as recorded, where it is.
+    /// The recorded instance, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub before: Option<Box<InstanceView>>,
 }
 
-/// What apply would do.
+/// The changes that apply would make.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
-    /// What kind of plan.
+    /// The mode.
     pub mode: Mode,
     /// `cluster.id`
     pub cluster: String,
     /// `shard.id`
     pub shard: String,
-    /// What the state's identity calls the provider.
+    /// The provider in the state's identity.
     pub provider: String,
-    /// Whose rules it was made by.
+    /// The name of the rules it was computed with.
     pub rules: RulesName,
-    /// The name of the cloud that was asked.
+    /// The name of the queried cloud.
     pub provider_name: String,
-    /// Which state.
+    /// The state's lineage.
     pub lineage: String,
-    /// Which version of it.
+    /// The state's serial.
     pub serial: u64,
     /// Whether the state doesn't exist yet.
     pub new_state: bool,
@@ -487,26 +487,26 @@ pub struct Plan {
     pub read_from: Vec<String>,
     /// When it was made.
     pub created_at: Timestamp,
-    /// Images that were resolved.
+    /// The resolved images.
     pub images: BTreeMap<String, PlannedImage>,
-    /// Everything but what stays as it is; sorted by address, in a slot the deposed ones last.
+    /// All changes except no-ops, sorted by address; a slot's deposed instances come last.
     pub changes: Vec<Change>,
-    /// What stays as it is, where the caller asked to keep it; not in plan files.
+    /// No-ops, if the caller requested them; not in plan files.
     #[serde(skip)]
     pub unchanged: Vec<Change>,
-    /// What differs between record and cloud.
+    /// The differences between record and cloud.
     pub drift: Vec<Drift>,
-    /// How many of each.
+    /// The number of changes by action.
     pub summary: Summary,
-    /// What could not be planned; not empty: `errored`.
+    /// Instances that couldn't be planned; if there are any, the plan is `errored`.
     pub left_out: Vec<LeftOut>,
-    /// Deletions and their limits.
+    /// The deletions and their limits.
     pub deletions: Deletions,
-    /// The groups with changes, each after those it depends on.
+    /// The groups with changes, in dependency order.
     pub groups: Vec<PlannedGroup>,
 }
 
-/// How many of each.
+/// The number of changes by action.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Summary {
     /// Created.
@@ -526,7 +526,7 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// Counts one.
+    /// Counts a change.
     pub fn count(&mut self, action: Action) {
         match action {
             Action::Create => self.create += 1,
@@ -539,7 +539,7 @@ impl Summary {
         }
     }
 
-    /// Counts what another plan has.
+    /// Adds another plan's counts.
     pub fn add(&mut self, other: &Self) {
         self.create += other.create;
         self.update += other.update;
@@ -550,50 +550,50 @@ impl Summary {
         self.no_op += other.no_op;
     }
 
-    /// What Terraform's line calls "to add": a replacement counts here and as destroyed.
+    /// Terraform's "to add"; a replacement counts here and in "to destroy".
     pub fn added(&self) -> usize {
         self.create + self.replace
     }
 
-    /// What Terraform's line calls "to destroy".
+    /// Terraform's "to destroy".
     pub fn destroyed(&self) -> usize {
         self.delete + self.replace
     }
 
-    /// Whether anything but no-op is planned.
+    /// Whether there are changes other than no-ops.
     pub fn has_changes(&self) -> bool {
         self.create + self.update + self.replace + self.delete + self.adopt + self.forget > 0
     }
 }
 
-/// Instances that could not be planned.
+/// Instances that couldn't be planned.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LeftOut {
-    /// `tenant/group`, or one slot of it.
+    /// `tenant/group`, or the address of a slot.
     pub address: String,
-    /// How many instances.
+    /// The number of instances.
     pub count: usize,
-    /// Why.
+    /// The reason.
     pub why: String,
 }
 
-/// Deletions against the destroy budget and protected groups.
+/// The deletions, for the destroy budget and protected groups.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Deletions {
-    /// Deletions by group (replacements aside).
+    /// Deletions by group, without replacements.
     pub by_group: BTreeMap<String, usize>,
-    /// Recorded instances.
+    /// The number of recorded instances.
     pub recorded: usize,
     /// `destroy_budget.count`
     pub budget_count: u32,
     /// `destroy_budget.percent`
     pub budget_percent: u32,
-    /// Protected groups that lose instances.
+    /// Protected groups with deletions.
     pub protected: Vec<String>,
 }
 
 impl Deletions {
-    /// All deletions.
+    /// The number of deletions.
     pub fn total(&self) -> usize {
         self.by_group.values().sum()
     }
@@ -609,8 +609,8 @@ impl Deletions {
         self.exceeds(self.total())
     }
 
-    /// How many deletions the budget forbids to apply, those of `allowed` groups aside: all or
-    /// none. A destroy is exempt: deletions are what it is for.
+    /// The number of deletions that exceed the budget, without those of `allowed` groups; `None` if
+    /// they don't exceed it. The budget doesn't apply to `destroy`.
     pub fn forbidden(
         &self,
         mode: Mode,
@@ -626,14 +626,14 @@ impl Deletions {
         (is_bound && self.exceeds(budgeted)).then_some(budgeted)
     }
 
-    /// Whether that many deletions are more than both limits of the budget.
+    /// Whether this many deletions exceed both limits of the budget.
     fn exceeds(&self, count: usize) -> bool {
         count > self.budget_count as usize
             && count * 100 > self.budget_percent as usize * self.recorded
     }
 }
 
-/// A provider's rules by name, as plan files keep it.
+/// The name of a provider's rules in plan files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum RulesName {
@@ -645,27 +645,27 @@ pub enum RulesName {
     Sim,
 }
 
-/// What a caller allows an apply to do.
+/// What the caller permits.
 pub struct Allowance<'a> {
-    /// Whether a group may lose instances beyond the budget, and though it is protected.
+    /// Whether a group's deletions may exceed the budget or its protection.
     pub deletes: &'a dyn Fn(&str) -> bool,
-    /// Whether a plan that left something out may be applied.
+    /// Whether an incomplete plan may be applied.
     pub incomplete: bool,
 }
 
-/// Why a plan may not be applied.
+/// Why a plan must not be applied.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Refusal<'p> {
-    /// It left something out.
+    /// The plan is incomplete.
     Incomplete,
-    /// These protected groups would lose instances.
+    /// These protected groups have deletions.
     Protected(Vec<&'p str>),
-    /// So many deletions are more than the destroy budget allows.
+    /// This many deletions exceed the destroy budget.
     OverBudget(usize),
 }
 
 impl Plan {
-    /// Why the plan may not be applied, if so.
+    /// Why the plan must not be applied; `None` if it may.
     pub fn refusal(&self, allowance: &Allowance<'_>) -> Option<Refusal<'_>> {
         if self.errored() && !allowance.incomplete {
             return Some(Refusal::Incomplete);
@@ -682,12 +682,12 @@ impl Plan {
             .map(Refusal::OverBudget)
     }
 
-    /// Whether something could not be planned.
+    /// Whether an instance couldn't be planned.
     pub fn errored(&self) -> bool {
         !self.left_out.is_empty()
     }
 
-    /// The state's identity.
+    /// The identity of the plan's state.
     pub fn identity(&self) -> Identity {
         Identity {
             cluster: self.cluster.clone(),
@@ -696,7 +696,7 @@ impl Plan {
         }
     }
 
-    /// The rules it was made by.
+    /// The rules it was computed with.
     pub fn rules(&self) -> Rules {
         use crate::config::model::ProviderKind;
         Rules::of(match self.rules {
@@ -706,12 +706,12 @@ impl Plan {
         })
     }
 
-    /// All tags of one side of a change: the user's and those that say who it is.
+    /// All tags of one side of a change: the user's and the managed ones.
     pub fn tags(&self, address: &Address, side: &InstanceView) -> BTreeMap<String, String> {
         all_tags(self.rules(), &self.cluster, &self.shard, address, side)
     }
 
-    /// Whether anything in it mustn't be shown.
+    /// Whether any part of it is sensitive.
     pub fn holds_secrets(&self) -> bool {
         let changes = self.changes.iter().chain(&self.unchanged);
         let sides = changes.flat_map(|change| [&change.before, &change.after]);
@@ -720,24 +720,22 @@ impl Plan {
         sides.any(|side| !side.marks.is_empty())
     }
 
-    /// One side of a change in the form that documents have, what mustn't be shown
-    /// covered.
+    /// One side of a change as JSON, with sensitive values masked.
     pub fn view(&self, address: &Address, side: &InstanceView) -> Value {
         Self::view_with_tags(&side.covered(), &self.tags(address, side))
     }
 
-    /// The same with nothing covered.
+    /// One side of a change as JSON, unmasked.
     pub fn view_in_clear(&self, address: &Address, side: &InstanceView) -> Value {
         Self::view_with_tags(side, &self.tags(address, side))
     }
 
-    /// An instance as it stands in documents, given all its tags. What is covered is for the caller
-    /// to say.
+    /// An instance as JSON with all its tags. The caller masks sensitive values.
     pub fn view_with_tags(side: &InstanceView, tags: &BTreeMap<String, String>) -> Value {
         let tags: serde_json::Map<_, _> = tags
             .iter()
             .map(|(key, value)| {
-                // Those of the user's are covered where the side is.
+                // Masked user tags are masked here too.
                 let own = side.spec.tags.get(key).filter(|own| *own == HIDDEN);
                 (key.clone(), Value::from(own.unwrap_or(value).as_str()))
             })
@@ -770,7 +768,7 @@ impl Plan {
     }
 }
 
-/// The user's tags and those that say who an instance is; `Name` may be the user's.
+/// The user's tags and the managed ones. The user may override `Name`.
 pub fn all_tags(
     rules: Rules,
     cluster: &str,

@@ -1,7 +1,7 @@
-//! A slot that is filled, recorded and wanted, compared attribute by attribute.
+//! Compares a recorded, configured instance attribute by attribute.
 //!
-//! In: its record, what was seen of it, its rendered spec. Out: the change that follows, if any.
-//! Must not: look at other slots.
+//! In: its record, its observation, its rendered spec. Out: its change, if any. Must not: look at
+//! other slots.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ use crate::sensitivity::Marks;
 use crate::spec::{InstanceSpec, SpecBody};
 
 impl GroupPlanner<'_> {
-    /// Compares a slot attribute by attribute and plans what follows.
+    /// Compares a slot attribute by attribute and plans its change.
     pub(super) fn compare(
         &self,
         kept: &MatchedSlot<'_>,
@@ -105,8 +105,8 @@ impl GroupPlanner<'_> {
             change.written_at = place.map(|span| inputs.sources.place(span));
         }
         let reasons = self.reasons(kept, &address, &attributes, &before, former.as_ref());
-        // The cloud has it as wanted already, and only the record doesn't say so: an update whose
-        // end wasn't recorded, or a change by hand that was configured afterwards.
+        // The cloud already matches the spec, and only the record is outdated: an update whose
+        // result wasn't recorded, or a manual change that was configured afterwards.
         let outdated = after.digest != recorded.digest && spec.digest() != recorded.digest;
         if reasons.is_empty() && outdated {
             planned.changes.push(Change {
@@ -150,7 +150,7 @@ impl GroupPlanner<'_> {
             planned.left_out(&address, "it is protected against deletion");
             return;
         }
-        // A successor is made with today's images; what its predecessor kept shows as a change.
+        // A successor uses today's images, so a kept image shows as a change.
         if self.renderer.pinned() {
             let facts = self.recorded_facts(kept.slot, kept.record);
             let fresh = self
@@ -181,7 +181,7 @@ impl GroupPlanner<'_> {
             new.marks = kept_marks(&before, &new, &body);
             new.spec = Arc::new(body);
         }
-        // Two instances can't have one address: where it is fixed, the old one goes first.
+        // Two instances can't share a fixed address, so the old one is deleted first.
         let same_address =
             fixed_address(&new.spec.args).is_some_and(|fixed| before.ip4.as_deref() == Some(fixed));
         let action = if same_address {
@@ -200,7 +200,7 @@ impl GroupPlanner<'_> {
         });
     }
 
-    /// The zone a slot's instance should be in: its own, as long as the group lists it.
+    /// The zone for a slot's instance: its current one, if the group still lists it.
     pub(super) fn zone_for(&self, kept: &MatchedSlot<'_>) -> Arc<str> {
         if self.stays_in_zone(&kept.record.zone) {
             kept.record.zone.as_str().into()
@@ -276,8 +276,8 @@ impl GroupPlanner<'_> {
         })
     }
 
-    /// What the cloud reports of a kept instance against its record: the record as the cloud has
-    /// it, and the changes it takes to undo what no spec shows (managed tags, its state).
+    /// Compares the observation of a kept instance with its record. Returns the instance as
+    /// observed, and the changes that undo drift outside the spec (managed tags, the state).
     pub(super) fn drift(
         &self,
         recorded_at: &Address,
@@ -344,7 +344,7 @@ impl GroupPlanner<'_> {
     }
 }
 
-/// What mustn't be shown of a spec that keeps some of what was before.
+/// The sensitive parts of a spec that keeps some earlier values.
 fn kept_marks(before: &InstanceView, after: &InstanceView, body: &SpecBody) -> Arc<Marks> {
     if before.marks.is_empty() && after.marks.is_empty() {
         return Marks::none();
@@ -354,7 +354,7 @@ fn kept_marks(before: &InstanceView, after: &InstanceView, body: &SpecBody) -> A
     Arc::new(old.or(&new, body))
 }
 
-/// A subnet that is in none of the new pool's has to be left; `after` says so.
+/// Clears the subnet in `after` if the new pool doesn't include it.
 fn leave_foreign_subnet(before: &InstanceView, after: &mut InstanceView, shard: &Shard) {
     let pool = after.spec.head.subnet_pool.as_deref();
     if pool == before.spec.head.subnet_pool.as_deref() {

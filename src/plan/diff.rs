@@ -1,7 +1,7 @@
-//! What differs between two instances, attribute by attribute.
+//! Computes the differences between two instances.
 //!
-//! In: two sides and the provider's rules. Out: [`AttributeChange`]s with what each takes. Must
-//! not: know how the sides came to be.
+//! In: two sides and the provider's rules. Out: [`AttributeChange`]s with their effects. Must not:
+//! depend on how the sides were built.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::spec::{Files, SpecBody};
 /// The path of userdata.
 pub const USERDATA: &str = "userdata";
 
-/// How a group bends the provider's rules.
+/// A group's exceptions to the provider's rules.
 #[derive(Debug, Clone, Default)]
 pub struct Lifecycle {
     /// `lifecycle.ignore_changes`
@@ -27,14 +27,14 @@ pub struct Lifecycle {
 }
 
 impl Lifecycle {
-    /// Whether changes at a path are to be lived with.
+    /// Whether changes at a path are ignored.
     pub fn ignores(&self, path: &str) -> bool {
         self.ignore_changes
             .iter()
             .any(|pattern| covers(pattern, path))
     }
 
-    /// What the group wants a change at a path to take, by what the provider says that it takes.
+    /// The effect of a change at a path: the provider's, unless the group overrides it.
     fn bend(&self, path: &str, effect: Effect) -> Effect {
         let any = |patterns: &[Arc<str>]| patterns.iter().any(|pattern| covers(pattern, path));
         if any(&self.replace_on) {
@@ -47,13 +47,13 @@ impl Lifecycle {
     }
 }
 
-/// Whether a path is the pattern or lies below it.
+/// Whether a path equals the pattern or lies below it.
 pub fn covers(pattern: &str, path: &str) -> bool {
     path.strip_prefix(pattern)
         .is_some_and(|rest| rest.is_empty() || rest.starts_with('.') || rest.starts_with('['))
 }
 
-/// Everything that differs, sorted by path.
+/// All differences, sorted by path.
 pub fn diff(
     before: &InstanceView,
     after: &InstanceView,
@@ -81,8 +81,8 @@ pub fn diff(
         after.subnet.as_deref().and_then(text),
     );
     let optional = |value: &Option<Arc<str>>| value.as_deref().map(Value::from);
-    // Only a subnet that isn't in the new pool has to be left; the name of the pool is a record.
-    // What is in no subnet is in none of the pool's.
+    // Only a subnet outside the new pool forces a change; the pool's name is only recorded. An
+    // instance without a subnet counts as outside.
     let placed = before.subnet.is_some() || new.head.subnet_pool.is_none();
     changes.add_with(
         "subnet_pool",
@@ -171,8 +171,8 @@ impl Changes<'_> {
         }
     }
 
-    /// Goes down into objects, and into lists of equal length, so that a change is named where it
-    /// is; a list that grew or shrank changes as a whole.
+    /// Compares objects and lists of equal length recursively. A list whose length changed is one
+    /// difference.
     fn values(&mut self, path: &str, before: Option<&Value>, after: Option<&Value>) {
         match (before, after) {
             (Some(Value::Object(before)), Some(Value::Object(after))) => {
@@ -198,7 +198,7 @@ impl Changes<'_> {
         self.add(USERDATA, text(old), text(new));
         let gzip = |body: &SpecBody| body.userdata.as_ref().is_some_and(|userdata| userdata.gzip);
         if text(old) == text(new) && gzip(old) != gzip(new) {
-            // The instance reads the same: nothing to do but to record it.
+            // The cloud sees no difference, so only the record changes.
             self.add_with(
                 "userdata.gzip",
                 Some(gzip(old).into()),
@@ -217,7 +217,7 @@ impl Changes<'_> {
             if before == after {
                 continue;
             }
-            // A carried file is part of the userdata, which says what it takes.
+            // An embedded file is part of the userdata, whose own difference has the effect.
             let value = |file: Option<&crate::spec::File>| {
                 file.and_then(|file| file.content.as_deref())
                     .map(Value::from)
@@ -239,8 +239,8 @@ impl Changes<'_> {
     }
 }
 
-/// Puts what is to be ignored back to what it is, so that an update or replacement for another
-/// reason doesn't change it either.
+/// Resets ignored values to their current ones, so that a change for another reason leaves them
+/// alone.
 pub fn keep_ignored(before: &SpecBody, after: &mut SpecBody, lifecycle: &Lifecycle) {
     for pattern in &lifecycle.ignore_changes {
         let (root, rest) = pattern.split_once('.').unwrap_or((pattern, ""));
@@ -447,7 +447,7 @@ mod tests {
             (vec![], vec![], Effect::Replace),
             (vec![], userdata(), Effect::Restart),
             (userdata(), vec![], Effect::Replace),
-            // A layer each; the stronger wish counts.
+            // One per layer; the stronger effect wins.
             (userdata(), userdata(), Effect::Replace),
         ] {
             let lifecycle = Lifecycle {

@@ -1,7 +1,7 @@
-//! What the cloud reports against what is recorded.
+//! Compares observations with records.
 //!
-//! In: a record's side and an observation. Out: what differs, and the record as the cloud has it.
-//! Must not: say what to do about it.
+//! In: a record's side and an observation. Out: the differences, and the record as observed. Must
+//! not: decide what to do about them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,12 +14,13 @@ use crate::provider::{Attributes, LifecycleState, Observation};
 use crate::sensitivity::Marks;
 use crate::spec::{Content, SpecBody, Userdata};
 
-/// The path of an instance's life.
+/// The path of an instance's state.
 pub const STATE: &str = "state";
 
-/// What differs, sorted by path. `expected_tags` are all tags it should have. Attributes that the
-/// cloud doesn't report aren't compared; nor is the tag that carries the spec's digest, which is for
-/// people: files that were rendered after the creation are not in it.
+/// The differences, sorted by path. `expected_tags` are all tags it should have.
+///
+/// Ignores attributes that the cloud doesn't report. Ignores the tag with the spec's digest too:
+/// that digest doesn't cover files rendered after creation.
 pub fn compare(
     side: &InstanceView,
     expected_tags: &BTreeMap<String, String>,
@@ -33,7 +34,7 @@ pub fn compare(
     found
 }
 
-/// The same, with every tag.
+/// All differences, including every tag.
 pub fn compare_all(
     side: &InstanceView,
     expected_tags: &BTreeMap<String, String>,
@@ -141,8 +142,8 @@ fn compare_values(
     }
 }
 
-/// The record as it would be if it said what the cloud says. Managed tags follow from who the
-/// instance is and aren't part of a spec; a change in one of them is seen in the drift alone.
+/// The record with the observed values. Managed tags aren't part of a spec, so their changes only
+/// appear in the drift.
 pub fn overlay(
     side: &InstanceView,
     observation: &Observation,
@@ -172,12 +173,12 @@ pub fn overlay(
     }
 }
 
-/// A spec that says what the cloud reports; `like` gives what it doesn't report.
+/// A spec with the observed values; `like` supplies those that the cloud doesn't report.
 pub fn body_from(attributes: &Attributes, like: &SpecBody, rules: Rules) -> SpecBody {
     let mut body = like.clone();
     body.head.instance_type = attributes.instance_type.as_str().into();
     let reported = attributes.normalized(&like.args);
-    // What the cloud doesn't report is taken to be as configured.
+    // Assume that unreported values are as configured.
     let unreported: Map<String, Value> = like
         .args
         .iter()

@@ -1,11 +1,11 @@
-//! Saved plans: what you saw is what runs.
+//! Saved plans: apply executes exactly what was shown.
 //!
-//! In: a [`Plan`], and the key it is to be sealed with. Out: a file, and the plan again; or why a
-//! file is none. Must not: trust a file that isn't whole, or write a secret in clear.
+//! In: a [`Plan`] and an encryption key. Out: a file, and the plan again. Must not: trust a damaged
+//! file, or write secrets unencrypted.
 //!
-//! A line that names the format, a line with the SHA-256 of the rest, a line that says what it is
-//! sealed with, then gzipped JSON, sealed. A file that was cut or edited has another digest; one
-//! that was made up by someone without the key doesn't open.
+//! Line 1 names the format, line 2 has the SHA-256 of the rest, line 3 has the key id. Encrypted,
+//! gzipped JSON follows. A truncated or edited file has another digest; a forged one doesn't
+//! decrypt.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -28,35 +28,35 @@ const ANY_MAGIC: &[u8] = b"nstance plan ";
 const START_OF_DATABASE: &[u8] = b"SQLite format 3\0";
 /// The third line of a plan that isn't sealed.
 const CLEAR: &str = "clear";
-/// The most a plan may unpack to.
+/// The limit of an unpacked plan, in bytes.
 const LARGEST_PLAN: u64 = 8 * 1024 * 1024 * 1024;
-/// The most that is read of a plan's file, in bytes.
+/// The limit of a plan file, in bytes.
 const LARGEST_FILE: u64 = 1024 * 1024 * 1024;
 
-/// Why a file is no plan.
+/// Why a plan file can't be read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum PlanFileError {
-    /// It can't be read.
+    /// An I/O error.
     #[error("{0}")]
     Io(#[from] io::Error),
     /// Something else.
     #[error("not a saved plan")]
     NotAPlan,
-    /// A plan of another version.
+    /// A plan of another format version.
     #[error("it was saved in the format `{0}`; this version reads `{MAGIC}`")]
     Format(String),
-    /// Cut or edited.
+    /// Truncated or edited.
     #[error("it was cut or edited after it was saved")]
     Damaged,
-    /// Sealed, and the key isn't there.
+    /// Encrypted, and the key is missing.
     #[error("it is sealed with the key {needed}, and {reason}")]
     NoKey {
-        /// The key that opens it.
+        /// The id of the required key.
         needed: KeyId,
-        /// Why there is none.
+        /// Why the key is missing.
         reason: KeyError,
     },
-    /// It would hold secrets in clear.
+    /// The plan has secrets and there is no key to encrypt it.
     #[error("it holds secrets, and there is no key to seal it with")]
     Secret,
     /// There is a file already, which isn't a saved plan.
@@ -67,7 +67,7 @@ pub enum PlanFileError {
     Random(#[from] RandomError),
 }
 
-/// Where a sealed plan belongs: to this format, and to one state.
+/// The context of the encryption, which binds a plan to this format and its state.
 fn context<'a>(lineage: &'a str, row: &'a [&'a [u8]]) -> Context<'a> {
     Context {
         lineage,
@@ -165,7 +165,7 @@ pub fn read(path: &Path, keys: &dyn Keys) -> Result<(Plan, String), PlanFileErro
     Ok((plan, actual))
 }
 
-/// The cloud's id of an instance that wasn't recorded when a plan was made to record or delete it.
+/// The provider id of an instance that the plan adopts or deletes although it wasn't recorded.
 fn unrecorded(change: &Change) -> Option<&str> {
     match (change.before.as_deref(), change.action) {
         (None, Action::Adopt) => change.importing.as_deref(),
@@ -174,7 +174,7 @@ fn unrecorded(change: &Change) -> Option<&str> {
     }
 }
 
-/// The gzipped JSON.
+/// The decrypted, gzipped JSON.
 fn opened<'b>(body: &'b [u8], keys: &dyn Keys) -> Result<Cow<'b, [u8]>, PlanFileError> {
     let mut parts = body.splitn(2, |byte| *byte == b'\n');
     let (Some(line), Some(packed)) = (parts.next(), parts.next()) else {
@@ -204,7 +204,7 @@ fn opened<'b>(body: &'b [u8], keys: &dyn Keys) -> Result<Cow<'b, [u8]>, PlanFile
     }
 }
 
-/// What has changed since a plan was made, one line each; empty if the plan may run.
+/// The differences since planning, one line each; empty means the plan is current.
 pub fn stale(plan: &Plan, snapshot: Option<&Snapshot>) -> Vec<String> {
     let mut moved = Vec::new();
     match snapshot {

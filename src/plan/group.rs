@@ -1,7 +1,7 @@
-//! The plan of one group: its slots, what fills them, what should.
+//! Plans one group.
 //!
-//! In: a group ready to render, and its actual instances. Out: changes, added to [`Planned`]. Must
-//! not: look at other groups.
+//! In: a group ready to render, and its actual instances. Out: changes, added to [`Planned`]. May not:
+//! look at other groups.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -28,14 +28,14 @@ use crate::sensitivity::Marks;
 use crate::spec::InstanceSpec;
 use crate::threads::cores;
 
-/// Slots rendered by one thread at least: below it a thread costs more than it gives.
+/// The minimum number of slots per thread; below it, a thread costs more than it saves.
 const SLOTS_A_THREAD: usize = 2_000;
 
 /// Plans one group.
 pub struct GroupPlanner<'a> {
-    /// Everything that is known.
+    /// All inputs of the plan.
     pub inputs: &'a Inputs<'a>,
-    /// The group, ready to render.
+    /// The group's renderer.
     pub renderer: &'a GroupRenderer<'a>,
     /// The state's lineage.
     pub lineage: &'a str,
@@ -43,7 +43,7 @@ pub struct GroupPlanner<'a> {
     pub moved_from: Option<GroupName>,
 }
 
-/// A slot that is filled, recorded and wanted.
+/// A recorded instance in a configured slot.
 #[derive(Clone, Copy)]
 pub(super) struct MatchedSlot<'a> {
     pub(super) slot: u32,
@@ -51,23 +51,23 @@ pub(super) struct MatchedSlot<'a> {
     pub(super) presence: Presence<'a>,
 }
 
-/// An instance that is to be made.
+/// An instance to create.
 pub(super) struct NewInstance {
-    /// What it will be.
+    /// The instance.
     pub(super) view: InstanceView,
-    /// Files to be rendered once it exists.
+    /// Files that are rendered after creation.
     pub(super) deferred: Option<Box<Deferred>>,
-    /// Where else it may be made.
+    /// Further subnets to try.
     pub(super) alternatives: Vec<Arc<str>>,
 }
 
-/// What rendering said of a kept slot.
+/// The result of rendering a kept slot.
 enum Verdict {
-    /// Nothing to do; the spec is there if the caller asked to keep it.
+    /// No change; has the spec if the caller requested no-ops.
     Unchanged(Option<Box<InstanceSpec>>),
-    /// To be looked at attribute by attribute.
+    /// Must be compared attribute by attribute.
     Candidate(Box<InstanceSpec>),
-    /// It could not be rendered.
+    /// Rendering failed.
     Failed,
 }
 
@@ -90,7 +90,7 @@ impl GroupPlanner<'_> {
         Address::new(self.renderer.group.merged.name.clone(), slot)
     }
 
-    /// Whether the owner of the size deleted the instance.
+    /// Whether whoever owns the size took the instance away.
     fn was_taken_away(&self, instance: &ActualInstance<'_>) -> bool {
         let missing = matches!(
             instance,
@@ -125,7 +125,7 @@ impl GroupPlanner<'_> {
             slots.iter().copied().filter(selects).collect()
         };
         let mut report = Report::default();
-        // One stands for all: most of them differ only in what is rendered into one text.
+        // Check one instance per group: most differ only in values rendered into the same text.
         let wanted = [selected(&slots.kept), selected(&slots.grown)].concat();
         let first = wanted.iter().min();
         let is_sound = first.is_none_or(|slot| self.renderer.check_userdata(*slot, &mut report));
@@ -203,7 +203,7 @@ impl GroupPlanner<'_> {
         self.conclude(&report, failed, planned);
     }
 
-    /// Turns what rendering found into findings, and counts what is left out because of it.
+    /// Adds the findings of rendering, and the instances that they leave out.
     fn conclude(&self, report: &Report, failed: usize, planned: &mut Planned) {
         let group = &self.renderer.group.merged;
         let names = group.vars.as_ref().and_then(|vars| vars.entries());
@@ -256,7 +256,7 @@ impl GroupPlanner<'_> {
         }
     }
 
-    /// The images that an instance keeps, whatever they resolve to now (`on_newer: new_only`).
+    /// The images that an instance keeps, even if newer ones exist (`on_newer: new_only`).
     pub(super) fn kept_images(&self, record: &Record) -> BTreeMap<Arc<str>, Arc<str>> {
         if !self.renderer.pinned() {
             return BTreeMap::new();
@@ -269,7 +269,7 @@ impl GroupPlanner<'_> {
         images
     }
 
-    /// Renders the kept slots with their recorded identity, on all cores where there are many.
+    /// Renders the kept slots with their recorded identity; uses all cores if there are many.
     fn render_kept(&self, kept: &[MatchedSlot<'_>]) -> (Vec<Verdict>, Report) {
         let threads = cores();
         let chunk = kept.len().div_ceil(threads).max(SLOTS_A_THREAD);
@@ -357,7 +357,7 @@ impl GroupPlanner<'_> {
         });
     }
 
-    /// The masked parts of a kept slot's spec, by the configuration or by its record.
+    /// The sensitive parts of a kept slot's spec: those of its record and of the configuration.
     pub(super) fn marks(
         &self,
         kept: &MatchedSlot<'_>,
@@ -375,7 +375,7 @@ impl GroupPlanner<'_> {
         Arc::new(marks.or(&recorded.marks, &recorded.spec))
     }
 
-    /// A new instance for a slot: its identity, its place, its spec.
+    /// A new instance for a slot, with its identity, subnet and spec.
     pub(super) fn new_instance(
         &self,
         slot: u32,
@@ -420,7 +420,7 @@ impl GroupPlanner<'_> {
         let (subnet, mut alternatives) = placed
             .map(|place| (place.subnet, place.alternatives))
             .unzip();
-        // A fixed address lies in one subnet.
+        // A fixed address belongs to one subnet.
         if fixed_address(&spec.args.value).is_some() {
             alternatives = None;
         }
@@ -605,8 +605,8 @@ pub(super) fn prevented(
     span: crate::config::source::Span,
     what: &str,
 ) -> Diagnostic {
-    // One for all slots of the group: the same finding is kept once, and what is left out names
-    // each of them.
+    // Addressed to the group, so that equal findings of its slots are kept once; `left_out` names
+    // each slot.
     let group = &address.group;
     Diagnostic::error(format!(
         "instances of {group} would be {what}, which the group prevents"
@@ -616,14 +616,14 @@ pub(super) fn prevented(
     .hint("Remove `prevent_destroy`, or leave the instances out with `--exclude`")
 }
 
-/// What becomes of a group's slots.
+/// The slots of a group by what happens to them.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 struct Slots {
-    /// Filled and wanted.
+    /// Filled, and wanted.
     kept: Vec<u32>,
-    /// Empty and wanted: the lowest free ones.
+    /// Empty, and wanted: the lowest free ones.
     grown: Vec<u32>,
-    /// Filled and not wanted any more: the highest.
+    /// Filled, and no longer wanted: the highest.
     surplus: Vec<u32>,
 }
 

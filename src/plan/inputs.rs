@@ -1,8 +1,7 @@
-//! What a plan is made of: the configuration, the record, the observation, and what the caller
-//! asked.
+//! The inputs of a plan: configuration, record, observation and options.
 //!
-//! In: nothing (data only). Out: [`Inputs`] and [`Options`], and the ids of new instances. It must
-//! not decide what to change.
+//! In: nothing (data only). Out: [`Inputs`] and [`Options`], and the ids of new instances. Must
+//! not: decide what to change.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -22,28 +21,28 @@ use crate::render::renderer::GroupRenderer;
 use crate::resolve::images::ResolvedImages;
 use crate::spec::SpecBody;
 
-/// What a caller may ask of a plan.
+/// The options of a plan.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
-    /// What kind of plan.
+    /// The mode.
     pub mode: Mode,
-    /// Only these, if any.
+    /// If not empty, plan only these addresses.
     pub targets: Vec<Selector>,
-    /// Not these.
+    /// Don't plan these addresses.
     pub excludes: Vec<Selector>,
-    /// Replace these.
+    /// Replace these addresses.
     pub replace: Vec<Selector>,
-    /// Keep what stays as it is in [`super::change::Plan::unchanged`].
+    /// Keep no-ops in [`super::change::Plan::unchanged`].
     pub keep_unchanged: bool,
-    /// Warnings about unset vars are errors.
+    /// Treat unset vars as errors.
     pub strict: bool,
-    /// An instance that is about to be recorded in an empty slot, and the id that it has: what the
-    /// slot should have is rendered for it, not for a new one.
+    /// The instance id of an instance that `import` is about to record in this empty slot. The
+    /// slot's spec is rendered with this id instead of a new one.
     pub importing: Option<(Address, Arc<str>)>,
 }
 
 impl Options {
-    /// Whether an address is to be planned.
+    /// Whether an address is selected.
     pub fn selects(&self, address: &Address) -> bool {
         (self.targets.is_empty() || self.targets.iter().any(|target| target.matches(address)))
             && !self.excludes(address)
@@ -60,7 +59,7 @@ impl Options {
         targets.any(|target| matches!(target, Selector::Group(name) if name == group))
     }
 
-    /// Whether an address is to be replaced.
+    /// Whether an address must be replaced.
     pub fn replaces(&self, address: &Address) -> bool {
         self.replace
             .iter()
@@ -71,39 +70,39 @@ impl Options {
 /// Reads a recorded spec.
 pub type SpecReader<'a> = dyn Fn(SpecDigest) -> Option<Arc<SpecBody>> + Sync + 'a;
 
-/// Everything a plan is made of.
+/// The inputs of a plan.
 pub struct Inputs<'a> {
     /// The configuration.
     pub config: &'a Config,
-    /// Its text.
+    /// The configuration's source texts.
     pub sources: &'a SourceMap,
-    /// Its groups in dependency order, ready to render.
+    /// The renderers of its groups, in dependency order.
     pub groups: &'a [GroupRenderer<'a>],
-    /// The groups that each depends on.
+    /// The direct dependencies of each group.
     pub dependencies: &'a HashMap<GroupName, Vec<GroupName>>,
-    /// Images.
+    /// The resolved images.
     pub images: &'a ResolvedImages,
-    /// The record; `None`: there is no state yet.
+    /// The snapshot of the state; `None` if there is no state yet.
     pub snapshot: Option<&'a Snapshot>,
-    /// The cloud; `None`: it wasn't asked.
+    /// The observation; `None` if the cloud wasn't queried.
     pub observed: Option<&'a Observed>,
-    /// Recorded specs.
+    /// Reads recorded specs.
     pub specs: &'a SpecReader<'a>,
-    /// Whose state.
+    /// The cluster, shard and provider that the state belongs to.
     pub identity: &'a Identity,
     /// The provider's rules.
     pub rules: Rules,
     /// The name of the cloud.
     pub provider_name: &'a str,
-    /// Now.
+    /// The current time.
     pub now: Timestamp,
-    /// What was asked.
+    /// The options.
     pub options: &'a Options,
 }
 
 impl Inputs<'_> {
-    /// The state's lineage; for a state that doesn't exist yet, the one it will have: made of whose
-    /// it is and of the time, so that the same inputs give the same plan.
+    /// The state's lineage. For a new state, it is derived from the identity and the time, so that
+    /// equal inputs give equal plans.
     pub fn lineage(&self) -> String {
         if let Some(snapshot) = self.snapshot {
             return snapshot.meta.lineage.clone();
@@ -112,8 +111,8 @@ impl Inputs<'_> {
         InstanceId::generate("", self.now.0, entropy("new state", &whose, 0)).to_string()
     }
 
-    /// How long connections of an instance may drain, in milliseconds: as its group says, if it is
-    /// still configured.
+    /// How long an instance's connections may drain, in milliseconds: its group's setting, else the
+    /// shard's default.
     pub fn drain_timeout_ms(&self, address: &Address) -> u64 {
         let group = self.config.group(&address.group);
         let own = group.and_then(|group| group.drain_timeout);
@@ -128,7 +127,7 @@ impl Inputs<'_> {
     }
 }
 
-/// Ten bytes that depend on all of what an instance is for.
+/// Ten bytes derived from the lineage, address and generation of an instance.
 fn entropy(lineage: &str, address: &str, generation: u64) -> [u8; 10] {
     let mut mac = Hmac::<Sha256>::new_from_slice(lineage.as_bytes())
         .expect("an HMAC takes a key of any length");

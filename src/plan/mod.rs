@@ -1,6 +1,6 @@
-//! Desired × recorded × observed → a [`Plan`](change::Plan).
+//! Computes a [`Plan`](change::Plan) from the desired, recorded and observed instances.
 //!
-//! In: rendered groups, a snapshot of the state, what the cloud reported, a time. Out: changes with
+//! In: rendered groups, a snapshot of the state, the observation, a time. Out: changes with
 //! reasons. Must not: do I/O, read a clock, or use randomness that isn't passed in.
 
 pub mod actual;

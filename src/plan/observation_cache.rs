@@ -1,13 +1,13 @@
-//! Cache of observations that a plan compared with their records and found equal.
+//! Caches observations that earlier plans compared with their records and found equal.
 //!
-//! In: the cache of earlier plans, records, what the cloud reports now. Out: which instances are in
-//! sync, and the cache for the next plan. It must not treat as equal what was never compared, and
-//! keeps digests only: nothing that was rendered.
+//! In: the cache of earlier plans, records, the current observations. Out: which instances are in
+//! sync, and the cache for the next plan. Must not: mark an instance in sync without a comparison,
+//! or store rendered values instead of digests.
 //!
-//! A record holds a digest of what the cloud reported when the record was written. A cloud reports
-//! more about an instance once it runs, so that digest stops matching though nothing has changed.
-//! The instance is then compared attribute by attribute, and the result is kept here. Losing the
-//! cache costs time only.
+//! A record holds a digest of its observation when the record was written. A cloud reports more
+//! about an instance once it runs, so that digest stops matching though nothing has changed. The
+//! instance is then compared attribute by attribute, and the result is cached here. Losing the
+//! cache only costs time.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ use crate::provider::rules::Rules;
 use crate::provider::{LaunchedUserdata, Observation};
 use crate::refresh::{Observed, Seen};
 
-/// How many digits of a record's digest are kept.
+/// How many hex digits of a record's digest are stored.
 const DIGITS: usize = 32;
 
 /// The cache, by provider id.
@@ -34,22 +34,22 @@ pub struct ObservationCache {
     instances: BTreeMap<String, Entry>,
 }
 
-/// What is known of one instance.
+/// The entry of one instance.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Entry {
-    /// The digest of the record that was compared.
+    /// The digest of the compared record.
     record: String,
-    /// The digest of the observation that was equal to it, where that isn't the record's own.
+    /// The digest of the equal observation, if it isn't the record's own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     observed: Option<String>,
-    /// The launch since which its user data is known to be as recorded.
+    /// The launch for which its userdata was found equal to the record.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     launch: Option<String>,
 }
 
 /// What a comparison needs besides the observation.
 pub struct Recorded<'a> {
-    /// Whose state.
+    /// The cluster, shard and provider that the state belongs to.
     pub identity: &'a Identity,
     /// The records.
     pub records: &'a [Record],
@@ -60,12 +60,12 @@ pub struct Recorded<'a> {
 }
 
 impl ObservationCache {
-    /// Reads a stored cache; one that can't be read is empty.
+    /// Parses a stored cache; an invalid one is empty.
     pub fn from_bytes(bytes: &[u8]) -> Self {
         serde_json::from_slice(bytes).unwrap_or_default()
     }
 
-    /// The cache as it is stored.
+    /// The cache in its stored form.
     pub fn to_bytes(&self) -> Vec<u8> {
         serde_json::to_vec(self).expect("its keys are strings")
     }
@@ -76,7 +76,7 @@ impl ObservationCache {
         (entry.record == record_digest(record)).then_some(entry)
     }
 
-    /// The user data of instances whose user data is known to be as recorded.
+    /// The instances whose userdata was already compared, with their launches.
     pub fn userdata(&self, recorded: &Recorded<'_>) -> Vec<LaunchedUserdata> {
         let known = |record: &Record| {
             let launch = self.entry(record)?.launch.clone()?;
@@ -91,8 +91,8 @@ impl ObservationCache {
         recorded.records.iter().filter_map(known).collect()
     }
 
-    /// Marks what is as recorded though its digest differs as in sync. `launches` says whose user
-    /// data was compared. Returns the cache for the next plan.
+    /// Marks instances as in sync if only their digests differ. `launches` lists instances whose
+    /// userdata was compared. Returns the cache for the next plan.
     #[must_use]
     pub fn mark_in_sync(
         &self,
@@ -151,8 +151,8 @@ fn is_equal(record: &Record, seen: &Observation, recorded: &Recorded<'_>) -> boo
     drift::compare(&view, &tags, seen, &attributes, recorded.rules).is_empty()
 }
 
-/// A digest of all that a comparison depends on besides the observation. The program's version is
-/// part of it: another one may compare more.
+/// A digest of all other inputs of a comparison. It includes the program's version, since another
+/// version may compare more.
 fn record_digest(record: &Record) -> String {
     let text = format!(
         "{} {} {} {} {}/{} {} {}",
@@ -220,7 +220,7 @@ mod tests {
         }
     }
 
-    /// What is seen of the record's instance; digests differ by `number`.
+    /// An observation of the record's instance; its digest depends on `number`.
     fn seen(number: u8, change: impl FnOnce(&mut Attributes)) -> Observation {
         let rules = Rules::of(ProviderKind::Sim);
         let record = record();
@@ -249,8 +249,8 @@ mod tests {
         }
     }
 
-    /// Settles one observation: whether it is taken to be as recorded, how often its spec was read,
-    /// and what is known then.
+    /// Marks one observation. Returns whether it is in sync, how often its spec was read, and the
+    /// new cache.
     fn settle(
         cache: &ObservationCache,
         record: &Record,
@@ -310,7 +310,7 @@ mod tests {
             ("another observation", &before, seen(3, |_| {}), true, 1),
             ("another type", &before, seen(3, other), false, 1),
             ("another record", &written, seen(2, |_| {}), true, 1),
-            // What digests don't cover is looked at each time.
+            // Digests don't cover these, so they are always compared.
             ("another zone", &before, moved(), false, 0),
             ("it is down", &before, stopped(), false, 0),
         ] {

@@ -1,4 +1,4 @@
-//! What all groups' plans add up to, and the changes that are alike wherever they come from.
+//! Collects the plans of all groups, and plans changes that don't depend on a configuration.
 //!
 //! In: records and observations. Out: changes. Must not: look at the configuration.
 
@@ -18,27 +18,27 @@ use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::provider::{LifecycleState, Observation};
 use crate::spec::SpecBody;
 
-/// What all groups' plans add up to.
+/// The results of all groups so far.
 #[derive(Debug, Default)]
 pub struct Planned {
-    /// Everything but what stays as it is.
+    /// All changes except no-ops.
     pub changes: Vec<Change>,
-    /// What stays as it is, where the caller asked to keep it.
+    /// No-ops, if the caller requested them.
     pub unchanged: Vec<Change>,
-    /// How many stay as they are.
+    /// The number of no-ops.
     pub no_op: usize,
-    /// What differs between record and cloud.
+    /// The differences between record and cloud.
     pub drift: Vec<Drift>,
-    /// What could not be planned.
+    /// Instances that couldn't be planned.
     pub left_out: Vec<LeftOut>,
-    /// What there is to report.
+    /// The findings.
     pub findings: Diagnostics,
-    /// The ids of instances that are recorded or about to be; made when first needed.
+    /// The ids of all recorded and planned instances; computed on first use.
     instance_ids: Option<HashSet<Arc<str>>>,
 }
 
 impl Planned {
-    /// Plans the end of a recorded instance: deleted if it is there, forgotten if it is gone.
+    /// Plans to delete a recorded instance, or to forget it if it no longer exists.
     pub fn end(
         &mut self,
         inputs: &Inputs<'_>,
@@ -78,8 +78,8 @@ impl Planned {
         });
     }
 
-    /// Plans to record an instance that carries our tags. `wanted` is what its slot should have,
-    /// and stands for what the cloud doesn't report.
+    /// Plans to record an unrecorded instance. `wanted`, the spec of its slot, supplies values that
+    /// the cloud doesn't report.
     pub fn adopt(
         &mut self,
         inputs: &Inputs<'_>,
@@ -98,7 +98,7 @@ impl Planned {
             .unwrap_or("ins");
         let empty = SpecBody::empty(kind);
         let mut body = drift::body_from(&attributes, wanted.unwrap_or(&empty), inputs.rules);
-        // It is recorded in the pool that it is in; the plan after this one moves it.
+        // It is recorded in its current pool; the next plan moves it.
         let subnet = observation.subnet.as_deref();
         body.head
             .subnet_pool
@@ -123,7 +123,7 @@ impl Planned {
             snapshot.generation(address.group.as_str(), address.slot)
         });
         let lineage = inputs.lineage();
-        // A copy made by hand carries its original's tags: it mustn't take its original's record.
+        // A manual copy has the tags of its original, and must not take over the original's record.
         let known = self.instance_ids.get_or_insert_with(|| {
             let records = inputs
                 .snapshot
@@ -147,7 +147,7 @@ impl Planned {
         });
     }
 
-    /// Plans to record an instance that carries our tags as the cloud reports it.
+    /// Plans to record an unrecorded instance as the cloud reports it.
     pub fn adopt_as_reported(
         &mut self,
         inputs: &Inputs<'_>,
@@ -158,7 +158,7 @@ impl Planned {
         self.adopt(inputs, address, observation, None);
     }
 
-    /// Notes that a recorded instance is gone, and why, if the cloud says so.
+    /// Adds the drift of a recorded instance that no longer exists, with the cloud's reason.
     pub fn note_missing(
         &mut self,
         inputs: &Inputs<'_>,
@@ -184,7 +184,7 @@ impl Planned {
         });
     }
 
-    /// Notes an instance that isn't recorded.
+    /// Adds the drift of an unrecorded instance.
     pub fn note_unrecorded(
         &mut self,
         address: &Address,
@@ -201,7 +201,7 @@ impl Planned {
         });
     }
 
-    /// Notes that one address could not be planned.
+    /// Adds an address that couldn't be planned.
     pub fn left_out(&mut self, address: &Address, why: &str) {
         self.left_out.push(LeftOut {
             address: address.to_string(),
@@ -211,7 +211,7 @@ impl Planned {
     }
 }
 
-/// Said before it is tried: the cloud would refuse to delete this instance.
+/// The error that the cloud would refuse to delete this instance, reported before apply tries.
 pub(super) fn protected(
     inputs: &Inputs<'_>,
     address: &Address,
@@ -219,7 +219,7 @@ pub(super) fn protected(
     what: &str,
 ) -> Option<Diagnostic> {
     let name = inputs.rules.protection(&before.spec.args)?;
-    // One for all slots of the group: the same finding is kept once.
+    // Addressed to the group, so that equal findings of its slots are kept once.
     let group = &address.group;
     Some(
         Diagnostic::error(format!(

@@ -1,7 +1,7 @@
-//! Compute Engine: what args may hold, what can change in place, which labels are ours.
+//! The rules of Compute Engine: valid args, changes in place, managed labels.
 //!
-//! In: the args of one layer as written, paths of a spec, who an instance is. Out: findings,
-//! [`Effect`]s, labels. Must not: ask Compute Engine.
+//! In: the args of one layer as written, paths of a spec, an instance's identity. Out: findings,
+//! [`Effect`]s, labels. Must not: call Compute Engine.
 
 mod members;
 
@@ -16,7 +16,7 @@ use crate::provider::shape::{self, Members, Shape};
 
 use members::INSTANCE;
 
-/// Members of an Instance that args can't set, and what to do instead.
+/// Members of an Instance that nstance manages, and what to use instead.
 const MANAGED: &[(&str, &str)] = &[
     ("name", "leave it out: it follows from the instance's id"),
     (
@@ -26,7 +26,7 @@ const MANAGED: &[(&str, &str)] = &[
     ("zone", "set `zones` of the group, or `shard.infra.zone`"),
 ];
 
-/// Short names for what takes several members of an Instance.
+/// Short names for several members of an Instance.
 const SHORTHANDS: Members = &[
     ("AutomaticRestart", Shape::Flag),
     ("ConfidentialInstanceConfig", Shape::Object),
@@ -44,7 +44,7 @@ const SHORTHANDS: Members = &[
     ("SourceImage", Shape::Text),
 ];
 
-/// Each shorthand with the members that say the same.
+/// Each short name with the members that it stands for.
 const SAME: &[(&str, &str)] = &[
     ("ConfidentialInstanceConfig", "confidentialInstanceConfig"),
     ("GuestAccelerators", "guestAccelerators"),
@@ -57,10 +57,10 @@ const SAME: &[(&str, &str)] = &[
     ("ShieldedInstanceConfig", "shieldedInstanceConfig"),
 ];
 
-/// The prefix of labels that only we set.
+/// The prefix of managed labels.
 const OUR_LABELS: &str = "nstance-";
 
-/// Finds what may not be written in one layer's args.
+/// Reports invalid args of one layer.
 pub fn check_args(args: &Node, findings: &mut Diagnostics) {
     for entry in args.entries() {
         let one = std::slice::from_ref(entry);
@@ -71,7 +71,7 @@ pub fn check_args(args: &Node, findings: &mut Diagnostics) {
         } else if has(INSTANCE, &entry.key) {
             shape::check(one, INSTANCE, "args", findings);
         } else {
-            // A capital letter means a shorthand.
+            // Only short names begin with a capital letter.
             let likely = if entry.key.starts_with(|c: char| c.is_ascii_uppercase()) {
                 SHORTHANDS
             } else {
@@ -90,7 +90,7 @@ fn has(members: Members, key: &str) -> bool {
     shape::find(members, key).is_some()
 }
 
-/// A managed member, in whatever case it was written.
+/// The managed member with this name, ignoring case.
 fn managed(key: &str) -> Option<&'static (&'static str, &'static str)> {
     let squeezed = key.replace('_', "");
     MANAGED
@@ -98,7 +98,7 @@ fn managed(key: &str) -> Option<&'static (&'static str, &'static str)> {
         .find(|(name, _)| name.eq_ignore_ascii_case(&squeezed))
 }
 
-/// Finds members of merged layers that exclude each other.
+/// Reports members of merged layers that exclude each other.
 pub fn check_merged_args(layers: &[&Node], findings: &mut Diagnostics) {
     let effective = |name: &str| effective(layers, name);
     for (shorthand, member) in SAME {
@@ -115,7 +115,7 @@ pub fn check_merged_args(layers: &[&Node], findings: &mut Diagnostics) {
     }
 }
 
-/// Nstance's own examples set `nstance-group`, so this is no error.
+/// Warns about managed labels. Not an error, since Nstance's own examples set `nstance-group`.
 fn check_labels(labels: &Node, findings: &mut Diagnostics) {
     for entry in labels.entries() {
         if sanitise_label(&entry.key).starts_with(OUR_LABELS) {
@@ -145,12 +145,12 @@ const RESTART: &[&str] = &[
     "shieldedInstanceConfig",
 ];
 
-/// What it takes to change the attribute at `path`.
+/// What a change of the attribute at `path` requires.
 pub fn effect(path: &str) -> Effect {
     effect_of(path, IN_PLACE, RESTART)
 }
 
-/// The labels that mark an instance as ours, and its `name`.
+/// The managed labels of an instance, and its `name`.
 pub fn managed_labels(who: &Ownership<'_>) -> BTreeMap<String, String> {
     who.facts()
         .into_iter()
@@ -159,7 +159,7 @@ pub fn managed_labels(who: &Ownership<'_>) -> BTreeMap<String, String> {
         .collect()
 }
 
-/// The labels that rendered args give, sanitised; ours can't be given.
+/// The sanitized labels in rendered args, without managed ones.
 pub fn user_labels(args: &Map<String, Value>) -> BTreeMap<String, String> {
     ["labels", "Labels"]
         .into_iter()
@@ -170,11 +170,11 @@ pub fn user_labels(args: &Map<String, Value>) -> BTreeMap<String, String> {
         .collect()
 }
 
-/// The longest label, in characters.
+/// The maximum length of a label, in characters.
 const LONGEST_LABEL: usize = 63;
 
-/// A label as Compute Engine can hold it: lower case, with hyphens for underscores and for
-/// everything else that it doesn't know, at most 63 characters.
+/// A valid label: lower case, at most 63 characters, with hyphens in place of underscores and other
+/// invalid characters.
 pub fn sanitise_label(text: &str) -> String {
     let label: String = text
         .chars()

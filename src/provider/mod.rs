@@ -1,11 +1,11 @@
-//! The clouds, each in two halves: its rules and its client.
+//! The clouds; each has rules and a client.
 //!
-//! In: requests that say everything (a client decides nothing). Out: [`Observation`]s and
-//! [`CloudError`]s. Must not: read the configuration or the state.
+//! In: complete requests (a client decides nothing). Out: [`Observation`]s and [`CloudError`]s.
+//! Must not: read the configuration or the state.
 //!
-//! The rules ([`rules::Rules`]) are pure and always compiled: what may be written in args, what
-//! changes in place, which tags mark an instance as ours. The client ([`Cloud`]) talks to one
-//! cloud; `sim` is always there, the others are cargo features.
+//! The rules ([`rules::Rules`]) are pure and always compiled: valid args, changes in place, managed
+//! tags. The client ([`Cloud`]) calls one cloud; `sim` is always built in, the others are cargo
+//! features.
 
 pub mod aws;
 pub mod gcp;
@@ -29,85 +29,86 @@ use thiserror::Error;
 use crate::clock::Timestamp;
 use crate::config::model::{ImageFilter, ImageOrder, ImageSort};
 
-/// What a cloud can be asked. Calls block; the caller brings the threads and the retries.
+/// The API of a cloud. Calls block; the caller provides threads and retries. A method that returns
+/// a `Result` fails with the cloud's error.
 pub trait Cloud: Send + Sync {
     /// The name shown as `provider_name`: `aws`, `gcp`, `sim`.
     fn name(&self) -> &'static str;
 
-    /// One page of the instances that carry `owner`'s tags, terminated ones left out.
+    /// One page of the instances with `owner`'s tags, without terminated ones.
     fn list(&self, owner: &Owner, page: Option<&str>) -> Result<Page, CloudError>;
 
-    /// The existing instances of these ids, in any order, of any owner.
+    /// The existing instances of these ids, in any order, regardless of their owner.
     fn describe(&self, provider_ids: &[String]) -> Result<Vec<Observation>, CloudError>;
 
-    /// Every image a query matches (all pages), in no particular order.
+    /// All images that match a query (all pages), in any order.
     fn find_images(&self, query: &ImageQuery) -> Result<Vec<ImageMatch>, CloudError>;
 
-    /// The subnets of these ids that exist.
+    /// The existing subnets of these ids.
     fn subnets(&self, ids: &[String]) -> Result<Vec<SubnetInfo>, CloudError>;
 
-    /// Creates an instance, registered with its load balancers. The same token and request again
-    /// give the same instance; the same token with another request is
+    /// Creates an instance and registers it with its load balancers. The same token and request
+    /// return the same instance; the same token with another request fails with
     /// [`CloudErrorKind::TokenMismatch`].
     fn create(&self, request: &CreateRequest) -> Result<Observation, CloudError>;
 
-    /// Changes in place what `request.changed` names; doing it again does no harm.
+    /// Updates what `request.changed` names, in place. Idempotent.
     fn update(&self, request: &UpdateRequest) -> Result<Observation, CloudError>;
 
-    /// Deregisters and deletes an instance; one that is gone already is a success.
+    /// Deregisters and deletes an instance; succeeds if it doesn't exist any more.
     fn delete(&self, request: &DeleteRequest) -> Result<(), CloudError>;
 
-    /// What is known of these instance types; those that don't exist are left out. `None`: this
-    /// cloud doesn't report it.
+    /// The existing ones of these instance types; `None` if the cloud has no such API.
     fn instance_types(&self, names: &[String]) -> Result<Option<Vec<InstanceType>>, CloudError> {
         let _ = names;
         Ok(None)
     }
 
-    /// The name of an existing instance type that may have been meant by one that doesn't exist.
+    /// The existing instance type with the most similar name.
     fn near_instance_type(&self, name: &str) -> Option<String> {
         let _ = name;
         None
     }
 
-    /// Limits that creating `wanted` would come to or go beyond, a sentence each. What the cloud
-    /// doesn't tell, or not to us, is no limit here.
+    /// Messages about limits that creating `wanted` would reach or exceed. Limits that can't be
+    /// queried are ignored.
     fn limits_ahead(&self, wanted: &[WantedCapacity]) -> Vec<String> {
         let _ = wanted;
         Vec::new()
     }
 
-    /// Whether it asks for user data instance by instance: then it pays to pass in what is known.
+    /// Whether userdata is queried per instance, so that [`recall_userdata`](Self::recall_userdata)
+    /// saves calls.
     fn asks_for_userdata(&self) -> bool {
         false
     }
 
-    /// Tells what earlier runs found, so that it isn't asked for again.
+    /// Passes results of earlier runs, to avoid queries.
     fn recall_userdata(&self, known: Vec<LaunchedUserdata>) {
         let _ = known;
     }
 
-    /// The launch of each instance whose user data was asked for, or recalled and still holds.
+    /// The launch of each instance whose userdata was queried, or recalled and is still valid.
     fn userdata_launches(&self) -> BTreeMap<String, String> {
         BTreeMap::new()
     }
 
-    /// The caller's identity, and its needed permissions. `None`: this cloud has neither.
+    /// The identity and permissions of the credentials; `None` if the cloud has no such API.
     fn check_access(&self, sample: &AccessSample) -> Option<Result<Access, CloudError>> {
         let _ = sample;
         None
     }
 
-    /// How long a new instance may be missing from listings.
+    /// How long a listing may lack a new instance.
     fn visibility_window(&self) -> Duration;
 
-    /// How many calls may be under way at once, unless `--parallelism` says otherwise.
+    /// The default number of parallel calls.
     fn parallelism(&self) -> usize {
         10
     }
 }
 
-/// Whose instances: the tags `managed` + cluster + shard.
+/// The owner of instances: the tags `managed` + cluster + shard.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Owner {
     /// `cluster.id`
@@ -132,16 +133,16 @@ pub struct InstanceType {
 pub struct WantedCapacity {
     /// The instance type.
     pub instance_type: String,
-    /// How many there will be more of it, while the plan is carried out.
+    /// The number of additional instances while the plan is applied.
     pub count: usize,
-    /// Whether they may be taken back at any time (spot).
+    /// Whether they can be interrupted (spot).
     pub interruptible: bool,
 }
 
-/// Something that exists, for permissions that depend on what is asked about.
+/// Existing objects, for permissions that depend on one.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AccessSample {
-    /// An instance of ours.
+    /// An instance of this shard.
     pub instance: Option<String>,
     /// An image.
     pub image: Option<String>,
@@ -149,12 +150,12 @@ pub struct AccessSample {
     pub subnet: Option<String>,
 }
 
-/// Who asks, and what they may do.
+/// The identity and permissions of credentials.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Access {
-    /// Who, in the cloud's words, with the account and region.
+    /// The identity as the cloud reports it, with account and region.
     pub who: String,
-    /// Each permission that is needed.
+    /// Each required permission.
     pub permissions: Vec<Permission>,
 }
 
@@ -163,54 +164,54 @@ pub struct Access {
 pub struct Permission {
     /// Its name in policies, such as `ec2:RunInstances`.
     pub name: String,
-    /// What it is needed for.
+    /// The operation that requires it.
     pub needed_for: &'static str,
-    /// Whether everything works without it, if less well.
+    /// Whether nstance works without it, with restrictions.
     pub optional: bool,
-    /// Whether it is there.
+    /// Whether it is granted.
     pub verdict: Verdict,
 }
 
-/// Whether a permission is there.
+/// Whether a permission is granted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
-    /// It is.
+    /// Granted.
     Allowed,
-    /// It isn't.
+    /// Not granted.
     Missing,
-    /// Another answer of the cloud, reported verbatim.
+    /// The cloud returned another error.
     Unknown(String),
 }
 
-/// A part of a listing.
+/// A page of a listing.
 #[derive(Debug, Default)]
 pub struct Page {
     /// The instances.
     pub instances: Vec<Observation>,
-    /// Asks for the next page; `None` on the last.
+    /// The token of the next page; `None` on the last.
     pub next: Option<String>,
 }
 
-/// What an instance's life is at.
+/// The state of an instance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum LifecycleState {
-    /// Being made.
+    /// Starting.
     Pending,
-    /// Up.
+    /// Running.
     Running,
-    /// On its way to stopped.
+    /// Stopping.
     Stopping,
-    /// Down, can be started again.
+    /// Stopped; can be started again.
     Stopped,
-    /// On its way out.
+    /// Terminating.
     ShuttingDown,
-    /// Gone.
+    /// Terminated.
     Terminated,
 }
 
 impl LifecycleState {
-    /// Whether it is there, or can be again.
+    /// Whether it exists, running or not.
     pub fn is_live(self) -> bool {
         !matches!(self, Self::ShuttingDown | Self::Terminated)
     }
@@ -228,18 +229,18 @@ impl LifecycleState {
     }
 }
 
-/// What a cloud says of one instance.
+/// What a cloud reports of one instance.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Observation {
-    /// The cloud's id.
+    /// The provider id.
     pub provider_id: String,
-    /// From its tags: our instance id, if it has one.
+    /// The instance id, from its tags.
     pub instance_id: Option<String>,
-    /// From its tags: `tenant/group`, if it has both.
+    /// `tenant/group`, from its tags; `None` unless both are set.
     pub group: Option<String>,
-    /// From its tags: the slot.
+    /// The slot, from its tags.
     pub slot: Option<u32>,
-    /// What its life is at.
+    /// Its state.
     pub state: LifecycleState,
     /// Its zone.
     pub zone: String,
@@ -251,60 +252,60 @@ pub struct Observation {
     pub ip6: Option<String>,
     /// When it was created.
     pub created_at: Timestamp,
-    /// Where it is on its way out or gone: why, as far as the cloud says.
+    /// Why it ended or is ending, if the cloud reports it.
     pub ended_because: Option<String>,
-    /// A digest of `attributes`: equal digests mean that nothing changed.
+    /// A digest of `attributes`, to detect changes.
     pub digest: [u8; 32],
-    /// [`Attributes`] as JSON text; parsed only where the digest is news.
+    /// [`Attributes`] as JSON; only parsed if the digest differs.
     pub attributes: Box<str>,
 }
 
 impl Observation {
-    /// The attributes, parsed.
+    /// Parses the attributes.
+    ///
+    /// Fails if they are invalid JSON.
     pub fn attributes(&self) -> Result<Attributes, serde_json::Error> {
         serde_json::from_str(&self.attributes)
     }
 }
 
-/// What a cloud reports of an instance's make, in the words of a spec. Only what the cloud
-/// reports is there: an absent key of `args` isn't compared. To be compared with a spec as
-/// [`Attributes::normalized`] by its args.
+/// The observed attributes of an instance, in the form of a spec. Has only what the cloud reports:
+/// a key that `args` lacks isn't compared. Compare [`Attributes::normalized`] with a spec's args.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Attributes {
     /// The instance type.
     pub instance_type: String,
     /// Args by the API's names.
     pub args: serde_json::Map<String, Value>,
-    /// Tags (AWS) or labels (GCP), ours among them.
+    /// Tags (AWS) or labels (GCP), including managed ones.
     pub tags: BTreeMap<String, String>,
-    /// The userdata as decoded text (base64 where it isn't UTF-8), where the cloud reports it.
+    /// The decoded userdata (base64 if it isn't UTF-8), if the cloud reports it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub userdata: Option<String>,
-    /// Target groups, instance groups or names of load balancers it is registered with, sorted;
-    /// `None` where the cloud wasn't asked.
+    /// The target groups, instance groups or load balancers that it is registered with, sorted;
+    /// `None` if they weren't queried.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub load_balancers: Option<Vec<String>>,
-    /// Those that were looked at, where that isn't all there are: nothing is known of others. No
-    /// part of the digest.
+    /// The target groups that were queried, if not all were; others are unknown. Not part of the
+    /// digest.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub watched: Option<Vec<String>>,
-    /// Whose form `args` have, where they hold more than was asked for.
+    /// The form of `args`, if they include values that weren't requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub form: Option<ArgsForm>,
 }
 
-/// The form of reported args that hold more than was asked for: what the cloud chose itself, and
-/// lists in an order of its own.
+/// The form of observed args that include the cloud's own choices, and lists in its own order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ArgsForm {
-    /// What EC2's `DescribeInstances` says, in the members of `RunInstances`.
+    /// `DescribeInstances` of EC2, converted to members of `RunInstances`.
     Ec2,
 }
 
 impl Attributes {
-    /// What it is registered with, given what it is recorded to be: what wasn't looked at is taken
-    /// to be as recorded. `None`: the cloud wasn't asked.
+    /// Its registrations; those that weren't queried are assumed to be as recorded. `None` if
+    /// nothing was queried.
     pub fn registered(&self, recorded: &[String]) -> Option<Vec<String>> {
         let mut registered = self.load_balancers.clone()?;
         if let Some(watched) = &self.watched {
@@ -316,8 +317,8 @@ impl Attributes {
         Some(registered)
     }
 
-    /// The args as they compare with those that were asked for: what nobody asked for isn't
-    /// there, and what is the same in another order or form is as it was asked for.
+    /// The args normalized for the comparison with the requested ones: without values that weren't
+    /// requested, and with equal values in the requested form.
     pub fn normalized(
         &self,
         asked: &serde_json::Map<String, Value>,
@@ -332,65 +333,65 @@ impl Attributes {
 /// A look-up of images.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ImageQuery {
-    /// As configured.
+    /// The configured filters.
     pub filters: Vec<ImageFilter>,
-    /// As configured.
+    /// The configured owners.
     pub owners: Vec<String>,
     /// GCP: the image family.
     pub family: Option<String>,
     /// GCP: the project.
     pub project: Option<String>,
-    /// AWS: the name of a public parameter that holds the image's id.
+    /// AWS: the name of a public parameter that contains the image id.
     pub ssm: Option<String>,
-    /// AWS: whether deprecated images count.
+    /// AWS: whether deprecated images match.
     pub include_deprecated: bool,
-    /// What the answer will be sorted by; a client may leave sorting to the caller.
+    /// The sort key; a client may leave sorting to the caller.
     pub sort: ImageSort,
-    /// Its direction.
+    /// The sort order.
     pub order: ImageOrder,
 }
 
 /// An image that a query matched.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ImageMatch {
-    /// The cloud's id.
+    /// The image id.
     pub id: String,
     /// Its name.
     pub name: String,
-    /// RFC 3339, as the cloud writes it; sorts as text.
+    /// When it was created: RFC 3339, as the cloud writes it; sorts as text.
     pub created: String,
 }
 
 /// A subnet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SubnetInfo {
-    /// The cloud's id.
+    /// The subnet id.
     pub id: String,
-    /// The zone it lies in; `None` where subnets span zones (GCP).
+    /// Its zone; `None` if subnets span zones (GCP).
     pub zone: Option<String>,
-    /// How many addresses are free; `None` where the cloud doesn't report it.
+    /// The number of free addresses; `None` if the cloud doesn't report it.
     pub available: Option<u32>,
 }
 
-/// The user data of an instance, which stays as it is until the instance is launched anew.
+/// The userdata of an instance, valid until its next launch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LaunchedUserdata {
-    /// The instance.
+    /// The provider id.
     pub provider_id: String,
-    /// Which launch, in the cloud's words.
+    /// The launch, as the cloud identifies it.
     pub launch: String,
     /// As [`Attributes::userdata`].
     pub text: String,
 }
 
-/// Everything a new instance is made of. This is what the journal keeps, byte for byte.
+/// A request to create an instance. The journal stores exactly this.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CreateRequest {
-    /// Makes the call idempotent.
+    /// The idempotency token.
     pub token: String,
-    /// Our id.
+    /// The instance id.
     pub instance_id: String,
-    /// The instance's name, fit for the cloud.
+    /// The instance's name, valid in the cloud.
     pub name: String,
     /// `amd64` or `arm64`.
     pub arch: String,
@@ -400,89 +401,89 @@ pub struct CreateRequest {
     pub zone: String,
     /// The subnet, if the group has a pool.
     pub subnet: Option<String>,
-    /// The rendered args, managed members left out.
+    /// The rendered args, without managed members.
     pub args: serde_json::Map<String, Value>,
     /// The bytes to send as userdata, in base64.
     pub userdata: Option<String>,
-    /// All tags, ours among them.
+    /// All tags, including managed ones.
     pub tags: BTreeMap<String, String>,
-    /// What to register it with.
+    /// The load balancers to register it with.
     pub load_balancers: Vec<String>,
 }
 
-/// A change in place.
+/// A request to update an instance in place.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct UpdateRequest {
-    /// Makes the journal's entry unique; clouds that take a token get it.
+    /// A unique token, passed to clouds that accept one.
     pub token: String,
-    /// The instance.
+    /// The provider id.
     pub provider_id: String,
-    /// Paths that change: `instance_type`, `args.NAME…`, `tags`, `userdata`, `load_balancers`; and
-    /// `state`: it is stopped and should run.
+    /// The paths that change: `instance_type`, `args.NAME…`, `tags`, `userdata`, `load_balancers`;
+    /// and `state` to start a stopped instance.
     pub changed: Vec<String>,
-    /// Whether the instance has to be stopped for it, and is started again.
+    /// Whether the instance must be stopped and started again.
     pub restart: bool,
     /// The wanted instance type.
     pub instance_type: String,
-    /// The wanted args, all of them.
+    /// All wanted args.
     pub args: serde_json::Map<String, Value>,
     /// The wanted userdata, in base64.
     pub userdata: Option<String>,
-    /// The wanted tags, all of them.
+    /// All wanted tags.
     pub tags: BTreeMap<String, String>,
-    /// What it should be registered with, all of it.
+    /// All wanted load balancers.
     pub load_balancers: Vec<String>,
-    /// What it is registered with and should leave.
+    /// The load balancers to deregister it from.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub leaves: Vec<String>,
 }
 
-/// A deletion.
+/// A request to delete an instance.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct DeleteRequest {
-    /// Makes the journal's entry unique.
+    /// A unique token.
     pub token: String,
-    /// The instance.
+    /// The provider id.
     pub provider_id: String,
-    /// How long connections may drain after it left its load balancers, in milliseconds.
+    /// How long connections may drain after deregistering, in milliseconds.
     pub drain_timeout_ms: u64,
-    /// What it is registered with, as far as is recorded.
+    /// The recorded load balancers.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub load_balancers: Vec<String>,
-    /// Whether its successor needs what it holds, such as its address: then it is waited for until
-    /// it is gone.
+    /// Whether to wait until it is terminated, since its successor needs a resource of it, such as
+    /// its address.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub until_gone: bool,
 }
 
-/// What a failed call means for what happens next.
+/// The kind of a failed call, which determines what happens next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CloudErrorKind {
-    /// Too many calls; nothing happened. Retried.
+    /// Too many calls; no effect. Retried.
     Throttled,
-    /// A fault before any effect. Retried.
+    /// An error before any effect. Retried.
     Transient,
-    /// The answer was lost: it may have happened. Retried with the same token.
+    /// The answer was lost, so it may have had its effect. Retried with the same token.
     Ambiguous,
-    /// No capacity for this type in this place; nothing happened.
+    /// No capacity for this type in this place; no effect.
     Capacity,
-    /// A quota is used up; nothing happened.
+    /// A quota is exceeded; no effect.
     Quota,
-    /// It isn't there.
+    /// The object doesn't exist.
     NotFound,
-    /// The request is wrong and will stay wrong.
+    /// The request is invalid; a retry won't help.
     Invalid,
     /// Not allowed: credentials, permissions, protection.
     Denied,
-    /// The token was used with another request, or its instance is already terminated.
+    /// The token was used with another request, or its instance was terminated.
     TokenMismatch,
-    /// The cloud can't be reached or asked at all.
+    /// The cloud can't be reached.
     Unavailable,
 }
 
 impl CloudErrorKind {
-    /// Whether the same call may succeed a little later.
+    /// Whether a retry may succeed.
     pub fn is_retryable(self) -> bool {
         matches!(self, Self::Throttled | Self::Transient | Self::Ambiguous)
     }
@@ -492,20 +493,20 @@ impl CloudErrorKind {
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("{}{}", self.summary(), hint.as_deref().map(|hint| format!("; {hint}")).unwrap_or_default())]
 pub struct CloudError {
-    /// What it means.
+    /// Its kind.
     pub kind: CloudErrorKind,
-    /// The cloud's own code, such as `InsufficientInstanceCapacity`.
+    /// The cloud's code, such as `InsufficientInstanceCapacity`.
     pub code: String,
-    /// The cloud's own words.
+    /// The cloud's message.
     pub message: String,
-    /// What the cloud's support wants to know.
+    /// The request id, for the cloud's support.
     pub request_id: Option<Box<str>>,
-    /// What to do about it: a phrase without a full stop.
+    /// A hint: a phrase without a full stop.
     pub hint: Option<Box<str>>,
 }
 
 impl CloudError {
-    /// An error of a kind, with the cloud's code and words.
+    /// An error with the cloud's code and message.
     pub fn new(kind: CloudErrorKind, code: &str, message: impl Into<String>) -> Self {
         Self {
             kind,
@@ -516,14 +517,14 @@ impl CloudError {
         }
     }
 
-    /// What to do about it.
+    /// Sets the hint.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<Box<str>>) -> Self {
         self.hint = Some(hint.into());
         self
     }
 
-    /// What happened, without what to do about it: for where hints have a place of their own.
+    /// The message without the hint, for output that shows hints separately.
     pub fn summary(&self) -> String {
         let Self { message, code, .. } = self;
         match &self.request_id {
@@ -533,17 +534,17 @@ impl CloudError {
     }
 }
 
-/// The most that gzipped userdata may unpack to.
+/// The limit of unpacked userdata, in bytes.
 const UNPACKED_LIMIT: u64 = 64 << 20;
 
-/// User data as a cloud gives it back: unpacked where it is gzipped, in base64 where it isn't UTF-8.
+/// Userdata as a cloud returns it: decompressed if it is gzipped, in base64 if it isn't UTF-8.
 fn readable_userdata(bytes: Vec<u8>) -> String {
     let bytes = if bytes.starts_with(&[0x1f, 0x8b]) {
         let mut unpacked = Vec::new();
         let mut reader = flate2::read::MultiGzDecoder::new(&bytes[..]).take(UNPACKED_LIMIT);
         match reader.read_to_end(&mut unpacked) {
             Ok(_) => unpacked,
-            // A cloud takes bytes as they come; the instance would find out.
+            // Keep damaged gzip as it is: clouds accept any bytes.
             Err(_) => bytes,
         }
     } else {

@@ -1,7 +1,6 @@
-//! Reads `shard.infra.options`: the kinds of values that all providers' options have.
+//! Reads the values in `shard.infra.options`, for all providers.
 //!
-//! In: a [`Node`]. Out: its value, or a finding that says what it should have been. It must not
-//! know any option.
+//! In: a [`Node`]. Out: its value, or a finding with the expected type. Must not: know any option.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -10,7 +9,7 @@ use crate::config::duration::parse_duration;
 use crate::config::node::{Entry, Node, NodeValue};
 use crate::diagnostic::{Diagnostic, Diagnostics, nearest};
 
-/// Reads values and reports what they should have been.
+/// Reads values and reports the expected types.
 pub(super) struct Reader<'a> {
     pub(super) findings: &'a mut Diagnostics,
 }
@@ -24,7 +23,7 @@ pub(super) fn given(node: &Node) -> Vec<(&str, &Node)> {
         .collect()
 }
 
-/// A number, if it is one.
+/// A number; `None` if it isn't one.
 pub(super) fn number(node: &Node) -> Option<f64> {
     match &node.value {
         NodeValue::Number(number) => number.as_f64(),
@@ -44,8 +43,9 @@ impl Reader<'_> {
         );
     }
 
-    /// The entries of an object with `known` keys, nulls left out; `None` if it isn't an object, which
-    /// messages call `name`. `unknown` is the finding for another key; `None`: it may be there.
+    /// The entries of an object with `known` keys, without nulls; `None` if it isn't an object.
+    /// Messages call it `name`. `unknown` returns the finding for another key, or `None` to accept
+    /// it.
     pub(super) fn object<'n>(
         &mut self,
         name: &str,
@@ -101,7 +101,7 @@ impl Reader<'_> {
         number
     }
 
-    /// Calls a second, more than 0.
+    /// A rate in calls per second; must be greater than 0.
     pub(super) fn call_rate(&mut self, key: &str, node: &Node) -> Option<f64> {
         let rate = number(node).filter(|rate| *rate > 0.0 && rate.is_finite());
         if rate.is_none() {

@@ -1,7 +1,7 @@
-//! Reading calls tried again where that may help.
+//! Retries reads.
 //!
-//! In: a cloud. Out: the same cloud, its reads patient. Must not: retry what has an effect; that is
-//! the engine's business, which journals it.
+//! In: a cloud. Out: the same cloud, whose reads are retried. Must not: retry calls with effects;
+//! the engine does, since it journals them.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,12 +14,12 @@ use super::{
 };
 use crate::clock::Clock;
 
-/// Tries of one read.
+/// The maximum number of tries of a read.
 const TRIES: u32 = 6;
-/// The wait before the second; it doubles each time.
+/// The wait before the first retry; it doubles for each further one.
 const FIRST_WAIT: Duration = Duration::from_millis(100);
 
-/// A cloud whose reads are tried again.
+/// A cloud whose reads are retried.
 pub struct RetryingReads<'a> {
     cloud: &'a dyn Cloud,
     clock: &'a dyn Clock,
@@ -48,11 +48,9 @@ impl<'a> RetryingReads<'a> {
         call()
     }
 
-    /// Half of a wait, and a random part of the other half, so that many that were refused
-    /// together don't come back together.
+    /// Half of a wait is fixed, the other half random, so that retries spread out.
     fn jittered(&self, wait: Duration) -> Duration {
-        // A few bits are enough: the time's, in which processes differ, and how often this was asked.
-        // Nothing that a simulation can't repeat.
+        // Derived from the time and a counter, so that simulations are reproducible.
         let turn = self.turns.fetch_add(1, Ordering::Relaxed);
         let mixed = (self.clock.now().0 as u64)
             .wrapping_add(turn.wrapping_mul(0x9e37_79b9_7f4a_7c15))

@@ -1,6 +1,6 @@
-//! What each provider's rules have in common, and the way to them.
+//! Selects a provider's rules, and what they share.
 //!
-//! In: args as written, paths of a spec. Out: findings, effects, tags. Must not: ask a cloud.
+//! In: args as written, paths of a spec. Out: findings, effects, tags. Must not: call a cloud.
 
 use std::collections::BTreeMap;
 
@@ -10,21 +10,21 @@ use crate::diagnostic::{Diagnostic, Diagnostics};
 
 use super::{aws, gcp, sim};
 
-/// What it takes to change an attribute of an instance that exists.
+/// What a change of an existing instance's attribute requires.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize,
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum Effect {
-    /// Changed while it runs.
+    /// An update while it runs.
     InPlace,
-    /// Changed while it is stopped; it is started again.
+    /// An update while it is stopped; it is started again.
     Restart,
-    /// Only a new instance can have it.
+    /// A new instance.
     Replace,
 }
 
-/// Where an instance or a part of it should be, as args say.
+/// A place that args name for an instance or a part of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NamedPlace<'a> {
     /// In this zone.
@@ -33,7 +33,7 @@ pub enum NamedPlace<'a> {
     Subnet(&'a str),
 }
 
-/// Who an instance is; what its managed tags say.
+/// The identity of an instance, which its managed tags hold.
 #[derive(Debug, Clone, Copy)]
 pub struct Ownership<'a> {
     /// `cluster.id`
@@ -44,20 +44,20 @@ pub struct Ownership<'a> {
     pub tenant: &'a str,
     /// The group, without its tenant.
     pub group: &'a str,
-    /// The template, or empty.
+    /// The template; may be empty.
     pub template: &'a str,
     /// The kind.
     pub kind: &'a str,
     /// The slot.
     pub slot: u32,
-    /// Our id.
+    /// The instance id.
     pub instance_id: &'a str,
     /// The first 32 hex digits of the spec's digest.
     pub spec: &'a str,
 }
 
 impl Ownership<'_> {
-    /// What the managed tags say, by their short names.
+    /// The values of the managed tags, by short name.
     pub fn facts(&self) -> [(&'static str, String); 10] {
         [
             ("managed", "true".to_owned()),
@@ -73,14 +73,13 @@ impl Ownership<'_> {
         ]
     }
 
-    /// The name people see.
+    /// The display name.
     pub fn name(&self) -> String {
         format!("{}-{}-{}", self.cluster, self.group, self.instance_id)
     }
 }
 
-/// What a change takes on a cloud of instances with args, given the args that change while an
-/// instance runs and those that change while it is stopped.
+/// The effect of a change, given the args that change in place and those that require a stop.
 pub fn effect_of(path: &str, in_place: &[&str], restart: &[&str]) -> Effect {
     let (root, rest) = path.split_once('.').unwrap_or((path, ""));
     match root {
@@ -96,20 +95,20 @@ pub fn effect_of(path: &str, in_place: &[&str], restart: &[&str]) -> Effect {
                 Effect::Replace
             }
         }
-        // Userdata could be changed in some places, but cloud-init has run by then.
+        // Some clouds can change userdata, but cloud-init has already run.
         _ => Effect::Replace,
     }
 }
 
-/// The finding for a member that args can't set, and what to do instead.
+/// The error that nstance manages a member, with what to use instead.
 pub(super) fn managed_member(entry: &Entry, name: &str, instead: &str) -> Diagnostic {
     Diagnostic::error(format!("`{name}` can't be set in args"))
         .at(entry.key_span, "nstance sets it")
         .hint(instead)
 }
 
-/// A member of merged layers, the lowest first: the highest layer that has it decides, and null takes
-/// it away.
+/// A member of merged layers, lowest first: the highest layer that has it wins, and null removes
+/// it.
 pub(super) fn effective<'n>(layers: &[&'n Node], name: &str) -> Option<&'n Entry> {
     let has_name = |entry: &&Entry| &*entry.key == name;
     let mut layers = layers.iter().rev();
@@ -125,13 +124,13 @@ pub struct Rules {
 }
 
 impl Rules {
-    /// The rules of `kind`. Providers that are known by name only get the embedded cloud's, which
-    /// forbid least.
+    /// The rules of `kind`. Providers without a client use the embedded cloud's, which are the most
+    /// permissive.
     pub fn of(kind: ProviderKind) -> Self {
         Self { kind }
     }
 
-    /// Whose rules they are.
+    /// The provider of these rules.
     pub fn kind(self) -> ProviderKind {
         self.kind
     }
@@ -145,8 +144,8 @@ impl Rules {
         }
     }
 
-    /// Finds what may not be written in one layer's args: forbidden members, unknown ones, wrong
-    /// shapes. Strings may still be templates.
+    /// Reports invalid args of one layer: managed or unknown members, wrong shapes. Strings may
+    /// still be templates.
     pub fn check_args(self, args: &Node, findings: &mut Diagnostics) {
         match self.kind {
             ProviderKind::Aws => aws::rules::check_args(args, findings),
@@ -157,8 +156,8 @@ impl Rules {
         }
     }
 
-    /// Finds what only shows once layers are merged: members that exclude each other. `layers` are
-    /// the args of one group, lowest first.
+    /// Reports errors that only merged layers can have: members that exclude each other. `layers`
+    /// are the args of one group, lowest first.
     pub fn check_merged_args(self, layers: &[&Node], findings: &mut Diagnostics) {
         match self.kind {
             ProviderKind::Aws => aws::rules::check_merged_args(layers, findings),
@@ -167,7 +166,7 @@ impl Rules {
         }
     }
 
-    /// What it takes to change the attribute at `path` (`instance_type`, `tags.X`,
+    /// What a change of the attribute at `path` requires (`instance_type`, `tags.X`,
     /// `args.SecurityGroupIds`, `userdata`, …).
     pub fn effect(self, path: &str) -> Effect {
         match self.kind {
@@ -179,8 +178,8 @@ impl Rules {
         }
     }
 
-    /// Paths that only a new instance can have otherwise, unless a group would rather have its
-    /// instances stopped, changed and started (`lifecycle.restart_on`).
+    /// Paths that require a new instance by default, but can be changed by a stop and start if
+    /// `lifecycle.restart_on` names them.
     pub fn restartable(self) -> &'static [&'static str] {
         match self.kind {
             ProviderKind::Gcp => &[],
@@ -191,8 +190,8 @@ impl Rules {
         }
     }
 
-    /// The zones and subnets that rendered args name beside those that we choose, each with its
-    /// path.
+    /// The zones and subnets that rendered args name, besides those that nstance chooses, each with
+    /// its path.
     pub fn places_named(
         self,
         args: &serde_json::Map<String, serde_json::Value>,
@@ -203,7 +202,7 @@ impl Rules {
         }
     }
 
-    /// The arg that protects an instance against deletion, where these args set it.
+    /// The arg that protects an instance from deletion, if these args set it.
     pub fn protection(
         self,
         args: &serde_json::Map<String, serde_json::Value>,
@@ -216,7 +215,7 @@ impl Rules {
         (args.get(name) == Some(&serde_json::Value::Bool(true))).then_some(name)
     }
 
-    /// The most bytes userdata may have, before any encoding.
+    /// The size limit of userdata before encoding, in bytes.
     pub fn userdata_limit(self) -> Option<usize> {
         match self.kind {
             ProviderKind::Aws => Some(16_384),
@@ -225,7 +224,7 @@ impl Rules {
         }
     }
 
-    /// A subnet is full when it has no more free addresses than this.
+    /// A subnet with at most this many free addresses counts as full.
     pub fn reserved_addresses(self) -> u32 {
         match self.kind {
             ProviderKind::Aws => 10,
@@ -233,7 +232,7 @@ impl Rules {
         }
     }
 
-    /// The tags or labels that mark an instance as ours, its `Name` among them.
+    /// The managed tags or labels of an instance, including its `Name`.
     pub fn managed_tags(self, who: &Ownership<'_>) -> BTreeMap<String, String> {
         match self.kind {
             ProviderKind::Gcp => gcp::managed_labels(who),
@@ -241,7 +240,7 @@ impl Rules {
         }
     }
 
-    /// Whether a tag is one that only we may set (`Name` isn't).
+    /// Whether a tag is managed (`Name` isn't).
     pub fn is_managed_tag(self, key: &str) -> bool {
         match self.kind {
             ProviderKind::Gcp => key.starts_with("nstance-"),
@@ -260,7 +259,7 @@ impl Rules {
         }
     }
 
-    /// A key or value as the provider can hold it: GCP labels are lower case with hyphens.
+    /// A key or value that the provider accepts: GCP labels are lower case with hyphens.
     pub fn sanitise_tag(self, text: &str) -> String {
         match self.kind {
             ProviderKind::Gcp => gcp::sanitise_label(text),
@@ -268,7 +267,7 @@ impl Rules {
         }
     }
 
-    /// The tag that holds a fact of [`Ownership`], by its short name (`instance-id`, `slot`, …).
+    /// The tag key for a fact of [`Ownership`], by its short name (`instance-id`, `slot`, …).
     pub fn tag_key(self, short: &str) -> String {
         match self.kind {
             ProviderKind::Gcp => format!("nstance-{short}"),

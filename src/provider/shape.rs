@@ -1,11 +1,11 @@
-//! The shapes of a cloud's requests, and whether args have them.
+//! Checks args against the shapes of a cloud's requests.
 //!
 //! In: a table of members and the args of one layer. Out: findings. Must not: know a cloud.
 
 use crate::config::node::{Entry, Node, NodeValue};
 use crate::diagnostic::{Conversion, Diagnostic, Diagnostics, nearest};
 
-/// What a value must be.
+/// The shape of a value.
 #[derive(Debug)]
 pub(super) enum Shape {
     /// A string; it may be a template.
@@ -14,35 +14,35 @@ pub(super) enum Shape {
     Flag,
     /// A whole number.
     Whole,
-    /// A whole number too large for some JSON readers, which may therefore stand in a string.
+    /// A whole number too large for some JSON readers; a string is accepted too.
     Long,
-    /// A whole number within bounds, both included.
+    /// A whole number within inclusive bounds.
     Between(i64, i64),
-    /// A moment, such as `2026-01-31T09:00:00Z`.
+    /// A time, such as `2026-01-31T09:00:00Z`.
     Time,
-    /// A string that the cloud knows. It may know more than these, so others get a warning.
+    /// A string of a known set. The cloud may accept more, so others get a warning.
     Choice(&'static [&'static str]),
-    /// A member without which the cloud refuses its structure.
+    /// A required member.
     Required(&'static Shape),
-    /// A member that isn't to be used any more, and what the cloud says of it.
+    /// A deprecated member, with the cloud's note.
     Deprecated(&'static str, &'static Shape),
     /// A list whose items have a shape.
     List(&'static Shape),
-    /// An object from any keys to values of a shape.
+    /// An object with arbitrary keys, and values of a shape.
     Map(&'static Shape),
-    /// An object of known members.
+    /// An object with known members.
     Structure(Members),
-    /// An object or list that is not looked into.
+    /// An object or list that isn't checked.
     Object,
-    /// A member that the cloud reports and that can't be set.
+    /// A value that the cloud reports and users can't set.
     Reported,
 }
 
 /// The members of a structure, sorted by name.
 pub(super) type Members = &'static [(&'static str, Shape)];
 
-/// Checks the members of an object. `owner` is what messages call it, such as `RunInstances`.
-/// Null fits everywhere: it takes a lower layer's value away.
+/// Checks the members of an object. `owner` is its name in messages, such as `RunInstances`. Null
+/// is always valid, since it removes a lower layer's value.
 pub(super) fn check(entries: &[Entry], members: Members, owner: &str, findings: &mut Diagnostics) {
     for entry in entries {
         match find(members, &entry.key) {
@@ -52,7 +52,7 @@ pub(super) fn check(entries: &[Entry], members: Members, owner: &str, findings: 
     }
 }
 
-/// The shape of a member. Lists of thousands of structures ask for it once a member each.
+/// The shape of a member. Uses a binary search, since lists may have thousands of structures.
 pub(super) fn find(members: Members, name: &str) -> Option<&'static Shape> {
     let index = members
         .binary_search_by(|(known, _)| (*known).cmp(name))
@@ -60,8 +60,8 @@ pub(super) fn find(members: Members, name: &str) -> Option<&'static Shape> {
     Some(&members[index].1)
 }
 
-/// Finds the members that an item of a list lacks. Elsewhere a lower layer may have them: objects
-/// merge, lists don't.
+/// Reports missing members of a list item. Other objects merge with lower layers, which may have
+/// them; lists don't.
 fn check_required(
     item: &Node,
     entries: &[Entry],
@@ -88,7 +88,7 @@ fn is_required(shape: &Shape) -> bool {
     }
 }
 
-/// The finding that a structure has no such member.
+/// The error that a structure has no such member.
 pub(super) fn unknown_member(entry: &Entry, members: Members, owner: &str) -> Diagnostic {
     let diagnostic = Diagnostic::error(format!("{owner} has no member `{}`", entry.key))
         .at(entry.key_span, "unknown member");
@@ -96,7 +96,7 @@ pub(super) fn unknown_member(entry: &Entry, members: Members, owner: &str) -> Di
         .iter()
         .filter(|(_, shape)| !matches!(shape, Shape::Reported | Shape::Deprecated(..)))
         .map(|(name, _)| *name);
-    // `subnet_id` means `SubnetId`: clouds' tools differ in how they write the same name.
+    // `subnet_id` means `SubnetId`: the clouds' tools use different spellings.
     let squeezed = squeeze(&entry.key);
     let same = settable.clone().find(|name| squeeze(name) == squeezed);
     match same.or_else(|| nearest(&entry.key, settable.clone())) {
@@ -214,8 +214,7 @@ fn check_value(node: &Node, name: &str, shape: &Shape, entry: &Entry, findings: 
     findings.push(hint_for(diagnostic, node, shape));
 }
 
-/// Warns of a value that the cloud doesn't know, or didn't when the table was made. What a template
-/// gives is known later only.
+/// Warns about a value that isn't in the table. Skips templates, whose value isn't known yet.
 fn check_choice(
     node: &Node,
     name: &str,
@@ -249,7 +248,7 @@ fn check_choice(
 }
 
 fn out_of_bounds(node: &Node, name: &str, low: i64, high: i64) -> Diagnostic {
-    // A bound that is that of the number's type says nothing.
+    // A bound that equals the type's limit is obvious.
     let wanted = if high == i64::from(i32::MAX) {
         format!("{low} or more")
     } else {
@@ -286,7 +285,7 @@ fn hint_for(diagnostic: Diagnostic, node: &Node, shape: &Shape) -> Diagnostic {
     }
 }
 
-/// Fails where a table isn't sorted, at any depth: [`find`] would miss members.
+/// Panics if a table isn't sorted, at any depth: [`find`] would miss members.
 #[cfg(test)]
 pub(super) fn assert_sorted(members: Members) {
     fn look_into(shape: &Shape) {
@@ -366,7 +365,7 @@ mod tests {
                     "error: an item of `Disks` lacks `Name`",
                 ],
             ),
-            // A lower layer may have the rest of it.
+            // A lower layer may have the other members.
             (r#"{"Boot": {"Size": 8}}"#, &[]),
             (
                 r#"{"Boot": {"Size": 0, "Name": 1}, "Count": 0}"#,

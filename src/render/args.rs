@@ -1,7 +1,7 @@
-//! Trees of values whose strings are templates: args, and the templates of json files.
+//! Compiles and renders trees whose strings are templates: args, and json files.
 //!
-//! In: a merged tree or a node. Out: a tree with its templates parsed, and JSON for an instance.
-//! Must not: parse a text twice, or render keys.
+//! In: a merged tree or a node. Out: a tree of parsed templates, and JSON for an instance. Must
+//! not: parse a text twice, or render keys.
 
 use std::sync::Arc;
 
@@ -16,26 +16,28 @@ use crate::diagnostic::{Diagnostics, Reported, all};
 use crate::merge::deep::{Merged, MergedValue};
 use crate::sensitivity::Mark;
 
-/// A value with templates in it.
+/// A value that may contain templates.
 #[derive(Debug, Clone)]
 pub enum Tree {
-    /// Nothing in it is a template.
+    /// A value without templates.
     Constant(Value),
-    /// A string that is.
+    /// A string that is a template.
     Template(Compiled),
-    /// A list with templates in it.
+    /// A list that contains templates.
     Array(Vec<Tree>),
-    /// An object with templates in it.
+    /// An object that contains templates.
     Object(Vec<(Arc<str>, Tree)>),
 }
 
-/// Whether a string has to be parsed at all: a text without an action is itself.
+/// Whether a string must be parsed; a text without actions renders to itself.
 pub fn is_template(text: &str) -> bool {
     text.contains("{{")
 }
 
 impl Tree {
-    /// Compiles merged args. Every template is compiled, so that all errors are found.
+    /// Compiles merged args.
+    ///
+    /// Fails if a template has an error; it compiles all of them, so that every error is found.
     pub fn from_merged(
         merged: &Merged,
         cache: &mut TemplateCache<'_>,
@@ -59,6 +61,8 @@ impl Tree {
     }
 
     /// Compiles the template of a json file; keys keep their order.
+    ///
+    /// Fails if a template has an error; it compiles all of them, so that every error is found.
     pub fn from_node(
         node: &Node,
         cache: &mut TemplateCache<'_>,
@@ -126,7 +130,7 @@ impl Tree {
         }
     }
 
-    /// What its templates make of sensitive data and text: all that those make which read some.
+    /// Marks the results of all templates that contain or read something sensitive.
     pub(super) fn mark(&self, data: &Sensitive) -> Mark {
         match self {
             Self::Template(compiled) if compiled.trace(data).is_some() => Mark::Whole,
@@ -139,7 +143,7 @@ impl Tree {
         }
     }
 
-    /// Calls `visit` with every template in it.
+    /// Calls `visit` with every template.
     pub fn templates<'a>(&'a self, visit: &mut dyn FnMut(&'a Compiled)) {
         match self {
             Self::Constant(_) => {}
@@ -149,12 +153,12 @@ impl Tree {
         }
     }
 
-    /// Renders every template in it; `None` if one failed.
+    /// Renders every template; `None` if one failed.
     pub fn render(&self, execution: &mut Execution<'_>) -> Option<Value> {
         match self {
             Self::Constant(value) => Some(value.clone()),
             Self::Template(compiled) => execution.string(compiled).map(Value::String),
-            // All are rendered before one that failed ends it, so that every finding is made.
+            // All items are rendered even if one fails, so that every error is found.
             Self::Array(items) => {
                 let rendered: Vec<_> = items.iter().map(|item| item.render(execution)).collect();
                 rendered

@@ -1,6 +1,6 @@
-//! Templates parsed once, however many places write the same text.
+//! A cache of parsed templates: equal texts are parsed once.
 //!
-//! In: strings with their spans. Out: [`Compiled`] templates, or findings that point into the
+//! In: strings with their spans. Out: [`Compiled`] templates, or findings with a position in the
 //! string. Must not: execute.
 
 use std::collections::{HashMap, HashSet};
@@ -22,35 +22,35 @@ use crate::config::source::{SourceMap, Span};
 use crate::diagnostic::mask::SensitivePieces;
 use crate::diagnostic::{Diagnostic, Diagnostics, Reported, nearest};
 
-/// A template at one place of the configuration.
+/// A template at a place in the configuration.
 #[derive(Debug, Clone)]
 pub struct Compiled {
     /// The parsed template; shared between equal texts.
     pub template: Template,
-    /// The string literal it was written in, or what stands for it.
+    /// The string literal that holds it or refers to it.
     pub place: Place,
-    /// What it can call.
+    /// The snippets that it can call.
     pub snippets: Arc<Snippets>,
-    /// The bytes of its text that are sensitive.
+    /// The sensitive bytes of its text.
     sensitive: Arc<[Range<usize>]>,
-    /// Which of its operations handle what is sensitive, once that was asked for.
+    /// The trace of sensitive data through it; computed on first use.
     trace: OnceLock<Option<Arc<Trace>>>,
 }
 
 impl Compiled {
-    /// Where a text was written that the template consists of: itself, or a snippet.
+    /// Where a text of this template was written: its own, or a snippet's.
     pub fn place_of(&self, text: &str) -> Place {
         self.snippets.place(text).unwrap_or(self.place)
     }
 
-    /// The line and the column of a byte of a text that the template consists of.
+    /// The line and column of a byte of a text of this template.
     pub(super) fn line_and_column(&self, text: &str, offset: usize) -> (usize, usize) {
         let written = self.snippets.text(text);
         line_and_column(written.unwrap_or_else(|| self.template.text()), offset)
     }
 
-    /// Which of its operations handle what is sensitive; none where it reads nothing that is. `data`:
-    /// what is of the group's data, for which it was compiled.
+    /// The trace of sensitive data through the template; `None` if it reads none. `data` is the
+    /// sensitive data of the group that it was compiled for.
     pub(super) fn trace(&self, data: &Sensitive) -> Option<&Arc<Trace>> {
         let trace = || {
             let mut sensitive = data.clone();
@@ -75,13 +75,13 @@ impl Compiled {
     }
 }
 
-/// Where a template's text is from.
+/// The origin of a template's text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Place {
     /// A string of the configuration: positions reach into it.
     Literal(Span),
-    /// Text that a string of the configuration stands for (a URL, base64): positions are the
-    /// string's.
+    /// Text that a string refers to (a URL) or encodes (base64): findings point to the whole
+    /// string.
     Behind(Span),
 }
 
@@ -109,7 +109,7 @@ impl Place {
         }
     }
 
-    /// A finding with the line and column of the template, where its place shows neither.
+    /// Adds the template's line and column to a finding whose place doesn't show them.
     pub(super) fn told(self, finding: Diagnostic, (line, column): (usize, usize)) -> Diagnostic {
         match self {
             Self::Literal(_) => finding,
@@ -118,7 +118,7 @@ impl Place {
     }
 }
 
-/// The line and the column, in characters, of a byte of a text; both count from 1.
+/// The line and column (in characters) of a byte of a text, both from 1.
 pub(super) fn line_and_column(text: &str, offset: usize) -> (usize, usize) {
     let before = &text[..text.floor_char_boundary(offset)];
     let start = before.rfind('\n').map_or(0, |at| at + 1);
@@ -126,14 +126,14 @@ pub(super) fn line_and_column(text: &str, offset: usize) -> (usize, usize) {
     (line, 1 + before[start..].chars().count())
 }
 
-/// A text that was parsed, and whether it was asked for again since room was made.
+/// A parsed text, and whether it was used again since the last eviction.
 struct Parsed {
     result: Result<Template, ParseError>,
     is_shared: bool,
 }
 
-/// How many texts are kept, to begin with. Where thousands of groups have a text of their own,
-/// parsing into memory that is warm is much faster than keeping texts that are never asked for again.
+/// The initial capacity. If thousands of groups have a text of their own, parsing into warm memory
+/// is much faster than keeping texts that are never used again.
 const ROOM: usize = 512;
 
 /// The templates of a configuration.
@@ -141,12 +141,12 @@ pub struct TemplateCache<'a> {
     environment: Environment,
     sources: &'a SourceMap,
     parsed: HashMap<Arc<str>, Parsed, foldhash::fast::RandomState>,
-    /// How many of them are kept at least, before those that were asked for once make room.
+    /// The number of entries at which those that weren't used again are evicted.
     room: usize,
-    /// The names that `.Image` may be asked for.
+    /// The names of configured images.
     images: Vec<&'a str>,
     snippets: Arc<Snippets>,
-    /// Errors in a snippet's reads are reported once, however many templates call it.
+    /// Errors in a snippet's reads that were reported, so that each is reported once.
     told: HashSet<Access>,
     joins: Arc<Joins>,
     shard: Arc<OnceLock<ShardData>>,
@@ -155,7 +155,7 @@ pub struct TemplateCache<'a> {
 impl<'a> TemplateCache<'a> {
     /// An empty cache.
     pub fn new(sources: &'a SourceMap, images: Vec<&'a str>, snippets: Arc<Snippets>) -> Self {
-        // As the Nstance server parses them; `Vars` and `Image` have rules of their own.
+        // As the Nstance server parses them; `Vars` and `Image` are checked separately.
         let environment = environment(snippets.functions());
         Self {
             environment,
@@ -170,7 +170,7 @@ impl<'a> TemplateCache<'a> {
         }
     }
 
-    /// An empty one for another thread, for the same configuration.
+    /// An empty cache for another thread, for the same configuration.
     #[must_use]
     pub fn another(&self) -> Self {
         Self {
@@ -183,12 +183,12 @@ impl<'a> TemplateCache<'a> {
         }
     }
 
-    /// Userdata that was joined, for all groups and threads.
+    /// The cache of joined userdata, shared by all groups and threads.
     pub(super) fn joins(&self) -> Arc<Joins> {
         Arc::clone(&self.joins)
     }
 
-    /// What the data of all its groups share, made for the first of them.
+    /// The data that all groups share, computed for the first group.
     pub(super) fn shard(&self) -> Arc<OnceLock<ShardData>> {
         Arc::clone(&self.shard)
     }
@@ -198,8 +198,9 @@ impl<'a> TemplateCache<'a> {
         self.sources
     }
 
-    /// Parses a text, of which some may be sensitive, or finds it parsed. Fails on syntax, undefined
-    /// functions and variables, fields that the data doesn't have, images that aren't configured.
+    /// Parses a text, some of whose bytes may be sensitive, or finds it in the cache.
+    ///
+    /// Fails on syntax errors and on undefined functions, variables, fields and images.
     pub fn compile(
         &mut self,
         text: &Arc<str>,
@@ -256,7 +257,7 @@ impl<'a> TemplateCache<'a> {
         if self.parsed.len() >= self.room {
             self.parsed
                 .retain(|_, parsed| std::mem::take(&mut parsed.is_shared));
-            // Where most of them are shared, so many are worth their room.
+            // If most entries are shared, a larger cache pays off.
             self.room = ROOM.max(self.parsed.len() * 2);
         }
         let library = self.snippets.library();
@@ -269,7 +270,8 @@ impl<'a> TemplateCache<'a> {
         result
     }
 
-    /// Whether what a template reads and calls is there. Reads of snippets that failed to parse are skipped.
+    /// Whether everything that a template reads and calls exists. Data and snippets that failed to
+    /// parse count as existing.
     fn check(&mut self, compiled: &Compiled, text: &str, findings: &mut Diagnostics) -> bool {
         let mut sound = true;
         let reads = compiled.template.reads();
@@ -289,7 +291,7 @@ impl<'a> TemplateCache<'a> {
             }
             findings.push(finding);
         }
-        // What a snippet calls was looked at with the snippets.
+        // The calls within snippets are checked with the snippets.
         let own = reads.calls.iter().filter(|call| call.target.is_none());
         for call in own {
             sound = false;
@@ -332,7 +334,7 @@ impl<'a> TemplateCache<'a> {
                 "images are defined under the top-level key `images`".to_owned(),
             ));
         }
-        // Maps with any keys have no fixed fields.
+        // No fields means a map with arbitrary keys.
         if fields.is_empty() || fields.contains(&field) {
             return None;
         }
@@ -347,7 +349,7 @@ impl<'a> TemplateCache<'a> {
     }
 }
 
-/// The finding that a text isn't a template.
+/// The finding for a template that doesn't parse.
 pub(super) fn parse_finding(sources: &SourceMap, place: Place, error: &ParseError) -> Diagnostic {
     let mut finding = Diagnostic::error("a template can't be parsed")
         .at(place.at(sources, error.offset), error.message.clone());
@@ -358,18 +360,17 @@ pub(super) fn parse_finding(sources: &SourceMap, place: Place, error: &ParseErro
     finding
 }
 
-/// The most steps one text may take for one instance: hundreds of times what userdata takes, and
-/// a few milliseconds.
+/// The limit of execution steps for one text of one instance: hundreds of times what userdata
+/// takes, and a few milliseconds.
 const MOST_STEPS: u64 = 1_000_000;
 
-/// The most one text may render to for one instance: four times what any cloud takes as userdata.
+/// The limit of a rendered text, in bytes: four times the largest userdata that any cloud accepts.
 pub(super) const LARGEST_OUTPUT: usize = 1 << 20;
 
-/// The environment that all templates are parsed in: the Nstance server's, with `default`, and
-/// what `functions` adds.
+/// The environment of all templates: the Nstance server's, `default`, and the given functions.
 pub fn environment(functions: Functions) -> Environment {
     static GO: LazyLock<Environment> = LazyLock::new(|| {
-        // A name that isn't there by default is mostly one of these.
+        // An undefined function is usually one of Sprig's.
         sprig::functions().fold(base(), |environment, function| {
             environment.with_hint(
                 function.name,

@@ -1,7 +1,7 @@
-//! What templates can read.
+//! The data that templates can read.
 //!
 //! In: facts of the cluster, the group and the instance. Out: the template engine's values, built
-//! once a group; an instance adds only what is its own. Must not: know where facts come from.
+//! once a group; an instance only adds its own. Must not: depend on where facts come from.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::address::InstanceId;
 use crate::merge::group::MergedGroup;
 
-/// The fields of the root, in order.
+/// The fields of the root, in declaration order.
 pub const ROOT_FIELDS: [&str; 9] = [
     "Vars", "Var", "Image", "Instance", "Server", "Provider", "Cluster", "Group", "Template",
 ];
@@ -40,7 +40,8 @@ const CLUSTER: [&str; 3] = ["ID", "Slug", "FQDN"];
 const GROUP: [&str; 4] = ["Name", "Tenant", "Size", "Labels"];
 const TEMPLATE: [&str; 1] = ["Name"];
 
-/// The fields below a field of the root: empty for maps with any keys, `None` for a stranger.
+/// The fields below a field of the root: empty for maps with arbitrary keys, `None` for an unknown
+/// field.
 pub fn fields_of(root: &str) -> Option<&'static [&'static str]> {
     Some(match root {
         "Vars" | "Var" | "Image" => &[],
@@ -54,7 +55,7 @@ pub fn fields_of(root: &str) -> Option<&'static [&'static str]> {
     })
 }
 
-/// Whether reading this path gives each instance of a group its own result.
+/// Whether the value at this path differs between instances of a group.
 pub fn is_per_instance(path: &str) -> bool {
     match path.strip_prefix(".Instance") {
         Some(".Kind" | ".Arch" | ".Type") => false,
@@ -64,7 +65,7 @@ pub fn is_per_instance(path: &str) -> bool {
     }
 }
 
-/// What is the same for all groups.
+/// Facts that all groups share.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ShardFacts {
     /// `cluster.id`
@@ -89,32 +90,32 @@ pub struct ShardFacts {
     pub zone: Arc<str>,
 }
 
-/// What is the same for all instances of a group.
+/// Facts that all instances of a group share.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct GroupFacts {
-    /// What it shares with all others.
+    /// Facts that all groups share.
     #[serde(flatten)]
     pub of_shard: Arc<ShardFacts>,
     /// The tenant.
     pub tenant: Arc<str>,
     /// The group's name, without the tenant.
     pub group: Arc<str>,
-    /// How many instances it should have.
+    /// The desired number of instances.
     pub size: u32,
     /// Its labels.
     pub labels: BTreeMap<Arc<str>, Arc<str>>,
-    /// The template's name, or empty.
+    /// The template's name; may be empty.
     pub template: Arc<str>,
     /// The merged vars, an object.
     pub vars: serde_json::Value,
-    /// Image ids by name; `None` where an image could not be resolved.
+    /// Image ids by name; `None` for an image that wasn't resolved.
     pub images: BTreeMap<Arc<str>, Option<Arc<str>>>,
 }
 
-/// What is an instance's own.
+/// Facts of one instance.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct InstanceFacts {
-    /// Our id.
+    /// The instance id.
     pub id: Arc<str>,
     /// The kind.
     pub kind: Arc<str>,
@@ -124,26 +125,26 @@ pub struct InstanceFacts {
     pub instance_type: Arc<str>,
     /// The slot.
     pub slot: u32,
-    /// How many slots before it lie in the same zone.
+    /// The number of lower slots in the same zone.
     pub index_in_zone: u32,
     /// The zone.
     pub zone: Arc<str>,
-    /// The last characters of the id.
+    /// The last characters of the instance id.
     pub short_id: Arc<str>,
-    /// The address, once it is known.
+    /// The IPv4 address, once it is known.
     pub ip4: Option<Arc<str>>,
     /// The IPv6 address, once it is known.
     pub ip6: Option<Arc<str>>,
 }
 
 impl InstanceFacts {
-    /// An instance that could be: a new one of a group's slot, with an unused id.
+    /// A new instance of a group's slot with a made-up id, for validation.
     pub fn example(group: &MergedGroup<'_>, slot: u32, instance_type: &Arc<str>) -> Self {
         let id = InstanceId::new(&group.kind, uuid::Uuid::nil());
         Self::of_slot(group, slot, instance_type, id.as_str(), group.zone_of(slot))
     }
 
-    /// An instance of a group's slot, its addresses not known yet.
+    /// An instance of a group's slot whose addresses aren't known yet.
     pub fn of_slot(
         group: &MergedGroup<'_>,
         slot: u32,
@@ -186,10 +187,10 @@ static TYPES: LazyLock<Types> = LazyLock::new(|| Types {
     template: StructType::new("Template", TEMPLATE),
 });
 
-/// What all groups' data share.
+/// Template values that all groups share.
 #[derive(Debug)]
 pub struct ShardData {
-    /// What it is made of.
+    /// The facts that the values are built from.
     pub facts: Arc<ShardFacts>,
     server: Value,
     provider: Value,
@@ -223,7 +224,7 @@ impl ShardData {
     }
 }
 
-/// A group's data, ready to be given an instance.
+/// Template values of a group, without those of an instance.
 #[derive(Clone)]
 pub struct GroupData {
     vars: Value,
@@ -272,8 +273,8 @@ impl GroupData {
         }
     }
 
-    /// The root for one instance. `images` replaces the group's where an instance keeps what it
-    /// was made with.
+    /// The root value for one instance. `images` replaces the group's images, for an instance that
+    /// keeps those it was created with.
     pub fn root(&self, instance: &InstanceFacts, images: Option<Value>) -> Value {
         let text = |text: &str| Value::from(text);
         let known = |text: Option<&Arc<str>>, path: &str| match text {
@@ -319,7 +320,8 @@ impl GroupData {
     }
 }
 
-/// `.Image`: an image that could not be resolved is unknown, so that only what reads it fails.
+/// The value of `.Image`. An image that wasn't resolved is unknown, so that only templates that
+/// read it fail.
 pub fn images_value(images: &BTreeMap<Arc<str>, Option<Arc<str>>>) -> Value {
     let map: Map = images
         .iter()
@@ -338,7 +340,7 @@ fn structure(of: &Arc<StructType>, fields: Vec<Value>) -> Value {
     Value::Struct(Struct::new(Arc::clone(of), fields))
 }
 
-/// JSON as templates see it: whole numbers are integers.
+/// Converts JSON to a template value; whole numbers become integers.
 pub fn to_value(json: &serde_json::Value) -> Value {
     match json {
         serde_json::Value::Null => Value::Nil,

@@ -1,7 +1,7 @@
-//! Where each value of an instance's userdata comes from, and what was dropped on the way.
+//! Explains where each value of an instance's userdata comes from, and what was dropped.
 //!
-//! In: a [`GroupRenderer`] and who the instance is. Out: an [`Explanation`]. Sensitive values are
-//! masked.
+//! In: a [`GroupRenderer`] and an instance. Out: an [`Explanation`]. Must not: show secrets, or
+//! values that depend on them.
 
 use std::sync::Arc;
 
@@ -19,72 +19,72 @@ use crate::config::source::{SourceMap, Span};
 use crate::diagnostic::HIDDEN;
 use crate::diagnostic::mask::SensitivePieces;
 
-/// What an instance's userdata is made of.
+/// The origin of an instance's userdata.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Explanation {
-    /// The parts of it.
+    /// Its MIME parts.
     pub parts: Vec<ExplainedPart>,
     /// The values of its cloud-config.
     pub values: Vec<ExplainedValue>,
-    /// What was written and isn't in it.
+    /// Values that were written but aren't in the result.
     pub dropped: Vec<DroppedValue>,
-    /// How many bytes each layer accounts for.
+    /// The number of bytes from each layer.
     pub shares: Vec<(&'static str, usize)>,
 }
 
-/// A part of the result.
+/// A MIME part of the result.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ExplainedPart {
-    /// Its type.
+    /// Its content type.
     pub content_type: String,
-    /// Its name.
+    /// Its file name.
     pub filename: Option<String>,
-    /// How long it is.
+    /// Its length.
     pub bytes: usize,
-    /// The layers that it came of.
+    /// The layers that it was built from.
     pub layers: Vec<&'static str>,
 }
 
 /// A value of the cloud-config.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ExplainedValue {
-    /// The keys and indices that lead to it.
+    /// Its path of keys and indices.
     pub path: String,
-    /// What it is, on one line.
+    /// The value on one line.
     pub value: String,
-    /// Where it was written; `None`: nowhere.
+    /// Where it was written; `None` if it was generated.
     pub written: Option<Written>,
 }
 
-/// Something that isn't in the result.
+/// A value that isn't in the result.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DroppedValue {
-    /// The keys and indices that led to it; empty: all of it.
+    /// Its path of keys and indices; empty for a whole document.
     pub path: String,
     /// Where it was written.
     pub written: Written,
-    /// Why it isn't there.
+    /// Why it was dropped.
     pub why: String,
 }
 
-/// Where something was written.
+/// Where a value was written.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Written {
-    /// In whose userdata.
+    /// The layer of the userdata.
     pub layer: &'static str,
-    /// The part of that, from 1, where there are several.
+    /// The number of the part, from 1, if there are several.
     pub part: Option<usize>,
-    /// The line of the part as it is rendered.
+    /// The line of the rendered part.
     pub line: Option<u32>,
-    /// Where that stands in the configuration.
+    /// The place in the configuration.
     pub place: Option<Span>,
-    /// The file that it is read from, as `file:NAME`, where it doesn't stand there itself.
+    /// The file that the part is read from, as `file:NAME`.
     pub file: Option<Arc<str>>,
 }
 
 impl GroupRenderer<'_> {
-    /// Explains the userdata of an instance; `None` where there is none, or it can't be rendered,
-    /// which the report says.
+    /// Explains the userdata of an instance. Returns `None` if there is none, or if rendering
+    /// fails; the report then has the error.
     pub fn explain_userdata(
         &self,
         address: &Address,
@@ -151,7 +151,7 @@ impl Explainer<'_> {
         }
     }
 
-    /// Every value that holds no others.
+    /// Collects every scalar and empty container.
     fn values(&self, value: &Value, path: &mut String, found: &mut Vec<ExplainedValue>) {
         let length = path.len();
         match &value.data {
@@ -185,9 +185,9 @@ impl Explainer<'_> {
         }
     }
 
-    /// Whether what is written at a place may be shown.
+    /// Whether the value at a place may be shown.
     fn shows(&self, place: Option<&CloudPlace>) -> bool {
-        // What is escaped may be anything.
+        // Escaped secrets can't be located, so nothing is shown if there are any.
         if !self.layers.iter().any(RenderedLayer::is_sensitive) {
             return true;
         }
@@ -198,7 +198,7 @@ impl Explainer<'_> {
         layer.is_some_and(|(layer, place)| layer.shows(place))
     }
 
-    /// A path, hidden if one of its keys may be sensitive.
+    /// A path; hidden if one of its keys may be sensitive.
     fn shown_path(&self, path: &str) -> String {
         let is_name = |key: &&str| key.contains(|c: char| !c.is_ascii_digit());
         let mut keys = path.split(['.', '[', ']']).filter(is_name);
@@ -229,7 +229,7 @@ impl Explainer<'_> {
             part: layer
                 .is_some_and(|layer| layer.parts.len() > 1)
                 .then_some(place.part + 1),
-            // Nobody wrote the text that files become.
+            // The text generated from files has no line in the configuration.
             line: place.line.filter(|_| part.is_some()),
             place: at.or_else(|| layer?.file_at(place.line)),
             file: part.and_then(|part| part.file.clone()),
@@ -286,7 +286,7 @@ impl Explainer<'_> {
     }
 }
 
-/// A value on one line, as YAML would have it.
+/// A value on one line, as YAML.
 fn shown(value: &Value) -> String {
     match &value.data {
         Data::Null => "null".to_owned(),

@@ -1,7 +1,7 @@
-//! Facts of the configuration that templates can read.
+//! Collects the facts for templates from a configuration.
 //!
-//! In: a configuration, and a group of it, merged. Out: facts for [`data`](super::data). Must not:
-//! make the template engine's values.
+//! In: a configuration, and a merged group of it. Out: facts for [`data`](super::data). Must not:
+//! build the template engine's values.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use super::data::{GroupFacts, ShardFacts};
 use crate::config::model::Config;
 use crate::merge::group::MergedGroup;
 
-/// What the configuration says to all groups.
+/// The facts that all groups share.
 pub(super) fn shard_facts(config: &Config) -> ShardFacts {
     let advertise = &config.shard.advertise;
     ShardFacts {
@@ -29,7 +29,7 @@ pub(super) fn shard_facts(config: &Config) -> ShardFacts {
     }
 }
 
-/// What it says to a group, with the vars of all its instances or of one with an override.
+/// The facts of a group, with the vars of the group or of a slot with an override.
 pub(super) fn group_facts(
     shard: &Arc<ShardFacts>,
     group: &MergedGroup<'_>,

@@ -1,7 +1,8 @@
-//! Files of kind env, json and string, and the descriptions of those the server delivers.
+//! Renders files of kind env, json and string, and the descriptions of files that the server
+//! delivers.
 //!
 //! In: configured files. Out: templates, and rendered [`File`](crate::spec::File)s. Must not: write
-//! anything; what depends on the instance's addresses may be unknown.
+//! to disk. A file that depends on the instance's addresses may be unknown.
 
 use std::sync::Arc;
 
@@ -22,27 +23,27 @@ use crate::diagnostic::{Diagnostics, Reported, all};
 use crate::sensitivity::{Mark, TextMark};
 use crate::spec::File;
 
-/// A file whose templates are parsed.
+/// A file with parsed templates.
 #[derive(Debug, Clone)]
 pub struct CompiledFile {
     /// Its name.
     pub name: Arc<str>,
-    /// How it gets to its instance.
+    /// How it is delivered to its instance.
     pub deliver: Deliver,
     kind: &'static str,
     content: Content,
     source: FileSource,
-    /// Whether anything but the content is sensitive, or all of the content may be.
+    /// Whether the whole file is sensitive, rather than parts of its content.
     pub(super) is_sensitive: bool,
 }
 
 #[derive(Debug, Clone)]
 enum Content {
     Env(Vec<(Arc<str>, Span, Text)>),
-    /// A document, and its sensitive parts as they are written.
+    /// A document, and its sensitive parts as written.
     Json(Tree, Mark),
     String(Text),
-    /// What the server delivers: rendered parts of its description.
+    /// A file that the server delivers: the rendered parts of its description.
     Server(Vec<Text>),
 }
 
@@ -85,13 +86,15 @@ impl Text {
 
 impl CompiledFile {
     /// Parses a file's templates.
+    ///
+    /// Fails if a template has an error.
     pub fn compile(
         name: &Arc<str>,
         file: &Source,
         cache: &mut TemplateCache<'_>,
         findings: &mut Diagnostics,
     ) -> Result<Self, Reported> {
-        // A sensitive part of these makes all of it sensitive.
+        // If one of these is sensitive, so is the whole file.
         let open = &Sensitivity::Open;
         let content = match &file.content {
             FileContent::Env(node) => Content::Env(env_entries(node, cache, findings)?),
@@ -103,7 +106,7 @@ impl CompiledFile {
                 let text = Text::compile(&text.value, text.span, sensitivity, cache, findings)?;
                 Content::String(text)
             }
-            // A secret's source is no template.
+            // The source of a secret is not a template.
             FileContent::Secret(source) => Content::Server(vec![Text::Constant(
                 Arc::clone(&source.value),
                 open.clone(),
@@ -130,24 +133,24 @@ impl CompiledFile {
             source: FileSource::new(&file.content),
             is_sensitive: match &file.content {
                 FileContent::String(_) => false,
-                // Its keys are.
+                // The keys of an env file are part of its text.
                 FileContent::Env(node) => !node.sensitivity.is_open(),
                 _ => !file.sensitivity.is_open(),
             },
         })
     }
 
-    /// Whether it travels in the userdata.
+    /// Whether it is embedded in the userdata.
     pub fn is_carried(&self) -> bool {
         matches!(self.deliver, Deliver::Userdata { .. })
     }
 
-    /// The template's source, to render it again once addresses are known.
+    /// The template's source, kept to render it again once addresses are known.
     pub fn source(&self) -> &FileSource {
         &self.source
     }
 
-    /// Calls `visit` with every template in it.
+    /// Calls `visit` with every template.
     pub fn templates<'a>(&'a self, visit: &mut dyn FnMut(&'a Compiled)) {
         let mut text = |text: &'a Text| {
             if let Text::Template(compiled) = text {
@@ -162,7 +165,7 @@ impl CompiledFile {
         }
     }
 
-    /// Whether anything in it is made of what is sensitive.
+    /// Whether any part of it is built from sensitive data.
     pub(super) fn is_sensitive(&self, data: &Sensitive) -> bool {
         self.is_sensitive
             || match &self.content {
@@ -173,7 +176,7 @@ impl CompiledFile {
             }
     }
 
-    /// The masked parts of its rendered content.
+    /// The sensitive lines of its rendered content.
     pub(super) fn mark(&self, content: Option<&str>, execution: &mut Execution<'_>) -> TextMark {
         let data = execution.sensitive;
         let Some(content) = content.filter(|_| !self.is_sensitive) else {
@@ -204,8 +207,7 @@ impl CompiledFile {
         }
     }
 
-    /// Renders it; `None` if that failed. A file that depends on what isn't known yet has no
-    /// content.
+    /// Renders it; `None` on failure. A file that depends on unknown data has no content.
     pub fn render(&self, execution: &mut Execution<'_>) -> Option<File> {
         execution.unknown = false;
         let content = match &self.content {
@@ -281,7 +283,7 @@ fn render_env(entries: &[(Arc<str>, Span, Text)], execution: &mut Execution<'_>)
     sound.then_some(text)
 }
 
-/// A file's template as plan files keep it.
+/// A file's template as stored in plan files.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", content = "template", rename_all = "snake_case")]
 pub enum FileSource {
@@ -291,7 +293,7 @@ pub enum FileSource {
     Json(Value),
     /// A text.
     String(Arc<str>),
-    /// Nothing that depends on an instance's addresses.
+    /// A file of the server, which never depends on an instance's addresses.
     Server,
 }
 
@@ -308,19 +310,19 @@ impl FileSource {
     }
 }
 
-/// Files of an instance that can only be rendered once it exists, and all it takes to do so.
+/// Files that can only be rendered once their instance exists, with all their data.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Deferred {
     /// The group's facts.
     pub group: Arc<GroupFacts>,
-    /// The instance's facts, addresses still missing.
+    /// The instance's facts, without addresses.
     pub instance: InstanceFacts,
     /// The files.
     pub files: Vec<(Arc<str>, FileSource)>,
     /// The snippets, if the files call any.
     #[serde(default, skip_serializing_if = "no_snippets")]
     pub snippets: Arc<SnippetTexts>,
-    /// The functions that the files' templates have.
+    /// The functions that the files' templates can call.
     #[serde(default, skip_serializing_if = "Functions::is_go")]
     pub functions: Functions,
 }
@@ -330,8 +332,9 @@ fn no_snippets(snippets: &Arc<SnippetTexts>) -> bool {
 }
 
 impl Deferred {
-    /// Renders the files with the addresses the cloud gave. What still can't be rendered is an
-    /// error in words.
+    /// Renders the files with the addresses that the cloud assigned.
+    ///
+    /// Fails with a message if a template fails.
     pub fn render(
         &self,
         address: &Address,
@@ -345,7 +348,7 @@ impl Deferred {
         let snippets = Snippets::of_texts(&self.snippets, self.functions, place);
         let mut cache = TemplateCache::new(&sources, images, Arc::new(snippets));
         let mut instance = self.instance.clone();
-        // An address the cloud didn't give stays empty: there is nothing left to wait for.
+        // An address that the cloud didn't assign becomes empty, since none will follow.
         instance.ip4 = Some(ip4.unwrap_or("").into());
         instance.ip6 = Some(ip6.unwrap_or("").into());
         let root = GroupData::new(

@@ -1,7 +1,7 @@
-//! A group with its templates parsed.
+//! Compiles a group's templates.
 //!
-//! In: a [`MergedGroup`] and fetched userdata. Out: a [`CompiledGroup`], which knows the images
-//! that its templates read. Must not: render.
+//! In: a [`MergedGroup`] and fetched userdata. Out: a [`CompiledGroup`] with the names of the
+//! images that its templates read. Must not: render.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, OnceLock};
@@ -29,13 +29,13 @@ pub struct CompiledGroup<'a> {
     pub(super) overrides: BTreeMap<u32, Variant>,
     pub(super) userdata: Option<CompiledUserdata>,
     pub(super) files: Vec<CompiledFile>,
-    /// What its data share with other groups'.
+    /// Template values shared with other groups.
     pub(super) shard: Arc<OnceLock<ShardData>>,
     /// The images its templates read.
     pub images: BTreeSet<Arc<str>>,
-    /// The sensitive part of its data.
+    /// The sensitive parts of its data.
     pub(super) sensitive: Sensitive,
-    /// Whether anything of its instances is.
+    /// Whether any part of its instances is sensitive.
     pub(super) is_sensitive: bool,
 }
 
@@ -47,6 +47,8 @@ pub(super) struct Variant {
 }
 
 /// Parses a group's templates.
+///
+/// Fails if a template has an error.
 pub fn compile<'a>(
     merged: MergedGroup<'a>,
     config: &Config,
@@ -92,7 +94,7 @@ pub fn compile<'a>(
         .files
         .iter()
         .map(|(name, (_, file))| CompiledFile::compile(name, &file.value, cache, findings)));
-    // All were compiled before one that failed ends it, so that every error is found.
+    // All parts are compiled before this returns, so that every error is found.
     let mut group = CompiledGroup {
         base: base?,
         overrides: overrides?.into_iter().collect(),
@@ -188,7 +190,7 @@ impl CompiledGroup<'_> {
         self.files.iter().for_each(|file| file.templates(visit));
     }
 
-    /// Whether its templates only insert values, into texts that are taken as they are.
+    /// Whether its templates only insert values into texts that need no validation.
     pub(super) fn only_inserts(&self) -> bool {
         let is_single = |userdata: &CompiledUserdata| userdata.single().is_some();
         let mut inserts = self.userdata.as_ref().is_none_or(is_single);
@@ -217,7 +219,7 @@ impl CompiledGroup<'_> {
         images
     }
 
-    /// Scaling a group whose userdata contains its size would replace all of its instances.
+    /// Warns if userdata reads the group's size: scaling would then replace every instance.
     fn warn_of_size(&self, cache: &TemplateCache<'_>, findings: &mut Diagnostics) {
         let compiled = self.userdata.iter().flat_map(CompiledUserdata::templates);
         let reads = compiled.flat_map(|compiled| {

@@ -1,6 +1,6 @@
-//! What `validate` says of userdata that isn't wrong, but may not be what was meant.
+//! Warnings about valid userdata that may not be intended.
 //!
-//! In: a configuration, and what its URLs say. Out: warnings. Must not: render, or fetch.
+//! In: a configuration, and the bodies of its URLs. Out: warnings. Must not: render, or fetch.
 
 use nstance_cloudinit::detect::{CLOUD_CONFIG, detect_bytes};
 
@@ -9,8 +9,8 @@ use super::userdata::Bodies;
 use crate::config::model::{Config, Joining, TextSource, Userdata, UserdataPart};
 use crate::diagnostic::{Diagnostic, Diagnostics};
 
-/// Warns where a layer's cloud-config silently takes the place of another below it: of a template
-/// once, not for each of its groups.
+/// Warns if a layer's cloud-config replaces a lower layer's without an explicit merge mode. A
+/// template is reported once, not for each of its groups.
 pub fn replaced_layers(config: &Config, bodies: &Bodies, findings: &mut Diagnostics) {
     let defaults = config.defaults.userdata.as_ref();
     for (name, template) in &config.templates {
@@ -31,7 +31,7 @@ pub fn replaced_layers(config: &Config, bodies: &Bodies, findings: &mut Diagnost
     }
 }
 
-/// Warns of a layer that replaces the one below without saying so, if both are cloud-config.
+/// Warns if both layers are cloud-config and the upper replaces the lower by default.
 fn warn(
     name: impl FnOnce() -> String,
     own: Option<&Userdata>,
@@ -61,7 +61,7 @@ fn warning(name: &str, own: &Userdata, owner: &str, below: &Userdata) -> Diagnos
     ))
 }
 
-/// Whether all of it is cloud-config, as far as that is known without rendering it.
+/// Whether all of it is cloud-config, as far as that is known before rendering.
 fn is_cloud_config(userdata: &Userdata, bodies: &Bodies) -> bool {
     let mut parts = userdata.parts.iter();
     let is_config = |part: &UserdataPart| match &part.content_type {

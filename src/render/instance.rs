@@ -1,7 +1,7 @@
-//! Executing a group's templates for one instance.
+//! Executes a group's templates for one instance.
 //!
-//! In: compiled templates and the data of one instance. Out: strings, and a [`Report`] of what
-//! went wrong where, once for all the instances it went wrong for. Must not: parse.
+//! In: compiled templates and the data of one instance. Out: strings, and a [`Report`] with one
+//! finding for all instances with the same error. Must not: parse.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
@@ -15,33 +15,33 @@ use crate::address::Address;
 use crate::config::source::{SourceMap, Span};
 use crate::diagnostic::{CONCEALED, Diagnostic, Diagnostics, Severity, nearest};
 
-/// What may be unknown in a text that is being rendered.
+/// When a text is needed, which decides what may be unknown in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Timing {
-    /// Needed to create the instance: values known after creation come too late.
+    /// Needed to create the instance: data that only exists afterwards is an error.
     BeforeCreation,
     /// Needed once it exists.
     AfterCreation,
 }
 
-/// One instance's templates being executed.
+/// The execution of one instance's templates.
 pub struct Execution<'a> {
     /// The data.
     pub root: &'a Value,
-    /// Who it is for.
+    /// The instance's address.
     pub address: &'a Address,
     /// When the text is needed.
     pub timing: Timing,
     /// Where findings go.
     pub report: &'a mut Report,
-    /// The sensitive part of the group's data.
+    /// The sensitive parts of the group's data.
     pub sensitive: &'a Sensitive,
-    /// Set when a text depends on what isn't known yet.
+    /// Set if a text depends on unknown data.
     pub unknown: bool,
 }
 
 impl Execution<'_> {
-    /// The text of a template; `None` if it failed or isn't known.
+    /// The text of a template; `None` if it failed or isn't known yet.
     pub fn bytes(&mut self, compiled: &Compiled) -> Option<Vec<u8>> {
         if self.report.is_exhausted(compiled.place) {
             return None;
@@ -71,7 +71,8 @@ impl Execution<'_> {
         }
     }
 
-    /// The bytes of a template's text that are made of what is sensitive; all of one that fails.
+    /// The bytes of a template's text that come from sensitive data; all bytes if the template
+    /// fails.
     pub(super) fn sensitive_bytes(&self, compiled: &Compiled) -> Vec<Range<usize>> {
         match self.traced(compiled) {
             Some((_, Ok(report))) => report.sensitive,
@@ -80,7 +81,7 @@ impl Execution<'_> {
         }
     }
 
-    /// What becomes of a template that reads something sensitive.
+    /// The result of a template with a trace of its sensitive data; `None` if it has none.
     fn traced(
         &self,
         compiled: &Compiled,
@@ -93,8 +94,8 @@ impl Execution<'_> {
         Some((output, result))
     }
 
-    /// The same as a string; bytes that aren't UTF-8 are an error, as args and files can't hold
-    /// them.
+    /// The text of a template as a string. Bytes that aren't UTF-8 are an error, since args and
+    /// files can't contain them.
     pub fn string(&mut self, compiled: &Compiled) -> Option<String> {
         let bytes = self.bytes(compiled)?;
         match String::from_utf8(bytes) {
@@ -135,47 +136,47 @@ impl Execution<'_> {
     }
 }
 
-/// An error's text's place, where in it the error is, and what it says.
+/// The key of an error: span, offset and summary.
 pub(super) type ErrorKey = (Span, usize, String);
 
-/// Something about what was rendered.
+/// A finding about rendered text.
 #[derive(Debug, Clone)]
 pub(super) struct Note {
     pub(super) severity: Severity,
     pub(super) summary: String,
-    /// What is said at its place.
+    /// The text at its place.
     pub(super) label: String,
     pub(super) detail: Option<String>,
     pub(super) hint: Option<String>,
 }
 
-/// What rendering found, gathered over many instances.
+/// The findings of rendering many instances.
 #[derive(Debug, Default)]
 pub struct Report {
     unset: BTreeMap<(Span, usize, Arc<str>), Unset>,
-    /// Errors, and warnings about what was rendered.
+    /// Errors, and warnings about rendered text.
     errors: BTreeMap<ErrorKey, Failure>,
     failed_images: BTreeMap<Arc<str>, (Address, usize)>,
-    /// Templates that reached a limit, and the errors they made: they aren't tried again.
+    /// Templates that reached a limit, and their errors; they aren't executed again.
     exhausted: HashMap<Place, ErrorKey>,
     is_trial: bool,
 }
 
-/// A var that isn't set: where its text stands, and the line and column in it.
+/// A read of an unset var: its text, with the line and column in it.
 #[derive(Debug)]
 struct Unset {
     place: Place,
     position: (usize, usize),
 }
 
-/// What an execution was doing when it failed.
+/// The context of a failed execution.
 #[derive(Debug)]
 struct Circumstances {
     expression: String,
     found: Vec<String>,
-    /// The template's own call that led into a snippet.
+    /// The template's call that led into a snippet.
     called: Option<(Place, usize)>,
-    /// Line and column, where the configuration has a place for the whole text only.
+    /// Line and column, if the configuration's place covers the whole text.
     position: Option<(usize, usize)>,
 }
 
@@ -220,13 +221,14 @@ impl Circumstances {
     }
 }
 
-/// What was there, and its value where that can't give away a secret.
+/// A description of a value that a template found; it includes the value only if it can't be a
+/// secret.
 fn shown(found: &Found) -> String {
     const TELLING: [&str; 5] = ["password", "secret", "token", "key", "credential"];
     let path = found.path.to_lowercase();
     let secret = TELLING.iter().any(|word| path.contains(word));
     match &found.value {
-        // Maps hold anything.
+        // A map may contain secrets at any key.
         Some(value) if !secret && !value.contains("map[") => {
             format!("`{}` is {}, {value}", found.path, found.kind)
         }
@@ -239,7 +241,7 @@ struct Failure {
     severity: Severity,
     execution: Option<Circumstances>,
     summary: Cow<'static, str>,
-    /// The label at its place, where the place alone doesn't identify it.
+    /// The text at its place, if that is more than the summary.
     label: Option<String>,
     detail: Option<String>,
     place: Place,
@@ -249,7 +251,7 @@ struct Failure {
 }
 
 impl Report {
-    /// One that says nothing of texts that weren't fetched.
+    /// A report for validation, which ignores texts that weren't fetched.
     pub fn of_trial() -> Self {
         Self {
             is_trial: true,
@@ -257,12 +259,12 @@ impl Report {
         }
     }
 
-    /// Whether texts that weren't fetched are to be left out.
+    /// Whether texts that weren't fetched are ignored.
     pub(super) fn is_trial(&self) -> bool {
         self.is_trial
     }
 
-    /// Notes that something can't be rendered, and what is the matter with it.
+    /// Adds an error that a text can't be rendered.
     pub fn failure(
         &mut self,
         summary: &'static str,
@@ -281,7 +283,7 @@ impl Report {
         }
     }
 
-    /// Notes an error at a place in a template.
+    /// Adds an error at a place in a template.
     pub fn error(
         &mut self,
         place: Place,
@@ -306,7 +308,7 @@ impl Report {
             });
     }
 
-    /// Notes what is to be said of a text that was rendered.
+    /// Adds a finding about rendered text.
     pub(super) fn note(&mut self, place: Place, offset: usize, note: Note, address: &Address) {
         let key = format!("{}: {}", note.summary, note.label);
         self.errors
@@ -354,8 +356,8 @@ impl Report {
         }
     }
 
-    /// Whether a template reached a limit for another instance: it would again, and each time take
-    /// as long.
+    /// Whether a template already reached a limit for another instance. It would again, and take as
+    /// long each time.
     fn is_exhausted(&mut self, place: Place) -> bool {
         let Some(key) = self.exhausted.get(&place) else {
             return false;
@@ -369,7 +371,7 @@ impl Report {
     fn unset(&mut self, compiled: &Compiled, access: &Access) {
         let place = compiled.place_of(&access.template);
         let key = (place.span(), access.offset, Arc::from(&*access.path));
-        // Nearly always it is there already.
+        // `entry` rather than `insert`: the key nearly always exists.
         self.unset.entry(key).or_insert_with(|| Unset {
             place,
             position: compiled.line_and_column(&access.template, access.offset),
@@ -383,7 +385,7 @@ impl Report {
             .or_insert_with(|| (address.clone(), 1));
     }
 
-    /// Adds what another found.
+    /// Adds the findings of another report.
     pub fn merge(&mut self, other: Self) {
         for (key, unset) in other.unset {
             self.unset.entry(key).or_insert(unset);
@@ -402,14 +404,14 @@ impl Report {
         }
     }
 
-    /// Images whose look-up failed and that something needed, with how many instances.
+    /// Unresolved images that instances needed: name, first instance, number of instances.
     pub fn failed_images(&self) -> impl Iterator<Item = (&str, &Address, usize)> {
         self.failed_images
             .iter()
             .map(|(name, (first, count))| (&**name, first, *count))
     }
 
-    /// The findings, with their places. `vars` are the names that are set.
+    /// The findings with their places. `vars` are the names of vars that are set.
     pub fn findings<'v>(
         &self,
         sources: &SourceMap,

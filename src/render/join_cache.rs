@@ -1,6 +1,6 @@
-//! Layers of userdata, joined once however many instances have them.
+//! Joins layers of userdata, once for all instances with equal layers.
 //!
-//! In: [`RenderedLayer`]s. Out: what became of them. Must not: know where they were written.
+//! In: [`RenderedLayer`]s. Out: the joined userdata. Must not: depend on where they were written.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -10,12 +10,12 @@ use sha2::{Digest, Sha256};
 
 use super::rendered_layer::RenderedLayer;
 
-/// What became of some layers, without what only an explanation needs.
+/// Joined layers, without what only an explanation needs.
 pub(super) struct Joint {
-    /// What the instance gets.
+    /// The instance's userdata.
     pub(super) bytes: Vec<u8>,
     pub(super) findings: Vec<LayerFinding>,
-    /// The layers, and how many bytes each accounts for.
+    /// The layers, and the number of bytes from each.
     pub(super) shares: Vec<(&'static str, usize)>,
     /// Whether all of it is one cloud-config.
     pub(super) is_config: bool,
@@ -40,7 +40,7 @@ fn is_config(joined: &Joined) -> bool {
     joined.config.is_some() && joined.parts.len() == 1
 }
 
-/// Joins layers, with everything that reports need.
+/// Joins layers, with the details for an explanation.
 pub(super) fn joined(layers: &[RenderedLayer]) -> Joined {
     let layers: Vec<_> = layers
         .iter()
@@ -54,19 +54,19 @@ pub(super) fn joined(layers: &[RenderedLayer]) -> Joined {
     join(&layers)
 }
 
-/// What was joined already, for all groups of a configuration: a group whose userdata reads nothing
-/// of an instance's own is joined once, and so are groups that are alike.
+/// The cache of joined layers, shared by all groups. A group whose userdata doesn't depend on the
+/// instance is joined once, and so are equal groups.
 #[derive(Default)]
 pub(super) struct Joins {
     made: Mutex<HashMap<[u8; 32], Arc<Joint>>>,
 }
 
 impl Joins {
-    /// How many are kept. Instances that read their own data give one each, which is used
-    /// once.
+    /// The capacity. Userdata that depends on the instance adds an entry for each, which is never
+    /// used again.
     const ROOM: usize = 256;
 
-    /// What becomes of some layers.
+    /// The result of joining these layers.
     pub(super) fn get(&self, layers: &[RenderedLayer]) -> Arc<Joint> {
         let key = key_of(layers);
         if let Ok(made) = self.made.lock()
@@ -85,7 +85,7 @@ impl Joins {
     }
 }
 
-/// A digest of everything that the result depends on; each text goes in with its length.
+/// A digest of all inputs of the result; each text is prefixed with its length.
 fn key_of(layers: &[RenderedLayer]) -> [u8; 32] {
     fn add(hasher: &mut Sha256, text: Option<&[u8]>) {
         hasher.update(
@@ -97,7 +97,7 @@ fn key_of(layers: &[RenderedLayer]) -> [u8; 32] {
     let mut hasher = Sha256::new();
     for layer in layers {
         add(&mut hasher, Some(layer.name.as_bytes()));
-        // What an address says doesn't change.
+        // The body of a URL doesn't change within a run.
         hasher.update([layer.mode as u8, layer.included.is_some().into()]);
         hasher.update((layer.parts.len() as u64).to_le_bytes());
         for part in &layer.parts {

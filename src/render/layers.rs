@@ -1,8 +1,8 @@
-//! A group's userdata: its layers, each in parts, rendered for an instance and joined.
+//! Compiles, renders and joins the layers of a group's userdata.
 //!
-//! In: the layers of a [`MergedGroup`], fetched bodies; then an instance's data. Out: the bytes
-//! that the instance is to get; findings with the place of the line that they are about. Must not:
-//! fetch, or know how cloud-init merges: `nstance-cloudinit` does.
+//! In: the layers of a [`MergedGroup`], fetched bodies; then an instance's data. Out: the bytes for
+//! the instance; findings with the place of their line. Must not: fetch, or implement cloud-init's
+//! merging (`nstance-cloudinit` does).
 
 mod findings;
 
@@ -31,59 +31,61 @@ use crate::merge::group::MergedGroup;
 
 pub(super) use findings::owner;
 
-/// Userdata whose templates are parsed.
+/// Userdata with parsed templates.
 pub(super) struct CompiledUserdata {
-    /// The layers that count, lowest first; never empty.
+    /// The layers that aren't replaced, lowest first; never empty.
     pub(super) layers: Vec<CompiledLayer>,
-    /// Whether it is one text that is sent as it is.
+    /// Whether it is one text that is sent unchanged.
     is_single: bool,
-    /// Where it is written; of several layers the highest.
+    /// Where it is written; with several layers, the highest one's place.
     pub(super) span: Span,
     pub(super) compress: Compress,
     joins: Arc<Joins>,
 }
 
-/// A layer whose templates are parsed.
+/// A layer with parsed templates.
 pub(super) struct CompiledLayer {
     pub(super) layer: Layer,
     joining: Joining,
     pub(super) parts: Vec<CompiledPart>,
-    /// What its parts include, where that is fetched.
+    /// The URLs that its parts include, if nstance fetches them.
     included: Option<Included>,
 }
 
-/// What the parts of a layer include.
+/// The URLs that the parts of a layer include.
 struct Included {
     bodies: Arc<CloudBodies>,
-    /// Whether some of it wasn't asked for.
+    /// Whether some of them weren't fetched.
     is_lacking: bool,
 }
 
-/// A part of a layer, parsed.
+/// A parsed part of a layer.
 pub(super) struct CompiledPart {
     pub(super) text: PartText,
     /// Where its text is written.
     pub(super) place: Place,
-    /// The bytes of it that are sensitive, where it is no template.
+    /// The sensitive bytes of a text without templates.
     sensitive: Vec<Range<usize>>,
-    /// The file that it is read from.
+    /// The file that its text is read from.
     pub(super) file: Option<Arc<str>>,
     content_type: Option<Arc<str>>,
     filename: Option<Arc<str>>,
     merge: Option<Arc<str>>,
 }
 
-/// What a source turned out to be.
+/// The text of a part.
 pub(super) enum PartText {
-    /// A template, and its text.
+    /// A template and its source text.
     Template(Compiled, Arc<str>),
-    /// Bytes without one.
+    /// Bytes without templates.
     Constant(Vec<u8>),
     /// A URL that wasn't fetched.
     Absent,
 }
 
 /// Parses the userdata of a group.
+///
+/// Fails if a template has an error.
 pub(super) fn compile(
     merged: &MergedGroup<'_>,
     bodies: &Bodies,
@@ -119,7 +121,7 @@ pub(super) fn compile(
     }))
 }
 
-/// What the parts of a layer include, if that is to be fetched.
+/// The bodies that the parts of a layer include, if nstance fetches them.
 fn included(userdata: &Userdata, bodies: &Bodies, findings: &mut Diagnostics) -> Option<Included> {
     if userdata.includes == Includes::Keep {
         return None;
@@ -155,7 +157,7 @@ fn included(userdata: &Userdata, bodies: &Bodies, findings: &mut Diagnostics) ->
     })
 }
 
-/// What a source says, its encoding undone; `None` where that isn't known.
+/// A source's decoded bytes; `None` if they weren't fetched.
 pub fn source_bytes<'b>(source: &'b TextSource, bodies: &'b Bodies) -> Option<Cow<'b, [u8]>> {
     let bytes: &[u8] = if source.is_url() {
         bodies.get(&source.content.value)?
@@ -239,14 +241,14 @@ fn compile_text(
             )
         }
         Ok(text) => PartText::Constant(text.into_bytes()),
-        // Bytes that are no text can't hold a template.
+        // Binary data can't contain a template.
         Err(error) => PartText::Constant(error.into_bytes()),
     };
     Ok((text, place))
 }
 
 impl CompiledUserdata {
-    /// Whether something wasn't fetched that it consists of.
+    /// Whether a part or an included URL wasn't fetched.
     pub(super) fn is_lacking(&self) -> bool {
         let mut parts = self.parts();
         let mut included = self
@@ -257,12 +259,12 @@ impl CompiledUserdata {
             || included.any(|included| included.is_lacking)
     }
 
-    /// Every part, with its layer.
+    /// Every part of every layer.
     pub(super) fn parts(&self) -> impl Iterator<Item = &CompiledPart> {
         self.layers.iter().flat_map(|layer| &layer.parts)
     }
 
-    /// The templates in it.
+    /// Every template.
     pub(super) fn templates(&self) -> impl Iterator<Item = &Compiled> {
         self.parts().filter_map(|part| match &part.text {
             PartText::Template(compiled, _) => Some(compiled),
@@ -270,17 +272,17 @@ impl CompiledUserdata {
         })
     }
 
-    /// The one text that it is, where nothing is to be joined.
+    /// The only text, if there is nothing to join.
     pub(super) fn single(&self) -> Option<&CompiledPart> {
         self.part(0, 0).filter(|_| self.is_single)
     }
 
-    /// Whether anything in it is made of what is sensitive.
+    /// Whether any part of it is built from sensitive data.
     pub(super) fn is_sensitive(&self, data: &Sensitive) -> bool {
         self.parts().any(|part| part.is_sensitive(data))
     }
 
-    /// Notes which bytes of its rendered layers are sensitive.
+    /// Sets the sensitive bytes of its rendered layers.
     pub(super) fn trace(&self, layers: &mut [RenderedLayer], execution: &Execution<'_>) {
         for (compiled, layer) in self.layers.iter().zip(layers) {
             let parts = compiled.parts.iter();
@@ -288,8 +290,8 @@ impl CompiledUserdata {
         }
     }
 
-    /// Renders every part; `None` if one can't be, or isn't known. In a trial the others are looked into
-    /// by themselves then.
+    /// Renders every part; `None` if one fails or isn't known. For validation, the other parts are
+    /// then checked separately.
     pub(super) fn render(&self, execution: &mut Execution<'_>) -> Option<Vec<RenderedLayer>> {
         let mut layers = Vec::with_capacity(self.layers.len() + 1);
         // Why something is lacking was reported where it was fetched.
@@ -326,8 +328,8 @@ impl CompiledUserdata {
         sound.then_some(layers)
     }
 
-    /// Looks into each part by itself, where it isn't known what they make together. What another may
-    /// replace is a warning.
+    /// Checks each part separately, if the joined result isn't known. An error that a higher layer
+    /// may replace is a warning.
     pub(super) fn check_parts(&self, layers: &mut [RenderedLayer], execution: &mut Execution<'_>) {
         self.trace(layers, execution);
         let is_alone = layers.iter().map(|layer| layer.parts.len()).sum::<usize>() == 1;
@@ -362,7 +364,7 @@ impl CompiledUserdata {
 }
 
 impl CompiledPart {
-    /// Whether anything in it is made of what is sensitive.
+    /// Whether any of its text is built from sensitive data.
     fn is_sensitive(&self, data: &Sensitive) -> bool {
         match &self.text {
             PartText::Template(compiled, _) => compiled.trace(data).is_some(),
@@ -370,7 +372,7 @@ impl CompiledPart {
         }
     }
 
-    /// Which bytes of its text for an instance are.
+    /// The sensitive bytes of its text for an instance.
     pub(super) fn sensitive_bytes(&self, execution: &Execution<'_>) -> Vec<Range<usize>> {
         match &self.text {
             PartText::Template(compiled, _) => execution.sensitive_bytes(compiled),
@@ -389,7 +391,7 @@ impl CompiledPart {
     }
 }
 
-/// What messages call a layer.
+/// The name of a layer in messages.
 pub(super) fn layer_name(layer: Layer) -> &'static str {
     match layer {
         Layer::Defaults => "defaults",
@@ -408,9 +410,8 @@ fn mode(joining: Joining) -> Mode {
 }
 
 impl CompiledUserdata {
-    /// Joins what was rendered with the files that travel with it: these become `write_files` of
-    /// the one cloud-config, or else a further part. `None` if something is wrong with it, which the
-    /// report says.
+    /// Joins rendered layers with the embedded files, which become `write_files` of the only
+    /// cloud-config, or else another part. Returns `None` if that fails; the report has the error.
     pub(super) fn join(
         &self,
         rendered: Vec<RenderedLayer>,
@@ -423,8 +424,8 @@ impl CompiledUserdata {
         is_sound.then_some(joint)
     }
 
-    /// Looks into one source alone, rendered, which is sent as it is: whether cloud-init takes it as
-    /// it was meant. The report says what is wrong.
+    /// Checks a single source that is sent unchanged: whether cloud-init will accept it. Adds
+    /// errors to the report.
     pub(super) fn check_single(&self, rendered: Vec<u8>, execution: &mut Execution<'_>) -> bool {
         let Some(layer) = self.layers.first().filter(|_| is_read(&rendered)) else {
             return true;
@@ -441,8 +442,8 @@ impl CompiledUserdata {
         self.tell_all(&joint, &mut layers, execution)
     }
 
-    /// The layers, and one more of files if there are any: `write_files` of the one cloud-config
-    /// that they make, or else a further part.
+    /// The layers and, if there are files, one more: it extends `write_files` of the only
+    /// cloud-config, or else is another part.
     pub(super) fn with_files(
         &self,
         mut layers: Vec<RenderedLayer>,
@@ -455,7 +456,7 @@ impl CompiledUserdata {
         layers
     }
 
-    /// The part that a finding is about; none where it is a layer of files.
+    /// The part that a finding is about; `None` for the layer of files.
     pub(super) fn part(&self, layer: usize, part: usize) -> Option<&CompiledPart> {
         self.layers.get(layer)?.parts.get(part)
     }

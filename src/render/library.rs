@@ -1,7 +1,7 @@
 //! `templates_lib`: snippets that every template of a configuration can call.
 //!
 //! In: the configured snippets, and the bodies of those that are files. Out: [`Snippets`], parsed
-//! once, which know where each was written. Must not: execute, or fetch.
+//! once, each with its place. Must not: execute, or fetch.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -17,7 +17,7 @@ use crate::config::model::{Config, Encoding, Functions, MAIN_TEMPLATE, TextSourc
 use crate::config::source::SourceMap;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 
-/// Snippets as plan files keep them: name and text.
+/// Snippets as stored in plan files: name and text.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct SnippetTexts(Vec<(Arc<str>, Arc<str>)>);
@@ -36,14 +36,16 @@ pub struct Snippets {
     texts: Arc<SnippetTexts>,
     functions: Functions,
     places: BTreeMap<Arc<str>, Place>,
-    /// The bytes of each that are sensitive.
+    /// The sensitive bytes of each.
     sensitive: BTreeMap<Arc<str>, Vec<Range<usize>>>,
-    /// Something in them is wrong, so that what isn't there may well be meant to be.
+    /// Whether a snippet has an error. Undefined templates are then not reported, since the broken
+    /// snippet may define them.
     broken: bool,
 }
 
 impl Snippets {
-    /// Parses what the configuration has. Mistakes become findings, of each snippet the first.
+    /// Parses the snippets of a configuration. Adds the first error of each snippet to the
+    /// findings.
     pub fn parse(
         config: &Config,
         sources: &SourceMap,
@@ -80,7 +82,7 @@ impl Snippets {
         snippets
     }
 
-    /// Parses the snippets of a plan file, which parsed without errors before.
+    /// Parses the snippets of a plan file, which are valid since planning parsed them.
     pub fn of_texts(texts: &Arc<SnippetTexts>, functions: Functions, place: Place) -> Self {
         let names = texts.0.iter().map(|(name, _)| (Arc::clone(name), place));
         let mut snippets = Self {
@@ -93,7 +95,7 @@ impl Snippets {
         snippets
     }
 
-    /// The functions that they, and the templates that call them, have.
+    /// The functions that snippets and their callers can use.
     pub fn functions(&self) -> Functions {
         self.functions
     }
@@ -115,7 +117,7 @@ impl Snippets {
         }
     }
 
-    /// Finds calls of what isn't there, whether a template of the configuration uses them or not.
+    /// Reports calls of undefined templates, even in snippets that nothing uses.
     fn check_calls(
         &self,
         sources: &SourceMap,
@@ -140,7 +142,7 @@ impl Snippets {
         }
     }
 
-    /// The finding that a template isn't defined that `text` calls, which was written at `place`.
+    /// The finding that `text`, written at `place`, calls an undefined template.
     pub(super) fn undefined(
         &self,
         sources: &SourceMap,
@@ -168,7 +170,7 @@ impl Snippets {
         &self.library
     }
 
-    /// The bytes of their texts that are sensitive, by name.
+    /// The sensitive bytes of their texts, by name.
     pub(super) fn sensitive(&self) -> &BTreeMap<Arc<str>, Vec<Range<usize>>> {
         &self.sensitive
     }
@@ -178,17 +180,17 @@ impl Snippets {
         &self.texts
     }
 
-    /// Whether what isn't there may be missing only because a snippet is wrong.
+    /// Whether a snippet has an error, which may explain an undefined template.
     pub(super) fn is_broken(&self) -> bool {
         self.broken
     }
 
-    /// Where the snippet of this name was written; none for a text that is no snippet.
+    /// Where the snippet of this name was written; `None` if there is none.
     pub(super) fn place(&self, name: &str) -> Option<Place> {
         self.places.get(name).copied()
     }
 
-    /// What the snippet of this name says; none for a text that is no snippet.
+    /// The text of the snippet of this name; `None` if there is none.
     pub(super) fn text(&self, name: &str) -> Option<&str> {
         let mut texts = self.texts.0.iter();
         let (_, text) = texts.find(|(known, _)| **known == *name)?;
@@ -204,7 +206,7 @@ fn text_of(
     let span = snippet.content.span;
     let is_url = snippet.is_url();
     let bytes: &[u8] = if is_url {
-        // Reading it reported the error.
+        // Failing to read it was reported already.
         bodies.get(&snippet.content.value)?
     } else {
         snippet.content.value.as_bytes()
@@ -216,7 +218,7 @@ fn text_of(
     match decoded {
         Ok(text) if as_written => Some((text.into(), Place::Literal(span))),
         Ok(text) => Some((text.into(), Place::Behind(span))),
-        // What is written in the configuration was judged when that was read.
+        // Inline texts were checked when the configuration was decoded.
         Err(_) if !is_url => None,
         Err(error) => {
             findings.push(

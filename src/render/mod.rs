@@ -1,8 +1,8 @@
-//! Go templates over merged values: every string of args, the userdata, the files.
+//! Renders Go templates over merged values: args, userdata and files.
 //!
-//! In: a [`MergedGroup`](crate::merge::group::MergedGroup), resolved images, and who the instance
-//! is. Out: [`InstanceSpec`](crate::spec::InstanceSpec)s and findings with places in the
-//! configuration. Must not: ask anything; what isn't known is unknown.
+//! In: a [`MergedGroup`](crate::merge::group::MergedGroup), resolved images, and the instance's
+//! identity. Out: [`InstanceSpec`](crate::spec::InstanceSpec)s and findings with places in the
+//! configuration. Must not: do I/O; missing data is unknown.
 
 pub mod args;
 pub mod cache;

@@ -1,7 +1,7 @@
 //! Layers of userdata as they are rendered for one instance.
 //!
-//! In: the parts of a layer. Out: [`RenderedLayer`], which knows its sensitive parts, and where
-//! the files in it are defined. Must not: know templates.
+//! In: the parts of a layer. Out: [`RenderedLayer`], which knows what of it is sensitive, and where the
+//! files in it are defined. Must not: know templates.
 
 use std::iter;
 use std::ops::Range;
@@ -82,7 +82,7 @@ impl RenderedLayer {
                     .filter_map(|range| part.content.get(range.clone()));
                 pieces.flat_map(|piece| {
                     let piece = String::from_utf8_lossy(piece);
-                    // Findings quote lines.
+                    // What is found is told of lines.
                     piece
                         .lines()
                         .map(|line| line.trim().to_owned())

@@ -1,9 +1,9 @@
-//! A group's instances, rendered.
+//! Renders the instances of a group.
 //!
-//! In: a [`CompiledGroup`], resolved images, and who each instance is. Out: [`InstanceSpec`]s. Must
-//! not: parse, or decide which instances there are.
+//! In: a [`CompiledGroup`], resolved images, and the instances' identities. Out: [`InstanceSpec`]s.
+//! Must not: parse, or decide which instances exist.
 //!
-//! What reads nothing of an instance's own is rendered once and shared.
+//! Texts that don't depend on the instance are rendered once and shared.
 
 mod userdata;
 
@@ -26,7 +26,7 @@ use crate::provider::rules::Rules;
 use crate::sensitivity::Marks;
 use crate::spec::{Content, Files, Head, InstanceSpec, Part, Userdata};
 
-/// Something that calls its argument with templates.
+/// A function that calls its argument with each template.
 type Visitor<'v> = dyn Fn(&mut dyn FnMut(&Compiled)) + 'v;
 
 /// Renders instances of one group.
@@ -40,11 +40,11 @@ pub struct GroupRenderer<'a> {
     slots: BTreeMap<u32, usize>,
     userdata_is_own: bool,
     pinned: bool,
-    /// Whether a userdata that is one source is looked into.
+    /// Whether userdata with a single source is checked.
     is_looked_into: bool,
 }
 
-/// What a variant's instances share, rendered when the first of them is.
+/// Results that a variant's instances share, rendered for the first of them.
 #[derive(Default)]
 struct Shared {
     args_are_own: bool,
@@ -55,11 +55,11 @@ struct Shared {
     marks: OnceLock<Arc<Marks>>,
 }
 
-/// Rendered userdata, if there is any.
+/// Rendered userdata; `None` if the group has none.
 #[derive(Clone)]
 pub(super) struct RenderedUserdata(pub(super) Option<Part<Userdata>>);
 
-/// What an instance is made of; `None` for what can't be rendered.
+/// The parts of an instance; `None` for a part that failed to render.
 pub(super) struct Parts {
     pub(super) args: Option<RenderedArgs>,
     pub(super) userdata: Option<RenderedUserdata>,
@@ -69,8 +69,8 @@ pub(super) struct Parts {
 pub(super) type RenderedArgs = (Part<Map<String, Value>>, Part<BTreeMap<String, String>>);
 
 impl<'a> GroupRenderer<'a> {
-    /// A renderer for a group. `images`: ids by name, `None` where the look-up failed; `pinned`
-    /// says that some instances keep images of their own.
+    /// A renderer for a group. `images` are ids by name, `None` for unresolved images. `pinned` is
+    /// whether some instances keep images of their own.
     pub fn new(
         group: &'a CompiledGroup<'a>,
         config: &Config,
@@ -156,7 +156,7 @@ impl<'a> GroupRenderer<'a> {
         }
     }
 
-    /// The same, but it looks into a userdata that is one source alone.
+    /// Sets whether userdata with a single source is checked.
     #[must_use]
     pub fn looking_into(self, is_looked_into: bool) -> Self {
         Self {
@@ -182,8 +182,8 @@ impl<'a> GroupRenderer<'a> {
         &self.variant(slot).1.head.value
     }
 
-    /// Renders one instance; `None` if something failed, which the report says. Images that the
-    /// instance keeps are given in `kept`.
+    /// Renders one instance; `None` if that failed, with the error in the report. `kept` are the
+    /// images that the instance keeps.
     pub fn render(
         &self,
         address: &Address,
@@ -204,8 +204,8 @@ impl<'a> GroupRenderer<'a> {
         ))
     }
 
-    /// Whether no other instance with the same args and vars can fail where this one didn't: its
-    /// templates only insert values, and there is room for longer ones.
+    /// Whether every instance with the same args and vars must succeed, since this one did: its
+    /// templates only insert values, and longer values still fit.
     pub fn stands_for_others(&self, spec: &InstanceSpec) -> bool {
         let limit = self.rules.userdata_limit().unwrap_or(LARGEST_OUTPUT);
         let has_room = |userdata: &Part<Userdata>| match &userdata.value.content {
@@ -215,7 +215,7 @@ impl<'a> GroupRenderer<'a> {
         self.group.only_inserts() && spec.userdata.as_ref().is_none_or(has_room)
     }
 
-    /// Renders what an instance is made of; `anew`: with what it shares as well.
+    /// Renders the parts of an instance; with `anew`, shared parts too.
     pub(super) fn parts(
         &self,
         address: &Address,
@@ -256,19 +256,19 @@ impl<'a> GroupRenderer<'a> {
         }
     }
 
-    /// Whether a slot's spec is the same for all instances with the slot's args and vars.
+    /// Whether all instances with the slot's args and vars have the same spec.
     pub(super) fn is_shared(&self, slot: u32) -> bool {
         let shared = &self.shared[self.variant(slot).0];
         !shared.args_are_own && !shared.files_are_own && !self.userdata_is_own
     }
 
-    /// What is remembered of a slot's spec, if that is shared.
+    /// The cached marks of a slot's spec, if the spec is shared.
     pub(super) fn shared_marks(&self, slot: u32) -> Option<&OnceLock<Arc<Marks>>> {
         let shared = &self.shared[self.variant(slot).0];
         self.is_shared(slot).then_some(&shared.marks)
     }
 
-    /// The data of an instance; of images, those that it keeps.
+    /// The data of an instance, with the images that it keeps.
     pub(super) fn root(
         &self,
         slot: u32,
@@ -356,7 +356,8 @@ impl<'a> GroupRenderer<'a> {
         sound.then(|| Part::new(files))
     }
 
-    /// Which files of a spec are still to be rendered, with all it takes; `None` if none are.
+    /// The files of a spec that are rendered after creation, with all their data; `None` if there
+    /// are none.
     pub fn deferred(
         &self,
         spec: &InstanceSpec,
@@ -398,7 +399,7 @@ impl<'a> GroupRenderer<'a> {
     }
 }
 
-/// Renders once what is shared, and each time what is an instance's own.
+/// Renders shared parts once, and an instance's own parts every time.
 fn once<T: Clone>(
     cell: &OnceLock<Option<T>>,
     own: bool,
@@ -412,7 +413,7 @@ fn once<T: Clone>(
     }
 }
 
-/// The instance with the address that is fixed in its args, which is known when planning.
+/// The instance with the address that its args set, so that the address is known when planning.
 fn with_address(instance: &InstanceFacts, (args, _): &RenderedArgs) -> Option<InstanceFacts> {
     if instance.ip4.is_some() {
         return None;
@@ -423,7 +424,7 @@ fn with_address(instance: &InstanceFacts, (args, _): &RenderedArgs) -> Option<In
     })
 }
 
-/// A private address written in args.
+/// The private address that args set.
 pub fn fixed_address(args: &Map<String, Value>) -> Option<&str> {
     let first = |list: &str, field: &str| args.get(list)?.get(0)?.get(field)?.as_str();
     args.get("PrivateIpAddress")

@@ -1,9 +1,9 @@
-//! Which groups' userdata is looked into where it is a single source, which nothing joins.
+//! Chooses the groups whose single-source userdata is checked.
 //!
-//! In: a configuration. Out: names of groups. Must not: look into anything itself.
+//! In: a configuration. Out: names of groups. Must not: check anything itself.
 //!
-//! Most instances differ only in what is rendered into the same text, so that one of a group stands
-//! for all of them. To look into one takes as long as to render hundreds.
+//! Instances of a group mostly differ only in the values rendered into the same text, so one
+//! instance represents the group. Checking one takes as long as rendering hundreds.
 
 use std::collections::HashSet;
 
@@ -11,17 +11,17 @@ use crate::address::GroupName;
 use crate::config::model::{Config, Group};
 use crate::merge::group::UserdataLayers;
 
-/// How many groups are looked into, whatever they have.
+/// The number of groups that are always checked.
 const MOST: usize = 10;
 
-/// The first groups that have such userdata.
+/// The first groups with single-source userdata.
 pub fn first(config: &Config) -> HashSet<&GroupName> {
     let all = config.groups.iter();
     let singles = all.filter(|group| text_of(config, group).is_some());
     singles.take(MOST).map(|group| &group.name).collect()
 }
 
-/// These, and of the others one for each text.
+/// The first groups, and one group for each further text.
 pub fn of_each_text(config: &Config) -> HashSet<&GroupName> {
     let mut texts = HashSet::new();
     let mut count = 0;

@@ -1,7 +1,7 @@
-//! The masked parts of an instance's spec.
+//! Computes which parts of an instance's spec are sensitive.
 //!
-//! In: a compiled group, and a spec that was rendered of it. Out: its [`Marks`]. Costs nothing
-//! where a group has nothing sensitive.
+//! In: a compiled group, and a rendered spec of it. Out: its [`Marks`]. Costs nothing for groups
+//! without sensitive values.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -21,7 +21,7 @@ use crate::sensitivity::{Mark, Marks, TextMark};
 use crate::spec::{Content, InstanceSpec};
 
 impl CompiledGroup<'_> {
-    /// Whether anything of its instances is made of what is sensitive.
+    /// Whether any part of its instances is built from sensitive data.
     pub(super) fn has_sensitive(&self) -> bool {
         let data = &self.sensitive;
         let merged = &self.merged;
@@ -40,7 +40,7 @@ impl CompiledGroup<'_> {
 }
 
 impl GroupRenderer<'_> {
-    /// The masked parts of an instance's spec. All but `spec` is as it was rendered with.
+    /// The sensitive parts of a spec. The other arguments must be those it was rendered with.
     pub fn marks(
         &self,
         address: &Address,
@@ -108,7 +108,7 @@ impl GroupRenderer<'_> {
         }
     }
 
-    /// Of the tags: those of sensitive labels, and those that sensitive args set.
+    /// The sensitive tags: those of sensitive labels, and those set by sensitive args.
     fn tags_mark(&self, args: &Mark, spec: &InstanceSpec) -> Mark {
         let covered = args.cover(&Value::Object(Map::clone(&spec.args.value)));
         let shown = covered.as_object().map(|args| self.rules.user_tags(args));
@@ -137,7 +137,7 @@ impl GroupRenderer<'_> {
         let Some(userdata) = spec.userdata.as_ref().filter(|_| is_sensitive) else {
             return TextMark::Open;
         };
-        // Lines can be masked only in one source that is sent as it is; files follow it.
+        // Only a single source that is sent unchanged keeps its lines; files follow it.
         let single = source.and_then(|source| source.single());
         let (Some(part), Content::Text(text)) = (single, &userdata.value.content) else {
             return TextMark::Whole;
@@ -167,8 +167,8 @@ impl GroupRenderer<'_> {
     }
 }
 
-/// The sensitive bytes of what follows userdata: the contents of files, as they are carried. All of it
-/// where they aren't certain.
+/// The sensitive bytes of the embedded files that follow userdata; all bytes if the files can't be
+/// located.
 fn bytes_of_files(text: &str, files: &[&CompiledFile], data: &Sensitive) -> Vec<Range<usize>> {
     let mut found = Vec::new();
     let mut left = files.iter();
@@ -187,7 +187,7 @@ fn bytes_of_files(text: &str, files: &[&CompiledFile], data: &Sensitive) -> Vec<
         start += line.len();
     }
     if left.next().is_some() {
-        // They are encoded.
+        // Their contents are encoded, so they can't be located.
         return std::iter::once(0..text.len()).collect();
     }
     found

@@ -1,7 +1,7 @@
-//! Userdata: from its source to the bytes that are sent.
+//! Decodes, composes and packs userdata.
 //!
-//! In: a configured source (and the body, where it is a URL's). Out: template text; and, once
-//! rendered, one document with the files that travel in it. Must not: fetch.
+//! In: a configured source, or the body of its URL. Out: template text; and, once rendered, one
+//! document with its embedded files. Must not: fetch.
 
 use std::collections::HashMap;
 use std::io::{Read as _, Write as _};
@@ -15,10 +15,13 @@ use crate::config::source::Span;
 use crate::provider::rules::Rules;
 use crate::spec::{Content, Userdata};
 
-/// The most a gzipped source may unpack to.
+/// The limit of an unpacked gzip source, in bytes.
 const LARGEST_SOURCE: u64 = 16 * 1024 * 1024;
 
-/// Undoes a source's encoding. Errors are fragments that fit after "its content ".
+/// Decodes a source.
+///
+/// Fails if the content doesn't match the encoding, or unpacks to too much. Errors are fragments
+/// that complete "its content …".
 pub fn decode(bytes: &[u8], encoding: Option<Encoding>) -> Result<Vec<u8>, String> {
     match encoding.unwrap_or(Encoding::Plain) {
         Encoding::Plain => Ok(bytes.to_vec()),
@@ -51,7 +54,7 @@ fn gunzip(bytes: &[u8]) -> Result<Vec<u8>, String> {
     Ok(unpacked)
 }
 
-/// Gzips without name or time, so that equal input gives equal output.
+/// Gzips without a file name or time, so that equal input gives equal output.
 pub fn gzip(bytes: &[u8]) -> Vec<u8> {
     let mut encoder = flate2::GzBuilder::new().write(Vec::new(), flate2::Compression::best());
     encoder
@@ -60,31 +63,31 @@ pub fn gzip(bytes: &[u8]) -> Vec<u8> {
         .expect("a vector takes every write")
 }
 
-/// A file that travels in the userdata.
+/// A file embedded in the userdata.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CarriedFile<'a> {
     /// Its name in the configuration.
     pub name: &'a str,
     /// Where it is defined.
     pub span: Span,
-    /// Whether anything in it must not be shown.
+    /// Whether any part of it is sensitive.
     pub is_sensitive: bool,
-    /// Where it is written.
+    /// Its path on the instance.
     pub path: &'a str,
     /// Its mode, such as `0600`.
     pub permissions: Option<&'a str>,
     /// Its owner, such as `root:root`.
     pub owner: Option<&'a str>,
-    /// What is in it.
+    /// Its content.
     pub content: &'a str,
 }
 
-/// What parts the parts. Always the same, so that instances whose parts differ by their ids alone
-/// are shown as one; a part that holds it is sent as base64, which can't.
+/// The MIME boundary. It is constant, so that plans group instances whose parts only differ in
+/// their ids. A part that contains it is sent as base64, which can't.
 const BOUNDARY: &str = "==nstance-3f9c1b7ae2d04856==";
 
-/// Joins rendered userdata and the files that travel with it: files alone are a cloud-config,
-/// beside other userdata a further MIME part that appends to its `write_files`.
+/// Combines rendered userdata and embedded files. Files alone become a cloud-config; with other
+/// userdata they become another MIME part that appends to its `write_files`.
 pub fn compose(userdata: Option<Vec<u8>>, files: &[CarriedFile<'_>]) -> Option<Vec<u8>> {
     if files.is_empty() {
         return userdata;
@@ -104,7 +107,7 @@ pub fn compose(userdata: Option<Vec<u8>>, files: &[CarriedFile<'_>]) -> Option<V
         message.push_str(&format!(
             "--{BOUNDARY}\nMIME-Version: 1.0\nContent-Type: {mime}; charset=\"utf-8\"\n"
         ));
-        // Plain where it can be, so that a plan shows what is sent; anything else would be mangled.
+        // Plain text keeps plans readable, but only if nothing mangles it.
         if is_plain(body) {
             message.push_str("Content-Transfer-Encoding: 7bit\n\n");
             message.push_str(&String::from_utf8_lossy(body));
@@ -123,7 +126,8 @@ pub fn compose(userdata: Option<Vec<u8>>, files: &[CarriedFile<'_>]) -> Option<V
     Some(message.into_bytes())
 }
 
-/// Whether a body survives as it is: ASCII lines of a length that mail allows, without our boundary.
+/// Whether a body survives unencoded: ASCII lines within the length limit of mail, without the
+/// boundary.
 fn is_plain(body: &[u8]) -> bool {
     const LONGEST_LINE: usize = 998;
     let text = |byte: &u8| matches!(byte, b' '..=b'~' | b'\n' | b'\t');
@@ -136,9 +140,9 @@ fn is_plain(body: &[u8]) -> bool {
             .any(|window| window == BOUNDARY.as_bytes())
 }
 
-/// The files as a cloud-config; one that isn't `alone` says how it is merged.
+/// The files as a cloud-config. Unless `alone`, it includes how to merge it.
 pub(super) fn write_files(files: &[CarriedFile<'_>], alone: bool) -> String {
-    // JSON strings are YAML double-quoted strings, whatever is in them.
+    // A JSON string is always a valid double-quoted YAML string.
     let quote = |text: &str| serde_json::Value::from(text).to_string();
     let mut config = String::from("#cloud-config\n");
     if !alone {
@@ -147,7 +151,7 @@ pub(super) fn write_files(files: &[CarriedFile<'_>], alone: bool) -> String {
     config.push_str("write_files:\n");
     for file in files {
         config.push_str(&format!("- path: {}\n", quote(file.path)));
-        // What JSON and YAML quote alike stays readable.
+        // Text that JSON and YAML quote alike stays readable.
         if file
             .content
             .chars()
@@ -168,7 +172,7 @@ pub(super) fn write_files(files: &[CarriedFile<'_>], alone: bool) -> String {
     config
 }
 
-/// What cloud-init takes a document for, by how it begins.
+/// The MIME type that cloud-init derives from a document's first bytes.
 fn mime_type(bytes: &[u8]) -> &'static str {
     const PREFIXES: [(&str, &str); 9] = [
         ("#cloud-config-archive", "text/cloud-config-archive"),
@@ -189,8 +193,9 @@ fn mime_type(bytes: &[u8]) -> &'static str {
         .map_or("text/plain", |(_, m)| m)
 }
 
-/// Decides whether a document is gzipped when sent, and whether it fits. The error is the size
-/// that doesn't.
+/// Decides whether a document is gzipped.
+///
+/// Fails with its size if it is too large for the cloud.
 pub fn pack(bytes: Vec<u8>, compress: Compress, rules: Rules) -> Result<Userdata, usize> {
     let limit = rules.userdata_limit().unwrap_or(usize::MAX);
     let gzipped = match compress {
@@ -199,7 +204,7 @@ pub fn pack(bytes: Vec<u8>, compress: Compress, rules: Rules) -> Result<Userdata
         Compress::Auto | Compress::Never => None,
     };
     let mut sent = gzipped.as_ref().map_or(bytes.len(), Vec::len);
-    // A metadata value is text: what isn't travels as base64.
+    // A metadata value must be text; binary data is sent as base64.
     let is_text = gzipped.is_none() && std::str::from_utf8(&bytes).is_ok();
     if rules.kind() == ProviderKind::Gcp && !is_text {
         sent = sent.div_ceil(3) * 4;
@@ -213,13 +218,13 @@ pub fn pack(bytes: Vec<u8>, compress: Compress, rules: Rules) -> Result<Userdata
     })
 }
 
-/// The bytes to send, in base64, as requests hold them.
+/// The bytes to send, in base64, as API requests contain them.
 pub fn sent_base64(userdata: &Userdata) -> String {
     let bytes = userdata.content.to_bytes();
     BASE64.encode(if userdata.gzip { gzip(&bytes) } else { bytes })
 }
 
-/// A body that was fetched or read for a userdata source.
+/// The body of a fetched or read userdata source.
 pub type Body = Arc<[u8]>;
 
 /// Bodies of userdata URLs; an absent one was not asked for (`validate` asks no network).

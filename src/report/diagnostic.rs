@@ -1,7 +1,7 @@
-//! Findings, for people and for programs.
+//! Shows findings as text or JSON.
 //!
-//! In: [`Diagnostics`] and the sources their spans point into. Out: text with the lines in
-//! question, or JSON. Must not: print, or change what was found.
+//! In: [`Diagnostics`] and their source texts. Out: text with the lines concerned, or JSON. Must
+//! not: print, or change findings.
 
 use std::fmt::Write as _;
 
@@ -18,7 +18,7 @@ use crate::diagnostic::{Diagnostic, Diagnostics, Severity};
 const CYAN: &str = "\u{1b}[0m\u{1b}[1m\u{1b}[36m";
 const PLAIN: &str = "\u{1b}[0m";
 
-/// Shows findings one after another, each with the lines it is about, a blank line between two.
+/// The findings with their lines, separated by empty lines.
 pub fn render(diagnostics: &Diagnostics, sources: &SourceMap, color: bool) -> String {
     let mut text = String::new();
     let mut known = Showable::default();
@@ -62,7 +62,7 @@ fn render_one(
     } else {
         Buffer::no_color()
     };
-    // Writing to memory can't fail, and excerpts hold every place that the labels name.
+    // Writing to memory can't fail, and the excerpts contain all labels.
     let written = term::emit_to_write_style(&mut buffer, &Config::default(), &excerpts, &report);
     debug_assert!(written.is_ok(), "{written:?}");
     let mut text = tightened(&String::from_utf8_lossy(buffer.as_slice()));
@@ -82,7 +82,7 @@ fn render_one(
     text
 }
 
-/// Leaves out the frame's empty lines: right below the place, and at the end.
+/// Removes the frame's empty lines below the place and at the end.
 fn tightened(report: &str) -> String {
     let mut text = String::with_capacity(report.len());
     let mut after_place = false;
@@ -110,8 +110,8 @@ fn without_colors(line: &str) -> String {
     bare
 }
 
-/// The text with control characters made visible: names in a configuration could otherwise write
-/// to the terminal.
+/// Makes control characters visible, since names in a configuration could otherwise control the
+/// terminal.
 pub(super) fn printable(text: &str) -> String {
     if !text.chars().any(char::is_control) {
         return text.to_owned();
@@ -127,7 +127,7 @@ pub(super) fn printable(text: &str) -> String {
         .collect()
 }
 
-/// Findings as `diagnostics[]` of every JSON output.
+/// Findings as the `diagnostics[]` of JSON output.
 pub fn to_json(diagnostics: &Diagnostics, sources: &SourceMap) -> Value {
     diagnostics
         .iter()

@@ -1,7 +1,7 @@
-//! What the doctor found, for people and for programs.
+//! Shows the doctor's findings as text or JSON.
 //!
-//! In: an [`Examination`]. Out: text or JSON; its plan as any other plan is shown. Must not: print,
-//! or leave a finding out of the JSON.
+//! In: an [`Examination`]. Out: text or JSON; its plan is shown like any other. Must not: print, or
+//! omit a finding from the JSON.
 
 use serde_json::{Value, json};
 
@@ -11,7 +11,7 @@ use super::text::{self, Style};
 use crate::doctor::{Examination, Finding, Severity};
 use crate::plan::change::Action;
 
-/// The most findings of one kind that are listed.
+/// The maximum number of similar findings in the text.
 const MOST_ALIKE: usize = 20;
 
 /// The text of `nstance doctor`.
@@ -35,7 +35,7 @@ pub fn text(examination: &Examination, style: Style<'_>) -> String {
     text
 }
 
-/// Whether two findings differ in nothing but what they are about.
+/// Whether two findings differ only in their subject.
 fn are_alike(one: &Finding, other: &Finding) -> bool {
     let what = |finding: &Finding| {
         (
@@ -71,7 +71,7 @@ fn findings_text(alike: &[Finding], style: Style<'_>) -> String {
     text
 }
 
-/// What the proposed plan does about a finding.
+/// The repair of a finding by the proposed plan.
 fn repair(action: Action) -> &'static str {
     match action {
         Action::Adopt => "record it",

@@ -1,7 +1,7 @@
-//! What happens during an apply, one JSON object each.
+//! The events of an apply, as JSON objects.
 //!
-//! In: facts of the moment. Out: objects with Terraform's message types and keys, to be written one
-//! a line. Must not: write them, or look at the clock.
+//! In: facts. Out: objects with Terraform's message types and keys, for one line each. Must not:
+//! write them, or read the clock.
 
 use std::time::Duration;
 
@@ -12,21 +12,21 @@ use crate::address::{Address, in_shard};
 use crate::clock::Timestamp;
 use crate::plan::change::{Action, Change, Drift, DriftKind, Mode, Plan, Summary};
 
-/// The version of the messages.
+/// The version of the messages, as in Terraform.
 const UI_VERSION: &str = "1.0";
 
-/// Something done to one instance; a replacement is a creation and a deletion.
+/// An operation on one instance; a replacement is a create and a delete.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Operation {
-    /// Made.
+    /// Create the instance.
     Create,
-    /// Changed in place.
+    /// Update it in place.
     Update,
-    /// Deleted.
+    /// Delete it.
     Delete,
-    /// Recorded.
+    /// Record it.
     Adopt,
-    /// Dropped from the record.
+    /// Remove its record.
     Forget,
 }
 
@@ -76,23 +76,23 @@ impl Operation {
     }
 }
 
-/// What was done in the end.
+/// The number of completed operations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Done {
-    /// Instances that are new.
+    /// Created instances.
     pub added: usize,
-    /// Instances changed in place.
+    /// Updated instances.
     pub changed: usize,
-    /// Instances deleted.
+    /// Deleted instances.
     pub destroyed: usize,
-    /// Instances recorded.
+    /// Recorded instances.
     pub adopted: usize,
-    /// Records dropped.
+    /// Removed records.
     pub forgotten: usize,
 }
 
 impl Done {
-    /// Counts what was done elsewhere.
+    /// Adds the counts of another shard.
     pub fn add(&mut self, other: Self) {
         self.added += other.added;
         self.changed += other.changed;
@@ -102,7 +102,7 @@ impl Done {
     }
 }
 
-/// Makes the events of one plan.
+/// Builds the events of one plan.
 #[derive(Debug, Clone)]
 pub struct Events {
     resource_type: &'static str,
@@ -120,7 +120,7 @@ impl Events {
         }
     }
 
-    /// Puts a shard before every address.
+    /// Prefixes every address with a shard.
     #[must_use]
     pub fn in_shard(mut self, shard: Option<&str>) -> Self {
         self.shard = shard.map(str::to_owned);
@@ -131,7 +131,7 @@ impl Events {
         in_shard(self.shard.as_deref(), address)
     }
 
-    /// A change of the plan, before anything is done; `None` for what stays as it is.
+    /// A change of the plan; `None` for a no-op.
     pub fn planned_change(&self, now: Timestamp, change: &Change) -> Option<Value> {
         let action = match change.action {
             Action::Create => "create",
@@ -159,7 +159,7 @@ impl Events {
         ))
     }
 
-    /// What was changed outside nstance; `None` for an address that is none.
+    /// The drift of an instance; `None` if its address is invalid.
     pub fn resource_drift(&self, now: Timestamp, drift: &Drift) -> Option<Value> {
         let address: Address = drift.address.parse().ok()?;
         let action = match drift.kind {
@@ -178,7 +178,7 @@ impl Events {
         ))
     }
 
-    /// An operation begins; `id` is the cloud's, where there is one.
+    /// An operation starts; `id` is the provider id, if there is one.
     pub fn apply_start(
         &self,
         now: Timestamp,
@@ -192,7 +192,7 @@ impl Events {
         event("info", &message, now, "apply_start", [("hook", hook)])
     }
 
-    /// An operation is still under way.
+    /// An operation is in progress.
     pub fn apply_progress(
         &self,
         now: Timestamp,
@@ -210,7 +210,7 @@ impl Events {
         event("info", &message, now, "apply_progress", [("hook", hook)])
     }
 
-    /// An operation has succeeded.
+    /// An operation succeeded.
     pub fn apply_complete(
         &self,
         now: Timestamp,
@@ -230,7 +230,7 @@ impl Events {
         event("info", &message, now, "apply_complete", [("hook", hook)])
     }
 
-    /// An operation has failed; a diagnostic says why.
+    /// An operation failed; a diagnostic has the error.
     pub fn apply_errored(
         &self,
         now: Timestamp,
@@ -280,7 +280,7 @@ impl Events {
     }
 }
 
-/// The first event: whose messages they are.
+/// The first event: the version of nstance and of the messages.
 pub fn version(now: Timestamp) -> Value {
     let version = env!("CARGO_PKG_VERSION");
     let message = format!("nstance {version}");
@@ -293,7 +293,7 @@ pub fn version(now: Timestamp) -> Value {
     )
 }
 
-/// How much is planned.
+/// The counts of a plan.
 pub fn plan_summary(now: Timestamp, summary: &Summary) -> Value {
     let planned = Done {
         added: summary.added(),
@@ -306,7 +306,7 @@ pub fn plan_summary(now: Timestamp, summary: &Summary) -> Value {
     change_summary(now, &message, planned, "plan")
 }
 
-/// How much is planned, in words.
+/// The counts of a plan, as text.
 pub fn planned_counts(summary: &Summary) -> String {
     let adopt = match summary.adopt {
         0 => String::new(),
@@ -324,7 +324,7 @@ pub fn planned_counts(summary: &Summary) -> String {
     )
 }
 
-/// How much was done; `is_complete` where that is all that was planned.
+/// The counts of an apply; `is_complete` means that the whole plan was applied.
 pub fn apply_summary(now: Timestamp, mode: Mode, done: Done, is_complete: bool) -> Value {
     let message = done_text(mode, done, is_complete);
     let operation = if mode == Mode::Destroy {
@@ -335,7 +335,7 @@ pub fn apply_summary(now: Timestamp, mode: Mode, done: Done, is_complete: bool) 
     change_summary(now, &message, done, operation)
 }
 
-/// The last line of an apply; `is_complete` where all that was planned is done.
+/// The last line of an apply; `is_complete` means that the whole plan was applied.
 pub fn done_text(mode: Mode, done: Done, is_complete: bool) -> String {
     match (is_complete, mode) {
         (true, Mode::Destroy) => {
@@ -348,7 +348,7 @@ pub fn done_text(mode: Mode, done: Done, is_complete: bool) -> String {
     }
 }
 
-/// How much was done, in words.
+/// The counts of an apply, as text.
 pub fn done_counts(done: Done) -> String {
     let adopted = match done.adopted {
         0 => String::new(),
@@ -376,7 +376,7 @@ fn change_summary(now: Timestamp, message: &str, counts: Done, operation: &str) 
     )
 }
 
-/// How much, by Terraform's keys.
+/// The counts of an apply, with Terraform's keys.
 pub fn done_json(done: Done) -> Value {
     json!({
         "add": done.added,
@@ -387,7 +387,7 @@ pub fn done_json(done: Done) -> Value {
     })
 }
 
-/// A finding, as `report::diagnostic::to_json` makes it.
+/// A finding, as built by `report::diagnostic::to_json`.
 pub fn diagnostic(now: Timestamp, finding: Value) -> Value {
     let is_warning = finding["severity"] == "warning";
     let (level, word) = if is_warning {

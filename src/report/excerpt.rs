@@ -1,11 +1,11 @@
-//! The lines that a finding is about, cut to what a screen can hold.
+//! Cuts the lines of a finding to the width of a screen.
 //!
-//! In: labels on whole files. Out: [`Excerpts`], small files in their place, and the labels moved
-//! into them. Must not: lose a line's number or a column.
+//! In: labels in whole files. Out: [`Excerpts`], shortened files, with labels moved accordingly.
+//! Must not: change a line number or column.
 //!
-//! Userdata is often a page of text in one JSON string. Of a long line only the surroundings of
-//! its labels are kept, and of a place that spans lines only the first. A configuration may be one
-//! such line with thousands of findings: what is done for each doesn't grow with the line.
+//! Userdata is often a page of text in one JSON string. A long line is reduced to the surroundings
+//! of its labels, and a label over several lines to its first. A configuration may be one such line
+//! with thousands of findings, so the cost per finding doesn't depend on the line's length.
 
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
@@ -18,24 +18,24 @@ use crate::config::source::{SourceId, SourceMap, Span};
 use crate::redact;
 use crate::sensitivity::HIDDEN;
 
-/// Lines up to this many characters are shown whole.
+/// The maximum length of a line shown whole, in characters.
 const WIDEST_LINE: usize = 140;
-/// How much of a longer one is shown before a label's start.
+/// The number of characters shown before a label's start in longer lines.
 const BEFORE: usize = 40;
-/// How much of it is shown from a label's start.
+/// The number of characters shown from a label's start.
 const AFTER: usize = 60;
 
-/// Stands where something was cut out.
+/// Marks a cut.
 const CUT: &str = "…";
 
-/// One file, reduced to the lines in question.
+/// One file, reduced to the lines of the labels.
 struct Excerpt {
     id: SourceId,
     name: String,
     text: String,
-    /// Of each line: where it starts in `text`, its number in the file.
+    /// For each line: its start in `text`, and its number in the file.
     lines: Vec<(usize, usize)>,
-    /// Of each label, by where it starts in `text`: the column in the file.
+    /// For each label's start in `text`: the column in the file.
     columns: BTreeMap<usize, usize>,
 }
 
@@ -44,15 +44,15 @@ pub(super) struct Excerpts(Vec<Excerpt>);
 
 /// A label on one line of a file.
 struct Place {
-    /// Its number among all labels.
+    /// Its index among all labels.
     index: usize,
-    /// Bytes of the line.
+    /// Its bytes in the line.
     range: Range<usize>,
     column: usize,
 }
 
-/// How many bytes of a line may be shown. A secret may begin or end anywhere in it, so that the
-/// whole line is looked at, but once for all findings.
+/// The visible length of each line, in bytes. Finding secrets requires the whole line, so the
+/// result is cached for all findings.
 #[derive(Default)]
 pub(super) struct Showable(HashMap<(SourceId, usize), usize>);
 
@@ -72,7 +72,7 @@ impl Showable {
     }
 }
 
-/// The part of the line at a byte that holds no secret.
+/// The part of the line at a byte that may be shown: everything before a secret.
 fn showable<'l>(sources: &SourceMap, id: SourceId, start: usize, line: &'l str) -> &'l str {
     match sources.shown_of_line(id, start, line) {
         shown if !redact::catches(shown) => shown,
@@ -84,8 +84,8 @@ fn showable<'l>(sources: &SourceMap, id: SourceId, start: usize, line: &'l str) 
 }
 
 impl Excerpts {
-    /// Cuts the lines of `labels` out of their files; gives the labels as they stand in them.
-    /// `known` is of the same files, and kept from finding to finding.
+    /// Cuts the lines of `labels` out of their files; returns the labels in the excerpts. `known`
+    /// caches results between findings of the same files.
     pub(super) fn new(
         sources: &SourceMap,
         labels: &[(LabelStyle, Span, &str)],
@@ -96,7 +96,7 @@ impl Excerpts {
             let source = sources.get(span.source);
             let position = source.position(span.start as usize);
             let line = source.line_range(position.line);
-            // A line's end, which may be two characters, is where the line ends.
+            // An offset within a line break means the end of the line.
             let first = position.byte.min(line.end);
             let start = first - line.start;
             let end = (span.end as usize).clamp(first, line.end) - line.start;
@@ -153,7 +153,7 @@ fn excerpt(
     };
     let mut previous: Option<usize> = None;
     for (number, places) in lines {
-        // A gap of several lines makes the renderer draw a break; it would show a single one.
+        // The renderer draws a break for a gap of several lines, but shows a single missing line.
         if previous.is_some_and(|previous| number > previous + 1) {
             for filler in [number - 1, number - 1] {
                 excerpt.lines.push((excerpt.text.len(), filler));
@@ -185,11 +185,11 @@ fn excerpt(
 
 struct Shortened {
     text: String,
-    /// Where the places went, in their order.
+    /// The new ranges of the places, in order.
     ranges: Vec<Range<usize>>,
 }
 
-/// The beginning of a line whose rest mustn't be shown; places in the rest are its end.
+/// The visible start of a line; places in the hidden rest move to its end.
 fn concealed(shown: &str, places: &[Place]) -> Shortened {
     let shown = shown.chars().map(|c| if c.is_control() { ' ' } else { c });
     let shown: String = shown.collect();
@@ -213,11 +213,11 @@ fn concealed(shown: &str, places: &[Place]) -> Shortened {
     }
 }
 
-/// Keeps the surroundings of the places, and makes every character printable.
+/// Keeps the surroundings of the places, and makes control characters visible.
 fn shorten(line: &str, places: &[Place]) -> Shortened {
     let mut text = String::new();
     let mut ranges = vec![0..0; places.len()];
-    // In the order that they stand in the line: of each place its start and its end.
+    // The start and end of each place, sorted by position.
     let mut edges: Vec<(usize, usize, bool)> = Vec::with_capacity(2 * places.len());
     for (index, place) in places.iter().enumerate() {
         edges.push((place.range.start, index, false));
@@ -256,7 +256,7 @@ fn shorten(line: &str, places: &[Place]) -> Shortened {
     Shortened { text, ranges }
 }
 
-/// The parts of a line that are shown, by byte, in their order and with others between them.
+/// The visible parts of a line, in bytes and in order.
 fn kept(line: &str, places: &[Place]) -> Vec<Range<usize>> {
     let whole = 0..line.len();
     if line.len() <= WIDEST_LINE || line.chars().nth(WIDEST_LINE).is_none() {
@@ -324,7 +324,7 @@ impl<'a> Files<'a> for Excerpts {
     }
 
     fn column_number(&'a self, id: SourceId, _line: usize, byte: usize) -> Result<usize, Error> {
-        // Only the starts of labels are ever shown.
+        // The renderer only asks for starts of labels.
         Ok(self.get(id)?.columns.get(&byte).copied().unwrap_or(1))
     }
 
@@ -374,7 +374,7 @@ mod tests {
           │                                          │
           │                                          and here
         ");
-        // A label that is long itself, up to the end of the line.
+        // A long label that reaches the end of the line.
         insta::assert_snapshot!(shown(&text, (500, text.len()), &[]), @"
         error: Wrong
           ┌─ c.jsonc:1:501
@@ -435,9 +435,9 @@ mod tests {
         1 │     x�[31my
           │     ^ here
         ");
-        // Past the end, and inside a character.
+        // Past the end, and within a character.
         assert!(shown("é", (7, 9), &[(1, 1)]).contains("c.jsonc:1:2"));
-        // Behind half of a line's end, where the file ends with it; of a line that is cut as well.
+        // Within a line break at the end of the file; also for a cut line.
         assert!(shown("a\r", (2, 2), &[]).contains("c.jsonc:1:3"));
         let long = "x".repeat(WIDEST_LINE + 20) + "\r";
         let end = long.len();
@@ -445,7 +445,7 @@ mod tests {
         assert!(shown(&long, (end, end), &[]).contains(&expected));
     }
 
-    /// The obvious way: character by character, through all of the line.
+    /// The reference implementation: character by character through the whole line.
     fn shortened_slowly(line: &str, places: &[Range<usize>]) -> (String, Vec<Range<usize>>) {
         let count = line.chars().count();
         let number = |byte: usize| line[..byte].chars().count();
@@ -491,7 +491,7 @@ mod tests {
             line in "[a-cé€😀\t\u{1b}]{0,400}",
             places in prop::collection::vec((0_usize..1700, 0_usize..300), 1..5),
         ) {
-            // A place begins with a character, and may end within one.
+            // A place starts with a character, and may end within one.
             let places: Vec<Range<usize>> = places
                 .into_iter()
                 .map(|(start, length)| {
@@ -517,7 +517,7 @@ mod tests {
             "{{\"a\": \"{secret}{}X\", \"{behind}Y{behind}\"}}",
             "x".repeat(30)
         );
-        // The one reaches into the secret, the other is far from it; both are on its line.
+        // One place reaches into the secret, the other is far from it on the same line.
         for letter in ['X', 'Y'] {
             let at = text.find(letter).unwrap();
             let found = shown(&text, (at, at + 1), &[]);

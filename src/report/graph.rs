@@ -1,6 +1,6 @@
-//! The dependency graph as a picture.
+//! Draws the dependency graph.
 //!
-//! In: nodes and edges. Out: Graphviz's DOT, Mermaid, or JSON. Must not: lay anything out.
+//! In: nodes and edges. Out: Graphviz's DOT, Mermaid, or JSON. Must not: compute a layout.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -10,16 +10,16 @@ use serde_json::{Value, json};
 use super::json::FORMAT_VERSION;
 use crate::address::in_shard;
 
-/// A graph to be drawn.
+/// A graph to draw.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Picture {
-    /// Id, kind (`image`, `template` or `group`) and label of each node.
+    /// The id, kind (`image`, `template` or `group`) and label of each node.
     pub nodes: Vec<(String, &'static str, String)>,
-    /// From what depends to what it depends on, by id.
+    /// Edges from a node to its dependency, by id.
     pub edges: Vec<(String, String)>,
 }
 
-/// Graphviz's DOT, of one shard, or of several with a frame around each.
+/// Graphviz's DOT for one shard, or for several with a frame around each.
 pub fn dot(pictures: &[(Option<String>, Picture)]) -> String {
     let mut text = String::from("digraph nstance {\n  rankdir = \"RL\"\n");
     for (number, (shard, picture)) in pictures.iter().enumerate() {
@@ -28,7 +28,7 @@ pub fn dot(pictures: &[(Option<String>, Picture)]) -> String {
             let label = dot_text(shard);
             let _ = writeln!(text, "  subgraph cluster_{number} {{\n    label = {label}");
         }
-        // Each shard has nodes of its own, however alike they are called.
+        // Each shard has its own nodes, even with equal names.
         let name = |id: &str| dot_text(&in_shard(shard.as_deref(), id));
         for (id, kind, label) in &picture.nodes {
             let shape = match *kind {
@@ -59,8 +59,8 @@ fn dot_text(text: &str) -> String {
     )
 }
 
-/// Mermaid, of one shard, or of several with a frame around each. Its ids may hold little, so that
-/// nodes are numbered.
+/// Mermaid for one shard, or for several with a frame around each. Nodes are numbered, since
+/// Mermaid's ids are restricted.
 pub fn mermaid(pictures: &[(Option<String>, Picture)]) -> String {
     let mut text = String::from("flowchart RL\n");
     let mut next = 0;
@@ -86,7 +86,7 @@ pub fn mermaid(pictures: &[(Option<String>, Picture)]) -> String {
             let _ = writeln!(text, "{indent}n{number}{open}\"{label}\"{close}");
         }
         for (from, to) in &picture.edges {
-            // An edge to what isn't drawn would draw it, without a label.
+            // An edge to a missing node would make Mermaid draw it without a label.
             if let (Some(from), Some(to)) = (numbers.get(&**from), numbers.get(&**to)) {
                 let _ = writeln!(text, "{indent}n{from} --> n{to}");
             }

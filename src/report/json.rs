@@ -1,7 +1,7 @@
-//! Plans for programs, in Terraform's keys.
+//! Plans as JSON, with Terraform's keys.
 //!
-//! In: a [`Plan`] and the findings of its making, as JSON. Out: the documents of `plan`, `drift`
-//! and errors. Must not: print, or leave anything out but what is sensitive.
+//! In: a [`Plan`] and its findings as JSON. Out: the documents of `plan`, `drift` and errors. Must
+//! not: print, or omit anything that isn't sensitive.
 
 use serde_json::{Map, Value, json};
 
@@ -14,7 +14,7 @@ use crate::plan::drift::STATE;
 use crate::provider::rules::Effect;
 use crate::sensitivity::cover::covered;
 
-/// The version of every document's format. It grows with a change that could break a reader.
+/// The version of all documents. It grows with a change that could break a reader.
 pub const FORMAT_VERSION: &str = "1.0";
 
 /// The document of `plan --json` and `show --json PLANFILE`.
@@ -76,7 +76,7 @@ pub fn plan(plan: &Plan, diagnostics: Value) -> Value {
             "no_op": summary.no_op,
         },
     });
-    // These can be large: moved in, not copied as the macro would.
+    // Move these, since the macro would copy them and they can be large.
     document["resource_changes"] = Value::from(resource_changes);
     document["resource_drift"] = Value::from(resource_drift);
     document["left_out"] = Value::from(left_out);
@@ -135,9 +135,9 @@ fn resource_change(plan: &Plan, change: &Change) -> Value {
     };
     let after = view(&change.after);
     let before = match change.action {
-        // What is gone already is no part of what comes; the drift has it.
+        // A missing predecessor is part of the drift, not of the change.
         Action::Create => None,
-        // Adopting changes nothing: as Terraform's imports, it is before what it is after.
+        // Adopting changes nothing, so both sides are equal, as in Terraform's imports.
         Action::Adopt if change.before.is_none() => after.clone(),
         _ => view(&change.before),
     };
@@ -187,17 +187,17 @@ fn resource_change(plan: &Plan, change: &Change) -> Value {
     Value::Object(value)
 }
 
-/// The `action_reason` of a change: its first reason's.
+/// The `action_reason` of a change, from its first reason.
 pub(super) fn reason_code(change: &Change) -> Option<&'static str> {
     let reason = change.reasons.first()?;
-    // The same fact leads to a creation where the slot is still wanted.
+    // A missing instance in a wanted slot leads to a create, and has another code there.
     if *reason == Reason::Missing && change.action == Action::Forget {
         return Some("forget_because_missing");
     }
     Some(reason.code())
 }
 
-/// Which instance it is about.
+/// The keys that identify the instance.
 fn resource(plan: &Plan, address: &Address) -> Map<String, Value> {
     [
         ("address", Value::from(address.to_string())),
@@ -212,7 +212,7 @@ fn resource(plan: &Plan, address: &Address) -> Map<String, Value> {
     .collect()
 }
 
-/// The parts of `after` that are known after apply.
+/// The parts of `after` that are only known after apply.
 fn after_unknown(change: &Change) -> Value {
     let mut unknown = Map::new();
     let Some(after) = &change.after else {
@@ -234,7 +234,7 @@ fn after_unknown(change: &Change) -> Value {
     Value::Object(unknown)
 }
 
-/// Drift in the form of a change; `None` for what isn't recorded and so has no form before.
+/// Drift in the form of a change; `None` for an unrecorded instance, which has no `before`.
 fn resource_drift(plan: &Plan, drift: &Drift) -> Option<Value> {
     let address: Address = drift.address.parse().ok()?;
     let side = drift.before.as_deref()?;
@@ -268,7 +268,7 @@ fn resource_drift(plan: &Plan, drift: &Drift) -> Option<Value> {
 fn observe(change: &DriftedAttribute, before: &mut Value, after: &mut Value) {
     let path = segments(&change.path, &[before]);
     if change.path == STATE {
-        // An instance's life is no part of its record; both sides are shown, so that they differ.
+        // The state isn't part of the record, so it is added on both sides.
         put(before, &path, change.recorded.clone());
     }
     put(after, &path, change.observed.clone());

@@ -1,4 +1,4 @@
-//! What people and programs read.
+//! Output for people and programs.
 //!
 //! In: findings and plans. Out: text and JSON. Must not: print, or decide anything.
 
@@ -19,7 +19,7 @@ pub mod variables;
 
 pub use text::age;
 
-/// Aligned columns: a table whose columns are as wide as their widest cell; the last one isn't padded.
+/// A table with aligned columns; the last one isn't padded.
 pub fn table<const N: usize>(header: &[&str; N], rows: &[[String; N]]) -> String {
     let mut widths = header.map(|cell| cell.chars().count());
     for row in rows {

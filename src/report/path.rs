@@ -1,24 +1,23 @@
 //! Paths of attributes, such as `args.BlockDeviceMappings[0].Ebs.VolumeSize`.
 //!
-//! In: a path and the instances it points into. Out: its segments, and values put at them. Must
-//! not: know what a path means.
+//! In: a path and its instances. Out: its segments, and instances with values at these. Must not:
+//! interpret a path.
 //!
-//! A path doesn't say which of its dots belong to a key (`tags.team.owner`), so that the instance
-//! it points into is asked.
+//! Keys may contain dots (`tags.team.owner`), so splitting a path requires the instance.
 
 use serde_json::{Map, Value};
 
-/// A step down into a value.
+/// A segment of a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Segment {
-    /// Into an object.
+    /// A key of an object.
     Key(String),
-    /// Into a list.
+    /// An index of a list.
     Index(usize),
 }
 
 impl Segment {
-    /// As Terraform writes it in `replace_paths`.
+    /// The form of Terraform's `replace_paths`.
     pub(super) fn to_json(&self) -> Value {
         match self {
             Self::Key(key) => Value::from(key.as_str()),
@@ -27,8 +26,8 @@ impl Segment {
     }
 }
 
-/// The segments of a path. `instances` are asked in turn which keys there are; the keys of tags
-/// and files are one segment whatever they hold.
+/// The segments of a path. Keys are looked up in `instances` in turn; a key of tags or files is
+/// always one segment.
 pub(super) fn segments(path: &str, instances: &[&Value]) -> Vec<Segment> {
     let mut found = Vec::new();
     let mut places: Vec<&Value> = instances.to_vec();
@@ -54,7 +53,7 @@ pub(super) fn segments(path: &str, instances: &[&Value]) -> Vec<Segment> {
                     rest.find(['.', '[']).unwrap_or(rest.len())
                 }
             });
-        // A path may begin with a dot only if it was made wrongly; what is left is one key then.
+        // A path that begins with a dot is invalid, so the rest is one key.
         let length = if length == 0 { rest.len() } else { length };
         let (key, after) = rest.split_at(length);
         places = places.iter().filter_map(|place| place.get(key)).collect();
@@ -82,8 +81,8 @@ fn longest_key(entries: &Map<String, Value>, path: &str) -> Option<usize> {
         .max()
 }
 
-/// Puts a value at a path, or takes away what is there. Objects on the way are made; an index that
-/// a list doesn't have is left alone.
+/// Sets or removes the value at a path. Creates objects on the way; ignores an index that doesn't
+/// exist.
 pub(super) fn put(instance: &mut Value, path: &[Segment], value: Option<Value>) {
     let Some((segment, rest)) = path.split_first() else {
         *instance = value.unwrap_or(Value::Null);

@@ -1,6 +1,6 @@
-//! User data: where each line came from, what was lost, what is in it.
+//! Shows userdata: the origin of each line, what was lost, its parts.
 //!
-//! In: layers joined, or user data opened. Out: text, JSON, and findings with places. Must not:
+//! In: joined layers, or decoded userdata. Out: text, JSON, and findings with places. Must not:
 //! print, or decide what is wrong.
 
 use std::fmt::Write as _;
@@ -15,13 +15,13 @@ use crate::config::position::word;
 use crate::config::source::{SourceId, SourceMap, Span};
 use crate::diagnostic::Diagnostic;
 
-/// How a place is called.
+/// The name of a place in messages.
 pub type Naming<'n> = dyn Fn(&Place) -> String + 'n;
 
-/// Lines longer than this aren't aligned with the others.
+/// Longer lines aren't aligned.
 const WIDEST: usize = 60;
 
-/// A place in what is called `name`: `base.yaml:3`, or `base.mime (part-002):3`.
+/// A place in the file `name`: `base.yaml:3`, or `base.mime (part-002):3`.
 pub fn named(name: &str, place: &Place) -> String {
     let mut text = name.to_owned();
     if let Some(within) = &place.within {
@@ -33,8 +33,8 @@ pub fn named(name: &str, place: &Place) -> String {
     text
 }
 
-/// The bytes of a source that a place is: a word where the column is known, else a line. `None`: the
-/// place is within something encoded.
+/// The bytes of a place in a source: a word if the column is known, else a line. `None` if the
+/// place is within encoded data.
 pub fn span(sources: &SourceMap, id: SourceId, place: &Place) -> Option<Span> {
     let line = place.line.filter(|_| place.within.is_none())? as usize;
     let text = &sources.get(id).text;
@@ -58,7 +58,7 @@ pub fn span(sources: &SourceMap, id: SourceId, place: &Place) -> Option<Span> {
     Some(Span::new(id, start + from, start + from + end.max(1)))
 }
 
-/// A finding at its place in a source, if it has one there.
+/// A finding at its place in a source, if it has one.
 pub fn diagnostic(finding: &LayerFinding, span: Option<Span>, name: &Naming<'_>) -> Diagnostic {
     let mut made = match finding.severity {
         Severity::Error => Diagnostic::error(&finding.summary),
@@ -78,7 +78,7 @@ pub fn diagnostic(finding: &LayerFinding, span: Option<Span>, name: &Naming<'_>)
     made
 }
 
-/// Where each line of the result came from, and what was lost.
+/// The origin of each line of the result, and what was lost.
 pub fn explained(joined: &Joined, name: &Naming<'_>) -> String {
     let mut text = String::new();
     for (number, part) in joined.parts.iter().enumerate() {
@@ -114,8 +114,8 @@ fn headline(part: &JoinedPart) -> String {
     }
 }
 
-/// The lines of a part, each with where it was written; none for generated lines, such as the
-/// first line of what was merged.
+/// The lines of a part, each with its origin; empty for generated lines, such as the first line of
+/// merged userdata.
 fn lines(joined: &Joined, part: &JoinedPart, name: &Naming<'_>) -> Vec<(String, String)> {
     let text = String::from_utf8_lossy(&part.content);
     let mut found = Vec::new();
@@ -139,7 +139,7 @@ fn lines(joined: &Joined, part: &JoinedPart, name: &Naming<'_>) -> Vec<(String, 
     found
 }
 
-/// What was lost, a line each; nothing where nothing was.
+/// What was lost, one line each; may be empty.
 pub fn lost(joined: &Joined, name: &Naming<'_>) -> String {
     if joined.dropped.is_empty() {
         return String::new();
@@ -185,7 +185,7 @@ fn why(dropped: &Dropped, name: &Naming<'_>) -> String {
     }
 }
 
-/// What was lost, for programs.
+/// What was lost, as JSON.
 pub fn lost_json(joined: &Joined, name: &Naming<'_>) -> Value {
     let lost = joined.dropped.iter().map(|dropped| {
         let kind = match dropped.why {
@@ -207,7 +207,7 @@ pub fn lost_json(joined: &Joined, name: &Naming<'_>) -> Value {
     lost.collect()
 }
 
-/// The lines of each part, for programs.
+/// The lines of each part, as JSON.
 pub fn lines_json(joined: &Joined, name: &Naming<'_>) -> Value {
     let parts = joined.parts.iter().map(|part| {
         let lines: Value = lines(joined, part, name)
@@ -222,7 +222,7 @@ pub fn lines_json(joined: &Joined, name: &Naming<'_>) -> Value {
     parts.collect()
 }
 
-/// What is in user data: a tree of its parts, then what each says.
+/// The contents of userdata: a tree of its parts, then the text of each.
 pub fn opened(opened: &Opened) -> String {
     let mut text = String::new();
     let mut number = 0;
@@ -245,7 +245,7 @@ pub fn opened(opened: &Opened) -> String {
     text
 }
 
-/// A line without what could change the terminal.
+/// A line with control characters made visible.
 fn visible(line: &str) -> String {
     let line = line.strip_suffix('\r').unwrap_or(line);
     let pieces: Vec<String> = line.split('\t').map(super::diagnostic::printable).collect();
@@ -293,7 +293,7 @@ fn branch(opened: &Opened, depth: usize, number: &mut usize, text: &mut String) 
     }
 }
 
-/// The same for programs.
+/// The contents of userdata, as JSON.
 pub fn opened_json(opened: &Opened) -> Value {
     let mut document = json!({"format_version": "1.0"});
     fill(&mut document, opened);

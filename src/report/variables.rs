@@ -1,6 +1,6 @@
-//! Variables, and where their values come from.
+//! Shows variables and the origins of their values.
 //!
-//! In: settings. Out: text and JSON. Must not: show a value that is sensitive.
+//! In: settings. Out: text and JSON. Must not: show a sensitive value.
 
 use serde_json::{Value, json};
 
@@ -8,7 +8,7 @@ use super::diagnostic::{printable, range};
 use crate::config::source::SourceMap;
 use crate::config::variables::{Origin, Setting};
 
-/// A line for each variable: its value and where that comes from.
+/// A line for each variable: its value and its origin.
 pub fn text(settings: &[Setting], sources: &SourceMap) -> String {
     if settings.is_empty() {
         return "The configuration has no variables.\n".to_owned();
@@ -33,7 +33,7 @@ pub fn text(settings: &[Setting], sources: &SourceMap) -> String {
 fn origin(setting: &Setting, sources: &SourceMap) -> String {
     let line = |span| {
         let place = sources.place(span);
-        // The column says nothing here.
+        // Omit the column, which is meaningless here.
         place
             .rsplit_once(':')
             .map_or_else(|| place.clone(), |(line, _)| line.to_owned())
@@ -47,7 +47,7 @@ fn origin(setting: &Setting, sources: &SourceMap) -> String {
     }
 }
 
-/// The same for programs.
+/// The variables as JSON.
 pub fn json(settings: &[Setting], sources: &SourceMap) -> Value {
     let variables: serde_json::Map<String, Value> = settings
         .iter()

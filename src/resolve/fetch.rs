@@ -1,7 +1,7 @@
-//! Userdata from URLs.
+//! Fetches userdata from URLs.
 //!
-//! In: `file:`, `http://` and `https://` URLs. Out: bodies, each fetched once a plan, within a
-//! time and a size. Must not: decode or render them.
+//! In: `file:`, `http://` and `https://` URLs. Out: bodies, each fetched once a plan, with a time
+//! and a size limit. Must not: decode or render them.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -22,12 +22,12 @@ use crate::render::layers::source_bytes;
 use crate::render::userdata::Bodies;
 use crate::render::userdata::Body;
 
-/// The most a body may have.
+/// The size limit of a body, in bytes.
 const LARGEST_BODY: u64 = 8 * 1024 * 1024;
-/// The longest a fetch may take.
+/// The time limit of a fetch.
 const LONGEST_FETCH: Duration = Duration::from_secs(30);
 
-/// All userdata, of every layer.
+/// The userdata of every layer.
 fn userdata(config: &Config) -> impl Iterator<Item = &Userdata> {
     let all = std::iter::once(config.defaults.userdata.as_ref())
         .chain(
@@ -45,7 +45,7 @@ fn userdata(config: &Config) -> impl Iterator<Item = &Userdata> {
     all.flatten()
 }
 
-/// Every URL that userdata comes from, with its place.
+/// Every userdata URL, with its place.
 pub fn urls(config: &Config) -> Vec<Spanned<Arc<str>>> {
     let mut seen = BTreeSet::new();
     userdata(config)
@@ -56,8 +56,7 @@ pub fn urls(config: &Config) -> Vec<Spanned<Arc<str>>> {
         .collect()
 }
 
-/// Every URL that userdata includes and that is to be fetched, as far as it stands in the
-/// configuration.
+/// Every URL that inline userdata includes by `#include` and that nstance fetches itself.
 pub fn included(config: &Config) -> Vec<String> {
     let fetching = userdata(config).filter(|userdata| userdata.includes == Includes::Fetch);
     let parts = fetching.flat_map(|userdata| &userdata.parts);
@@ -70,7 +69,7 @@ pub fn included(config: &Config) -> Vec<String> {
     addresses.flatten().collect()
 }
 
-/// The credentials in a configuration: those in the provider's options and in URLs of userdata.
+/// The credentials in a configuration: those in the provider's options and in userdata URLs.
 pub fn credentials(config: &Config) -> Vec<String> {
     let mut found = Vec::new();
     if let Some(options) = &config.shard.infra.options {
@@ -104,14 +103,14 @@ fn of_options(node: &Node, telling: bool, found: &mut Vec<String>) {
     }
 }
 
-/// Whether a URL is a file beside the configuration, which needs no network.
+/// Whether a URL is a local file.
 pub fn is_file(url: &str) -> bool {
     url.starts_with("file:")
 }
 
-/// Reads the files, and with `network` fetches the rest, and what that includes where it is to be
-/// fetched. What can't be had becomes a finding; `kept` is asked for an earlier body where the network
-/// fails, or may not be used.
+/// Reads files, and with `network` fetches URLs and the URLs that they include.
+///
+/// Failures become findings. `kept` returns a cached body if the network fails or isn't allowed.
 pub fn bodies(
     config: &Config,
     directory: &Path,
@@ -145,7 +144,7 @@ pub fn bodies(
             if let Some(known) = bodies.get(address) {
                 return Some(Arc::clone(known));
             }
-            // A template can't be fetched; compiling reports it.
+            // A template's result isn't known yet; parsing reports it.
             if is_template(address) || failed.contains(address) {
                 return None;
             }
@@ -166,8 +165,8 @@ pub fn bodies(
     bodies
 }
 
-/// The current body of a URL, else the last one; `None` if there is neither. Without
-/// the network, rendering what needs it fails.
+/// A URL's body, fetched or cached; `None` if there is neither. Rendering then fails for the
+/// instances that need it.
 fn from_network(
     url: &Spanned<Arc<str>>,
     network: bool,
@@ -198,7 +197,7 @@ fn from_network(
     }
 }
 
-/// Reads the snippets that are files; they come from nowhere else.
+/// Reads snippets, which can only be files.
 fn snippets(config: &Config, directory: &Path, bodies: &mut Bodies, findings: &mut Diagnostics) {
     let snippets = config.templates_lib.values().map(|snippet| &snippet.value);
     for snippet in snippets.filter(|snippet| snippet.is_url()) {
@@ -217,7 +216,7 @@ fn snippets(config: &Config, directory: &Path, bodies: &mut Bodies, findings: &m
     }
 }
 
-/// The files beside a configuration that [`bodies`] reads.
+/// The local files that [`bodies`] reads.
 pub fn files(config: &Config, directory: &Path) -> Vec<PathBuf> {
     let snippets = config
         .templates_lib
@@ -241,7 +240,7 @@ fn failure(error: &str, span: Span) -> Diagnostic {
     Diagnostic::error("userdata can't be fetched").at(span, error.to_owned())
 }
 
-/// The same of an address that stands somewhere in a text, which is at `span`.
+/// Changes a finding about a URL into one about the text at `span` that includes it.
 fn of_included(mut finding: Diagnostic, url: &str) -> Diagnostic {
     finding.detail = Some(format!("It includes {}", shown_url(url)));
     finding
@@ -258,9 +257,11 @@ fn read_file(url: &str, directory: &Path) -> Result<Vec<u8>, String> {
     read_limited(file)
 }
 
-/// Fetches an address, within a time and a size.
+/// Fetches a URL.
+///
+/// Fails if the server can't be reached, answers with an error, or exceeds the time or size limit.
 pub fn fetch(url: &str) -> Result<Vec<u8>, String> {
-    // What is included may be anything.
+    // Included URLs aren't validated earlier.
     if !url.starts_with("https://") && !url.starts_with("http://") {
         return Err("it is no `https://…` and no `http://…`".to_owned());
     }

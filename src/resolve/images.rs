@@ -1,8 +1,8 @@
-//! Image look-ups into ids: live, else cached, else fallback, else an error for what reads it.
+//! Resolves image look-ups to ids: from the cloud, else the cache, else the fallback.
 //!
-//! In: configured look-ups, cached answers, a cloud. Out: an id and its story for each image, and
-//! the answers the cache should keep. Must not: fail a plan; an image that can't be resolved fails
-//! the instances that read it.
+//! In: configured look-ups, cached answers, a cloud. Out: an id and its source for each image, and
+//! new cache entries. Must not: fail a plan; an unresolved image only fails the instances that use
+//! it.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -20,9 +20,9 @@ use crate::provider::{Cloud, ImageMatch, ImageQuery};
 /// Where an image's id came from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ImageSource {
-    /// The cloud was asked.
+    /// The cloud answered.
     Lookup,
-    /// A kept answer.
+    /// A cached answer.
     Cache,
     /// The configuration's `fallback`.
     Fallback,
@@ -39,39 +39,39 @@ impl ImageSource {
     }
 }
 
-/// An image's id and its story.
+/// An image's id and its source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ResolvedImage {
     /// The cloud's id.
     pub id: Arc<str>,
-    /// Where it came from.
+    /// Where the id came from.
     pub source: ImageSource,
-    /// When the cloud last said so; `None` for a fallback.
+    /// When the cloud last confirmed it; `None` for a fallback.
     pub resolved_at: Option<Timestamp>,
 }
 
-/// All configured images.
+/// The result for all configured images.
 #[derive(Debug, Default)]
 pub struct ResolvedImages {
-    /// By name; an error where there is no id.
+    /// By name; an error if no id was found.
     pub images: BTreeMap<Arc<str>, Result<ResolvedImage, ImageFailure>>,
-    /// Answers for the cache.
+    /// New cache entries.
     pub answers: Vec<ImageRow>,
-    /// Warnings: cache or fallback used after a failure.
+    /// Warnings: the cache or the fallback was used after a failure.
     pub warnings: Vec<Diagnostic>,
 }
 
-/// Why an image has no id.
+/// Why an image wasn't resolved.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ImageFailure {
-    /// In the cloud's words or ours.
+    /// The cloud's message, or nstance's own.
     pub message: String,
     /// Where the image is configured.
     pub span: Span,
 }
 
 impl ResolvedImages {
-    /// Ids by name, as rendering takes them.
+    /// Ids by name, as rendering expects them.
     pub fn ids(&self) -> BTreeMap<Arc<str>, Option<Arc<str>>> {
         self.images
             .iter()
@@ -85,18 +85,18 @@ impl ResolvedImages {
     }
 }
 
-/// How the cloud may be asked.
+/// Whether and when to query the cloud.
 #[derive(Clone, Copy)]
 pub struct Policy<'a> {
-    /// The cloud; `None`: not at all.
+    /// The cloud; `None` if no cloud calls are allowed.
     pub cloud: Option<&'a dyn Cloud>,
-    /// Ask even where a cached answer is young enough.
+    /// Query the cloud even if the cached result is fresh.
     pub refresh: bool,
-    /// Now.
+    /// The current time.
     pub now: Timestamp,
 }
 
-/// Resolves every configured image that something reads. `cache` is what the state keeps.
+/// Resolves every configured image that is used. `cache` holds the state's cached answers.
 pub fn resolve<'n>(
     config: &Config,
     wanted: impl Fn(&str) -> bool,
@@ -217,13 +217,13 @@ fn query_of(image: &Image) -> ImageQuery {
     }
 }
 
-/// Identifies a look-up, so that only its own answer is used.
+/// Identifies a query, so that a cached answer is only used for the same query.
 fn digest_of(query: &ImageQuery) -> String {
     sha256_hex(format!("{query:?}").as_bytes())
 }
 
-/// The first of all matches by `sort` and `order`; equal ones are told apart by id, so that the
-/// choice is stable.
+/// The first of all matches by `sort` and `order`. Equal matches are ordered by id, so that the
+/// result is stable.
 pub fn choose(matches: Vec<ImageMatch>, sort: ImageSort, order: ImageOrder) -> Option<ImageMatch> {
     let key = |image: &ImageMatch| match sort {
         ImageSort::CreationDate => image.created.clone(),

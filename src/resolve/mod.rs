@@ -1,8 +1,8 @@
-//! Names into things the cloud has: images into ids, pools into subnets, URLs into bodies.
+//! Resolves names to cloud objects: images to ids, pools to subnets, URLs to bodies.
 //!
-//! In: the configuration, caches from the state, and the cloud. Out: facts for rendering, with
-//! where each came from. This is the one stage before `apply` that asks anything; what it decides
-//! from the answers is pure. Must not: write the state; what a cache should keep is handed back.
+//! In: the configuration, caches from the state, and the cloud. Out: facts for rendering, each with
+//! its source. Only this stage and `apply` query the cloud; its decisions are pure functions of the
+//! answers. Must not: write the state; it returns new cache entries.
 
 pub mod fetch;
 pub mod images;

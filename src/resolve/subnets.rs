@@ -1,8 +1,8 @@
-//! A subnet for each new instance.
+//! Chooses a subnet for each new instance.
 //!
-//! In: pools, the groups that use them, what the cloud says of their subnets, what this plan has
-//! placed so far. Out: a subnet, or why there is none. Must not: move an instance that exists, or
-//! ask the cloud before there is something to place.
+//! In: pools, the groups that use them, the cloud's subnets, and the placements of this plan so
+//! far. Out: a subnet, or a finding. Must not: move an existing instance, or query the cloud if
+//! there is nothing to place.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -15,48 +15,48 @@ use crate::merge::group::MergedGroup;
 use crate::provider::rules::{NamedPlace, Rules};
 use crate::provider::{Cloud, CloudError};
 
-/// How many groups that use a pool are shown beside a subnet that none of them can use.
+/// The maximum number of groups named in a warning about an unusable subnet.
 const USERS_SHOWN: usize = 3;
 
 /// Places instances in subnets while a plan is made.
 pub struct Placer<'a> {
     config: &'a Config,
     rules: Rules,
-    /// `None` where it may not be asked: then nothing is known to be full.
+    /// `None` if no cloud calls are allowed; then no subnet counts as full.
     cloud: Option<&'a dyn Cloud>,
     users: HashMap<Arc<str>, Vec<User>>,
-    /// The subnets that were asked for; `None`: there is no such subnet.
+    /// The subnets queried so far; `None` for one that doesn't exist.
     known: HashMap<Arc<str>, Option<Room>>,
-    /// What is wrong with the subnets of a pool, by the pools that were looked at.
+    /// Findings about a pool's subnets, by pool, so that each pool is checked once.
     judged: HashMap<Arc<str>, Vec<Diagnostic>>,
     failed: Option<CloudError>,
 }
 
-/// Where a new instance goes.
+/// The subnet of a new instance.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Placement {
-    /// The first subnet of the pool that lies in the zone and has room.
+    /// The first subnet of the pool in the zone with free addresses.
     pub subnet: Arc<str>,
-    /// The further ones, in order of preference; their room is taken only when they are.
+    /// The further candidates, in order of preference; apply tries them if the first is full.
     pub alternatives: Vec<Arc<str>>,
 }
 
-/// Who uses a pool.
+/// A group that uses a pool.
 struct User {
     name: GroupName,
-    /// Where it names the pool.
+    /// Where the group names the pool.
     at: Span,
     zones: Vec<Arc<str>>,
 }
 
 struct Room {
     zone: Option<String>,
-    /// `None`: the cloud doesn't report it.
+    /// `None` if the cloud doesn't report it.
     free: Option<u32>,
 }
 
 impl<'a> Placer<'a> {
-    /// A placer for these groups, which are all that use the pools.
+    /// A placer for these groups, which must be all groups that use the pools.
     pub fn new<'g>(
         config: &'a Config,
         rules: Rules,
@@ -92,13 +92,14 @@ impl<'a> Placer<'a> {
         }
     }
 
-    /// Why the cloud couldn't be asked: then nothing was placed, and the plan is none.
+    /// The cloud's error, if a query failed; then nothing was placed and there is no plan.
     pub fn into_failure(self) -> Option<CloudError> {
         self.failed
     }
 
-    /// Takes the first subnet of a pool, in order of preference, that lies in the zone and has
-    /// room. `None`: there is none, and the findings say why.
+    /// Takes the first subnet of a pool in the zone with free addresses, in order of preference.
+    ///
+    /// Fails with `None` and a finding if there is none.
     pub fn place(
         &mut self,
         group: &GroupName,
@@ -107,7 +108,7 @@ impl<'a> Placer<'a> {
         findings: &mut Diagnostics,
     ) -> Option<Placement> {
         let Some(subnets) = self.config.shard.subnet_pools.get(&pool.value) else {
-            // Checked when the configuration was read, except for pools that appear at run time.
+            // Already checked, except for pools that are added at run time.
             findings.push(
                 Diagnostic::error(format!("subnet pool `{}` has no subnets", pool.value))
                     .at(pool.span, "named here")
@@ -116,7 +117,7 @@ impl<'a> Placer<'a> {
             return None;
         };
         if self.cloud.is_none() {
-            // Which zones they lie in isn't known, so there are no alternatives.
+            // The subnets' zones are unknown, so there are no alternatives.
             let first = subnets.value.first().map(|id| Placement {
                 subnet: Arc::clone(&id.value),
                 alternatives: Vec::new(),
@@ -178,8 +179,8 @@ impl<'a> Placer<'a> {
         placed
     }
 
-    /// Whether what rendered args name themselves lies in the instance's zone: subnets of further
-    /// network interfaces, a zone. Findings say what doesn't.
+    /// Whether the rendered args refer only to the instance's zone: the subnets of further network
+    /// interfaces, and the zone itself. Adds findings for those that don't.
     pub fn fits(
         &mut self,
         group: &MergedGroup<'_>,
@@ -224,7 +225,7 @@ impl<'a> Placer<'a> {
         fits
     }
 
-    /// Asks for what isn't known yet. `None`: the cloud couldn't be asked.
+    /// Queries the subnets that aren't known yet. Fails with `None` if the cloud fails.
     fn look_up<'i>(&mut self, ids: impl IntoIterator<Item = &'i Arc<str>>) -> Option<()> {
         let cloud = self.cloud.filter(|_| self.failed.is_none())?;
         let missing: Vec<Arc<str>> = ids
@@ -255,12 +256,12 @@ impl<'a> Placer<'a> {
         }
     }
 
-    /// What is wrong with the subnets of a pool: those that don't exist, and those that no group
-    /// can ever use, since they lie in none of the zones of the groups that use the pool.
+    /// Findings about a pool's subnets: those that don't exist, and those in no zone of the groups
+    /// that use the pool.
     fn judge(&self, pool: &str, subnets: &[Spanned<Arc<str>>]) -> Vec<Diagnostic> {
         let users = self.users.get(pool).map_or(&[][..], Vec::as_slice);
         let shard = &self.config.shard;
-        // Groups that appear at run time are in the shard's zone.
+        // Groups that are added at run time are in the shard's zone.
         let dynamic = shard.dynamic_subnet_pools.iter();
         let dynamic = dynamic.filter(|name| &*name.value == pool);
         let zones: BTreeSet<&str> = users
@@ -287,7 +288,7 @@ impl<'a> Placer<'a> {
     }
 }
 
-/// Who names a pool at each place, and in which zones they are.
+/// Who names a pool at each place, and the zones of these groups.
 fn by_place(users: &[User]) -> Vec<(Span, String)> {
     let mut together: Vec<(&User, Vec<&str>)> = Vec::new();
     for user in users {

@@ -1,7 +1,7 @@
-//! A plan that can be shown: what is sensitive in it covered.
+//! Masks the sensitive values of a plan.
 //!
-//! In: a [`Plan`] with the marks of its sides. Out: the same plan, values and lines that mustn't be
-//! shown replaced by words for them. Must not: hide that something changes.
+//! In: a [`Plan`] with the marks of its sides. Out: the same plan with sensitive values and lines
+//! replaced by masks. Must not: hide that something changes.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::plan::change::{AttributeChange, Change, Drift, InstanceView, Plan};
 use crate::provider::rules::Effect;
 use crate::spec::{Content, SpecBody};
 
-/// The plan as it may be shown; every report of a plan begins with this.
+/// The masked plan; every report of a plan starts with this.
 pub(crate) fn covered(plan: &Plan) -> Cow<'_, Plan> {
     if !plan.holds_secrets() {
         return Cow::Borrowed(plan);
@@ -41,7 +41,7 @@ fn cover_change(change: &mut Change) {
         }
         return;
     };
-    // A path that is masked on one side is masked on the other.
+    // A value that is sensitive on one side is masked on both.
     let old = before.marks.or(
         &after.marks.carried_to(&after.spec, &before.spec),
         &before.spec,
@@ -59,7 +59,7 @@ fn cover_change(change: &mut Change) {
     (before.marks, after.marks) = (Arc::new(old), Arc::new(new));
 }
 
-/// Two specs, their texts covered together, so that a change of a hidden line shows.
+/// Masks two specs together, so that a change of a sensitive line stays visible.
 fn cover_specs(
     (before, old): (&SpecBody, &Marks),
     (after, new): (&SpecBody, &Marks),
@@ -107,7 +107,7 @@ fn cover_attribute(attribute: &mut AttributeChange, old: &Marks, new: &Marks) {
     }
 }
 
-/// Makes one of several changes below what is hidden as a whole.
+/// Replaces several changes below a sensitive value by one.
 fn join_attributes(attributes: &mut Vec<AttributeChange>) {
     attributes.dedup_by(|next, first| {
         let same = next.path == first.path;
@@ -120,7 +120,7 @@ fn join_attributes(attributes: &mut Vec<AttributeChange>) {
             if strength(next.effect) > strength(first.effect) {
                 first.effect = next.effect;
             }
-            // Whether a part of it is added or removed isn't shown.
+            // Whether a part was added or removed is sensitive too.
             first.before = Some(HIDDEN.into());
             first.after = Some(HIDDEN.into());
         }
@@ -128,12 +128,12 @@ fn join_attributes(attributes: &mut Vec<AttributeChange>) {
     });
 }
 
-/// What is hidden at a path of an instance.
+/// The sensitivity at a path of an instance.
 enum Place<'m> {
     Open,
-    /// The mark, and how much of the path may be shown.
+    /// The mark, and the length of the path that may be shown.
     Value(Mark, usize),
-    /// Before and after.
+    /// The marks before and after.
     Text(&'m TextMark, &'m TextMark),
 }
 

@@ -1,12 +1,11 @@
-//! Which parts of an instance are masked.
+//! Marks which parts of an instance are sensitive, and masks them.
 //!
 //! In: values of the configuration with their sensitivity, and texts with their sensitive bytes.
-//! Out: [`Marks`], values with what is marked covered, and plans that can be shown. Must not: hold
-//! anything that is sensitive.
+//! Out: [`Marks`], masked values and masked plans. Must not: store sensitive values.
 //!
-//! Marks belong to one spec, and stay with it in the record: what was a secret when an instance was
-//! made stays hidden when the configuration knows no more of it. They are no part of what the
-//! instance is.
+//! Marks belong to a spec and are recorded with it: a value that was sensitive when the instance
+//! was created stays masked after the configuration drops it. They are not compared when instances
+//! are.
 
 pub(crate) mod cover;
 #[cfg(test)]
@@ -26,26 +25,26 @@ use crate::spec::{Content, SpecBody};
 
 pub use crate::diagnostic::HIDDEN;
 
-/// What stands for a line that is hidden.
+/// The mask of a sensitive line.
 pub const HIDDEN_LINE: &str = "(sensitive line)";
 
-/// The masked parts of a value.
+/// Which parts of a value are sensitive.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "Value", into = "Value")]
 pub enum Mark {
-    /// Nothing.
+    /// None.
     #[default]
     Open,
-    /// All of it, keys included.
+    /// All, including keys.
     Whole,
-    /// Parts of an object.
+    /// Parts of an object, by key.
     Keys(BTreeMap<String, Mark>),
-    /// Parts of a list.
+    /// Parts of a list, by index.
     Items(Vec<Mark>),
 }
 
 impl From<Value> for Mark {
-    /// What can't be read hides all.
+    /// An invalid mark masks everything.
     fn from(value: Value) -> Self {
         match value {
             Value::Bool(false) => Self::Open,
@@ -60,7 +59,7 @@ impl From<Value> for Mark {
 }
 
 impl From<Mark> for Value {
-    /// As Terraform writes `after_sensitive`.
+    /// The form of Terraform's `after_sensitive`.
     fn from(mark: Mark) -> Self {
         match mark {
             Mark::Open => Self::Bool(false),
@@ -76,7 +75,7 @@ impl From<Mark> for Value {
 }
 
 impl Mark {
-    /// Of a list, by its items.
+    /// The mark of a list.
     pub fn of_items(items: impl IntoIterator<Item = Self>) -> Self {
         let items: Vec<_> = items.into_iter().collect();
         if items.iter().all(Self::is_open) {
@@ -86,7 +85,7 @@ impl Mark {
         }
     }
 
-    /// Of an object, by its keys.
+    /// The mark of an object.
     pub fn of_keys<'k>(entries: impl IntoIterator<Item = (&'k str, Self)>) -> Self {
         let entries = entries.into_iter().filter(|(_, mark)| !mark.is_open());
         let entries: BTreeMap<_, _> = entries.map(|(key, mark)| (key.to_owned(), mark)).collect();
@@ -97,7 +96,7 @@ impl Mark {
         }
     }
 
-    /// Of a merged value, as it is written.
+    /// The mark of a merged value, as written.
     pub fn of_merged(value: &Merged) -> Self {
         if !value.sensitivity.is_open() {
             return Self::Whole;
@@ -112,7 +111,7 @@ impl Mark {
         }
     }
 
-    /// Of a value of the configuration, as it is written.
+    /// The mark of a configuration value, as written.
     pub fn of_node(node: &Node) -> Self {
         if !node.sensitivity.is_open() {
             return Self::Whole;
@@ -127,12 +126,12 @@ impl Mark {
         }
     }
 
-    /// Whether nothing is hidden.
+    /// Whether nothing is sensitive.
     pub fn is_open(&self) -> bool {
         *self == Self::Open
     }
 
-    /// What either hides.
+    /// The union of two marks.
     #[must_use]
     pub fn or(&self, other: &Self) -> Self {
         match (self, other) {
@@ -159,7 +158,7 @@ impl Mark {
         }
     }
 
-    /// The value with what is hidden covered.
+    /// The masked value.
     pub fn cover(&self, value: &Value) -> Value {
         match (self, value) {
             (Self::Open, _) => value.clone(),
@@ -182,8 +181,8 @@ impl Mark {
         }
     }
 
-    /// The mark of what lies at a path, such as `.Ebs.Size` or `[0].Name`. A key with dots in it is
-    /// found as well as keys below one another.
+    /// The mark at a path, such as `.Ebs.Size` or `[0].Name`. A segment with dots may be one key or
+    /// nested keys.
     #[must_use]
     pub fn at(&self, path: &str) -> Self {
         let path = path.strip_prefix('.').unwrap_or(path);
@@ -209,26 +208,26 @@ impl Mark {
     }
 }
 
-/// The masked lines of a text.
+/// Which lines of a text are sensitive.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TextMark {
-    /// Nothing.
+    /// None.
     #[default]
     Open,
-    /// All of it.
+    /// All lines.
     Whole,
-    /// These lines, by number from 0; the first of each range and the one after its last.
+    /// Ranges of lines, counted from 0; ends are exclusive.
     Lines(Vec<[usize; 2]>),
 }
 
 impl TextMark {
-    /// Whether nothing is hidden.
+    /// Whether nothing is sensitive.
     pub fn is_open(&self) -> bool {
         *self == Self::Open
     }
 
-    /// All of a text, or nothing.
+    /// Marks all of a text, or nothing.
     pub fn whole_if(is_sensitive: bool) -> Self {
         if is_sensitive {
             Self::Whole
@@ -237,7 +236,7 @@ impl TextMark {
         }
     }
 
-    /// The lines of a text with any of these bytes, which are in order.
+    /// Marks the lines that contain any of these sorted byte ranges.
     pub fn of_bytes(text: &str, bytes: &[Range<usize>]) -> Self {
         if bytes.is_empty() {
             return Self::Open;
@@ -246,7 +245,7 @@ impl TextMark {
         let mut hidden = vec![false; lines.len()];
         let mut start = 0;
         for (hidden, line) in hidden.iter_mut().zip(&lines) {
-            // A line break is no secret.
+            // A line break is not sensitive.
             let end = start + line.len();
             *hidden = bytes
                 .iter()
@@ -256,7 +255,7 @@ impl TextMark {
         Self::of_lines(&hidden, &lines)
     }
 
-    /// The lines of a text that are `hidden`, by number.
+    /// Marks the lines whose `hidden` entry is true.
     pub fn of_hidden(text: &str, hidden: &[bool]) -> Self {
         let lines: Vec<&str> = text.split('\n').collect();
         let hidden: Vec<bool> = (0..lines.len())
@@ -265,7 +264,7 @@ impl TextMark {
         Self::of_lines(&hidden, &lines)
     }
 
-    /// Those lines of the text that a value is written as, indented, which have something hidden.
+    /// Marks the sensitive lines of a value written as indented JSON.
     pub fn of_json(value: &Value, mark: &Mark) -> Self {
         if mark.is_open() {
             return Self::Open;
@@ -278,7 +277,7 @@ impl TextMark {
         Self::of_lines(&hidden, &lines)
     }
 
-    /// All of a text whose every line is hidden; none where only its length is known.
+    /// Marks the sensitive lines; the whole text if all of its non-empty lines are sensitive.
     fn of_lines(hidden: &[bool], lines: &[&str]) -> Self {
         let mut ranges: Vec<[usize; 2]> = Vec::new();
         for (index, _) in hidden.iter().enumerate().filter(|(_, hidden)| **hidden) {
@@ -298,7 +297,7 @@ impl TextMark {
         }
     }
 
-    /// Whether a line is hidden.
+    /// Whether a line is sensitive.
     pub fn hides(&self, line: usize) -> bool {
         match self {
             Self::Open => false,
@@ -309,7 +308,7 @@ impl TextMark {
         }
     }
 
-    /// What either hides of one text.
+    /// The union of two marks of the same text.
     #[must_use]
     pub fn or(&self, other: &Self, text: &str) -> Self {
         match (self, other) {
@@ -325,8 +324,8 @@ impl TextMark {
         }
     }
 
-    /// What is to be hidden of another text, which took this one's place or whose place this one
-    /// took: the lines that are hidden here, and those that stand where such lines stand.
+    /// The mark of another version of this text: the lines that are sensitive here, and the lines
+    /// at their positions.
     #[must_use]
     pub fn carried_to(&self, text: &str, other: &str) -> Self {
         let Self::Lines(_) = self else {
@@ -351,7 +350,7 @@ impl TextMark {
         Self::of_lines(&hidden, &others)
     }
 
-    /// The text with what is hidden covered.
+    /// The masked text.
     pub fn cover(&self, text: &str) -> String {
         match self {
             Self::Open => text.to_owned(),
@@ -375,8 +374,8 @@ impl TextMark {
     }
 }
 
-/// Adds to each line that a value takes whether it is hidden. The value begins on a new line, or on
-/// that of its key.
+/// Adds for each line of a value whether it is sensitive. The value begins on a new line, or on its
+/// key's line.
 fn lines_of_json(value: &Value, mark: &Mark, hidden: &mut Vec<bool>) {
     let is_whole = *mark == Mark::Whole;
     let marks: Vec<(&Value, Mark)> = match value {
@@ -402,8 +401,8 @@ fn lines_of_json(value: &Value, mark: &Mark, hidden: &mut Vec<bool>) {
     hidden.push(is_whole);
 }
 
-/// Two texts, one in the place of the other, with what is hidden covered. Where hidden lines
-/// aren't the same, they are numbered: equal numbers are equal lines.
+/// Masks two versions of a text. If their sensitive lines differ, these are numbered: equal numbers
+/// mean equal lines.
 pub fn cover_both(before: (&str, &TextMark), after: (&str, &TextMark)) -> (String, String) {
     let ((old, old_mark), (new, new_mark)) = (before, after);
     let secrets = |text: &'_ str, mark: &TextMark| -> Vec<String> {
@@ -432,35 +431,35 @@ pub fn cover_both(before: (&str, &TextMark), after: (&str, &TextMark)) -> (Strin
     (old, new_mark.cover_with(new, &mut stand_in))
 }
 
-/// The masked parts of an instance.
+/// Which parts of an instance are sensitive.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Marks {
-    /// Of its args.
+    /// Args.
     #[serde(skip_serializing_if = "Mark::is_open")]
     pub args: Mark,
-    /// Of its vars.
+    /// Vars.
     #[serde(skip_serializing_if = "Mark::is_open")]
     pub vars: Mark,
-    /// Of its tags.
+    /// Tags.
     #[serde(skip_serializing_if = "Mark::is_open")]
     pub tags: Mark,
-    /// Of its userdata.
+    /// Userdata.
     #[serde(skip_serializing_if = "TextMark::is_open")]
     pub userdata: TextMark,
-    /// Of its files.
+    /// Files by name.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub files: BTreeMap<String, TextMark>,
 }
 
 impl Marks {
-    /// Those of a spec without secrets: one for all of them.
+    /// The shared marks of specs without sensitive parts.
     pub fn none() -> Arc<Self> {
         static NONE: LazyLock<Arc<Marks>> = LazyLock::new(Arc::default);
         Arc::clone(&NONE)
     }
 
-    /// Masks args, tags and userdata: all that a cloud reports of an instance.
+    /// Marks args, tags and userdata: everything that a cloud reports of an instance.
     pub fn whole() -> Self {
         Self {
             args: Mark::Whole,
@@ -470,17 +469,17 @@ impl Marks {
         }
     }
 
-    /// Whether nothing is hidden.
+    /// Whether nothing is sensitive.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 
-    /// The masked parts of a file.
+    /// The mark of a file.
     pub fn file(&self, name: &str) -> &TextMark {
         self.files.get(name).unwrap_or(&TextMark::Open)
     }
 
-    /// What either hides of one spec.
+    /// The union of two marks of the same spec.
     #[must_use]
     pub fn or(&self, other: &Self, spec: &SpecBody) -> Self {
         let mut files = self.files.clone();
@@ -498,7 +497,7 @@ impl Marks {
         }
     }
 
-    /// What is to be hidden of another spec of the same instance.
+    /// The marks of another spec of the same instance.
     #[must_use]
     pub fn carried_to(&self, spec: &SpecBody, other: &SpecBody) -> Self {
         let files = self.files.iter().map(|(name, mark)| {
@@ -514,7 +513,7 @@ impl Marks {
         }
     }
 
-    /// The spec with what is hidden covered.
+    /// The masked spec.
     pub fn cover(&self, spec: &SpecBody) -> SpecBody {
         let mut spec = spec.clone();
         if let Value::Object(args) = self
@@ -543,7 +542,7 @@ impl Marks {
         spec
     }
 
-    /// In Terraform's form, over an instance as JSON has it.
+    /// The marks in Terraform's form, structured like the JSON of an instance.
     pub fn to_json(&self) -> Value {
         let mut tree = Map::new();
         for (root, mark) in [
@@ -572,13 +571,13 @@ impl Marks {
 }
 
 impl Mark {
-    /// The part of the path that may be shown: keys below a masked value are masked, too.
+    /// The part of a path that may be shown; keys below a sensitive value are sensitive too.
     pub fn told<'p>(&self, path: &'p str) -> &'p str {
         let length = self.hidden_at(path).unwrap_or(path.len());
         &path[..length]
     }
 
-    /// How much of a path leads to something that is hidden as a whole.
+    /// The length of the path's prefix that leads to a value that is sensitive as a whole.
     fn hidden_at(&self, path: &str) -> Option<usize> {
         let dot = usize::from(path.starts_with('.'));
         let rest = &path[dot..];
@@ -617,13 +616,13 @@ impl Mark {
     }
 }
 
-/// The userdata of a spec, as it is shown.
+/// The userdata of a spec, as shown in plans.
 pub fn userdata_text(spec: &SpecBody) -> &str {
     let userdata = spec.userdata.as_ref();
     userdata.map_or("", |userdata| userdata.content.display())
 }
 
-/// A file of a spec, if it has it.
+/// A file's text in a spec; empty if the file doesn't exist.
 pub fn file_text<'s>(spec: &'s SpecBody, name: &str) -> &'s str {
     let file = spec.files.get(name);
     file.and_then(|file| file.content.as_deref()).unwrap_or("")

@@ -1,8 +1,8 @@
-//! The backups that are made before a state is changed.
+//! Automatic backups before a state is changed.
 //!
-//! In: an open state, and a folder for its backups. Out: a copy of it there, named after its
-//! serial and lineage, and no more copies of this lineage than were asked for. It removes nothing
-//! that isn't named like one.
+//! In: an open state, and a folder for its backups. Out: a copy of the state, named after its
+//! serial and lineage; at most the requested number of copies per lineage. Must not: remove files
+//! with other names.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,13 +13,13 @@ use crate::paths;
 use crate::sqlite::SqliteStore;
 
 impl SqliteStore {
-    /// Copies the state into `folder`, which is made where it is missing, and then removes the
-    /// oldest copies of this lineage, so that `keep` are left. Copies of other lineages stay:
-    /// they are all that is left of those. Where a copy of this serial is there already, there is
-    /// nothing to do.
+    /// Copies the state into `folder`, which is created if necessary. Then removes the oldest
+    /// copies of this lineage, except the latest `keep`; copies of other lineages remain. Does
+    /// nothing if a copy of this serial exists.
     ///
-    /// The copy is on disk when this returns; a crash leaves no half of it under its name. That an
-    /// old one can't be removed is no error.
+    /// The copy is durable when this returns; a crash leaves no partial copy under its name.
+    ///
+    /// Fails if the copy can't be written; failing to remove an old one is ignored.
     pub fn back_up_into(&self, folder: &Path, keep: usize) -> Result<PathBuf> {
         let meta = self.meta()?;
         let lineage = tail(&meta.lineage);
@@ -28,7 +28,7 @@ impl SqliteStore {
         match self.backup(&path) {
             Ok(()) => {}
             Err(StateError::Exists { .. }) => return Ok(path),
-            // What is missing or can't be written is the folder, not the state.
+            // The error is about the folder, not about the state.
             Err(error) => return Err(error),
         }
         let mut copies = copies(folder, &lineage)?;
@@ -39,12 +39,14 @@ impl SqliteStore {
         Ok(path)
     }
 
-    /// Where the backups of the state at `path` are kept: beside it.
+    /// The folder with the backups of the state at `path`.
     pub fn backups_of(path: &Path) -> PathBuf {
         paths::backups_of(path)
     }
 
-    /// The backups in a folder, the latest first, whatever their lineage.
+    /// The backups in a folder of all lineages, latest first.
+    ///
+    /// Fails if the folder can't be read.
     pub fn backups_in(folder: &Path) -> Result<Vec<PathBuf>> {
         let mut found = Vec::new();
         for entry in entries(folder)? {
@@ -58,7 +60,7 @@ impl SqliteStore {
     }
 }
 
-/// Identifies a lineage in a file name.
+/// The suffix of a file name that identifies a lineage.
 fn tail(lineage: &str) -> String {
     let mut tail: Vec<char> = lineage
         .chars()

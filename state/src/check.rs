@@ -1,6 +1,6 @@
-//! Whether a state is sound.
+//! Checks the consistency of a state.
 //!
-//! In: an open state. Out: every [`Problem`] found. It changes nothing.
+//! In: an open state. Out: all [`Problem`]s. Must not: change anything.
 
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, Row};
@@ -13,15 +13,15 @@ use crate::seal::{KeyId, key_of};
 use crate::snapshot::{INTENTS, intent};
 use crate::sqlite::{FETCHED, OBSERVATION_CACHE, SqliteStore, fetched, observation_cache, spec};
 
-/// How many problems of one kind are reported.
+/// The maximum number of problems of one kind.
 const LIMIT: usize = 100;
 
-/// What a [`Problem`] is about.
+/// The subject of a [`Problem`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ProblemKind {
-    /// The file itself: a page or an index is damaged.
+    /// The file: a page or an index is damaged.
     Damage,
-    /// A row refers to a row that isn't there.
+    /// A row refers to a missing row.
     Reference,
     /// A stored spec, request or fetched body can't be read.
     Content,
@@ -31,16 +31,16 @@ pub enum ProblemKind {
     Record,
 }
 
-/// Something that is wrong with a state.
+/// A problem of a state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
-    /// What it is about.
+    /// Its subject.
     pub kind: ProblemKind,
-    /// What is wrong, as a lower-case fragment.
+    /// The problem, as a lower-case fragment.
     pub detail: String,
 }
 
-/// A check whose every answer is a problem.
+/// A query whose rows are problems.
 struct Check {
     kind: ProblemKind,
     sql: &'static str,
@@ -63,7 +63,7 @@ const CHECKS: &[Check] = &[
               FROM journal JOIN instances USING (instance_id)
               WHERE closed_at IS NULL AND operation = 'create'",
     },
-    // What is to be deleted needn't be recorded: it may be a duplicate that never was.
+    // Instances to delete may be unrecorded duplicates.
     Check {
         kind: ProblemKind::Journal,
         sql: "SELECT 'the ' || operation || ' of ' || address || ' is open, but ' || instance_id
@@ -85,16 +85,16 @@ const CHECKS: &[Check] = &[
     },
 ];
 
-/// Where something packed is stored.
+/// Where compressed content is stored.
 struct Content {
-    /// What it is.
+    /// Its name in messages.
     what: &'static str,
     sql: &'static str,
-    /// The column that names the row.
+    /// The column that identifies the row.
     name: usize,
-    /// The column that is sealed.
+    /// The encrypted column.
     sealed: usize,
-    /// Reads a row as it is read when it is needed.
+    /// Reads a row as normal operations do.
     open: fn(&Row<'_>, &RowCrypto) -> rusqlite::Result<()>,
 }
 
@@ -137,8 +137,10 @@ const CONTENTS: &[Content] = &[
 ];
 
 impl SqliteStore {
-    /// Looks for everything that could be wrong with the state, and reads all of it to do so. No
-    /// problem, no entry. Without its key, what is sealed is only looked at from outside.
+    /// Reads the whole state and returns all problems. Without the key, encrypted content is only
+    /// checked for its key and format.
+    ///
+    /// Fails if the state can't be read.
     pub fn check(&self) -> Result<Vec<Problem>> {
         let look = |connection: &Connection, crypto: Option<&RowCrypto>| {
             let mut problems = Vec::new();
@@ -169,7 +171,7 @@ impl SqliteStore {
     }
 }
 
-/// The problems of sealed data that show without its key.
+/// The problem of encrypted content, as far as it is visible without the key.
 fn outside(row: &Row<'_>, column: usize, needed: KeyId) -> Option<String> {
     let sealed: Option<Vec<u8>> = match row.get(column) {
         Ok(sealed) => sealed,
@@ -226,7 +228,7 @@ fn open_all(
     Ok(())
 }
 
-/// Damage that stops a check is a problem too; the others are still run.
+/// Runs a check; turns its failure by damage into a problem, so that other checks still run.
 fn tolerant(
     problems: &mut Vec<Problem>,
     look: impl FnOnce(&mut Vec<Problem>) -> rusqlite::Result<()>,

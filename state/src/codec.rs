@@ -1,7 +1,7 @@
-//! Compression of what is stored once and read rarely.
+//! Compresses content that is stored once and read rarely.
 //!
-//! In: bytes. Out: a zlib stream, which carries a checksum, so that damage is noticed when it is
-//! read; and the other way round. It may not touch files or the database.
+//! In: bytes. Out: a zlib stream, whose checksum detects damage; and the reverse. Must not: touch
+//! files or the database.
 
 use std::io::{self, Read, Write};
 
@@ -9,12 +9,12 @@ use flate2::Compression;
 use flate2::read::ZlibDecoder;
 use flate2::write::ZlibEncoder;
 
-/// How hard to try.
+/// The compression level.
 #[derive(Clone, Copy)]
 pub(crate) enum Effort {
-    /// For what is dropped again soon.
+    /// For short-lived content.
     Low,
-    /// For what stays.
+    /// For permanent content.
     Normal,
 }
 
@@ -31,11 +31,13 @@ pub(crate) fn pack(bytes: &[u8], effort: Effort) -> Vec<u8> {
     encoder.finish().expect("writing to a vector can't fail")
 }
 
-/// The bytes that were packed, which must be `size` long: a damaged stream can't make it take
-/// more memory than that.
+/// Decompresses bytes, which must have length `size`; that bounds the memory which a damaged stream
+/// can use.
+///
+/// Fails if the stream is damaged, or its length differs.
 pub(crate) fn unpack(packed: &[u8], size: usize) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::with_capacity(size);
-    // One byte more than there may be, so that too long a stream is noticed.
+    // One more byte, to detect a longer stream.
     ZlibDecoder::new(packed)
         .take(size as u64 + 1)
         .read_to_end(&mut bytes)?;
@@ -48,7 +50,7 @@ pub(crate) fn unpack(packed: &[u8], size: usize) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// A text and bytes as one, to be packed and sealed together.
+/// Combines a text and bytes, to compress and encrypt them together.
 pub(crate) fn join(text: &str, bytes: &[u8]) -> Vec<u8> {
     let mut joined = Vec::with_capacity(8 + text.len() + bytes.len());
     joined.extend((text.len() as u64).to_le_bytes());
@@ -57,7 +59,9 @@ pub(crate) fn join(text: &str, bytes: &[u8]) -> Vec<u8> {
     joined
 }
 
-/// What was joined.
+/// Splits what [`join`] combined.
+///
+/// Fails if the bytes are damaged.
 pub(crate) fn split(joined: &[u8]) -> io::Result<(&str, &[u8])> {
     let split = || {
         let (length, rest) = joined.split_first_chunk()?;

@@ -1,9 +1,9 @@
 //! A state as one portable text.
 //!
-//! In: [`Contents`], all that another store needs to be the same state. Out: a JSON document, and
-//! the contents again. What may hold secrets is sealed in it, whatever the store does: specs, the
-//! requests of open intents, and digests, which a guess could be compared with. Equal contents
-//! make equal documents. It may not touch files or the database.
+//! In: [`Contents`], everything that another store needs to be the same state. Out: a JSON
+//! document, and the contents again. Specs, the requests of open intents, and digests may reveal
+//! secrets, so they are always encrypted. Equal contents make equal documents. Must not: touch
+//! files or the database.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
@@ -24,32 +24,34 @@ use crate::store::Store;
 /// The version of the format.
 pub const DOCUMENT_VERSION: &str = "1.0";
 
-/// All that another store needs to be the same state. History and caches are no part of it.
+/// Everything that another store needs to be the same state, without history and caches.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Contents {
-    /// Whom the state belongs to.
+    /// The state's identity.
     pub identity: Identity,
-    /// Which state.
+    /// The state's lineage.
     pub lineage: String,
-    /// Which version of it.
+    /// The state's serial.
     pub serial: u64,
     /// When the state was created.
     pub created_at: Timestamp,
     /// All records, in a snapshot's order.
     pub records: Vec<Record>,
-    /// The generations that no record of the slot has (any more), by group and slot.
+    /// The generations without a record, by group and slot.
     pub generations: BTreeMap<(Arc<str>, u32), u64>,
     /// The specs that records and intents refer to.
     pub specs: BTreeMap<SpecDigest, Arc<[u8]>>,
-    /// What was intended and not settled, oldest first.
+    /// The open intents, oldest first.
     pub intents: Vec<Intent>,
 }
 
-/// A record that two states have differently: as one has it, and as the other does.
+/// A record that differs between two states: in the one, and in the other.
 pub type Difference<'c> = (Option<&'c Record>, Option<&'c Record>);
 
 impl Contents {
-    /// All of a state, as it was at one moment, wherever it is kept.
+    /// Reads all contents of a state at one moment.
+    ///
+    /// Fails if the state can't be read.
     pub fn of(store: &dyn Store) -> Result<Self> {
         const LOOKS: u32 = 5;
         let mut looks = 0;
@@ -61,7 +63,7 @@ impl Contents {
             let digests: BTreeSet<SpecDigest> = records.chain(intents).collect();
             let digests: Vec<SpecDigest> = digests.into_iter().collect();
             let specs = store.specs(&digests)?;
-            // A spec that is gone meanwhile was dropped with the last row that named it.
+            // A missing spec was removed together with the last row that referred to it.
             if specs.len() < digests.len() && looks < LOOKS {
                 continue;
             }
@@ -89,7 +91,7 @@ impl Contents {
         }
     }
 
-    /// Whether it says the same as another: what only one store gives its rows is left out.
+    /// Whether two contents are equal, ignoring values that the store sets.
     pub fn says(&self, other: &Self) -> bool {
         let intents = |contents: &Self| -> Vec<Intent> {
             let plain = |intent: &Intent| Intent {
@@ -106,8 +108,8 @@ impl Contents {
         intents(self) == intents(other) && plain(self) == plain(other)
     }
 
-    /// The records that differ from another state's in more than when they changed, each with the
-    /// other's; by our id of the instance.
+    /// The records that differ from another state's, apart from their timestamps; ordered by
+    /// instance id.
     pub fn differences<'c>(&'c self, other: &'c Self) -> Vec<Difference<'c>> {
         let by_id = |contents: &'c Self| -> BTreeMap<&'c str, &'c Record> {
             let records = contents.records.iter();
@@ -126,8 +128,8 @@ impl Contents {
             .collect()
     }
 
-    /// Everything that is wrong with the contents themselves, a lower-case fragment each.
-    /// `is_spec` says whether bytes are what their digest says.
+    /// All inconsistencies in the contents, as lower-case fragments. `is_spec` checks whether bytes
+    /// match their digest.
     pub fn problems(&self, is_spec: &dyn Fn(SpecDigest, &[u8]) -> bool) -> Vec<String> {
         let mut problems = Vec::new();
         let (mut instances, mut providers, mut slots) =
@@ -194,7 +196,7 @@ impl Contents {
 }
 
 impl Record {
-    /// Whether it says the same as another, whenever each of them came to say it.
+    /// Whether two records are equal, ignoring version and timestamps.
     pub fn is_like(&self, other: &Self) -> bool {
         let mut like = other.clone();
         like.version = self.version;
@@ -203,34 +205,34 @@ impl Record {
     }
 }
 
-/// Why a text is no document of a state, or can't be opened.
+/// Why a document can't be read.
 #[derive(Debug, Error)]
 pub enum DocumentError {
-    /// Not JSON, cut short, or with other keys.
+    /// Not JSON, truncated, or with unexpected keys.
     #[error("it isn't a state's document: {0}")]
     NotADocument(String),
-    /// Another version wrote it.
+    /// Written by another version.
     #[error("it has the format {0:?}, and this version reads {DOCUMENT_VERSION:?}")]
     Format(String),
-    /// What is sealed in it doesn't open.
+    /// An encrypted part can't be decrypted.
     #[error("{what} can't be opened: {error}")]
     Sealed {
-        /// What, such as "the spec of default/web/0".
+        /// The part, such as "the spec of default/web/0".
         what: String,
-        /// Why.
+        /// The error.
         error: OpenError,
     },
-    /// Something in it isn't what it should be.
+    /// A value is invalid.
     #[error("{what} can't be read: {why}")]
     Wrong {
-        /// What.
+        /// The value.
         what: String,
-        /// Why.
+        /// The error.
         why: String,
     },
 }
 
-/// A document, as it was read: what is sealed is still sealed.
+/// A parsed document; its parts are still encrypted.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Document {
@@ -241,9 +243,9 @@ pub struct Document {
     pub shard: String,
     /// The provider.
     pub provider: String,
-    /// Which state.
+    /// The state's lineage.
     pub lineage: String,
-    /// Which version of it.
+    /// The state's serial.
     pub serial: u64,
     /// When the state was created.
     pub created_at: Timestamp,
@@ -255,14 +257,14 @@ pub struct Document {
     intents: Vec<IntentRow>,
 }
 
-/// A text's only interesting key, whatever else is in it.
+/// Only the version of a document, whatever its other keys.
 #[derive(Deserialize)]
 struct Version {
     format_version: String,
 }
 
 impl Document {
-    /// Makes the document of a state.
+    /// Builds the document of a state.
     pub fn new(contents: &Contents, key: &Key, derivation: Option<&Derivation>) -> Self {
         let seals = Seals {
             key,
@@ -309,7 +311,9 @@ impl Document {
         }
     }
 
-    /// Reads a document's text.
+    /// Parses a document.
+    ///
+    /// Fails if it is invalid or of another version.
     pub fn parse(text: &str) -> Result<Self, DocumentError> {
         let wrong = |error: serde_json::Error| DocumentError::NotADocument(error.to_string());
         let version: Version = serde_json::from_str(text).map_err(wrong)?;
@@ -319,14 +323,14 @@ impl Document {
         serde_json::from_str(text).map_err(wrong)
     }
 
-    /// The document's text, a line feed at its end.
+    /// The document as text, with a final line feed.
     pub fn to_text(&self) -> String {
         let mut text = serde_json::to_string_pretty(self).expect("a document's keys are strings");
         text.push('\n');
         text
     }
 
-    /// Whom it belongs to.
+    /// The state's identity.
     pub fn identity(&self) -> Identity {
         Identity {
             cluster: self.cluster.clone(),
@@ -335,7 +339,9 @@ impl Document {
         }
     }
 
-    /// The key that opens it.
+    /// The required key.
+    ///
+    /// Fails if the document's key id is invalid.
     pub fn key(&self) -> Result<KeyNeed, DocumentError> {
         let wrong = |why: String| DocumentError::Wrong {
             what: "`key`".to_owned(),
@@ -351,14 +357,16 @@ impl Document {
         Ok(KeyNeed { id, derivation })
     }
 
-    /// Opens what is sealed. Whether the contents are sound is another question.
+    /// Decrypts a document. Doesn't check the contents for consistency.
+    ///
+    /// Fails if the key is wrong or a part is damaged.
     pub fn open(self, key: &Key) -> Result<Contents, DocumentError> {
         let identity = self.identity();
         let seals = Seals {
             key,
             lineage: &self.lineage,
         };
-        // One name for all of a group's rows.
+        // Rows of a group share one allocation of its name.
         let known = |group: &Arc<str>, what: &dyn Fn() -> String| {
             self.groups
                 .get(group)
@@ -408,7 +416,7 @@ impl Document {
     }
 }
 
-/// Which key opens it, and how a passphrase makes the key.
+/// The key's id, and how to derive it from a passphrase.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct KeyRow {
@@ -440,7 +448,7 @@ struct IntentRow {
     opened_at: Timestamp,
 }
 
-/// What seals the parts of one document, and opens them.
+/// Encrypts and decrypts the parts of one document.
 struct Seals<'a> {
     key: &'a Key,
     lineage: &'a str,
@@ -467,7 +475,8 @@ impl Seals<'_> {
             .decode(sealed)
             .map_err(|_| OpenError::NotSealed)
             .and_then(|sealed| self.key.open(&context, &sealed));
-        // Sealing needs the key: a body that doesn't unpack was damaged before it was sealed.
+        // Decryption authenticates the bytes, so content that can't be decompressed was already
+        // damaged before.
         let unpacked = opened.and_then(|packed| {
             let (size, packed) = packed.split_first_chunk().ok_or(OpenError::Damaged)?;
             let size = usize::try_from(u64::from_le_bytes(*size));
@@ -526,12 +535,12 @@ impl Seals<'_> {
         Ok((digest, body.into()))
     }
 
-    /// The same record with its digests masked.
+    /// The record with masked digests.
     fn record(&self, record: &Record) -> Record {
         with_digests(record.clone(), |digest| self.key.mask(digest))
     }
 
-    /// The record whose digests were masked.
+    /// The record with unmasked digests.
     fn open_record(&self, record: Record) -> Record {
         with_digests(record, |digest| self.key.unmask(digest))
     }

@@ -1,8 +1,8 @@
-//! Everything that can go wrong with a state, as one type.
+//! The error type of this crate.
 //!
 //! In: errors of `SQLite` and of files. Out: [`StateError`], whose messages are lower-case
-//! fragments that fit after "failed to …: ", and whose [`StateError::hint`] says what to do.
-//! It may not print, and it names nothing of the database's inside but in [`StateError::Sqlite`].
+//! fragments that fit after "failed to …: ", and whose [`StateError::hint`] is a fix. Must not:
+//! print, or mention database internals, except in [`StateError::Sqlite`].
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -14,32 +14,32 @@ use crate::model::{Identity, LockInfo, SpecDigest};
 use crate::paths::backups_of;
 use crate::seal::{KeyId, RandomError};
 
-/// The result of everything that touches a state.
+/// The result of state operations.
 pub type Result<T, E = StateError> = std::result::Result<T, E>;
 
-/// Why something could not be done with a state.
+/// Why a state operation failed.
 #[derive(Debug, Error)]
 pub enum StateError {
     /// There is no file at the path.
     #[error("there is no state at {}", path.display())]
     NotFound {
-        /// Where the state was looked for.
+        /// The path of the state.
         path: PathBuf,
     },
 
-    /// Something that must be new exists already.
+    /// A file that must be new exists.
     #[error("a file exists already at {}", path.display())]
     Exists {
-        /// The file in the way. It was left as it is.
+        /// The existing file, unchanged.
         path: PathBuf,
     },
 
-    /// The file is something else: not `SQLite`, another program's, empty, or no file at all.
+    /// The file is not a state: not `SQLite`, another program's, empty, or not a regular file.
     #[error("{why}, so it is not a state: {}", path.display())]
     NotAState {
-        /// The file. It was left as it is.
+        /// The file, unchanged.
         path: PathBuf,
-        /// What it is instead, such as "the file is empty".
+        /// What it is, such as "the file is empty".
         why: String,
     },
 
@@ -48,7 +48,7 @@ pub enum StateError {
     Corrupt {
         /// The damaged file.
         path: PathBuf,
-        /// What was found.
+        /// The damage.
         detail: String,
     },
 
@@ -58,128 +58,127 @@ pub enum StateError {
         path.display()
     )]
     Newer {
-        /// The file. It was left as it is.
+        /// The file, unchanged.
         path: PathBuf,
         /// The schema version of the file.
         found: u32,
-        /// The newest schema version known here.
+        /// The newest schema version that this version supports.
         supported: u32,
     },
 
     /// The state belongs to another cluster, shard or provider.
     #[error("the state belongs to {found}, not to {expected}: {}", path.display())]
     Foreign {
-        /// The file. It was left as it is.
+        /// The file, unchanged.
         path: PathBuf,
-        /// Who asked.
+        /// The expected identity.
         expected: Box<Identity>,
-        /// Whom the state belongs to.
+        /// The state's identity.
         found: Box<Identity>,
     },
 
-    /// What is asked for is sealed, and the key isn't there.
+    /// The state is encrypted and the key is missing.
     #[error("the state is sealed with the key {needed}, and {reason}: {}", path.display())]
     NoKey {
-        /// The state. It was left as it is.
+        /// The state, unchanged.
         path: PathBuf,
-        /// The key that opens it.
+        /// The required key.
         needed: KeyId,
-        /// Why there is none.
+        /// Why the key is missing.
         reason: KeyError,
     },
 
-    /// Someone else began to write since this writer did: its lock was lost, or broken.
+    /// Another writer started since: this one's lock was lost or broken.
     #[error("another process has taken over as the writer of the state: {}", path.display())]
     Fenced {
-        /// The state. Nothing of the transaction was kept.
+        /// The state; the transaction was rolled back.
         path: PathBuf,
     },
 
-    /// The system has no random bytes, so nothing can be sealed.
+    /// The system supplies no random bytes, so nothing can be encrypted.
     #[error("nothing can be sealed: {0}")]
     Random(RandomError),
 
     /// A living process holds the lock.
     #[error("the state is locked by {holder}")]
     Locked {
-        /// Who holds the lock.
+        /// The holder.
         holder: Box<LockInfo>,
     },
 
-    /// The file system refuses to lock the file beside the state.
+    /// The file system doesn't support locks.
     #[error("the file system refuses to lock a file ({source}): {}", path.display())]
     NoLocks {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The error.
         source: io::Error,
     },
 
-    /// Nobody holds the lock that was to be broken.
+    /// There is no lock to break.
     #[error("the state is not locked: {}", path.display())]
     NotLocked {
         /// The state.
         path: PathBuf,
     },
 
-    /// The lock to be broken has another id than the one given.
+    /// The lock to break has another id.
     #[error("the lock's id is not \"{asked}\": the state was locked by {holder}")]
     WrongLock {
-        /// The id that was given.
+        /// The given id.
         asked: String,
-        /// What the lock says.
+        /// The actual lock.
         holder: Box<LockInfo>,
     },
 
-    /// The state, its folder or its file system can't be written.
+    /// The state, its folder or its file system is read-only.
     #[error("the state folder is not writable: {}", path.display())]
     ReadOnly {
         /// The state.
         path: PathBuf,
     },
 
-    /// The disk is full. Nothing of the transaction was kept.
+    /// The disk is full; the transaction was rolled back.
     #[error("the disk is full, so nothing was written to {}", path.display())]
     Full {
         /// The state.
         path: PathBuf,
     },
 
-    /// Another process was writing for longer than the busy timeout.
+    /// Another process wrote for longer than the busy timeout.
     #[error("another process is writing to the state: {}", path.display())]
     Busy {
         /// The state.
         path: PathBuf,
     },
 
-    /// The state was replaced or rewritten while it was being read, so the answer would be
-    /// worthless. Only where the state's folder can't be written, since no read lock is possible
-    /// there.
+    /// The state was changed while it was read, so the result is invalid. Only occurs in read-only
+    /// folders, where read locks are impossible.
     #[error("the state was changed while it was being read: {}", path.display())]
     Changed {
         /// The state.
         path: PathBuf,
     },
 
-    /// The slot has a live record already.
+    /// The slot already has a live record.
     #[error("{address} is occupied by {instance_id}")]
     Occupied {
         /// The address of the slot, `tenant/group/slot`.
         address: String,
-        /// The instance that fills it.
+        /// The instance in the slot.
         instance_id: String,
     },
 
-    /// Another record has this provider id already.
+    /// Another record already has this provider id.
     #[error("{provider_id} is recorded already, as {address}")]
     Claimed {
-        /// The cloud's id of the instance.
+        /// The provider id.
         provider_id: String,
-        /// The slot that it fills.
+        /// The slot of the other record.
         address: String,
     },
 
-    /// An operation on the address is still open in the journal.
+    /// An intent for the address is still open.
     #[error("an operation on {address} has not been settled yet")]
     Unsettled {
         /// The address of the slot, `tenant/group/slot`.
@@ -193,14 +192,14 @@ pub enum StateError {
         address: String,
     },
 
-    /// A record or intent refers to a spec that was never put.
+    /// A record or intent refers to a missing spec.
     #[error("the spec {digest} is not in the state")]
     MissingSpec {
-        /// The digest referred to.
+        /// The spec's digest.
         digest: SpecDigest,
     },
 
-    /// No open intent or running apply has the id.
+    /// There is no open intent or running apply with this id.
     #[error("there is no open {what} {id} in the state")]
     NotOpen {
         /// "intent" or "apply".
@@ -214,33 +213,32 @@ pub enum StateError {
     Io {
         /// The file or folder.
         path: PathBuf,
-        /// What the operating system said.
+        /// The error of the operating system.
         source: io::Error,
     },
 
-    /// The database refused for a reason that has no case of its own.
+    /// The database failed for another reason.
     #[error("the database refused ({source}): {}", path.display())]
     Sqlite {
         /// The state.
         path: PathBuf,
-        /// What `SQLite` said.
+        /// The error of `SQLite`.
         source: rusqlite::Error,
     },
 }
 
-/// Why there is no key.
+/// Why a key is missing.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{why}")]
 pub struct KeyError {
-    /// Why, as a lower-case fragment.
+    /// The reason, as a lower-case fragment.
     pub why: String,
-    /// What to do, as a sentence without a full stop.
+    /// How to fix it, as a sentence without a full stop.
     pub hint: Option<String>,
 }
 
 impl StateError {
-    /// What a person can do about it, as a sentence without a full stop; `None` where nothing
-    /// general can be said.
+    /// How to fix it, as a sentence without a full stop; `None` if there is no general advice.
     pub fn hint(&self) -> Option<String> {
         let hint = match self {
             Self::NotFound { .. } => "Check the path, or apply once to create the state".to_owned(),
@@ -315,7 +313,7 @@ impl StateError {
         }
     }
 
-    /// Gives an error of `SQLite` the case that says what it means for the state at `path`.
+    /// Converts an error of `SQLite` for the state at `path`.
     pub(crate) fn sqlite(path: &Path, source: rusqlite::Error) -> Self {
         let path = path.to_owned();
         match &source {
@@ -337,7 +335,7 @@ impl StateError {
                 },
                 _ => Self::Sqlite { path, source },
             },
-            // What was written can't be read as what it was written as.
+            // A stored value has an unexpected type or format.
             rusqlite::Error::FromSqlConversionFailure(..)
             | rusqlite::Error::IntegralValueOutOfRange(..)
             | rusqlite::Error::Utf8Error(..)

@@ -1,7 +1,7 @@
-//! What was done to a state, and by whom.
+//! Reads the history of a state.
 //!
-//! In: an open state. Out: its applies and what each of them did. Entries are written in a
-//! transaction; here they are only read.
+//! In: an open state. Out: its applies and their changes. Must not: write; transactions add
+//! entries.
 
 use rusqlite::{Connection, Row};
 
@@ -12,8 +12,10 @@ use crate::row_crypto::{Place, RowCrypto, unknown, unreadable};
 use crate::sqlite::SqliteStore;
 
 impl SqliteStore {
-    /// The latest `limit` applies, the latest first. One that never ended is running if its
-    /// process is the one that holds the lock, and interrupted otherwise.
+    /// The latest `limit` applies, latest first. An unfinished one is running if its process holds
+    /// the lock, otherwise interrupted.
+    ///
+    /// Fails if the state can't be read.
     pub fn history(&self, limit: usize) -> Result<Vec<Apply>> {
         let mut applies: Vec<Apply> = self.read(|connection| {
             connection
@@ -29,7 +31,9 @@ impl SqliteStore {
         Ok(applies)
     }
 
-    /// What an apply did, in the order in which it was entered.
+    /// The changes of an apply, in the order they were added.
+    ///
+    /// Fails if the state can't be read, or if an entry is encrypted and the key is missing.
     pub fn history_items(&self, id: ApplyId) -> Result<Vec<HistoryItem>> {
         let read = |connection: &Connection, crypto: &RowCrypto| {
             connection
@@ -38,7 +42,7 @@ impl SqliteStore {
                 .collect()
         };
         let sealed = "SELECT 1 FROM history WHERE apply_id = ?1 AND sealed IS NOT NULL";
-        // Most of what is done goes well, and then no key is needed to read of it.
+        // Successful results aren't encrypted, so usually no key is required.
         if self.read(|connection| connection.prepare_cached(sealed)?.exists([id.0]))? {
             self.read_opened(read)
         } else {
@@ -47,11 +51,14 @@ impl SqliteStore {
     }
 }
 
-/// All columns of `history`, as [`entry`] reads them.
+/// All columns of `history`, for [`entry`].
 pub(crate) const ENTRIES: &str = "SELECT id, apply_id, address, action, before_instance_id,
         before_provider_id, after_instance_id, after_provider_id, result, detail, at, sealed
     FROM history";
 
+/// Reads an entry of [`ENTRIES`].
+///
+/// Fails if it is invalid or can't be decrypted.
 pub(crate) fn entry(row: &Row<'_>, crypto: &RowCrypto) -> rusqlite::Result<(ApplyId, HistoryItem)> {
     let ids = |instance, provider| {
         Ok::<_, rusqlite::Error>(HistoryIds {
@@ -79,7 +86,9 @@ pub(crate) fn entry(row: &Row<'_>, crypto: &RowCrypto) -> rusqlite::Result<(Appl
     Ok((apply, item))
 }
 
-/// Makes interrupted what still counts as running, but isn't the lock's holder.
+/// Marks running applies as interrupted, except that of the lock's holder.
+///
+/// Fails if the lock can't be read.
 pub(crate) fn mark_interrupted(
     applies: &mut [Apply],
     holder: impl FnOnce() -> Result<Option<LockInfo>>,

@@ -1,7 +1,7 @@
-//! Which key a state needs, and who is asked for it.
+//! Obtains the key of a state.
 //!
-//! In: [`Keys`], which the caller implements. Out: the right key, or why there is none. It is asked
-//! only when something is to be opened or sealed, since a passphrase takes its time.
+//! In: [`Keys`], which the caller implements. Out: the right key, or why it is missing. Must not:
+//! ask for a key before it is required, since deriving one from a passphrase is slow.
 
 use std::fmt;
 use std::path::Path;
@@ -13,20 +13,22 @@ use crate::error::{KeyError, Result, StateError};
 use crate::row_crypto::RowCrypto;
 use crate::seal::{Key, KeyId, KeyNeed};
 
-/// Who has keys.
+/// A source of keys.
 pub trait Keys: Send + Sync {
-    /// The key that is needed. It may answer with another one, which is refused by its name.
+    /// The required key. If it returns another one, that is rejected.
+    ///
+    /// Fails if it doesn't have the key.
     fn find(&self, needed: &KeyNeed) -> Result<Key, KeyError>;
 }
 
-/// One key, whatever is needed.
+/// A source with a single key.
 impl Keys for Key {
     fn find(&self, _: &KeyNeed) -> Result<Key, KeyError> {
         Ok(self.clone())
     }
 }
 
-/// The keys that an open state may ask for, and the one it was given last.
+/// The source of keys for an open state, and the last key used.
 #[derive(Default)]
 pub(crate) struct KeyRing {
     keys: Option<Arc<dyn Keys>>,
@@ -39,8 +41,10 @@ impl KeyRing {
         Self { keys, last }
     }
 
-    /// What opens and seals the rows that `connection` sees. To be asked within the transaction
-    /// that reads or writes them: another process may have given the state another key meanwhile.
+    /// The cipher for the rows that `connection` sees. Must be called within the transaction that
+    /// reads or writes them, since another process may change the key.
+    ///
+    /// Fails if the key is missing.
     pub(crate) fn crypto(&self, connection: &Connection, path: &Path) -> Result<RowCrypto> {
         let (need, lineage) = need(connection).map_err(|error| StateError::sqlite(path, error))?;
         match need {
@@ -72,7 +76,7 @@ impl KeyRing {
         Ok(key)
     }
 
-    /// Remembers the key that a state was given.
+    /// Caches the new key of a state.
     pub(crate) fn remember(&self, key: Key) {
         *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Some(key);
     }
@@ -84,7 +88,9 @@ impl fmt::Debug for KeyRing {
     }
 }
 
-/// What a state needs to be opened, and its lineage.
+/// The required key of a state, and its lineage.
+///
+/// Fails if the state can't be read.
 pub(crate) fn need(connection: &Connection) -> rusqlite::Result<(Option<KeyNeed>, String)> {
     connection
         .prepare_cached("SELECT key_id, derivation, lineage FROM meta WHERE id = 1")?

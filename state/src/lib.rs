@@ -1,14 +1,13 @@
-//! The record of what exists: which instance fills which slot of which group, what it was made
-//! from, what is being done to it right now, and what was done before.
+//! The state of a fleet: the instance in each slot, its spec, the operations in progress, and the
+//! history.
 //!
-//! The crate knows nothing of configurations or clouds. It is given values and keeps them:
+//! The crate knows neither configurations nor clouds. It stores values, and guarantees:
 //!
 //! - **Nothing is lost.** What is changed is on disk when [`Store::commit`] returns. An intent that
 //!   is committed before a call to a cloud is found again after any crash.
 //! - **One writer, any readers.** [`Lock`] makes one process the writer, and ends with it.
 //!   Reading takes no lock, and works where nothing can be written.
-//! - **A process that lost its lock can't write.** Taking the lock raises the fencing number, which
-//!   shuts out earlier writers.
+//! - **Who lost its lock can't write.** Whoever takes the lead shuts out those before it.
 //! - **What was rendered is sealed.** It opens with the state's [`Key`], and in its place only.
 //! - **What is refused is left alone.** A file of another program, of another owner or of a newer
 //!   version keeps every byte.

@@ -1,10 +1,10 @@
 //! The lock that makes one process the writer of a state.
 //!
-//! In: the path of a state and who wants it. Out: a [`Lock`] that ends with the process, or who
-//! holds it. The lock is the operating system's, on a side file `STATE.lock`; the text in that
-//! file says who holds it, and means nothing without the lock itself. The side file is never
-//! removed: a process that waits for it would then hold a lock on a file nobody else can see.
-//! It may not touch the state.
+//! In: the path of a state and the identity of its user. Out: a [`Lock`] that ends with the
+//! process, or its holder. The lock is an operating-system lock on the side file `STATE.lock`. The
+//! text in that file names the holder, and means nothing without the lock. The side file is never
+//! removed: a waiting process would then lock a file that others can't see. Must not: touch the
+//! state.
 
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions, TryLockError};
@@ -17,13 +17,13 @@ use crate::error::{Result, StateError};
 use crate::files;
 use crate::model::{LockInfo, Timestamp};
 
-/// How long to wait for an unsigned lock, whatever the timeout: someone who only looks
-/// holds it for an instant, and a holder needs an instant to sign.
+/// The minimum wait for a lock without a holder's text, regardless of the timeout. Readers hold it
+/// for an instant, and a new holder needs an instant to write its text.
 const GRACE: Duration = Duration::from_millis(300);
-/// How often a held lock is tried again.
+/// The interval between attempts.
 const INTERVAL: Duration = Duration::from_millis(25);
 
-/// A held lock. Ends when it is dropped or released, and when the process dies, however it dies.
+/// A held lock. Ends when it is dropped or released, and when the process dies for any reason.
 #[derive(Debug)]
 pub struct Lock {
     file: File,
@@ -31,16 +31,19 @@ pub struct Lock {
 }
 
 impl Lock {
-    /// Takes the lock of the state at `path`, which needn't exist yet; its folder is made where
-    /// it is missing. A lock that is held is waited for until `timeout` is over, then the error
-    /// is [`StateError::Locked`] and names the holder. What a dead process left is no lock.
+    /// Acquires the lock of the state at `path`, which needn't exist; creates its folder if
+    /// necessary. Waits up to `timeout` for another holder. A stale lock doesn't block.
     ///
-    /// The two paths of a state behind a symbolic link have one lock.
+    /// All paths to a state by symbolic links share one lock.
+    ///
+    /// Fails with [`StateError::Locked`] after the timeout.
     pub fn acquire(path: &Path, info: LockInfo, timeout: Duration) -> Result<Self> {
         Self::acquire_with(path, info, timeout, &mut |_| {})
     }
 
-    /// The same; while it waits, `on_wait` hears whom for: once of each holder that signed.
+    /// Acquires the lock like [`Lock::acquire`]; while it waits, calls `on_wait` once per holder.
+    ///
+    /// Fails with [`StateError::Locked`] after the timeout.
     pub fn acquire_with(
         path: &Path,
         info: LockInfo,
@@ -87,18 +90,20 @@ impl Lock {
         Ok(lock)
     }
 
-    /// What this lock says of itself.
+    /// The information in this lock.
     pub fn info(&self) -> &LockInfo {
         &self.info
     }
 
-    /// Ends the lock. Dropping it does the same.
+    /// Releases the lock, like dropping it.
     pub fn release(self) {
         drop(self);
     }
 
-    /// Who holds the lock of the state at `path`, if a living process does. Creates nothing, and
-    /// works in a folder that can't be written.
+    /// The living holder of the lock of the state at `path`. Creates nothing, and works in a
+    /// read-only folder.
+    ///
+    /// Fails if the side file can't be read.
     pub fn peek(path: &Path) -> Result<Option<LockInfo>> {
         let side = side_file(path);
         let file = match File::open(&side) {
@@ -108,7 +113,7 @@ impl Lock {
         };
         let started = Instant::now();
         loop {
-            // Shared, so that two who look don't take each other for a holder.
+            // A shared lock, so that concurrent readers don't see each other as holders.
             match file.try_lock_shared() {
                 Ok(()) => return Ok(None),
                 Err(TryLockError::Error(source)) => return Err(refused(&side, source)),
@@ -122,8 +127,10 @@ impl Lock {
         }
     }
 
-    /// What a dead process left of the lock of the state at `path`; `None` where it left nothing,
-    /// or where a living process holds the lock. Creates nothing.
+    /// The information in a stale lock of the state at `path`; `None` if there is none, or if a
+    /// living process holds the lock. Creates nothing.
+    ///
+    /// Fails if the side file can't be read.
     pub fn remains(path: &Path) -> Result<Option<LockInfo>> {
         let side = side_file(path);
         let file = match File::open(&side) {
@@ -138,10 +145,11 @@ impl Lock {
         }
     }
 
-    /// Clears what a dead process left of the lock with this id, and returns it. Refuses with
-    /// [`StateError::Locked`] while a living process holds the lock, with
-    /// [`StateError::WrongLock`] where the id is another, and with [`StateError::NotLocked`]
-    /// where nothing was left.
+    /// Removes the stale lock with this id, and returns its information.
+    ///
+    /// Fails with [`StateError::Locked`] if a living process holds the lock, with
+    /// [`StateError::WrongLock`] if the id differs, and with [`StateError::NotLocked`] if there is
+    /// no stale lock.
     pub fn break_stale(path: &Path, id: &str) -> Result<LockInfo> {
         let side = side_file(path);
         let not_locked = || StateError::NotLocked {
@@ -179,14 +187,14 @@ impl Lock {
 
 impl Drop for Lock {
     fn drop(&mut self) {
-        // Only the text could be left behind, and it means nothing without the lock, which the
-        // operating system ends when the file is closed.
+        // If this fails, only the text remains, which means nothing without the lock; closing the
+        // file releases that.
         let _ = write(&self.file, b"");
         let _ = self.file.unlock();
     }
 }
 
-/// The file system knows no locks, or has none left.
+/// The error if the file system doesn't support locks, or has none left.
 fn refused(side: &Path, source: io::Error) -> StateError {
     StateError::NoLocks {
         path: side.to_owned(),
@@ -207,7 +215,7 @@ fn side_file(path: &Path) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// What the side file says; `None` where it says nothing (yet).
+/// The text of the side file; `None` if it is empty. Fails if it can't be read.
 fn read(mut file: &File) -> io::Result<Option<LockInfo>> {
     let mut text = String::new();
     file.rewind()?;
@@ -224,7 +232,7 @@ fn write(mut file: &File, text: &[u8]) -> io::Result<()> {
     file.write_all(text)
 }
 
-/// For a holder that could not be read.
+/// The information for a holder whose text couldn't be read.
 fn unsigned() -> LockInfo {
     LockInfo {
         id: "unknown".to_owned(),

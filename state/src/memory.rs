@@ -1,12 +1,11 @@
 //! A state in memory, for tests and simulations.
 //!
-//! In: what any [`Store`] is given. Out: the same answers as the state in a file gives. The disk
-//! lives as long as someone has it, and can be copied and put back, so that a process can "die"
-//! between any two commits. It may not touch files, and keeps nothing sealed: there is nothing to
-//! be stolen.
+//! In: calls of any [`Store`]. Out: the same results as with a file. The disk lives as long as it
+//! is referenced. It can be copied and restored, so that a process can "die" between two commits.
+//! Must not: touch files. Nothing is encrypted, since nothing leaves the process.
 //!
-//! Each commit works on a copy of everything, which takes the old one's place when all of it went
-//! well. That is slow for large fleets and can't be half done.
+//! Each commit changes a copy of everything, which replaces the old one on success. That is slow
+//! for large fleets, but atomic.
 
 mod tables;
 
@@ -25,7 +24,7 @@ use crate::snapshot::Snapshot;
 use crate::store::{Backend, Held, Store, Write, Written};
 use tables::{Change, Tables};
 
-/// Where states in memory are kept: one state a disk, for any number of processes.
+/// A simulated disk with one state, for any number of processes.
 #[derive(Clone, Debug, Default)]
 pub struct MemoryDisk(Arc<Shared>);
 
@@ -38,23 +37,23 @@ struct Shared {
 #[derive(Debug, Default)]
 struct Content {
     state: Option<Arc<Tables>>,
-    /// The lock, and which of the locks that were ever taken it is.
+    /// The lock with its number.
     lock: Option<(u64, LockInfo)>,
     locks: u64,
     is_full: bool,
 }
 
-/// What a disk held at one moment.
+/// The contents of a disk at one moment.
 #[derive(Clone, Debug)]
 pub struct MemoryImage(Option<Arc<Tables>>);
 
 impl MemoryDisk {
-    /// What lies on the disk now: what a crash at this moment would leave.
+    /// The current contents, which a crash at this moment would leave.
     pub fn image(&self) -> MemoryImage {
         MemoryImage(self.content().state.clone())
     }
 
-    /// Puts back what lay on the disk. Nobody holds the lock any more.
+    /// Restores earlier contents; releases the lock.
     pub fn restore(&self, image: &MemoryImage) {
         let mut content = self.content();
         content.state.clone_from(&image.0);
@@ -68,13 +67,13 @@ impl MemoryDisk {
         self.0.unlocked.notify_all();
     }
 
-    /// From now on commits fail because the disk is full; or do no longer.
+    /// Sets whether commits fail because the disk is full.
     pub fn set_full(&self, is_full: bool) {
         self.content().is_full = is_full;
     }
 
     fn content(&self) -> MutexGuard<'_, Content> {
-        // A panic leaves nothing in it half done.
+        // Commits are atomic, so a poisoned disk is still consistent.
         self.0
             .content
             .lock()
@@ -82,7 +81,7 @@ impl MemoryDisk {
     }
 }
 
-/// What errors call it.
+/// The path in errors.
 fn place() -> PathBuf {
     PathBuf::from("(memory)")
 }
@@ -161,17 +160,17 @@ impl Held for MemoryLock {
 impl Drop for MemoryLock {
     fn drop(&mut self) {
         let mut content = self.disk.content();
-        // It may have been lost, and be another's by now.
+        // Only release it if it wasn't lost to another holder.
         content.lock.take_if(|(number, _)| *number == self.number);
         self.disk.0.unlocked.notify_all();
     }
 }
 
-/// A state in memory that is open.
+/// An open state in memory.
 #[derive(Debug)]
 pub struct MemoryStore {
     disk: MemoryDisk,
-    /// The number of the writer that leads, as far as this one knows.
+    /// The last fencing token that this writer knows.
     fence: u64,
 }
 

@@ -1,6 +1,6 @@
-//! The values that a state holds and hands out.
+//! The values that a state stores.
 //!
-//! In: nothing. Out: plain data. No value here knows the database.
+//! In: nothing. Out: plain owned data. Must not: depend on the database.
 
 use std::fmt;
 use std::str::FromStr;
@@ -11,7 +11,7 @@ use thiserror::Error;
 
 use crate::seal::KeyNeed;
 
-/// Whom a state belongs to. Fixed when the state is created.
+/// The owner of a state; fixed when the state is created.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Identity {
     /// The cluster.
@@ -36,34 +36,33 @@ impl fmt::Display for Identity {
     }
 }
 
-/// A moment, in milliseconds since 1970-01-01T00:00:00Z. Always the caller's: nothing here reads
-/// a clock.
+/// A time in milliseconds since 1970-01-01T00:00:00Z. Always from the caller; this crate reads no
+/// clock.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
 #[serde(transparent)]
 pub struct Timestamp(pub i64);
 
-/// What is true of the state as a whole.
+/// The properties of a state as a whole.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Meta {
-    /// Whom the state belongs to.
+    /// Its identity.
     pub identity: Identity,
-    /// Which state this is: given when it was created, the same in every copy of it.
+    /// Its lineage, set at creation and equal in all copies.
     pub lineage: String,
-    /// Which version of the state: grows by one with each transaction that changed a record.
+    /// Its serial, which grows by one with each transaction that changes a record.
     pub serial: u64,
     /// When the state was created.
     pub created_at: Timestamp,
-    /// The schema version of what was opened; of a migrated copy where an older state was opened
-    /// for reading.
+    /// The schema version of the opened state; for an older state opened for reading, that of the
+    /// migrated copy.
     pub schema_version: u32,
-    /// The key that opens what is sealed in it; `None` where all lies in clear.
+    /// The key that it is encrypted with; `None` if it isn't.
     pub key: Option<KeyNeed>,
 }
 
-/// The digest by which a spec is known. The state takes it as it is given: what was hashed, and
-/// how, is the caller's affair.
+/// The digest that identifies a spec. The caller decides how it is computed.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SpecDigest(pub [u8; 32]);
 
@@ -81,7 +80,7 @@ impl fmt::Debug for SpecDigest {
     }
 }
 
-/// A text that is no [`SpecDigest`].
+/// The error that a text isn't a [`SpecDigest`].
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("\"{0}\" is no digest: 64 hexadecimal digits are")]
 pub struct ParseDigestError(String);
@@ -117,45 +116,45 @@ impl<'de> Deserialize<'de> for SpecDigest {
     }
 }
 
-/// What the state says an instance is.
+/// The recorded instance in a slot.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Record {
     /// `tenant/group`. Records of one snapshot share it.
     pub group: Arc<str>,
-    /// The numbered place in the group. At most one record of a slot is not deposed.
+    /// The slot in the group. At most one record of a slot is not deposed.
     pub slot: u32,
-    /// An old instance of the slot that is still to be deleted, after its successor was created.
+    /// Whether it is an old instance whose successor was created, still to be deleted.
     pub deposed: bool,
-    /// Our id of the instance. The key of the record.
+    /// The instance id, the key of the record.
     pub instance_id: String,
-    /// The cloud's id of the instance. No two records share one.
+    /// The provider id; unique.
     pub provider_id: String,
-    /// Which instance of the slot: grows with each new one.
+    /// The generation of the slot, which grows with each new instance.
     pub generation: u64,
-    /// The kind of instance, the first letters of its id.
+    /// The kind, the first letters of the instance id.
     pub kind: String,
-    /// What the instance was made from. The spec must have been put.
+    /// The digest of its spec, which must be stored.
     pub spec: SpecDigest,
-    /// The digest of what the cloud reported when the record was last in sync with it. A digest
-    /// alone: nothing is stored under it.
+    /// The digest of the observation when the record was last in sync with it. Only a digest; no
+    /// content is stored for it.
     pub observed: Option<SpecDigest>,
-    /// The zone that it runs in.
+    /// Its zone.
     pub zone: String,
-    /// The subnet that it is in.
+    /// Its subnet.
     pub subnet: Option<String>,
     /// Its IPv4 address.
     pub ip4: Option<String>,
     /// Its IPv6 address.
     pub ip6: Option<String>,
-    /// When the instance was created. The caller's word.
+    /// When the instance was created, set by the caller.
     pub created_at: Timestamp,
-    /// When the record last changed. Set by the store: what is given is ignored.
+    /// When the record last changed, set by the store.
     pub updated_at: Timestamp,
-    /// A small JSON text for what the caller wants to add; `{}` where there is nothing. In clear
-    /// on disk, in a sealed state too: no place for anything that was rendered.
+    /// A small JSON text of the caller; `{}` if empty. It is never encrypted, so it must not
+    /// contain rendered values.
     pub attributes: String,
-    /// The serial at which the record last changed. Set by the store: what is given is ignored.
+    /// The serial of the record's last change, set by the store.
     pub version: u64,
 }
 
@@ -166,24 +165,24 @@ impl Record {
     }
 }
 
-/// `tenant/group/slot` of a group and a slot of it.
+/// The address `tenant/group/slot`.
 pub fn address(group: &str, slot: u32) -> String {
     format!("{group}/{slot}")
 }
 
-/// What an intent is about to do to an instance.
+/// The operation of an intent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Operation {
-    /// Make it.
+    /// Create the instance.
     Create,
-    /// Change it in place.
+    /// Update it in place.
     Update,
-    /// End it.
+    /// Delete it.
     Delete,
 }
 
 impl Operation {
-    /// The name that it has in the state.
+    /// The name in the state.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Create => "create",
@@ -193,15 +192,15 @@ impl Operation {
     }
 }
 
-/// Which intent, within one state. Never used again.
+/// The id of an intent within a state; never reused.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct IntentId(pub i64);
 
-/// What is about to be asked of the cloud: to be opened, and so on disk, before it is asked. While it
-/// is open it may or may not have been carried out.
+/// A cloud call that is about to be made. It must be durable before the call; while it is open, the
+/// call may or may not have taken effect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Intent {
-    /// Which intent. Set by the store: what is given is ignored.
+    /// Its id, set by the store.
     pub id: IntentId,
     /// `tenant/group/slot`, for messages.
     pub address: String,
@@ -209,43 +208,42 @@ pub struct Intent {
     pub group: Arc<str>,
     /// The slot of the group.
     pub slot: u32,
-    /// What is to be done.
+    /// The operation.
     pub operation: Operation,
-    /// Our id of the instance.
+    /// The instance id.
     pub instance_id: String,
-    /// The cloud's id, where there is one yet.
+    /// The provider id, once known.
     pub provider_id: Option<String>,
     /// The generation of the instance.
     pub generation: u64,
-    /// Which attempt at this generation.
+    /// The attempt at this generation.
     pub attempt: u32,
-    /// What makes the request idempotent. Of the open intents to create, no two share one.
+    /// The idempotency token; unique among open create intents.
     pub token: String,
-    /// What the instance is to be, for the record that is made of it when it is found after a
-    /// crash. Must have been put; it is kept as long as the intent is open.
+    /// The spec of the instance, for its record if it is found after a crash. It must be stored,
+    /// and is kept while the intent is open.
     pub spec: Option<SpecDigest>,
-    /// The exact request, byte for byte. Compressed and sealed at rest, dropped when the intent is
-    /// closed.
+    /// The exact request. Stored compressed and encrypted, and removed when the intent is closed.
     pub request: Vec<u8>,
-    /// The apply that it is part of.
+    /// Its apply.
     pub apply_id: Option<ApplyId>,
-    /// When it was opened. Set by the store: what is given is ignored.
+    /// When it was opened, set by the store.
     pub opened_at: Timestamp,
 }
 
-/// How an intent ended.
+/// The outcome of an intent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// It was carried out, and what came of it is recorded.
+    /// It took effect, and the result is recorded.
     Done,
-    /// It was refused, and nothing came of it.
+    /// It was rejected, without effect.
     Failed {
-        /// What the cloud said.
+        /// The cloud's message.
         message: String,
     },
-    /// What came of it was found later, and is recorded.
+    /// Its effect was found later, and is recorded.
     Adopted,
-    /// Nothing came of it, or what came of it is gone again.
+    /// It had no effect, or the effect is gone.
     Abandoned,
 }
 
@@ -267,40 +265,40 @@ impl Outcome {
     }
 }
 
-/// What the name of an image resolved to, and when. A cache: it is no part of the serial.
+/// The cached result of an image look-up; not part of the serial.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ImageRow {
-    /// The name in the configuration. The key.
+    /// The name in the configuration, the key.
     pub name: String,
-    /// A digest of what was asked, so that a changed question isn't answered from the cache.
+    /// The digest of the query, so that the cached answer isn't used for another query.
     pub query_digest: String,
-    /// The cloud's id of the image.
+    /// The image id.
     pub image_id: String,
-    /// Where the answer came from, such as `lookup`.
+    /// The source of the answer, such as `lookup`.
     pub source: String,
     /// When it was resolved.
     pub resolved_at: Timestamp,
-    /// More about the image, as JSON.
+    /// Details of the image, as JSON.
     pub detail_json: String,
 }
 
-/// What a URL answered, and when. A cache: it is no part of the serial.
+/// The cached body of a URL; not part of the serial.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FetchedRow {
-    /// What was fetched. The key.
+    /// The URL, the key.
     pub url: String,
-    /// The digest of the body, as the caller writes it.
+    /// The digest of the body, in the caller's form.
     pub digest: String,
-    /// The body. Compressed and sealed at rest.
+    /// The body. Stored compressed and encrypted.
     pub body: Vec<u8>,
     /// When it was fetched.
     pub fetched_at: Timestamp,
 }
 
-/// Who holds the lock, and what for.
+/// The holder of the lock.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LockInfo {
-    /// Which lock. The caller makes it; unique.
+    /// The unique id of the lock, chosen by the caller.
     pub id: String,
     /// The user.
     pub holder: String,
@@ -310,7 +308,7 @@ pub struct LockInfo {
     pub pid: u32,
     /// The command, such as `apply`.
     pub operation: String,
-    /// Since when.
+    /// When it was acquired.
     pub since: Timestamp,
 }
 
@@ -335,31 +333,31 @@ impl fmt::Display for LockInfo {
 }
 
 impl LockInfo {
-    /// Whether the holder said who it is; one that has only just got the lock may not have yet.
+    /// Whether it names a holder; a new lock may not have its text yet.
     pub fn is_signed(&self) -> bool {
         self.pid != 0
     }
 }
 
-/// Which apply, within one state. Never used again.
+/// The id of an apply within a state; never reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ApplyId(pub i64);
 
-/// How far an apply came.
+/// The status of an apply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ApplyStatus {
-    /// Its process lives and holds the lock.
+    /// Its process is alive and holds the lock.
     Running,
-    /// Everything was done.
+    /// All changes were done.
     Succeeded,
-    /// Something was not done.
+    /// Some changes were not done.
     Failed,
-    /// It was stopped, or its process died.
+    /// It was interrupted, or its process died.
     Interrupted,
 }
 
 impl ApplyStatus {
-    /// The name that it has in the state.
+    /// The name in the state.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Running => "running",
@@ -370,7 +368,7 @@ impl ApplyStatus {
     }
 }
 
-/// An apply that begins.
+/// A new apply.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewApply {
     /// The user.
@@ -381,18 +379,18 @@ pub struct NewApply {
     pub pid: u32,
     /// The command, such as `apply`, `import`, `state mv`.
     pub operation: String,
-    /// The digest of the plan that it follows.
+    /// The digest of its plan.
     pub plan_digest: Option<String>,
 }
 
-/// An apply, or another command that changed records.
+/// An apply, or another command that changed the state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Apply {
-    /// Which apply.
+    /// Its id.
     pub id: ApplyId,
-    /// When it began.
+    /// When it started.
     pub started_at: Timestamp,
-    /// When it ended; `None` where it didn't end by itself.
+    /// When it ended; `None` if it was interrupted.
     pub finished_at: Option<Timestamp>,
     /// The user.
     pub who: String,
@@ -404,52 +402,52 @@ pub struct Apply {
     pub operation: String,
     /// The serial before it.
     pub serial_before: u64,
-    /// The serial after it; `None` where it didn't end by itself.
+    /// The serial after it; `None` if it was interrupted.
     pub serial_after: Option<u64>,
-    /// How far it came. One whose process died is interrupted, never running.
+    /// Its status; never running if its process died.
     pub status: ApplyStatus,
-    /// What was done, as JSON; `{}` until it ended.
+    /// A summary as JSON; `{}` until it ends.
     pub summary_json: String,
-    /// The digest of the plan that it followed.
+    /// The digest of its plan.
     pub plan_digest: Option<String>,
 }
 
-/// The two ids of an instance at one moment.
+/// The ids of an instance at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HistoryIds {
-    /// Our id.
+    /// The instance id.
     pub instance_id: Option<String>,
-    /// The cloud's id.
+    /// The provider id.
     pub provider_id: Option<String>,
 }
 
-/// What one apply did to one address.
+/// The change of one address by an apply.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HistoryItem {
     /// `tenant/group/slot`.
     pub address: String,
     /// The action, such as `create`, `replace`, `forget`.
     pub action: String,
-    /// What was there before.
+    /// The instance before.
     pub before: HistoryIds,
-    /// What was there after.
+    /// The instance after.
     pub after: HistoryIds,
-    /// How it went, such as `done`, or what went wrong.
+    /// The result, such as `done`, or the error.
     pub result: String,
-    /// A small JSON text for what the caller wants to add; `{}` where there is nothing.
+    /// A small JSON text of the caller; `{}` if empty.
     pub detail_json: String,
-    /// When it was recorded. Set by the store: what is given is ignored.
+    /// When it was recorded, set by the store.
     pub at: Timestamp,
 }
 
 impl HistoryItem {
-    /// Whether it quotes nothing: a result like "done" is nstance's own, others may be a cloud's,
-    /// which may quote what it was asked.
+    /// Whether it can't quote a secret: a result like "done" is nstance's own, while others may be
+    /// a cloud's message, which may quote the request.
     pub(crate) fn is_harmless(&self) -> bool {
         self.detail_json == "{}" && self.result.chars().all(char::is_alphabetic)
     }
 
-    /// The result and the detail, to be sealed.
+    /// The result and the detail, for encryption.
     pub(crate) fn to_sealed_bytes(&self) -> Vec<u8> {
         serde_json::to_vec(&(&self.result, &self.detail_json)).expect("texts are JSON")
     }

@@ -1,8 +1,8 @@
-//! Files that appear as a whole or not at all: a new state, and copies of one.
+//! Creates files atomically: new states, and copies of states.
 //!
-//! In: a path where nothing is yet. Out: a file that is complete and on disk, under a name that
-//! is on disk too, readable by its owner only. A crash leaves at most a file whose name begins
-//! with a dot and which nobody reads. It never overwrites anything.
+//! In: a path without a file. Out: a complete, durable file with a durable name, readable by its
+//! owner only. A crash leaves at most a file whose name begins with a dot, which is ignored. Must
+//! not: overwrite anything.
 
 use std::ffi::OsString;
 use std::fs;
@@ -16,10 +16,12 @@ use crate::files;
 use crate::paths;
 use crate::schema::{self, APPLICATION_ID, Migration};
 
-/// Makes a state at `path`: the whole of it appears at once, or nothing.
+/// Creates a state at `path` atomically.
 ///
-/// When this returns the file and its name are on disk. A crash leaves at most a file named
-/// `.NAME.….new` beside it, which nobody reads.
+/// The file and its name are durable when this returns. A crash leaves at most a file named
+/// `.NAME.….new` beside it, which is ignored.
+///
+/// Fails if the path exists or can't be written.
 pub(crate) fn create(
     path: &Path,
     migrations: &[Migration],
@@ -33,8 +35,8 @@ pub(crate) fn create(
             connection.pragma_update(None, "application_id", APPLICATION_ID)?;
             schema::migrate(&mut connection, migrations)?;
             fill(&connection)?;
-            // Closing would fold the log into the file too, but without a word where it fails: the
-            // file would get its name without what is in it.
+            // Closing the connection would do the checkpoint too, but ignores errors; the file
+            // would then lack the log's content.
             let is_busy: bool =
                 connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", (), |row| row.get(0))?;
             if is_busy {
@@ -44,7 +46,7 @@ pub(crate) fn create(
             connection.close().map_err(|(_, error)| error)
         };
         build().map_err(|error| {
-            // What SQLite had beside it would be left behind, on a full disk of all places.
+            // Remove SQLite's side files, which it leaves behind if the disk is full.
             for suffix in ["-wal", "-shm"] {
                 let _ = fs::remove_file(paths::beside(new, suffix));
             }
@@ -53,13 +55,16 @@ pub(crate) fn create(
     })
 }
 
-/// Writes a copy of what `connection` sees to `to`, where nothing may be yet. The copy appears
-/// as a whole, and is on disk when this returns.
+/// Writes a copy of what `connection` sees to `to`, atomically and durably.
+///
+/// Fails if the path exists or can't be written.
 pub(crate) fn backup(connection: &Connection, from: &Path, to: &Path) -> Result<()> {
     in_place_of_nothing(to, ".backup", |new| vacuum_into(connection, from, new))
 }
 
 /// The automatic backups beside a state, oldest schema first.
+///
+/// Fails if the folder can't be read.
 pub(crate) fn automatic_backups(path: &Path) -> Result<Vec<PathBuf>> {
     let folder = paths::folder_of(path);
     let prefix = paths::beside(Path::new(path.file_name().unwrap_or_default()), ".backup-v");
@@ -77,16 +82,18 @@ pub(crate) fn automatic_backups(path: &Path) -> Result<Vec<PathBuf>> {
     Ok(backups.into_iter().map(|(_, _, path)| path).collect())
 }
 
-/// `7-2`: the second backup of a file of schema 7.
+/// Parses a backup's number, such as `7-2`: the second backup of a file with schema 7.
 fn backup_number(text: &str) -> Option<(u32, u32)> {
     let (version, number) = text.split_once('-')?;
     Some((version.parse().ok()?, number.parse().ok()?))
 }
 
-/// Backs a state of schema `version` up, beside it, under a name of its own.
+/// Backs up a state of schema `version` beside it, with a new name.
+///
+/// Fails if the copy can't be written.
 pub(crate) fn automatic_backup(connection: &Connection, path: &Path, version: u32) -> Result<()> {
-    // Someone else may be migrating the same file, or a try before this one may have failed:
-    // the first free number is taken, and none is ever overwritten.
+    // Another process may be migrating the same file, or an earlier attempt may have failed. So
+    // take the first free number, and never overwrite.
     let mut number = 1;
     loop {
         let to = paths::beside(path, &format!(".backup-v{version}-{number}"));
@@ -97,8 +104,8 @@ pub(crate) fn automatic_backup(connection: &Connection, path: &Path, version: u3
     }
 }
 
-/// Has `make` write a new file, and gives it its name once it is complete and on disk. Readable
-/// by its owner only.
+/// Lets `make` write a new file, and renames it once it is complete and durable. Only its owner can
+/// read it.
 fn in_place_of_nothing(
     path: &Path,
     suffix: &str,
@@ -131,7 +138,9 @@ fn in_place_of_nothing(
     files::sync_folder(folder)
 }
 
-/// Writes what `connection` sees to the file `to`, which may be there if it is empty.
+/// Writes what `connection` sees to the file `to`, which must be missing or empty.
+///
+/// Fails if it can't be written.
 pub(crate) fn vacuum_into(connection: &Connection, from: &Path, to: &Path) -> Result<()> {
     let target = files::absolute(to)?;
     let Some(target) = target.to_str() else {
@@ -141,7 +150,7 @@ pub(crate) fn vacuum_into(connection: &Connection, from: &Path, to: &Path) -> Re
             source,
         });
     };
-    // Forbidding to write forbids this too, though it writes elsewhere.
+    // `query_only` forbids this too, although it writes to another file.
     let copy = || {
         let forbidden: bool =
             connection.pragma_query_value(None, "query_only", |row| row.get(0))?;

@@ -1,19 +1,19 @@
-//! The ways into a state's file: opening it to write, opening it to read.
+//! Opens a state's file for writing or reading.
 //!
-//! In: a path and whom the state is to belong to. Out: a connection that was vetted. A file that
-//! is refused keeps every byte and gets no side files, and what can't be written is read without
-//! writing beside it. It may not know what the tables are for, but for the four columns of `meta`
-//! that say whose the state is.
+//! In: a path and the expected identity. Out: a verified connection. A rejected file isn't changed
+//! and gets no side files; a read-only file is read without creating side files. Must not: depend
+//! on the tables, except for the identity in `meta`.
 //!
 //! `SQLite` in WAL mode keeps a log (`-wal`) and shared memory (`-shm`) beside the file, even to
 //! read. So there are four ways to read:
 //!
-//! - where both lie there, someone is writing or died writing: join in, and leave them there;
-//! - where none lies there and one may write: as a writer would, but forbidden to write; both are
-//!   gone again when the last connection is closed;
-//! - where none lies there and one may not write: the file alone, without any lock, and with a
-//!   look afterwards whether it is still the same file;
-//! - otherwise (a log without shared memory; both, but unreadable): a copy in a temporary folder.
+//! - both exist, since a process is writing or died writing: open normally, and leave them there;
+//! - neither exists, and the folder is writable: open like a writer, but read-only; closing the last
+//!   connection removes both;
+//! - neither exists, and the folder isn't writable: read the file alone without a lock, and check
+//!   afterwards that it didn't change;
+//! - otherwise (a log without shared memory; both, but unreadable): read a copy in a temporary
+//!   folder.
 
 use std::fs;
 use std::path::Path;
@@ -30,37 +30,38 @@ use crate::new_file;
 use crate::paths;
 use crate::schema::{self, APPLICATION_ID, Migration};
 
-/// How long another process's transaction is waited for, unless the caller says otherwise.
+/// The default wait for another process's transaction.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
-/// How often a file that changes under the eyes is looked at again.
+/// How often opening is repeated if the file changes meanwhile.
 const LOOKS: u32 = 5;
 
-/// What a connection may do, and what has to be cleaned up after it.
+/// The access of a connection, and its cleanup.
 #[derive(Debug)]
 pub(crate) enum Access {
     /// Reads and writes.
     Write,
-    /// Reads, with the locks that readers take.
+    /// Read, with `SQLite`'s read locks.
     Read,
-    /// Reads the file as it was at that moment, without a lock.
+    /// Reads the file as it was at one moment, without a lock.
     Unlocked(Fingerprint),
-    /// Reads a copy, which goes when this is dropped.
+    /// Reads a copy, which is removed on drop.
     Copy(#[expect(dead_code, reason = "held for its end, not for its value")] TempDir),
-    /// Reads a copy that was migrated: the file has an older schema.
+    /// Reads a migrated copy, since the file has an older schema.
     Migrated(#[expect(dead_code, reason = "held for its end, not for its value")] TempDir),
 }
 
-/// A connection with its access. The fields are dropped in this order: a copy outlives its
-/// connection.
+/// A connection with its access. Fields drop in this order: the connection first, then its copy.
 #[derive(Debug)]
 pub(crate) struct Opened {
     pub(crate) connection: Connection,
     pub(crate) access: Access,
 }
 
-/// Opens the state at `path` for reading and writing, and brings it to the newest schema.
+/// Opens the state at `path` for reading and writing, and migrates it to the newest schema.
 ///
-/// Where it migrates, a backup of the older file lies beside it, on disk, before the first step.
+/// Before it migrates, it durably writes a backup beside the file.
+///
+/// Fails if the file isn't a valid state of `expected`, or can't be written.
 pub(crate) fn to_write(
     path: &Path,
     expected: Option<&Identity>,
@@ -68,7 +69,7 @@ pub(crate) fn to_write(
 ) -> Result<Opened> {
     drop(vetted(path, expected, migrations)?);
     let refused = |error| match StateError::sqlite(path, error) {
-        // The file was opened a moment ago, so it's the side files that can't be made.
+        // The file itself was opened a moment ago, so this is about its side files.
         StateError::Io { .. } => StateError::ReadOnly {
             path: path.to_owned(),
         },
@@ -93,7 +94,9 @@ pub(crate) fn to_write(
     })
 }
 
-/// Opens the state at `path` for reading. What has an older schema is read from a migrated copy.
+/// Opens the state at `path` for reading; one with an older schema as a migrated copy.
+///
+/// Fails if the file isn't a valid state of `expected`.
 pub(crate) fn to_read(
     path: &Path,
     expected: Option<&Identity>,
@@ -112,8 +115,8 @@ pub(crate) fn to_read(
     Ok(opened)
 }
 
-/// Opens `path` so that nothing of it changes, and checks that it is a state of `expected` that
-/// is not too new. Also answers with its version.
+/// Opens `path` without changing it; checks that it is a state of `expected` and not too new. Also
+/// returns its schema version.
 fn vetted(
     path: &Path,
     expected: Option<&Identity>,
@@ -124,7 +127,7 @@ fn vetted(
         looks += 1;
         let opened = untouched(path)?;
         let verified = verify(&opened.connection, path, expected, migrations);
-        // Without a lock, someone may have been writing: then neither answer counts.
+        // Without a lock, a concurrent writer makes any result invalid.
         match &opened.access {
             Access::Unlocked(before) if Fingerprint::of(path)? != *before => {
                 if looks == LOOKS {
@@ -143,7 +146,7 @@ fn vetted(
     }
 }
 
-/// Opens `path` for reading in the way that leaves everything as it lies there.
+/// Opens `path` for reading in a way that changes no files.
 fn untouched(path: &Path) -> Result<Opened> {
     let metadata = fs::metadata(path).map_err(|error| StateError::io(path, error))?;
     let not_a_state = |why: &str| StateError::NotAState {
@@ -166,8 +169,8 @@ fn untouched(path: &Path) -> Result<Opened> {
             access: Access::Unlocked(before),
         });
     }
-    // The mark is as old as the file, so no log can have a newer one; and another program's log
-    // must not be touched. Any other complaint may only mean that someone is writing.
+    // The application id is set at creation, so no log can change it, and another program's log
+    // must not be touched. Other errors may only mean that a writer is active.
     if let Err(not_a_state @ StateError::NotAState { .. }) = marked(&alone, path) {
         return Err(not_a_state);
     }
@@ -187,7 +190,7 @@ fn untouched(path: &Path) -> Result<Opened> {
     copied(path)
 }
 
-/// Checks what a state says of itself; answers with its schema version.
+/// Checks the application id, schema version and identity; returns the version.
 fn verify(
     connection: &Connection,
     path: &Path,
@@ -205,7 +208,7 @@ fn verify(
             supported,
         });
     }
-    // Also a first look at the content: a file that was cut off fails here.
+    // Also reads the content for the first time, which fails for a truncated file.
     let identity = connection
         .query_row(
             "SELECT cluster, shard, provider FROM meta WHERE id = 1",
@@ -235,8 +238,8 @@ fn verify(
     }
 }
 
-/// Checks that the file ends where a page ends. `SQLite` would take a last page that was cut off
-/// for one that ends in zeros.
+/// Checks that the file ends with a whole page. `SQLite` would pad a truncated last page with
+/// zeros.
 fn whole(connection: &Connection, path: &Path) -> Result<()> {
     let page: u64 = connection
         .pragma_query_value(None, "page_size", |row| row.get(0))
@@ -253,7 +256,7 @@ fn whole(connection: &Connection, path: &Path) -> Result<()> {
     }
 }
 
-/// Checks that the file is one of ours.
+/// Checks the application id.
 fn marked(connection: &Connection, path: &Path) -> Result<()> {
     let mark: i32 = connection
         .pragma_query_value(None, "application_id", |row| row.get(0))
@@ -268,16 +271,16 @@ fn marked(connection: &Connection, path: &Path) -> Result<()> {
     })
 }
 
-/// What becomes of the log when a reader was the last to close the file.
+/// What happens to the log if a reader is the last to close the file.
 #[derive(Clone, Copy)]
 enum Log {
-    /// It stays as it was found.
+    /// It stays.
     Keep,
-    /// It is folded into the file and removed: the reader made it.
+    /// It is checkpointed and removed, since the reader created it.
     Fold,
 }
 
-/// Opens `path` as a writer would, but forbidden to write; `None` where one may not write.
+/// Opens `path` like a writer, but read-only; `None` if the folder isn't writable.
 fn shared(path: &Path, log: Log) -> Result<Option<Opened>> {
     let connection = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
     let prepare = || {
@@ -305,7 +308,9 @@ fn shared(path: &Path, log: Log) -> Result<Option<Opened>> {
     }
 }
 
-/// Opens the file alone: no lock, no log, nothing written.
+/// Opens only the file: no lock, no log, no writes.
+///
+/// Fails if it can't be opened.
 pub(crate) fn unlocked(path: &Path) -> Result<Connection> {
     let mut address = String::from("file:");
     for byte in files::absolute(path)?.as_os_str().as_encoded_bytes() {
@@ -324,8 +329,10 @@ pub(crate) fn unlocked(path: &Path) -> Result<Connection> {
     connect_to(Path::new(&address), path, flags)
 }
 
-/// Copies the file with what lies beside it, and opens the copy. A writer has shared memory open,
-/// so where this is needed there should be none; if there is one after all, the copy is worthless.
+/// Copies the file with its side files, and opens the copy. A writer has shared memory open, so a
+/// copy is only used if there is none; if one appears meanwhile, the copy is invalid.
+///
+/// Fails if the files can't be copied.
 pub(crate) fn copied(path: &Path) -> Result<Opened> {
     let folder = TempDir::new().map_err(|error| StateError::io(path, error))?;
     let copy = folder.path().join("state.db");
@@ -379,14 +386,14 @@ fn read_only_from_now(connection: &Connection, path: &Path) -> Result<()> {
         .map_err(|error| StateError::sqlite(path, error))
 }
 
-/// The first read, which is when `SQLite` looks for its side files.
+/// Reads for the first time, which makes `SQLite` look for its side files.
 fn probe(connection: &Connection) -> rusqlite::Result<()> {
     connection.query_row("SELECT count(*) FROM sqlite_schema", (), |_| Ok(()))
 }
 
-/// Opens a connection. Nothing is read yet, so no side file is made yet either.
+/// Opens a connection. Nothing is read, so no side file is created yet.
 fn connect(path: &Path, flags: OpenFlags) -> Result<Connection> {
-    // Absolute, so that no name can be taken for an address or for a database in memory.
+    // An absolute path can't be read as a URI or as the name of an in-memory database.
     connect_to(&files::absolute(path)?, path, flags)
 }
 

@@ -1,18 +1,18 @@
-//! The names of what lies beside a state.
+//! The names of a state's side files.
 //!
-//! In: the path of a state. Out: paths. It may not look at files.
+//! In: the path of a state. Out: paths. Must not: access files.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-/// `path` with `suffix` after its name.
+/// `path` with `suffix` appended to its name.
 pub(crate) fn beside(path: &Path, suffix: &str) -> PathBuf {
     let mut name = OsString::from(path);
     name.push(suffix);
     PathBuf::from(name)
 }
 
-/// The folder that holds `path`; `.` where it names none.
+/// The folder of `path`; `.` if it has none.
 pub(crate) fn folder_of(path: &Path) -> &Path {
     match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
@@ -20,7 +20,7 @@ pub(crate) fn folder_of(path: &Path) -> &Path {
     }
 }
 
-/// Where the backups of the state at `path` are kept: beside it.
+/// The folder with the backups of the state at `path`.
 pub(crate) fn backups_of(path: &Path) -> PathBuf {
     let name = path.to_string_lossy();
     match name.strip_suffix(".db") {

@@ -1,8 +1,8 @@
-//! Giving a state another key: the first one, or one in place of another.
+//! Changes the key of a state.
 //!
-//! In: a transaction, and the new key. Out: everything that is sealed, sealed anew. A crash leaves
-//! the state with the old key or with the new one, and never with both or half of each. What lay in
-//! the file before may still lie in its unused parts, until it was scrubbed.
+//! In: a transaction, and the new key. Out: all content, encrypted with the new key. A crash leaves
+//! the state with the old key or the new one, never a mixture. Unused parts of the file may still
+//! hold the old content until it is scrubbed.
 
 use rusqlite::{Connection, params};
 
@@ -20,10 +20,12 @@ use crate::sqlite::{
 use crate::transaction::Transaction;
 
 impl Transaction<'_> {
-    /// Seals everything with another key. The state must be open with the key that it has, if it
-    /// has one. No record changes by it, and no serial.
+    /// Encrypts everything with another key. If the state has a key, it must be available. Changes
+    /// no record and no serial.
     ///
-    /// To be followed by [`SqliteStore::scrub`] once it is committed.
+    /// Call [`SqliteStore::scrub`] after the commit.
+    ///
+    /// Fails if the current key is missing or the state can't be written.
     pub fn rekey(&mut self, new: &NewKey) -> Result<()> {
         let path = self.path;
         let failed = |error| StateError::sqlite(path, error);
@@ -46,7 +48,7 @@ impl Transaction<'_> {
         Ok(())
     }
 
-    // Row by row: no more than one is in memory, and none is read after it was written.
+    // Row by row: this limits memory, and reads no row after it was written.
     fn reseal_specs(&self, old: &RowCrypto) -> Result<()> {
         for id in self.ids("SELECT id FROM specs")? {
             let sql = format!("{SPECS} WHERE id = ?1");
@@ -82,8 +84,8 @@ impl Transaction<'_> {
     }
 
     fn reseal_requests(&self, old: &RowCrypto) -> Result<()> {
-        // The digests of the specs are the new ones by now: the requests were sealed with what
-        // they mean, not with how they are stored, so what was read is put right.
+        // The specs' digests are already masked with the new key. Requests are encrypted for the
+        // unmasked digests, so unmask them with the new key.
         let intents = self.all(|connection| snapshot::intents_of(connection, old, &self.crypto))?;
         for intent in intents {
             let place = Place::request(intent.id, &intent);
@@ -179,13 +181,15 @@ impl Transaction<'_> {
 }
 
 impl SqliteStore {
-    /// Overwrites what the file held before it was sealed, or under an older key, which may still
-    /// lie in parts of it that aren't in use. Nothing is done where that was done already. Answers
-    /// whether it is done now: `false` where another process reads, or the disk is too full for a
-    /// second copy; then another time will do.
+    /// Overwrites earlier content in unused parts of the file: unencrypted, or encrypted with an
+    /// older key. Does nothing if that was done already. Returns whether it is done: `false` if
+    /// another process reads, or if the disk is too full for a second copy; then a later call does
+    /// it.
     ///
-    /// A crash leaves the state as it was. What the disk itself keeps of overwritten files, and
-    /// what backups hold, is beyond its reach.
+    /// A crash leaves the state as it was. It can't remove copies that the disk itself or backups
+    /// keep.
+    ///
+    /// Fails if the state can't be written.
     pub fn scrub(&mut self) -> Result<bool> {
         let unscrubbed: bool = self.read(|connection| {
             connection.query_row("SELECT unscrubbed FROM meta WHERE id = 1", (), |row| {
@@ -197,7 +201,7 @@ impl SqliteStore {
         }
         let rewrite = |connection: &Connection| {
             connection.execute_batch("VACUUM")?;
-            // The log has the old content too, and is cut to nothing where nobody reads from it.
+            // The log has old content too, and can only be truncated if nobody reads from it.
             let busy: bool =
                 connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", (), |row| row.get(0))?;
             if !busy {

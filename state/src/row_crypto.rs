@@ -1,21 +1,21 @@
-//! What is done to a row on its way to the disk, and back.
+//! Encrypts and decrypts rows.
 //!
-//! In: a row's content, and the [`Place`] it has. Out: what is stored. In a state without a key
-//! that is the content itself. It may not know the tables but for what tells their rows apart.
+//! In: a row's content, and its [`Place`]. Out: the stored bytes; without a key, the content
+//! itself. Must not: depend on the tables, except for what identifies their rows.
 //!
-//! What binds each sealed part to its row and version:
+//! The context that binds each encrypted part to its row and version:
 //!
 //! | part | row | version |
 //! | --- | --- | --- |
 //! | spec | its digest | none: other content is another row |
 //! | request | the intent's id, address, instance, token, spec | the attempt |
 //! | message | the intent's id | when it was closed |
-//! | history | the apply and all that the entry says in clear | when it was entered |
+//! | history | the apply and the entry's clear columns | when it was added |
 //! | fetched | the keyed name of its URL | when it was fetched |
 //! | observation cache | none: there is one | when it was stored |
 //!
-//! So nothing sealed opens in another row, in another state, or in a row that was changed around
-//! it. Ids of intents and applies are never given again.
+//! So no part decrypts in another row, in another state, or in a row with other clear columns.
+//! Ids of intents and applies are never reused.
 
 use std::borrow::Cow;
 use std::io;
@@ -27,7 +27,7 @@ use crate::error::StateError;
 use crate::model::{ApplyId, HistoryItem, Intent, IntentId, SpecDigest, Timestamp};
 use crate::seal::{Context, Key, OpenError};
 
-/// Opens and seals the rows of one state.
+/// Encrypts and decrypts the rows of one state.
 #[derive(Clone, Debug)]
 pub(crate) struct RowCrypto(Option<Sealed>);
 
@@ -37,7 +37,7 @@ struct Sealed {
     lineage: String,
 }
 
-/// Where something sealed belongs.
+/// The context of encrypted content.
 pub(crate) struct Place {
     table: &'static str,
     row: Vec<Vec<u8>>,
@@ -119,7 +119,7 @@ impl Place {
 }
 
 impl RowCrypto {
-    /// For a state whose content lies in clear.
+    /// For an unencrypted state.
     pub(crate) fn clear() -> Self {
         Self(None)
     }
@@ -132,7 +132,9 @@ impl RowCrypto {
         self.0.is_some()
     }
 
-    /// Compresses, then seals.
+    /// Compresses, then encrypts.
+    ///
+    /// Fails if the system supplies no random bytes.
     pub(crate) fn pack(
         &self,
         place: &Place,
@@ -142,12 +144,17 @@ impl RowCrypto {
         self.seal(place, codec::pack(bytes, effort))
     }
 
-    /// Opens, then decompresses.
+    /// Decrypts, then decompresses.
+    ///
+    /// Fails if the bytes are damaged or belong elsewhere.
     pub(crate) fn unpack(&self, place: &Place, stored: &[u8], size: usize) -> io::Result<Vec<u8>> {
         let packed = self.open(place, stored).map_err(io::Error::other)?;
         codec::unpack(&packed, size)
     }
 
+    /// Encrypts bytes.
+    ///
+    /// Fails if the system supplies no random bytes.
     pub(crate) fn seal(&self, place: &Place, bytes: Vec<u8>) -> Result<Vec<u8>, StateError> {
         match &self.0 {
             None => Ok(bytes),
@@ -157,6 +164,9 @@ impl RowCrypto {
         }
     }
 
+    /// Decrypts bytes.
+    ///
+    /// Fails if they are damaged or belong elsewhere.
     pub(crate) fn open<'s>(
         &self,
         place: &Place,
@@ -170,7 +180,7 @@ impl RowCrypto {
         }
     }
 
-    /// A digest as it is stored.
+    /// The stored form of a digest.
     pub(crate) fn mask(&self, digest: SpecDigest) -> SpecDigest {
         match &self.0 {
             None => digest,
@@ -178,7 +188,7 @@ impl RowCrypto {
         }
     }
 
-    /// A digest as it was stored.
+    /// The digest for its stored form.
     pub(crate) fn unmask(&self, stored: SpecDigest) -> SpecDigest {
         match &self.0 {
             None => stored,
@@ -186,7 +196,7 @@ impl RowCrypto {
         }
     }
 
-    /// What a URL is stored under: it may hold a password or a signature.
+    /// The stored form of a URL, which may contain a password or a signature.
     pub(crate) fn name(&self, url: &str) -> String {
         match &self.0 {
             None => url.to_owned(),
@@ -207,7 +217,7 @@ impl Sealed {
     }
 }
 
-/// A column that doesn't open, or holds unknown data.
+/// The error that a column can't be decrypted or has invalid content.
 pub(crate) fn unreadable(
     column: usize,
     error: impl std::error::Error + Send + Sync + 'static,
@@ -215,7 +225,7 @@ pub(crate) fn unreadable(
     rusqlite::Error::FromSqlConversionFailure(column, Type::Blob, Box::new(error))
 }
 
-/// A value in the file that nothing here wrote.
+/// The error that a column has an unknown value.
 pub(crate) fn unknown(column: usize, what: &str) -> rusqlite::Error {
     rusqlite::Error::FromSqlConversionFailure(column, Type::Null, format!("unknown {what}").into())
 }

@@ -1,25 +1,25 @@
-//! What the file looks like inside, and how an older file becomes a newer one.
+//! The schema of the file, and its migrations.
 //!
-//! In: a connection. Out: the same with the tables of the newest schema. Migrations go forward
-//! only, each in one transaction that also sets the version, so a crash leaves the file at one
-//! version or at the next. It may not open files.
+//! In: a connection. Out: the tables of the newest schema. Migrations only go forward, each in one
+//! transaction that also sets the version, so a crash leaves the file at one version or the next.
+//! Must not: open files.
 
 use rusqlite::{Connection, TransactionBehavior};
 
-/// What marks a file as a state: `nstc`, in the header's place for it.
+/// The application id in the file header: `nstc`.
 pub(crate) const APPLICATION_ID: i32 = 0x6e73_7463;
 
-/// One step from the version before it.
+/// A migration from the version before it.
 #[derive(Clone, Copy)]
 pub(crate) struct Migration {
-    /// The version that the file has afterwards.
+    /// The version after it.
     pub(crate) version: u32,
-    /// What is done, as SQL. Foreign keys are checked at its end, not while it runs.
+    /// Its SQL. Foreign keys are checked at its end.
     pub(crate) sql: &'static str,
 }
 
-/// Every step there is, oldest first. A released step never changes. `meta` keeps its columns
-/// `id`, `cluster`, `shard` and `provider` for ever: they are read before anything is migrated.
+/// All migrations, oldest first. A released one never changes. The columns `id`, `cluster`, `shard`
+/// and `provider` of `meta` must never change, since they are read before a migration.
 pub(crate) const MIGRATIONS: &[Migration] = &[
     Migration {
         version: 1,
@@ -35,23 +35,27 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
     },
 ];
 
-/// The version that the last of these steps leads to.
+/// The version after the last of these migrations.
 pub(crate) fn newest(migrations: &[Migration]) -> u32 {
     migrations.last().map_or(0, |migration| migration.version)
 }
 
 /// The version of the file.
+///
+/// Fails if it can't be read.
 pub(crate) fn version(connection: &Connection) -> rusqlite::Result<u32> {
     connection.pragma_query_value(None, "user_version", |row| row.get(0))
 }
 
-/// Does the missing steps. Each is on disk when the next begins; another process that migrates
-/// the file at the same time does some of them, and none is done twice.
+/// Runs the missing migrations. Each is durable before the next begins. If another process migrates
+/// the file too, each migration still runs once.
+///
+/// Fails if the file can't be written.
 pub(crate) fn migrate(
     connection: &mut Connection,
     migrations: &[Migration],
 ) -> rusqlite::Result<()> {
-    // SQLite asks for this where a table is rebuilt; it can't be changed inside a transaction.
+    // SQLite requires this to rebuild tables; it can't be changed inside a transaction.
     connection.pragma_update(None, "foreign_keys", false)?;
     let done = migrations
         .iter()
@@ -82,7 +86,9 @@ fn step(connection: &mut Connection, migration: Migration) -> rusqlite::Result<(
     transaction.commit()
 }
 
-/// What a writer's connection needs so that a commit is on disk when it returns.
+/// Configures a writer's connection so that commits are durable.
+///
+/// Fails if a setting is rejected.
 pub(crate) fn durable(connection: &Connection) -> rusqlite::Result<()> {
     let mode: String =
         connection.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0))?;
@@ -93,7 +99,7 @@ pub(crate) fn durable(connection: &Connection) -> rusqlite::Result<()> {
         ));
     }
     connection.pragma_update(None, "synchronous", "FULL")?;
-    // 16 MiB, so that writing to a large state doesn't read its indexes again and again.
+    // 16 MiB, so that writes to a large state don't read its indexes repeatedly.
     connection.pragma_update(None, "cache_size", -16_384)?;
     connection.pragma_update(None, "foreign_keys", true)
 }

@@ -1,15 +1,14 @@
-//! Keys, and what is sealed with them.
+//! Keys and encryption.
 //!
-//! In: bytes and a [`Context`] that says where they belong. Out: sealed bytes, which open with the
-//! same key in the same context and nowhere else. A [`KeyId`] names a key without telling it, so
-//! that a wrong key is told from damage. It may not touch files, and shows no key but where
-//! [`Key::to_text`] is asked.
+//! In: bytes and their [`Context`]. Out: encrypted bytes, which only decrypt with the same key and
+//! context. A [`KeyId`] identifies a key without revealing it, so that a wrong key is distinguished
+//! from damage. Must not: touch files, or reveal a key, except by [`Key::to_text`].
 //!
-//! A key is 32 bytes. Nothing is done with them but to derive what is used: the key of
-//! XChaCha20-Poly1305, whose nonces are long enough to be random; the name; and the keys of masks,
-//! which hide digests one to one, so that they can still be looked up.
+//! A key is 32 bytes, from which the actual keys are derived: the key of XChaCha20-Poly1305, whose
+//! nonces are long enough to be random; the id; and the keys of masks. A mask hides a digest one to
+//! one, so that it can still be looked up.
 //!
-//! Sealed: a byte for the format, the key's id, the nonce, the ciphertext with its tag.
+//! Encrypted bytes are: a format byte, the key's id, the nonce, the ciphertext with its tag.
 
 use std::fmt;
 use std::str::FromStr;
@@ -25,47 +24,49 @@ use sha2::Sha256;
 use thiserror::Error;
 use zeroize::Zeroizing;
 
-/// The length of a key.
+/// The length of a key, in bytes.
 const KEY: usize = 32;
-/// The length of a nonce.
+/// The length of a nonce, in bytes.
 const NONCE: usize = 24;
-/// The length of a key's id.
+/// The length of a key's id, in bytes.
 const ID: usize = 8;
-/// The length of the tag that the ciphertext ends with.
+/// The length of the tag at the end of the ciphertext, in bytes.
 const TAG: usize = 16;
-/// What sealed bytes begin with.
+/// The first byte of encrypted bytes.
 const FORMAT: u8 = 1;
-/// How much longer sealed bytes are than what they hold.
+/// How much longer encrypted bytes are than the plaintext.
 pub const OVERHEAD: usize = 1 + ID + NONCE + TAG;
-/// What the text of a key begins with.
+/// The prefix of a key's text.
 const PREFIX: &str = "nstance-key-1-";
 
-/// A key. Clones share it; it is overwritten when the last one goes.
+/// A key. Clones share it; it is overwritten when the last one is dropped.
 #[derive(Clone)]
 pub struct Key(Arc<Inner>);
 
 struct Inner {
     secret: Zeroizing<[u8; KEY]>,
     cipher: XChaCha20Poly1305,
-    /// For nonces that aren't random.
+    /// The key for deterministic nonces.
     nonces: Zeroizing<[u8; KEY]>,
     id: KeyId,
-    /// For the halves of a digest.
+    /// The keys for the halves of a digest.
     masks: [Aes256; 2],
 }
 
 impl Key {
     /// A new random key.
+    ///
+    /// Fails if the system supplies no random bytes.
     pub fn generate() -> Result<Self, RandomError> {
         let mut secret = Zeroizing::new([0; KEY]);
         getrandom::fill(&mut *secret)?;
         Ok(Self::from_bytes(secret))
     }
 
-    /// The key that a passphrase makes, by Argon2id. The same passphrase makes the same key with
-    /// the same parameters only, so these belong where the ciphertext is.
+    /// The key derived from a passphrase by Argon2id. Deriving it again requires the same
+    /// parameters, so store these with the ciphertext.
     ///
-    /// Takes a tenth of a second, and the memory that the parameters say.
+    /// Takes a tenth of a second, and the memory in the parameters.
     pub fn from_passphrase(passphrase: &str, derivation: &Derivation) -> Self {
         let Derivation {
             salt,
@@ -105,12 +106,12 @@ impl Key {
         }))
     }
 
-    /// What names the key.
+    /// The key's id.
     pub fn id(&self) -> KeyId {
         self.0.id
     }
 
-    /// The key as text, as [`Key::from_str`] reads it. The text is the key.
+    /// The secret key as text, for [`Key::from_str`].
     pub fn to_text(&self) -> Zeroizing<String> {
         let mut text = Zeroizing::new(String::with_capacity(PREFIX.len() + 2 * KEY));
         text.push_str(PREFIX);
@@ -122,16 +123,18 @@ impl Key {
         text
     }
 
-    /// Seals bytes for one place.
+    /// Encrypts bytes for a context.
+    ///
+    /// Fails if the system supplies no random bytes.
     pub fn seal(&self, context: &Context<'_>, plaintext: &[u8]) -> Result<Vec<u8>, RandomError> {
         let mut nonce = [0; NONCE];
         getrandom::fill(&mut nonce)?;
         Ok(self.seal_with(nonce, context, plaintext))
     }
 
-    /// The same for documents that are compared: equal bytes for the same place are sealed alike,
-    /// so two documents show which parts are equal, and nothing else. The nonce is a
-    /// keyed digest of the place and the bytes.
+    /// Encrypts bytes deterministically, for documents that are compared: equal bytes in equal
+    /// contexts give equal results. That reveals which parts of two documents are equal, and
+    /// nothing else. The nonce is a keyed digest of the context and the bytes.
     pub fn seal_alike(&self, context: &Context<'_>, plaintext: &[u8]) -> Vec<u8> {
         let mut mac = <Hmac<Sha256> as hmac::KeyInit>::new_from_slice(&*self.0.nonces)
             .expect("HMAC takes keys of any length");
@@ -166,10 +169,10 @@ impl Key {
         sealed
     }
 
-    /// What was sealed for this place.
+    /// Decrypts bytes of a context.
     ///
-    /// Errors: [`OpenError::WrongKey`] where another key sealed it; [`OpenError::Damaged`] where
-    /// a bit of it changed, or where it was sealed for another place.
+    /// Fails with [`OpenError::WrongKey`] if another key encrypted them, and with
+    /// [`OpenError::Damaged`] if they were changed or encrypted for another context.
     pub fn open(&self, context: &Context<'_>, sealed: &[u8]) -> Result<Vec<u8>, OpenError> {
         let needed = key_of(sealed)?;
         if needed != self.0.id {
@@ -186,19 +189,19 @@ impl Key {
             .map_err(|_| OpenError::Damaged)
     }
 
-    /// A digest that can't be compared with a guess without the key. Equal digests have equal
-    /// masks, so that they can be looked up.
+    /// A masked digest, which can't be compared with a guess without the key. Equal digests have
+    /// equal masks, so that they can be looked up.
     pub fn mask(&self, digest: [u8; 32]) -> [u8; 32] {
         self.halves(digest, Aes256::encrypt_block)
     }
 
-    /// The digest behind a mask.
+    /// The digest for a mask.
     pub fn unmask(&self, masked: [u8; 32]) -> [u8; 32] {
         self.halves(masked, Aes256::decrypt_block)
     }
 
-    // A digest is as good as random, so no two that differ have a half in common; and its halves
-    // have keys of their own. So a block cipher is all it takes, and costs next to nothing.
+    // Digests are as good as random, so different ones share no half, and each half has its own
+    // key. So a block cipher suffices, and is fast.
     fn halves(&self, digest: [u8; 32], turn: impl Fn(&Aes256, &mut Block<Aes256>)) -> [u8; 32] {
         let mut turned = [0; 32];
         let halves = digest.chunks_exact(16).zip(turned.chunks_exact_mut(16));
@@ -211,7 +214,7 @@ impl Key {
         turned
     }
 
-    /// A name for a text, which can't be compared with a guess without the key.
+    /// A keyed name for a text, which can't be compared with a guess without the key.
     pub fn name(&self, purpose: &str, text: &str) -> String {
         let mut mac = <Hmac<Sha256> as hmac::KeyInit>::new_from_slice(&*self.0.secret)
             .expect("HMAC takes keys of any length");
@@ -223,7 +226,9 @@ impl Key {
     }
 }
 
-/// The key that sealed bytes need.
+/// The key that encrypted bytes require.
+///
+/// Fails if they aren't encrypted.
 pub fn key_of(sealed: &[u8]) -> Result<KeyId, OpenError> {
     match sealed.split_first() {
         Some((&FORMAT, rest)) if sealed.len() >= OVERHEAD => {
@@ -247,7 +252,7 @@ impl PartialEq for Key {
 
 impl Eq for Key {}
 
-/// A text that is no key. Tells nothing of the text: it may be a secret all the same.
+/// The error that a text isn't a key. It doesn't include the text, which may still be a secret.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("it is no key: one is \"{PREFIX}\" and 64 hexadecimal digits")]
 pub struct ParseKeyError;
@@ -255,8 +260,7 @@ pub struct ParseKeyError;
 impl FromStr for Key {
     type Err = ParseKeyError;
 
-    /// Reads a key as [`Key::to_text`] writes it; spaces and line ends around it are no part of
-    /// it.
+    /// Parses a key written by [`Key::to_text`]; ignores surrounding whitespace.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let digits = text.trim().strip_prefix(PREFIX).ok_or(ParseKeyError)?;
         let mut secret = Zeroizing::new([0; KEY]);
@@ -265,7 +269,7 @@ impl FromStr for Key {
     }
 }
 
-/// Names a key without telling it.
+/// Identifies a key without revealing it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct KeyId(pub [u8; ID]);
 
@@ -275,7 +279,7 @@ impl fmt::Display for KeyId {
     }
 }
 
-/// A text that names no key.
+/// The error that a text isn't a key's id.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("it names no key: a key's id is 16 hexadecimal digits")]
 pub struct ParseKeyIdError;
@@ -296,7 +300,7 @@ impl fmt::Debug for KeyId {
     }
 }
 
-/// How a passphrase becomes a key. No secret: it is kept where the ciphertext is.
+/// How a key is derived from a passphrase. Not secret; stored with the ciphertext.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Derivation {
     salt: [u8; 16],
@@ -306,8 +310,10 @@ pub struct Derivation {
 }
 
 impl Derivation {
-    /// A new salt, and the parameters of today: 64 MiB, three passes (RFC 9106, its second
-    /// choice, but one lane: another wouldn't be computed at the same time here).
+    /// A new salt with the default parameters: 64 MiB, three passes. This is the second choice of
+    /// RFC 9106, except with one lane, since lanes aren't computed in parallel here.
+    ///
+    /// Fails if the system supplies no random bytes.
     pub fn generate() -> Result<Self, RandomError> {
         let mut salt = [0; 16];
         getrandom::fill(&mut salt)?;
@@ -336,7 +342,7 @@ impl fmt::Display for Derivation {
     }
 }
 
-/// A text that is no [`Derivation`], or one that would take a machine's whole memory.
+/// The error that a text isn't a [`Derivation`], or requires too much memory.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("\"{0}\" doesn't say how a passphrase becomes a key")]
 pub struct ParseDerivationError(String);
@@ -355,7 +361,7 @@ impl FromStr for Derivation {
             let (memory_kib, passes, lanes) = (cost("m")?, cost("t")?, cost("p")?);
             let mut salt = [0; 16];
             unhex(digits, &mut salt)?;
-            // The file may be anyone's: it may not ask for more than a gibibyte.
+            // The file is untrusted, so limit its memory to a gibibyte.
             let usable = (1..=64).contains(&passes)
                 && (1..=16).contains(&lanes)
                 && (8 * lanes..=1024 * 1024).contains(&memory_kib);
@@ -370,21 +376,21 @@ impl FromStr for Derivation {
     }
 }
 
-/// Where sealed bytes belong. They don't open anywhere else.
+/// The context of encrypted bytes; they don't decrypt in another.
 #[derive(Clone, Copy, Debug)]
 pub struct Context<'a> {
-    /// The state, or whatever else they are part of.
+    /// The lineage of the state.
     pub lineage: &'a str,
-    /// What they are: the table, or the kind of file.
+    /// The table, or the kind of file.
     pub table: &'a str,
-    /// Identifies the row in its table.
+    /// The row's key in the table.
     pub row: &'a [&'a [u8]],
-    /// Which version of the row.
+    /// The version of the row.
     pub version: u64,
 }
 
 impl Context<'_> {
-    /// Each part with its length before it, so that no two contexts have the same bytes.
+    /// Each part prefixed with its length, so that different contexts have different bytes.
     fn bytes(&self, head: &[u8]) -> Vec<u8> {
         let Self {
             lineage,
@@ -403,26 +409,26 @@ impl Context<'_> {
     }
 }
 
-/// The system has no random bytes to give.
+/// The system supplies no random bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("the system gives no random bytes: {0}")]
 pub struct RandomError(#[from] getrandom::Error);
 
-/// Why sealed bytes don't open.
+/// Why bytes can't be decrypted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum OpenError {
-    /// They were sealed with another key.
+    /// They were encrypted with another key.
     #[error("it is sealed with the key {needed}, and this is {given}")]
     WrongKey {
-        /// The key that they need.
+        /// The required key.
         needed: KeyId,
-        /// The key that was tried.
+        /// The given key.
         given: KeyId,
     },
-    /// The right key, but they changed since they were sealed, or were sealed for another place.
+    /// They were changed, or encrypted for another context.
     #[error("it was changed or moved after it was sealed")]
     Damaged,
-    /// They never were sealed, or were cut short.
+    /// They were never encrypted, or were truncated.
     #[error("it isn't sealed")]
     NotSealed,
 }
@@ -436,7 +442,7 @@ fn hex(bytes: &[u8]) -> String {
     text
 }
 
-/// Reads exactly as many bytes as `bytes` has.
+/// Parses hex digits for all of `bytes`; `None` if they don't match.
 fn unhex(digits: &str, bytes: &mut [u8]) -> Option<()> {
     if digits.len() != 2 * bytes.len() {
         return None;
@@ -448,21 +454,21 @@ fn unhex(digits: &str, bytes: &mut [u8]) -> Option<()> {
     Some(())
 }
 
-/// Which key opens something, and how a passphrase makes it.
+/// The required key, and how to derive it from a passphrase.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyNeed {
-    /// The key's name.
+    /// The key's id.
     pub id: KeyId,
-    /// How a passphrase becomes the key, where it was made of one.
+    /// The derivation, if the key is from a passphrase.
     pub derivation: Option<Derivation>,
 }
 
-/// A key that a state is given.
+/// A new key for a state.
 #[derive(Clone, Debug)]
 pub struct NewKey {
     /// The key.
     pub key: Key,
-    /// How a passphrase made it, so that it can be made again.
+    /// The derivation, if the key is from a passphrase.
     pub derivation: Option<Derivation>,
 }
 

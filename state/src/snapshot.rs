@@ -1,6 +1,6 @@
-//! What a plan needs of a state, all of one moment.
+//! Reads everything that a plan needs, at one moment.
 //!
-//! In: a connection in a read transaction. Out: a [`Snapshot`]. It may not write.
+//! In: a connection in a read transaction. Out: a [`Snapshot`]. Must not: write.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -10,22 +10,22 @@ use rusqlite::{Connection, Row};
 use crate::model::{ApplyId, Intent, IntentId, Meta, Operation, Record, SpecDigest, Timestamp};
 use crate::row_crypto::{Place, RowCrypto, unknown, unreadable};
 
-/// Everything that a plan needs of a state, read in one transaction: no part is older or newer
-/// than another.
+/// Everything that a plan needs of a state, read in one transaction and therefore consistent.
 #[derive(Clone, Debug)]
 pub struct Snapshot {
-    /// What is true of the whole.
+    /// The properties of the state.
     pub meta: Meta,
-    /// All records, deposed ones too, ordered by group, slot, deposed after live, generation, id.
+    /// All records, including deposed ones; ordered by group, slot, live before deposed,
+    /// generation, id.
     pub records: Vec<Record>,
-    /// What was intended and not settled, oldest first.
+    /// The open intents, oldest first.
     pub intents: Vec<Intent>,
-    /// The generations that no record of the slot has (any more), by group and slot.
+    /// The generations without a record, by group and slot.
     generations: HashMap<Arc<str>, HashMap<u32, u64>>,
 }
 
 impl Snapshot {
-    /// A snapshot of records that are in order.
+    /// A snapshot of sorted records.
     pub(crate) fn new(
         meta: Meta,
         records: Vec<Record>,
@@ -56,14 +56,13 @@ impl Snapshot {
             .filter(|record| !record.deposed)
     }
 
-    /// The deposed records: old instances that are still to be deleted.
+    /// The deposed records, whose instances are still to be deleted.
     pub fn deposed(&self) -> impl Iterator<Item = &Record> {
         self.records.iter().filter(|record| record.deposed)
     }
 
-    /// The newest generation that the slot ever had; 0 where it never had an instance. The next
-    /// instance of the slot has one more, which is what `Transaction::next_generation` answers
-    /// in a state of this serial.
+    /// The newest generation that the slot ever had; 0 if none. The slot's next instance gets the
+    /// following one, which `Transaction::next_generation` returns.
     pub fn generation(&self, group: &str, slot: u32) -> u64 {
         let past = self
             .generations
@@ -78,8 +77,7 @@ impl Snapshot {
         past.max(present).unwrap_or(0)
     }
 
-    /// The generations that no record of the slot has (any more), with group and slot, in no
-    /// order.
+    /// The generations without a record, with group and slot, in no order.
     pub fn past_generations(&self) -> impl Iterator<Item = (&Arc<str>, u32, u64)> {
         self.generations.iter().flat_map(|(group, slots)| {
             let slots = slots.iter();
@@ -95,7 +93,9 @@ impl Snapshot {
     }
 }
 
-/// Reads the snapshot of a state of which `meta` was read in the same transaction.
+/// Reads a snapshot; `meta` must be from the same transaction.
+///
+/// Fails if the state can't be read, or if the key is missing.
 pub(crate) fn read(
     connection: &Connection,
     crypto: &RowCrypto,
@@ -109,7 +109,9 @@ pub(crate) fn read(
     })
 }
 
-/// The records of a state. Without its key the digests are the masked ones.
+/// The records of a state. Without its key, their digests are masked.
+///
+/// Fails if the state can't be read.
 pub(crate) fn records(
     connection: &Connection,
     crypto: &RowCrypto,
@@ -151,8 +153,8 @@ pub(crate) fn records(
     Ok(records)
 }
 
-/// Sorts by group, slot, deposed, generation, id. Rows mostly lie in that order already, and a record
-/// is large: so the order is checked first, and keys are sorted rather than records.
+/// Sorts by group, slot, deposed, generation, id. Rows are usually in that order already, and
+/// records are large. So this checks the order first, and sorts keys instead of records.
 fn sort(records: &mut [Record], groups: &HashMap<i64, Arc<str>>) {
     let mut names: Vec<&str> = groups.values().map(|name| &**name).collect();
     names.sort_unstable();
@@ -169,7 +171,7 @@ fn sort(records: &mut [Record], groups: &HashMap<i64, Arc<str>>) {
             record.generation,
         )
     };
-    // Two that were deposed of one slot may have one generation.
+    // Deposed instances of a slot may have equal generations.
     let in_order = |one: &Record, next: &Record| {
         (key(one), &*one.instance_id) <= (key(next), &*next.instance_id)
     };
@@ -207,7 +209,9 @@ fn generations(connection: &Connection) -> rusqlite::Result<HashMap<Arc<str>, Ha
     Ok(generations)
 }
 
-/// The intents that were opened and not closed, oldest first.
+/// The open intents, oldest first.
+///
+/// Fails if the state can't be read, or if the key is missing.
 pub(crate) fn intents(
     connection: &Connection,
     crypto: &RowCrypto,
@@ -215,8 +219,10 @@ pub(crate) fn intents(
     intents_of(connection, crypto, crypto)
 }
 
-/// The same, while a state is given another key: requests are still sealed with the old one, and
-/// the digests of specs are masked with the new one already.
+/// The open intents while the key changes: requests are encrypted with the old key, and the digests
+/// of specs are masked with the new one.
+///
+/// Fails if the state can't be read.
 pub(crate) fn intents_of(
     connection: &Connection,
     crypto: &RowCrypto,
@@ -228,7 +234,7 @@ pub(crate) fn intents_of(
         .collect()
 }
 
-/// All columns of open intents, as [`intent`] reads them, the id before all others.
+/// All columns of open intents, for [`intent`]; the id is the first.
 pub(crate) const INTENTS: &str =
     "SELECT journal.id, apply_id, address, group_name, slot, operation,
         instance_id, provider_id, generation, attempt, token, specs.digest, journal.size, request,
@@ -236,6 +242,9 @@ pub(crate) const INTENTS: &str =
     FROM journal LEFT JOIN specs ON specs.id = spec_id
     WHERE closed_at IS NULL ORDER BY journal.id";
 
+/// Reads an intent of [`INTENTS`].
+///
+/// Fails if it is invalid or can't be decrypted.
 pub(crate) fn intent(
     row: &Row<'_>,
     crypto: &RowCrypto,
@@ -277,8 +286,8 @@ fn found(groups: &HashMap<i64, Arc<str>>, id: i64) -> rusqlite::Result<&Arc<str>
         .ok_or_else(|| unknown(0, &format!("group {id}")))
 }
 
-/// The digests of all specs by their numbers. There may be one for each record, so it is an array
-/// rather than a map: numbers have few holes, and mostly an entry is where it would be without.
+/// The digests of all specs by number. There may be one per record, so this is an array instead of
+/// a map: numbers have few gaps, so an entry is usually near its own index.
 struct Digests(Vec<(i64, SpecDigest)>);
 
 impl Digests {

@@ -1,7 +1,7 @@
-//! A state, opened: everything that can be read from it, and the way into a transaction.
+//! An open state: all reads, and the entry to transactions.
 //!
-//! In: a path. Out: [`Meta`], [`Snapshot`], specs, caches. Every read is one transaction. It may
-//! not write but through [`SqliteStore::transaction`].
+//! In: a path. Out: [`Meta`], [`Snapshot`], specs, caches. Every read is one transaction. Must not:
+//! write, except by [`SqliteStore::transaction`].
 
 use std::collections::HashMap;
 use std::io;
@@ -24,37 +24,40 @@ use crate::seal::NewKey;
 use crate::snapshot::{self, Snapshot};
 use crate::transaction::Transaction;
 
-/// A state that is open.
+/// An open state.
 ///
 /// Any number of processes may have the same state open. One of them writes at a time: a
-/// transaction waits for another's to end, up to the busy timeout. That only one *apply* runs is
-/// the business of [`crate::Lock`].
+/// transaction waits for another's to end, up to the busy timeout. [`crate::Lock`] ensures that
+/// only one *apply* runs.
 #[derive(Debug)]
 pub struct SqliteStore {
     opened: Opened,
     path: PathBuf,
     ring: KeyRing,
-    /// The number of the writer that leads, as far as this one knows. Where it is another by now,
-    /// this one may not write.
+    /// The last fencing token that this writer knows. If the state has a newer one, this writer
+    /// can't write.
     fence: u64,
     is_fenced: bool,
 }
 
 impl SqliteStore {
-    /// Makes a state at `path` and opens it. The folders above it are made where they are
-    /// missing; a file that is there already is an error and stays as it is. Only its owner may
-    /// read the new file.
+    /// Creates a state at `path` and opens it. Creates missing folders. Only its owner can read the
+    /// new file.
     ///
-    /// When this returns, the state and its name are on disk. A crash leaves either that or no
-    /// state, never half of one.
+    /// The state and its name are durable when this returns. A crash leaves either a complete state
+    /// or none.
     ///
-    /// The state isn't sealed: see [`SqliteStore::create_sealed`].
+    /// The state isn't encrypted: see [`SqliteStore::create_sealed`].
+    ///
+    /// Fails if the file exists or can't be written.
     pub fn create(path: &Path, identity: &Identity, lineage: &str, now: Timestamp) -> Result<Self> {
         Self::make(path, identity, lineage, now, None)?;
         Self::open(path, Some(identity))
     }
 
-    /// The same, sealed with a key from the beginning.
+    /// Creates an encrypted state.
+    ///
+    /// Fails if the file exists or can't be written.
     pub fn create_sealed(
         path: &Path,
         identity: &Identity,
@@ -98,22 +101,24 @@ impl SqliteStore {
         })
     }
 
-    /// Opens the state at `path` for reading and writing. What belongs to someone else than
-    /// `expected` is refused, and so is what is no state, damaged, or of a newer schema; what is
-    /// refused keeps every byte.
+    /// Opens the state at `path` for reading and writing.
     ///
-    /// An older schema is migrated. Before that, a backup is on disk beside the file
-    /// ([`SqliteStore::automatic_backups`]); a crash leaves the file at the old schema, at the new one,
-    /// or at one between, and opening it again goes on from there.
+    /// Migrates an older schema. Before that, it durably writes a backup beside the file
+    /// ([`SqliteStore::automatic_backups`]). A crash leaves the file at a valid schema version,
+    /// from which opening it again continues.
+    ///
+    /// Fails if the state belongs to another owner than `expected`, and if the file is not a state,
+    /// damaged, or of a newer schema. A rejected file isn't changed.
     pub fn open(path: &Path, expected: Option<&Identity>) -> Result<Self> {
         let mut store = Self::new(open::to_write(path, expected, MIGRATIONS)?, path);
         store.fence = store.read_fence()?;
         Ok(store)
     }
 
-    /// Opens the state at `path` for reading. Takes no lock that a writer would wait for, works
-    /// where neither the file nor its folder can be written, and leaves no new file behind. An
-    /// older schema is read from a migrated copy.
+    /// Opens the state at `path` for reading. Takes no lock that blocks writers, works on read-only
+    /// media, and leaves no new file behind. An older schema is read from a migrated copy.
+    ///
+    /// Fails if the file isn't a valid state of `expected`.
     pub fn open_read_only(path: &Path, expected: Option<&Identity>) -> Result<Self> {
         let opened = open::to_read(path, expected, MIGRATIONS)?;
         Ok(Self::new(opened, path))
@@ -129,11 +134,11 @@ impl SqliteStore {
         }
     }
 
-    /// The same, with keys to ask for when something is to be opened or sealed.
+    /// Sets the source of keys.
     ///
-    /// Without the key of a sealed state, what needs none still works: [`SqliteStore::meta`],
-    /// [`SqliteStore::outline`], [`SqliteStore::images`], the history but for what went wrong, backups, and
-    /// checks from outside. Anything else is [`StateError::NoKey`], any change included.
+    /// Without the key of an encrypted state, these still work: [`SqliteStore::meta`],
+    /// [`SqliteStore::outline`], [`SqliteStore::images`], the history without errors, backups, and
+    /// partial checks. Everything else, including any change, fails with [`StateError::NoKey`].
     #[must_use]
     pub fn with_keys(mut self, keys: Arc<dyn Keys>) -> Self {
         self.ring = KeyRing::new(keys);
@@ -144,8 +149,9 @@ impl SqliteStore {
         &self.opened.connection
     }
 
-    /// Asks for the key now, where the state is sealed: what is refused is refused before anything
-    /// is done.
+    /// Obtains the key now if the state is encrypted, to fail before anything is done.
+    ///
+    /// Fails with [`StateError::NoKey`] if it is missing.
     pub fn unlock(&self) -> Result<()> {
         self.read_opened(|_, _| Ok(()))
     }
@@ -155,8 +161,9 @@ impl SqliteStore {
         &self.path
     }
 
-    /// How long to wait for another process's transaction to end: ten seconds unless this says
-    /// otherwise.
+    /// Sets how long to wait for another process's transaction; ten seconds by default.
+    ///
+    /// Fails if the database rejects it.
     pub fn set_busy_timeout(&self, timeout: Duration) -> Result<()> {
         self.opened
             .connection
@@ -164,18 +171,22 @@ impl SqliteStore {
             .map_err(|error| StateError::sqlite(&self.path, error))
     }
 
-    /// Whether the file has an older schema, and a migrated copy is read: to open it for writing would
-    /// migrate it.
+    /// Whether this is a migrated copy of a file with an older schema, which opening for writing
+    /// would migrate.
     pub fn is_outdated(&self) -> bool {
         matches!(self.opened.access, Access::Migrated(_))
     }
 
-    /// What is true of the state as a whole.
+    /// The properties of the state.
+    ///
+    /// Fails if the state can't be read.
     pub fn meta(&self) -> Result<Meta> {
         self.read(meta)
     }
 
-    /// Everything that a plan needs, as it was at one moment.
+    /// Everything that a plan needs, at one moment.
+    ///
+    /// Fails if the state can't be read, or if the key is missing.
     pub fn snapshot(&self) -> Result<Snapshot> {
         self.read_opened(|connection, crypto| {
             let meta = meta(connection)?;
@@ -183,19 +194,25 @@ impl SqliteStore {
         })
     }
 
-    /// The records without what takes a key: in a sealed state their digests are masked, and
-    /// equal no others.
+    /// The records without a key: in an encrypted state their digests are masked, and match no
+    /// others.
+    ///
+    /// Fails if the state can't be read.
     pub fn outline(&self) -> Result<Vec<Record>> {
         self.read(|connection| snapshot::records(connection, &RowCrypto::clear()))
     }
 
-    /// The intents that were opened and not closed, oldest first: what the next run must settle.
+    /// The open intents, oldest first, which the next run must settle.
+    ///
+    /// Fails if the state can't be read, or if the key is missing.
     pub fn open_intents(&self) -> Result<Vec<Intent>> {
         self.read_opened(snapshot::intents)
     }
 
-    /// The specs with these digests. Those that aren't in the state are left out; what a record
-    /// or an open intent refers to is always there.
+    /// The specs with these digests; missing ones are omitted. Specs of records and open intents
+    /// always exist.
+    ///
+    /// Fails if the state can't be read, or if the key is missing.
     pub fn specs(
         &self,
         digests: impl Iterator<Item = SpecDigest>,
@@ -218,7 +235,9 @@ impl SqliteStore {
         })
     }
 
-    /// The resolved images, by name.
+    /// The cached images, by name.
+    ///
+    /// Fails if the state can't be read.
     pub fn images(&self) -> Result<Vec<ImageRow>> {
         self.read(|connection| {
             connection
@@ -240,7 +259,9 @@ impl SqliteStore {
         })
     }
 
-    /// What `url` answered when it was last fetched.
+    /// The cached body of `url`.
+    ///
+    /// Fails if the state can't be read, or if the key is missing.
     pub fn fetched(&self, url: &str) -> Result<Option<FetchedRow>> {
         self.read_opened(|connection, crypto| {
             connection
@@ -250,9 +271,11 @@ impl SqliteStore {
         })
     }
 
-    /// The cache of compared observations, as [`Transaction::put_observation_cache`] was given it;
-    /// `None` where none was stored. Fails with [`StateError::NoKey`] in a sealed state without its
-    /// key.
+    /// The observation cache, as given to [`Transaction::put_observation_cache`]; `None` if there
+    /// is none.
+    ///
+    /// Fails if the state can't be read, and with [`StateError::NoKey`] if it is encrypted and the
+    /// key is missing.
     pub fn observation_cache(&self) -> Result<Option<Vec<u8>>> {
         self.read_opened(|connection, crypto| {
             connection
@@ -262,22 +285,26 @@ impl SqliteStore {
         })
     }
 
-    /// Raises the fencing number: handles opened earlier can't write any more.
-    /// [`Transaction::start_apply`] calls it. A state is opened with the lock held, so this shuts out
-    /// only a process that lost its lock.
+    /// Raises the fencing token; older handles then fail with [`StateError::Fenced`].
+    /// [`Transaction::start_apply`] does it too. A writer opens the state with the lock held, so
+    /// this never affects a rightful writer. If a lock is lost nevertheless, its former holder
+    /// fails instead of corrupting the next one's work.
     ///
-    /// Fails with [`StateError::Fenced`] if another handle raised it since this one was opened.
+    /// Fails with [`StateError::Fenced`] if another handle raised the token since this one was
+    /// opened.
     #[expect(
         clippy::redundant_closure_for_method_calls,
         reason = "the method alone is of one lifetime, not of any"
     )]
     pub fn lead(&mut self) -> Result<()> {
-        // Nothing that is written here has a time.
+        // Nothing here records a time.
         self.transaction(Timestamp(0), |transaction| transaction.lead())
     }
 
-    /// Whether a commit waits for the disk, as [`SqliteStore::transaction`] promises. Only the
-    /// simulator passes `false`, to prove that the loss is noticed.
+    /// Whether commits wait for the disk, as [`SqliteStore::transaction`] guarantees. Only the
+    /// simulation turns it off, to prove that tests detect the loss.
+    ///
+    /// Fails if the database rejects it.
     #[doc(hidden)]
     pub fn wait_for_disk(&mut self, waits: bool) -> Result<()> {
         let mode = if waits { "FULL" } else { "OFF" };
@@ -287,8 +314,8 @@ impl SqliteStore {
             .map_err(|error| StateError::sqlite(&self.path, error))
     }
 
-    /// Lets this handle write in spite of the fencing number. Only the simulator calls it, to prove
-    /// that the damage is noticed.
+    /// Ignores the fencing token from now on. Only the simulation uses it, to prove that tests
+    /// detect the damage.
     #[doc(hidden)]
     pub fn ignore_fence(&mut self) {
         self.is_fenced = false;
@@ -300,10 +327,13 @@ impl SqliteStore {
         })
     }
 
-    /// Changes the state: all that `change` does, or nothing where it returns an error.
+    /// Changes the state: applies all of `change`, or nothing if it returns an error.
     ///
-    /// When this returns `Ok`, everything is on disk, and the serial has grown by one if a record
+    /// When this returns `Ok`, everything is durable, and the serial has grown by one if a record
     /// changed. A crash before that leaves the state as it was.
+    ///
+    /// Fails with the error of `change`, with [`StateError::Fenced`], or if the state can't be
+    /// written.
     pub fn transaction<R>(
         &mut self,
         now: Timestamp,
@@ -329,20 +359,25 @@ impl SqliteStore {
         Ok(result)
     }
 
-    /// Writes a copy of the state to `to`, complete in one file; what is there already is an
-    /// error. The copy is on disk when this returns; a crash leaves no half of it under that
-    /// name.
+    /// Writes a complete copy of the state to `to`, in one file. The copy is durable when this
+    /// returns; a crash leaves no partial file with that name.
+    ///
+    /// Fails if `to` exists or can't be written.
     pub fn backup(&self, to: &Path) -> Result<()> {
         self.unchanged(|| new_file::backup(&self.opened.connection, &self.path, to))
     }
 
-    /// The backups that were made beside the state at `path` before its schema was migrated,
-    /// oldest schema first.
+    /// The backups beside the state at `path` from before its schema was migrated, oldest schema
+    /// first.
+    ///
+    /// Fails if the folder can't be read.
     pub fn automatic_backups(path: &Path) -> Result<Vec<PathBuf>> {
         new_file::automatic_backups(path)
     }
 
     /// Reads in one transaction.
+    ///
+    /// Fails if the state can't be read.
     pub(crate) fn read<R>(
         &self,
         read: impl FnOnce(&Connection) -> rusqlite::Result<R>,
@@ -358,7 +393,9 @@ impl SqliteStore {
         })
     }
 
-    /// Reads in one transaction, with what opens the rows.
+    /// Reads in one transaction, with the cipher of the rows.
+    ///
+    /// Fails if the state can't be read, or if the key is missing.
     pub(crate) fn read_opened<R>(
         &self,
         read: impl FnOnce(&Connection, &RowCrypto) -> rusqlite::Result<R>,
@@ -377,7 +414,7 @@ impl SqliteStore {
         })
     }
 
-    /// Where no lock could be taken, what was read counts only if nobody wrote meanwhile.
+    /// Reads without a lock; fails if the file was written meanwhile.
     fn unchanged<R>(&self, read: impl FnOnce() -> Result<R>) -> Result<R> {
         let result = read();
         match &self.opened.access {
@@ -391,6 +428,9 @@ impl SqliteStore {
     }
 }
 
+/// Reads the properties of the state.
+///
+/// Fails if the state can't be read.
 pub(crate) fn meta(connection: &Connection) -> rusqlite::Result<Meta> {
     let schema_version = schema::version(connection)?;
     let (key, _) = keys::need(connection)?;
@@ -414,10 +454,10 @@ pub(crate) fn meta(connection: &Connection) -> rusqlite::Result<Meta> {
         })
 }
 
-/// All columns of `specs`, as [`spec`] reads them.
+/// All columns of `specs`, for [`spec`].
 pub(crate) const SPECS: &str = "SELECT digest, size, body FROM specs";
 
-/// A spec, and the digest that it is known by.
+/// A spec and its digest. Fails if it can't be decrypted.
 pub(crate) fn spec(row: &Row<'_>, crypto: &RowCrypto) -> rusqlite::Result<(SpecDigest, Vec<u8>)> {
     let digest = crypto.unmask(SpecDigest(row.get(0)?));
     let stored = row.get_ref(2)?.as_blob()?;
@@ -427,10 +467,12 @@ pub(crate) fn spec(row: &Row<'_>, crypto: &RowCrypto) -> rusqlite::Result<(SpecD
     Ok((digest, body))
 }
 
-/// All columns of `fetched`, as [`fetched`] reads them.
+/// All columns of `fetched`, for [`fetched`].
 pub(crate) const FETCHED: &str = "SELECT url, digest, size, body, fetched_at FROM fetched";
 
-/// A row of `fetched`. In a sealed state URL and digest are sealed with the body.
+/// A row of `fetched`. In an encrypted state, URL and digest are encrypted with the body.
+///
+/// Fails if it can't be decrypted.
 pub(crate) fn fetched(row: &Row<'_>, crypto: &RowCrypto) -> rusqlite::Result<FetchedRow> {
     let name: String = row.get(0)?;
     let fetched_at = Timestamp(row.get(4)?);
@@ -462,11 +504,11 @@ pub(crate) fn fetched(row: &Row<'_>, crypto: &RowCrypto) -> rusqlite::Result<Fet
     split().map_err(|error: io::Error| unreadable(3, error))
 }
 
-/// All columns of `observation_cache`, as [`observation_cache`] reads them.
+/// All columns of `observation_cache`, for [`observation_cache`].
 pub(crate) const OBSERVATION_CACHE: &str =
     "SELECT id, size, body, updated_at FROM observation_cache";
 
-/// The row of `observation_cache`.
+/// The row of `observation_cache`. Fails if it can't be decrypted.
 pub(crate) fn observation_cache(row: &Row<'_>, crypto: &RowCrypto) -> rusqlite::Result<Vec<u8>> {
     let place = Place::observation_cache(Timestamp(row.get(3)?));
     crypto

@@ -1,12 +1,11 @@
-//! What those who plan and apply need of a state, wherever it is kept.
+//! The interface of a state for plan and apply, independent of its storage.
 //!
 //! In: nothing. Out: [`Store`], which reads a state and changes it in batches; [`Backend`], which
-//! makes, opens and locks it; and [`Write`], of which a batch is made. It may not say how anything
-//! is kept.
+//! creates, opens and locks it; and [`Write`], the element of a batch. Must not: depend on the
+//! storage.
 //!
-//! A store is narrow on purpose. An implementation for another place has this to do, and
-//! nothing of what plans and applies has to change for it. `tests/it/conformance.rs` says what all
-//! of them promise.
+//! The interface is small on purpose: a new storage only has to implement it, without changes to
+//! plan and apply. `tests/it/conformance.rs` specifies the guarantees.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -25,66 +24,68 @@ use crate::snapshot::Snapshot;
 use crate::sqlite::SqliteStore;
 use crate::transaction::Transaction;
 
-/// A state that is open.
+/// An open state. Reads fail if the state can't be read, or if the key is missing.
 pub trait Store: Send {
-    /// Where it is kept, for messages.
+    /// Its location, for messages.
     fn place(&self) -> PathBuf;
 
-    /// What is true of the state as a whole.
+    /// The properties of the state.
     fn meta(&self) -> Result<Meta>;
 
-    /// Everything that a plan needs, as it was at one moment.
+    /// Everything that a plan needs, at one moment.
     fn snapshot(&self) -> Result<Snapshot>;
 
-    /// The specs with these digests. Those that aren't in the state are left out; what a record or
-    /// an open intent refers to is always there.
+    /// The specs with these digests; missing ones are omitted. Specs of records and open intents
+    /// always exist.
     fn specs(&self, digests: &[SpecDigest]) -> Result<HashMap<SpecDigest, Arc<[u8]>>>;
 
-    /// The resolved images, by name.
+    /// The cached images, by name.
     fn images(&self) -> Result<Vec<ImageRow>>;
 
-    /// What `url` answered when it was last fetched.
+    /// The cached body of `url`.
     fn fetched(&self, url: &str) -> Result<Option<FetchedRow>>;
 
-    /// The cache of compared observations, as [`Write::PutObservationCache`] stored it.
+    /// The observation cache, as stored by [`Write::PutObservationCache`].
     fn observation_cache(&self) -> Result<Option<Vec<u8>>>;
 
-    /// The latest `limit` applies, the latest first. One that never ended is running if its
-    /// process holds the lock, and interrupted otherwise.
+    /// The latest `limit` applies, latest first. An unfinished one is running if its process holds
+    /// the lock, otherwise interrupted.
     fn history(&self, limit: usize) -> Result<Vec<Apply>>;
 
-    /// What an apply did, in the order in which it was entered.
+    /// The changes of an apply, in the order they were added.
     fn history_items(&self, id: ApplyId) -> Result<Vec<HistoryItem>>;
 
-    /// Raises the fencing number: handles opened earlier can't write any more. [`Write::StartApply`]
-    /// does it, too.
+    /// Raises the fencing token; older handles then fail with [`crate::StateError::Fenced`].
+    /// [`Write::StartApply`] does it too.
     ///
-    /// Fails with [`crate::StateError::Fenced`] if another handle raised it since this one was opened.
+    /// Fails with [`crate::StateError::Fenced`] if another handle raised the token since this one
+    /// was opened.
     fn lead(&mut self) -> Result<()>;
 
-    /// Changes the state: all of a batch, in its order, or nothing of it where one is refused.
+    /// Changes the state: applies all of a batch in order, or nothing if one write fails.
     ///
     /// When this returns `Ok`, everything is durable, and the serial has grown by one if a record
-    /// changed. A crash before that leaves the state as it was, or with all of it.
+    /// changed. A crash before that leaves the state with all of the batch, or with nothing of it.
     ///
-    /// Errors: [`crate::StateError::Fenced`], and those of the writes.
+    /// Fails with [`crate::StateError::Fenced`], or with the error of a write.
     fn commit(&mut self, now: Timestamp, batch: Vec<Write>) -> Result<Written>;
 
-    /// Whether a commit waits for the disk, which is what [`Store::commit`] promises. Only the
-    /// simulator says no, to see that the loss is noticed.
+    /// Whether commits wait for the disk, as [`Store::commit`] guarantees. Only the simulation
+    /// turns it off, to prove that tests detect the loss.
+    ///
+    /// Fails if the storage rejects it.
     #[doc(hidden)]
     fn wait_for_disk(&mut self, _waits: bool) -> Result<()> {
         Ok(())
     }
 }
 
-/// One change of a batch. What each of them does, and how it is refused, is said at the method of
-/// [`Transaction`] that is named here.
+/// One change of a batch. The linked method of [`Transaction`] documents its effect and errors.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Write {
     /// [`Transaction::put_spec`].
     PutSpec {
-        /// What the spec is known by.
+        /// The spec's digest.
         digest: SpecDigest,
         /// The spec.
         bytes: Vec<u8>,
@@ -93,7 +94,7 @@ pub enum Write {
     PutRecord(Box<Record>),
     /// [`Transaction::remove_record`].
     RemoveRecord {
-        /// Our id of the instance.
+        /// The instance id.
         instance_id: String,
     },
     /// [`Transaction::move_record`].
@@ -103,31 +104,31 @@ pub enum Write {
         /// The group and the slot.
         to: (Arc<str>, u32),
     },
-    /// [`Transaction::open_intents`], for one.
+    /// [`Transaction::open_intents`] with one intent.
     OpenIntent(Box<Intent>),
     /// [`Transaction::close_intent`].
     CloseIntent {
-        /// Which.
+        /// The intent.
         id: IntentId,
-        /// How it ended.
+        /// Its outcome.
         outcome: Outcome,
     },
     /// [`Transaction::start_apply`].
     StartApply(NewApply),
     /// [`Transaction::finish_apply`].
     FinishApply {
-        /// Which; `None` for the one that the batch began.
+        /// The apply; `None` for the one that this batch started.
         id: Option<ApplyId>,
-        /// How far it came.
+        /// Its status.
         status: ApplyStatus,
-        /// What was done, as JSON.
+        /// A summary as JSON.
         summary_json: String,
     },
     /// [`Transaction::record_history_item`].
     HistoryItem {
-        /// Of which apply; `None` for the one that the batch began.
+        /// The apply; `None` for the one that this batch started.
         id: Option<ApplyId>,
-        /// What it did.
+        /// The change.
         item: Box<HistoryItem>,
     },
     /// [`Transaction::put_image`].
@@ -140,35 +141,42 @@ pub enum Write {
     CollectGarbage,
 }
 
-/// What a batch was given.
+/// The ids that a batch was assigned.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Written {
-    /// The ids of the intents that it opened, in its order.
+    /// The ids of the opened intents, in order.
     pub intents: Vec<IntentId>,
-    /// The apply that it began.
+    /// The id of the started apply.
     pub apply: Option<ApplyId>,
 }
 
-/// Where a state is kept.
+/// The storage of a state.
 pub trait Backend: Send + Sync {
-    /// Makes the state, which must not be there yet, and opens it.
+    /// Creates the state and opens it.
+    ///
+    /// Fails if it exists or can't be written.
     fn create(&self, identity: &Identity, lineage: &str, now: Timestamp) -> Result<Box<dyn Store>>;
 
-    /// Opens the state for reading and writing. What belongs to someone else than `expected` is
-    /// refused and left alone.
+    /// Opens the state for reading and writing.
+    ///
+    /// Fails if it doesn't exist, can't be read, or belongs to another owner than `expected`; a
+    /// rejected state isn't changed.
     fn open(&self, expected: Option<&Identity>) -> Result<Box<dyn Store>>;
 
-    /// Takes the lock, which needs no state; one that is held is waited for as long as `timeout`
-    /// says, then the error is [`crate::StateError::Locked`].
+    /// Acquires the lock, which works without a state; waits up to `timeout`.
+    ///
+    /// Fails with [`crate::StateError::Locked`] after the timeout.
     fn lock(&self, info: LockInfo, timeout: Duration) -> Result<Box<dyn Held>>;
 
-    /// Who holds the lock.
+    /// The holder of the lock.
+    ///
+    /// Fails if the lock can't be read.
     fn holder(&self) -> Result<Option<LockInfo>>;
 }
 
-/// A held lock. Ends when it is dropped, and when its process dies.
+/// A held lock. Ends when it is dropped, or when its process dies.
 pub trait Held: Send {
-    /// What it says of itself.
+    /// The information in the lock.
     fn info(&self) -> &LockInfo;
 }
 
@@ -271,7 +279,8 @@ impl Transaction<'_> {
 }
 
 impl Written {
-    /// The apply that is meant; no apply has the number of one that no batch began.
+    /// The given apply, or the one that the batch started. If it started none, an id that doesn't
+    /// exist.
     pub(crate) fn apply(&self, id: Option<ApplyId>) -> ApplyId {
         id.or(self.apply).unwrap_or(ApplyId(0))
     }
@@ -285,7 +294,7 @@ pub struct SqliteFile {
 }
 
 impl SqliteFile {
-    /// The state at `path`, sealed with a key where there is one.
+    /// The state at `path`; encrypted if there is a key.
     pub fn new(path: PathBuf, key: Option<NewKey>) -> Self {
         Self { path, key }
     }

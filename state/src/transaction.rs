@@ -1,8 +1,8 @@
-//! Every change of a state: all of them go through one [`Transaction`].
+//! All changes of a state, as methods of [`Transaction`].
 //!
-//! In: records, specs, intents, history, caches. Out: ids and numbers that the store gives. What
-//! is done here is on disk when [`crate::SqliteStore::transaction`] returns, and not before; the
-//! calls themselves sync nothing, so a wave of intents costs one sync. It may not read a clock.
+//! In: records, specs, intents, history, caches. Out: ids and numbers that the store assigns.
+//! Changes are durable when [`crate::SqliteStore::transaction`] returns, and not before. The
+//! methods themselves don't sync, so a wave of intents costs one sync. Must not: read a clock.
 
 mod caches;
 mod contents;
@@ -24,7 +24,7 @@ use crate::row_crypto::{Place, RowCrypto};
 use crate::schema::{self, MIGRATIONS, newest};
 use crate::seal::Key;
 
-/// A change in the making. No other process writes while it lives.
+/// A running transaction. No other process writes meanwhile.
 #[derive(Debug)]
 pub struct Transaction<'store> {
     pub(crate) inner: rusqlite::Transaction<'store>,
@@ -32,21 +32,21 @@ pub struct Transaction<'store> {
     now: Timestamp,
     ring: &'store KeyRing,
     pub(crate) crypto: RowCrypto,
-    /// The number of the writer that leads.
+    /// The fencing token.
     fence: u64,
-    /// Whether that is this one, from this transaction on.
+    /// Whether this transaction raised the fencing token.
     led: bool,
-    /// The key that the state is given.
+    /// The new key of the state, if it changes.
     pub(crate) rekeyed: Option<Key>,
     /// The serial before the transaction.
     serial: u64,
-    /// Whether a record changed, so that the serial has to grow.
+    /// Whether a record changed, so that the serial must grow.
     changed: bool,
     groups: HashMap<Arc<str>, i64>,
     pub(crate) specs: HashMap<SpecDigest, i64>,
 }
 
-/// What a row of `instances` says, with the names of groups and specs still numbers.
+/// A row of `instances`, with the numbers of its group and specs.
 #[derive(PartialEq)]
 struct Stored {
     group_id: i64,
@@ -66,6 +66,10 @@ struct Stored {
 }
 
 impl<'store> Transaction<'store> {
+    /// Starts a transaction.
+    ///
+    /// Fails if another process writes for too long, if the writer is fenced, or if the key is
+    /// missing.
     pub(crate) fn begin(
         connection: &'store mut Connection,
         path: &'store Path,
@@ -77,7 +81,7 @@ impl<'store> Transaction<'store> {
         let inner = connection
             .transaction_with_behavior(TransactionBehavior::Immediate)
             .map_err(refused)?;
-        // Another version may have migrated the file since it was opened.
+        // A newer version may have migrated the file since it was opened.
         let (found, supported) = (
             schema::version(&inner).map_err(refused)?,
             newest(MIGRATIONS),
@@ -117,7 +121,9 @@ impl<'store> Transaction<'store> {
         })
     }
 
-    /// Answers the number of the writer that leads from now on.
+    /// Commits; returns the fencing token.
+    ///
+    /// Fails if the state can't be written.
     pub(crate) fn commit(self) -> Result<u64> {
         if self.changed {
             self.execute(
@@ -135,7 +141,9 @@ impl<'store> Transaction<'store> {
         Ok(self.fence)
     }
 
-    /// Takes the next fencing number.
+    /// Raises the fencing token.
+    ///
+    /// Fails if the state can't be written.
     pub(crate) fn lead(&mut self) -> Result<()> {
         if !self.led {
             self.fence += 1;
@@ -145,17 +153,19 @@ impl<'store> Transaction<'store> {
         Ok(())
     }
 
-    /// The time that this transaction was given.
+    /// The time of this transaction, as given.
     pub fn now(&self) -> Timestamp {
         self.now
     }
 
-    /// The serial that the state has if this transaction commits as it is now.
+    /// The serial of the state if this transaction commits now.
     pub fn serial(&self) -> u64 {
         self.serial + u64::from(self.changed)
     }
 
-    /// Stores a spec under its digest, unless it is there already.
+    /// Stores a spec under its digest, unless it exists.
+    ///
+    /// Fails if the state can't be written.
     pub fn put_spec(&mut self, digest: SpecDigest, bytes: &[u8]) -> Result<()> {
         if self.find_spec(digest)?.is_some() {
             return Ok(());
@@ -173,11 +183,11 @@ impl<'store> Transaction<'store> {
         Ok(())
     }
 
-    /// Stores a record under its instance id, in place of what was there. Its specs must have
-    /// been put. A record that says what is stored already changes nothing.
+    /// Stores a record under its instance id, replacing an existing one. Its specs must be stored.
+    /// An identical record changes nothing.
     ///
-    /// Errors: [`StateError::Occupied`] where another live record has the slot,
-    /// [`StateError::Claimed`] where another record has the provider id,
+    /// Fails with [`StateError::Occupied`] if another live record has the slot, with
+    /// [`StateError::Claimed`] if another record has the provider id, and with
     /// [`StateError::MissingSpec`].
     pub fn put_record(&mut self, record: Record) -> Result<()> {
         let new = Stored {
@@ -202,7 +212,7 @@ impl<'store> Transaction<'store> {
         }
         self.write(&record.instance_id, &new)?;
         if let Some(old) = old {
-            // The slot that it leaves, or the generation that it had, must not be given again.
+            // The generation of the slot that it leaves must not be reused.
             self.raise_generation(old.group_id, old.slot, old.generation)?;
         }
         self.execute(
@@ -213,8 +223,10 @@ impl<'store> Transaction<'store> {
         Ok(())
     }
 
-    /// Removes the record of an instance; answers whether there was one. The generation of its
-    /// slot is kept.
+    /// Removes the record of an instance; returns whether there was one. Keeps the generation of
+    /// its slot.
+    ///
+    /// Fails if the state can't be written.
     pub fn remove_record(&mut self, instance_id: &str) -> Result<bool> {
         let Some(old) = self.stored(instance_id)? else {
             return Ok(false);
@@ -228,11 +240,11 @@ impl<'store> Transaction<'store> {
         Ok(true)
     }
 
-    /// Moves what a slot has, its deposed records too, to another slot.
+    /// Moves the records of a slot, including deposed ones, to another slot.
     ///
-    /// Errors: [`StateError::NoRecord`] where no live record is there,
-    /// [`StateError::Occupied`] where the other slot has a live record,
-    /// [`StateError::Unsettled`] where an intent of either slot is open.
+    /// Fails with [`StateError::NoRecord`] if there is no live record, with
+    /// [`StateError::Occupied`] if the other slot has a live record, and with
+    /// [`StateError::Unsettled`] if either slot has an open intent.
     pub fn move_record(&mut self, from: (&str, u32), to: (&str, u32)) -> Result<()> {
         for (group, slot) in [from, to] {
             let open = "SELECT 1 FROM journal
@@ -267,8 +279,10 @@ impl<'store> Transaction<'store> {
         Ok(())
     }
 
-    /// The next generation of a slot: one more than any that it ever had. It is used up when the
-    /// transaction commits, whatever becomes of it.
+    /// The next generation of a slot: one more than any before. Once the transaction commits, it is
+    /// never returned again.
+    ///
+    /// Fails if the state can't be written.
     pub fn next_generation(&mut self, group: &str, slot: u32) -> Result<u64> {
         let group = self.group(group)?;
         let next = self.generation(group, slot)? + 1;
@@ -320,7 +334,7 @@ impl<'store> Transaction<'store> {
         })
     }
 
-    /// Which record is in the way of another.
+    /// The error if another record conflicts with this one.
     fn conflict(&self, instance_id: &str, new: &Stored) -> Option<StateError> {
         let claimed = "SELECT name, slot FROM instances JOIN groups ON groups.id = group_id
                        WHERE provider_id = ?1 AND instance_id <> ?2";
@@ -385,7 +399,7 @@ impl<'store> Transaction<'store> {
         )
     }
 
-    /// The newest generation that a slot ever had; 0 where it had none.
+    /// The newest generation that a slot ever had; 0 if none.
     fn generation(&self, group: i64, slot: u32) -> Result<u64> {
         let newest = self.row(
             "SELECT max(
@@ -408,7 +422,7 @@ impl<'store> Transaction<'store> {
         .map(|_| ())
     }
 
-    /// The number of a group, which is given it now if it has none.
+    /// The number of a group; assigned now if it has none.
     fn group(&mut self, name: &str) -> Result<i64> {
         if let Some(id) = self.groups.get(name) {
             return Ok(*id);
@@ -446,6 +460,9 @@ impl<'store> Transaction<'store> {
         Ok(id)
     }
 
+    /// Executes a statement; returns the number of changed rows.
+    ///
+    /// Fails with the database's error.
     pub(crate) fn execute(&self, sql: &str, params: impl Params) -> Result<usize> {
         self.inner
             .prepare_cached(sql)
@@ -453,6 +470,9 @@ impl<'store> Transaction<'store> {
             .map_err(|error| self.wrap(error))
     }
 
+    /// Reads at most one row.
+    ///
+    /// Fails with the database's error.
     pub(crate) fn row<T>(
         &self,
         sql: &str,
@@ -470,7 +490,7 @@ impl<'store> Transaction<'store> {
     }
 }
 
-/// Whether a row was refused because there is one like it.
+/// Whether an error is a violated uniqueness constraint.
 fn is_duplicate(error: &rusqlite::Error) -> bool {
     error.sqlite_error_code() == Some(ErrorCode::ConstraintViolation)
         && error.sqlite_error().is_some_and(|error| {

@@ -1,7 +1,7 @@
 //! A folder of its own for each test, and commands run in it.
 //!
 //! In: configurations and command lines. Out: what a command left: exit code, standard output,
-//! standard error, as one text that is the same on every machine. Must not: let anything of the
+//! standard error, as one text that is the same on every machine. May not: let anything of the
 //! surroundings through, neither environment nor time.
 
 use std::cell::Cell;

@@ -1,6 +1,6 @@
 //! An account at moto, with the proxy before it: what chores that need AWS run against.
 //!
-//! In: what is declared. Out: a configuration, and what moto itself has. Must not: ask nstance.
+//! In: what is declared. Out: a configuration, and what moto itself has. May not: ask nstance.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;

@@ -1,6 +1,6 @@
 //! `cargo xtask bench`: everything that is measured, written into `docs/performance.md`.
 //!
-//! In: the repository. Out: the part of that page between its markers. Must not: touch the rest.
+//! In: the repository. Out: the part of that page between its markers. May not: touch the rest.
 
 use std::fmt::Write as _;
 use std::process::Command;

@@ -1,7 +1,7 @@
 //! `cargo xtask bench --aws`: what a fleet on AWS costs nstance itself.
 //!
-//! In: nothing. Out: a table for `docs/performance.md`. Must not: count moto's time as ours, which
-//! is why this is about processor time and calls.
+//! In: nothing. Out: a table for `docs/performance.md`. May not: count moto's time as ours, which is
+//! why this is about processor time and calls.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

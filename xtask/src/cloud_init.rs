@@ -2,8 +2,8 @@
 //! cloud-init as they are and as they were joined.
 //!
 //! In: a number of cases and a first seed. Out: a line for each case in which cloud-init makes
-//! something else of the result than of the parts, or than was said; last `N passed, N failed`.
-//! Must not: take another cloud-init than Debian's, or install it into the machine.
+//! something else of the result than of the parts, or than was said; last `N passed, N failed`. May
+//! not: take another cloud-init than Debian's, or install it into the machine.
 
 mod generate;
 

@@ -1,7 +1,7 @@
 //! `cargo xtask conformance KIND FILE…`: the cases of a corpus, each by itself.
 //!
 //! In: files of one JSON object a line. Out: a line `FAIL id` for each that failed (why is on
-//! standard error), and last `N passed, N failed`. Must not: let one case end or hold up the rest.
+//! standard error), and last `N passed, N failed`. May not: let one case end or hold up the rest.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};

@@ -2,8 +2,8 @@
 //! again.
 //!
 //! In: how many rounds, from which seed, in which cloud. Out: what they saw; a failure where an
-//! instance was lost, made twice, or isn't what is declared. Must not: look anywhere but where a
-//! user can: `show`, and the cloud.
+//! instance was lost, made twice, or isn't what is declared. May not: look anywhere but where a user
+//! can: `show`, and the cloud.
 //!
 //! Each round declares something else, starts `apply`, and kills it: after so many of its events,
 //! or after so many milliseconds. Often the next one is killed as well. The last one is left alone,

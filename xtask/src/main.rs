@@ -2,8 +2,8 @@
 //! `kill`, `fuzz-gotemplate`, `sprig-corpus`, `terraform-corpus`, `gen-ec2-args`,
 //! `ec2-cases`, `bench`.
 //!
-//! In: arguments. Out: what the chore prints, and whether it went well. Must not: be needed to
-//! build or to use nstance.
+//! In: arguments. Out: what the chore prints, and whether it went well. May not: be needed to build
+//! or to use nstance.
 
 #![allow(
     clippy::print_stdout,

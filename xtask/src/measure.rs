@@ -1,6 +1,6 @@
 //! The real binary against the targets: how long it takes, how much memory.
 //!
-//! In: the binary, fleets to try. Out: a row for each target. Must not: judge a single run: medians
+//! In: the binary, fleets to try. Out: a row for each target. May not: judge a single run: medians
 //! are judged. The fastest run stands beside them, since on a machine that is shared the rest of a
 //! median is others' work.
 

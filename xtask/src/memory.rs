@@ -1,6 +1,6 @@
 //! How much memory this machine has.
 //!
-//! In: nothing. Out: bytes. Must not: guess where the system doesn't say.
+//! In: nothing. Out: bytes. May not: guess where the system doesn't say.
 
 use std::fs;
 

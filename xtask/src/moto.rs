@@ -1,6 +1,6 @@
 //! moto, a server that answers as AWS does, for as long as the tests take.
 //!
-//! In: nothing. Out: where it listens. Must not: outlive whoever started it, or listen anywhere but
+//! In: nothing. Out: where it listens. May not: outlive whoever started it, or listen anywhere but
 //! on loopback.
 
 use std::io::{BufRead as _, BufReader};

@@ -1,6 +1,6 @@
 //! Other programs, run from the root of the repository.
 //!
-//! In: a command line. Out: whether it went well. Must not: hide what it prints.
+//! In: a command line. Out: whether it went well. May not: hide what it prints.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};

@@ -1,6 +1,6 @@
 //! `cargo xtask simulate`: the simulation's program, built to be fast.
 //!
-//! In: its arguments. Out: its output. Must not: know what a lifetime is.
+//! In: its arguments. Out: its output. May not: know what a lifetime is.
 
 use crate::{Failure, process};
 

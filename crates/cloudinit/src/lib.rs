@@ -1,10 +1,9 @@
 //! cloud-init's user data: what a booting machine would make of it, known before it boots.
 //!
 //! [`layers`] joins layers of user data into what one machine gets, [`mime_write`] writes messages,
-//! [`opened`] opens what is packed. [`userdata`] takes whole user data apart ([`detect`], MIME,
-//! archives) and merges its [`parts`]; [`merge`] is how two values become one, [`patch`] how a JSON
-//! patch changes one; [`yaml`] reads and writes [values](value::Value), [`schema`] says what is
-//! wrong with one.
+//! [`opened`] opens what is packed. [`userdata`] takes whole user data apart ([`detect`], MIME, archives) and merges its [`parts`];
+//! [`merge`] is how two values become one, [`patch`] how a JSON patch changes one; [`yaml`] reads and
+//! writes [values](value::Value), [`schema`] says what is wrong with one.
 //!
 //! No input makes the crate panic, recurse without bound or use memory without bound.
 //!

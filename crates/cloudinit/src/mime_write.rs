@@ -1,6 +1,6 @@
 //! MIME messages, written so that Python's `email` package reads back what was put in.
 //!
-//! In: parts. Out: a message, the same for the same parts. Must not: change a byte of a part's
+//! In: parts. Out: a message, the same for the same parts. May not: change a byte of a part's
 //! content, or write what a reader would take otherwise: that is refused.
 
 use std::fmt::Write as _;

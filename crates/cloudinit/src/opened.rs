@@ -1,6 +1,6 @@
 //! User data, opened: what is packed is unpacked, what holds parts is taken apart, at any depth.
 //!
-//! In: bytes, as a machine or a cloud has them. Out: a tree of [`Opened`] parts. Must not: refuse
+//! In: bytes, as a machine or a cloud has them. Out: a tree of [`Opened`] parts. May not: refuse
 //! anything, fetch what is included without a way to, or merge.
 
 use base64::Engine as _;

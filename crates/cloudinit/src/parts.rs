@@ -1,7 +1,7 @@
 //! Parts, one merged into the other.
 //!
-//! In: the parts of a machine's user data, in order. Out: the cloud-config that the machine gets,
-//! and what became of each part. Must not: stop at a part that fails; cloud-init doesn't either.
+//! In: the parts of a machine's user data, in order. Out: the cloud-config that the machine gets, and
+//! what became of each part. May not: stop at a part that fails; cloud-init doesn't either.
 
 use crate::detect::{CLOUD_CONFIG, JSON_PATCH};
 use crate::error::{Class, Error};

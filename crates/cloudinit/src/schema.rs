@@ -1,7 +1,7 @@
 //! cloud-config against cloud-init's own JSON Schema.
 //!
-//! In: a cloud-config. Out: what is wrong with it and what is deprecated, each with its path and
-//! where it was written. Must not: change anything, or know more than the schema says.
+//! In: a cloud-config. Out: what is wrong with it and what is deprecated, each with its path and where
+//! it was written. May not: change anything, or know more than the schema says.
 //!
 //! The schema is of draft 4 with cloud-init's additions: `deprecated` and `changed`, and keywords
 //! beside `$ref` that count. It is the one of cloud-init 26.2 (Apache-2.0 or GPL-3.0).

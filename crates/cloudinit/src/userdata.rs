@@ -1,7 +1,7 @@
 //! Whole user data: what a machine gets, taken apart and merged.
 //!
 //! In: bytes, and what is known of the machine. Out: its parts and the cloud-config that comes of
-//! them, or why all of it is lost. Must not: fetch anything that it isn't given a way to.
+//! them, or why all of it is lost. May not: fetch anything that it isn't given a way to.
 
 use std::collections::BTreeMap;
 use std::io::Read as _;

@@ -1,7 +1,7 @@
 //! What Python has in memory when cloud-init has read a cloud-config.
 //!
-//! Equality of keys is Python's: `1`, `1.0` and `true` are one key. A value remembers which layer
-//! it was written in, and on which line.
+//! Equality of keys is Python's: `1`, `1.0` and `true` are one key. A value remembers which layer it
+//! was written in, and on which line.
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -1,6 +1,6 @@
 //! The one thing that all clients have in common.
 //!
-//! In: an operation and its input. Out: its output, or why there is none. Must not: know a client.
+//! In: an operation and its input. Out: its output, or why there is none. May not: know a client.
 
 use serde_json::Value;
 

@@ -1,6 +1,6 @@
 //! The client that talks to AWS.
 //!
-//! In: options, operations with their input. Out: answers. Must not: try twice, or know what the
+//! In: options, operations with their input. Out: answers. May not: try twice, or know what the
 //! answers are for.
 
 mod failure;

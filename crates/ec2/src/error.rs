@@ -1,7 +1,6 @@
 //! Why a call has no answer.
 //!
-//! In: what the service or the client said. Out: [`ApiError`]. Must not: decide what to do about
-//! it.
+//! In: what the service or the client said. Out: [`ApiError`]. May not: decide what to do about it.
 
 /// What became of a call that has no answer; it decides whether the call may have had an effect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -1,6 +1,6 @@
 //! The operations that a client knows.
 //!
-//! In: nothing. Out: their names and services. Must not: hold their shapes.
+//! In: nothing. Out: their names and services. May not: hold their shapes.
 
 /// A service of AWS.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

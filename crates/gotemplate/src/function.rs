@@ -1,5 +1,4 @@
-//! Functions that templates can call besides Go's own: arguments, their types, what a call may
-//! cost.
+//! Functions that templates can call besides Go's own: arguments, their types, what a call may cost.
 //!
 //! In: the kinds of value that a function takes, and a body. Out: a [`Function`] for an
 //! [`Environment`](crate::Environment). It may not know templates: the machine makes the calls.

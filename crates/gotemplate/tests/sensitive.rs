@@ -1,5 +1,5 @@
-//! What a template makes of sensitive data and text is marked, whatever way it takes; the rest of
-//! the output is the same with any other secret.
+//! What a template makes of sensitive data and text is marked, whatever way it takes; the rest of the
+//! output is the same with any other secret.
 #![expect(clippy::unwrap_used, reason = "tests may panic: that is how they fail")]
 
 use std::iter::once;

@@ -1,5 +1,5 @@
-//! Reading, and reading and evaluating, 1 MB: ordinary blocks, one long string, a long heredoc,
-//! small objects, one object of many keys.
+//! Reading, and reading and evaluating, 1 MB: ordinary blocks, one long string, a long heredoc, small
+//! objects, one object of many keys.
 
 use divan::{Bencher, black_box};
 use nstance_hcl::{Body, Context, Entries, Evaluator, Item, NoFiles, Value, parse};

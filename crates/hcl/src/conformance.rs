@@ -1,5 +1,4 @@
-//! Cases with Terraform's own answers: reading them, and saying whether this crate answers the
-//! same.
+//! Cases with Terraform's own answers: reading them, and saying whether this crate answers the same.
 //!
 //! In: one line of the corpus, a JSON object, and the files that its expression may read. Out: an
 //! [`Outcome`]. Of an error only that it is one counts, not its words.

@@ -213,7 +213,7 @@ impl<'a> Context<'a> {
     }
 
     /// Refuses a value that is too large or too deep. Parts that are shared cost no memory, so a few
-    /// names that hold the one before twice can make one too large to print.
+    /// names that hold the one before twice can make one that nobody could ever print.
     pub(crate) fn check_size(&self, value: &Value) -> Result<(), LimitReached> {
         let size = self.size(value);
         let (parts, levels) = (self.limits.steps, self.limits.depth);

@@ -1,6 +1,5 @@
-//! Values from one type to another, as go-cty converts. Comes in: a value and the type wanted,
-//! which may contain `any`. Goes out: a value of that type, or why there is none and where in the
-//! value.
+//! Values from one type to another, as go-cty converts. Comes in: a value and the type wanted, which
+//! may contain `any`. Goes out: a value of that type, or why there is none and where in the value.
 
 use std::collections::BTreeMap;
 use std::fmt;

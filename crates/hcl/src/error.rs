@@ -112,7 +112,7 @@ impl std::error::Error for Error {}
 
 /// The name among `known` that `wanted` was probably meant to be.
 pub fn nearest<'a>(wanted: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    // A third of the name may be wrong: enough for a typing error, too little for a guess.
+    // A third of the name may be wrong: enough for a slip of the finger, too little for a guess.
     let length = wanted.chars().count();
     let allowed = (length / 3).max(1);
     known

@@ -1,5 +1,5 @@
-//! Values as text: what `terraform console` 1.0.3 prints. Comes in: a value; goes out: text in
-//! which nothing sensitive can be read.
+//! Values as text: what `terraform console` 1.0.3 prints. Comes in: a value; goes out: text in which
+//! nothing sensitive can be read.
 
 use crate::value::{Entries, Kind, Value};
 

@@ -1,7 +1,7 @@
 //! Terraform's configuration language, with positions.
 //!
-//! A text is [parsed](parse) into blocks, attributes and expressions; an expression is evaluated by
-//! an [`Evaluator`], to which a [`Scope`] says what names mean:
+//! A text is [parsed](parse) into blocks, attributes and expressions; an expression is evaluated by an
+//! [`Evaluator`], to which a [`Scope`] says what names mean:
 //!
 //! ```
 //! use nstance_hcl::{Context, Entries, Evaluator, NoFiles, Value, parse};
@@ -26,9 +26,8 @@
 //! [`format::console`] gives. Where the two differ on purpose is in the crate's README.
 //!
 //! Every [`Error`] has a place. Parsing stops at the first, evaluating collects those that don't
-//! follow from others. A [`Value`] knows where it was written, through functions that pass it on,
-//! and whether it is sensitive, as is all that was made with it. No input makes the crate panic,
-//! recurse without bound or use memory without bound.
+//! follow from others. A [`Value`] knows where it was written, through functions that pass it on, and
+//! whether it is sensitive, as is all that was made with it. No input makes the crate panic, recurse without bound or use memory without bound.
 
 #[cfg(feature = "conformance")]
 pub mod conformance;

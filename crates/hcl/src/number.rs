@@ -1,10 +1,10 @@
 //! Terraform's numbers: binary floats of up to 512 bits, each with its own precision.
 //!
 //! Comes in: decimal text, machine numbers. Goes out: exact arithmetic, rounded half to even as
-//! Go's `big.Float` rounds, and the shortest decimal that reads back. A number read from text has
-//! 512 bits, one that a function counted has 64 and one that it computed in floating point has 53:
-//! that decides how many digits a quotient shows. Exponents are limited, so that no number takes
-//! long to print.
+//! Go's `big.Float` rounds, and the shortest decimal that reads back. A number read from text has 512
+//! bits, one that a function counted has 64 and one that it computed in floating point has 53: that
+//! decides how many digits a quotient shows. Exponents are limited, so that no number takes long to
+//! print.
 
 mod decimal;
 

@@ -1,5 +1,5 @@
-//! What names mean. Comes in: a reference such as `var.region`; goes out: its value. The crate
-//! knows no name of its own but the variables of `for`.
+//! What names mean. Comes in: a reference such as `var.region`; goes out: its value. The crate knows
+//! no name of its own but the variables of `for`.
 
 use crate::error::{Error, Span};
 use crate::syntax::{Ident, Step};

@@ -1,4 +1,4 @@
-//! Why a text cannot be read.
+//! The error of a text that can't be read.
 
 use std::fmt;
 use std::ops::Range;
@@ -8,26 +8,26 @@ use std::ops::Range;
 pub struct Error {
     /// Its place, in bytes.
     pub range: Range<usize>,
-    /// What is wrong.
+    /// Its kind.
     pub kind: ErrorKind,
-    /// The innermost `[` or `{` that is open there.
+    /// The innermost unclosed `[` or `{` at this place.
     pub open: Option<usize>,
 }
 
-/// What is wrong.
+/// The kind of an error.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ErrorKind {
-    /// A syntax error, in the parser's words.
+    /// A syntax error, with the parser's message.
     Syntax(String),
-    /// A line of a block is indented with a tab.
+    /// A tab in the indentation of a block.
     Tab,
     /// A key is a list or an object.
     Key,
     /// More levels than the limit.
     TooDeep,
-    /// Aliases stand for more than [`LARGEST_EXPANSION`](crate::LARGEST_EXPANSION) values.
+    /// Aliases expand to more than [`LARGEST_EXPANSION`](crate::LARGEST_EXPANSION) values.
     TooManyCopies,
-    /// An alias is part of its own anchor's value.
+    /// An alias refers to a value that contains it.
     Cycle,
 }
 
@@ -44,7 +44,7 @@ impl fmt::Display for ErrorKind {
     }
 }
 
-/// The line and the column of a byte, both from 1, the column in characters.
+/// The line and column of a byte, both from 1; the column counts characters.
 pub fn line_column(text: &str, at: usize) -> (usize, usize) {
     let before = text.get(..at).unwrap_or(text);
     let is_break = |(index, character): (usize, char)| match character {

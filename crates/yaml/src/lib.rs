@@ -1,7 +1,7 @@
-//! Reads YAML into a tree whose values know their bytes in the text.
+//! Reads YAML into a tree whose values have byte ranges.
 //!
-//! In: a text, a depth limit, and a resolver that says what a scalar means. Out: the tree of each
-//! document, or the first error. Must not: know what the values are for.
+//! In: a text, a depth limit, and a resolver for scalars. Out: the tree of each document, or the
+//! first error. Must not: interpret values; the resolver does.
 
 mod error;
 mod marks;

@@ -1,6 +1,6 @@
-//! Turns the parser's places, counted in characters, into bytes.
+//! Converts the parser's character offsets to byte offsets.
 
-/// The last place asked for: the next one is near it, so the whole takes linear time.
+/// The last converted offset. The next one is near it, so converting all takes linear time.
 pub(crate) struct Marks<'t> {
     text: &'t str,
     ascii: bool,
@@ -18,7 +18,7 @@ impl<'t> Marks<'t> {
         }
     }
 
-    /// The byte where a character starts; the end of the text if it has fewer characters.
+    /// The byte where a character starts; the end of the text for an offset past it.
     pub(crate) fn byte(&mut self, index: usize) -> usize {
         if self.ascii {
             return index.min(self.text.len());

@@ -1,6 +1,7 @@
-//! What plain scalars mean in YAML 1.2's core schema, and where YAML 1.1 differs.
+//! Interprets plain scalars by YAML 1.2's core schema, and detects those that YAML 1.1 reads
+//! differently.
 
-/// What a plain scalar is.
+/// The value of a plain scalar.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Plain {
     /// `null`, `~`, or nothing.
@@ -9,7 +10,7 @@ pub enum Plain {
     Bool(bool),
     /// `0o17`, `0x1f`; `None` beyond 64 bits.
     Based(Option<u64>),
-    /// `12`, `-1.5`, `1e3`: the decimal without a plus sign. Any size.
+    /// `12`, `-1.5`, `1e3`: a decimal of any size, without its plus sign.
     Decimal,
     /// `.inf`, `-.inf`
     Infinite,
@@ -19,12 +20,12 @@ pub enum Plain {
     Text,
 }
 
-/// Whether a plain scalar is null, in every version of YAML.
+/// Whether a plain scalar is null in all versions of YAML.
 pub fn is_null(text: &str) -> bool {
     matches!(text, "" | "~" | "null" | "Null" | "NULL")
 }
 
-/// The boolean of YAML 1.2's core schema.
+/// A boolean of YAML 1.2's core schema; `None` for anything else.
 pub fn boolean(text: &str) -> Option<bool> {
     match text {
         "true" | "True" | "TRUE" => Some(true),
@@ -33,7 +34,7 @@ pub fn boolean(text: &str) -> Option<bool> {
     }
 }
 
-/// The booleans that only YAML 1.1 has.
+/// A boolean that only YAML 1.1 has; `None` for anything else.
 pub fn switch(text: &str) -> Option<bool> {
     match text {
         "yes" | "Yes" | "YES" | "on" | "On" | "ON" | "y" | "Y" => Some(true),
@@ -42,7 +43,7 @@ pub fn switch(text: &str) -> Option<bool> {
     }
 }
 
-/// Reads a plain scalar.
+/// Interprets a plain scalar.
 pub fn resolve(text: &str) -> Plain {
     if is_null(text) {
         return Plain::Null;
@@ -75,7 +76,7 @@ fn number(text: &str) -> Plain {
     }
 }
 
-/// Whether a text is a decimal without a sign: `12`, `1.5`, `.5`, `5.`, `1e3`.
+/// Whether a text is an unsigned decimal: `12`, `1.5`, `.5`, `5.`, `1e3`.
 pub fn is_decimal(text: &str) -> bool {
     let (mantissa, exponent) = match text.split_once(['e', 'E']) {
         Some((mantissa, exponent)) => (mantissa, Some(exponent)),
@@ -92,14 +93,14 @@ pub fn is_decimal(text: &str) -> bool {
         })
 }
 
-/// How YAML 1.1 reads a scalar that 1.2 reads differently.
+/// How YAML 1.1 reads a scalar that YAML 1.2 reads differently.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Surprise {
     /// `yes`, `off`, `n`, …
     Bool(bool),
-    /// `0644`: octal; `None` for digits that aren't octal (`0899`), which are text there.
+    /// `0644`: octal. `None` for digits that aren't octal (`0899`), which YAML 1.1 reads as text.
     LeadingZero(Option<u64>),
-    /// `1_000`, `0b101`, `0x_ff`: the number, written plainly.
+    /// `1_000`, `0b101`, `0x_ff`: the number in decimal.
     Digits(String),
     /// `1:20`
     Sexagesimal,
@@ -107,7 +108,7 @@ pub enum Surprise {
     Date,
 }
 
-/// Whether YAML 1.1 reads a plain scalar differently.
+/// How YAML 1.1 reads a plain scalar; `None` if it reads it as YAML 1.2 does.
 pub fn surprise(text: &str) -> Option<Surprise> {
     match text.as_bytes().first()? {
         b'y' | b'Y' | b'n' | b'N' | b'o' | b'O' => switch(text).map(Surprise::Bool),
@@ -151,7 +152,7 @@ fn digits(text: &str) -> Option<Surprise> {
         .then_some(Surprise::Digits(plain))
 }
 
-/// `2026-01-31`, and with a time behind it.
+/// `2026-01-31`, with or without a time.
 fn is_date(text: &str) -> bool {
     let bytes = text.as_bytes();
     bytes.len() >= 10

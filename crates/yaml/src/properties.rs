@@ -1,8 +1,8 @@
-//! Finds where a value itself starts and ends: behind its anchor and tag.
+//! Finds where a value starts and ends, without its anchor and tag.
 
 use std::ops::Range;
 
-/// The first byte behind the anchors, tags, comments and spaces at `at`.
+/// The first byte after the anchors, tags, comments and spaces at `at`.
 pub(crate) fn skip_properties(text: &str, mut at: usize) -> usize {
     let mut behind_property = false;
     loop {
@@ -19,7 +19,7 @@ pub(crate) fn skip_properties(text: &str, mut at: usize) -> usize {
     }
 }
 
-/// The byte behind the quote that closes the string at `start`; `end` if none does before it.
+/// The byte after the closing quote of the string at `start`; `end` if there is none before it.
 pub(crate) fn closing_quote(text: &str, start: usize, end: usize) -> usize {
     let bytes = &text.as_bytes()[..end];
     let Some(quote) = bytes.get(start) else {
@@ -37,8 +37,8 @@ pub(crate) fn closing_quote(text: &str, start: usize, end: usize) -> usize {
     end
 }
 
-/// The `|` or `>` of the block that the parser names as `range`, searched from `from`: before it
-/// there are only indicators, anchors, tags and comments.
+/// The `|` or `>` of the block at `range`, searched from `from`. Only indicators, anchors, tags and
+/// comments may precede it.
 pub(crate) fn block_header(text: &str, from: usize, range: &Range<usize>) -> usize {
     let mut at = from;
     while at < range.end {

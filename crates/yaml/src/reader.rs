@@ -1,4 +1,4 @@
-//! From the parser's events to the tree.
+//! Builds the tree from the parser's events.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -12,18 +12,18 @@ use crate::marks::Marks;
 use crate::properties::{block_header, closing_quote, skip_properties};
 use crate::tree::{Document, Kind, Node, Scalar, Style};
 
-/// How many values the aliases of a text may stand for: a few lines could exhaust the memory
-/// otherwise, as soon as somebody follows them.
+/// The maximum number of values that aliases may expand to. Otherwise a few lines could exhaust the
+/// memory of a caller that follows aliases.
 pub const LARGEST_EXPANSION: usize = 1_000_000;
 
-/// A value that an alias can repeat.
+/// A value with an anchor.
 #[derive(Clone)]
 struct Anchored<S> {
     node: Node<S>,
     size: Size,
 }
 
-/// How large a value is, aliases followed.
+/// The size of a value, including its aliases' values.
 #[derive(Clone, Copy)]
 struct Size {
     nodes: usize,
@@ -42,13 +42,13 @@ impl Size {
     }
 }
 
-/// An event and its bytes.
+/// An event and its byte range.
 type Step<'t> = (Event<'t>, Range<usize>);
 
 /// Reads the documents of a text.
 pub struct Reader<'t, R, S> {
     text: &'t str,
-    /// Where the text starts behind a byte order mark.
+    /// The length of the byte order mark.
     base: usize,
     parser: Parser<'t, StrInput<'t>>,
     marks: Marks<'t>,
@@ -56,15 +56,15 @@ pub struct Reader<'t, R, S> {
     resolve: R,
     anchors: HashMap<usize, Anchored<S>>,
     copies: usize,
-    /// The brackets that are open.
+    /// The unclosed brackets.
     open: Vec<usize>,
-    /// Where the last value ended.
+    /// The end of the last value.
     end: usize,
 }
 
 impl<'t, S: Clone, R: FnMut(&Scalar<'t>) -> S> Reader<'t, R, S> {
-    /// `depth` bounds the levels of lists and objects, those behind aliases included. `resolve`
-    /// says what a scalar means; aliases clone its result, which should be cheap.
+    /// `depth` limits the nesting of lists and objects, including those of aliases. `resolve`
+    /// interprets scalars; aliases clone its result, so that should be cheap.
     pub fn new(text: &'t str, depth: usize, resolve: R) -> Self {
         let body = text.strip_prefix('\u{feff}').unwrap_or(text);
         Self {
@@ -81,7 +81,9 @@ impl<'t, S: Clone, R: FnMut(&Scalar<'t>) -> S> Reader<'t, R, S> {
         }
     }
 
-    /// Reads the next document; `None` at the end. Fails at the first error: ask no more then.
+    /// Reads the next document; `None` at the end.
+    ///
+    /// Fails at the first error; don't call it again after that.
     pub fn document(&mut self) -> Result<Option<Document<S>>, Error> {
         let start = loop {
             match self.next()? {
@@ -92,7 +94,7 @@ impl<'t, S: Clone, R: FnMut(&Scalar<'t>) -> S> Reader<'t, R, S> {
         };
         let first = self.next()?;
         let root = self.node(first, 0)?.0;
-        // What follows the value has to be sound, too.
+        // Check what follows the value, too.
         self.next()?;
         Ok(Some(Document { start, root }))
     }
@@ -118,13 +120,13 @@ impl<'t, S: Clone, R: FnMut(&Scalar<'t>) -> S> Reader<'t, R, S> {
         }
     }
 
-    /// The character at a byte.
+    /// The range of the character at a byte.
     fn character(&self, at: usize) -> Range<usize> {
         let width = self.text[at..].chars().next().map_or(0, char::len_utf8);
         at..at + width
     }
 
-    /// The value that starts with an event, within `depth` others.
+    /// The value that starts with an event, at nesting level `depth`.
     fn node(&mut self, step: Step<'t>, depth: usize) -> Result<(Node<S>, Size), Error> {
         let (event, range) = step;
         let properties = range.start;
@@ -168,7 +170,7 @@ impl<'t, S: Clone, R: FnMut(&Scalar<'t>) -> S> Reader<'t, R, S> {
                 };
                 (Kind::Mapping(entries.into()), tag, start..end, anchor)
             }
-            // The parser gives a value wherever one is due.
+            // The parser emits a value wherever one is required.
             _ => {
                 let kind = ErrorKind::Syntax("did not find a value".to_owned());
                 return Err(self.error(range, kind));
@@ -181,7 +183,7 @@ impl<'t, S: Clone, R: FnMut(&Scalar<'t>) -> S> Reader<'t, R, S> {
             tag: tag.map(|tag: Cow<'_, Tag>| Rc::new(tag.into_owned())),
             kind,
         };
-        // 0 stands for none.
+        // 0 means no anchor.
         if anchor > 0 {
             let node = node.clone();
             self.anchors.insert(anchor, Anchored { node, size });
@@ -222,7 +224,7 @@ impl<'t, S: Clone, R: FnMut(&Scalar<'t>) -> S> Reader<'t, R, S> {
         Ok((node, size))
     }
 
-    /// Opens a list or an object; gives its first byte, behind anchor and tag.
+    /// Opens a list or an object; returns its first byte, after anchor and tag.
     fn enter(&mut self, range: &Range<usize>, depth: usize) -> Result<usize, Error> {
         let start = skip_properties(self.text, range.start);
         if depth == self.depth {
@@ -232,7 +234,7 @@ impl<'t, S: Clone, R: FnMut(&Scalar<'t>) -> S> Reader<'t, R, S> {
         if is_flow {
             self.open.push(start);
         } else if self.open.is_empty() {
-            // The parser lets a tab through behind spaces.
+            // The parser accepts a tab after spaces.
             let line = self.text[..range.start].rfind(['\n', '\r']);
             let line = line.map_or(self.base, |at| at + 1);
             let indentation = &self.text[line..range.start];
@@ -246,7 +248,7 @@ impl<'t, S: Clone, R: FnMut(&Scalar<'t>) -> S> Reader<'t, R, S> {
         Ok(start)
     }
 
-    /// Closes it; gives the byte behind it.
+    /// Closes a list or an object; returns the byte after it.
     fn leave(&mut self, start: usize, closing: &Range<usize>) -> usize {
         if self.open.last() == Some(&start) {
             self.open.pop();
@@ -256,7 +258,7 @@ impl<'t, S: Clone, R: FnMut(&Scalar<'t>) -> S> Reader<'t, R, S> {
         self.end.max(start)
     }
 
-    /// The bytes of a scalar itself.
+    /// The bytes of a scalar, without its properties.
     fn scalar_range(&self, range: &Range<usize>, value: &str, style: Style) -> Range<usize> {
         match style {
             Style::Literal | Style::Folded => {
@@ -266,14 +268,14 @@ impl<'t, S: Clone, R: FnMut(&Scalar<'t>) -> S> Reader<'t, R, S> {
                 let start = skip_properties(self.text, range.start).min(range.end);
                 start..closing_quote(self.text, start, range.end)
             }
-            // Nothing is written: the parser names what follows.
+            // An empty scalar; the parser returns the range of the next token.
             Style::Plain if value.is_empty() => range.start..range.start,
             Style::Plain => skip_properties(self.text, range.start).min(range.end)..range.end,
         }
     }
 
-    /// The text of a scalar. The parser adds a line break to a block that ends with the text
-    /// without one; other readers do not.
+    /// The text of a scalar without the line break that this parser, unlike others, adds to a block
+    /// at the end of a text without one.
     fn without_added_break(
         &self,
         text: Cow<'t, str>,
@@ -292,13 +294,13 @@ impl<'t, S: Clone, R: FnMut(&Scalar<'t>) -> S> Reader<'t, R, S> {
         let is_added = if !last.trim_matches(' ').is_empty() {
             true
         } else if !content.is_empty() && content.trim_matches(' ').is_empty() {
-            // Spaces are content beyond the indentation.
+            // Spaces beyond the indentation are content.
             last.ends_with(content)
         } else {
             let count = |text: &str, of: char| text.chars().filter(|each| *each == of).count();
             let written = &self.text[self.text.trim_end_matches([' ', '\n', '\r']).len()..];
             let breaks = count(written, '\n').max(count(written, '\r'));
-            // Without any content, the first one ends the line of the `|`.
+            // In a block without content, the first break ends the line of the `|`.
             let breaks = breaks - usize::from(value.trim_matches('\n').is_empty());
             text.len() - text.trim_end_matches('\n').len() > breaks
         };

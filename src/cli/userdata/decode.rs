@@ -1,4 +1,4 @@
-//! `nstance userdata decode`: user data as a cloud or a machine has it, opened.
+//! `nstance userdata decode`: decode userdata as clouds and instances store it.
 
 use std::io::Write as _;
 use std::path::PathBuf;
@@ -53,7 +53,7 @@ pub(super) fn run(globals: &Globals, command: &Decode) -> Ending {
         match &command.out {
             Some(path) => output::write(path, &part.content).map_err(unplaced)?,
             None => {
-                // The user's own bytes.
+                // The user's own bytes, so don't mask them.
                 let mut out = std::io::stdout().lock();
                 let _ = out.write_all(&part.content);
                 let _ = out.flush();

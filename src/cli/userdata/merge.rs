@@ -1,4 +1,4 @@
-//! `nstance userdata merge`: files in layers, merged as a machine would merge them, or better.
+//! `nstance userdata merge`: merge files as layers of userdata.
 
 use std::io::Write as _;
 use std::path::PathBuf;
@@ -95,7 +95,7 @@ pub(super) fn run(globals: &Globals, command: &Merge) -> Ending {
     if command.explain {
         console::print_in_clear(&userdata::explained(&joined, &|place| files.named(place)));
     } else if command.out.is_none() {
-        // The user's own text, which needn't be UTF-8.
+        // The user's own text, unmasked; it may not be UTF-8.
         let mut out = std::io::stdout().lock();
         let _ = out.write_all(&joined.bytes);
         let _ = out.flush();
@@ -107,7 +107,9 @@ pub(super) fn run(globals: &Globals, command: &Merge) -> Ending {
     Ok(exit::SUCCESS)
 }
 
-/// What a file includes, and what that includes, fetched.
+/// The contents of all URLs that a file includes, recursively.
+///
+/// Fails if one can't be fetched.
 fn included(content: &[u8]) -> Result<Arc<Bodies>, Failure> {
     let mut failed = None;
     let gathered = gather(content, None, &mut |url| match fetch(url) {
@@ -123,24 +125,24 @@ fn included(content: &[u8]) -> Result<Arc<Bodies>, Failure> {
     }
 }
 
-/// The files, each a layer.
+/// The files; each is a layer.
 struct Files {
     layers: Vec<Layer>,
-    /// Where a layer's text is; that of the layer below all files is nowhere.
+    /// The source of each layer; `None` for the empty layer below all files.
     ids: Vec<Option<SourceId>>,
     sources: SourceMap,
 }
 
 impl Files {
     fn read(command: &Merge) -> Result<Self, Failure> {
-        // The lowest layer's mode doesn't count. Below the files stands one with nothing in it, so
-        // that the parts of one file alone are merged too.
+        // The mode of the lowest layer has no effect. An empty layer below the files makes the
+        // parts of a single file merge too.
         let mut files = Self {
             layers: vec![Layer::default()],
             ids: vec![None],
             sources: SourceMap::default(),
         };
-        // Nobody knows which of these values are secrets.
+        // It isn't known which of these values are secrets.
         files.sources.leave_unsettled();
         for file in &command.files {
             let content = read(file)?;
@@ -157,7 +159,7 @@ impl Files {
         Ok(files)
     }
 
-    /// What is wrong, at its place.
+    /// The findings of the merge, with their places.
     fn findings(&self, joined: &Joined) -> Diagnostics {
         let mut findings = Diagnostics::default();
         for finding in &joined.findings {
@@ -171,7 +173,7 @@ impl Files {
         findings
     }
 
-    /// A place as messages name it: `base.yaml:3`.
+    /// A place in messages: `base.yaml:3`.
     fn named(&self, place: &Place) -> String {
         userdata::named(&self.layers[place.layer].name, place)
     }

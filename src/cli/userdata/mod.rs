@@ -1,4 +1,4 @@
-//! `nstance userdata`: what a machine would make of user data, without a machine.
+//! `nstance userdata`: merge and decode userdata as an instance would.
 
 mod decode;
 mod merge;
@@ -32,6 +32,8 @@ pub fn run(globals: &Globals, command: &UserdataCommand) -> Ending {
 }
 
 /// The bytes of a file; `-` is standard input.
+///
+/// Fails if it can't be read.
 fn read(file: &Path) -> Result<Vec<u8>, Failure> {
     let shown = file.display();
     let failed = |error: std::io::Error| {

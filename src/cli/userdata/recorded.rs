@@ -1,7 +1,6 @@
-//! Userdata of instances that are recorded, by address or by the cloud's id.
+//! Finds the userdata of recorded instances by address or id.
 //!
-//! In: what was asked for. Out: the userdata that the record holds, secrets covered. Must not: ask
-//! a cloud.
+//! In: the argument. Out: the recorded userdata with secrets masked. Must not: query a cloud.
 
 use std::path::Path;
 
@@ -14,11 +13,11 @@ use crate::address::{Address, InShard};
 use crate::check::Purpose;
 use crate::diagnostic::Diagnostic;
 
-/// What is asked for, where it is no file.
+/// The meaning of an argument that isn't a file.
 enum Wanted {
     /// A slot.
     Slot(InShard<Address>),
-    /// The id of an instance: ours or the cloud's.
+    /// An instance id or a provider id.
     Id(String),
 }
 
@@ -30,7 +29,7 @@ impl Wanted {
         let text = text.to_str()?;
         match text.parse::<InShard<Address>>() {
             Ok(slot) => Some(Self::Slot(slot)),
-            // A file that isn't there has a folder, mostly, or an ending.
+            // It looks like a path to a missing file.
             Err(_) if text.contains(['/', '.']) => None,
             Err(_) => Some(Self::Id(text.to_owned())),
         }
@@ -44,14 +43,16 @@ impl Wanted {
     }
 }
 
-/// The userdata of a recorded instance; `None` where what is asked for can only be a file.
+/// The userdata of a recorded instance; `None` if the argument can only be a file.
+///
+/// Fails if the state can't be read or has no such instance.
 pub(super) fn find(globals: &Globals, asked: &Path) -> Result<Option<Vec<u8>>, Failures> {
     let Some(asked) = Wanted::of(asked) else {
         return Ok(None);
     };
     let mut fleet = match (Fleet::load(globals, Purpose::Render), &asked) {
         (Ok(fleet), _) => fleet,
-        // Without a configuration there is nothing but files.
+        // Without a configuration, it can only be a file.
         (Err(_), Wanted::Id(_)) => return Ok(None),
         (Err(failures), Wanted::Slot(_)) => return Err(failures),
     };

@@ -1,4 +1,4 @@
-//! `files`: what each kind needs.
+//! Decodes `files`, with the keys that each kind requires.
 //!
 //! In: an object that may have the key. Out: [`File`]s by name. Must not: render them.
 
@@ -12,7 +12,7 @@ use crate::diagnostic::{Diagnostic, Diagnostics};
 
 use super::reader::{Object, filled_text, text, wrong_type};
 
-/// Where the agent keeps its files.
+/// The folder of the agent's files.
 const AGENT_FOLDER: &str = "/opt/nstance-agent/";
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -42,7 +42,7 @@ impl Kind {
             .map_or("", |(name, _)| name)
     }
 
-    /// The keys that say what the file holds.
+    /// The keys for the file's content.
     fn fields(self) -> &'static [&'static str] {
         match self {
             Self::Env | Self::Json | Self::String => &["template"],
@@ -51,7 +51,7 @@ impl Kind {
         }
     }
 
-    /// Whether the content is known here, and not only to the server.
+    /// Whether nstance knows the content, rather than only the server.
     fn is_rendered(self) -> bool {
         matches!(self, Self::Env | Self::Json | Self::String)
     }
@@ -64,7 +64,7 @@ pub(super) fn files(owner: &Object<'_>, findings: &mut Diagnostics) -> Named<Fil
     })
 }
 
-/// A file's name becomes part of a path, here and on the instance.
+/// Checks a file's name, which becomes part of a path here and on the instance.
 fn check_name(entry: &Entry, findings: &mut Diagnostics) {
     let name = &*entry.key;
     let reason = if name.is_empty() {
@@ -138,7 +138,7 @@ fn file(entry: &Entry, findings: &mut Diagnostics) -> Option<File> {
     })
 }
 
-/// Reports what is wrong with a file's content whatever its kind is.
+/// Reports errors that don't depend on the file's kind.
 fn check_content_of_any_kind(object: &Object<'_>, findings: &mut Diagnostics) {
     for key in ["source", "key"] {
         if let Some(entry) = object.get(key) {
@@ -229,7 +229,7 @@ fn env(entry: &Entry, findings: &mut Diagnostics) -> Option<Node> {
     Some(entry.value.clone())
 }
 
-/// Keys of a file that require `"deliver": "userdata"`.
+/// Keys that require `"deliver": "userdata"`.
 const OF_USERDATA: [&str; 3] = ["path", "permissions", "owner"];
 
 fn deliver(
@@ -257,7 +257,7 @@ fn deliver(
         );
         return None;
     }
-    // Where `deliver` itself is wrong, or misspelt, what it goes with can't be judged.
+    // If `deliver` is invalid or misspelled, these keys can't be checked.
     let is_exported = match by_userdata {
         Some(by_userdata) => !by_userdata.value,
         None => object.lacks("deliver"),
@@ -265,7 +265,7 @@ fn deliver(
     if is_exported {
         report_stray(object, findings);
     }
-    // Where nothing is said, it is `deliver` that was forgotten.
+    // Without `deliver`, the user probably forgot it, so check the values too.
     if by_userdata.is_none_or(|by_userdata| by_userdata.value) {
         check_path(path.as_ref(), findings);
         check_permissions(permissions.as_ref(), findings);
@@ -280,7 +280,7 @@ fn deliver(
     })
 }
 
-/// Reports keys without effect for a file that is exported, in one finding.
+/// Reports all keys that have no effect on an exported file, in one finding.
 fn report_stray(object: &Object<'_>, findings: &mut Diagnostics) {
     let stray: Vec<&Entry> = OF_USERDATA
         .iter()

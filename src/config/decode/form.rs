@@ -1,7 +1,7 @@
-//! Whether `groups` is nested (tenant → group) or flat.
+//! Decides whether `groups` is nested (tenant → group) or flat.
 //!
-//! In: the entries of `groups`. Out: the one [`Form`] that fits, or a finding that says why none
-//! or both do. Must not: report anything else; reading the groups finds what is wrong in them.
+//! In: the entries of `groups`. Out: the [`Form`] that fits, or an error if none or both do. Must
+//! not: report errors within groups; decoding the groups does.
 
 use crate::config::node::{Entry, Node, NodeValue};
 use crate::config::schema::Key;
@@ -10,14 +10,14 @@ use crate::diagnostic::{Diagnostic, Diagnostics, nearest};
 
 use super::groups::Form;
 
-/// How an entry of `groups` can be read.
+/// Which forms an entry of `groups` fits.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Reading {
     group: bool,
     tenant: bool,
 }
 
-/// Decides once for the whole map.
+/// Decides the form for the whole map. Fails with `None` and a finding if none or both fit.
 pub(super) fn decide(
     section: &Entry,
     entries: &[Entry],
@@ -54,7 +54,7 @@ pub(super) fn decide(
     }
 }
 
-/// How `groups` of a document is laid out.
+/// The form of a document's `groups`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GroupsForm {
     /// Tenant → group → fields.
@@ -63,7 +63,7 @@ pub enum GroupsForm {
     Flat,
 }
 
-/// The layout of `groups` in a document, if it is certain.
+/// The form of a document's `groups`; `None` if it is ambiguous.
 pub fn groups_form(root: &Node) -> Option<GroupsForm> {
     let section = members(root)?
         .iter()
@@ -81,8 +81,8 @@ pub fn groups_form(root: &Node) -> Option<GroupsForm> {
     }
 }
 
-/// Where no form fits: either both forms are mixed, or there is a slip in some group. The slip is
-/// better explained by reading on in the form that was meant.
+/// Handles `groups` that fit no form. Either both forms are mixed, or some group has an error;
+/// decoding in the intended form explains that error best.
 fn unfitting(
     section: &Entry,
     entries: &[Entry],
@@ -130,7 +130,7 @@ fn unfitting(
     guess
 }
 
-/// Judges by which level has more of a group's keys, or of what may be meant for one.
+/// Guesses the form from which level has more group keys, including misspelled ones.
 fn guess(entries: &[Entry]) -> Option<Form> {
     for is_one in [is_group_key, is_near_a_group_key] {
         let outer: usize = entries
@@ -150,7 +150,7 @@ fn guess(entries: &[Entry]) -> Option<Form> {
             return Some(Form::Flat);
         }
     }
-    // So is a tenant called that groups without one belong to; hardly ever a group.
+    // `default` is the tenant of groups without one, and rarely a group.
     let is_default = |entry: &Entry| &*entry.key == "default" && members(&entry.value).is_some();
     let is_nested = entries.iter().any(is_default);
     is_nested.then_some(Form::Nested)
@@ -175,7 +175,7 @@ fn is_near_a_group_key(key: &str) -> bool {
     nearest(key, GROUP.names()).is_some()
 }
 
-/// How many of an object's keys are like that.
+/// Counts an object's keys that fulfil `is_one`.
 fn count(node: &Node, is_one: fn(&str) -> bool) -> usize {
     let keys = members(node).unwrap_or_default().iter();
     keys.filter(|entry| is_one(&entry.key)).count()
@@ -188,7 +188,7 @@ fn reads_as_tenant(node: &Node) -> bool {
     }
 }
 
-/// Only a group's keys, each of a group's type.
+/// Whether an object has only a group's keys, each with a value of the right type.
 pub(in crate::config) fn reads_as_group(node: &Node) -> bool {
     match &node.value {
         NodeValue::Object(fields) => fields.iter().all(fits),
@@ -221,7 +221,7 @@ mod tests {
                 r#"{"default": {"web": {}}, "other": {}}"#,
                 Some(Form::Nested),
             ),
-            // A group's key can be a group's name: its content decides.
+            // A group key can also be a group's name: the content decides.
             (
                 r#"{"default": {"args": {"size": 1}}, "b": {"web": {}}}"#,
                 Some(Form::Nested),
@@ -231,7 +231,7 @@ mod tests {
             (r#"{"a": {"args": {"size": 1}}}"#, None),
             (r#"{"a": {"size": 1}, "b": {"web": {"size": 1}}}"#, None),
             (r#"{"a": 1}"#, None),
-            // An error in one group doesn't hide which form was meant.
+            // An error in one group doesn't hide the intended form.
             (
                 r#"{"a": {"web": {"sise": 1, "template": "x"}}}"#,
                 Some(Form::Nested),
@@ -241,7 +241,7 @@ mod tests {
                 r#"{"a": {"size": "1"}, "b": {"size": 1}}"#,
                 Some(Form::Flat),
             ),
-            // Neither does one in the only key of the only group.
+            // Nor does an error in the only key of the only group.
             (
                 r#"{"default": {"web": {"tmplate": "x"}}}"#,
                 Some(Form::Nested),

@@ -1,6 +1,6 @@
-//! `templates` and `groups`, and what the two share.
+//! Decodes `templates` and `groups`, and what they share.
 //!
-//! In: the top-level object. Out: [`Template`]s and [`Group`]s. Must not: look from a group to its
+//! In: the top-level object. Out: [`Template`]s and [`Group`]s. Must not: look up a group's
 //! template.
 
 use std::collections::HashSet;
@@ -21,7 +21,7 @@ use super::form::decide;
 use super::reader::{Object, filled_text, text, wrong_type};
 use super::{files, userdata};
 
-/// How `groups` is laid out.
+/// The form of `groups`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Form {
     /// Tenant → group → fields.
@@ -48,9 +48,9 @@ pub(super) fn template(entry: &Entry, findings: &mut Diagnostics) -> Option<Temp
 /// The groups of a configuration.
 #[derive(Default)]
 pub(super) struct Groups {
-    /// In the order written.
+    /// The groups in the order written.
     pub(super) all: Vec<Group>,
-    /// Those that have findings.
+    /// The groups with findings.
     pub(super) broken: HashSet<GroupName>,
 }
 
@@ -69,7 +69,7 @@ pub(super) fn groups(
     };
     let form = match form {
         Some(form) => Some(form.value),
-        // That a form was given which is none is one finding: it is enough.
+        // An invalid `groups_form` is already reported.
         None if top.get("groups_form").is_some() => {
             decide(section, entries, &mut Diagnostics::default())
         }
@@ -102,7 +102,7 @@ pub(super) fn groups(
         let name = GroupName::new(tenant, &entry.key);
         (group(name, form, entry, &mut found), found)
     });
-    // In the same memory.
+    // Reuses the vector's memory.
     let all = read.into_iter().map(|(group, mut found)| {
         if !found.is_empty() {
             for finding in &mut found {
@@ -140,7 +140,8 @@ fn group(name: GroupName, form: Form, entry: &Entry, findings: &mut Diagnostics)
         &tables::GROUP,
         findings,
     ) else {
-        // A value that isn't an object may be a field of a group in a tenant's place.
+        // Add a hint: a value that isn't an object may be a field of a group that was taken for a
+        // tenant.
         if form == Form::Nested && findings.len() > before {
             for finding in findings.iter_mut().skip(before) {
                 finding.hints.push(
@@ -234,7 +235,7 @@ fn lifecycle(owner: &Object<'_>, findings: &mut Diagnostics) -> Lifecycle {
     }
 }
 
-/// The rollout policy that this version has; the block may say so, and nothing else.
+/// Decodes `update`. This version has one rollout policy, so only that is accepted.
 fn update(owner: &Object<'_>, findings: &mut Diagnostics) -> Option<Span> {
     let entry = owner.get("update")?;
     let built_in = [

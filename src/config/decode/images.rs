@@ -1,4 +1,4 @@
-//! `images` and `load_balancers`.
+//! Decodes `images` and `load_balancers`.
 //!
 //! In: the top-level object. Out: [`Image`]s and [`LoadBalancer`]s. Must not: compare them with the
 //! shard's provider.
@@ -86,8 +86,8 @@ pub(super) fn images(top: &Object<'_>, findings: &mut Diagnostics) -> Named<Imag
     })
 }
 
-/// Whether an image can have this name: it is reached as `.Image.NAME`, so that is an identifier, or
-/// kebab-case for `index`.
+/// Whether this is a valid image name: an identifier, for `.Image.NAME`, or kebab-case, for
+/// `index`.
 pub(super) fn is_image_name(name: &str) -> bool {
     let starts = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
     let identifier = starts && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
@@ -208,7 +208,7 @@ fn image(entry: &Entry, findings: &mut Diagnostics) -> Option<Image> {
     })
 }
 
-/// A parameter names one image: nothing is looked for beside it.
+/// Rejects other look-up keys beside a parameter, which names exactly one image.
 fn only_a_parameter(
     object: &Object<'_>,
     name: Option<&Spanned<Arc<str>>>,
@@ -242,7 +242,7 @@ fn only_a_parameter(
     }
 }
 
-/// Without a filter, a look-up would take any image there is.
+/// Requires a filter, since a look-up without one would match any image.
 fn at_least_one_filter(object: &Object<'_>, findings: &mut Diagnostics) {
     let example = "for example `{\"name\": \"name\", \"values\": [\"debian-13-arm64-*\"]}`";
     match object.get("filters") {

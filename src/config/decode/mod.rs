@@ -1,10 +1,11 @@
-//! The document tree to the typed model.
+//! Decodes the document tree into the typed model.
 //!
-//! In: a [`Node`] in any configuration language. Out: the [`Config`], as far as it can be read, and
-//! every value that has the wrong shape. Must not: compare one part with another (that is `check`).
+//! In: a [`Node`] from any configuration language. Out: the [`Config`], as far as it is valid, and
+//! a finding for each value of the wrong shape. Must not: compare one part with another (`check`
+//! does).
 //!
-//! Decoding goes on after a finding: what is broken is left out or empty, and [`Broken`] names it,
-//! so that checks of the same stage don't report what follows from it.
+//! Decoding continues after an error: the invalid part stays empty, and [`Broken`] names it, so
+//! that checks don't report consequences of it.
 
 mod files;
 pub(super) mod form;
@@ -28,17 +29,19 @@ pub(super) use form::reads_as_group;
 pub use form::{GroupsForm, groups_form};
 use reader::Object;
 
-/// A decoded configuration whose checks aren't done yet: what has errors is left out or empty.
+/// A decoded configuration before its checks; invalid parts are missing or empty.
 #[derive(Debug)]
 pub struct Draft {
-    /// What could be decoded.
+    /// The valid parts.
     pub(crate) config: Config,
-    /// What couldn't: checks report nothing that follows from it.
+    /// The invalid parts; checks suppress consequences of them.
     pub(crate) broken: Broken,
 }
 
 impl Draft {
-    /// The configuration, if neither decoding nor the checks found errors.
+    /// Returns the configuration.
+    ///
+    /// Fails if decoding or the checks found errors.
     pub(crate) fn finish(self, findings: &Diagnostics) -> Result<Config, Reported> {
         if findings.has_errors() {
             return Err(Reported);
@@ -47,22 +50,24 @@ impl Draft {
     }
 }
 
-/// What could not be decoded, which was reported.
+/// Parts that failed to decode, whose errors were reported.
 #[derive(Debug, Default)]
 pub(crate) struct Broken {
-    /// `shard.infra.provider`.
+    /// Whether `shard.infra.provider` is invalid.
     pub(crate) provider: bool,
-    /// Maps that may have more names than could be read.
+    /// Maps in which some names are invalid.
     pub(crate) maps: HashSet<&'static str>,
-    /// Load balancers.
+    /// Invalid load balancers.
     pub(crate) load_balancers: HashSet<Arc<str>>,
-    /// Templates of which something is wrong.
+    /// Templates with an error.
     pub(crate) templates: HashSet<Arc<str>>,
-    /// Groups of which something is wrong.
+    /// Groups with an error.
     pub(crate) groups: HashSet<GroupName>,
 }
 
-/// Decodes a configuration. Fails if the document isn't an object.
+/// Decodes a configuration.
+///
+/// Fails if the document isn't an object.
 pub(super) fn decode(root: &Node, findings: &mut Diagnostics) -> Result<Draft, Reported> {
     let start = Span {
         end: root.span.start + 1,
@@ -87,7 +92,7 @@ pub(super) fn decode(root: &Node, findings: &mut Diagnostics) -> Result<Draft, R
         if findings.len() > before {
             broken_templates.insert(Arc::clone(&entry.key));
         }
-        // A broken template is defined all the same: its groups aren't to blame.
+        // An invalid template still counts as defined, since its groups are correct.
         Some(template.unwrap_or_default())
     });
     let functions = top.choice(
@@ -167,7 +172,7 @@ fn destroy_budget(top: &Object<'_>, findings: &mut Diagnostics) -> DestroyBudget
     }
 }
 
-/// Reports a name that isn't an id, and says how it could be one.
+/// Reports a name that isn't a valid id, and suggests one.
 pub(super) fn check_id(what: &str, text: &str, span: Span, findings: &mut Diagnostics) {
     use crate::address::{LONGEST_ID, is_id};
     if is_id(text) {
@@ -207,7 +212,7 @@ pub(super) fn check_id(what: &str, text: &str, span: Span, findings: &mut Diagno
     findings.push(diagnostic);
 }
 
-/// A text that isn't there: empty, at the place where it should be.
+/// An empty text at the place where one is missing.
 fn absent(place: Span) -> Spanned<Arc<str>> {
     Spanned::new("".into(), place)
 }

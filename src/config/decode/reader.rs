@@ -1,7 +1,7 @@
-//! Reading one typed value at a time out of [`Node`]s.
+//! Reads single typed values from [`Node`]s.
 //!
-//! In: nodes. Out: values with their places, or a finding that says what was expected. Must not:
-//! know the schema beyond the key it is asked for.
+//! In: nodes. Out: values with their places, or a finding with the expected type. Must not: know
+//! the schema beyond the requested key.
 
 use std::fmt::Arguments;
 use std::sync::Arc;
@@ -14,20 +14,20 @@ use crate::config::schema::Table;
 use crate::config::source::{Span, Spanned};
 use crate::diagnostic::{Conversion, Diagnostic, Diagnostics, nearest};
 
-/// An object whose keys are known.
+/// An object with a known set of keys.
 pub(super) struct Object<'n> {
     entries: &'n [Entry],
-    /// Where to point when a key is missing.
+    /// The place for errors about missing keys.
     pub(super) place: Span,
-    /// How messages call it: `cluster`, ``template `web` ``.
+    /// Its name in messages: `cluster`, ``template `web` ``.
     name: String,
-    /// Keys that unknown ones are probably meant for; they aren't reported as missing too.
+    /// Keys that were probably misspelled; they aren't also reported as missing.
     misspelt: Vec<&'static str>,
 }
 
 impl<'n> Object<'n> {
-    /// Takes `node` for an object that may hold the keys of `table`; every other key is reported.
-    /// `None` if it isn't an object.
+    /// Opens an object and reports keys that aren't in `table`. Fails with `None` if `node` isn't
+    /// an object.
     pub(super) fn open(
         node: &'n Node,
         place: Span,
@@ -38,7 +38,8 @@ impl<'n> Object<'n> {
         Self::open_beside(node, place, name, table, &[], findings)
     }
 
-    /// The same, without keys that the caller reports by itself.
+    /// Opens an object like [`open`](Self::open), except that the caller reports the keys in
+    /// `reported`.
     pub(super) fn open_beside(
         node: &'n Node,
         place: Span,
@@ -75,7 +76,7 @@ impl<'n> Object<'n> {
         })
     }
 
-    /// The object behind a key.
+    /// Opens the object at a key.
     pub(super) fn of_entry(
         entry: &'n Entry,
         table: &'static Table,
@@ -90,14 +91,14 @@ impl<'n> Object<'n> {
         )
     }
 
-    /// A key that is there and isn't null: in a schema, null says the same as leaving it out.
+    /// The entry of a key; null counts as absent.
     pub(super) fn get(&self, key: &str) -> Option<&'n Entry> {
         self.entries
             .iter()
             .find(|entry| &*entry.key == key && entry.value.value != NodeValue::Null)
     }
 
-    /// The same for a key that must be there.
+    /// The entry of a required key; reports it if it is missing.
     pub(super) fn require(&self, key: &str, findings: &mut Diagnostics) -> Option<&'n Entry> {
         let found = self.get(key);
         if found.is_none() {
@@ -106,7 +107,7 @@ impl<'n> Object<'n> {
         found
     }
 
-    /// Reports that a key isn't there, unless it is there in another spelling.
+    /// Reports a missing key, unless it was probably misspelled.
     pub(super) fn report_missing(&self, key: &str, hint: Option<&str>, findings: &mut Diagnostics) {
         if self.get(key).is_none() && !self.lacks(key) {
             return;
@@ -117,29 +118,29 @@ impl<'n> Object<'n> {
         findings.push(diagnostic);
     }
 
-    /// Whether a key isn't there, in another spelling neither.
+    /// Whether a key is missing and wasn't misspelled.
     pub(super) fn lacks(&self, key: &str) -> bool {
         self.get(key).is_none() && !self.misspelt.contains(&key)
     }
 
-    /// Whether the object behind a key may have more names than can be read.
+    /// Whether some names in the object at a key are invalid.
     pub(super) fn is_open(&self, key: &str) -> bool {
         let is_no_object = |entry: &Entry| !matches!(entry.value.value, NodeValue::Object(_));
         self.misspelt.contains(&key) || self.get(key).is_some_and(is_no_object)
     }
 
-    /// A text, if the key is there.
+    /// An optional text.
     pub(super) fn text(&self, key: &str, findings: &mut Diagnostics) -> Option<Spanned<Arc<str>>> {
         self.get(key).and_then(|entry| text(entry, findings))
     }
 
-    /// A text that may be left out and is then empty.
+    /// An optional text; empty if it is missing.
     pub(super) fn text_or_empty(&self, key: &str, findings: &mut Diagnostics) -> Arc<str> {
         self.text(key, findings)
             .map_or_else(|| "".into(), |text| text.value)
     }
 
-    /// A text that must be there and mustn't be empty.
+    /// A required text that isn't empty.
     pub(super) fn required_text(
         &self,
         key: &str,
@@ -149,12 +150,12 @@ impl<'n> Object<'n> {
         filled_text(entry, findings)
     }
 
-    /// A duration, if the key is there.
+    /// An optional duration.
     pub(super) fn duration(&self, key: &str, findings: &mut Diagnostics) -> Option<Duration> {
         self.get(key).and_then(|entry| duration(entry, findings))
     }
 
-    /// Some object that stays as it is, if the key is there.
+    /// An optional object, unchanged.
     pub(super) fn object(&self, key: &str, findings: &mut Diagnostics) -> Option<Node> {
         let entry = self.get(key)?;
         if matches!(entry.value.value, NodeValue::Object(_)) {
@@ -164,14 +165,14 @@ impl<'n> Object<'n> {
         None
     }
 
-    /// A list of texts, empty if the key isn't there.
+    /// A list of texts; empty if it is missing.
     pub(super) fn texts(&self, key: &str, findings: &mut Diagnostics) -> Vec<Spanned<Arc<str>>> {
         self.get(key)
             .map(|entry| texts(entry, findings))
             .unwrap_or_default()
     }
 
-    /// A boolean, if the key is there.
+    /// An optional boolean.
     pub(super) fn flag(&self, key: &str, findings: &mut Diagnostics) -> Option<Spanned<bool>> {
         let entry = self.get(key)?;
         if let NodeValue::Bool(value) = entry.value.value {
@@ -186,7 +187,7 @@ impl<'n> Object<'n> {
         None
     }
 
-    /// A whole number up to `largest`, if the key is there.
+    /// An optional whole number up to `largest`.
     pub(super) fn whole(
         &self,
         key: &str,
@@ -215,7 +216,7 @@ impl<'n> Object<'n> {
         value.map(|value| Spanned::new(value, entry.value.span))
     }
 
-    /// One of a few words, if the key is there.
+    /// An optional choice of words.
     pub(super) fn choice<T: Copy>(
         &self,
         key: &str,
@@ -234,8 +235,8 @@ impl<'n> Object<'n> {
         found.map(|(_, value)| Spanned::new(*value, text.span))
     }
 
-    /// A map from names to what `read` makes of their entries, empty if the key isn't there. That
-    /// there may be others is for [`is_open`](Self::is_open) to say.
+    /// A map of names to decoded entries; empty if it is missing. [`is_open`](Self::is_open) says
+    /// whether some entries are invalid.
     pub(super) fn named<T>(
         &self,
         key: &str,
@@ -259,7 +260,7 @@ impl<'n> Object<'n> {
     }
 }
 
-/// The finding that a word isn't one of the choices.
+/// The error that a word isn't one of the choices.
 pub(super) fn no_such_choice<'c>(
     key: &str,
     text: &Spanned<Arc<str>>,
@@ -274,7 +275,7 @@ pub(super) fn no_such_choice<'c>(
     let short_form = choices.clone().find(|choice| {
         text.len() > 2 && (text.starts_with(choice) || choice.starts_with(&***text))
     });
-    // Every choice is listed already; a hint must be more than the least bad of them.
+    // The message lists all choices, so the hint needs a stronger match than the nearest one.
     let near = nearest(text, choices).filter(|choice| choice.get(..1) == text.get(..1));
     match short_form.or(near) {
         Some(choice) => diagnostic.hint(format!("did you mean `{choice}`?")),
@@ -291,7 +292,7 @@ fn one_of(list: &[String]) -> String {
     }
 }
 
-/// The key and the value that became one key, for want of a colon or of a blank behind it.
+/// The key and value that YAML read as one key, because a colon or the space after it is missing.
 fn lost_colon<'e>(entry: &'e Entry, table: &Table) -> Option<(&'e str, &'e str)> {
     if entry.value.value != NodeValue::Null {
         return None;
@@ -301,7 +302,7 @@ fn lost_colon<'e>(entry: &'e Entry, table: &Table) -> Option<(&'e str, &'e str)>
     (table.key(key).is_some() && !value.is_empty()).then_some((key, value))
 }
 
-/// The finding that an object doesn't have such a key; `near` is the one probably meant.
+/// The error that an object has no such key; `near` is the likely correction.
 fn unknown_key(entry: &Entry, owner: &str, table: &Table, near: Option<&str>) -> Diagnostic {
     let diagnostic = Diagnostic::error(format!("{} has no key `{}`", owner, entry.key))
         .at(entry.key_span, "unknown key");
@@ -318,10 +319,10 @@ fn unknown_key(entry: &Entry, owner: &str, table: &Table, near: Option<&str>) ->
     }
 }
 
-/// What a list of texts is called.
+/// The name of a list of texts in messages.
 const A_LIST: &str = "a list of strings";
 
-/// Reports a value of the wrong type. `name` is what messages call it, `wanted` what it should be.
+/// Reports a value of the wrong type. `name` is its name in messages, `wanted` the expected type.
 pub(super) fn wrong_type(node: &Node, name: &str, wanted: &str, findings: &mut Diagnostics) {
     let found = match &node.value {
         NodeValue::Bool(value) => format!("`{value}`"),
@@ -354,12 +355,12 @@ pub(super) fn wrong_type(node: &Node, name: &str, wanted: &str, findings: &mut D
     findings.push(diagnostic);
 }
 
-/// The text behind a key.
+/// The text of an entry.
 pub(super) fn text(entry: &Entry, findings: &mut Diagnostics) -> Option<Spanned<Arc<str>>> {
     item_text(&entry.value, format_args!("`{}`", entry.key), findings)
 }
 
-/// The text behind a key, which mustn't be empty.
+/// The text of an entry, which must not be empty.
 pub(super) fn filled_text(entry: &Entry, findings: &mut Diagnostics) -> Option<Spanned<Arc<str>>> {
     let text = text(entry, findings)?;
     if text.is_empty() {
@@ -372,7 +373,7 @@ pub(super) fn filled_text(entry: &Entry, findings: &mut Diagnostics) -> Option<S
     Some(text)
 }
 
-/// A text that stands somewhere.
+/// A text in any place.
 pub(super) fn item_text(
     node: &Node,
     name: Arguments<'_>,
@@ -385,7 +386,7 @@ pub(super) fn item_text(
     None
 }
 
-/// The items of a list, none of them empty.
+/// The items of a list; none may be empty.
 pub(super) fn texts(entry: &Entry, findings: &mut Diagnostics) -> Vec<Spanned<Arc<str>>> {
     let NodeValue::Array(items) = &entry.value.value else {
         wrong_type(&entry.value, &format!("`{}`", entry.key), A_LIST, findings);
@@ -407,7 +408,7 @@ pub(super) fn texts(entry: &Entry, findings: &mut Diagnostics) -> Vec<Spanned<Ar
         .collect()
 }
 
-/// The duration behind a key.
+/// The duration of an entry.
 pub(super) fn duration(entry: &Entry, findings: &mut Diagnostics) -> Option<Duration> {
     let key = &entry.key;
     let Some(text) = entry.value.as_str() else {

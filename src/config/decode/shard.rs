@@ -1,4 +1,4 @@
-//! `cluster` and `shard`.
+//! Decodes `cluster` and `shard`.
 //!
 //! In: the top-level object. Out: [`Cluster`] and [`Shard`]. Must not: compare them with the rest.
 
@@ -13,7 +13,7 @@ use crate::diagnostic::Diagnostics;
 use super::reader::{Object, no_such_choice, texts};
 use super::{absent, check_id};
 
-/// How a configuration may call its provider; the first name of each is the usual one.
+/// The accepted names of providers; the first name of each is the preferred one.
 pub(super) const PROVIDERS: &[(&str, ProviderKind)] = &[
     ("aws", ProviderKind::Aws),
     ("gcp", ProviderKind::Gcp),
@@ -58,8 +58,7 @@ fn id(object: &Object<'_>, what: &str, findings: &mut Diagnostics) -> Spanned<st
     }
 }
 
-/// Gives the shard, whether its provider could be read, and whether there may be more pools than
-/// could be.
+/// The shard, whether its provider is valid, and whether some of its pools are invalid.
 pub(super) fn shard(top: &Object<'_>, findings: &mut Diagnostics) -> (Shard, bool, bool) {
     let object = top
         .require("shard", findings)
@@ -149,7 +148,7 @@ fn infra(shard: &Object<'_>, findings: &mut Diagnostics) -> (Infra, bool) {
     (infra, provider.is_some())
 }
 
-/// The `provider` of an object, if it has a known one.
+/// The `provider` of an object, if it is a known one.
 pub(super) fn provider(
     object: &Object<'_>,
     findings: &mut Diagnostics,
@@ -157,7 +156,7 @@ pub(super) fn provider(
     let text = object.text("provider", findings)?;
     let found = PROVIDERS.iter().find(|(word, _)| *word == &*text.value);
     if found.is_none() {
-        // Other names of the embedded cloud, and clouds without a client, aren't recommended.
+        // Don't suggest aliases of the embedded cloud, or clouds without a client.
         let usual = PROVIDERS
             .iter()
             .map(|(word, _)| *word)
@@ -189,7 +188,7 @@ fn expiry(entry: &Entry, findings: &mut Diagnostics) -> Expiry {
         forced_age: object.duration("forced_age", findings),
         ondemand_age: object.duration("ondemand_age", findings),
     };
-    // Compared here, where the places still are.
+    // Checked here, where the places are known.
     if let (Some(eligible), Some(forced)) = (expiry.eligible_age, expiry.forced_age)
         && eligible >= forced
         && let (Some(eligible), Some(forced)) =

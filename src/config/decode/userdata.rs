@@ -1,8 +1,8 @@
-//! `userdata`, and the snippets of `templates_lib`: texts, as a bare string or an object; userdata
-//! also as a list of parts.
+//! Decodes `userdata` and the snippets of `templates_lib`: a text or an object; for userdata also a
+//! list of parts.
 //!
-//! In: an object that may have the key, or a snippet. Out: [`Userdata`],
-//! [`TextSource`]. Must not: decode or fetch its content.
+//! In: an object that may have the key, or a snippet. Out: [`Userdata`], [`TextSource`]. Must not:
+//! unpack or fetch its content.
 
 use std::sync::Arc;
 
@@ -100,7 +100,7 @@ pub(super) fn userdata(owner: &Object<'_>, findings: &mut Diagnostics) -> Option
     }
 }
 
-/// What says where one text is can't stand beside a list of them.
+/// Rejects the keys of a single text beside `parts`.
 fn beside_parts(object: &Object<'_>, list: &Entry, findings: &mut Diagnostics) {
     for key in ["content", "source", "encoding"] {
         if let Some(entry) = object.get(key) {
@@ -114,7 +114,7 @@ fn beside_parts(object: &Object<'_>, list: &Entry, findings: &mut Diagnostics) {
     }
 }
 
-/// The items of `parts` that can be read.
+/// The valid items of `parts`.
 fn parts(list: &Entry, findings: &mut Diagnostics) -> Vec<UserdataPart> {
     let NodeValue::Array(items) = &list.value.value else {
         wrong_type(&list.value, "`parts`", "a list of parts", findings);
@@ -173,7 +173,7 @@ fn bare(text: TextSource) -> UserdataPart {
     }
 }
 
-/// One snippet of `templates_lib`; an empty one is a template that writes nothing.
+/// One snippet of `templates_lib`; it may be empty.
 pub(super) fn snippet(entry: &Entry, findings: &mut Diagnostics) -> Option<TextSource> {
     if entry.key.is_empty() || &*entry.key == MAIN_TEMPLATE {
         let reason = if entry.key.is_empty() {

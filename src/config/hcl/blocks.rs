@@ -1,7 +1,7 @@
-//! Blocks to objects: `template "web" { … }` to `{"templates": {"web": { … }}}`.
+//! Converts blocks to objects: `template "web" { … }` to `{"templates": {"web": { … }}}`.
 //!
-//! In: items of a file. Out: an object, as another language would give it. Must not: check what is
-//! in it beyond the names of blocks; `decode` does.
+//! In: items of a file. Out: an object, as in other languages. Must not: validate more than the
+//! names of blocks; `decode` does.
 
 use std::sync::Arc;
 
@@ -39,7 +39,7 @@ pub(in crate::config) const BLOCKS: &[&str] = &[
     "certificates",
 ];
 
-/// Blocks of several things, and how one of them is written with its name.
+/// Blocks with a label, and the syntax of one.
 const LABELLED: &[(&str, &str)] = &[
     ("images", "image \"NAME\" { … }"),
     ("templates", "template \"NAME\" { … }"),
@@ -48,7 +48,7 @@ const LABELLED: &[(&str, &str)] = &[
     ("certificates", "certificate \"NAME\" { … }"),
 ];
 
-/// Terraform's own.
+/// Blocks of Terraform that nstance doesn't have.
 const TERRAFORM: &[&str] = &[
     "resource",
     "data",
@@ -63,34 +63,34 @@ const TERRAFORM: &[&str] = &[
     "ephemeral",
 ];
 
-/// What a body is of.
+/// The context of a body.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Of {
     /// A file.
     Top,
-    /// `images`, `templates`, …: each block in it is one, by its name.
+    /// `images`, `templates`, …: each block in it is one entry, by its name.
     Names(Kind),
     /// An `image`.
     Image,
-    /// A `template` or `group`, with `for_each` or without.
+    /// A `template` or `group`; whether it has `for_each`.
     Instances(bool),
-    /// `cluster`, `shard`, …: each block in it stands once.
+    /// `cluster`, `shard`, …: each block in it occurs once.
     Section,
     /// `userdata` of `defaults`, a template or a group.
     Userdata,
-    /// Anything: a block that repeats makes a list.
+    /// Anything else: repeated blocks become a list.
     Free,
 }
 
-/// What a block becomes.
+/// What a block is converted to.
 enum Becomes {
-    /// An object that stands once.
+    /// An object; the block must not repeat.
     Once(Of),
-    /// An object by the block's labels, of which there are so many, in the map of this key.
+    /// An object at the block's labels, in the map of this key; with the number of labels allowed.
     Named(&'static str, std::ops::RangeInclusive<usize>, Of),
-    /// An item of the list of this key.
+    /// An item of the list at this key.
     Item(&'static str),
-    /// An object; a list where the block repeats; with labels maps.
+    /// An object, or a list if the block repeats; labels become nested maps.
     Any,
 }
 
@@ -139,7 +139,7 @@ impl Of {
         }
     }
 
-    /// Whether an attribute is for us rather than for the object.
+    /// Whether an attribute is evaluated by this module and not part of the object.
     fn takes(self, attribute: &str) -> bool {
         match self {
             Self::Top => attribute == "include",
@@ -150,6 +150,8 @@ impl Of {
 }
 
 /// The document of a file.
+///
+/// Fails if any part of it fails; errors are reported.
 pub(in crate::config) fn document(module: &Module<'_>, file: &File) -> Result<Node, Reported> {
     let at = At {
         module,
@@ -169,7 +171,7 @@ impl At<'_> {
         self.find(twice(path, first, second));
     }
 
-    /// The object of a body; `path` is what it is called, with a dot behind it.
+    /// The object of a body; `path` is its path in messages, with a trailing dot.
     pub(super) fn object(&self, of: Of, path: &str, body: &Body) -> Object {
         let mut object = Object::default();
         for item in &body.items {
@@ -326,8 +328,8 @@ impl At<'_> {
     }
 }
 
-/// A list in which a block with `for_each` stands for all that it makes, as a block alone stands
-/// for itself. Objects that are written out stay: they are none.
+/// Expands references in a list: a block with `for_each` becomes all of its instances, also if it
+/// is referred to without a list. Leaves literal objects alone.
 fn all_of_several(list: Node, expression: &Expression) -> Node {
     let is_object = |expression: &Expression| matches!(expression.kind, ExpressionKind::Object(_));
     let elements = match &expression.kind {
@@ -357,7 +359,7 @@ fn all_of_several(list: Node, expression: &Expression) -> Node {
     }
 }
 
-/// The finding that a block of several things has a label.
+/// The error that a block for several entries has a label.
 fn no_label_here(block: &Block, place: Span) -> Diagnostic {
     let (name, label) = (&block.kind.name, &block.labels[0].name);
     let written = LABELLED.iter().find(|one| one.0 == &**name);
@@ -367,7 +369,7 @@ fn no_label_here(block: &Block, place: Span) -> Diagnostic {
         .hint(format!("write `{written}`"))
 }
 
-/// The finding that there is no such block; `near` is the one probably meant.
+/// The error that a block is unknown; `near` is the likely correction.
 fn unknown_block(name: &str, near: Option<&str>, place: Span) -> Diagnostic {
     let finding =
         Diagnostic::error(format!("there is no block `{name}`")).at(place, "unknown block");

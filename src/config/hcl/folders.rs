@@ -1,7 +1,7 @@
-//! Where functions such as `file` read, and what `path.root` is.
+//! Resolves the paths of functions such as `file`, and `path.root`.
 //!
-//! In: the folders of a configuration's files. Out: files for the evaluator, the ways between
-//! folders, and which files were looked at. Must not: evaluate.
+//! In: the folders of a configuration's files. Out: file contents for the evaluator, relative paths
+//! between folders, and which files were read. Must not: evaluate.
 
 use std::cell::RefCell;
 use std::io;
@@ -12,7 +12,7 @@ use nstance_hcl::{Files, Folder, NoFiles};
 
 use crate::config::inputs::Inputs;
 
-/// The folders of an evaluation. Functions such as `file` start from that of the file they are
+/// The folders of an evaluation. Functions such as `file` use paths relative to the file they are
 /// written in.
 #[derive(Debug, Default)]
 pub(in crate::config) struct Folders {
@@ -23,7 +23,8 @@ pub(in crate::config) struct Folders {
 }
 
 impl Folders {
-    /// `root` is the folder of the configuration's first file; without one nothing can be read.
+    /// `root` is the folder of the configuration's first file; without it, functions can't read
+    /// files.
     pub(in crate::config) fn new(root: Option<Arc<Path>>, working: Option<PathBuf>) -> Self {
         Self {
             current: RefCell::new(root.clone()),
@@ -33,12 +34,12 @@ impl Folders {
         }
     }
 
-    /// The files that functions looked at, whether they are there or not.
+    /// The files that functions tried to read, existing or not.
     pub(in crate::config) fn seen(self) -> Inputs {
         self.seen.into_inner()
     }
 
-    /// Goes to the folder of a file; gives the one before.
+    /// Sets the current folder; returns the previous one.
     pub(super) fn enter(&self, folder: Option<Arc<Path>>) -> Option<Arc<Path>> {
         self.current.replace(folder)
     }
@@ -56,7 +57,7 @@ impl Folders {
         }
     }
 
-    /// A folder that `path` names, as seen from the current one.
+    /// The folder that `path.NAME` refers to, relative to the current one.
     pub(super) fn named(&self, name: &str) -> Option<String> {
         let current = self.current.borrow();
         let path = match name {
@@ -96,7 +97,7 @@ impl Files for Folders {
     }
 }
 
-/// The way from one folder to another; the other itself where they share nothing.
+/// The relative path between two folders; absolute if they share no prefix.
 fn relative(from: &Path, to: &Path) -> PathBuf {
     let shared = from
         .components()

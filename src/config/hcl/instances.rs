@@ -1,7 +1,7 @@
-//! Blocks with `for_each`, and references between blocks.
+//! Expands blocks with `for_each`, and resolves references between blocks.
 //!
 //! In: blocks, references such as `template.web` or `group.web["eu"]`. Out: the [`Instance`]s of a
-//! block, each with its name; the text that a reference stands for. Must not: read a block's body.
+//! block, each with its name; the text for a reference. Must not: read a block's body.
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -25,25 +25,25 @@ pub(super) struct Repeated<'f> {
     kind: Kind,
 }
 
-/// One turn of a `for_each`.
+/// One instance of a block with `for_each`.
 #[derive(Debug)]
 pub(crate) struct Instance {
     /// `each.key`
     pub(super) key: Arc<str>,
     /// `each.value`
     pub(super) value: Value,
-    /// What the block is called this time.
+    /// The instance's name.
     pub(crate) name: Arc<str>,
-    /// Where the key was written, or the whole of `for_each`.
+    /// Where the key is written, or the whole of `for_each`.
     pub(super) span: Span,
-    /// What gave the name: the block's `name`, the key, or the whole of `for_each`.
+    /// What determines the name: the block's `name`, the key, or the whole of `for_each`.
     pub(super) named_by: Span,
-    /// Whether `for_each` failed, so that there is neither key nor value.
+    /// Whether `for_each` failed; then key and value are undefined.
     pub(super) has_failed: bool,
 }
 
 impl Instance {
-    /// Stands for the turns of a block whose `for_each` failed.
+    /// A stand-in for the instances of a block whose `for_each` failed.
     pub(super) fn failed(block: &Block) -> Self {
         Self {
             key: "".into(),
@@ -57,7 +57,7 @@ impl Instance {
 }
 
 impl<'f> Repeated<'f> {
-    /// All of a configuration. Where `for_each` can't stand, `blocks` reports it.
+    /// Collects all blocks with `for_each`. `blocks` reports those that don't allow it.
     pub(super) fn collect(files: &'f [File]) -> Vec<Self> {
         let blocks = |file: &'f File| file.body.blocks().map(move |block| (file, block));
         let mut repeated: Vec<Self> = files
@@ -99,7 +99,7 @@ impl<'f> Repeated<'f> {
 }
 
 impl Module<'_> {
-    /// The instances of a block; `None` if it has no `for_each`, or none that can be read.
+    /// The instances of a block; `None` if it has no `for_each`, or if that failed.
     pub(in crate::config) fn instances_of(&self, block: &Block) -> Option<Rc<[Instance]>> {
         let blocks = &self.repeated;
         let index = blocks
@@ -195,7 +195,7 @@ impl Module<'_> {
         }
     }
 
-    /// Where a key stands in an object that is written out, here or in a local.
+    /// Where a key of an object literal is written, here or in a local.
     fn key_within(&self, expression: &Expression, key: &str) -> Option<Span> {
         match &expression.kind {
             ExpressionKind::Object(items) => items.iter().find_map(|item| match &item.key {
@@ -223,7 +223,9 @@ impl Module<'_> {
     }
 }
 
-/// The turns of `for_each`, named `LABEL-KEY`.
+/// The instances of `for_each`, named `LABEL-KEY`.
+///
+/// Fails if the value isn't a map or a set of strings.
 fn turns(value: &Value, span: Span, label: &str) -> Result<Vec<Instance>, Vec<Error>> {
     let wrong = |found: &str| {
         let error = Error::new(span, "`for_each` must be a map, or a set of strings");
@@ -274,7 +276,9 @@ fn turns(value: &Value, span: Span, label: &str) -> Result<Vec<Instance>, Vec<Er
 }
 
 impl At<'_> {
-    /// What a reference to a block stands for, and how many steps led there.
+    /// The text for a reference to a block, and the number of steps that it uses.
+    ///
+    /// Fails if the name isn't defined.
     pub(super) fn reference(
         &self,
         kind: Kind,
@@ -291,7 +295,7 @@ impl At<'_> {
         let made = |text: String, steps: usize| {
             let whole = written(steps);
             match reference.steps.get(steps) {
-                // It may have been meant as one of several.
+                // It may be the name of an instance.
                 Some(_) if module.known.is_open(kind) => Err(Vec::new()),
                 None => Ok((Value::string(text).with_span(whole), steps)),
                 Some(next) => Err(vec![
@@ -314,7 +318,7 @@ impl At<'_> {
         } else if module.known.has(kind, first) {
             return made(text(kind, "", first), 1);
         }
-        // Blocks with `for_each`: by label and key, or by the name they have in the end.
+        // Blocks with `for_each`: by label and key, or by the final name.
         let blocks = module.repeated.iter().enumerate();
         for (index, repeated) in blocks.clone().filter(|(_, other)| other.kind == kind) {
             let in_tenant = kind == Kind::Group
@@ -344,7 +348,8 @@ impl At<'_> {
                 {
                     key
                 }
-                // What a key is made of may be known to the expression around alone.
+                // A key that isn't a literal may depend on the surrounding expression, so return
+                // all.
                 Some(StepKind::Index(_)) => return all(),
                 None if kind == Kind::Group => return all(),
                 _ => {
@@ -426,7 +431,7 @@ impl At<'_> {
     }
 }
 
-/// The text that stands for a block: its name; of an image the template that gives its id.
+/// The text for a block: its name; for an image, a template for its id.
 fn text(kind: Kind, tenant: &str, name: &str) -> String {
     match kind {
         Kind::Group => format!("{tenant}/{name}"),

@@ -1,7 +1,7 @@
-//! What references such as `template.web` may name.
+//! Collects the names that references such as `template.web` can use.
 //!
 //! In: the documents of a configuration, in any language. Out: the names that they define. Must
-//! not: evaluate anything; blocks with `for_each` are left to `instances`.
+//! not: evaluate anything; `instances` handles blocks with `for_each`.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::{Arc, LazyLock};
@@ -14,7 +14,7 @@ use crate::config::assemble::Document;
 use crate::config::decode::reads_as_group;
 use crate::config::node::{Entry, Node, NodeValue};
 
-/// What can be referred to.
+/// The kinds of blocks that references can use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(in crate::config) enum Kind {
     Template,
@@ -33,7 +33,7 @@ impl Kind {
         Self::Certificate,
     ];
 
-    /// What its blocks and references are called.
+    /// The name of the block and the reference.
     pub(super) fn singular(self) -> &'static str {
         match self {
             Self::Template => "template",
@@ -44,7 +44,7 @@ impl Kind {
         }
     }
 
-    /// The key of the configuration that holds them.
+    /// The configuration key that holds them.
     pub(super) fn plural(self) -> &'static str {
         match self {
             Self::Template => "templates",
@@ -68,18 +68,19 @@ impl Kind {
 #[derive(Debug, Default)]
 pub(in crate::config) struct Known {
     names: BTreeMap<Kind, BTreeSet<Arc<str>>>,
-    /// Tenant and group.
+    /// Groups as (tenant, group).
     groups: HashSet<(Arc<str>, Arc<str>), RandomState>,
-    /// Kinds whose names an expression makes: any name may be one of theirs.
+    /// Kinds with names that an expression computes, so any name may exist.
     open: HashSet<Kind>,
-    /// Whether something at the top of a file is misnamed, which is reported: it may define any name.
+    /// Whether a top-level key or block has an unknown name, which is reported. It may define any
+    /// name.
     has_misnamed: bool,
-    /// Whether `groups` or its form is said otherwise than by blocks.
+    /// Whether `groups` or `groups_form` is set as an attribute rather than by blocks.
     groups_are_said: bool,
 }
 
 impl Known {
-    /// What has to be known where nothing is evaluated, and no block makes a group.
+    /// For configurations without expressions and blocks.
     pub(in crate::config) fn without_references() -> Self {
         Self {
             groups_are_said: true,
@@ -87,7 +88,7 @@ impl Known {
         }
     }
 
-    /// Adds the names of a document of another language.
+    /// Adds the names of a JSONC or YAML document.
     pub(in crate::config) fn tree(&mut self, root: &Node) {
         for entry in root.entries() {
             self.groups_are_said |= matches!(&*entry.key, "groups" | "groups_form");
@@ -96,7 +97,7 @@ impl Known {
             };
             for named in entry.value.entries() {
                 let fields = named.value.entries();
-                // `size: ${var.size}` may yet be a number: then either reading is possible.
+                // `size: ${var.size}` may become a number, so either form is possible.
                 let interpolated = |field: &Entry| {
                     let text = field.value.as_str();
                     text.is_some_and(|text| text.contains("${"))
@@ -150,7 +151,7 @@ impl Known {
                         self.group_or_tenant(&attribute.name.name, &attribute.value);
                     }
                     Item::Attribute(attribute) => self.add(kind, &attribute.name.name),
-                    // A tenant's groups, or a group: either name may be meant.
+                    // This is a tenant with groups, or a group: either name may be meant.
                     Item::Block(_) if kind == Kind::Group => {
                         self.open.insert(kind);
                     }
@@ -161,7 +162,7 @@ impl Known {
         }
         if block.body.attribute("for_each").is_some() {
             let kind = Kind::of_singular(kind);
-            // Others can't have it: what it was to make isn't known.
+            // Without a valid label, its name is unknown.
             self.open
                 .extend(kind.filter(|kind| !matches!(kind, Kind::Template | Kind::Group)));
             return;
@@ -226,7 +227,7 @@ impl Known {
         }
     }
 
-    /// Says how `groups` is laid out, where blocks alone make it: by tenants.
+    /// Sets `groups_form` to nested if only blocks define groups.
     pub(in crate::config) fn settle_groups(&self, documents: &mut [Document]) {
         if self.groups_are_said {
             return;
@@ -251,7 +252,7 @@ impl Known {
         }
     }
 
-    /// Whether something of this kind has this name.
+    /// Whether this name is defined.
     pub(super) fn has(&self, kind: Kind, name: &str) -> bool {
         self.open.contains(&kind)
             || self
@@ -260,22 +261,22 @@ impl Known {
                 .is_some_and(|names| names.contains(name))
     }
 
-    /// Whether there is this group.
+    /// Whether this group is defined.
     pub(super) fn has_group(&self, tenant: &str, group: &str) -> bool {
         self.groups.contains(&(tenant.into(), group.into()))
     }
 
-    /// Whether a name that isn't known may be defined by what is misnamed.
+    /// Whether an unknown name may be defined in a misnamed block.
     pub(super) fn has_misnamed(&self) -> bool {
         self.has_misnamed
     }
 
-    /// Whether names of this kind can't be known before they are made.
+    /// Whether names of this kind are only known after evaluation.
     pub(super) fn is_open(&self, kind: Kind) -> bool {
         self.open.contains(&kind)
     }
 
-    /// All names of a kind; groups as they are referred to.
+    /// All names of a kind; groups as references write them.
     pub(super) fn names(&self, kind: Kind) -> Vec<String> {
         if kind == Kind::Group {
             let shown = |(tenant, group): &(Arc<str>, Arc<str>)| match &**tenant {

@@ -1,11 +1,11 @@
-//! HCL, read into [`Node`](super::node::Node)s.
+//! Reads HCL into [`Node`](super::node::Node)s.
 //!
 //! In: the HCL files of a configuration, the values of its variables, the names that its other
-//! files define. Out: a document for each file, every value with its place; what is wrong. Must
-//! not: know more of the schema than what its blocks are called.
+//! files define. Out: a document for each file, every value with its place; errors. Must not: know
+//! more of the schema than the names of blocks.
 //!
-//! Parsing and evaluating are the crate `nstance_hcl`'s. Here is what names mean (`scope`,
-//! `known`), what blocks become (`blocks`, `instances`), and how values become nodes (`tree`).
+//! The crate `nstance_hcl` parses and evaluates. This module resolves names (`scope`,
+//! `known_names`), converts blocks (`blocks`, `instances`), and converts values to nodes (`tree`).
 
 mod blocks;
 mod folders;
@@ -34,24 +34,25 @@ pub(super) use known_names::Known;
 pub(super) use scope::{At, Module, Values};
 pub(super) use span_map::{Places, named};
 
-/// One file, parsed.
+/// One parsed file.
 #[derive(Debug)]
 pub(super) struct File {
     pub(super) body: Body,
-    /// Where functions such as `file` start from; `None`: nothing can be read.
+    /// The folder that functions such as `file` start from; `None` if they can't read files.
     pub(super) folder: Option<Arc<Path>>,
-    /// Whether it changes what the others say.
+    /// Whether it is an override file.
     pub(super) overrides: bool,
 }
 
-/// Parses a file. Fails with its first syntax error.
+/// Parses a file.
+///
+/// Fails with its first syntax error.
 pub(crate) fn parse(source: SourceId, sources: &SourceMap) -> Result<Body, Box<Diagnostic>> {
     nstance_hcl::parse(&sources.get(source).text, source.0)
         .map_err(|error| Box::new(Places::default().finding(sources, &error)))
 }
 
-/// The files that a file includes. They are read before anything is evaluated, so their names are
-/// written out.
+/// The files that a file includes. They are read before evaluation, so they must be literals.
 pub(super) fn includes(
     file: &File,
     sources: &SourceMap,

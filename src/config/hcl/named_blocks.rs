@@ -1,6 +1,7 @@
-//! Blocks that stand below names: their labels, and with `for_each` the name of each turn.
+//! Converts labelled blocks, and expands those with `for_each`.
 //!
-//! In: a block with labels. Out: its object below them. Must not: read its body; `blocks` does.
+//! In: a block with labels. Out: its object at the labels' path. Must not: read its body; `blocks`
+//! does.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -62,7 +63,7 @@ impl At<'_> {
             return;
         }
         let Some(instances) = self.module.instances_of(block) else {
-            // Its `for_each` failed; errors in its body are reported all the same.
+            // `for_each` failed; still report the errors of its body.
             let failed = Instance::failed(block);
             let at = At {
                 each: Some(&failed),
@@ -89,8 +90,8 @@ impl At<'_> {
         }
     }
 
-    /// Puts a block below its labels, the last of them replaced by the name of `instance`; a group
-    /// without a tenant below `default`.
+    /// Puts a block's object at its labels. For an `instance`, its name replaces the last label. A
+    /// group without a tenant belongs to `default`.
     pub(super) fn labelled(
         &self,
         path: &str,
@@ -130,7 +131,7 @@ impl At<'_> {
             return names.fail();
         };
         let key_span = self.module.span(match instance {
-            // What is wrong with the name isn't the label's.
+            // The label is valid, so the error is about what determines the name.
             Some(instance) if &**key == "groups" && is_id(&last.name) && !is_id(name) => {
                 instance.named_by
             }
@@ -140,8 +141,8 @@ impl At<'_> {
     }
 }
 
-/// What was found in the turns of the block at `block`. Of what wasn't found in all of them, says for
-/// which keys it was.
+/// Joins the findings of all instances of the block at `block`. A finding that only some instances
+/// have says for which keys.
 fn name_keys(turns: Vec<(Arc<str>, Diagnostics)>, block: Span) -> Vec<Diagnostic> {
     let count = turns.len();
     let mut found: Vec<(Diagnostic, Vec<Arc<str>>)> = Vec::new();
@@ -156,7 +157,7 @@ fn name_keys(turns: Vec<(Arc<str>, Diagnostics)>, block: Span) -> Vec<Diagnostic
         }
     }
     let named = found.into_iter().map(|(mut finding, keys)| {
-        // What is wrong elsewhere was only asked for here.
+        // A finding outside of the block doesn't depend on the key.
         let is_within = |place: Span| {
             place.source == block.source && block.start <= place.start && place.end <= block.end
         };

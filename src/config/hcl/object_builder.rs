@@ -1,6 +1,6 @@
-//! An object in the making: attributes and blocks of one body, or of several files' blocks.
+//! Builds an object from attributes and blocks, of one body or of several files.
 //!
-//! In: keys with what attributes and blocks gave. Out: the object's node. Must not: evaluate
+//! In: keys with the nodes of attributes and blocks. Out: the object's node. Must not: evaluate
 //! anything.
 
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use crate::config::node::{Entry, Keys, Node, NodeValue};
 use crate::config::source::Span;
 use crate::diagnostic::Reported;
 
-/// An object in the making.
+/// An object being built.
 #[derive(Default)]
 pub(super) struct Object {
     fields: Vec<Field>,
@@ -26,18 +26,20 @@ struct Field {
 }
 
 enum Making {
-    /// What an attribute gave, or a block that stands once.
+    /// The value of an attribute, or of a block that must not repeat.
     Done(Node),
-    /// Blocks of one name: an object, or a list.
+    /// Blocks with the same name: an object, or a list of several.
     Blocks(Vec<Node>),
-    /// Blocks that are always a list.
+    /// Blocks that always form a list.
     Items(Vec<Node>),
-    /// By labels; where the first of them stands.
+    /// Labelled blocks, with the place of the first.
     Names(Span, Box<Object>),
 }
 
 impl Object {
-    /// Its node, unless a part of it failed.
+    /// The finished node.
+    ///
+    /// Fails if a part of the object failed.
     pub(super) fn node(self, span: Span) -> Result<Node, Reported> {
         if self.failed {
             return Err(Reported);
@@ -61,7 +63,7 @@ impl Object {
         Ok(Node::new(span, value))
     }
 
-    /// Notes that a part of it failed, which was reported.
+    /// Records that a part failed, whose error was reported.
     pub(super) fn fail(&mut self) {
         self.failed = true;
     }
@@ -83,7 +85,8 @@ impl Object {
         });
     }
 
-    /// Puts a value at a key that must be free; of two maps of names the entries must.
+    /// Sets a key, which must not exist yet. Two maps of names are merged if their entries don't
+    /// clash.
     pub(super) fn put(
         &mut self,
         path: &str,
@@ -149,7 +152,7 @@ impl Object {
         }
     }
 
-    /// Adds a block to those of its name.
+    /// Adds a block to those with its name.
     pub(super) fn add(
         &mut self,
         path: &str,

@@ -1,8 +1,8 @@
-//! What names mean in expressions: `var.x`, `local.x`, `each.key`, `path.root`, `template.x`, …
+//! Resolves names in expressions: `var.x`, `local.x`, `each.key`, `path.root`, `template.x`, …
 //!
-//! In: variables with their values, the files with their locals, the names there are. Out: values
-//! for the evaluator, locals evaluated when they are first asked for; what evaluations left behind
-//! ([`Collected`]). Must not: know what blocks become.
+//! In: variables with their values, the files with their locals, the known names. Out: values for
+//! the evaluator; locals are evaluated on first use. By-products of evaluation ([`Collected`]).
+//! Must not: convert blocks.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -20,39 +20,40 @@ use crate::config::node::Alias;
 use crate::config::source::{Hole, SourceMap, Span};
 use crate::diagnostic::{Diagnostic, Diagnostics};
 
-/// Variables by name; without a value where that was reported.
+/// Variables by name; `None` for one whose error was reported.
 pub(in crate::config) type Values = BTreeMap<Arc<str>, Option<Value>>;
 
-/// Expressions within expressions, locals that they refer to included: what fits a small stack.
+/// The maximum nesting of expressions, including the locals they refer to: what fits on a small
+/// stack.
 const DEEPEST: u32 = 200;
 
-/// So many references are remembered for "it is used here".
+/// The maximum number of references recorded for "it is used here".
 const MOST_ALIASES: usize = 100_000;
 
-/// What evaluations collect besides values.
+/// By-products of evaluation.
 #[derive(Debug, Default)]
 pub(in crate::config) struct Collected {
     pub(in crate::config) findings: Diagnostics,
-    /// Interpolations of literals, for positions behind them.
+    /// The interpolations of literals, to map positions in values to the file.
     pub(in crate::config) holes: Vec<(Span, Vec<Hole>)>,
-    /// Values that mustn't be shown.
+    /// The texts of sensitive values.
     pub(in crate::config) secrets: BTreeSet<Arc<str>>,
-    /// Where values stand that were written elsewhere.
+    /// References to values written elsewhere.
     pub(in crate::config) aliases: Vec<Alias>,
-    /// Blocks that became several.
+    /// Blocks that `for_each` expands.
     pub(in crate::config) repeated: Vec<Span>,
-    /// What values take that went into documents, in bytes.
+    /// The size of all values in documents, in bytes.
     pub(in crate::config) size: usize,
 }
 
-/// Something that is evaluated when it is first asked for.
+/// A value that is evaluated on first use.
 pub(super) enum State<T> {
     Running,
-    /// Without a value where that was reported.
+    /// Evaluated; `None` if its error was reported.
     Done(Option<T>),
 }
 
-/// The names of a configuration.
+/// The names of a configuration, for evaluation.
 pub(in crate::config) struct Module<'a> {
     pub(super) sources: &'a SourceMap,
     pub(super) places: &'a Places,
@@ -63,12 +64,12 @@ pub(in crate::config) struct Module<'a> {
     variables: &'a Values,
     locals: Locals<'a>,
     local_values: RefCell<HashMap<Arc<str>, State<Value>>>,
-    /// What is being evaluated, from the outside.
+    /// The stack of names being evaluated, to detect dependency cycles.
     running: RefCell<Vec<String>>,
     folders: &'a Folders,
     context: Context<'a>,
     aliases: Cell<usize>,
-    /// Probable shell expansions, each with the name that it begins with.
+    /// Shell expansions that HCL reads as interpolations, each with its parameter's name.
     pub(super) expansions: RefCell<Vec<(Span, Span)>>,
 }
 
@@ -102,10 +103,10 @@ impl<'a> Module<'a> {
         }
     }
 
-    /// Evaluates what nothing asked for, so that its errors show; gives what was left behind.
+    /// Evaluates unused locals for their errors; returns the by-products.
     pub(in crate::config) fn finish(self) -> Collected {
         for (name, local) in &self.locals {
-            // Errors are reported when they are found.
+            // Evaluation reports its errors.
             let _ = self.local(name, local.name, local.name);
         }
         self.collected.into_inner()
@@ -116,7 +117,7 @@ impl<'a> Module<'a> {
         self.locals.get(name).map(|local| local.expression)
     }
 
-    /// Records errors as findings.
+    /// Adds errors to the findings.
     pub(in crate::config) fn report(&self, errors: &[Error]) {
         let mut collected = self.collected.borrow_mut();
         for error in errors {
@@ -126,37 +127,37 @@ impl<'a> Module<'a> {
         }
     }
 
-    /// What was found so far, which is forgotten.
+    /// Removes and returns the findings so far.
     pub(super) fn take_findings(&self) -> Diagnostics {
         std::mem::take(&mut self.collected.borrow_mut().findings)
     }
 
-    /// The place of something that the HCL crate names.
+    /// Converts a span of the HCL crate.
     pub(in crate::config) fn span(&self, span: nstance_hcl::Span) -> Span {
         self.places.span(self.sources, span)
     }
 
-    /// Records a finding.
+    /// Adds a finding.
     pub(in crate::config) fn find(&self, finding: Diagnostic) {
         self.collected.borrow_mut().findings.push(finding);
     }
 
-    /// The texts that places are in.
+    /// The source texts of spans.
     pub(in crate::config) fn texts(&self) -> &SourceMap {
         self.sources
     }
 
-    /// The file number of an expression within a string.
+    /// A file number for an expression within a string.
     pub(in crate::config) fn snippet(&self, span: Span, offset: usize) -> u32 {
         self.places.snippet(span, offset)
     }
 
-    /// Remembers what the interpolations of a literal stand for.
+    /// Records the interpolations of a literal.
     pub(in crate::config) fn keep_holes(&self, span: Span, holes: Vec<Hole>) {
         self.collected.borrow_mut().holes.push((span, holes));
     }
 
-    /// Remembers that the value written at `target` is used at `span`.
+    /// Records that the value written at `target` is used at `span`.
     pub(super) fn used(&self, span: Span, target: Span) {
         if self.aliases.get() < MOST_ALIASES {
             self.aliases.set(self.aliases.get() + 1);
@@ -167,7 +168,7 @@ impl<'a> Module<'a> {
         }
     }
 
-    /// Does something that mustn't need itself.
+    /// Runs `work` with `what` on the stack that detects dependency cycles.
     pub(super) fn run<T>(&self, what: String, work: impl FnOnce() -> T) -> T {
         self.running.borrow_mut().push(what);
         let done = work();
@@ -175,7 +176,7 @@ impl<'a> Module<'a> {
         done
     }
 
-    /// The error that what is asked for at `span` is being evaluated already.
+    /// The dependency-cycle error: the name used at `span` is being evaluated already.
     pub(super) fn circle(&self, what: &str, span: nstance_hcl::Span) -> Error {
         let running = self.running.borrow();
         let start = running.iter().position(|name| name == what).unwrap_or(0);
@@ -195,7 +196,7 @@ impl<'a> Module<'a> {
         let (name, span) = first_name(reference, "var.region")?;
         match self.variables.get(name) {
             Some(Some(value)) => Ok(value.clone()),
-            // That it has no value was reported.
+            // Its error was reported.
             Some(None) => Err(Vec::new()),
             None if self.known.has_misnamed() => Err(Vec::new()),
             None => {
@@ -217,7 +218,7 @@ impl<'a> Module<'a> {
     ) -> Result<Value, Vec<Error>> {
         let what = format!("local.{name}");
         match self.local_values.borrow().get(name) {
-            // Why there is none was reported.
+            // Its error was reported.
             Some(State::Done(result)) => return result.clone().ok_or_else(Vec::new),
             Some(State::Running) => return Err(vec![self.circle(&what, whole)]),
             None => {}
@@ -250,18 +251,20 @@ impl<'a> Module<'a> {
     }
 }
 
-/// Where an expression stands.
+/// The context of an expression.
 #[derive(Clone, Copy)]
 pub(in crate::config) struct At<'m> {
     pub(in crate::config) module: &'m Module<'m>,
     /// The folder of its file.
     pub(in crate::config) folder: Option<&'m Arc<Path>>,
-    /// The turn of `for_each` around it.
+    /// The instance of the enclosing `for_each`.
     pub(in crate::config) each: Option<&'m Instance>,
 }
 
 impl At<'_> {
-    /// The value of an expression, or what is wrong with it.
+    /// The value of an expression.
+    ///
+    /// Fails with the errors of evaluation.
     pub(in crate::config) fn value(&self, expression: &Expression) -> Result<Value, Vec<Error>> {
         let folders = self.module.folders;
         let before = folders.enter(self.folder.cloned());
@@ -270,7 +273,7 @@ impl At<'_> {
         result
     }
 
-    /// The same; what is wrong is reported.
+    /// The value of an expression; on failure reports the errors and returns `None`.
     pub(in crate::config) fn evaluate(&self, expression: &Expression) -> Option<Value> {
         self.value(expression)
             .map_err(|errors| self.module.report(&errors))
@@ -340,10 +343,10 @@ struct Local<'f> {
     file: &'f File,
 }
 
-/// All of a configuration, by name.
+/// All locals of a configuration, by name.
 type Locals<'f> = BTreeMap<Arc<str>, Local<'f>>;
 
-/// Finds the locals. Those of override files replace others.
+/// Collects the locals. Those of override files replace others.
 fn collect_locals<'f>(
     files: &'f [File],
     places: &Places,

@@ -1,6 +1,6 @@
-//! From places that the HCL crate names to places of the configuration.
+//! Maps spans of the HCL crate to the configuration.
 //!
-//! In: spans and errors of `nstance_hcl`, whose file numbers are those of the [`SourceMap`], or of
+//! In: spans and errors of `nstance_hcl`. Their file numbers are those of the [`SourceMap`], or of
 //! snippets: expressions within strings of other languages. Out: spans and findings. Must not:
 //! evaluate anything.
 
@@ -10,24 +10,24 @@ use crate::config::position;
 use crate::config::source::{SourceId, SourceMap, Span};
 use crate::diagnostic::Diagnostic;
 
-/// File numbers from here on are snippets.
+/// The first file number of snippets.
 const SNIPPETS: u32 = 1 << 31;
 
-/// Which snippet stands where.
+/// The places of snippets.
 #[derive(Debug, Default)]
 pub(in crate::config) struct Places {
     snippets: RefCell<Vec<(Span, usize)>>,
 }
 
 impl Places {
-    /// The file number for a text that begins at byte `offset` of the string that `span` covers.
+    /// A file number for a text that begins at byte `offset` of the string at `span`.
     pub(in crate::config) fn snippet(&self, span: Span, offset: usize) -> u32 {
         let mut snippets = self.snippets.borrow_mut();
         snippets.push((span, offset));
         SNIPPETS + (snippets.len() - 1) as u32
     }
 
-    /// The place in the configuration.
+    /// The span in the configuration.
     pub(in crate::config) fn span(&self, sources: &SourceMap, span: nstance_hcl::Span) -> Span {
         if span.file < SNIPPETS {
             return Span {
@@ -52,7 +52,7 @@ impl Places {
         }
     }
 
-    /// What is wrong, as a finding.
+    /// The finding for an error.
     pub(in crate::config) fn finding(
         &self,
         sources: &SourceMap,
@@ -68,7 +68,7 @@ impl Places {
     }
 }
 
-/// A place as the HCL crate names it.
+/// Converts a span to one of the HCL crate.
 pub(in crate::config) fn named(span: Span) -> nstance_hcl::Span {
     nstance_hcl::Span {
         file: span.source.0,
@@ -77,7 +77,7 @@ pub(in crate::config) fn named(span: Span) -> nstance_hcl::Span {
     }
 }
 
-/// Messages start in lower case here, but for names and acronyms.
+/// Lowers the first letter of a message, except of names and acronyms.
 fn fragment(sentence: &str) -> String {
     let mut characters = sentence.chars();
     match (characters.next(), characters.clone().next()) {

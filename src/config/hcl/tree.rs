@@ -1,10 +1,10 @@
-//! Expressions and values to nodes.
+//! Converts expressions and values to nodes.
 //!
-//! In: an expression and where it stands. Out: a [`Node`], every part of it with the place where it
-//! was written. Must not: know what it is for.
+//! In: an expression and its context. Out: a [`Node`], every part of it with its place. Must not:
+//! know the schema.
 //!
-//! Objects and lists that are written out are read part by part, which keeps the order of keys and
-//! their places; what an expression makes is sorted by key, as HCL's objects are.
+//! Object and list literals are converted part by part, which keeps the order of keys and their
+//! places. Computed objects are sorted by key, as HCL's objects are.
 
 use std::sync::Arc;
 
@@ -22,6 +22,8 @@ use crate::diagnostic::{Diagnostic, Reported, all};
 
 impl At<'_> {
     /// The node of an expression.
+    ///
+    /// Fails if it can't be evaluated; errors are reported.
     pub(in crate::config) fn node(&self, expression: &Expression) -> Result<Node, Reported> {
         let span = self.module.span(expression.span);
         match &expression.kind {
@@ -102,8 +104,8 @@ impl At<'_> {
         }
     }
 
-    /// Remembers what the interpolations of a literal stand for, so that places in its value can
-    /// be found behind them.
+    /// Records the interpolations of a literal, so that positions in its value can be mapped to the
+    /// file.
     pub(super) fn record_holes(&self, expression: &Expression, value: &Value) {
         let ExpressionKind::Template(template) = &expression.kind else {
             return;
@@ -120,7 +122,7 @@ impl At<'_> {
         }
     }
 
-    /// `None` where there is more than text and interpolations in it.
+    /// The interpolations of a template; `None` if it has other sequences.
     fn holes(&self, template: &Template, value: &str, source: &str) -> Option<Vec<Hole>> {
         let mut literals = 0;
         let mut holes = Vec::new();
@@ -156,7 +158,7 @@ impl At<'_> {
     }
 }
 
-/// From the `${` to the `}` around an expression, if nothing else is between them.
+/// The range from `${` to `}`, if there is nothing but one expression between them.
 fn braces(source: &str, expression: &Expression) -> Option<(u32, u32)> {
     let range = expression.span.range();
     let before = source.get(..range.start)?.trim_end();
@@ -171,8 +173,9 @@ fn braces(source: &str, expression: &Expression) -> Option<(u32, u32)> {
 }
 
 impl super::Module<'_> {
-    /// A value as a node. Its place is where it was written; `fallback` where that isn't known, or
-    /// mustn't be shown.
+    /// Converts a value to a node at its own place; at `fallback` if that is unknown or sensitive.
+    ///
+    /// Fails if the value has no representation or is too large; errors are reported.
     pub(in crate::config) fn node(
         &self,
         value: &Value,
@@ -250,7 +253,7 @@ impl super::Module<'_> {
         })
     }
 
-    /// Whether there is room for one more value. That there isn't is reported once.
+    /// Whether there is room for another value; reports once if not.
     fn has_room(&self, value: &Value, span: Span) -> bool {
         let text = value.as_str().map_or(0, str::len);
         let mut collected = self.collected.borrow_mut();
@@ -263,7 +266,7 @@ impl super::Module<'_> {
         has_room
     }
 
-    /// Remembers a text that was made of a secret, unless hiding a known one hides enough of it.
+    /// Records a sensitive text, unless masking a known one already masks enough of it.
     fn keep_secret(&self, text: &str) {
         let mut collected = self.collected.borrow_mut();
         let known = collected

@@ -1,6 +1,6 @@
-//! Names that mean nothing, and what was probably meant.
+//! Reports unknown names with a suggestion.
 //!
-//! In: a name, its place and the names there are. Out: errors. Must not: evaluate anything.
+//! In: a name, its place and the known names. Out: errors. Must not: evaluate anything.
 
 use nstance_hcl::{Error, Expression, ExpressionKind, Reference, StepKind, shell_expansion};
 
@@ -8,7 +8,7 @@ use super::scope::Module;
 use crate::config::source::Span;
 use crate::diagnostic::nearest;
 
-/// What names there are at the start of a reference.
+/// The first names of references.
 pub(super) const ROOTS: [&str; 9] = [
     "var",
     "local",
@@ -22,8 +22,8 @@ pub(super) const ROOTS: [&str; 9] = [
 ];
 
 impl Module<'_> {
-    /// The errors that nothing has the name that a reference begins with; none for what belongs to
-    /// a shell's expansion that was reported.
+    /// The errors for an unknown first name of a reference; none if it is part of a shell expansion
+    /// that was reported.
     pub(super) fn nothing_named(&self, name: &str, span: nstance_hcl::Span) -> Vec<Error> {
         let place = self.span(span);
         let is_reported = self.expansions.borrow().iter().any(|(whole, first)| {
@@ -56,8 +56,8 @@ impl Module<'_> {
         })]
     }
 
-    /// The shell's expansion whose parameter is the name at `place`, as in `"${x/a/b}"`, if it can
-    /// be one, and how to write it for the shell.
+    /// The shell expansion, such as `"${x/a/b}"`, whose parameter is at `place`, and its escaped
+    /// form.
     fn expansion_at(&self, place: Span) -> Option<(Span, String)> {
         let text = &self.sources.get(place.source).text;
         let before = text.get(..place.start as usize)?;
@@ -68,7 +68,9 @@ impl Module<'_> {
     }
 }
 
-/// The name behind the root, as in `var.region`.
+/// The name after the root, as in `var.region`.
+///
+/// Fails if there is none.
 pub(super) fn first_name<'r>(
     reference: &Reference<'r>,
     example: &str,
@@ -90,7 +92,7 @@ pub(super) fn first_name<'r>(
     }
 }
 
-/// The error that nothing of a kind has this name.
+/// The error that an entry of a kind isn't defined.
 pub(super) fn undefined<'n>(
     what: &str,
     name: &str,

@@ -1,4 +1,4 @@
-//! One mistake, one finding: errors that follow from it are suppressed, and a stage with errors is
+//! Tests that one error gives one finding: no consequences are reported, and a stage with errors is
 //! the last.
 
 use std::fs;
@@ -12,7 +12,8 @@ use crate::config::node::NodeValue;
 use crate::load::load_text;
 use crate::pipeline::validate;
 
-/// Where values stand, but for those of some sections; in HCL, those that can be expressions.
+/// The ranges of values, without those of some sections; in HCL, only of values that can be
+/// expressions.
 fn values(name: &str, text: &str, without: &[&str]) -> Vec<Range<usize>> {
     let mut found = Vec::new();
     let mut sources = SourceMap::default();
@@ -25,7 +26,7 @@ fn values(name: &str, text: &str, without: &[&str]) -> Vec<Range<usize>> {
         Language::Yaml => of_node(&yaml::read(source, text).unwrap().root, without, &mut found),
         _ => of_node(&jsonc::read(source, text).unwrap(), without, &mut found),
     }
-    // In YAML's block style a value can't be replaced by its place alone.
+    // In YAML's block style, replacing a multi-line value breaks the indentation.
     found.retain(|place| !name.ends_with("yaml") || !text[place.clone()].contains('\n'));
     found
 }
@@ -80,7 +81,7 @@ fn example(name: &str) -> String {
     fs::read_to_string(examples.join(name)).unwrap()
 }
 
-/// What is found in a text.
+/// The summaries of a text's findings.
 fn summaries(name: &str, text: &str) -> Vec<String> {
     let mut loaded = load_text(Purpose::Plan, name, text, &Given::default());
     let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples");
@@ -92,12 +93,12 @@ fn summaries(name: &str, text: &str) -> Vec<String> {
     findings.map(|finding| finding.summary).collect()
 }
 
-/// What is found in an example where each value is replaced in turn, and `more` stands at its end.
+/// The findings of an example with each value replaced in turn, and `more` at its end.
 fn told(name: &str, more: &str) -> Vec<(String, Vec<String>)> {
     let mut text = example(name);
     let is_hcl = name.ends_with("hcl");
     if !is_hcl && !text.contains("variables") {
-        // Where there are no variables, `${` is text.
+        // Without declared variables, `${` is plain text.
         text = text.replacen("\n{", "\n{\"variables\": {\"v\": {\"default\": 1}},", 1);
     }
     text.push_str(more);
@@ -284,7 +285,7 @@ fn what_cannot_be_read_is_not_missed() {
     }
 }
 
-/// Where a character stands outside strings and comments.
+/// Where a character occurs outside of strings and comments.
 fn structural(text: &str, wanted: char) -> Vec<usize> {
     let mut found = Vec::new();
     let mut rest = text;
@@ -343,7 +344,7 @@ fn a_mistake_in_json_is_all_that_is_told() {
     for place in values(name, &text, &[]) {
         let (before, behind) = (&text[..place.start], &text[place.end..]);
         for wrong in ["nothing", "0x7", "08", "+1", "1.", "3s", "\"\\d\"", ""] {
-            // An item that isn't there is a comma too many, or none.
+            // Removing an item leaves an extra comma, or none.
             if !wrong.is_empty() || before.trim_end().ends_with(':') {
                 changed.push((place.start, format!("{before}{wrong}{behind}")));
             }

@@ -1,7 +1,7 @@
-//! Findings of a run, as they are reported.
+//! Completes and deduplicates the findings of a run.
 //!
-//! In: what the stages found, and what became several or is used elsewhere. Out: the same, each
-//! thing once, with the places where it matters. Must not: find anything.
+//! In: findings of all stages, expanded blocks, and references. Out: each finding once, with the
+//! places where its value is used. Must not: add findings.
 
 use std::collections::HashSet;
 use std::fmt::Write as _;
@@ -10,14 +10,13 @@ use crate::config::node::Alias;
 use crate::config::source::{Language, SourceMap, Span};
 use crate::diagnostic::{Conversion, Diagnostic, Label};
 
-/// How many uses of a text are shown.
+/// The maximum number of uses shown for a finding.
 const MOST_USES: usize = 3;
 
-/// The most findings that name the aliases which use their text.
+/// The maximum number of findings for which uses are searched.
 const MOST_EXPLAINED: usize = 100;
 
-/// Of findings about one place in a block with `for_each`, each instance has its own: the first
-/// says it all.
+/// Removes duplicates: an error in a block with `for_each` occurs in each instance.
 pub(super) fn say_once(mut repeated: Vec<Span>, findings: &mut Vec<Diagnostic>) {
     if repeated.is_empty() {
         return;
@@ -39,7 +38,7 @@ pub(super) fn say_once(mut repeated: Vec<Span>, findings: &mut Vec<Diagnostic>) 
     });
 }
 
-/// Adds where references use the text that a finding is about: it may be wrong there only.
+/// Adds the places that use the value of a finding, since the value may only be wrong there.
 pub(super) fn name_aliases(aliases: &[Alias], sources: &SourceMap, findings: &mut [Diagnostic]) {
     if aliases.is_empty() {
         return;
@@ -54,7 +53,7 @@ pub(super) fn name_aliases(aliases: &[Alias], sources: &SourceMap, findings: &mu
         });
         let mut seen: Vec<Span> = Vec::new();
         for alias in uses {
-            // In a block with `for_each` the same place uses each of them.
+            // Each instance of a block with `for_each` uses it at the same place.
             if !seen.contains(&alias.span) {
                 seen.push(alias.span);
             }
@@ -80,8 +79,8 @@ pub(super) fn name_aliases(aliases: &[Alias], sources: &SourceMap, findings: &mu
     }
 }
 
-/// Of a value of the wrong type that is written elsewhere, maybe rightly, says how it is converted
-/// where it is used.
+/// Changes the hint for a value of the wrong type to a conversion at the place where it is used,
+/// since the value may be correct elsewhere.
 fn convert_where_used(finding: &mut Diagnostic, used: &str) {
     let bare = used
         .strip_prefix("\"${")

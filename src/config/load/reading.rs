@@ -1,6 +1,6 @@
-//! Files of a configuration, and those that they include.
+//! Reads the files of a configuration and the files they include.
 //!
-//! In: a path or a text. Out: its documents, parsed, those that it includes behind it. Must not:
+//! In: a path or a text. Out: its parsed documents, each followed by those it includes. Must not:
 //! evaluate anything.
 
 use std::collections::HashSet;
@@ -14,20 +14,20 @@ use crate::config::source::{Span, Spanned};
 use crate::config::{files, hcl};
 use crate::diagnostic::Diagnostic;
 
-/// How many files may include one another in a row.
+/// The maximum depth of includes.
 const LONGEST_CHAIN: usize = 100;
 
-/// Files being read, and those that they include.
+/// Reads files and their includes.
 pub(super) struct Reading<'w> {
     working_dir: &'w Path,
     pub(super) documents: Vec<Parsed>,
-    /// Files that were read: one that is included from two places is read once.
+    /// Files that were read, so that each is read once.
     done: HashSet<PathBuf>,
-    /// The files that include one another on the way to this one.
+    /// The files that lead to the current one by includes.
     chain: Vec<PathBuf>,
-    /// How many bytes more of them may have.
+    /// The bytes left for further files.
     pub(super) room: usize,
-    /// One of them had more.
+    /// Whether a file exceeded that.
     is_full: bool,
 }
 
@@ -43,7 +43,7 @@ impl<'w> Reading<'w> {
         }
     }
 
-    /// Reads a file, then what it includes.
+    /// Reads a file, then its includes.
     pub(super) fn file(&mut self, file: &Path, loaded: &mut Loaded) {
         if !self.done.insert(self.identity(file)) {
             return;
@@ -59,7 +59,7 @@ impl<'w> Reading<'w> {
         }
     }
 
-    /// Says once that the configuration is too large for another file.
+    /// Reports once that the configuration is too large.
     fn full(&mut self, file: &Path, loaded: &mut Loaded) {
         if !std::mem::replace(&mut self.is_full, true) {
             let limit = files::LARGEST_CONFIGURATION >> 20;
@@ -73,7 +73,7 @@ impl<'w> Reading<'w> {
         }
     }
 
-    /// Reads a file's text, then what it includes.
+    /// Parses a file's text, then reads its includes.
     pub(super) fn text(&mut self, file: &Path, text: String, loaded: &mut Loaded) {
         let absolute = self.working_dir.join(file);
         let folder = absolute.parent().map(Arc::from);
@@ -112,7 +112,7 @@ impl<'w> Reading<'w> {
         self.chain.pop();
     }
 
-    /// The same for all names of one file.
+    /// A path that is equal for all names of the same file.
     fn identity(&self, file: &Path) -> PathBuf {
         let absolute = self.working_dir.join(file);
         absolute.canonicalize().unwrap_or(absolute)
@@ -139,7 +139,7 @@ impl<'w> Reading<'w> {
     }
 }
 
-/// The finding that files include one another in too long a row.
+/// The error that includes are nested too deep.
 fn too_long(place: Span) -> Diagnostic {
     Diagnostic::error(format!(
         "more than {LONGEST_CHAIN} files include one another"
@@ -148,7 +148,7 @@ fn too_long(place: Span) -> Diagnostic {
     .hint("Let one file include the others: a list, or a pattern such as `groups/*.jsonc`")
 }
 
-/// Takes the key `include` out of a document, which is then as if it had none.
+/// Removes the key `include` from a document and returns its values.
 fn take_includes(root: &mut Node, loaded: &mut Loaded) -> Vec<Spanned<Arc<str>>> {
     let NodeValue::Object(entries) = &mut root.value else {
         return Vec::new();

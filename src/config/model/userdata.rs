@@ -1,7 +1,6 @@
-//! Userdata of one layer, and texts that may be elsewhere.
+//! The model of userdata, and of texts with a source.
 //!
-//! In: nothing (data only). Out: [`Userdata`], [`TextSource`]. Must not: hold anything that the
-//! configuration doesn't say.
+//! In: nothing (data only). Out: [`Userdata`], [`TextSource`].
 
 use std::sync::Arc;
 
@@ -13,15 +12,15 @@ use crate::config::source::{Span, Spanned};
 pub struct Userdata {
     /// The whole value's place.
     pub span: Span,
-    /// What it consists of, one part at least.
+    /// Its parts; never empty.
     pub parts: Vec<UserdataPart>,
     /// Whether it is written as `parts`.
     pub is_list: bool,
-    /// `merge`, as written: how it joins the layers below; `None`: it replaces them.
+    /// `merge`, as written: how it joins the layers below; `None` means it replaces them.
     pub merge: Option<Spanned<Joining>>,
-    /// `includes`: what becomes of what its parts include.
+    /// `includes`: how `#include` in its parts is handled.
     pub includes: Includes,
-    /// `compress`, as written; `None`: auto, or what a layer below that it joins says.
+    /// `compress`, as written; `None` means auto, or the setting of a layer below that it joins.
     pub compress: Option<Compress>,
 }
 
@@ -31,12 +30,12 @@ impl Userdata {
         self.merge.map_or(Joining::Replace, |merge| merge.value)
     }
 
-    /// Where it is written: its text, or all of it.
+    /// Where its text is written; for several parts, the whole value.
     pub fn place(&self) -> Span {
         self.single().map_or(self.span, |text| text.content.span)
     }
 
-    /// The one source that it is, sent as it is: no list of parts, and nothing to be fetched for it.
+    /// The only source, if it is sent unchanged: not a list of parts, and without fetched includes.
     pub fn single(&self) -> Option<&TextSource> {
         match &self.parts[..] {
             [part] if !self.is_list && self.includes == Includes::Keep => Some(&part.text),
@@ -50,24 +49,24 @@ impl Userdata {
 pub struct UserdataPart {
     /// Its text.
     pub text: TextSource,
-    /// `type`: its MIME type; `None`: what its first line says.
+    /// `type`: its MIME type; `None` means it is derived from the first line.
     pub content_type: Option<Spanned<Arc<str>>>,
     /// `filename`
     pub filename: Option<Spanned<Arc<str>>>,
-    /// `merge`: its `Merge-Type` header, which says how cloud-init merges it.
+    /// `merge`: its `Merge-Type` header, which sets how cloud-init merges it.
     pub merge: Option<Spanned<Arc<str>>>,
 }
 
-/// `userdata.merge`: how a layer joins those below.
+/// `userdata.merge`: how a layer joins the layers below.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Joining {
-    /// `replace`: they don't count.
+    /// `replace`: it replaces them.
     Replace,
-    /// `append`: its parts come after theirs.
+    /// `append`: its parts follow theirs.
     Append,
     /// `cloud-init`: merged as cloud-init would.
     CloudInit,
-    /// `nstance`: maps recurse, lists append what they lack, later scalars win.
+    /// `nstance`: maps merge recursively, lists append missing items, later scalars win.
     Nstance,
 }
 
@@ -83,28 +82,28 @@ impl Joining {
     }
 }
 
-/// `userdata.includes`: what becomes of `#include`.
+/// `userdata.includes`: how `#include` is handled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Includes {
-    /// `keep`: the machine fetches it.
+    /// `keep`: the instance fetches it.
     #[default]
     Keep,
-    /// `fetch`: it is fetched when planning.
+    /// `fetch`: nstance fetches it when planning.
     Fetch,
 }
 
-/// A text, or where it is.
+/// A text, or its source.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TextSource {
     /// The whole value's place.
     pub span: Span,
-    /// `source`, as written; `None`: inline.
+    /// `source`, as written; `None` means inline.
     pub source: Option<UserdataSource>,
-    /// `encoding` of the source, as written; `None`: plain.
+    /// `encoding` of the source, as written; `None` means plain.
     pub encoding: Option<Encoding>,
     /// `content`: the text, or the URL.
     pub content: Spanned<Arc<str>>,
-    /// The sensitive part of the content; a URL's content has none.
+    /// The sensitive parts of the content; a URL's body has none.
     pub sensitivity: Sensitivity,
 }
 
@@ -115,7 +114,7 @@ impl TextSource {
     }
 }
 
-/// Where userdata comes from.
+/// The source of userdata.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UserdataSource {
     /// `inline`
@@ -124,14 +123,14 @@ pub enum UserdataSource {
     Url,
 }
 
-/// How a userdata source is encoded.
+/// The encoding of a userdata source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Encoding {
     /// `plain`
     Plain,
     /// `base64`
     Base64,
-    /// `gzip`, with a URL only.
+    /// `gzip`; only for a URL.
     Gzip,
     /// `base64+gzip`
     Base64Gzip,
@@ -140,7 +139,7 @@ pub enum Encoding {
 /// Whether userdata is gzipped when sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Compress {
-    /// `auto`: where it would not fit otherwise.
+    /// `auto`: only if it would not fit otherwise.
     #[default]
     Auto,
     /// `always`

@@ -1,4 +1,4 @@
-//! HCL's quoted strings and heredocs.
+//! Maps HCL's quoted strings and heredocs.
 //!
 //! In: the text of one expression. Out: its pieces, if it is a string without interpolation. Must
 //! not: evaluate anything.
@@ -8,8 +8,8 @@ use std::ops::Range;
 use super::{Sink, from_hex, up_to};
 use crate::config::source::Hole;
 
-/// Goes through the literal, whose first byte is `base` of the file. `None` if it holds `${…}` or
-/// `%{…}` outside of `holes`, or is no literal at all.
+/// Walks the literal, whose first byte is `base` of the file. Fails with `None` if it isn't a
+/// literal, or has `${…}` or `%{…}` outside of `holes`.
 pub(super) fn walk(
     literal: &str,
     base: usize,
@@ -36,12 +36,12 @@ pub(super) fn walk(
     if marker.is_empty() || !is_constant(body, start, false, holes) {
         return None;
     }
-    // The closing marker is the last line of the literal.
+    // The closing marker is the last line.
     let closing = body.trim_end().rfind('\n').map_or(0, |at| at + 1);
     if body[closing..].trim() != marker {
         return None;
     }
-    // A line's break within an interpolation begins no line of the text.
+    // A line break within an interpolation doesn't start a line of the text.
     let lines = || {
         let mut at = start;
         body[..closing].split_inclusive('\n').map(move |line| {
@@ -67,15 +67,15 @@ pub(super) fn walk(
     Some(start + closing..start + closing)
 }
 
-/// The hole that a byte of the file is in.
+/// The interpolation at a byte of the file.
 fn hole_at(holes: &[Hole], byte: usize) -> Option<&Hole> {
     let next = holes.partition_point(|hole| hole.end as usize <= byte);
     let hole = holes.get(next)?;
     (hole.start as usize <= byte).then_some(hole)
 }
 
-/// Whether nothing in the template, whose first byte is `base` of the file, is left to evaluate
-/// outside of `holes`.
+/// Whether the template, whose first byte is `base` of the file, has no sequences outside of
+/// `holes`.
 fn is_constant(text: &str, base: usize, escapes: bool, holes: &[Hole]) -> bool {
     let mut rest = text;
     while let Some(at) = rest.find(['$', '%', '\\']) {
@@ -95,7 +95,7 @@ fn is_constant(text: &str, base: usize, escapes: bool, holes: &[Hole]) -> bool {
     true
 }
 
-/// Characters, the escapes of template markers and, in quotes, those with a backslash.
+/// Reports characters and escapes: `$${`, `%%{` and, in quotes, backslash escapes.
 fn characters(text: &str, base: usize, escapes: bool, sink: Sink<'_>) {
     let mut at = 0;
     while let Some(character) = text[at..].chars().next() {

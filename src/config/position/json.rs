@@ -1,15 +1,15 @@
-//! JSON strings.
+//! Maps JSON strings.
 //!
-//! In: what stands between the quotes. Out: its pieces. Must not: know of any other language.
+//! In: the text between the quotes. Out: its pieces.
 
 use super::{Sink, from_hex, up_to, walk_escapes};
 
-/// Goes through what stands between the quotes, whose first byte is `base` of the file.
+/// Walks the text between the quotes, whose first byte is `base` of the file.
 pub(super) fn walk(inner: &str, base: usize, sink: Sink<'_>) {
     walk_escapes(inner, base, sink, escape);
 }
 
-/// The length of the escape at the start of `rest`, and the character it stands for.
+/// The length of the escape at the start of `rest`, and its character.
 fn escape(rest: &str) -> (usize, char) {
     let plain = match rest.as_bytes().get(1) {
         Some(b'u') => return unicode(rest),
@@ -24,7 +24,7 @@ fn escape(rest: &str) -> (usize, char) {
     (up_to(rest, 1 + plain.len_utf8()), plain)
 }
 
-/// `\uXXXX`, or two of them for one character.
+/// `\uXXXX`, or a surrogate pair of them.
 fn unicode(rest: &str) -> (usize, char) {
     let unit = |from: usize| {
         rest.get(from..from + 4)

@@ -1,16 +1,16 @@
-//! YAML's five ways to write a string.
+//! Maps YAML's five styles of strings.
 //!
-//! In: a file, and where in it a scalar stands: from its quote or the `|` or `>` before it. Out:
-//! its pieces. Must not: know of documents, keys or types.
+//! In: a file, and the range of a scalar from its quote, or the `|` or `>` before it. Out: its
+//! pieces. Must not: know documents, keys or types.
 //!
-//! Lines end as YAML says: with a line feed, a carriage return, or both.
+//! A line ends with a line feed, a carriage return, or both.
 
 use std::ops::Range;
 
 use super::{Sink, as_it_is, from_hex, up_to, walk_escapes};
 
-/// Goes through the scalar at `range`. `None` where there is none (a list, an alias), or where a
-/// block's indentation isn't certain.
+/// Walks the scalar at `range`. Fails with `None` if there is none (a list, an alias), or if a
+/// block's indentation is unknown.
 pub(super) fn walk(text: &str, range: Range<usize>, sink: Sink<'_>) -> Option<Range<usize>> {
     let scalar = &text[range.clone()];
     let inner = range.start + 1..range.end.max(range.start + 2) - 1;
@@ -45,10 +45,10 @@ enum Style {
     Double,
 }
 
-/// Plain and quoted scalars: a line break among them is a space, further ones are kept; blanks
-/// around breaks aren't part of the value.
+/// Walks plain and quoted scalars. The first line break becomes a space, further ones remain;
+/// spaces around breaks aren't part of the value.
 fn flow(inner: &str, base: usize, style: Style, sink: Sink<'_>) {
-    // The breaks since the last text, and whether a backslash takes the first of them away.
+    // The breaks since the last text; a trailing backslash removes the first.
     let mut breaks: Vec<Range<usize>> = Vec::new();
     let mut joined = false;
     let mut next = Some(Line::at(inner, 0));
@@ -91,13 +91,13 @@ fn flow(inner: &str, base: usize, style: Style, sink: Sink<'_>) {
 
 const BLANKS: [char; 2] = [' ', '\t'];
 
-/// Whether a backslash that isn't itself escaped ends the line.
+/// Whether an unescaped backslash ends the line.
 fn ends_escaped(content: &str) -> bool {
     let backslashes = content.len() - content.trim_end_matches('\\').len();
     backslashes % 2 == 1
 }
 
-/// A line without the blanks before its break; one behind a backslash is meant.
+/// A line without trailing spaces; an escaped space remains.
 fn trimmed(content: &str, style: Style) -> &str {
     let bare = content.trim_end_matches(BLANKS);
     if style == Style::Double && bare.len() < content.len() && ends_escaped(bare) {
@@ -120,7 +120,7 @@ fn single(text: &str, base: usize, sink: Sink<'_>) {
     }
 }
 
-/// The length of the escape at the start of `rest`, and the character it stands for.
+/// The length of the escape at the start of `rest`, and its character.
 fn escape(rest: &str) -> (usize, char) {
     let (read, character) = match rest.as_bytes().get(1) {
         Some(b'0') => (2, '\0'),
@@ -148,7 +148,7 @@ fn escape(rest: &str) -> (usize, char) {
     (up_to(rest, read), character)
 }
 
-/// A literal or folded block. `None` where its indentation isn't certain.
+/// Walks a literal or folded block. Fails with `None` if its indentation is unknown.
 fn block(text: &str, range: Range<usize>, sink: Sink<'_>) -> Option<()> {
     let scalar = &text[range.clone()];
     let folded = scalar.starts_with('>');
@@ -180,7 +180,7 @@ fn block(text: &str, range: Range<usize>, sink: Sink<'_>) -> Option<()> {
     };
     let base = range.start;
     let at = |range: &Range<usize>| base + range.start..base + range.end;
-    // The break behind the last line of content, and those of empty lines since.
+    // The break after the last line of content, and those of empty lines since.
     let mut pending: Option<Range<usize>> = None;
     let mut empty: Vec<Range<usize>> = Vec::new();
     let mut was_indented = false;
@@ -206,7 +206,7 @@ fn block(text: &str, range: Range<usize>, sink: Sink<'_>) -> Option<()> {
         was_indented = is_indented;
         pending = Some(line.ending);
     }
-    // The end of the file is no break.
+    // The end of the file isn't a line break.
     if !strip && let Some(ending) = pending.filter(|ending| !ending.is_empty()) {
         sink(at(&ending), "\n");
     }
@@ -218,8 +218,8 @@ fn block(text: &str, range: Range<usize>, sink: Sink<'_>) -> Option<()> {
     Some(())
 }
 
-/// The column of the list or object that a block with a given indentation belongs to. Told from
-/// the block's own line: `None` if that holds nothing before the `|`.
+/// The column of the list or object that contains a block, from the block's own line; `None` if
+/// there is nothing before the `|`.
 fn parent_indent(text: &str, header: usize) -> Option<usize> {
     let start = text[..header].rfind(['\n', '\r']).map_or(0, |at| at + 1);
     let line = &text[start..header];
@@ -233,7 +233,7 @@ fn parent_indent(text: &str, header: usize) -> Option<usize> {
             Some(after) if after.starts_with(BLANKS) => {
                 rest.len() - after.trim_start_matches(BLANKS).len()
             }
-            // A key; or nothing, or an anchor or a tag only: then the parent is further up.
+            // The line has no key, so an earlier line determines the indentation.
             _ if rest.is_empty() || rest.starts_with(['&', '!']) => return None,
             _ => return Some(column),
         };
@@ -244,7 +244,7 @@ fn parent_indent(text: &str, header: usize) -> Option<usize> {
     }
 }
 
-/// One line of a scalar: what stands in it, and its line break.
+/// One line of a scalar: its content and its line break.
 #[derive(Clone)]
 struct Line {
     content: Range<usize>,
@@ -252,7 +252,7 @@ struct Line {
 }
 
 impl Line {
-    /// The line behind this one, if there was a break.
+    /// The next line; `None` after the last.
     fn next(&self, text: &str) -> Option<Self> {
         (!self.ending.is_empty()).then(|| Self::at(text, self.ending.end))
     }

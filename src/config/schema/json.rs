@@ -1,8 +1,7 @@
-//! The tables as a JSON Schema (2020-12).
+//! Converts the tables to a JSON Schema (2020-12).
 //!
-//! In: the tables. Out: a schema that accepts what the decoder accepts, as far as the shape of
-//! values goes; what refers to other places (names of templates, of pools) it can't see. Must not:
-//! know a key that the tables don't.
+//! In: the tables. Out: a schema that accepts the same shapes as the decoder. It can't check
+//! references, such as names of templates or pools. Must not: add keys to the tables'.
 
 use serde_json::{Map, Value, json};
 
@@ -20,7 +19,7 @@ pub fn json_schema() -> Value {
     .root()
 }
 
-/// The schema of a file that is one of several: nothing must be there.
+/// The schema of one of several files: no key is required.
 pub fn part_schema() -> Value {
     Builder {
         partial: true,
@@ -32,7 +31,7 @@ pub fn part_schema() -> Value {
 const DIALECT: &str = "https://json-schema.org/draft/2020-12/schema";
 
 struct Builder {
-    /// Whether other files may hold what is missing here.
+    /// Whether other files may contain the required keys.
     partial: bool,
     definitions: Map<String, Value>,
 }
@@ -44,7 +43,7 @@ impl Builder {
             .as_object_mut()
             .and_then(|root| root.remove("required"))
         {
-            // What is included may hold the rest.
+            // Included files may contain the rest.
             root["anyOf"] = json!([{"required": required}, {"required": ["include"]}]);
         }
         let mut whole = Map::new();
@@ -195,7 +194,7 @@ impl Builder {
 
     fn reference(&mut self, table: &'static Table) -> Value {
         if !self.definitions.contains_key(table.title) {
-            // Its place is taken before what it refers to.
+            // Reserve the name first, since tables can be recursive.
             self.definitions.insert(table.title.into(), Value::Null);
             let schema = self.table(table);
             self.definitions.insert(table.title.into(), schema);
@@ -208,14 +207,14 @@ impl Builder {
 const NESTED: &str = "nested_groups";
 const FLAT: &str = "flat_groups";
 
-/// The definition of a text with `${ }`.
+/// The definition of a string with `${ }`.
 const EXPRESSION: &str = "expression";
 
 fn reference(definition: &str) -> Value {
     json!({"$ref": format!("#/$defs/{definition}")})
 }
 
-/// An id, where it is part of a longer pattern.
+/// The pattern of an id, without anchors.
 const ID: &str = "[a-z0-9]+(-[a-z0-9]+)*";
 
 /// An identifier, or kebab-case.
@@ -227,9 +226,9 @@ fn id() -> Value {
     json!({"type": "string", "pattern": format!("^{ID}$"), "maxLength": LONGEST_ID})
 }
 
-/// The same, or a text that becomes it.
+/// The schema, or a string with `${ }` that evaluates to it.
 fn or_expression(schema: Value) -> Value {
-    /// Whether there are texts that the schema takes as they are.
+    /// Whether the schema accepts any string.
     fn takes_any_text(schema: &Value) -> bool {
         let text = schema["type"] == "string";
         schema == &json!({}) || text && schema.get("pattern").is_none()
@@ -247,7 +246,7 @@ fn or_expression(schema: Value) -> Value {
     json!({"anyOf": [schema, reference(EXPRESSION)]})
 }
 
-/// The same, or null.
+/// The schema, or null.
 fn or_null(schema: Value) -> Value {
     let Value::Object(mut schema) = schema else {
         return schema;
@@ -264,16 +263,16 @@ fn or_null(schema: Value) -> Value {
     Value::Object(schema)
 }
 
-/// What the keys of one object have to do with each other.
+/// The conditions between keys of an object.
 fn rules(title: &str) -> Option<Value> {
-    /// Where `key` is one of `words`.
+    /// The condition that `key` is one of `words`.
     fn when(key: &str, words: &[&str], then: &Value) -> Value {
         json!({
             "if": {"properties": {key: {"enum": words}}, "required": [key]},
             "then": then,
         })
     }
-    /// These keys aren't there.
+    /// Forbids these keys.
     fn without(keys: &[&str]) -> Value {
         let absent: Map<String, Value> = keys
             .iter()
@@ -281,7 +280,7 @@ fn rules(title: &str) -> Option<Value> {
             .collect();
         json!({"properties": absent})
     }
-    /// This key is there and fits, these aren't.
+    /// Requires this key with a schema, and forbids these keys.
     fn with(key: &str, schema: &Value, absent: &[&str]) -> Value {
         let mut rule = without(absent);
         rule["properties"][key] = or_expression(schema.clone());

@@ -1,6 +1,6 @@
-//! What a configuration may say, as tables; and these as a JSON Schema for editors.
+//! The schema of configurations as tables, and as a JSON Schema for editors.
 //!
-//! In: nothing. Out: the [`tables`] that the decoder reads by, and [`json_schema`]. Must not: judge
+//! In: nothing. Out: the [`tables`] that the decoder uses, and [`json_schema`]. Must not: validate
 //! a configuration.
 
 mod json;
@@ -15,9 +15,9 @@ pub use json::{json_schema, part_schema};
 pub struct Table {
     /// Its name in the schema.
     pub title: &'static str,
-    /// What it is, a sentence.
+    /// A sentence that describes it.
     pub about: &'static str,
-    /// Its keys, in the order that people write them.
+    /// Its keys, in the usual order.
     pub keys: &'static [Key],
 }
 
@@ -27,7 +27,7 @@ impl Table {
         self.keys.iter().map(|key| key.name)
     }
 
-    /// The key of that name.
+    /// The key with this name.
     pub fn key(&self, name: &str) -> Option<&'static Key> {
         self.keys.iter().find(|key| key.name == name)
     }
@@ -38,13 +38,13 @@ impl Table {
 pub struct Key {
     /// The key.
     pub name: &'static str,
-    /// What it takes.
+    /// The shape of its value.
     pub shape: Shape,
-    /// What it means, a sentence.
+    /// A sentence that describes it.
     pub about: &'static str,
     /// Whether it must be there.
     pub required: bool,
-    /// Its value where it isn't there, as JSON.
+    /// The default, as JSON.
     pub default: Option<&'static str>,
 }
 
@@ -74,7 +74,7 @@ impl Key {
     }
 }
 
-/// What a key takes. Wherever a key is known, null says the same as leaving it out.
+/// The shape of a value. Null always means that the key is absent.
 #[derive(Debug, Clone, Copy)]
 pub enum Shape {
     /// Anything.
@@ -103,42 +103,42 @@ pub enum Shape {
     Whole(u32),
     /// One of these words.
     Choice(&'static [&'static str]),
-    /// This value, as JSON, and no other.
+    /// Exactly this value, as JSON.
     Only(&'static str),
-    /// A list of strings that aren't empty.
+    /// A list of non-empty strings.
     Texts,
-    /// The same, each of them once.
+    /// A list of distinct non-empty strings.
     Names,
-    /// A list of strings that aren't empty, and one at least.
+    /// A non-empty list of non-empty strings.
     SomeTexts,
     /// A list.
     List(&'static Shape),
-    /// A list of one at least.
+    /// A non-empty list.
     Some(&'static Shape),
     /// An object with known keys.
     Object(&'static Table),
-    /// Any names.
+    /// A map with arbitrary names.
     Named(&'static Shape),
-    /// Names of images.
+    /// A map by image name.
     Images(&'static Shape),
-    /// Names of files.
+    /// A map by file name.
     Files(&'static Shape),
-    /// Numbers of slots.
+    /// A map by slot number.
     Slots(&'static Shape),
-    /// Ids of subnet pools, and the pools.
+    /// A map of subnet pools by id.
     Pools,
-    /// A text that isn't empty, or an object with known keys.
+    /// A non-empty string, or an object with known keys.
     TextOr(&'static Table),
-    /// Names of snippets, and the snippets: a text or an object each.
+    /// A map of snippets by name; each is a string or an object.
     Snippets,
-    /// A path, or several.
+    /// A path, or a list of paths.
     Paths,
-    /// Nested or flat.
+    /// Groups, nested or flat.
     Groups,
 }
 
 impl Shape {
-    /// The kind of JSON values it takes, which distinguishes a group from a tenant.
+    /// Whether it accepts a value of this JSON type, which distinguishes groups from tenants.
     pub fn takes(self, value: &super::node::NodeValue) -> bool {
         use super::node::NodeValue as Value;
         match self {

@@ -1,17 +1,16 @@
-//! Every key of a configuration: where it may stand, what it takes, what it means.
+//! Every key of a configuration: where it is allowed, its shape and its description.
 //!
-//! In: nothing. Out: a [`Table`] for each kind of object. The decoder takes from here which keys
-//! there are, the JSON Schema everything else too; tests hold the two against each other. Must not:
-//! read anything.
+//! In: nothing. Out: a [`Table`] for each kind of object. The decoder uses the keys, the JSON
+//! Schema everything; tests compare the two. Must not: read anything.
 
 use super::{Key, Shape, Table};
 
 const PROVIDERS: &[&str] = &["aws", "gcp", "sim", "mock", "tmux", "proxmox", "yandex"];
 
-/// More instances than this in one group are a typing error.
+/// The maximum size of a group; a larger number is most likely a typo.
 pub const LARGEST_GROUP: u32 = 1_000_000;
 
-/// What only a running server reads.
+/// The description of keys for the server.
 const SERVER: &str = "Read by the Nstance server only; any value.";
 
 /// The whole configuration.
@@ -111,7 +110,7 @@ pub static TOP: Table = Table {
     ],
 };
 
-/// A variable. It is read before everything else, by `config::variables`.
+/// A variable; `config::variables` reads it before everything else.
 pub static VARIABLE: Table = Table {
     title: "variable",
     about: "A value that the configuration asks for.",
@@ -608,7 +607,7 @@ pub static USERDATA_TABLE: Table = Table {
     keys: &[
         SOURCE,
         ENCODING,
-        // Or `parts`.
+        // Alternatively to `parts`.
         Key {
             required: false,
             ..CONTENT

@@ -1,6 +1,6 @@
-//! Declarations: `variable "x" { … }` in HCL, the key `variables` in other languages.
+//! Reads declarations: `variable "x" { … }` in HCL, the key `variables` in other languages.
 //!
-//! In: files. Out: what each variable may be. Must not: look at values from outside.
+//! In: files. Out: the declared variables. Must not: look at given values.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -18,15 +18,15 @@ use crate::config::schema::tables::VARIABLE;
 use crate::config::source::{SourceMap, Span};
 use crate::diagnostic::{Diagnostic, Diagnostics, nearest};
 
-/// One variable, as far as it is declared.
+/// A declared variable, as far as it is valid.
 #[derive(Debug)]
 pub(super) struct Declaration {
     pub(super) name_span: Span,
     pub(super) of: Option<(Type, Span)>,
     pub(super) default: Option<(Value, Span)>,
-    /// Whether there is a default that can't be read.
+    /// Whether its default is invalid.
     pub(super) broken: bool,
-    /// The text of a default that can't be evaluated, and may be a secret.
+    /// The text of an invalid default, which may be a secret.
     pub(super) hidden: Option<Arc<str>>,
     pub(super) description: Option<Arc<str>>,
     pub(super) sensitive: Option<bool>,
@@ -58,22 +58,22 @@ impl Declaration {
     }
 }
 
-/// A condition that a value must fulfil.
+/// A `validation` of a variable.
 #[derive(Debug)]
 pub(super) struct Validation {
     pub(super) condition: Expression,
     pub(super) message: Expression,
-    /// Where functions that read files start from.
+    /// The folder that functions start from.
     pub(super) folder: Option<Arc<Path>>,
 }
 
-/// All variables of a configuration.
+/// All declared variables of a configuration.
 #[derive(Debug, Default)]
 pub(in crate::config) struct Declarations {
     pub(super) variables: BTreeMap<Arc<str>, Declaration>,
 }
 
-/// What declarations are read with.
+/// The context for reading declarations.
 pub(in crate::config) struct Reading<'a> {
     pub(in crate::config) sources: &'a SourceMap,
     pub(in crate::config) places: &'a Places,
@@ -81,12 +81,12 @@ pub(in crate::config) struct Reading<'a> {
 }
 
 impl Declarations {
-    /// Whether there is none.
+    /// Whether no variable is declared.
     pub(in crate::config) fn is_empty(&self) -> bool {
         self.variables.is_empty()
     }
 
-    /// Takes the key `variables` out of a document, which is then as if it had none.
+    /// Removes the key `variables` from a document and reads it.
     pub(in crate::config) fn take(
         &mut self,
         root: &mut Node,
@@ -190,7 +190,7 @@ impl Reading<'_> {
     }
 
     fn unknown(&mut self, key: &str, place: Span, declaration: &mut Declaration) {
-        // What follows a key without a colon and a blank may be a secret.
+        // Without a colon and a space, the text after the key may be a secret.
         let word = key.split([' ', ':']).next();
         let lost = word.filter(|word| word.len() < key.len() && VARIABLE.key(word).is_some());
         let finding = match lost {
@@ -201,7 +201,7 @@ impl Reading<'_> {
             }
         };
         let near = lost.or_else(|| nearest(key, VARIABLE.names()));
-        // It may have been meant as the default.
+        // It may be the misspelled default.
         declaration.broken = true;
         if near == Some("sensitive") {
             declaration.sensitive = Some(true);
@@ -220,7 +220,7 @@ impl Reading<'_> {
         });
     }
 
-    /// A value that refers to nothing.
+    /// The value of an expression without references; reports anything else.
     pub(in crate::config) fn constant(&mut self, expression: &Expression) -> Option<Value> {
         let context = Context::new(&NoFiles);
         match Evaluator::new(&Constants, &context).evaluate(expression) {
@@ -232,8 +232,8 @@ impl Reading<'_> {
         }
     }
 
-    /// Puts one finding that says nothing of a default at `place` in the place of those that were made
-    /// since there were `before`, if they quote it. Gives the default's text if there were any.
+    /// If one of the findings after the first `before` quotes a default, replaces them all by one
+    /// at `place` that doesn't. Returns the default's text if there were findings.
     fn conceal(&mut self, before: usize, place: Span) -> Option<Arc<str>> {
         if self.findings.len() == before {
             return None;
@@ -299,7 +299,7 @@ impl Reading<'_> {
                     let place = self.span(inner.header);
                     let before = self.findings.len();
                     let [condition, message] = self.fields(&inner.body);
-                    // An unknown key may be a misspelt one that is missing.
+                    // An unknown key may be a misspelled required one.
                     let is_whole = self.findings.len() == before;
                     let place = is_whole.then_some(place);
                     let folder = file.folder.as_ref();
@@ -339,7 +339,7 @@ impl Reading<'_> {
         );
     }
 
-    /// A validation; where to say that a part of it is `missing`, if that is known.
+    /// A validation; `missing` is the place for errors about missing parts.
     fn validation(
         &mut self,
         condition: Option<Expression>,
@@ -374,7 +374,7 @@ impl Reading<'_> {
                 declaration.description.is_some()
             }
             "sensitive" => {
-                // What was meant isn't known, and may be yes.
+                // The intended value is unknown, so assume sensitive.
                 declaration.sensitive = Some(value.as_bool().unwrap_or(true));
                 value.as_bool().is_some()
             }
@@ -395,7 +395,7 @@ impl Reading<'_> {
         }
     }
 
-    /// A variable in another language than HCL.
+    /// A variable of a JSONC or YAML file.
     fn entry(&mut self, entry: &Entry, folder: Option<&Arc<Path>>) -> Declaration {
         let mut declaration = Declaration::new(entry.key_span);
         let NodeValue::Object(fields) = &entry.value.value else {
@@ -493,13 +493,13 @@ impl Reading<'_> {
     }
 }
 
-/// Whether a variable's block doesn't plainly say that it isn't sensitive, if it says anything.
+/// Whether a variable's block has a `sensitive` that isn't literally false.
 fn may_be_sensitive(body: &Body) -> bool {
     let said = body.attribute("sensitive").map(|found| &found.value.kind);
     said.is_some_and(|said| !matches!(said, ExpressionKind::Bool(false)))
 }
 
-/// A node as a value.
+/// Converts a node to a value.
 pub(super) fn value_of(node: &Node) -> Value {
     let value = match &node.value {
         NodeValue::Null => Value::null(),
@@ -519,7 +519,7 @@ pub(super) fn value_of(node: &Node) -> Value {
     value.with_span(named(node.span))
 }
 
-/// Where values stand for themselves.
+/// A scope without names.
 struct Constants;
 
 impl Scope for Constants {

@@ -1,7 +1,7 @@
-//! Values from outside: the environment, files, the command line.
+//! Collects given values: from the environment, var-files and the command line.
 //!
-//! In: a [`Given`]. Out: the value that counts for each name, as it was given. Must not: know what
-//! variables are declared.
+//! In: a [`Given`]. Out: the value with the highest precedence for each name. Must not: know the
+//! declared variables.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -18,38 +18,38 @@ use crate::config::source::{Language, SourceId, SourceMap, Span};
 use crate::config::{jsonc, yaml};
 use crate::diagnostic::{Diagnostic, Diagnostics};
 
-/// A value as it was given.
+/// A given value.
 #[derive(Debug, Clone)]
 pub(super) enum Raw {
-    /// Text, which a variable's type gives a meaning.
+    /// Text, which the variable's type interprets.
     Text(Arc<str>),
-    /// A value of a file, and its name's place there.
+    /// A value of a var-file, and its name's place.
     Value(Value, Span),
 }
 
-/// The value that counts, and where from.
+/// The effective value and its origin.
 #[derive(Debug, Clone)]
 pub(super) struct Candidate {
     pub(super) raw: Raw,
     pub(super) origin: Origin,
 }
 
-/// The contents of var-files that couldn't be read as values; any of it may be a secret.
+/// Parts of var-files that failed to parse, and may be secrets.
 #[derive(Debug, Default)]
 pub(super) struct Unread {
     /// The files.
     pub(super) files: Vec<SourceId>,
-    /// The names in them, and where each stands with its value.
+    /// The names in them, and the places of their entries.
     pub(super) entries: Vec<(Arc<str>, Span)>,
-    /// Texts that can't be read.
+    /// Texts that failed to parse.
     pub(super) texts: Vec<Arc<str>>,
-    /// Values that aren't any, by name.
+    /// Invalid values, by name.
     pub(super) values: Vec<(Arc<str>, Arc<str>)>,
-    /// Whether there are files of which nothing is known, which may have given any variable.
+    /// Whether a file failed as a whole; it may have given any variable.
     pub(super) is_lacking: bool,
 }
 
-/// Every value that is given, by name.
+/// All given values, by name; `None` if a file's value is invalid.
 pub(super) fn candidates(
     given: &Given,
     working_dir: &Path,
@@ -81,6 +81,8 @@ pub(super) fn candidates(
 }
 
 /// The values of a file, each with its name's place.
+///
+/// Fails if the file can't be read or parsed.
 fn read(
     file: &Path,
     working_dir: &Path,

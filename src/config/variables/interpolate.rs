@@ -1,7 +1,7 @@
-//! `${var.x}` in strings of JSONC and YAML.
+//! Interpolates `${var.x}` in strings of JSONC and YAML.
 //!
-//! In: a document, and what names mean. Out: the same with its interpolations replaced; where they
-//! stood is remembered, so that places behind them stay right. Must not: look into Go's `{{ }}`.
+//! In: a document, and a scope. Out: the document with replaced interpolations, whose places are
+//! recorded to map positions. Must not: change Go's `{{ }}`.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -14,7 +14,9 @@ use crate::config::position;
 use crate::config::source::{Hole, Language, SourceMap, Span};
 use crate::diagnostic::{Diagnostic, Reported, Severity, all};
 
-/// Replaces every interpolation. Fails if one of them does.
+/// Replaces every interpolation.
+///
+/// Fails if one can't be evaluated; errors are reported.
 pub(in crate::config) fn interpolate(
     node: &mut Node,
     module: &Module<'_>,
@@ -44,10 +46,10 @@ pub(in crate::config) fn interpolate(
     each.map(|_| ())
 }
 
-/// After so many `{{` without an end no further one is looked for: each look goes to the end.
+/// The maximum number of unclosed `{{` to search an end for, since each search reads to the end.
 const MOST_OPEN_ACTIONS: usize = 100;
 
-/// After so many interpolations without a value the rest of a string isn't read.
+/// The maximum number of failed interpolations per string.
 const MOST_BROKEN: usize = 100;
 
 /// A part of a string.
@@ -55,15 +57,15 @@ const MOST_BROKEN: usize = 100;
 enum Part<'t> {
     /// Text as it is.
     Text(&'t str),
-    /// `$${`, which stands for `${`.
+    /// `$${`, the escape of `${`.
     Escape,
     /// `${…}`
     Expression(&'t str),
-    /// A `${` without its end, and all behind it.
+    /// An unclosed `${`, and the rest of the string.
     Open(&'t str),
 }
 
-/// The parts of a string, each with where it starts. What stands between `{{` and `}}` is text.
+/// The parts of a string, each with its start. Anything between `{{` and `}}` is text.
 fn parts(text: &str) -> Vec<(usize, Part<'_>)> {
     let mut parts = Vec::new();
     let mut start = 0;
@@ -101,11 +103,11 @@ fn parts(text: &str) -> Vec<(usize, Part<'_>)> {
     parts
 }
 
-/// The byte behind the `}` that belongs to the `{` at `open`. Strings within may hold braces, and
-/// interpolations of their own.
+/// The byte after the `}` that matches the `{` at `open`. Strings within may contain braces and
+/// interpolations.
 fn end_of_braces(text: &str, open: usize) -> Option<usize> {
     let bytes = text.as_bytes();
-    // What is open: braces, and strings.
+    // The open braces and strings.
     let mut stack = vec![b'{'];
     let mut at = open + 1;
     while at < bytes.len() {
@@ -137,8 +139,8 @@ fn end_of_braces(text: &str, open: usize) -> Option<usize> {
     None
 }
 
-/// The bytes of the action that the text begins with: up to `}}`, which strings and comments of
-/// Go's may hold.
+/// The length of the template action at the start of the text, up to `}}`. Go strings and comments
+/// within may contain `}}`.
 fn end_of_action(text: &str) -> Option<usize> {
     let bytes = text.as_bytes();
     let inner = text[2..].trim_start_matches('-').trim_start();
@@ -161,7 +163,10 @@ fn end_of_action(text: &str) -> Option<usize> {
     None
 }
 
-/// The string with its interpolations replaced; of one interpolation alone its value as it is.
+/// The string with replaced interpolations. A string that is a single interpolation becomes its
+/// value.
+///
+/// Fails if an interpolation fails; errors are reported.
 fn replaced(text: &str, span: Span, at: At<'_>) -> Result<Node, Reported> {
     let module = at.module;
     let parts = parts(text);
@@ -237,7 +242,7 @@ fn replaced(text: &str, span: Span, at: At<'_>) -> Result<Node, Reported> {
     })
 }
 
-/// Where each part stands; of one that isn't closed, its `${`.
+/// The place of each part; for an unclosed one, its `${`.
 fn places(parts: &[(usize, Part<'_>)], span: Span, module: &Module<'_>) -> Vec<Span> {
     let ends = parts.iter().flat_map(|(start, part)| {
         let length = match part {
@@ -277,7 +282,7 @@ fn as_text(value: &Value, place: Span, module: &Module<'_>) -> Option<Value> {
         return Some(text);
     }
     let this = match &value.kind {
-        // It may be that of a type.
+        // A null may have a type, which isn't part of the message.
         Kind::Null(_) => "null".to_owned(),
         _ => a(&value.type_of()),
     };
@@ -297,10 +302,10 @@ fn a(of: &Type) -> String {
     }
 }
 
-/// In a longer text an interpolation is hardly what is wrong. In bytes.
+/// In longer texts, a missing interpolation is an unlikely cause. In bytes.
 const LONGEST: usize = 200;
 
-/// Adds to errors about a text with `${var.x}` that it isn't interpolated.
+/// Adds a hint to errors about texts with `${var.x}` that aren't interpolated.
 pub(in crate::config) fn name_interpolations(sources: &SourceMap, findings: &mut [Diagnostic]) {
     for finding in findings {
         let Some(place) = finding.label.as_ref().map(|label| label.span) else {
@@ -354,7 +359,7 @@ mod tests {
                 "{{/* }} ' ${a} */}}${b}",
                 vec![(0, Text("{{/* }} ' ${a} */}}")), (19, Expression("${b}"))],
             ),
-            // An action without an end isn't one.
+            // An unclosed action is plain text.
             ("{{ ${a}", vec![(0, Text("{{ ")), (3, Expression("${a}"))]),
             ("${\"}\"}", vec![(0, Expression("${\"}\"}"))]),
             (

@@ -1,8 +1,8 @@
-//! Input variables: what a configuration asks for, and what it is given.
+//! Input variables: declarations and given values.
 //!
 //! In: `variable` blocks and `variables` keys, the environment, files and options of the command
-//! line. Out: [`Settled`]: a value for each variable, where it came from, what mustn't be shown.
-//! Must not: ask anybody.
+//! line. Out: [`Settled`]: a value for each variable, its origin, sensitive texts. Must not:
+//! prompt.
 
 mod declare;
 mod given;
@@ -25,10 +25,10 @@ pub(super) use interpolate::{interpolate, name_interpolations};
 pub(super) use settle::settle;
 pub(super) use validate::validate;
 
-/// Values from outside of the configuration.
+/// Given values.
 #[derive(Debug, Clone, Default)]
 pub struct Given {
-    /// `NSTANCE_VAR_x`, without that prefix.
+    /// `NSTANCE_VAR_x`, without the prefix.
     pub environment: Vec<(String, String)>,
     /// `--var-file`, in order.
     pub files: Vec<PathBuf>,
@@ -37,7 +37,7 @@ pub struct Given {
 }
 
 impl Given {
-    /// Values of `--var` alone.
+    /// Values of `--var` only.
     pub fn vars(vars: impl IntoIterator<Item = (String, String)>) -> Self {
         Self {
             command_line: vars.into_iter().collect(),
@@ -46,7 +46,7 @@ impl Given {
     }
 }
 
-/// Where a variable's value comes from.
+/// The origin of a variable's value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Origin {
     /// Its declaration.
@@ -64,21 +64,21 @@ pub enum Origin {
 pub struct Setting {
     /// What it is called.
     pub name: Arc<str>,
-    /// Where it is declared; an entry of top-level `vars` isn't.
+    /// Where it is declared; `None` for an entry of top-level `vars`.
     pub declared: Option<Span>,
     /// `description`
     pub description: Option<Arc<str>>,
     /// Its type, as written.
     pub of: Option<String>,
-    /// Whether it mustn't be shown: then `value` is empty.
+    /// Whether it is sensitive; then `value` is empty.
     pub sensitive: bool,
-    /// Its value, if it may be shown.
+    /// Its value, unless it is sensitive.
     pub value: Option<Json>,
-    /// Where the value comes from.
+    /// The origin of its value.
     pub origin: Origin,
 }
 
-/// Texts that mustn't be shown.
+/// Texts of sensitive values.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Secrets(pub Vec<Arc<str>>);
 

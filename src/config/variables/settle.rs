@@ -1,7 +1,7 @@
-//! Which value a variable has, and whether it may have it.
+//! Determines and checks the value of each variable.
 //!
-//! In: declarations, values from outside. Out: [`Settled`]. Must not: evaluate the configuration;
-//! `validate` evaluates conditions, which come with their scope.
+//! In: declarations, given values. Out: [`Settled`]. Must not: evaluate the configuration.
+//! `validate` evaluates conditions, which need a scope.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::Path;
@@ -16,18 +16,18 @@ use crate::config::hcl::{Module, Places, Values, named};
 use crate::config::source::{Entries as FileEntries, Language, SourceId, SourceMap, Span};
 use crate::diagnostic::{Diagnostic, Diagnostics, Label, nearest};
 
-/// Every variable with its value.
+/// All variables with their values.
 #[derive(Debug, Default)]
 pub(in crate::config) struct Settled {
     pub(in crate::config) values: Values,
-    /// Where each value was given, if that may be shown.
+    /// Where each value was given, unless it is sensitive.
     pub(super) places: BTreeMap<Arc<str>, Span>,
     pub(super) origins: BTreeMap<Arc<str>, Origin>,
     /// Where no variables are declared: what is to be set in top-level `vars`.
     pub(in crate::config) overrides: Vec<Override>,
     /// Variables that have no value because none is given, and what to say about each.
     pub(in crate::config) missing: BTreeMap<Arc<str>, Diagnostic>,
-    /// Texts of secrets, whether they become a variable's value or not.
+    /// Texts of sensitive values, used or not.
     pub(in crate::config) texts: BTreeSet<Arc<str>>,
 }
 
@@ -42,7 +42,7 @@ pub(in crate::config) struct Override {
 }
 
 impl Settled {
-    /// Keeps what can't be read of files of values from being shown, if any of it may be a secret.
+    /// Protects the invalid parts of var-files from being shown, if they may be sensitive.
     fn guard(&mut self, declarations: &Declarations, unread: Unread, sources: &mut SourceMap) {
         let declared = &declarations.variables;
         if !declared.values().any(Declaration::is_sensitive) {
@@ -73,7 +73,7 @@ impl Settled {
         }
     }
 
-    /// Notes all that a sensitive variable was to have.
+    /// Records all values given to a sensitive variable.
     fn note_secret(&mut self, declaration: &Declaration, candidate: Option<&Candidate>) {
         if let Some((value, _)) = &declaration.default {
             self.note_texts(value);
@@ -83,7 +83,7 @@ impl Settled {
             Some(Raw::Value(value, _)) => self.note_texts(value),
             Some(Raw::Text(text)) => {
                 self.texts.insert(Arc::clone(text));
-                // Written as an expression, it may be in messages part by part.
+                // If it is written as an expression, messages may quote parts of it.
                 if !declaration
                     .of
                     .as_ref()
@@ -115,7 +115,7 @@ impl Settled {
     }
 }
 
-/// What messages may name of a text.
+/// The words of a text that messages may quote.
 fn words(text: &str) -> impl Iterator<Item = &str> {
     text.split(|c: char| {
         c.is_whitespace()
@@ -127,7 +127,7 @@ fn words(text: &str) -> impl Iterator<Item = &str> {
     .filter(|word| !word.is_empty())
 }
 
-/// Decides; what is missing, unknown or of the wrong type is reported.
+/// Determines the values; reports missing, unknown and invalid ones.
 pub(in crate::config) fn settle(
     declarations: &Declarations,
     given: &Given,
@@ -169,7 +169,7 @@ pub(in crate::config) fn settle(
         );
         settled.values.insert(Arc::clone(name), value);
     }
-    // What a file was to give that can't be read, or a value that is none, isn't missing.
+    // A variable isn't missing if its value failed to parse.
     settled
         .missing
         .retain(|name, _| !is_lacking && !broken.contains(name));
@@ -205,7 +205,7 @@ fn settled_override(name: Arc<str>, candidate: Candidate, sources: &mut SourceMa
     }
 }
 
-/// How messages call a value's source.
+/// The name of a value's origin in messages.
 fn shown(name: &str, origin: Origin) -> String {
     match origin {
         Origin::Environment => format!("NSTANCE_VAR_{name}"),
@@ -213,7 +213,8 @@ fn shown(name: &str, origin: Origin) -> String {
     }
 }
 
-/// Reports a value of a variable that there isn't. One that was probably meant for it isn't missing.
+/// Reports a value for an undeclared variable. The variable that was probably meant isn't reported
+/// as missing.
 fn unknown(
     name: &str,
     candidate: &Candidate,
@@ -258,7 +259,7 @@ fn listed(declarations: &Declarations) -> String {
     names.join(", ")
 }
 
-/// `None` if there is no value, which is reported.
+/// The value of a variable; on failure reports the error and returns `None`.
 fn settled_value(
     name: &Arc<str>,
     declaration: &Declaration,
@@ -269,7 +270,7 @@ fn settled_value(
 ) -> Option<Value> {
     let any = Type::Any;
     let of = declaration.of.as_ref().map_or(&any, |(of, _)| of);
-    // A default is held to the type, even where another value counts.
+    // Check the default's type, even if another value is used.
     let default = declaration.default.as_ref().and_then(|(value, place)| {
         let origin = Origin::Default(*place);
         let converted = converted(name, declaration, value, of, (*place, origin), findings)?;
@@ -308,7 +309,7 @@ fn settled_value(
                     let mut found = Diagnostics::default();
                     let value = text_value(&title, &text, declaration, of, sources, &mut found);
                     if declaration.is_sensitive() && !found.is_empty() {
-                        // What they say may be of the text, which mustn't show.
+                        // The errors may quote the text, which may be sensitive.
                         findings.push(
                             Diagnostic::error(format!("variable `{name}` must be `{of}`"))
                                 .at(
@@ -352,14 +353,16 @@ fn settled_value(
     Some(value.or_sensitive(declaration.is_sensitive()))
 }
 
-/// Where a value of a file stands.
+/// The place of a value from a file.
 fn written(value: &Value) -> Option<Span> {
     let span = value.span?;
     let source = SourceId(span.file);
     Some(Span::new(source, span.start as usize, span.end as usize))
 }
 
-/// Text by the rules of Terraform: for a string and its like as it is, else an expression.
+/// Interprets text as Terraform does: literally for a string, else as an expression.
+///
+/// Fails if the expression is invalid; errors are reported.
 fn text_value(
     title: &str,
     text: &Arc<str>,
@@ -411,7 +414,9 @@ fn example(of: &Type) -> &'static str {
     }
 }
 
-/// The value as the type has it; `place` is where it stands, if that may be shown.
+/// Converts a value to its type; `place` is its place, unless it is sensitive.
+///
+/// Fails if it can't be converted; errors are reported.
 fn converted(
     name: &str,
     declaration: &Declaration,
@@ -427,7 +432,7 @@ fn converted(
     let finding = Diagnostic::error(format!("variable `{name}` must be `{of}`"));
     let finding = if declaration.is_sensitive() {
         let finding = match origin {
-            // The line is shown up to the value, and no line within the value is.
+            // Only the part of the line before the value is shown, and no line within the value.
             Origin::File(name) => finding.at(name, "the value that it is given here isn't"),
             Origin::Default(_) => finding.at(declaration.name_span, "its default isn't"),
             Origin::Environment | Origin::CommandLine => finding.at(
@@ -439,7 +444,7 @@ fn converted(
     } else {
         finding.at(place, error.to_string())
     };
-    // Otherwise it is the declaration that is shown.
+    // In all other cases the finding points to the declaration already.
     let is_elsewhere = !declaration.is_sensitive() || matches!(origin, Origin::File(_));
     findings.push(match &declaration.of {
         Some((_, written)) if is_elsewhere => {
@@ -474,7 +479,7 @@ fn missing(name: &str, declaration: &Declaration, of: &Type) -> Diagnostic {
 }
 
 impl Settled {
-    /// The settings of all variables, for reports.
+    /// The settings of all variables, for display.
     pub(in crate::config) fn settings(
         &self,
         declarations: &Declarations,
@@ -500,20 +505,22 @@ impl Settled {
         declarations.variables.iter().filter_map(setting).collect()
     }
 
-    /// Lets the module know the texts within sensitive values before it makes others of them.
+    /// Registers the texts within sensitive values with the module, before expressions derive
+    /// others from them.
     pub(in crate::config) fn keep_secrets(&self, declarations: &Declarations, module: &Module<'_>) {
         for (name, declaration) in &declarations.variables {
             if let Some(Some(value)) = self.values.get(name)
                 && value.is_sensitive_within()
             {
-                // Made for its secrets alone.
+                // Called only for its secrets.
                 let _ = module.node(value, declaration.name_span, false);
             }
         }
     }
 }
 
-/// Takes the words from what is said of YAML's var-files, but on lines of variables that may be shown.
+/// Masks the words of findings about YAML var-files, except on lines of variables that aren't
+/// sensitive.
 fn conceal_words<'f>(
     findings: impl Iterator<Item = &'f mut Diagnostic>,
     declarations: &Declarations,

@@ -1,7 +1,7 @@
-//! Conditions that values of variables must fulfil.
+//! Evaluates the validations of variables.
 //!
-//! In: declarations, and the value of each variable. Out: findings about values that aren't valid,
-//! and about conditions and messages that can't be used. Must not: change a value.
+//! In: declarations, and the value of each variable. Out: findings about invalid values, and about
+//! unusable conditions and messages. Must not: change a value.
 
 use nstance_hcl::{Expression, Kind, Type, convert};
 
@@ -10,7 +10,7 @@ use super::settle::Settled;
 use crate::config::hcl::{At, Module};
 use crate::diagnostic::Diagnostic;
 
-/// Holds values to the conditions of their variables.
+/// Checks values against the validations of their variables.
 pub(in crate::config) fn validate(
     declarations: &Declarations,
     settled: &Settled,
@@ -28,7 +28,7 @@ pub(in crate::config) fn validate(
             };
             let place = module.span(validation.condition.span);
             let value = at.evaluate(&validation.condition);
-            // Even where it isn't needed: an error in it is reported.
+            // Evaluate it even if unused, to report its errors.
             let message = message(at, &validation.message);
             let Some(value) = value else {
                 continue;
@@ -59,7 +59,7 @@ pub(in crate::config) fn validate(
     }
 }
 
-/// What an `error_message` says; `None` where it says nothing, which was reported.
+/// The text of an `error_message`; `None` if it is invalid, which is reported.
 fn message(at: At<'_>, expression: &Expression) -> Option<String> {
     let value = at.evaluate(expression)?;
     if value.sensitive {

@@ -44,14 +44,14 @@ fn tab(place: Span) -> Diagnostic {
         .hint("indent with spaces; two for each level are usual")
 }
 
-/// A list or an object in the place of a key.
+/// The error for a list or an object as a key.
 pub(super) fn complex_key(place: Span) -> Diagnostic {
     Diagnostic::error("invalid key")
         .at(place, "a list or an object can't be a key")
         .hint("put text that starts with `[` or `{` in quotes")
 }
 
-/// A tag of another program.
+/// The error for an unknown tag.
 pub(super) fn unknown_tag(tag: &str, place: Span) -> Diagnostic {
     Diagnostic::error(format!("unknown tag `{tag}`"))
         .at(place, "tags of other programs aren't supported")
@@ -61,7 +61,7 @@ pub(super) fn unknown_tag(tag: &str, place: Span) -> Diagnostic {
         )
 }
 
-/// A character that YAML doesn't allow anywhere.
+/// The error for a character that YAML forbids.
 pub(super) fn control_character(text: &str, place: Span) -> Diagnostic {
     let code = text.as_bytes()[place.start as usize];
     Diagnostic::error(format!(
@@ -73,12 +73,12 @@ pub(super) fn control_character(text: &str, place: Span) -> Diagnostic {
     ))
 }
 
-/// The place of a syntax error.
+/// The context of a syntax error.
 struct Context<'t> {
     source: SourceId,
     text: &'t str,
     at: usize,
-    /// The innermost `[` or `{` that is open.
+    /// The innermost open `[` or `{`.
     open: Option<usize>,
 }
 
@@ -87,14 +87,14 @@ impl<'t> Context<'t> {
         Span::new(self.source, start, end)
     }
 
-    /// Where the line of a byte starts, and its text.
+    /// The start of the line at a byte, and its text.
     fn line(&self, at: usize) -> (usize, &'t str) {
         let start = self.text[..at].rfind('\n').map_or(0, |at| at + 1);
         let rest = &self.text[start..];
         (start, rest.lines().next().unwrap_or_default())
     }
 
-    /// The last line with content above the one of a byte.
+    /// The last non-empty line above the one at a byte.
     fn above(&self, at: usize) -> Option<(usize, &'t str)> {
         let mut start = self.line(at).0;
         while start > 0 {
@@ -123,7 +123,7 @@ impl<'t> Context<'t> {
             })
     }
 
-    /// A tab before the text of the line, or of the next.
+    /// A tab in the indentation of this line or the next.
     fn tab(&self, message: &str) -> Option<Diagnostic> {
         let (start, line) = self.line(self.at);
         let next = start + line.len() + 1;
@@ -141,7 +141,7 @@ impl<'t> Context<'t> {
         })
     }
 
-    /// `{{ … }}` without quotes.
+    /// An unquoted `{{ … }}`.
     fn bare_template(&self) -> Option<Diagnostic> {
         let (start, line) = self.line(self.at);
         let at = line.find("{{")?;
@@ -175,7 +175,7 @@ impl<'t> Context<'t> {
         )
     }
 
-    /// A string without its closing quote.
+    /// An unclosed string.
     fn open_quote(&self, message: &str) -> Option<Diagnostic> {
         let quote = &self.text[self.at..].get(..1)?;
         let is_open = message.contains("quoted scalar")
@@ -198,7 +198,7 @@ impl<'t> Context<'t> {
         )
     }
 
-    /// A bracket that is still open where the text ends or a line starts that isn't indented.
+    /// An unclosed bracket, at the end of the text or before a line without indentation.
     fn open_bracket(&self, message: &str) -> Option<Diagnostic> {
         let open = self.open?;
         let rest = &self.text[self.at..];
@@ -231,7 +231,7 @@ impl<'t> Context<'t> {
         )
     }
 
-    /// `key:value`, here or on the line above.
+    /// `key:value` without a space, on this line or the one above.
     fn missing_space(&self, message: &str) -> Option<Diagnostic> {
         let parts = ["key", "mapping values", "trailing content"];
         if !parts.iter().any(|part| message.contains(part)) {
@@ -262,7 +262,7 @@ impl<'t> Context<'t> {
         is_missing.then(|| Diagnostic::error("missing comma").at(place, "expected `,` before this"))
     }
 
-    /// A line without a colon, here or above.
+    /// A line without a colon: this one or the one above.
     fn missing_colon(&self, message: &str) -> Option<Diagnostic> {
         if !message.contains("simple key") && !message.contains("mapping values") {
             return None;

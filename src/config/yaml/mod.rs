@@ -1,10 +1,10 @@
-//! YAML 1.2, read into [`Node`]s.
+//! Reads YAML 1.2 into [`Node`]s.
 //!
-//! In: the text of one file. Out: its document, each value with its place, or the first error.
-//! Must not: know the schema.
+//! In: the text of one file. Out: its document, each value with its place, or the first error. Must
+//! not: know the schema.
 //!
-//! The crate `nstance-yaml` reads the tree; this module says which tags, keys and numbers a
-//! configuration takes, and warns where YAML 1.1 would have read another value.
+//! The crate `nstance-yaml` reads the tree. This module decides which tags, keys and numbers are
+//! valid, and warns where YAML 1.1 would read another value.
 
 mod hints;
 #[cfg(test)]
@@ -24,7 +24,7 @@ use crate::diagnostic::{Diagnostic, Diagnostics};
 
 type Read<T> = Result<T, Box<Diagnostic>>;
 
-/// A scalar's text, whether it is plain, and what it means.
+/// A scalar's text, whether it is plain, and its value.
 #[derive(Clone)]
 struct Meaning {
     text: Arc<str>,
@@ -32,29 +32,30 @@ struct Meaning {
     value: Result<Plain, BadTag>,
 }
 
-/// A tag that a scalar can't have, as written.
+/// An invalid tag of a scalar, as written.
 #[derive(Clone)]
 enum BadTag {
     Unknown(Arc<str>),
-    /// The text isn't of the tag's type.
+    /// The text doesn't match the tag's type.
     Mismatch(Arc<str>),
 }
 
 type Tree = nstance_yaml::Node<Meaning>;
 
-/// What a file holds.
+/// The result of reading a file.
 #[derive(Debug, PartialEq)]
 pub struct Document {
     /// Its value.
     pub root: Node,
-    /// The aliases that were followed: a value behind one has the place of its anchor.
+    /// The aliases that were followed; their values have the places of the anchors.
     pub aliases: Vec<Alias>,
-    /// Scalars that YAML 1.1 reads differently.
+    /// Warnings about scalars that YAML 1.1 reads differently.
     pub warnings: Diagnostics,
 }
 
-/// Reads a document. Fails with the first syntax error, duplicate key, unknown tag or number that
-/// can't be represented.
+/// Reads a document.
+///
+/// Fails with the first syntax error, duplicate key, unknown tag or number out of range.
 pub fn read(source: SourceId, text: &str) -> Read<Document> {
     let span = |range: Range<usize>| Span::new(source, range.start, range.end);
     if let Some(at) = text
@@ -109,7 +110,7 @@ pub fn read(source: SourceId, text: &str) -> Read<Document> {
     })
 }
 
-/// Whether a scalar without quotes is this text, in YAML 1.1 too.
+/// Whether an unquoted scalar is this text in YAML 1.1 and 1.2.
 pub fn is_plain_text(text: &str) -> bool {
     plain::resolve(text) == Plain::Text && surprise(text).is_none()
 }
@@ -121,7 +122,7 @@ impl Meaning {
     }
 }
 
-/// YAML 1.2's core schema.
+/// Interprets a scalar with YAML 1.2's core schema.
 fn meaning(scalar: &Scalar<'_>) -> Meaning {
     let found = plain::resolve(&scalar.text);
     let is_plain = scalar.is_plain();
@@ -169,7 +170,7 @@ struct Converter<'t> {
     text: &'t str,
     aliases: Vec<Alias>,
     warnings: Diagnostics,
-    /// How many aliases the current value is behind: it was remarked upon at its anchor.
+    /// The number of aliases around the current value; warnings were added at its anchor.
     repeated: usize,
 }
 
@@ -215,7 +216,7 @@ impl Converter<'_> {
         Ok(Node::new(span, value))
     }
 
-    /// Refuses tags of other programs.
+    /// Rejects unknown tags. Fails with the error.
     fn check_tag(&self, tree: &Tree, expected: &str) -> Read<()> {
         match &tree.tag {
             Some(tag) if core_tag(tag) != Some(expected) && !is_non_specific(tag) => {
@@ -299,7 +300,7 @@ impl Converter<'_> {
             });
         }
         if let Some((at, _, merged)) = merge {
-            // The object's own keys win, and the first of several merged ones.
+            // The object's own keys win, then the first of several merged ones.
             let mut known: HashSet<Arc<str>> =
                 entries.iter().map(|entry| Arc::clone(&entry.key)).collect();
             let missing = merged
@@ -323,7 +324,7 @@ impl Converter<'_> {
                 Diagnostic::error("missing key").at(span, "expected a key before `:`"),
             ));
         }
-        // One letter is more often a coordinate than a boolean.
+        // A single letter is more often a coordinate than a boolean.
         if is_plain
             && text.len() > 1
             && let Some(value) = plain::switch(text)
@@ -337,7 +338,7 @@ impl Converter<'_> {
         Ok((Arc::clone(text), span, is_plain && **text == *"<<"))
     }
 
-    /// The entries that `<<` brings.
+    /// The entries that `<<` merges. Fails if its value isn't a map or a list of maps.
     fn merged(&mut self, tree: &Tree) -> Read<Vec<Entry>> {
         let node = self.node(tree)?;
         let found = node.type_name();
@@ -368,7 +369,7 @@ fn entries_of(value: NodeValue) -> Vec<Entry> {
     }
 }
 
-/// A warning that YAML 1.1 reads a scalar differently.
+/// The warning that YAML 1.1 reads a scalar differently.
 fn remark(text: &str, surprise: &Surprise, span: Span) -> Diagnostic {
     let quoted = format!("`\"{text}\"`");
     let (is, other, hint) = match surprise {

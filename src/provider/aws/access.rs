@@ -1,7 +1,7 @@
-//! Who asks, and what they may do.
+//! Checks the credentials and their permissions.
 //!
-//! In: something of ours to ask about. Out: each permission that is needed, and whether it is
-//! there. Must not: change anything: what would is asked as a dry run.
+//! In: sample objects. Out: each required permission, and whether it is granted. Must not: change
+//! anything; modifying calls are dry runs.
 
 use nstance_ec2::{ApiError, ApiErrorKind, Operation};
 use serde_json::{Value, json};
@@ -12,12 +12,14 @@ use super::calls::Calls;
 use super::errors::{action, missing_action};
 use super::observe::text;
 
-/// What stands for an instance or image where there is none to ask about.
+/// Ids to use if there is no sample object.
 const NO_INSTANCE: &str = "i-00000000000000000";
 const NO_IMAGE: &str = "ami-00000000000000000";
 const NO_INTERFACE: &str = "eni-00000000000000000";
 
-/// Asks who we are, then for each permission in turn.
+/// Queries the identity, then each permission.
+///
+/// Fails if the identity can't be queried.
 pub(super) fn check(
     calls: &Calls,
     region: &str,
@@ -28,8 +30,8 @@ pub(super) fn check(
     let arn = text(&identity, "Arn").unwrap_or("somebody");
     let account = text(&identity, "Account").unwrap_or("?");
     let mut permissions = Vec::new();
-    // Not everything that speaks EC2's language knows dry runs. The first that is asked for sets a
-    // tag that is set already; where that is really done, no other is asked for.
+    // Some compatible endpoints ignore `DryRun`. The first modifying call sets a tag to its current
+    // value; if it is executed, skip the others.
     let mut knows_dry_runs = true;
     for question in questions(sample, has_target_groups) {
         let changes = !question.operation.is_read();
@@ -59,7 +61,7 @@ pub(super) fn check(
     })
 }
 
-/// What an answer means. `name` becomes that of the permission that is really missing.
+/// The meaning of an answer. Sets `name` to the permission that is actually missing.
 fn verdict(answer: Result<Value, ApiError>, name: &mut String) -> Verdict {
     let Err(error) = answer else {
         return Verdict::Allowed;
@@ -67,7 +69,7 @@ fn verdict(answer: Result<Value, ApiError>, name: &mut String) -> Verdict {
     match &*error.code {
         "DryRunOperation" => Verdict::Allowed,
         "UnauthorizedOperation" | "AccessDenied" | "AccessDeniedException" => {
-            // Creating needs more than its own name says, such as `iam:PassRole`.
+            // Creating requires further permissions, such as `iam:PassRole`.
             if let Some(missing) = missing_action(&error.message) {
                 missing.clone_into(name);
             }
@@ -106,7 +108,7 @@ fn questions(sample: &AccessSample, has_target_groups: bool) -> Vec<Question> {
     let few = json!({"MaxResults": 5});
     let own = json!({"Owners": ["self"], "MaxResults": 5});
     let attribute = json!({"InstanceId": instance, "DisableApiTermination": {"Value": false}});
-    // Without an option it changes nothing, dry or not.
+    // Without an attribute, it changes nothing even if executed.
     let metadata = json!({"InstanceId": instance});
     let profiles = Op::DescribeIamInstanceProfileAssociations;
     let interface = json!({"NetworkInterfaceId": NO_INTERFACE, "SourceDestCheck": {"Value": true}});
@@ -174,7 +176,7 @@ fn questions(sample: &AccessSample, has_target_groups: bool) -> Vec<Question> {
         true,
     );
     if has_target_groups {
-        // Registering has no dry run: it isn't asked for.
+        // Registering has no dry run, so it isn't checked.
         ask(
             Op::DescribeTargetGroups,
             &json!({"PageSize": 1}),

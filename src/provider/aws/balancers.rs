@@ -1,7 +1,7 @@
-//! Target groups: who is in them, joining and leaving.
+//! Target groups: membership, registering and deregistering.
 //!
-//! In: instances and the ARNs of target groups. Out: memberships. Must not: touch a target group
-//! that nobody named.
+//! In: instances and the ARNs of target groups. Out: memberships. Must not: change a target group
+//! that isn't named.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Mutex, PoisonError};
@@ -18,30 +18,30 @@ use super::combine::{Combiner, together_or_alone};
 use super::observe::{items, text};
 use super::options::AwsOptions;
 
-/// The most targets of one call.
+/// The maximum number of targets per call.
 const MOST_TARGETS: usize = 200;
 
-/// How old a list of members may be to be good for another instance.
+/// How long a list of members may be reused for other instances.
 const FRESH: Duration = Duration::from_secs(10);
 
-/// Which way a target goes.
+/// Whether a target joins or leaves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Way {
     In,
     Out,
 }
 
-/// The target groups of a configuration, and whatever else a request names.
+/// The target groups of a configuration, and those that requests name.
 pub(super) struct Balancers {
-    /// Those that are looked at, sorted.
+    /// The configured target groups, sorted.
     watched: Vec<String>,
     members: Mutex<Option<(Timestamp, Members)>>,
-    /// How each group names its targets; asked once.
+    /// Whether a group registers targets by address; queried once.
     by_address: Mutex<HashMap<String, bool>>,
     moves: Combiner<(Way, String), String, ()>,
 }
 
-/// Target ids (instances or addresses) → ARNs of the groups they are in.
+/// The ARNs of each target's groups, by instance id or address.
 type Members = HashMap<String, BTreeSet<String>>;
 
 impl Balancers {
@@ -56,23 +56,25 @@ impl Balancers {
         }
     }
 
-    /// Whether there are target groups to look at.
+    /// Whether target groups are configured.
     pub(super) fn watches_any(&self) -> bool {
         !self.watched.is_empty()
     }
 
-    /// The target groups that are looked at.
+    /// The configured target groups; `None` if there are none.
     pub(super) fn watched(&self) -> Option<Vec<String>> {
         self.watches_any().then(|| self.watched.clone())
     }
 
-    /// Forgets who was in what: something new begins.
+    /// Clears the cached members, at the start of a listing.
     pub(super) fn look_anew(&self) {
         *self.members.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
-    /// The watched groups that an instance is in, sorted; `None`: there is nothing to watch. One
-    /// call a group answers for all instances.
+    /// The configured groups that an instance is in, sorted; `None` if none are configured. One
+    /// call per group serves all instances.
+    ///
+    /// Fails if the API does.
     pub(super) fn of(
         &self,
         calls: &Calls,
@@ -116,7 +118,9 @@ impl Balancers {
         Ok(members)
     }
 
-    /// Puts an instance into groups. Doing it again does no harm.
+    /// Registers an instance in groups. Idempotent.
+    ///
+    /// Fails if the API does.
     pub(super) fn join(
         &self,
         calls: &Calls,
@@ -130,8 +134,10 @@ impl Balancers {
         Ok(())
     }
 
-    /// Takes an instance out of groups, and waits for its connections to end, as long as
-    /// `drain` allows. One that is in none of them has left.
+    /// Deregisters an instance and waits up to `drain` for its connections to end. Succeeds if it
+    /// isn't a member.
+    ///
+    /// Fails if the API does.
     pub(super) fn leave(
         &self,
         calls: &Calls,
@@ -142,7 +148,7 @@ impl Balancers {
     ) -> Result<(), CloudError> {
         let mut left = Vec::new();
         for arn in groups {
-            // A group that is gone has no members.
+            // A deleted group has no members.
             let gone = |error: &CloudError| error.code == "TargetGroupNotFound";
             let sent = self.target(calls, arn, instance).and_then(|target| {
                 self.send(calls, Way::Out, arn, target.clone())?;
@@ -157,7 +163,7 @@ impl Balancers {
         if drain.is_zero() {
             return Ok(());
         }
-        // When the time is up, what is left of them is cut off: that is what it is for.
+        // After the timeout, remaining connections are cut, as the setting intends.
         calls.poll(options, drain, || {
             while let Some((arn, target)) = left.last() {
                 if is_draining(calls, arn, target)? {
@@ -185,7 +191,9 @@ impl Balancers {
         })
     }
 
-    /// What a group calls an instance: its id, or its address.
+    /// An instance's target id in a group: its instance id or its address.
+    ///
+    /// Fails if the API does.
     fn target(&self, calls: &Calls, arn: &str, instance: &Value) -> Result<String, CloudError> {
         let known = self
             .by_address
@@ -226,7 +234,7 @@ fn health(description: &Value) -> Option<&str> {
     text(description.get("TargetHealth")?, "State")
 }
 
-/// Whether a target is a member: one that drains has left already.
+/// Whether a target is a member; a draining one isn't.
 fn is_in(description: &Value) -> bool {
     let reason = description
         .get("TargetHealth")

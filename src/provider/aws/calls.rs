@@ -1,7 +1,7 @@
-//! Calls of the API: kept to their limits, their errors in the planner's words, lists whole.
+//! API calls with rate limits, converted errors and pagination.
 //!
-//! In: operations and inputs. Out: outputs. Must not: try anything twice; who asked knows whether
-//! that does harm.
+//! In: operations and inputs. Out: outputs. Must not: retry; only the caller knows whether that is
+//! safe.
 
 use std::sync::Arc;
 
@@ -16,10 +16,10 @@ use super::limits::Bucket;
 use super::observe::{items, text};
 use super::options::AwsOptions;
 
-/// The most values that a filter may have.
+/// The maximum number of values in a filter.
 pub(super) const FILTER_VALUES: usize = 200;
 
-/// The API, asked as fast as we may.
+/// The rate-limited API.
 pub(super) struct Calls {
     api: Arc<dyn Api>,
     pub(super) clock: Arc<dyn Clock>,
@@ -37,7 +37,9 @@ impl Calls {
         }
     }
 
-    /// One call, when its turn has come.
+    /// Makes one call, after waiting for the rate limit.
+    ///
+    /// Fails with the converted error.
     pub(super) fn call(&self, operation: Operation, input: &Value) -> Result<Value, CloudError> {
         if operation == Operation::RunInstances {
             self.runs.take(&*self.clock);
@@ -49,7 +51,9 @@ impl Calls {
             .map_err(|error| errors::told(operation, error))
     }
 
-    /// What the API itself says, for who looks for certain errors.
+    /// Makes one call.
+    ///
+    /// Fails with the API's own error, for callers that check its code.
     pub(super) fn raw(
         &self,
         operation: Operation,
@@ -59,7 +63,9 @@ impl Calls {
         self.api.call(operation, input)
     }
 
-    /// All pages of an operation that gives some of `list` at a time.
+    /// All pages of an operation, which returns items in `list`.
+    ///
+    /// Fails if a call fails.
     pub(super) fn pages(
         &self,
         operation: Operation,
@@ -73,7 +79,7 @@ impl Calls {
             if let Some(Value::Array(items)) = answer.get_mut(list).map(Value::take) {
                 found.extend(items);
             }
-            // ELB and EC2 name the same thing differently.
+            // ELB and EC2 use different names for the page token.
             let next = ["NextToken", "NextMarker"]
                 .into_iter()
                 .find_map(|name| text(&answer, name).filter(|next| !next.is_empty()));
@@ -89,8 +95,9 @@ impl Calls {
         }
     }
 
-    /// The instances of these ids that EC2 knows, as it describes them. Unknown ids are no error:
-    /// they are asked for by filter.
+    /// The descriptions of these instances; ignores unknown ids by using a filter.
+    ///
+    /// Fails if a call fails.
     pub(super) fn instances(&self, ids: &[String]) -> Result<Vec<Value>, CloudError> {
         let mut found = Vec::new();
         for ids in ids.chunks(FILTER_VALUES) {
@@ -104,7 +111,9 @@ impl Calls {
         Ok(found)
     }
 
-    /// Looks again and again until `done` says so; `None`: the time is up.
+    /// Polls until `done` returns a value; `None` after `timeout`.
+    ///
+    /// Fails if `done` fails permanently.
     pub(super) fn poll<T>(
         &self,
         options: &AwsOptions,
@@ -128,7 +137,7 @@ impl Calls {
     }
 }
 
-/// Whether looking again may help.
+/// Whether polling again may help.
 fn is_passing(error: &CloudError) -> bool {
     error.kind.is_retryable()
 }
@@ -144,7 +153,7 @@ pub(super) fn filter(name: &str, values: &[impl AsRef<str>]) -> Value {
     json!({"Name": name, "Values": values})
 }
 
-/// What an answer should have had and hasn't.
+/// The error that an answer lacks a member.
 pub(super) fn unreadable(operation: Operation, what: &str) -> CloudError {
     CloudError::new(
         CloudErrorKind::Ambiguous,
@@ -153,7 +162,7 @@ pub(super) fn unreadable(operation: Operation, what: &str) -> CloudError {
     )
 }
 
-/// An object with a member, for inputs that are put together.
+/// Adds members to an object.
 pub(super) fn with(mut input: Value, members: &Map<String, Value>) -> Value {
     if let Value::Object(object) = &mut input {
         object.extend(members.clone());

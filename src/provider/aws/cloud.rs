@@ -1,11 +1,11 @@
-//! AWS as a [`Cloud`].
+//! The AWS implementation of [`Cloud`].
 //!
 //! In: requests, and an [`Api`] that makes calls. Out: observations and errors. Must not: read the
-//! configuration or the state, or keep anything beyond a run.
+//! configuration or the state, or keep data beyond a run.
 //!
-//! What happens to an instance beyond one call (registered once it runs, stopped to be changed) is
-//! done while its request is answered. Where a process dies in between, the next plan sees what is
-//! missing as drift.
+//! A request that needs several calls (register a running instance, stop one to update it) is
+//! completed before it returns. If the process dies in between, the next plan reports the rest as
+//! drift.
 
 mod changes;
 
@@ -36,21 +36,20 @@ use super::types::{self, Types};
 use super::update::{self, Work};
 use super::{images, network};
 
-/// The most instances of one `TerminateInstances`, and resources of one `CreateTags`.
+/// The maximum number of instances in a `TerminateInstances`, and of resources in a `CreateTags`.
 const MOST_AT_ONCE: usize = 1_000;
 
-/// How many calls are under way at once: enough to fill batches, and far below the limits of
-/// requests.
+/// The number of parallel calls: enough to fill batches, and far below the API's limits.
 const PARALLELISM: usize = 20;
 
-/// Tags that several resources get or lose in one call.
+/// A change of tags that several resources share.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum Tagging {
     Set(BTreeMap<String, String>),
     Remove(Vec<String>),
 }
 
-/// EC2 and what belongs to it, in one account and region.
+/// EC2 and related services, in one account and region.
 pub struct AwsCloud {
     calls: Calls,
     options: AwsOptions,
@@ -60,13 +59,13 @@ pub struct AwsCloud {
     terminations: Combiner<(), String, ()>,
     taggings: Combiner<Tagging, String, ()>,
     looks: Combiner<(), String, Option<Value>>,
-    /// Launch and user data by instance: it can't change while an instance runs.
+    /// Launch time and userdata by instance; userdata can't change while an instance runs.
     userdata: Mutex<HashMap<String, (String, String)>>,
 }
 
 impl AwsCloud {
-    /// A cloud that asks `api`, as fast as `options` say. `target_groups` are the ARNs that the
-    /// configuration names: membership is looked at in these.
+    /// A cloud that calls `api`, with the rates of `options`. It observes membership in
+    /// `target_groups`, the configured ARNs.
     pub fn new(
         api: Arc<dyn Api>,
         options: AwsOptions,
@@ -92,7 +91,9 @@ impl AwsCloud {
         self.terminations.waiting()
     }
 
-    /// One instance as it is described now, whoever else is asked about in the same call.
+    /// The current description of an instance, from a batched call.
+    ///
+    /// Fails if the API does.
     fn look(&self, id: &str) -> Result<Option<Value>, CloudError> {
         self.looks
             .ask(&(), id.to_owned(), |ids| match self.calls.instances(ids) {
@@ -107,7 +108,9 @@ impl AwsCloud {
             })
     }
 
-    /// One instance, which must be there.
+    /// The description of an instance.
+    ///
+    /// Fails if it doesn't exist.
     fn need(&self, id: &str) -> Result<Value, CloudError> {
         let found = self.look(id)?.filter(is_live);
         found.ok_or_else(|| {
@@ -119,7 +122,9 @@ impl AwsCloud {
         })
     }
 
-    /// What an instance is, with what other calls tell of it.
+    /// The observation of an instance, with results of other calls.
+    ///
+    /// Fails if the description is invalid.
     fn observation(&self, instance: &Value, beside: Beside) -> Result<Observation, CloudError> {
         observe::observation(instance, &self.options, beside)
             .ok_or_else(|| unreadable(Operation::DescribeInstances, "id or state of an instance"))
@@ -143,11 +148,13 @@ impl AwsCloud {
         self.observation(instance, beside)
     }
 
-    /// An instance's user data as text, asked for once a launch.
+    /// An instance's userdata as text, queried once per launch.
+    ///
+    /// Fails if the API does.
     fn userdata(&self, instance: &Value) -> Result<String, CloudError> {
         let id = text(instance, "InstanceId").unwrap_or_default();
         let launched = text(instance, "LaunchTime").unwrap_or_default();
-        // What is down may get other user data before it is launched again.
+        // The userdata of a stopped instance can change before its next launch.
         let is_up = matches!(
             observe::state(instance),
             Some(LifecycleState::Pending | LifecycleState::Running)
@@ -172,7 +179,9 @@ impl AwsCloud {
         self.userdata.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// An instance's user data in base64.
+    /// An instance's userdata in base64.
+    ///
+    /// Fails if the API does.
     fn raw_userdata(&self, id: &str) -> Result<String, CloudError> {
         let input = json!({"InstanceId": id, "Attribute": "userData"});
         let answer = self
@@ -182,15 +191,15 @@ impl AwsCloud {
         Ok(value.unwrap_or_default().to_owned())
     }
 
-    /// What is done once an instance exists. Its creation is repeated with the same token if this
-    /// fails, and ends here again.
+    /// Completes a creation once the instance exists. If this fails, the engine repeats the
+    /// creation with the same token, which ends here again.
     fn finish(&self, request: &CreateRequest, made: Value) -> Result<Observation, Unfinished> {
         let id = text(&made, "InstanceId").unwrap_or_default().to_owned();
         let mut instance = made;
         let check = request.args.get(SOURCE_DEST_CHECK);
         let check = check
             .filter(|check| check.is_boolean() && instance.get(SOURCE_DEST_CHECK) != Some(*check));
-        // What is pending can't be changed, and target groups don't take it.
+        // A pending instance can't be changed or registered.
         if check.is_some() || !request.load_balancers.is_empty() {
             instance = self
                 .wait_until(&id, LifecycleState::Running)?
@@ -217,12 +226,16 @@ impl AwsCloud {
         )?)
     }
 
-    /// Waits until an instance has come to a state; one that ends meanwhile is an error.
+    /// Waits for a state.
+    ///
+    /// Fails if the instance ends, or on a timeout.
     fn wait_for(&self, id: &str, state: LifecycleState) -> Result<Value, CloudError> {
         self.wait_until(id, state)?
     }
 
-    /// Waits until an instance has come to a state, or has ended: then the inner error says why.
+    /// Waits for a state. The inner result is an error if the instance ended.
+    ///
+    /// Fails if the API does, or on a timeout.
     fn wait_until(
         &self,
         id: &str,
@@ -230,7 +243,7 @@ impl AwsCloud {
     ) -> Result<Result<Value, CloudError>, CloudError> {
         let timeout = self.options.wait_timeout;
         let reached = self.calls.poll(&self.options, timeout, || {
-            // Not to be seen yet.
+            // Not visible yet.
             let Some(instance) = self.look(id)? else {
                 return Ok(None);
             };
@@ -253,12 +266,14 @@ impl AwsCloud {
         })
     }
 
-    /// Takes an instance out of its target groups before it ends.
+    /// Deregisters an instance before its deletion.
+    ///
+    /// Fails if the API does.
     fn drain(&self, request: &DeleteRequest) -> Result<(), CloudError> {
         if request.load_balancers.is_empty() && !self.balancers.watches_any() {
             return Ok(());
         }
-        // What can't be seen has nothing to drain; whether it is gone, its deletion tells.
+        // An instance that isn't found has nothing to drain; the deletion checks whether it exists.
         let Some(instance) = self.look(&request.provider_id)?.filter(is_live) else {
             return Ok(());
         };
@@ -284,7 +299,7 @@ impl Cloud for AwsCloud {
         if page.is_none() {
             self.balancers.look_anew();
         }
-        // Instances on their way out are listed too: then their absence later is certain.
+        // Includes instances that are shutting down, so that their absence later is certain.
         let mut input = json!({
             "Filters": [
                 filter("tag:nstance:managed", &["true"]),
@@ -422,13 +437,13 @@ fn is_live(instance: &Value) -> bool {
     observe::state(instance).is_some_and(LifecycleState::is_live)
 }
 
-/// What base64 holds, as text.
+/// Decodes base64 to text.
 fn readable(base64: &str) -> String {
     let bytes = BASE64.decode(base64).unwrap_or_default();
     readable_userdata(bytes)
 }
 
-/// An instance that was made and didn't live long enough to be of use.
+/// The error that a new instance ended early.
 fn ended(id: &str, instance: &Value) -> CloudError {
     let reason = instance.get("StateReason");
     let code = reason.and_then(|reason| text(reason, "Code"));
@@ -445,11 +460,11 @@ fn ended(id: &str, instance: &Value) -> CloudError {
     )
 }
 
-/// Why an instance that was made isn't ready.
+/// Why a created instance isn't ready.
 enum Unfinished {
-    /// It has ended: nothing of it is left.
+    /// It ended, and nothing is left of it.
     Ended(CloudError),
-    /// It is there, and what comes after its creation failed.
+    /// It exists, but a later call failed.
     Open(CloudError),
 }
 
@@ -460,9 +475,9 @@ impl From<CloudError> for Unfinished {
 }
 
 impl Unfinished {
-    /// The error of the creation. Whatever another error means by itself, an instance that is there
-    /// isn't undone by it: its creation is tried again with the same token, and in the end left
-    /// open, so that the next run finds the instance.
+    /// The error of the creation. If the instance exists, the error must not mean that nothing
+    /// happened: the creation is retried with the same token. If that fails too, its intent stays
+    /// open and the next run finds the instance.
     fn told(self, id: &str) -> CloudError {
         match self {
             Self::Ended(error) => error,

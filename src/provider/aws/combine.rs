@@ -1,8 +1,8 @@
-//! Calls that many ask for at once, made as one where the API takes many.
+//! Combines concurrent requests into batched calls.
 //!
-//! In: items, each from a thread of its own. Out: each thread its item's answer. Must not: wait for
-//! company: whoever comes first goes at once, and who comes while that call is under way shares
-//! the next one. So one caller alone is as fast as without this, and many make few calls.
+//! In: items, each from its own thread. Out: each thread gets its item's answer. Must not: wait for
+//! further items. The first caller starts at once, and those that come during its call share the
+//! next one. So a single caller loses no time, and many callers make few calls.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::Hash;
@@ -10,9 +10,9 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use crate::provider::{CloudError, CloudErrorKind};
 
-/// Answers of one kind of call, by what has to be equal for items to share one (`K`).
+/// Batches of one kind of call; items share a call if their keys (`K`) are equal.
 pub(super) struct Combiner<K, T, O> {
-    /// How many items one call takes.
+    /// The maximum number of items per call.
     most: usize,
     desk: Mutex<Desk<K, T, O>>,
     changed: Condvar,
@@ -39,7 +39,9 @@ impl<K: Clone + Eq + Hash, T, O> Combiner<K, T, O> {
         }
     }
 
-    /// Asks for one item. `call` is given items of an equal key, and answers each in their order.
+    /// Requests one item. `call` gets items with equal keys, and returns their answers in order.
+    ///
+    /// Fails with the item's error.
     pub(super) fn ask(
         &self,
         key: &K,
@@ -61,8 +63,8 @@ impl<K: Clone + Eq + Hash, T, O> Combiner<K, T, O> {
                     .unwrap_or_else(PoisonError::into_inner);
                 continue;
             }
-            // Whoever is free to go takes the others along; its own item is among them or goes
-            // with the next.
+            // The first idle thread takes all waiting items; its own is among them or in the next
+            // batch.
             let (tickets, items) = desk.take(key, self.most);
             desk.busy.insert(key.clone());
             drop(desk);
@@ -77,7 +79,7 @@ impl<K: Clone + Eq + Hash, T, O> Combiner<K, T, O> {
         }
     }
 
-    /// How many items no call has taken yet.
+    /// The number of items that wait for a call.
     #[cfg(test)]
     pub(super) fn waiting(&self) -> usize {
         self.desk().waiting.len()
@@ -106,7 +108,7 @@ impl<K: Eq, T, O> Desk<K, T, O> {
     }
 }
 
-/// A call under way. However it ends, nobody is left waiting for it.
+/// A running call. Dropping it answers all its waiters, even after a panic.
 struct Turn<'c, K: Clone + Eq + Hash, T, O> {
     combiner: &'c Combiner<K, T, O>,
     key: &'c K,
@@ -139,8 +141,10 @@ impl<K: Clone + Eq + Hash, T, O> Drop for Turn<'_, K, T, O> {
     }
 }
 
-/// Calls for all items at once; if that is refused because of one, for each of them. An answer
-/// that was lost, or that may come out otherwise a little later, says nothing of any one item.
+/// Makes one call for all items. If it is rejected, one item may be the cause, so calls for each
+/// item separately. A retryable error isn't about a single item.
+///
+/// Each item fails or succeeds separately.
 pub(super) fn together_or_alone<T, O: Clone>(
     items: &[T],
     call: impl Fn(&[T]) -> Result<O, CloudError>,
@@ -162,7 +166,7 @@ mod tests {
 
     use super::*;
 
-    /// The first call holds the desk until all others have come: they share the next ones.
+    /// The first call blocks until all other items wait; they share the next ones.
     #[test]
     fn who_comes_during_a_call_shares_the_next() {
         let combiner: Combiner<&str, usize, usize> = Combiner::new(6);
@@ -210,7 +214,7 @@ mod tests {
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 combiner.ask(&1, 1, |items| {
-                    // Answered while this call is under way, or not at all.
+                    // Answered while this call runs, or not at all.
                     let other = heard
                         .lock()
                         .unwrap()

@@ -1,7 +1,7 @@
-//! What AWS refuses, in the planner's words.
+//! Converts AWS errors.
 //!
-//! In: an operation and its [`ApiError`]. Out: a [`CloudError`]: what it means for what happens
-//! next, and what to do about it. Must not: decide what happens next.
+//! In: an operation and its [`ApiError`]. Out: a [`CloudError`] with its kind and a hint. Must not:
+//! decide what happens next.
 //!
 //! The codes are those of "Error codes for the Amazon EC2 API" and of the common errors of the
 //! other services.
@@ -10,7 +10,7 @@ use nstance_ec2::{ApiError, ApiErrorKind, Operation};
 
 use crate::provider::{CloudError, CloudErrorKind};
 
-/// The refused call, in the planner's words.
+/// Converts the error of a call.
 pub(super) fn told(operation: Operation, error: ApiError) -> CloudError {
     let kind = kind(operation, &error);
     let (message, encoded) = split_encoded(&error.message);
@@ -28,7 +28,7 @@ pub(super) fn told(operation: Operation, error: ApiError) -> CloudError {
     }
 }
 
-/// What a failed call means.
+/// The kind of an error.
 fn kind(operation: Operation, error: &ApiError) -> CloudErrorKind {
     match error.kind {
         ApiErrorKind::Input => return CloudErrorKind::Invalid,
@@ -39,14 +39,14 @@ fn kind(operation: Operation, error: &ApiError) -> CloudErrorKind {
         ApiErrorKind::Lost => return CloudErrorKind::Ambiguous,
         ApiErrorKind::Refused => {}
     }
-    // A code says more than a status: no capacity comes with 500.
+    // The code is more specific than the status: missing capacity has status 500.
     if let Some(kind) = kind_of_code(&error.code) {
         return kind;
     }
     match error.status {
         Some(429) => CloudErrorKind::Throttled,
         Some(500..) if operation.is_read() => CloudErrorKind::Transient,
-        // The service failed on the way: it may have had its effect.
+        // A server error may come after the effect.
         Some(500..) => CloudErrorKind::Ambiguous,
         Some(401 | 403) => CloudErrorKind::Denied,
         _ => CloudErrorKind::Invalid,
@@ -66,8 +66,7 @@ fn kind_of_code(code: &str) -> Option<CloudErrorKind> {
         | "BandwidthLimitExceeded"
         | "SlowDown"
         | "PriorRequestNotComplete" => CloudErrorKind::Throttled,
-        // Other calls of ours or of others are in the way for a moment; an address or interface is
-        // free once its last holder is gone.
+        // Another call is in progress, or an address or interface isn't released yet.
         "ConcurrentTagAccess"
         | "ConcurrentCreatePlacementGroup"
         | "InvalidIPAddress.InUse"
@@ -114,7 +113,7 @@ fn kind_of_code(code: &str) -> Option<CloudErrorKind> {
     })
 }
 
-/// An encoded reason is of no use to a reader, and long: it is taken out of the message.
+/// Separates an encoded reason from the message; it is long and unreadable.
 fn split_encoded(message: &str) -> (&str, Option<&str>) {
     const BEFORE: &str = "Encoded authorization failure message:";
     match message.split_once(BEFORE) {
@@ -123,7 +122,7 @@ fn split_encoded(message: &str) -> (&str, Option<&str>) {
     }
 }
 
-/// The action that a message says is missing, such as `iam:PassRole`.
+/// The missing permission in a message, such as `iam:PassRole`.
 pub(super) fn missing_action(message: &str) -> Option<&str> {
     let after = message.split_once("to perform: ")?.1;
     let action = after
@@ -138,7 +137,7 @@ pub(super) fn action(operation: Operation) -> String {
     format!("{}:{operation}", operation.service().prefix())
 }
 
-/// What to do about it, where that is known.
+/// The hint for an error, if there is one.
 fn hint(
     operation: Operation,
     error: &ApiError,
@@ -350,7 +349,7 @@ mod tests {
         );
     }
 
-    /// Codes that people meet; each needs a hint.
+    /// Common codes; each must have a hint.
     #[test]
     fn what_people_meet_comes_with_something_to_do() {
         for code in [

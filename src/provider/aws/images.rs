@@ -1,6 +1,6 @@
-//! Images by filters, and by public parameters.
+//! Finds images by filters, and by public parameters.
 //!
-//! In: an [`ImageQuery`]. Out: every image it matches. Must not: choose among them.
+//! In: an [`ImageQuery`]. Out: all matching images. Must not: choose among them.
 
 use nstance_ec2::Operation;
 use serde_json::{Value, json};
@@ -11,7 +11,9 @@ use crate::provider::{CloudError, CloudErrorKind, ImageMatch, ImageQuery};
 use super::calls::{Calls, filter};
 use super::observe::text;
 
-/// Every image that a query matches.
+/// All images that match a query.
+///
+/// Fails if the API does, or if a parameter holds no image id.
 pub(super) fn find(calls: &Calls, query: &ImageQuery) -> Result<Vec<ImageMatch>, CloudError> {
     if let Some(name) = &query.ssm {
         return Ok(vec![by_parameter(calls, name)?]);
@@ -31,7 +33,7 @@ pub(super) fn find(calls: &Calls, query: &ImageQuery) -> Result<Vec<ImageMatch>,
         .collect())
 }
 
-/// The filters as they are; only what can be used, unless they say otherwise themselves.
+/// The filters, limited to available images unless they set a state.
 fn input(query: &ImageQuery) -> Value {
     let mut filters: Vec<Value> = query
         .filters
@@ -52,7 +54,8 @@ fn input(query: &ImageQuery) -> Value {
     input
 }
 
-/// EC2 shows owners their deprecated images whatever they ask for.
+/// Whether an image is deprecated. EC2 returns deprecated images to their owners regardless of the
+/// request.
 fn is_deprecated(image: &Value, now: Timestamp) -> bool {
     text(image, "DeprecationTime")
         .and_then(|time| Timestamp::parse(time).ok())
@@ -79,8 +82,8 @@ fn by_parameter(calls: &Calls, name: &str) -> Result<ImageMatch, CloudError> {
     })
 }
 
-/// The image id in a parameter: the whole of it, or the `image_id` of a JSON object, as the
-/// parameters of ECS and Bottlerocket have it.
+/// The image id in a parameter: its whole value, or `image_id` of a JSON object, as for ECS and
+/// Bottlerocket.
 fn image_id(value: &str) -> Option<String> {
     let value = value.trim();
     if value.starts_with("ami-") {

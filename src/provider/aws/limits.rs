@@ -1,31 +1,31 @@
-//! How fast we may ask: token buckets, as EC2 itself counts.
+//! Rate limits: token buckets, as EC2 uses.
 //!
-//! In: how much a bucket holds and how fast it fills. Out: a wait before a call. Must not: look at
-//! any clock but the one given.
+//! In: the size and rate of a bucket. Out: a wait before a call. Must not: use another clock than
+//! the given one.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use crate::clock::{Clock, Timestamp};
 
-/// A bucket's size and how fast it fills.
+/// The size and rate of a bucket.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Rate {
-    /// How many calls may come at once.
+    /// The number of calls in a burst.
     pub burst: u32,
-    /// How many more there may be each second.
+    /// The number of calls per second.
     pub per_second: f64,
 }
 
-/// A bucket of tokens, each good for one call. A caller that finds it empty takes the next token that
-/// will be in it, and waits for that one: so calls go out in order, and never faster.
+/// A bucket of tokens, one per call. If it is empty, a caller reserves the next token and waits for
+/// it, so calls leave in order and never faster than the rate.
 pub(super) struct Bucket {
     rate: Rate,
     level: Mutex<Level>,
 }
 
 struct Level {
-    /// Below zero: tokens that are taken and not there yet.
+    /// Negative if tokens are reserved in advance.
     tokens: f64,
     at: Option<Timestamp>,
 }
@@ -42,7 +42,7 @@ impl Bucket {
         }
     }
 
-    /// Takes a token and waits until it is there.
+    /// Takes a token; waits if there is none.
     pub(super) fn take(&self, clock: &dyn Clock) {
         let wait = self.reserve(clock.now());
         if !wait.is_zero() {
@@ -78,7 +78,7 @@ mod tests {
             times.push(clock.now().0 - 1_000_000);
         }
         assert_eq!(times, [0, 0, 0, 500, 1000, 1500]);
-        // It fills up again, and never beyond its size.
+        // It refills up to its size.
         clock.sleep(Duration::from_mins(1));
         let start = clock.now().0;
         for _ in 0..4 {

@@ -1,12 +1,12 @@
-//! EC2: its rules, and its client.
+//! EC2: its rules and its client.
 //!
-//! In: what is asked of a [`crate::provider::Cloud`]. Out: what EC2 does and says. Must not: encode
-//! or send anything: that is the crate `nstance-ec2`, which decides nothing; everything that is
-//! decided about EC2 is decided here, and is compiled and tested without its SDK.
+//! In: calls of [`crate::provider::Cloud`]. Out: observations and errors. Must not: encode or send
+//! requests; the crate `nstance-ec2` does. All decisions about EC2 are made here, and are compiled
+//! and tested without its SDK.
 //!
-//! [`AwsCloud`] is the whole. `request`, `observe`, `asked` and `update` are pure: what is sent,
-//! what was said, how it compares, what it takes to change it. `calls` keeps to the limits
-//! (`limits`), `errors` tells what was refused, `combine` makes one call of many.
+//! [`AwsCloud`] is the client. `request`, `observe`, `normalize` and `update` are pure: they build
+//! requests, read answers, compare and plan updates. `calls` applies rate limits (`limits`),
+//! `errors` converts errors, `combine` batches calls.
 
 mod access;
 mod balancers;

@@ -1,6 +1,6 @@
 //! Subnets and security groups.
 //!
-//! In: ids and names. Out: what EC2 says of them. Must not: place anything.
+//! In: ids and names. Out: their descriptions. Must not: choose subnets.
 
 use nstance_ec2::Operation;
 use serde_json::json;
@@ -10,8 +10,9 @@ use crate::provider::{CloudError, CloudErrorKind, SubnetInfo};
 use super::calls::{Calls, FILTER_VALUES, filter};
 use super::observe::text;
 
-/// The subnets of these ids that exist. They are asked for by filter, so that one that doesn't
-/// exist is no error of all.
+/// The existing ones of these subnets, by filter, so that a missing one isn't an error.
+///
+/// Fails if the API does.
 pub(super) fn subnets(calls: &Calls, ids: &[String]) -> Result<Vec<SubnetInfo>, CloudError> {
     let mut found = Vec::new();
     for ids in ids.chunks(FILTER_VALUES) {
@@ -30,7 +31,9 @@ pub(super) fn subnets(calls: &Calls, ids: &[String]) -> Result<Vec<SubnetInfo>, 
     Ok(found)
 }
 
-/// The ids of security groups by their names, in a network.
+/// The ids of security groups by name, in a VPC.
+///
+/// Fails if the API does, or if a name doesn't exist.
 pub(super) fn security_groups(
     calls: &Calls,
     network: &str,

@@ -1,16 +1,16 @@
-//! What EC2 reports of an instance against what was asked for, in the members of `RunInstances`.
+//! Normalizes observed args for the comparison with requested args.
 //!
-//! In: args as they were asked for, and what `observe` makes of a report. Out: the report as it
-//! compares with them. Must not: know where either came from.
+//! In: requested args, and those of an observation. Out: the observed args in comparable form. Must
+//! not: know where either came from.
 //!
-//! EC2 fills in what nobody asked for: hop limits, tenancy, security groups of the network. That
-//! is no drift. So of a report only those members are compared that were asked for, lists without
-//! an order are compared as sets, and elements of lists are found by what tells them apart. What a
-//! report leaves out is taken to be as it was asked for; that it is missing is said by null.
+//! EC2 adds values that weren't requested: hop limits, tenancy, default security groups. These
+//! aren't drift, so only requested members are compared. Lists without an order are compared as
+//! sets, and elements of lists are matched by their key. A member that the observation lacks is
+//! assumed to be as requested; null means that it is unset.
 
 use serde_json::{Map, Value};
 
-/// The members of `reported` that `asked` names, as they compare with it.
+/// The members of `reported` that `asked` has, normalized.
 pub(crate) fn normalized(
     asked: &Map<String, Value>,
     reported: &Map<String, Value>,
@@ -25,10 +25,10 @@ pub(crate) fn normalized(
         .collect()
 }
 
-/// One member of `RunInstances`. `None`: it can't be compared.
+/// One member of `RunInstances`; `None` if it can't be compared.
 fn member(name: &str, asked: &Value, reported: &Value) -> Option<Value> {
     match (name, asked) {
-        // EC2 says what it resolved to, which isn't known here.
+        // EC2 reports the resolved id, which isn't known here.
         ("ImageId", Value::String(text)) if text.starts_with("resolve:ssm:") => None,
         ("NetworkInterfaces", Value::Array(asked)) => {
             Some(elements(asked, reported, interface_key))
@@ -39,7 +39,7 @@ fn member(name: &str, asked: &Value, reported: &Value) -> Option<Value> {
     }
 }
 
-/// Objects by the members asked for, lists as sets, all else as it is.
+/// Objects by requested members, lists as sets, other values unchanged.
 fn value(asked: &Value, reported: &Value) -> Value {
     match (asked, reported) {
         (Value::Object(asked), Value::Object(reported)) => asked
@@ -61,7 +61,7 @@ fn value(asked: &Value, reported: &Value) -> Value {
     }
 }
 
-/// Whether two lists hold the same, in whatever order.
+/// Whether two lists are equal as sets.
 fn same_set(asked: &[Value], reported: &[Value]) -> bool {
     let mut left: Vec<&Value> = reported.iter().collect();
     let found = asked.iter().all(|asked| {
@@ -73,7 +73,7 @@ fn same_set(asked: &[Value], reported: &[Value]) -> bool {
     found && left.is_empty()
 }
 
-/// Each element that was asked for, as it is reported; null where it isn't.
+/// Each requested element as observed; null if it is missing.
 fn elements<K: PartialEq>(asked: &[Value], reported: &Value, key: fn(&Value) -> K) -> Value {
     let reported = reported.as_array().map_or(&[][..], Vec::as_slice);
     asked
@@ -85,14 +85,13 @@ fn elements<K: PartialEq>(asked: &[Value], reported: &Value, key: fn(&Value) -> 
         .collect()
 }
 
-/// The key of a network interface: its card and the place on it.
+/// The key of a network interface: its card and device index.
 fn interface_key(interface: &Value) -> (u64, u64) {
     let number = |name: &str| interface.get(name).and_then(Value::as_u64).unwrap_or(0);
     (number("NetworkCardIndex"), number("DeviceIndex"))
 }
 
-/// Volumes by the names of their devices. Instance stores, and devices that are to be left out,
-/// are never reported.
+/// Volumes by device name. Instance stores, and suppressed devices, are never reported.
 fn devices(asked: &[Value], reported: &Value) -> Value {
     let name = |mapping: &Value| mapping.get("DeviceName").cloned();
     asked
@@ -112,7 +111,7 @@ fn devices(asked: &[Value], reported: &Value) -> Value {
         .collect()
 }
 
-/// EC2 tells the template's id and a number; a name and `$Latest` say the same in other words.
+/// EC2 reports the template's id and version number; a name and `$Latest` may mean the same.
 fn launch_template(asked: &Map<String, Value>, reported: &Value) -> Value {
     let comparable = |name: &str, asked: &Value| match name {
         "LaunchTemplateId" => true,

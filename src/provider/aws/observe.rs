@@ -1,10 +1,10 @@
-//! What `DescribeInstances` says of an instance, as an [`Observation`].
+//! Converts `DescribeInstances` output to an [`Observation`].
 //!
 //! In: one instance of an answer. Out: an observation whose args are members of `RunInstances`.
-//! Must not: ask for more.
+//! Must not: make calls.
 //!
-//! A member is there if EC2 reports it for such an instance at all; null says that EC2 reports it
-//! to be unset. [`super::normalize`] compares them with what was asked for.
+//! A member is present if EC2 reports it for this kind of instance; null means that EC2 reports it
+//! as unset. [`super::normalize`] compares the members with the requested ones.
 
 use std::collections::BTreeMap;
 
@@ -16,18 +16,20 @@ use crate::provider::{ArgsForm, Attributes, LifecycleState, Observation};
 
 use super::options::AwsOptions;
 
-/// The parts of an observation that other calls report.
+/// The parts of an observation from other calls.
 #[derive(Debug, Default)]
 pub(super) struct Beside {
-    /// The target groups it is in; `None`: not asked for.
+    /// The target groups that it is in; `None` if they weren't queried.
     pub load_balancers: Option<Vec<String>>,
-    /// Those that were looked at.
+    /// The target groups that were queried.
     pub watched: Option<Vec<String>>,
-    /// Its user data as text; `None`: not asked for.
+    /// Its userdata as text; `None` if it wasn't queried.
     pub userdata: Option<String>,
 }
 
-/// What an instance is; `None` if what was said isn't an instance.
+/// The observation of an instance.
+///
+/// Fails with `None` if the description is invalid.
 pub(super) fn observation(
     instance: &Value,
     options: &AwsOptions,
@@ -59,7 +61,8 @@ pub(super) fn observation(
         watched: None,
         form: Some(ArgsForm::Ec2),
     };
-    // A target group more to look at changes no instance.
+    // Excluded from the digest, since configuring a further target group doesn't change the
+    // instance.
     let digest = Sha256::digest(serde_json::to_vec(&attributes).ok()?).into();
     attributes.watched = beside.watched;
     let attributes = serde_json::to_string(&attributes).ok()?;
@@ -88,7 +91,7 @@ pub(super) fn observation(
     })
 }
 
-/// What an instance's life is at.
+/// The instance's state.
 pub(super) fn state(instance: &Value) -> Option<LifecycleState> {
     Some(match text(instance.get("State")?, "Name")? {
         "pending" => LifecycleState::Pending,
@@ -101,7 +104,7 @@ pub(super) fn state(instance: &Value) -> Option<LifecycleState> {
     })
 }
 
-/// All tags, those of AWS among them.
+/// All tags, including those of AWS.
 pub(super) fn tags(instance: &Value) -> BTreeMap<String, String> {
     items(instance, "Tags")
         .filter_map(|tag| {
@@ -111,7 +114,7 @@ pub(super) fn tags(instance: &Value) -> BTreeMap<String, String> {
         .collect()
 }
 
-/// The interface whose subnet is the instance's.
+/// The network interface that determines the instance's subnet.
 pub(super) fn primary_interface(instance: &Value) -> Option<&Value> {
     let place = |interface: &&Value| {
         let attachment = interface.get("Attachment");
@@ -121,7 +124,8 @@ pub(super) fn primary_interface(instance: &Value) -> Option<&Value> {
     items(instance, "NetworkInterfaces").find(place)
 }
 
-/// `LaunchTime` is that of the latest start. The first interface is as old as the instance.
+/// When it was created. `LaunchTime` is the latest start, so use the attach time of the first
+/// interface.
 fn created_at(instance: &Value) -> Timestamp {
     let time = |text: &str| Timestamp::parse(text).ok();
     let launched = text(instance, "LaunchTime").and_then(time);
@@ -135,7 +139,7 @@ fn created_at(instance: &Value) -> Timestamp {
         .unwrap_or_default()
 }
 
-/// Why an instance ended, in words for people.
+/// Why an instance ended, as a text.
 pub(super) fn ended_because(instance: &Value) -> Option<String> {
     let reason = instance.get("StateReason");
     let code = reason.and_then(|reason| text(reason, "Code"));
@@ -231,7 +235,7 @@ fn args(
         let interfaces = items(instance, "NetworkInterfaces").map(interface);
         args.insert("NetworkInterfaces".into(), interfaces.collect());
     }
-    // Volumes show some time after the instance: their absence says nothing yet.
+    // Volumes appear after the instance, so their absence proves nothing yet.
     if state != LifecycleState::Pending && items(instance, "BlockDeviceMappings").next().is_some() {
         let devices = items(instance, "BlockDeviceMappings").map(device);
         args.insert("BlockDeviceMappings".into(), devices.collect());
@@ -251,7 +255,7 @@ fn args(
     args
 }
 
-/// EC2 reports the ARN; the request may have had a name.
+/// The instance profile; EC2 reports its ARN, while a request may use its name.
 fn profile(instance: &Value) -> Value {
     let Some(arn) = instance
         .get("IamInstanceProfile")
@@ -269,7 +273,7 @@ pub(super) fn profile_name(arn: &str) -> &str {
 
 fn placement(instance: &Value) -> Option<Value> {
     let mut placement = instance.get("Placement")?.as_object()?.clone();
-    // What isn't said of these isn't so; what isn't said of others isn't known.
+    // If EC2 omits one of these, it is unset; other omitted members are unknown.
     for name in ["Affinity", "HostId", "GroupName", "PartitionNumber"] {
         placement.entry(name).or_insert(Value::Null);
     }
@@ -347,12 +351,12 @@ fn put(object: &mut Map<String, Value>, name: &str, value: Option<Value>) {
     }
 }
 
-/// A member that is text.
+/// A text member.
 pub(super) fn text<'v>(object: &'v Value, name: &str) -> Option<&'v str> {
     object.get(name)?.as_str()
 }
 
-/// The items of a member that is a list; none if it isn't there.
+/// The items of a list member; empty if it is missing.
 pub(super) fn items<'v>(object: &'v Value, name: &str) -> impl Iterator<Item = &'v Value> {
     object
         .get(name)

@@ -1,7 +1,7 @@
-//! `shard.infra.options` of AWS.
+//! `shard.infra.options` for AWS.
 //!
-//! In: the options' [`Node`]. Out: [`AwsOptions`], and a finding for each thing that is wrong with
-//! them. Must not: read the environment, or ask AWS.
+//! In: the options' [`Node`]. Out: [`AwsOptions`], and findings. Must not: read the environment, or
+//! call AWS.
 
 use std::time::Duration;
 
@@ -11,28 +11,28 @@ use crate::provider::options::{Reader, number};
 
 use super::limits::Rate;
 
-/// How AWS is asked.
+/// Options of the AWS client.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AwsOptions {
-    /// `profile`: of the shared configuration; by default what the environment says.
+    /// `profile`: a profile of the shared configuration; by default from the environment.
     pub profile: Option<String>,
-    /// `role_arn`: a role to assume with the credentials that are found.
+    /// `role_arn`: a role to assume.
     pub role_arn: Option<String>,
-    /// `endpoint_url`: asked in place of AWS, for all services.
+    /// `endpoint_url`: the endpoint of all services, instead of AWS's.
     pub endpoint_url: Option<String>,
-    /// `read_rate`: how fast may be read.
+    /// `read_rate`: the rate limit of reads.
     pub read_rate: Rate,
-    /// `run_rate`: how fast instances may be created.
+    /// `run_rate`: the rate limit of creating instances.
     pub run_rate: Rate,
-    /// `visibility_window`: how long a new instance may be missing from listings.
+    /// `visibility_window`: how long a listing may lack a new instance.
     pub visibility_window: Duration,
-    /// `wait_timeout`: how long an instance may take to run, to stop or to be gone.
+    /// `wait_timeout`: the timeout for an instance to run, stop or terminate.
     pub wait_timeout: Duration,
-    /// `poll_interval`: how often it is looked at meanwhile.
+    /// `poll_interval`: how often it is polled.
     pub poll_interval: Duration,
-    /// `userdata_drift`: whether user data is compared with what EC2 has.
+    /// `userdata_drift`: whether to compare userdata.
     pub userdata_drift: bool,
-    /// `ignore_tags`: tags that others look after; a `*` at the end stands for anything.
+    /// `ignore_tags`: tags that others manage; a trailing `*` is a wildcard.
     pub ignore_tags: Vec<String>,
 }
 
@@ -78,11 +78,11 @@ impl AwsOptions {
         &KEYS
     }
 
-    /// Reads the options; what is wrong is reported and takes its default.
+    /// Reads the options. An invalid one is reported and gets its default.
     pub fn from_node(node: Option<&Node>, findings: &mut Diagnostics) -> Self {
         let mut options = Self::default();
         let mut read = Reader { findings };
-        // Options are each provider's own, so a stranger is no error; it is no use either.
+        // An unknown option is a warning, since it has no effect.
         let unknown = |entry: &Entry| {
             let summary = format!("nothing reads the option `{}` of this provider", entry.key);
             Some(Diagnostic::warning(summary).at(entry.key_span, "has no effect"))
@@ -111,14 +111,14 @@ impl AwsOptions {
                 }
                 "userdata_drift" => options.userdata_drift = read.flag(key, value),
                 "ignore_tags" => options.ignore_tags = tags(&mut read, key, value),
-                // An unknown key was reported by `object`.
+                // `object` reported unknown keys.
                 _ => {}
             }
         }
         options
     }
 
-    /// Whether a tag is looked after by others.
+    /// Whether others manage a tag.
     pub fn ignores_tag(&self, key: &str) -> bool {
         self.ignore_tags.iter().any(|pattern| {
             pattern

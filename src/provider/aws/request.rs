@@ -1,18 +1,19 @@
-//! The input of `RunInstances`, made from a request.
+//! Builds the input of `RunInstances`.
 //!
-//! In: a [`CreateRequest`]. Out: what is sent. Must not: add members that args don't have, or call EC2.
+//! In: a [`CreateRequest`]. Out: the input. Must not: add members that weren't requested, or call
+//! EC2.
 
 use serde_json::{Map, Value, json};
 
 use crate::provider::CreateRequest;
 
-/// Args that aren't members of `RunInstances`: they are set once the instance exists.
+/// An arg that isn't a member of `RunInstances`; it is set once the instance exists.
 pub(super) const SOURCE_DEST_CHECK: &str = "SourceDestCheck";
 
 /// The input of `RunInstances` for one instance.
 ///
-/// Args go as they are, but for null, which asks for nothing. Where there are network interfaces,
-/// the subnet belongs to the first: EC2 refuses it beside them.
+/// Args are passed unchanged, except that nulls are removed. With network interfaces, the subnet
+/// belongs to the first, since EC2 rejects it elsewhere.
 pub(super) fn run_instances(request: &CreateRequest) -> Value {
     let mut input = without_nulls(&request.args);
     input.shift_remove(SOURCE_DEST_CHECK);
@@ -28,14 +29,14 @@ pub(super) fn run_instances(request: &CreateRequest) -> Value {
     Value::Object(input)
 }
 
-/// Puts the instance into its subnet, or into its zone where it has none.
+/// Sets the subnet, or the zone if there is no subnet.
 fn place(input: &mut Map<String, Value>, request: &CreateRequest) {
     let first = input
         .get_mut("NetworkInterfaces")
         .and_then(Value::as_array_mut)
         .and_then(|interfaces| interfaces.iter_mut().find(|interface| is_first(interface)));
     match (&request.subnet, first) {
-        // An interface that exists has its subnet, and with it its zone.
+        // An existing interface determines the subnet and the zone.
         (_, Some(interface)) if interface.get("NetworkInterfaceId").is_some() => {}
         (Some(subnet), Some(Value::Object(interface))) => {
             interface.insert("SubnetId".into(), subnet.as_str().into());
@@ -59,7 +60,7 @@ fn place(input: &mut Map<String, Value>, request: &CreateRequest) {
     }
 }
 
-/// Whether an interface is the one whose subnet is the instance's.
+/// Whether an interface determines the instance's subnet.
 fn is_first(interface: &Value) -> bool {
     let is_zero = |name: &str| {
         interface
@@ -69,7 +70,7 @@ fn is_first(interface: &Value) -> bool {
     is_zero("DeviceIndex") && is_zero("NetworkCardIndex")
 }
 
-/// The instance's tags, all of them, and the user's specifications for other resources.
+/// All tags of the instance, and the user's tags for other resources.
 fn tag_specifications(request: &CreateRequest) -> Value {
     let others = request
         .args
@@ -85,14 +86,14 @@ fn tag_specifications(request: &CreateRequest) -> Value {
     std::iter::once(ours).chain(others).collect()
 }
 
-/// Tags as the API lists them.
+/// Tags in the API's form.
 pub(super) fn tag_list<'t>(tags: impl IntoIterator<Item = (&'t String, &'t String)>) -> Vec<Value> {
     tags.into_iter()
         .map(|(key, value)| json!({"Key": key, "Value": value}))
         .collect()
 }
 
-/// An object without its nulls, at any depth of objects.
+/// An object without nulls, recursively.
 pub(super) fn without_nulls(object: &Map<String, Value>) -> Map<String, Value> {
     let cleaned = |value: &Value| match value {
         Value::Object(object) => Value::Object(without_nulls(object)),

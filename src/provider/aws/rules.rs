@@ -1,7 +1,7 @@
-//! EC2: what args may hold, what can change in place, which tags are ours.
+//! The rules of EC2: valid args, changes in place, managed tags.
 //!
-//! In: the args of one layer as written, paths of a spec, who an instance is. Out: findings,
-//! [`Effect`]s, tags. Must not: ask EC2.
+//! In: the args of one layer as written, paths of a spec, an instance's identity. Out: findings,
+//! [`Effect`]s, tags. Must not: call EC2.
 
 mod members;
 
@@ -17,7 +17,7 @@ use crate::provider::shape::{self, Members, Shape};
 use super::request::SOURCE_DEST_CHECK;
 use members::RUN_INSTANCES;
 
-/// Members of `RunInstances` that args can't set, and what to do instead.
+/// Members of `RunInstances` that nstance manages, and what to use instead.
 const MANAGED: &[(&str, &str)] = &[
     (
         "InstanceType",
@@ -34,16 +34,16 @@ const MANAGED: &[(&str, &str)] = &[
     ),
 ];
 
-/// What args may hold beside the members of `RunInstances`: it is set once the instance exists.
+/// Valid args that aren't members of `RunInstances`; they are set once the instance exists.
 const OURS: Members = &[(SOURCE_DEST_CHECK, Shape::Flag)];
 
-/// What protects an instance against deletion.
+/// The arg that protects an instance from deletion.
 pub const PROTECTION: &str = "DisableApiTermination";
 
-/// The prefix of tags that only we set.
+/// The prefix of managed tags.
 const OUR_TAGS: &str = "nstance:";
 
-/// Finds what may not be written in one layer's args.
+/// Reports invalid args of one layer.
 pub fn check_args(args: &Node, findings: &mut Diagnostics) {
     for entry in args.entries() {
         if let Some((name, instead)) = managed(&entry.key) {
@@ -70,7 +70,7 @@ pub fn check_args(args: &Node, findings: &mut Diagnostics) {
     check_merged_args(&[args], findings);
 }
 
-/// A managed member, in whatever case it was written.
+/// The managed member with this name, ignoring case.
 fn managed(key: &str) -> Option<&'static (&'static str, &'static str)> {
     let known = shape::find(RUN_INSTANCES, key).is_some();
     let squeezed = key.replace('_', "");
@@ -79,7 +79,7 @@ fn managed(key: &str) -> Option<&'static (&'static str, &'static str)> {
         .find(|(name, _)| !known && name.eq_ignore_ascii_case(&squeezed))
 }
 
-/// Finds members of merged layers that exclude each other.
+/// Reports members of merged layers that exclude each other.
 pub fn check_merged_args(layers: &[&Node], findings: &mut Diagnostics) {
     let effective = |name: &str| effective(layers, name);
     let Some(interfaces) = effective("NetworkInterfaces") else {
@@ -154,8 +154,8 @@ fn items(node: &Node) -> &[Node] {
     }
 }
 
-/// The zone that args place an instance in, and the subnets of network interfaces beside the first.
-/// All interfaces of an instance are in its zone.
+/// The zone that args set, and the subnets of network interfaces after the first. All interfaces of
+/// an instance are in its zone.
 pub fn places_named(args: &Map<String, Value>) -> Vec<(String, NamedPlace<'_>)> {
     let zone = args
         .get("Placement")
@@ -197,7 +197,7 @@ const IN_PLACE: &[&str] = &[
 /// Members that EC2 changes while an instance is stopped.
 const RESTART: &[&str] = &["EbsOptimized", "CapacityReservationSpecification"];
 
-/// Members of elements of a list that change in place, though the list doesn't.
+/// Members of list elements that change in place, unlike the rest of the list.
 const IN_ELEMENTS: &[(&str, &str)] = &[
     ("args.NetworkInterfaces[", "].Groups"),
     ("args.NetworkInterfaces[", "].Description"),
@@ -205,7 +205,7 @@ const IN_ELEMENTS: &[(&str, &str)] = &[
     ("args.BlockDeviceMappings[", "].Ebs.DeleteOnTermination"),
 ];
 
-/// What it takes to change the attribute at `path`.
+/// What a change of the attribute at `path` requires.
 pub fn effect(path: &str) -> Effect {
     let in_element = |(list, member): &(&str, &str)| {
         let index = path
@@ -213,7 +213,7 @@ pub fn effect(path: &str) -> Effect {
             .and_then(|rest| rest.strip_suffix(member));
         index.is_some_and(|index| index.bytes().all(|byte| byte.is_ascii_digit()))
     };
-    // An instance that runs keeps the kind of its name; the records of it come and go.
+    // The hostname type of a running instance is fixed, but its DNS records can change.
     let names = path.strip_prefix("args.PrivateDnsNameOptions");
     if IN_ELEMENTS.iter().any(in_element) {
         Effect::InPlace
@@ -224,7 +224,7 @@ pub fn effect(path: &str) -> Effect {
     }
 }
 
-/// The tags that mark an instance as ours, and its `Name`.
+/// The managed tags of an instance, and its `Name`.
 pub fn managed_tags(who: &Ownership<'_>) -> BTreeMap<String, String> {
     who.facts()
         .into_iter()
@@ -233,8 +233,8 @@ pub fn managed_tags(who: &Ownership<'_>) -> BTreeMap<String, String> {
         .collect()
 }
 
-/// The tags that rendered args give to instances: of equal keys, the last. Ours can't be given,
-/// not even by a template.
+/// The tags in rendered args; the last of duplicate keys wins. Managed tags are dropped, even if a
+/// template sets them.
 pub fn user_tags(args: &Map<String, Value>) -> BTreeMap<String, String> {
     let list = |value: Option<&Value>| value.and_then(Value::as_array).cloned().unwrap_or_default();
     list(args.get("TagSpecifications"))

@@ -1,6 +1,7 @@
-//! Instance types, and how many of them an account may run.
+//! Instance types, and quotas.
 //!
-//! In: names of types. Out: what runs on them, and limits that are near. Must not: refuse anything.
+//! In: names of types. Out: their architectures, and quotas that would be exceeded. Must not:
+//! reject anything.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -14,14 +15,16 @@ use crate::provider::{CloudError, InstanceType, WantedCapacity};
 use super::calls::{Calls, FILTER_VALUES, filter, instances_of};
 use super::observe::text;
 
-/// Types by name, each asked for once a run; `None`: there is none of this name.
+/// Types by name, each queried once per run; `None` if a type doesn't exist.
 #[derive(Default)]
 pub(super) struct Types {
     known: Mutex<BTreeMap<String, Option<InstanceType>>>,
 }
 
 impl Types {
-    /// Those of `names` that exist.
+    /// The existing types of `names`.
+    ///
+    /// Fails if the API does.
     pub(super) fn get(
         &self,
         calls: &Calls,
@@ -33,7 +36,7 @@ impl Types {
             .filter(|name| !known.contains_key(*name))
             .collect();
         for names in unknown.chunks(FILTER_VALUES) {
-            // By filter: a name that doesn't exist is no error of the others.
+            // By filter, so that a name that doesn't exist isn't an error.
             let found = list(calls, &json!({"Filters": [filter("instance-type", names)]}))?;
             for name in names {
                 known.insert((*name).clone(), None);
@@ -46,7 +49,7 @@ impl Types {
             .collect())
     }
 
-    /// What would go beyond the account's limits, in words. What can't be asked is no limit.
+    /// Messages about quotas that would be exceeded. A quota that can't be queried is ignored.
     pub(super) fn limits_ahead(
         &self,
         calls: &Calls,
@@ -109,7 +112,7 @@ impl Types {
     }
 }
 
-/// A type that may have been meant: of the same family, or of all.
+/// A type that may have been meant: of the same family, or of any.
 pub(super) fn near(calls: &Calls, name: &str) -> Option<String> {
     let (family, _) = name.split_once('.')?;
     let of = |pattern: &str| {
@@ -124,10 +127,10 @@ pub(super) fn near(calls: &Calls, name: &str) -> Option<String> {
     nearest(name, names).map(str::to_owned)
 }
 
-/// A limit of vCPUs, as Service Quotas has it.
+/// A vCPU quota of Service Quotas.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Quota {
-    /// The families it is about, by the letters their names begin with.
+    /// The families it covers, by the prefix of their names.
     families: &'static [&'static str],
     spot: bool,
     code: &'static str,
@@ -136,8 +139,7 @@ struct Quota {
 
 const STANDARD: &[&str] = &["a", "c", "d", "h", "i", "m", "r", "t", "z"];
 
-/// The limits that fleets meet. Families of other letters have limits of their own, which aren't
-/// looked at.
+/// The quotas that matter for fleets; those of other families aren't checked.
 static QUOTAS: [Quota; 6] = [
     Quota {
         families: STANDARD,
@@ -182,7 +184,7 @@ impl Quota {
         let letters = instance_type
             .split(|character: char| !character.is_ascii_lowercase())
             .next()?;
-        // `im4gn` and `is4gen` are of the I family, `mac` and `hpc` of none of these.
+        // `im4gn` and `is4gen` belong to the I family, `mac` and `hpc` to none of these.
         let family = match letters {
             "im" | "is" => "i",
             other => other,
@@ -193,7 +195,9 @@ impl Quota {
     }
 }
 
-/// Every instance that runs in the account: type and whether it is spot → how many.
+/// The number of running instances in the account, by type and whether they are spot instances.
+///
+/// Fails if the API does.
 fn running(calls: &Calls) -> Result<BTreeMap<(String, bool), usize>, CloudError> {
     let input = json!({
         "Filters": [filter("instance-state-name", &["pending", "running"])],

@@ -1,10 +1,10 @@
-//! What it takes to bring an instance to what it should be.
+//! Plans the calls of an update.
 //!
-//! In: a request, and the instance as EC2 describes it now. Out: [`Work`]: the calls, in the order
-//! they are safe in. Must not: make them.
+//! In: a request, and the current instance. Out: [`Work`]: the calls in a safe order. Must not:
+//! make calls.
 //!
-//! What is so already is left out, so that doing it again does no harm: an instance that has its
-//! new type isn't stopped once more.
+//! Attributes that already have the wanted value are skipped, so that updates are idempotent: an
+//! instance with the new type isn't stopped again.
 
 use std::collections::BTreeMap;
 
@@ -19,20 +19,20 @@ use super::observe::{self, items, text};
 use super::options::AwsOptions;
 use super::request::{SOURCE_DEST_CHECK, without_nulls};
 
-/// All calls of one update.
+/// All calls of an update.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Work {
-    /// Those that the instance's state doesn't matter to.
+    /// Calls that any state of the instance allows.
     pub calls: Vec<(Operation, Value)>,
-    /// Security groups that are named, whose ids have to be looked up.
+    /// Names of security groups whose ids must be looked up.
     pub group_names: Option<Vec<String>>,
-    /// The instance profile, where it changes.
+    /// The change of the instance profile.
     pub profile: Option<Profile>,
-    /// Those that need it to be stopped.
+    /// Calls that require the instance to be stopped.
     pub stopped: Vec<(Operation, Value)>,
-    /// User data to compare and to set, in base64; it needs the instance to be stopped, too.
+    /// Userdata to compare and to set, in base64; requires the instance to be stopped, too.
     pub userdata: Option<String>,
-    /// Whether it is started in the end, if it doesn't run.
+    /// Whether to start the instance at the end.
     pub start: bool,
     /// Whether its target groups change.
     pub moves: bool,
@@ -42,17 +42,17 @@ pub(super) struct Work {
     pub remove_tags: Vec<String>,
 }
 
-/// What becomes of an instance's profile.
+/// The change of an instance profile.
 #[derive(Debug, PartialEq)]
 pub(super) enum Profile {
-    /// It has this one.
+    /// Attach this one.
     Give(Value),
-    /// It has none.
+    /// Detach it.
     Take,
 }
 
 impl Profile {
-    /// The profile that it has then, as it is asked for.
+    /// The requested profile.
     pub(super) fn asked(&self) -> Option<&Value> {
         match self {
             Self::Give(profile) => Some(profile),
@@ -61,7 +61,9 @@ impl Profile {
     }
 }
 
-/// What has to be done to `instance`.
+/// The work to update `instance`.
+///
+/// Fails if the request changes something that can't change in place.
 pub(super) fn work(
     request: &UpdateRequest,
     instance: &Value,
@@ -88,7 +90,7 @@ pub(super) fn work(
                 work.userdata = Some(request.userdata.clone().unwrap_or_default());
             }
             "load_balancers" => work.moves = true,
-            // The instance reads the same; only the record changes.
+            // The instance sees no difference; only the record changes.
             "userdata" | "protect" => {}
             "args" => {
                 let member = rest.split(['.', '[']).next().unwrap_or(rest);
@@ -113,7 +115,7 @@ fn unchangeable(path: &str) -> CloudError {
     )
 }
 
-/// The args as they are now.
+/// The current args.
 fn reported(instance: &Value, options: &AwsOptions) -> Map<String, Value> {
     observe::observation(instance, options, observe::Beside::default())
         .and_then(|observation| observation.attributes().ok())
@@ -133,7 +135,7 @@ impl Planner<'_> {
         &self.request.provider_id
     }
 
-    /// Whether EC2 reports a member to be as it is wanted.
+    /// Whether a member already has the wanted value.
     fn is_so(&self, member: &str) -> bool {
         let Some(wanted) = self.wanted.get(member) else {
             return false;
@@ -142,7 +144,7 @@ impl Planner<'_> {
         normalize::normalized(&asked, &self.reported).get(member) == Some(wanted)
     }
 
-    /// A call of `ModifyInstanceAttribute`, which takes one attribute at a time.
+    /// A `ModifyInstanceAttribute` call, which takes one attribute.
     fn attribute(&self, name: &str, value: &Value) -> (Operation, Value) {
         let mut input = json!({"InstanceId": self.id()});
         input[name] = value.clone();
@@ -169,7 +171,7 @@ impl Planner<'_> {
                 work.set_tags.insert(key.clone(), value.clone());
             }
         }
-        // AWS's own can't be removed, and others' are theirs.
+        // AWS's tags can't be removed, and others manage the ignored ones.
         let foreign = |key: &String| key.starts_with("aws:") || options.ignores_tag(key);
         work.remove_tags = now.into_keys().filter(|key| !foreign(key)).collect();
     }
@@ -183,7 +185,7 @@ impl Planner<'_> {
         let mine = || json!({"InstanceId": self.id()});
         match member {
             "SecurityGroupIds" => {
-                // Without them there is nothing to say: it keeps those it has.
+                // Without security groups in the request, it keeps its own.
                 if let Some(groups) = wanted {
                     work.calls.push(self.groups(groups));
                 }
@@ -258,19 +260,21 @@ impl Planner<'_> {
                 let call = self.attribute(member, &self.flag(member, false));
                 work.stopped.push(call);
             }
-            // Its tags are in the request's, and are changed as `tags`.
+            // The request's tags include these, so they are changed as `tags`.
             "TagSpecifications" => {}
             _ => return Err(unchangeable(&format!("args.{member}"))),
         }
         Ok(())
     }
 
-    /// Security groups of the whole instance; one with several interfaces takes them by interface.
+    /// Sets the security groups of an instance; with several interfaces they are set per interface.
     fn groups(&self, groups: &Value) -> (Operation, Value) {
         security_groups(self.instance, groups)
     }
 
-    /// The interfaces that are there, where what can change in place differs.
+    /// Updates existing interfaces.
+    ///
+    /// Fails if a wanted interface doesn't exist.
     fn interfaces(&self, work: &mut Work) -> Result<(), CloudError> {
         let place = |attachment: Option<&Value>| {
             let number = |name: &str| {
@@ -322,7 +326,9 @@ impl Planner<'_> {
         Ok(())
     }
 
-    /// Whether volumes end with the instance: the one thing of them that changes here.
+    /// Updates whether volumes are deleted with the instance, the only change in place.
+    ///
+    /// Fails if a wanted volume doesn't exist.
     fn devices(&self, work: &mut Work) -> Result<(), CloudError> {
         let wanted = self.wanted.get("BlockDeviceMappings");
         let mut changes = Vec::new();
@@ -348,7 +354,7 @@ impl Planner<'_> {
         Ok(())
     }
 
-    /// What an instance is called: its records change while it runs, the kind of name doesn't.
+    /// Updates the DNS records of an instance; its hostname type can't change in place.
     fn names(&self, options: Option<&Map<String, Value>>, work: &mut Work) {
         let operation = Operation::ModifyPrivateDnsNameOptions;
         let mut records = json!({"InstanceId": self.id()});
@@ -376,21 +382,21 @@ impl Planner<'_> {
     }
 }
 
-/// The call that gives an instance its security groups, by their ids.
+/// The call that sets an instance's security groups, by id.
 pub(super) fn security_groups(instance: &Value, groups: &Value) -> (Operation, Value) {
     let (operation, mut input) = whole_or_first(instance);
     input["Groups"] = groups.clone();
     (operation, input)
 }
 
-/// The call that says whether an instance may pass on what isn't for it.
+/// The call that sets the source/destination check of an instance.
 pub(super) fn source_dest_check(instance: &Value, value: Value) -> (Operation, Value) {
     let (operation, mut input) = whole_or_first(instance);
     input[SOURCE_DEST_CHECK] = value;
     (operation, input)
 }
 
-/// EC2 changes what belongs to interfaces through the instance only where it has one.
+/// The target of a call: the instance if it has one interface, else the first interface.
 fn whole_or_first(instance: &Value) -> (Operation, Value) {
     let several = items(instance, "NetworkInterfaces").nth(1).is_some();
     match observe::primary_interface(instance).filter(|_| several) {
@@ -406,12 +412,12 @@ fn whole_or_first(instance: &Value) -> (Operation, Value) {
 }
 
 impl Work {
-    /// Whether the instance has to be stopped, given its state and whether its user data differs.
+    /// Whether the instance must be stopped, given its state and whether its userdata differs.
     pub(super) fn needs_stop(&self, userdata_differs: bool) -> bool {
         !self.stopped.is_empty() || userdata_differs
     }
 
-    /// Whether anything is done that a pending instance refuses.
+    /// Whether a call requires that the instance isn't pending.
     pub(super) fn needs_settled(&self, state: LifecycleState) -> bool {
         state == LifecycleState::Pending
             && (!self.calls.is_empty()

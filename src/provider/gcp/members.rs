@@ -1,12 +1,12 @@
-//! The members of Compute Engine's Instance resource, those that nstance sets itself left out.
+//! The members of Compute Engine's Instance resource, except those that nstance manages.
 //!
-//! In: nothing; a table after the API's description (compute v1). Out: [`INSTANCE`]. Must not: hold
-//! rules; the module above does.
+//! In: nothing; the table follows the API's description (compute v1). Out: [`INSTANCE`]. Must not:
+//! contain rules; the parent module does.
 
 use crate::provider::shape::Members;
 use crate::provider::shape::Shape::{Flag, List, Long, Map, Reported, Structure, Text, Whole};
 
-/// What args may hold besides the shorthands.
+/// The valid args besides the short names.
 pub(super) const INSTANCE: Members = &[
     (
         "advancedMachineFeatures",

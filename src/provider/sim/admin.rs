@@ -1,7 +1,7 @@
-//! The simulated cloud changed by hand, behind planner's and record's back: `nstance sim …`.
+//! Manual changes in the embedded cloud, outside of planner and record: `nstance sim …`.
 //!
-//! In: ids as people type them. Out: rows to show. Must not: obey options or protection: whoever is
-//! here is the cloud.
+//! In: ids as users type them. Out: rows to show. Must not: apply fault options or deletion
+//! protection.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -20,29 +20,30 @@ use super::instances::{self, Live};
 use super::store::Store;
 use super::timeline::{self, Timeline};
 
-/// How many of the instances that an id could mean are named.
+/// The maximum number of matching instances that an ambiguous id's error names.
 const MATCHES_SHOWN: usize = 5;
 
-/// The cloud, for those who hold its keys.
+/// Administrative access to the embedded cloud. Its methods fail with [`SimError`] if the database
+/// does.
 pub struct Admin {
     store: Store,
     clock: Arc<dyn Clock>,
 }
 
-/// One instance, in a line.
+/// One instance, in short.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct InstanceRow {
-    /// The cloud's id.
+    /// The provider id.
     pub provider_id: String,
-    /// Our id, from its tags.
+    /// The instance id, from its tags.
     pub instance_id: Option<String>,
     /// `tenant/group/slot`, from its tags.
     pub address: Option<String>,
     /// The cluster, if its tags say that it is managed.
     pub cluster: Option<String>,
-    /// The shard, likewise.
+    /// The shard, if its tags say that it is managed.
     pub shard: Option<String>,
-    /// What its life is at.
+    /// Its state.
     pub state: LifecycleState,
     /// The instance type.
     pub instance_type: String,
@@ -63,25 +64,25 @@ pub struct InstanceRow {
     deleted: bool,
 }
 
-/// One instance, whole.
+/// One instance with all details.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct InstanceDetail {
-    /// The line of it.
+    /// Its short form.
     #[serde(flatten)]
     pub row: InstanceRow,
-    /// What the cloud says of its make.
+    /// Its observed attributes.
     pub attributes: Attributes,
 }
 
-/// An image to publish; what isn't given is taken from the catalogue's image of the same name but
-/// for the date, or made up.
+/// An image to publish. Missing fields come from the catalogue's image with the same name but
+/// another date, or are generated.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct NewImage {
     /// Its name.
     pub name: String,
     /// Its id.
     pub id: Option<String>,
-    /// When it was made; by default now.
+    /// When it was created; by default now.
     pub created: Option<Timestamp>,
     /// Its owner.
     pub owner: Option<String>,
@@ -100,7 +101,9 @@ fn as_text<S: serde::Serializer>(time: &Timestamp, serializer: S) -> Result<S::O
 }
 
 impl Admin {
-    /// Opens the cloud at `path`; where there is none, it is an empty one.
+    /// Opens the embedded cloud at `path`; it is empty if the file doesn't exist.
+    ///
+    /// Fails if the file can't be opened.
     pub fn open(path: &Path, clock: Arc<dyn Clock>) -> Result<Self, SimError> {
         Ok(Self {
             store: Store::open(path)?,
@@ -108,7 +111,9 @@ impl Admin {
         })
     }
 
-    /// The instances in the order they were created; with `all`, terminated ones too.
+    /// The instances by creation time; with `all`, terminated ones too.
+    ///
+    /// Fails if the database does.
     pub fn list(&mut self, all: bool) -> Result<Vec<InstanceRow>, SimError> {
         let now = self.clock.now();
         let connection = self.store.reader()?;
@@ -129,7 +134,9 @@ impl Admin {
         Ok(found)
     }
 
-    /// One instance with everything the cloud knows of it.
+    /// One instance with all details.
+    ///
+    /// Fails if `id` matches no instance, or several.
     pub fn show(&mut self, id: &str) -> Result<InstanceDetail, SimError> {
         let row = self.find(id)?;
         let now = self.clock.now();
@@ -140,12 +147,16 @@ impl Admin {
         })
     }
 
-    /// Stops an instance, at once.
+    /// Stops an instance immediately.
+    ///
+    /// Fails if `id` matches no instance, or several.
     pub fn stop(&mut self, id: &str) -> Result<InstanceRow, SimError> {
         self.set_state(id, LifecycleState::Stopped)
     }
 
-    /// Starts an instance, at once.
+    /// Starts an instance immediately.
+    ///
+    /// Fails if `id` matches no instance, or several.
     pub fn start(&mut self, id: &str) -> Result<InstanceRow, SimError> {
         self.set_state(id, LifecycleState::Running)
     }
@@ -156,12 +167,16 @@ impl Admin {
         })
     }
 
-    /// Terminates an instance, at once and whatever protects it.
+    /// Terminates an instance immediately, even a protected one.
+    ///
+    /// Fails if `id` matches no instance, or several.
     pub fn delete(&mut self, id: &str) -> Result<InstanceRow, SimError> {
         self.change(id, |transaction, live, now| live.end(transaction, now, now))
     }
 
-    /// Sets a tag or label, or removes it.
+    /// Sets or removes a tag or label.
+    ///
+    /// Fails if `id` matches no instance, or several.
     pub fn set_tag(
         &mut self,
         id: &str,
@@ -179,7 +194,9 @@ impl Admin {
         })
     }
 
-    /// Gives an instance another type, running or not.
+    /// Changes an instance's type, running or not.
+    ///
+    /// Fails if `id` matches no instance, or several.
     pub fn set_type(&mut self, id: &str, instance_type: &str) -> Result<InstanceRow, SimError> {
         self.change(id, |transaction, mut live, _| {
             let before =
@@ -188,7 +205,9 @@ impl Admin {
         })
     }
 
-    /// Publishes an image; one of the same id gives way.
+    /// Publishes an image; replaces one with the same id.
+    ///
+    /// Fails if the database does.
     pub fn publish_image(&mut self, image: NewImage) -> Result<SimImage, SimError> {
         let now = self.clock.now();
         let image = SimImage {
@@ -211,22 +230,26 @@ impl Admin {
         Ok(image)
     }
 
-    /// The images that were published, then those of the catalogue.
+    /// The published images, then those of the catalogue.
+    ///
+    /// Fails if the database does.
     pub fn images(&mut self) -> Result<Vec<SimImage>, SimError> {
         let mut images = images::published(self.store.reader()?)?;
         images.extend(super::catalogue());
         Ok(images)
     }
 
-    /// Deletes everything: instances, published images, counts. Says how many instances were
-    /// live.
+    /// Deletes everything: instances, published images, counters. Returns the number of live
+    /// instances.
+    ///
+    /// Fails if the database does.
     pub fn reset(&mut self) -> Result<usize, SimError> {
         let live = self.list(false)?.len();
         if !self.store.exists()? {
             return Ok(live);
         }
         let transaction = self.store.write()?;
-        // The file stays, since other processes may have it open.
+        // Keep the file, since other processes may have it open.
         transaction.execute_batch(
             "DELETE FROM token; DELETE FROM instance; DELETE FROM part; DELETE FROM tally;
              DELETE FROM address; DELETE FROM subnet; DELETE FROM image; DELETE FROM counter;",
@@ -235,7 +258,7 @@ impl Admin {
         Ok(live)
     }
 
-    /// Does `work` on the instance that `id` means, and returns it as it then is.
+    /// Runs `work` on the instance for `id`, and returns the changed instance.
     fn change(
         &mut self,
         id: &str,
@@ -260,8 +283,8 @@ impl Admin {
             })
     }
 
-    /// The one instance that `id` means: a provider id, our id, an address, or the beginning of
-    /// an id. One that lives is meant before one that is terminated.
+    /// The instance for `id`: a provider id, an instance id, an address, or a prefix of an id.
+    /// Prefers live instances.
     fn find(&mut self, id: &str) -> Result<InstanceRow, SimError> {
         let mut rows = self.list(true)?;
         let names = |row: &InstanceRow, test: &dyn Fn(&str) -> bool| {
@@ -332,7 +355,7 @@ fn instance_row(row: &Row<'_>, now: Timestamp) -> Result<InstanceRow, SimError> 
 }
 
 impl InstanceRow {
-    /// How old it is.
+    /// Its age.
     pub fn age(&self, now: Timestamp) -> Duration {
         now.since(self.created_at)
     }

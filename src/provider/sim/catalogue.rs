@@ -1,4 +1,4 @@
-//! The images that are always there.
+//! The built-in images.
 //!
 //! In: nothing. Out: [`SimImage`]s. Must not: change from one run to the next.
 
@@ -6,9 +6,9 @@ use crate::config::model::ProviderKind;
 
 use super::images::{SimImage, ami_id, gcp_id};
 
-/// The catalogue: what the stood-in clouds offer, with dates that look-ups can be tried on. AWS's
-/// images carry the owners that they have there; `sim`'s own are named plainly and have their
-/// names as ids. The simulated cloud as itself has all of them.
+/// The images of the simulated providers, with several dates to test look-ups. AWS's images have
+/// their real owners; the embedded cloud's own have plain names, which are also their ids. With the
+/// provider `sim`, all of them exist.
 ///
 /// | cloud | names | owner | dates |
 /// | --- | --- | --- | --- |
@@ -147,7 +147,7 @@ fn aws(name: &str, date: &str, owner: &str, alias: Option<&str>, arch: &str) -> 
     }
 }
 
-/// `20260914` as AWS writes a creation date.
+/// Converts `20260914` to the form of AWS's creation dates.
 fn date_of(date: &str) -> String {
     format!(
         "{}-{}-{}T00:00:00.000Z",

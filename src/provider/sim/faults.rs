@@ -1,10 +1,9 @@
-//! What goes wrong in the simulated cloud, and when.
+//! Injects the configured faults.
 //!
-//! In: which call is made, by whom it is counted. Out: a [`Verdict`]. Must not: have any effect but
-//! on the counters.
+//! In: a call and its counters. Out: a [`Verdict`]. Must not: change anything but counters.
 //!
-//! Chance is a function of the seed, of what is asked of what, and of how often it was asked
-//! before: it doesn't depend on the order in which parallel calls arrive, nor on the process.
+//! Random faults are a function of the seed, the call's subject and its count. So they don't depend
+//! on the order of parallel calls, nor on the process.
 
 use rusqlite::{OptionalExtension, Transaction};
 
@@ -16,18 +15,20 @@ use super::options::Operation;
 use super::store::Store;
 use super::{SimError, World, hash};
 
-/// What becomes of a call.
+/// What happens to a call.
 #[derive(Debug, PartialEq)]
 pub(super) enum Verdict {
-    /// It takes place.
+    /// It succeeds.
     Proceed,
-    /// It takes place, and the answer is lost.
+    /// It takes effect, but its answer is lost.
     LoseAnswer,
-    /// Nothing happens but this error.
+    /// It fails with this error, without effect.
     Refuse(CloudError),
 }
 
-/// Judges one call; `subject` is what it is about: a token, an id, a page.
+/// Decides about one call; `subject` is a token, an id or a page.
+///
+/// Fails if the database does.
 pub(super) fn judge(
     store: &mut Store,
     world: &World,
@@ -64,7 +65,7 @@ fn weigh(
         if rule.operation != operation {
             continue;
         }
-        // The rule is part of the name, so that one that was edited counts anew.
+        // The name includes the rule, so that an edited rule counts from 0.
         let call = count(transaction, &format!("fail {position} {rule:?}"))?;
         if call >= rule.after && call - rule.after < rule.count {
             if rule.error == CloudErrorKind::Ambiguous && operation.has_effect() {
@@ -96,14 +97,14 @@ fn weigh(
     Ok(Verdict::Proceed)
 }
 
-/// Takes a call out of a bucket that fills with `rate` calls a second and holds a second's worth,
-/// one call at the least; false if it is empty.
+/// Takes a token from a bucket with `rate` tokens per second, which holds one second's worth, but
+/// at least one. Returns false if it is empty.
 fn draw(transaction: &Transaction<'_>, rate: f64, now: Timestamp) -> Result<bool, SimError> {
     let full = rate.max(1.0);
     let level = read(transaction, "throttle level")?.map_or(full, |level| level as f64 / 1e6);
     let at = read(transaction, "throttle time")?.map_or(now, Timestamp);
     let level = (level + now.since(at).as_secs_f64() * rate).min(full);
-    // Levels are kept in millionths, so a call that is due may find a little less than one.
+    // Levels are stored in millionths, so rounding may leave slightly less than one.
     let drawn = level >= 1.0 - 1e-5;
     let level = if drawn { level - 1.0 } else { level };
     write(transaction, "throttle level", (level * 1e6).round() as i64)?;
@@ -111,7 +112,7 @@ fn draw(transaction: &Transaction<'_>, rate: f64, now: Timestamp) -> Result<bool
     Ok(drawn)
 }
 
-/// How often this was called before: 0 the first time.
+/// Counts a call; returns the number of earlier ones.
 fn count(transaction: &Transaction<'_>, name: &str) -> Result<u64, SimError> {
     let before = read(transaction, name)?.unwrap_or(0);
     write(transaction, name, before + 1)?;
@@ -132,7 +133,7 @@ fn write(transaction: &Transaction<'_>, name: &str, value: i64) -> Result<(), Si
     Ok(())
 }
 
-/// An error of a kind as the stood-in cloud would word it.
+/// An error of this kind, with the simulated provider's code and message.
 pub(super) fn error(provider: ProviderKind, kind: CloudErrorKind) -> CloudError {
     let gcp = provider == ProviderKind::Gcp;
     let (code, message) = match kind {

@@ -1,7 +1,7 @@
-//! The images of the simulated cloud, and looking them up as the clouds do.
+//! The images of the embedded cloud, and look-ups with the clouds' rules.
 //!
 //! In: an [`ImageQuery`]. Out: the [`ImageMatch`]es of the catalogue, of `options.images` and of
-//! what was published by hand. Must not: choose among them.
+//! published images. Must not: choose among them.
 
 use std::collections::BTreeMap;
 
@@ -16,21 +16,21 @@ use super::catalogue::catalogue;
 use super::{SimError, World, hash};
 use crate::digest::hex;
 
-/// Who owns what was published by hand and takes after nothing in the catalogue: "self".
+/// The owner of published images that match no image of the catalogue: "self".
 pub const OWN_ACCOUNT: &str = "123456789012";
 
 /// An image.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SimImage {
-    /// The cloud's id.
+    /// The image id.
     pub id: String,
     /// Its name.
     pub name: String,
-    /// When it was made: RFC 3339, with milliseconds.
+    /// When it was created: RFC 3339, with milliseconds.
     pub created: String,
     /// The account (AWS) or project (GCP) it belongs to.
     pub owner: String,
-    /// Another name of the owner, such as `amazon`.
+    /// The owner's alias, such as `amazon`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub owner_alias: Option<String>,
     /// `amd64` or `arm64`.
@@ -38,7 +38,7 @@ pub struct SimImage {
     /// GCP: the family.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub family: Option<String>,
-    /// The one cloud that has it; `None`: all.
+    /// The only provider that has it; `None` for all.
     #[serde(skip)]
     pub only_on: Option<ProviderKind>,
     /// Tags.
@@ -47,9 +47,8 @@ pub struct SimImage {
 }
 
 impl SimImage {
-    /// Fills in what wasn't said: from the newest image of the catalogue with the same name but
-    /// for the date at its end, so that what is published as `debian-13-arm64-20261201-1` is
-    /// found by whoever looks for Debian's.
+    /// Fills in missing fields from the newest image of the catalogue with the same name but
+    /// another date. So look-ups for Debian find a published `debian-13-arm64-20261201-1`.
     pub(super) fn take_after_catalogue(&mut self) {
         let own = stem(&self.name);
         let model = catalogue()
@@ -81,8 +80,7 @@ impl SimImage {
         }
     }
 
-    /// An image to publish; what isn't given is taken from the catalogue's image of that name, or
-    /// made up.
+    /// Fills in missing fields of an image to publish, from the catalogue or generated.
     pub(super) fn published(mut self, now: Timestamp) -> Self {
         if self.created.is_empty() {
             self.created = creation_date(now);
@@ -99,17 +97,17 @@ impl SimImage {
     }
 }
 
-/// An id as AWS gives it to an image.
+/// A generated image id in AWS's form.
 pub(super) fn ami_id(of: &str) -> String {
     format!("ami-{}", &hex(&hash(&[b"image", of.as_bytes()]))[..17])
 }
 
-/// An id as GCP gives it to an image.
+/// A generated image id in GCP's form.
 pub(super) fn gcp_id(project: &str, name: &str) -> String {
     format!("projects/{project}/global/images/{name}")
 }
 
-/// A time as AWS writes a creation date.
+/// A time in the form of AWS's creation dates.
 pub(super) fn creation_date(time: Timestamp) -> String {
     let seconds = time.to_string();
     let milliseconds = time.0.rem_euclid(1000);
@@ -131,7 +129,9 @@ fn stem(name: &str) -> &str {
     }
 }
 
-/// Every image that the stood-in cloud has; later ones take the place of earlier ones of their id.
+/// All images of the simulated provider; later ones replace earlier ones with the same id.
+///
+/// Fails if the database does.
 pub(super) fn all(connection: &Connection, world: &World) -> Result<Vec<SimImage>, SimError> {
     let mut images: indexmap::IndexMap<String, SimImage> = catalogue()
         .into_iter()
@@ -151,7 +151,9 @@ impl SimImage {
     }
 }
 
-/// What was published by hand, by id.
+/// The published images, by id.
+///
+/// Fails if the database does.
 pub(super) fn published(connection: &Connection) -> Result<Vec<SimImage>, SimError> {
     let mut statement = connection.prepare("SELECT image FROM image ORDER BY id")?;
     let mut rows = statement.query([])?;
@@ -170,7 +172,9 @@ pub(super) fn published(connection: &Connection) -> Result<Vec<SimImage>, SimErr
     Ok(images)
 }
 
-/// Looks up the image that an instance is to be made of; `None`: there is none of that id.
+/// The image with this id, to create an instance; `None` if there is none.
+///
+/// Fails if the database does.
 pub(super) fn find(
     connection: &Connection,
     world: &World,
@@ -199,7 +203,7 @@ impl SimImage {
         })
     }
 
-    /// What a filter of this name looks at; `None`: there is no such filter.
+    /// The values that a filter compares; `None` for an unknown filter.
     fn filtered_by(&self, filter: &str, as_sim: bool) -> Option<Vec<String>> {
         let text = |value: &str| vec![value.to_owned()];
         Some(match filter {
@@ -244,6 +248,8 @@ impl SimImage {
 }
 
 /// Every image that `query` matches.
+///
+/// Fails if the query is invalid, or the database fails.
 pub(super) fn search(
     connection: &Connection,
     world: &World,
@@ -299,8 +305,8 @@ pub(super) fn search(
         .collect())
 }
 
-/// What the names of public parameters begin with, and which images they lead to; `{arch}` stands
-/// for what comes last.
+/// The prefixes of public parameters, and their images; `{arch}` is replaced by the rest of the
+/// name.
 const PARAMETERS: &[(&str, &str)] = &[
     (
         "/aws/service/debian/release/13/latest/",
@@ -320,8 +326,10 @@ const PARAMETERS: &[(&str, &str)] = &[
     ),
 ];
 
-/// The image that a public parameter holds: one that was published with the tag `ssm` and this
-/// name, else the newest of the catalogue's that the real parameter would lead to.
+/// The image of a public parameter: one published with the tag `ssm` and this name, else the newest
+/// matching image of the catalogue.
+///
+/// Fails if there is none.
 fn by_parameter(images: Vec<SimImage>, name: &str) -> Result<ImageMatch, SimError> {
     let leads_to = |image: &SimImage| {
         PARAMETERS.iter().any(|(prefix, stem)| {
@@ -354,8 +362,8 @@ fn by_parameter(images: Vec<SimImage>, name: &str) -> Result<ImageMatch, SimErro
     })
 }
 
-/// Whether `text` matches a filter's value: `*` is any text, `?` any one character, and a
-/// backslash takes the meaning from what follows.
+/// Whether `text` matches a filter's value: `*` is any text, `?` any character, and a backslash
+/// escapes.
 fn matches(pattern: &str, text: &str) -> bool {
     /// `None` is a `*`, `Some(None)` a `?`.
     type Piece = Option<Option<char>>;
@@ -370,7 +378,7 @@ fn matches(pattern: &str, text: &str) -> bool {
         });
     }
     let text: Vec<char> = text.chars().collect();
-    // Where the last `*` stands, and how much of the text it has taken so far.
+    // The last `*`, and the length of the text that it matches so far.
     let mut star: Option<(usize, usize)> = None;
     let (mut at_piece, mut at_text) = (0, 0);
     while at_text < text.len() {

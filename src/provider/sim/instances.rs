@@ -1,7 +1,7 @@
-//! Instances: made, changed, deleted, listed.
+//! Creates, updates, deletes and lists instances.
 //!
-//! In: requests, as the [`crate::provider::Cloud`] trait words them. Out: rows and
-//! [`Observation`]s. Must not: fail by chance (that is `faults`) or wait.
+//! In: requests of the [`crate::provider::Cloud`] trait. Out: rows and [`Observation`]s. Must not:
+//! inject faults (`faults` does) or wait.
 
 use rusqlite::{Connection, OptionalExtension, Transaction};
 use serde_json::Value;
@@ -20,10 +20,12 @@ use super::requests::{
 use super::timeline::{self, Timeline};
 use super::{SimError, World, faults, hash, network};
 
-/// How many instances a page of a listing has.
+/// The number of instances per page.
 pub(super) const PAGE_SIZE: usize = 1_000;
 
 /// One page of an owner's instances.
+///
+/// Fails if the page token is invalid, or the database fails.
 pub(super) fn list(
     connection: &Connection,
     world: &World,
@@ -69,7 +71,9 @@ pub(super) fn list(
     Ok(found)
 }
 
-/// Those of `ids` that exist and can be seen.
+/// The existing and visible instances of `ids`.
+///
+/// Fails if the database does.
 pub(super) fn describe(
     connection: &Connection,
     world: &World,
@@ -91,7 +95,9 @@ pub(super) fn describe(
     Ok(found)
 }
 
-/// What the cloud says of one row.
+/// The observation of one row.
+///
+/// Fails if the database does.
 pub(super) fn observe(
     connection: &Connection,
     instance: i64,
@@ -105,7 +111,9 @@ pub(super) fn observe(
     }
 }
 
-/// Makes an instance, or finds the one that this token made.
+/// Creates an instance, or returns the one that this token created.
+///
+/// Fails if the request is invalid, or on missing capacity.
 pub(super) fn create(
     transaction: &Transaction<'_>,
     world: &World,
@@ -210,7 +218,7 @@ pub(super) fn create(
     observe(transaction, instance, now)
 }
 
-/// An instance that isn't deleted, as those who change it need it.
+/// An instance that isn't deleted, to be changed.
 pub(super) struct Live {
     pub row: i64,
     pub provider: ProviderKind,
@@ -221,6 +229,9 @@ pub(super) struct Live {
 }
 
 impl Live {
+    /// Finds an instance; `None` if it doesn't exist or was deleted.
+    ///
+    /// Fails if the database does.
     pub(super) fn find(
         transaction: &Transaction<'_>,
         provider_id: &str,
@@ -251,7 +262,9 @@ impl Live {
         }))
     }
 
-    /// Keeps `self.attributes`; `before` is the instance type that it had.
+    /// Stores `self.attributes`; `before` is the previous instance type.
+    ///
+    /// Fails if the database does.
     pub(super) fn write_attributes(
         &self,
         transaction: &Transaction<'_>,
@@ -267,6 +280,9 @@ impl Live {
         Ok(())
     }
 
+    /// Stores the states of the instance.
+    ///
+    /// Fails if the database does.
     pub(super) fn write_timeline(
         &self,
         transaction: &Transaction<'_>,
@@ -282,7 +298,9 @@ impl Live {
         Ok(())
     }
 
-    /// Takes it out of its load balancers and its subnet; it is gone at `gone_at`.
+    /// Deregisters it and releases its address; it is terminated at `gone_at`.
+    ///
+    /// Fails if the database does.
     pub(super) fn end(
         mut self,
         transaction: &Transaction<'_>,
@@ -301,7 +319,9 @@ impl Live {
     }
 }
 
-/// Changes what `request.changed` names.
+/// Updates what `request.changed` names.
+///
+/// Fails if it can't change in place.
 pub(super) fn update(
     transaction: &Transaction<'_>,
     world: &World,
@@ -344,7 +364,7 @@ pub(super) fn update(
     observe(transaction, live.row, now)
 }
 
-/// Changes one path of the attributes to what the request wants.
+/// Sets one path of the attributes to the requested value.
 fn change(
     world: &World,
     attributes: &mut Attributes,
@@ -353,7 +373,7 @@ fn change(
 ) -> Result<(), SimError> {
     let (head, rest) = path.split_once('.').unwrap_or((path, ""));
     match head {
-        // What should be running and isn't is started.
+        // Starts a stopped instance.
         "state" => {}
         "instance_type" => attributes.instance_type.clone_from(&request.instance_type),
         "tags" => attributes.tags.clone_from(&request.tags),
@@ -389,7 +409,7 @@ fn change(
     Ok(())
 }
 
-/// What the stood-in cloud can't change in an instance that exists, of what people try most.
+/// Common args that the simulated provider can't change in an existing instance.
 fn fixed_args(provider: ProviderKind) -> &'static [&'static str] {
     match provider {
         ProviderKind::Aws => &["ImageId", "KeyName", "SubnetId"],
@@ -400,13 +420,15 @@ fn fixed_args(provider: ProviderKind) -> &'static [&'static str] {
     }
 }
 
-/// Whether the stood-in cloud changes this only while the instance is stopped.
+/// Whether the simulated provider requires the instance to be stopped for this change.
 fn needs_stop(provider: ProviderKind, before: &Attributes, after: &Attributes) -> bool {
     before.instance_type != after.instance_type
         || (provider == ProviderKind::Aws && before.userdata != after.userdata)
 }
 
-/// Deletes an instance; one that isn't there is deleted already.
+/// Deletes an instance; succeeds if it doesn't exist.
+///
+/// Fails if the instance is protected, or the database fails.
 pub(super) fn delete(
     transaction: &Transaction<'_>,
     world: &World,
@@ -434,7 +456,9 @@ pub(super) fn delete(
     live.end(transaction, now, now.after(world.options.boot_time))
 }
 
-/// Counts instances, all and by type, so that limits need no counting of rows.
+/// Updates the counts of instances, in total and by type, so that limits don't count rows.
+///
+/// Fails if the database does.
 pub(super) fn tally(
     transaction: &Transaction<'_>,
     instance_type: &str,
@@ -449,7 +473,7 @@ pub(super) fn tally(
     Ok(())
 }
 
-/// Refuses what the quota or the capacity doesn't allow.
+/// Fails if the quota or the capacity is exceeded.
 fn check_room(
     transaction: &Transaction<'_>,
     world: &World,

@@ -1,40 +1,35 @@
-//! A small real cloud in a database file of its own.
+//! The embedded cloud: a small cloud in a database file.
 //!
-//! In: what is asked of a [`Cloud`]; the options; a clock. Out: what a cloud would answer. Must
-//! not: decide anything that a cloud wouldn't, or read the configuration or the state.
+//! In: calls of [`Cloud`]; the options; a clock. Out: the answers of a cloud. Must not: decide
+//! what a cloud wouldn't, or read the configuration or the state.
 //!
-//! It survives the process: what `apply` made is there for the next `plan`, for `nstance sim …` to
-//! change by hand ([`admin`]), and for any other process. It stands in for AWS or GCP (`--sim`):
-//! then its ids, error codes, limits and images are theirs.
+//! Its instances survive the process: the next `plan`, `nstance sim …` ([`admin`]) and other
+//! processes see them. It can simulate AWS or GCP (`--sim`) with their ids, error codes, limits
+//! and images.
 //!
 //! # Options
 //!
-//! `shard.infra.options`; durations in Go's syntax (`300ms`, `1m30s`). All default to nothing
-//! special: no waiting, no faults, no limits. Calls are counted in the database, so that the next
-//! process counts on; while there is none yet, by each process for itself.
+//! `shard.infra.options`; durations in Go's syntax (`300ms`, `1m30s`). By default there are no
+//! delays, no faults and no limits. Calls are counted in the database, across processes; until it
+//! exists, each process counts separately.
 //!
 //! | option | means |
 //! | --- | --- |
-//! | `path` | where the database lies; default `.nstance/sim.db` |
-//! | `seed` | decides every chance below; the same seed and calls give the same faults |
+//! | `path` | the path of the database; default `.nstance/sim.db` |
+//! | `seed` | seeds all random faults; the same seed and calls give the same faults |
 //! | `latency` | how long a call takes; half of it before the effect, half after |
 //! | `boot_time` | how long `pending` → `running` takes, and likewise stopping and shutting down |
 //! | `stale_listing` | how long a new instance is missing from `list` and `describe` |
-//! | `error_rate` | 0–1: how many calls fail before any effect (transient) |
-//! | `lost_answer_rate` | 0–1: how many creates, updates and deletes happen, but answer with a
-//! time-out |
-//! | `throttle` | calls a second; a second's worth may come at once; the rest is throttled |
+//! | `error_rate` | 0–1: the share of calls that fail without effect (transient) |
+//! | `lost_answer_rate` | 0–1: the share of creates, updates and deletes that take effect but time out |
+//! | `throttle` | calls per second, with bursts of one second's worth; others are throttled |
 //! | `capacity` | `{instance type: n}`: more than n of that type fail with no capacity |
 //! | `quota` | how many instances there can be at all |
 //! | `subnets` | `{id: {zone, size}}`; without a zone it spans zones; size 251 |
 //! | `images` | `[{id, name, created, owner, arch, tags}]` beside the [`catalogue()`] |
-//! | `fail` | `[{operation, after, count, error}]`: of `operation` (`create`, `update`, `delete`,
-//! `list`, `describe`, `images`, `subnets`) the calls after the first `after` (0), `count` (1) of
-//! them, fail with `error` (`throttled`, `transient`, `ambiguous`, `capacity`, `quota`,
-//! `not-found`, `invalid`, `denied`, `token-mismatch`, `unavailable`); `ambiguous` has its effect |
+//! | `fail` | `[{operation, after, count, error}]`: of `operation` (`create`, `update`, `delete`, `list`, `describe`, `images`, `subnets`) the calls after the first `after` (0), `count` (1) of them, fail with `error` (`throttled`, `transient`, `ambiguous`, `capacity`, `quota`, `not-found`, `invalid`, `denied`, `token-mismatch`, `unavailable`); `ambiguous` has its effect |
 //! | `strict_images` | instances need an image that exists and fits their architecture |
-//! | `strict_subnets` | subnets that `subnets` doesn't list don't exist; else any id is a subnet
-//! that spans zones and has 251 addresses (GCP: 65,532) |
+//! | `strict_subnets` | subnets that `subnets` doesn't list don't exist; else any id is a subnet that spans zones and has 251 addresses (GCP: 65,532) |
 
 pub mod admin;
 mod catalogue;
@@ -71,7 +66,7 @@ pub use catalogue::catalogue;
 pub use images::SimImage;
 pub use options::{DEFAULT_PATH, SimOptions};
 
-/// What can go wrong with the simulated cloud as a piece of software.
+/// An error of the embedded cloud.
 #[derive(Debug, Error)]
 pub enum SimError {
     /// The folder of the database can't be made.
@@ -185,16 +180,16 @@ impl From<SimError> for CloudError {
     }
 }
 
-/// What the answers depend on, the database aside.
+/// The settings that answers depend on.
 struct World {
     options: SimOptions,
     provider: ProviderKind,
 }
 
 impl World {
-    /// An instance created up to then is seen in listings now.
+    /// The latest creation time, in milliseconds, of instances that listings include.
     fn seen_if_created_by(&self, now: Timestamp) -> i64 {
-        // Without staleness everything is seen, also what was made by a clock that was ahead.
+        // Without staleness list everything, even instances created by a clock that was ahead.
         if self.options.stale_listing.is_zero() {
             return i64::MAX;
         }
@@ -203,8 +198,8 @@ impl World {
     }
 }
 
-/// The simulated cloud. Calls may come from many threads and processes at once; each effect is
-/// one transaction.
+/// The embedded cloud. Threads and processes may call it concurrently; each effect is one
+/// transaction.
 pub struct SimCloud {
     world: World,
     region: String,
@@ -213,8 +208,10 @@ pub struct SimCloud {
 }
 
 impl SimCloud {
-    /// Opens the cloud at `path`, which comes into being with its first instance.
-    /// `stands_in_for` is the configuration's own provider: itself, or AWS or GCP under `--sim`.
+    /// Opens the cloud at `path`; the file is created with the first instance. `stands_in_for` is
+    /// the configured provider.
+    ///
+    /// Fails if the file can't be opened.
     pub fn open(
         path: &Path,
         options: &SimOptions,
@@ -243,7 +240,7 @@ impl SimCloud {
         &self.region
     }
 
-    /// One call: waits, is judged, does its `work` if it may, waits.
+    /// One call: waits, injects faults, runs `work`, waits.
     fn call<T>(
         &self,
         operation: Operation,
@@ -263,14 +260,14 @@ impl SimCloud {
         subject: &str,
         work: impl FnOnce(&mut Store, Timestamp) -> Result<T, SimError>,
     ) -> Result<T, SimError> {
-        // A panic elsewhere leaves no transaction behind, so the store is as good as ever.
+        // A panic elsewhere rolled back its transaction, so a poisoned store is still consistent.
         let mut store = self.store.lock().unwrap_or_else(PoisonError::into_inner);
         let now = self.clock.now();
         match faults::judge(&mut store, &self.world, now, operation, subject)? {
             Verdict::Refuse(error) => Err(error.into()),
             Verdict::Proceed => work(&mut store, now),
             Verdict::LoseAnswer => {
-                // Refused or done: the caller doesn't learn which.
+                // The caller never learns the result.
                 let _ = work(&mut store, now);
                 Err(faults::error(self.world.provider, CloudErrorKind::Ambiguous).into())
             }

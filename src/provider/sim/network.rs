@@ -1,10 +1,9 @@
 //! Subnets and their addresses.
 //!
-//! In: subnet ids, as options or instances name them. Out: what is free, and addresses. Must not:
-//! create instances.
+//! In: subnet ids of options or instances. Out: free addresses. Must not: create instances.
 //!
-//! An address depends on the subnet and the token alone, as long as no other instance has it
-//! already: so it is the same in every run, whatever order parallel calls arrive in.
+//! An address depends only on the subnet and the token, unless another instance has it. So runs are
+//! reproducible, regardless of the order of parallel calls.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -15,32 +14,31 @@ use crate::provider::{CloudError, CloudErrorKind, SubnetInfo};
 
 use super::{SimError, World, faults, hash};
 
-/// The free addresses of a subnet that nothing is said of: those of a /24 less the five that a
-/// cloud keeps.
+/// The default number of free addresses: a /24 without the five that AWS reserves.
 pub(super) const DEFAULT_SIZE: u32 = 251;
 
-/// The same on GCP, which doesn't report how many are free and whose subnets are larger.
+/// The default for GCP, which doesn't report free addresses and has larger subnets.
 const DEFAULT_SIZE_GCP: u32 = 65_532;
 
-/// The first host number given out; the ones before are the cloud's own.
+/// The first host number to assign; lower ones are reserved.
 const FIRST_HOST: u32 = 4;
 
-/// Where instances without a subnet are: 100.64.0.0/10.
+/// The subnet of instances without one: 100.64.0.0/10.
 const DEFAULT_NETWORK: &str = "";
 const DEFAULT_NETWORK_BASE: u32 = 0x6440_0000;
 const DEFAULT_NETWORK_BLOCK: u32 = 1 << 22;
 
-/// Where subnets are: 10.0.0.0/8.
+/// The range of subnets: 10.0.0.0/8.
 const SUBNETS_BASE: u32 = 0x0a00_0000;
 const SUBNETS_BLOCK: u32 = 1 << 24;
 
-/// What is said of a subnet.
+/// The settings of a subnet.
 struct Made {
     zone: Option<String>,
     size: u32,
 }
 
-/// A subnet as the options say it is, else as subnets are that nothing is said of.
+/// The settings of a subnet: from the options, else the defaults.
 fn made(world: &World, id: &str) -> Option<Made> {
     if id == DEFAULT_NETWORK {
         return Some(Made {
@@ -63,7 +61,9 @@ fn made(world: &World, id: &str) -> Option<Made> {
     })
 }
 
-/// Those of `ids` that exist.
+/// The existing subnets of `ids`.
+///
+/// Fails if the database does.
 pub(super) fn describe(
     connection: &Connection,
     world: &World,
@@ -95,7 +95,9 @@ pub(super) fn describe(
     Ok(found)
 }
 
-/// Takes an address in `subnet` for the instance of `token`; `fixed` is the one it asked for.
+/// Assigns an address in `subnet` to the instance of `token`; `fixed` is a requested address.
+///
+/// Fails if it is taken, or if none is free.
 pub(super) fn take(
     transaction: &Transaction<'_>,
     world: &World,
@@ -145,8 +147,8 @@ pub(super) fn take(
         host
     } else {
         let mut taken = None;
-        // Where most addresses are free, one of a few guesses is; else the lowest free one is
-        // found from where the search for it last ended.
+        // In a mostly free subnet, a few guesses suffice; otherwise take the next free address
+        // after the last one assigned.
         for attempt in 0_u8..16 {
             let guess = hash(&[b"address", token.as_bytes(), &[attempt]]);
             let guess = u64::from_be_bytes(guess[..8].try_into().expect("8 of 32 bytes"));
@@ -176,7 +178,7 @@ pub(super) fn take(
     Ok(Ipv4Addr::from(address as u32))
 }
 
-/// The IPv6 address that goes with an IPv4 address.
+/// The IPv6 address for an IPv4 address.
 pub(super) fn ip6_of(ip4: Ipv4Addr) -> Ipv6Addr {
     let [a, b, c, d] = ip4.octets();
     Ipv6Addr::new(
@@ -191,7 +193,9 @@ pub(super) fn ip6_of(ip4: Ipv4Addr) -> Ipv6Addr {
     )
 }
 
-/// Gives an address back.
+/// Releases an address.
+///
+/// Fails if the database does.
 pub(super) fn release(
     transaction: &Transaction<'_>,
     subnet: Option<&str>,
@@ -220,8 +224,8 @@ pub(super) fn release(
     Ok(())
 }
 
-/// A subnet's base, how many addresses are used, and where to look for a free one; a subnet seen
-/// for the first time gets its range here.
+/// A subnet's base, the number of used addresses, and where to search for a free one. On first use,
+/// assigns its range.
 fn found(transaction: &Transaction<'_>, id: &str, size: u32) -> Result<(u32, u32, i64), SimError> {
     let known = transaction
         .prepare_cached("SELECT base, used, lowest_free FROM subnet WHERE id = ?1")?
@@ -244,8 +248,8 @@ fn found(transaction: &Transaction<'_>, id: &str, size: u32) -> Result<(u32, u32
     Ok((base, 0, lowest_free))
 }
 
-/// The range that a subnet's id points to, or the next one that no other subnet has. When 10/8 is
-/// all given out, ranges overlap, which does no harm beyond looking odd.
+/// The range derived from a subnet's id, or the next free one. When 10/8 is exhausted, ranges
+/// overlap, which is harmless here.
 fn free_range(transaction: &Transaction<'_>, id: &str, block: u32) -> Result<u32, SimError> {
     let ranges = SUBNETS_BLOCK / block;
     let digest = hash(&[b"subnet", id.as_bytes()]);

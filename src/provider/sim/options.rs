@@ -1,7 +1,6 @@
-//! `shard.infra.options` of the simulated cloud.
+//! `shard.infra.options` of the embedded cloud.
 //!
-//! In: the options' [`Node`]. Out: [`SimOptions`], and a finding for each thing that is wrong with
-//! them. Must not: open the database.
+//! In: the options' [`Node`]. Out: [`SimOptions`], and findings. Must not: open the database.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -14,16 +13,16 @@ use crate::provider::options::{Reader, given, number};
 
 use super::images::SimImage;
 
-/// Where the database lies unless `path` says otherwise.
+/// The default path of the database.
 pub const DEFAULT_PATH: &str = ".nstance/sim.db";
 
-/// The most addresses a simulated subnet can have.
+/// The maximum number of addresses of a simulated subnet.
 const MAX_SUBNET_SIZE: u32 = 8_000_000;
 
-/// How the simulated cloud behaves. The table of [`super`] says what each does.
+/// The options of the embedded cloud; the table in [`super`] describes them.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct SimOptions {
-    /// `path`, as written; relative to what is the caller's to say. `None`: [`DEFAULT_PATH`].
+    /// `path`, as written; the caller resolves it. `None` means [`DEFAULT_PATH`].
     pub path: Option<String>,
     /// `seed`
     pub seed: u64,
@@ -37,15 +36,15 @@ pub struct SimOptions {
     pub error_rate: f64,
     /// `lost_answer_rate`, 0 to 1.
     pub lost_answer_rate: f64,
-    /// `throttle`: calls a second, more than 0.
+    /// `throttle`: calls per second, greater than 0.
     pub throttle: Option<f64>,
-    /// `capacity`: instance type → how many there can be.
+    /// `capacity`: the maximum number of instances, by type.
     pub capacity: BTreeMap<String, u32>,
-    /// `quota`: how many instances there can be.
+    /// `quota`: the maximum number of instances.
     pub quota: Option<u32>,
-    /// `subnets`: id → what it is.
+    /// `subnets`, by id.
     pub subnets: BTreeMap<String, SubnetOption>,
-    /// `images`, beside the catalogue.
+    /// `images`, in addition to the catalogue.
     pub images: Vec<SimImage>,
     /// `fail`, in the order written.
     pub fail: Vec<FailRule>,
@@ -58,15 +57,15 @@ pub struct SimOptions {
 /// One of `subnets`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SubnetOption {
-    /// `zone`; `None`: it spans zones.
+    /// `zone`; `None` if it spans zones.
     pub zone: Option<String>,
-    /// `size`: how many addresses it has, by default 251.
+    /// `size`: the number of addresses, by default 251.
     pub size: u32,
-    /// `capacity`: how many instances there is capacity for, whatever its addresses.
+    /// `capacity`: the maximum number of instances, independent of its addresses.
     pub capacity: Option<u32>,
 }
 
-/// What can be asked of the cloud, as `fail` names it.
+/// The operations that `fail` can name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Operation {
     /// `create`
@@ -115,18 +114,18 @@ impl Operation {
     }
 }
 
-/// One of `fail`: of the calls of one operation, those numbered `after` to `after + count - 1`
-/// (from 0, counted since the rule was first seen) fail.
+/// One of `fail`: the calls of an operation numbered `after` to `after + count - 1` fail, counted
+/// from 0 since the rule was first used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FailRule {
     /// `operation`
     pub operation: Operation,
-    /// `after`, by default 0: how many calls go well first.
+    /// `after`, by default 0: the number of calls that succeed first.
     pub after: u64,
-    /// `count`, by default 1: how many fail then.
+    /// `count`, by default 1: the number of calls that fail then.
     pub count: u64,
-    /// `error`. [`CloudErrorKind::Ambiguous`] lets the effect happen and loses the answer; every
-    /// other kind fails before any effect.
+    /// `error`. [`CloudErrorKind::Ambiguous`] takes effect and loses the answer; all other kinds
+    /// fail without effect.
     pub error: CloudErrorKind,
 }
 
@@ -148,12 +147,11 @@ const KEYS: [&str; 15] = [
     "strict_subnets",
 ];
 
-/// What the real clouds read from the same object: left alone, so that a configuration of theirs
-/// runs under `--sim` as it is.
+/// Options of the real clouds, ignored here, so that their configurations work with `--sim`.
 const KEYS_OF_OTHERS: [&str; 3] = ["project_id", "endpoint", "userdata_key"];
 
 impl SimOptions {
-    /// Reads the options; what is wrong is reported and takes its default.
+    /// Reads the options. An invalid one is reported and gets its default.
     pub fn from_node(node: Option<&Node>, findings: &mut Diagnostics) -> Self {
         let mut options = Self::default();
         let mut read = Reader { findings };
@@ -178,7 +176,7 @@ impl SimOptions {
                 "fail" => options.fail = read.list(key, value, Reader::fail_rule),
                 "strict_images" => options.strict_images = read.flag(key, value),
                 "strict_subnets" => options.strict_subnets = read.flag(key, value),
-                // An unknown key was reported by `object`; one of another cloud's is let be.
+                // `object` reported unknown keys; those of other clouds are ignored.
                 _ => {}
             }
         }
@@ -197,7 +195,7 @@ fn known_keys(of: &str) -> &'static [&'static str] {
 }
 
 impl Reader<'_> {
-    /// The finding that an object of a list doesn't have what it must, unless it may be there.
+    /// Reports the required keys that an object of a list lacks.
     fn lacks(&mut self, list: &str, node: &Node, keys: &[&str]) {
         let entries = node.entries();
         let has = |key: &str| {
@@ -223,7 +221,7 @@ impl Reader<'_> {
         );
     }
 
-    /// The finding that a word is none of the choices.
+    /// The error that a word isn't one of the choices.
     fn no_such(&mut self, key: &str, node: &Node, choices: &[&str]) {
         let wanted = format!("one of {}", choices.join(", "));
         let Some(word) = node.as_str() else {
@@ -238,7 +236,7 @@ impl Reader<'_> {
         });
     }
 
-    /// The entries of an object, nulls left out.
+    /// The entries of an object, without nulls.
     fn entries<'n>(&mut self, key: &str, node: &'n Node) -> Vec<(&'n str, &'n Node)> {
         match &node.value {
             NodeValue::Object(_) => given(node),
@@ -250,8 +248,8 @@ impl Reader<'_> {
         }
     }
 
-    /// The entries of an object with known keys: those of `options`, or of an element of one of
-    /// them. `None` if it isn't an object; messages call it `name`.
+    /// The entries of an object with known keys: those of `options`, or of an element. `None` if it
+    /// isn't an object; messages call it `name`.
     fn known_object<'n>(
         &mut self,
         of: &str,
@@ -378,7 +376,7 @@ impl Reader<'_> {
         None
     }
 
-    /// A time in RFC 3339, kept as written: the cloud's own form sorts as text.
+    /// A time in RFC 3339, stored as written, since the cloud's own form sorts as text.
     fn created(&mut self, key: &str, node: &Node) -> Option<String> {
         let text = node
             .as_str()
@@ -421,7 +419,7 @@ impl Reader<'_> {
         found
     }
 
-    /// The names of the kinds are those of their JSON.
+    /// An error kind, by its name in JSON.
     fn error_kind(&mut self, key: &str, node: &Node) -> Option<CloudErrorKind> {
         let kind = serde_json::from_value(node.to_json()).ok();
         if kind.is_none() {

@@ -1,10 +1,10 @@
-//! How an instance lies in the database, and how it is read back fast.
+//! How an instance is stored, and read back fast.
 //!
-//! In: [`Attributes`]. Out: rows, [`Observation`]s. Must not: judge a request.
+//! In: [`Attributes`]. Out: rows, [`Observation`]s. Must not: validate requests.
 //!
-//! Everything but tags is shared text (`part`, once by digest): 100,000 instances of one group are
-//! 100,000 rows of tags. What the tags say of an instance's identity lies in columns of its own,
-//! and the digest of the attributes beside it, so that a listing copies text and parses nothing.
+//! Everything but tags is shared text (`part`, stored once by digest): 100,000 instances of one
+//! group are 100,000 rows of tags. The identity in the tags has its own columns, as does the digest
+//! of the attributes, so that a listing copies text and parses nothing.
 
 use rusqlite::{OptionalExtension, Row, Transaction};
 use serde_json::Value;
@@ -17,7 +17,8 @@ use crate::provider::{Attributes, Observation};
 use super::timeline::Timeline;
 use super::{SimError, hash};
 
-/// What [`observation`] reads; `i` is the instance, `m` its make, `u` its userdata.
+/// The columns for [`observation`]; `i` is the instance, `m` its other attributes, `u` its
+/// userdata.
 pub(super) const OBSERVED: &str = "
 SELECT i.provider_id, i.instance_id, i.group_name, i.slot, i.zone, i.subnet, i.ip4, i.ip6,
        i.created_at, i.state, i.next_at, i.next_state, i.then_at, i.then_state, i.digest,
@@ -25,7 +26,9 @@ SELECT i.provider_id, i.instance_id, i.group_name, i.slot, i.zone, i.subnet, i.i
 FROM instance i CROSS JOIN part m LEFT JOIN part u ON u.id = i.userdata
 WHERE m.id = i.make ";
 
-/// Builds what the cloud says of a row of [`OBSERVED`].
+/// The observation of a row of [`OBSERVED`].
+///
+/// Fails if the row is invalid.
 pub(super) fn observation(row: &Row<'_>, now: Timestamp) -> Result<Observation, SimError> {
     let attributes = assemble(text(row, 15)?, text(row, 16)?, optional_text(row, 17)?);
     Ok(Observation {
@@ -55,7 +58,7 @@ fn optional_text<'r>(row: &'r Row<'_>, column: usize) -> Result<Option<&'r str>,
         .map_err(|error| SimError::Database(error.into()))
 }
 
-/// The JSON of [`Attributes`] from its parts.
+/// Builds the JSON of [`Attributes`] from its parts.
 fn assemble(make: &str, tags: &str, userdata: Option<&str>) -> Box<str> {
     let userdata_length = userdata.map_or(0, str::len);
     let mut json = String::with_capacity(make.len() + tags.len() + userdata_length + 24);
@@ -71,16 +74,16 @@ fn assemble(make: &str, tags: &str, userdata: Option<&str>) -> Box<str> {
     json.into_boxed_str()
 }
 
-/// What tags say of whose an instance is and which.
+/// The identity in an instance's tags.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Identity {
-    /// The cluster, if it is managed and says both this and the shard.
+    /// The cluster, if it is managed and has both this and the shard.
     pub cluster: Option<String>,
-    /// The shard, likewise.
+    /// The shard, if it is managed and has both this and the cluster.
     pub shard: Option<String>,
-    /// Our id.
+    /// The instance id.
     pub instance_id: Option<String>,
-    /// `tenant/group`, if it says both.
+    /// `tenant/group`; `None` unless both are set.
     pub group: Option<String>,
     /// The slot.
     pub slot: Option<u32>,
@@ -107,7 +110,7 @@ impl Identity {
     }
 }
 
-/// Attributes as they lie in the database.
+/// Attributes as stored.
 pub(super) struct Stored {
     pub identity: Identity,
     pub digest: [u8; 32],
@@ -117,7 +120,9 @@ pub(super) struct Stored {
 }
 
 impl Stored {
-    /// Keeps what isn't kept yet of `attributes`.
+    /// Stores the parts of `attributes` that are new.
+    ///
+    /// Fails if the database does.
     pub(super) fn keep(
         transaction: &Transaction<'_>,
         provider: ProviderKind,
@@ -147,7 +152,9 @@ impl Stored {
         })
     }
 
-    /// Gives an instance these attributes.
+    /// Sets an instance's attributes.
+    ///
+    /// Fails if the database does.
     pub(super) fn write(
         &self,
         transaction: &Transaction<'_>,
@@ -178,7 +185,7 @@ impl Stored {
     }
 }
 
-/// The id of a shared text, which is added if it is new.
+/// The id of a shared text; adds it if it is new.
 fn part(transaction: &Transaction<'_>, text: &str) -> Result<i64, SimError> {
     let digest = hash(&[text.as_bytes()]);
     let known = transaction

@@ -1,7 +1,7 @@
-//! What is in a request: read, and judged where a cloud would.
+//! Reads and validates requests.
 //!
-//! In: the parts of requests. Out: what they mean, or the error that the stood-in cloud gives. Must
-//! not: change anything.
+//! In: the parts of requests. Out: their values, or the simulated provider's error. Must not:
+//! change anything.
 
 use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
@@ -18,7 +18,9 @@ use crate::provider::{CloudError, CloudErrorKind, CreateRequest, readable_userda
 use super::{SimError, World, faults, hash, images};
 use crate::digest::hex;
 
-/// The id that the stood-in cloud would give: a function of the token (GCP: the name).
+/// The provider id for a token (GCP: for a name), in the simulated provider's form.
+///
+/// Fails if the database does.
 pub(super) fn provider_id(
     transaction: &Transaction<'_>,
     world: &World,
@@ -46,7 +48,7 @@ pub(super) fn provider_id(
     Ok(id)
 }
 
-/// Under `strict_images`: the image is there, and is made for the instance's architecture.
+/// With `strict_images`: fails unless the image exists and matches the instance's architecture.
 pub(super) fn check_image(
     transaction: &Transaction<'_>,
     world: &World,
@@ -81,7 +83,9 @@ pub(super) fn check_image(
     }
 }
 
-/// Userdata as text: unpacked where it is gzipped, in base64 where it isn't UTF-8.
+/// Userdata as text: decompressed if it is gzipped, in base64 if it isn't UTF-8.
+///
+/// Fails if it isn't base64, or is too large.
 pub(super) fn decode_userdata(
     provider: ProviderKind,
     encoded: Option<&str>,
@@ -109,13 +113,15 @@ pub(super) fn decode_userdata(
     Ok(Some(readable_userdata(bytes)))
 }
 
-/// Names in order, each once.
+/// The names sorted, without duplicates.
 pub(super) fn sorted(names: &[String]) -> Vec<String> {
     let unique: BTreeSet<&String> = names.iter().collect();
     unique.into_iter().cloned().collect()
 }
 
-/// The address that the args ask for, of the instance or its first interface.
+/// The address that args request for the instance or its first interface.
+///
+/// Fails if it isn't an address.
 pub(super) fn fixed_address(args: &Map<String, Value>) -> Result<Option<Ipv4Addr>, SimError> {
     let asked = args
         .get("PrivateIpAddress")
@@ -140,7 +146,7 @@ pub(super) fn fixed_address(args: &Map<String, Value>) -> Result<Option<Ipv4Addr
     }
 }
 
-/// Whether the args ask for an IPv6 address.
+/// Whether args request an IPv6 address.
 pub(super) fn wants_ip6(args: &Map<String, Value>) -> bool {
     let interface = args
         .get("NetworkInterfaces")
@@ -151,7 +157,7 @@ pub(super) fn wants_ip6(args: &Map<String, Value>) -> bool {
         .is_some_and(|count| count > 0)
 }
 
-/// A request that is wrong and stays wrong.
+/// The error for an invalid request.
 pub(super) fn invalid(code: &str, message: String) -> SimError {
     CloudError::new(CloudErrorKind::Invalid, code, message).into()
 }

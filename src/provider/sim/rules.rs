@@ -1,15 +1,15 @@
-//! The embedded cloud: what args may hold, what can change in place.
+//! The rules of the embedded cloud: valid args, changes in place.
 //!
-//! In: the args of one layer as written, paths of a spec. Out: findings, [`Effect`]s. Must not: ask
-//! the embedded cloud.
+//! In: the args of one layer as written, paths of a spec. Out: findings, [`Effect`]s. Must not:
+//! call the embedded cloud.
 //!
-//! It takes any args, in either cloud's words; only what nstance sets itself is refused.
+//! It accepts any args, in the form of either cloud; only managed members are rejected.
 
 use crate::config::node::{Node, NodeValue};
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::provider::rules::Effect;
 
-/// What args can't set, in lower case without separators, and what to do instead.
+/// Managed members, in lower case without separators, and what to use instead.
 const MANAGED: &[(&str, &str)] = &[
     (
         "instancetype",
@@ -31,7 +31,7 @@ const MANAGED: &[(&str, &str)] = &[
     ("zone", "set `zones` of the group, or `shard.infra.zone`"),
 ];
 
-/// Finds what may not be written in one layer's args.
+/// Reports invalid args of one layer.
 pub fn check_args(args: &Node, findings: &mut Diagnostics) {
     let NodeValue::Object(entries) = &args.value else {
         return;
@@ -48,13 +48,13 @@ pub fn check_args(args: &Node, findings: &mut Diagnostics) {
     }
 }
 
-/// A name in lower case, its words without anything between them.
+/// A name in lower case without separators.
 fn folded(name: &str) -> impl Iterator<Item = u8> {
     let letters = name.bytes().filter(|byte| !matches!(byte, b'_' | b'-'));
     letters.map(|byte| byte.to_ascii_lowercase())
 }
 
-/// What it takes to change the attribute at `path`.
+/// What a change of the attribute at `path` requires.
 pub fn effect(path: &str) -> Effect {
     let (root, rest) = path.split_once('.').unwrap_or((path, ""));
     match root {

@@ -1,9 +1,9 @@
-//! The database file of the simulated cloud.
+//! The database file of the embedded cloud.
 //!
-//! In: its path. Out: connections to it. Must not: know what an instance is.
+//! In: its path. Out: connections to it. Must not: know instances.
 //!
-//! Looking makes no file: until something is to be kept, a cloud without a file is an empty one
-//! in memory. So a plan leaves a folder as it found it.
+//! Reading creates no file: until something is stored, an embedded cloud without a file is an empty
+//! database in memory. So a plan leaves a folder unchanged.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -13,7 +13,7 @@ use rusqlite::{Connection, ErrorCode, OpenFlags, Transaction, TransactionBehavio
 use super::SimError;
 use crate::home;
 
-/// The version of the schema below, in `user_version`.
+/// The schema version, in `user_version`.
 const VERSION: i64 = 1;
 
 /// How long a call waits for another process's transaction, which takes well under a millisecond.
@@ -85,29 +85,31 @@ CREATE TABLE counter (
 ) STRICT, WITHOUT ROWID;
 ";
 
-/// Where what is asked is looked up.
+/// Where the database is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Place {
     /// In the file.
     File,
     /// In a file that can't be written to.
     ReadOnlyFile,
-    /// In memory: there is no file yet.
+    /// In memory, since there is no file yet.
     Nowhere,
 }
 
-/// The database, or the empty one that stands in until there is one.
+/// The database, or an empty one in memory until the file exists.
 #[derive(Debug)]
 pub(super) struct Store {
     path: PathBuf,
     place: Place,
     connection: Connection,
-    /// Counts calls where the file can't.
+    /// Counts calls if the file is read-only.
     scratch: Option<Connection>,
 }
 
 impl Store {
-    /// Opens the database at `path` if it is there.
+    /// Opens the database at `path`, if it exists.
+    ///
+    /// Fails if it can't be opened.
     pub(super) fn open(path: &Path) -> Result<Self, SimError> {
         let mut store = Self {
             path: path.to_owned(),
@@ -115,7 +117,7 @@ impl Store {
             connection: Connection::open_in_memory()?,
             scratch: None,
         };
-        // The empty one takes a while to make, and mostly isn't asked.
+        // Creating the empty database takes time, so avoid it if there is a file.
         store.look_again()?;
         if store.place == Place::Nowhere {
             store.connection = in_memory()?;
@@ -123,14 +125,18 @@ impl Store {
         Ok(store)
     }
 
-    /// To read from.
+    /// The connection for reads.
+    ///
+    /// Fails if the database does.
     pub(super) fn reader(&mut self) -> Result<&Connection, SimError> {
         self.look_again()?;
         Ok(&self.connection)
     }
 
-    /// A transaction that holds the right to write from its start; makes the file if need be.
-    /// Once it is committed, its effects outlive this process.
+    /// A transaction that locks the database for writing at its start; creates the file if
+    /// necessary. After its commit, its effects survive this process.
+    ///
+    /// Fails if the file can't be written.
     pub(super) fn write(&mut self) -> Result<Transaction<'_>, SimError> {
         self.look_again()?;
         match self.place {
@@ -147,13 +153,17 @@ impl Store {
             .transaction_with_behavior(TransactionBehavior::Immediate)?)
     }
 
-    /// Whether anything was ever kept.
+    /// Whether the file exists.
+    ///
+    /// Fails if the database does.
     pub(super) fn exists(&mut self) -> Result<bool, SimError> {
         self.look_again()?;
         Ok(self.place != Place::Nowhere)
     }
 
-    /// A transaction for the counting of calls, which must not make a file by itself.
+    /// A transaction to count calls, which must not create the file.
+    ///
+    /// Fails if the database does.
     pub(super) fn ledger(&mut self) -> Result<Transaction<'_>, SimError> {
         self.look_again()?;
         if self.place == Place::ReadOnlyFile && self.scratch.is_none() {
@@ -163,20 +173,20 @@ impl Store {
         Ok(connection.transaction_with_behavior(TransactionBehavior::Immediate)?)
     }
 
-    /// Notices a file that has come into being.
+    /// Opens the file if it was created since.
     fn look_again(&mut self) -> Result<(), SimError> {
         if self.place != Place::Nowhere || !self.path.exists() {
             return Ok(());
         }
         let (connection, place) = self.connect()?;
-        // Version 0 is a file that another process is about to fill.
+        // Version 0 means that another process is still creating it.
         if self.version(&connection)? == VERSION {
             self.settle(connection, place)?;
         }
         Ok(())
     }
 
-    /// Makes the file, or joins another process that just did.
+    /// Creates the file, or opens it if another process just did.
     fn found(&mut self) -> Result<(), SimError> {
         if let Some(folder) = self.path.parent() {
             home::create(folder).map_err(|source| SimError::Folder {
@@ -186,7 +196,7 @@ impl Store {
         }
         let mut connection = Connection::open(&self.path).map_err(|source| self.refused(source))?;
         connection.busy_timeout(BUSY_TIMEOUT)?;
-        // Userdata of common sizes then wastes little of a page.
+        // Less waste for typical sizes of userdata.
         connection.pragma_update(None, "page_size", 8_192)?;
         let transaction = connection
             .transaction_with_behavior(TransactionBehavior::Immediate)
@@ -196,8 +206,8 @@ impl Store {
             transaction.pragma_update(None, "user_version", VERSION)?;
         }
         transaction.commit()?;
-        // The mode stays with the file. Where another process is in the way of the switch, that
-        // process makes it; until then everything works in the old mode, only more slowly.
+        // The mode is stored in the file. If another process is in the way, that process switches
+        // it; until then the old mode is only slower.
         let _ = connection.pragma_update(None, "journal_mode", "WAL");
         self.settle(connection, Place::File)
     }
@@ -224,8 +234,8 @@ impl Store {
                 }
             }
         }
-        // In a folder that can't be written to, the files beside the database can't be made;
-        // what nobody can change can be read without them.
+        // In a read-only folder SQLite can't create its side files; an immutable file can be read
+        // without them.
         let text = self.path.to_string_lossy();
         let escaped = text
             .replace('%', "%25")
@@ -253,7 +263,7 @@ impl Store {
         Ok(version)
     }
 
-    /// Goes over to the file, taking along the calls counted so far.
+    /// Switches to the file, and takes over the counts so far.
     fn settle(&mut self, connection: Connection, place: Place) -> Result<(), SimError> {
         tune(&connection)?;
         if place == Place::File {
@@ -296,8 +306,8 @@ fn in_memory() -> Result<Connection, SimError> {
 
 fn tune(connection: &Connection) -> Result<(), SimError> {
     connection.set_prepared_statement_cache_capacity(64);
-    // A commit is safe from the death of this process at once, and from a power cut at the next
-    // checkpoint: a cloud that one can try things on need not promise more.
+    // A commit survives the death of this process at once, and a power failure after the next
+    // checkpoint. That suffices for an embedded cloud.
     connection.pragma_update(None, "synchronous", "NORMAL")?;
     connection.pragma_update(None, "wal_autocheckpoint", 8_000)?;
     connection.pragma_update(None, "cache_size", -8_000)?;

@@ -1,7 +1,7 @@
 //! An instance's states over time.
 //!
-//! In: what happens to it, and when. Out: its state at any time. Must not: read a clock: nothing
-//! runs in the background, what is due is read off.
+//! In: events and their times. Out: its state at any time. Must not: read a clock. Nothing runs in
+//! the background; the state is computed when it is read.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::provider::LifecycleState;
 
 use super::SimError;
 
-/// A state, and up to two more that follow at given times.
+/// A state, and up to two later ones with their times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Timeline {
     first: LifecycleState,
@@ -24,7 +24,7 @@ pub(super) struct Timeline {
 pub(super) const COLUMNS: &str = "state, next_at, next_state, then_at, then_state";
 
 impl Timeline {
-    /// From now on in one state.
+    /// In this state from now on.
     pub(super) fn steady(state: LifecycleState) -> Self {
         Self {
             first: state,
@@ -33,12 +33,12 @@ impl Timeline {
         }
     }
 
-    /// Coming up.
+    /// Starting.
     pub(super) fn booting(now: Timestamp, takes: Duration) -> Self {
         Self::steady(LifecycleState::Pending).followed(now.after(takes), LifecycleState::Running)
     }
 
-    /// Going down and coming up again.
+    /// Stopping and starting again.
     pub(super) fn restarting(now: Timestamp, takes: Duration) -> Self {
         let down = now.after(takes);
         Self {
@@ -48,7 +48,7 @@ impl Timeline {
         }
     }
 
-    /// Going away for good.
+    /// Terminating.
     pub(super) fn ending(now: Timestamp, takes: Duration) -> Self {
         Self::steady(LifecycleState::ShuttingDown)
             .followed(now.after(takes), LifecycleState::Terminated)
@@ -71,6 +71,8 @@ impl Timeline {
     }
 
     /// Reads [`COLUMNS`], the first of which is column `from`.
+    ///
+    /// Fails if the row is invalid.
     pub(super) fn read(row: &Row<'_>, from: usize) -> Result<Self, SimError> {
         let step = |column| -> Result<_, SimError> {
             let at: Option<i64> = row.get(column)?;

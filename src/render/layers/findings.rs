@@ -1,7 +1,7 @@
-//! Findings in joined userdata, each at the line where its cause is written.
+//! Reports findings about joined userdata at the line where it was written.
 //!
-//! In: findings with a place in what was rendered. Out: notes with a place in the configuration.
-//! Must not: judge.
+//! In: findings with a place in rendered text. Out: notes with a place in the configuration. Must
+//! not: add or drop findings.
 
 use nstance_cloudinit::layers::{LayerFinding, Place as CloudPlace, Severity as FindingSeverity};
 
@@ -16,7 +16,7 @@ use crate::render::join_cache::Joint;
 use crate::render::rendered_layer::{FILES, RenderedLayer};
 
 impl CompiledUserdata {
-    /// Tells what was found, and whether none of it is an error.
+    /// Reports findings. Returns whether none of them is an error.
     pub(super) fn tell_all(
         &self,
         joint: &Joint,
@@ -105,7 +105,7 @@ fn masked(note: Note, finding: &LayerFinding, layers: &[RenderedLayer]) -> Note 
 }
 
 impl CompiledPart {
-    /// Where a place of what was rendered is written, as an offset in the text; `None` where that
+    /// Where a place in rendered text was written, as an offset in the source text; `None` if that
     /// isn't certain.
     pub(in crate::render) fn offset_of(
         &self,
@@ -136,7 +136,7 @@ fn lines(text: &[u8]) -> impl Iterator<Item = &[u8]> {
     text.split_inclusive(|byte| *byte == b'\n')
 }
 
-/// How many bytes stand before a character of a line, at least its indentation.
+/// The number of bytes before a character of a line; at least its indentation.
 fn bytes_before(line: &[u8], characters: usize) -> usize {
     let blank = |byte: &&u8| matches!(byte, b' ' | b'\t');
     let indentation = line.iter().take_while(blank).count();
@@ -145,11 +145,11 @@ fn bytes_before(line: &[u8], characters: usize) -> usize {
     before.max(indentation)
 }
 
-/// Which line of a template became a rendered line, as far as that is certain.
+/// The line of a template that a rendered line comes from; `None` if that isn't certain.
 fn written_line(template: &str, rendered: &[u8], index: usize) -> Option<usize> {
     let template = template.as_bytes();
     let wanted = lines(rendered).nth(index)?;
-    // Where no action took or gave a line, each is where it was.
+    // If no action added or removed a line, line numbers are equal.
     if lines(template).nth(index) == Some(wanted)
         || lines(template).count() == lines(rendered).count()
     {
@@ -165,7 +165,7 @@ fn written_line(template: &str, rendered: &[u8], index: usize) -> Option<usize> 
     }
 }
 
-/// Which part of which layer a place is in.
+/// The layer and part of a place, in words.
 fn told(place: &CloudPlace, layers: &[RenderedLayer]) -> String {
     let layer = layers.get(place.layer);
     let mut what = format!(
@@ -181,7 +181,7 @@ fn told(place: &CloudPlace, layers: &[RenderedLayer]) -> String {
     }
 }
 
-/// Whose userdata it is, in a sentence.
+/// The layer's userdata, in words.
 pub(in crate::render) fn owner(layer: &str) -> String {
     match layer {
         "defaults" => "`defaults`".to_owned(),
@@ -198,7 +198,7 @@ mod tests {
     fn a_rendered_line_is_found_where_it_was_written() {
         let template = "a\n{{ if .X }}\nb\n{{ end }}\nc\nc\nd\n";
         let rendered = b"a\n\nb\n\nc\nc\nd\n";
-        // As many lines: each is where it was.
+        // The number of lines is equal, so each keeps its number.
         for index in 0..7 {
             assert_eq!(written_line(template, rendered, index), Some(index));
         }
@@ -206,7 +206,7 @@ mod tests {
         for (index, written) in [
             (0, Some(0)),
             (1, Some(2)),
-            // There are two of them.
+            // This line occurs twice.
             (2, None),
             (4, Some(6)),
             (9, None),

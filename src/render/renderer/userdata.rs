@@ -1,7 +1,7 @@
-//! An instance's userdata: rendered, joined with the files that travel in it, packed.
+//! Renders an instance's userdata, joins it with embedded files and packs it.
 //!
-//! In: a [`GroupRenderer`], and who the instance is. Out: its userdata, its layers, or why there
-//! are none. Must not: know how layers are joined or bytes are packed.
+//! In: a [`GroupRenderer`] and an instance. Out: its userdata, its layers, or errors. Must not:
+//! implement joining or packing.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -39,7 +39,7 @@ impl GroupRenderer<'_> {
             unknown: false,
         };
         let Some(files) = files else {
-            // Its errors are reported all the same.
+            // The files failed; still report the userdata's own errors.
             let source = source?;
             if let Some(mut layers) = source.render(&mut execution)
                 && execution.report.is_trial()
@@ -91,9 +91,9 @@ impl GroupRenderer<'_> {
         }
     }
 
-    /// Looks into a userdata that is one source alone, as an instance of `slot` would get it: whether
-    /// cloud-init takes it as it was meant. Its findings are reported, without those of rendering, which
-    /// reports its own.
+    /// Checks userdata with a single source, rendered for `slot`: whether cloud-init will accept
+    /// it. Adds findings to the report, except rendering errors, which rendering itself reports.
+    /// Returns true if there is nothing to check.
     pub fn check_userdata(&self, slot: u32, report: &mut Report) -> bool {
         if !self.is_looked_into {
             return true;
@@ -143,8 +143,8 @@ impl GroupRenderer<'_> {
         is_sound.unwrap_or(true)
     }
 
-    /// The layers of an instance's userdata, the files that travel in it included; `None` where there
-    /// is none, or it can't be rendered.
+    /// The layers of an instance's userdata, including embedded files; `None` if there is none, or
+    /// if rendering fails.
     pub(in crate::render) fn rendered_layers(
         &self,
         address: &Address,
@@ -177,7 +177,7 @@ impl GroupRenderer<'_> {
         Some(layers)
     }
 
-    /// The files that travel in the userdata.
+    /// The files embedded in the userdata.
     fn carried_files<'f>(&'f self, files: &'f Files) -> Vec<CarriedFile<'f>> {
         let carried = self.group.files.iter().filter_map(|file| {
             let Deliver::Userdata {
@@ -203,16 +203,16 @@ impl GroupRenderer<'_> {
     }
 }
 
-/// What userdata is made of, should it be too large.
+/// The sizes of userdata's parts, for the error that it is too large.
 enum Sizes {
-    /// One text of so many bytes, and the files.
+    /// A single text with this many bytes, and the files.
     Own(usize),
-    /// Layers, the files among them.
+    /// Layers, including the files.
     Layers(Arc<Joint>),
 }
 
 impl Sizes {
-    /// What took most of it; of layers each one's share.
+    /// A text about the largest part, or about each layer's share.
     fn told(&self, carried: &[CarriedFile<'_>]) -> String {
         match self {
             Self::Own(size) => {

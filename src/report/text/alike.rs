@@ -1,11 +1,12 @@
-//! Whether two instances' values say the same apart from who the instances are.
+//! Compares values of two instances and ignores what identifies them.
 //!
-//! In: values of two instances, and what is each one's own. Out: yes or no. Must not: render.
+//! In: values of two instances, and the identity of each. Out: whether they are alike. Must not:
+//! render.
 //!
-//! A thousand instances whose userdata holds their own id are one change to a reader. Two texts
-//! are walked side by side; where they part, both must be at their own id, address, zone or number,
-//! which is then skipped. Nothing is copied, so that 100,000 texts take no longer than reading
-//! them.
+//! A thousand instances whose userdata contains their own id are one change to a reader. Two texts
+//! are compared in parallel; at a difference, both must be at their own id, address, zone or
+//! number, which is skipped. Nothing is copied, so that comparing 100,000 texts takes no longer
+//! than reading them.
 
 use std::cell::OnceCell;
 use std::collections::BTreeSet;
@@ -15,10 +16,10 @@ use serde_json::Value;
 
 use crate::plan::change::{Change, InstanceView};
 
-/// The characters of an instance id that templates know as its short id.
+/// The length of the short id in templates.
 const SHORT_ID: usize = 8;
 
-/// In how many zones a group's changes are; counted when it is first asked for.
+/// The number of zones in a group's changes, counted on first use.
 #[derive(Debug)]
 pub(super) struct Zones<'a> {
     changes: &'a [Change],
@@ -46,12 +47,12 @@ impl<'a> Zones<'a> {
     }
 }
 
-/// The side that says where the instance is or will be.
+/// The side with the instance's placement.
 pub(super) fn place(change: &Change) -> Option<&InstanceView> {
     change.after.as_deref().or(change.before.as_deref())
 }
 
-/// What is an instance's own. Most comparisons never come to ask for it.
+/// The identity of an instance, computed on first use.
 pub(super) struct Own<'a> {
     sides: [Option<&'a InstanceView>; 2],
     slot: u64,
@@ -62,13 +63,13 @@ pub(super) struct Own<'a> {
 type Words<'a> = [Option<&'a str>; 14];
 
 impl<'a> Own<'a> {
-    /// What the sides of a change call their own.
+    /// The identity in both sides of a change.
     pub(super) fn of(change: &'a Change, zones: &'a Zones<'a>) -> Self {
         let sides = [change.before.as_deref(), change.after.as_deref()];
         Self::of_sides(sides, change.address.slot, zones)
     }
 
-    /// What the sides of one slot's instance call their own.
+    /// The identity in both sides of a slot's instance.
     pub(super) fn of_sides(
         sides: [Option<&'a InstanceView>; 2],
         slot: u32,
@@ -94,7 +95,7 @@ impl<'a> Own<'a> {
         })
     }
 
-    /// The slot's index, its number, and its index in its zone.
+    /// The slot's index, its number from 1, and its index in its zone.
     fn numbers(&self) -> [u64; 3] {
         [self.slot, self.slot + 1, self.slot / self.zones.count()]
     }
@@ -183,7 +184,7 @@ fn common_prefix(a: &[u8], b: &[u8]) -> usize {
             .count()
 }
 
-/// Where both texts go on after each one's own word, if they part inside of it.
+/// The positions after each text's own word, if the difference is within one.
 fn skip_word(
     a: &[u8],
     at_a: usize,
@@ -198,7 +199,7 @@ fn skip_word(
         .zip(own_b.words())
         .find_map(|(word_a, word_b)| {
             let (word_a, word_b) = (word_a.as_ref()?.as_bytes(), word_b.as_ref()?.as_bytes());
-            // A word that both share would be skipped without getting on.
+            // Skipping an equal word would loop forever.
             if word_a == word_b {
                 return None;
             }
@@ -209,8 +210,8 @@ fn skip_word(
         })
 }
 
-/// Where both texts go on after each one's own number, if they part inside of one; leading zeros
-/// don't matter.
+/// The positions after each text's own number, if the difference is within one; ignores leading
+/// zeros.
 fn skip_number(
     a: &[u8],
     at_a: usize,
@@ -223,11 +224,11 @@ fn skip_number(
     let (number_b, end_b) = number_at(b, at_b)?;
     let mut numbers = own_a.numbers().into_iter().zip(own_b.numbers());
     let own = numbers.any(|own| own == (number_a, number_b));
-    // Behind an equal number nothing would be skipped.
+    // After an equal number there is nothing to skip.
     (own && (end_a > at_a || end_b > at_b)).then_some((end_a, end_b))
 }
 
-/// The number that a position lies in or right behind, and where it ends.
+/// The number at or directly before a position, and its end.
 fn number_at(text: &[u8], at: usize) -> Option<(u64, usize)> {
     let digit = |byte: &&u8| byte.is_ascii_digit();
     let start = at - text[..at].iter().rev().take_while(digit).count();

@@ -1,6 +1,6 @@
-//! One attribute's difference.
+//! Shows the difference of one attribute.
 //!
-//! In: an [`AttributeChange`]. Out: an [`Entry`]. Must not: show more of a text than its caller asks for.
+//! In: an [`AttributeChange`]. Out: an [`Entry`]. Must not: exceed the line limit of a text.
 
 use serde_json::Value;
 
@@ -14,13 +14,13 @@ use crate::provider::rules::Effect;
 use crate::sensitivity::HIDDEN;
 use crate::spec::{Content, SpecBody};
 
-/// What isn't known before it is done.
+/// Shown for a value that is unknown before apply.
 pub(super) const UNKNOWN: &str = "(known after apply)";
 
-/// What isn't delivered by us.
+/// Shown for a file that the server delivers.
 pub(super) const BY_SERVER: &str = "(delivered by the server)";
 
-/// Shows an attribute of a change; of a text's diff at most about `limit` lines.
+/// The entry of an attribute; a text's diff has about `limit` lines at most.
 pub(super) fn entry(
     attribute: &AttributeChange,
     change: &Change,
@@ -45,10 +45,10 @@ pub(super) fn entry(
     };
     let mut notes = Vec::new();
     match (attribute.effect, change.action) {
-        // Adopting changes the record alone.
+        // Adopting only changes the record.
         (_, Action::Adopt) | (Effect::InPlace, _) => {}
         (Effect::Replace, _) => notes.push("forces replacement".to_owned()),
-        // A new instance is started anyway.
+        // A replacement starts a new instance anyway.
         (Effect::Restart, action) if action.is_replace() => {}
         (Effect::Restart, _) => notes.push("stops and starts".to_owned()),
     }
@@ -60,7 +60,7 @@ pub(super) fn entry(
     }
 }
 
-/// Userdata of parts, or that is packed, part by part.
+/// Shows multi-part or compressed userdata part by part.
 fn opened(sign: Sign, attribute: &AttributeChange, limit: usize) -> Option<Entry> {
     if attribute.path != USERDATA {
         return None;
@@ -89,7 +89,7 @@ fn readable(
             Entry::line(sign, path, format!("{} -> {then}", summary(old, room / 2)))
         }
         (None, Some(new)) => Entry::value(sign, path, new, 0, limit, style),
-        // Parts that can be shown are the same in both.
+        // The visible parts are equal.
         (Some(old), Some(new)) if old == new => Entry::line(sign, path, HIDDEN),
         (Some(Value::String(old)), Some(Value::String(new)))
             if old.contains('\n') || new.contains('\n') =>
@@ -118,7 +118,7 @@ fn readable(
     }
 }
 
-/// A value on one line, a long text as the number of its lines.
+/// A value on one line; for a long text, the number of its lines.
 fn summary(value: &Value, room: usize) -> String {
     match value {
         Value::String(text) if text.contains('\n') => lines_of(text),
@@ -134,7 +134,7 @@ pub(super) fn lines_of(text: &str) -> String {
     format!("({})", counted(text.lines().count(), "line"))
 }
 
-/// What stands for a value that isn't to be read: bytes, and what the server delivers.
+/// The text for an unreadable value: binary data, or a file of the server.
 fn unreadable(
     attribute: &AttributeChange,
     before: &InstanceView,
@@ -168,7 +168,7 @@ fn is_binary(spec: &SpecBody) -> bool {
     matches!(content, Some(Content::Base64(_)))
 }
 
-/// What stands for userdata that is no text.
+/// The text for binary userdata.
 pub(super) fn binary(spec: &SpecBody) -> String {
     let length = spec
         .userdata

@@ -1,6 +1,6 @@
-//! One block: why, and what changes.
+//! Shows a block: its reasons and changes.
 //!
-//! In: a [`Block`]. Out: its lines. Must not: say what other blocks look like.
+//! In: a [`Block`]. Out: its lines. Must not: depend on other blocks.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -22,16 +22,16 @@ use crate::spec::{Content, SpecBody};
 /// How much of a block is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Detail {
-    /// Lines of a text that comes or goes as a whole.
+    /// The line limit of a new or removed text.
     pub(super) text: usize,
-    /// Lines of a diff.
+    /// The line limit of a diff.
     pub(super) diff: usize,
 }
 
 impl Detail {
-    /// All that a reader could want.
+    /// Everything that is useful.
     pub(super) const FULL: Self = Self { text: 20, diff: 40 };
-    /// Where room is short.
+    /// For long plans.
     pub(super) const BRIEF: Self = Self { text: 0, diff: 8 };
 }
 
@@ -106,7 +106,7 @@ fn shows_values(action: Action) -> bool {
     !matches!(action, Action::Delete | Action::Forget)
 }
 
-/// Why, each in a few words; what goes without saying is left out.
+/// The reasons in a few words; omits obvious ones.
 fn reasons(block: &Block<'_>) -> Vec<String> {
     let change = block.first;
     change
@@ -191,7 +191,7 @@ impl View<'_> {
         self.block.count == 1
     }
 
-    /// An instance that comes: what it will be. What takes one line stands first.
+    /// A new instance; single-line attributes come first.
     fn whole(&self, sign: Sign, side: &InstanceView) -> Vec<Entry> {
         let spec = &side.spec;
         let text = |text: &str| (!text.is_empty()).then(|| quoted(text));
@@ -266,7 +266,7 @@ impl View<'_> {
         })
     }
 
-    /// An instance that is deleted: its identity.
+    /// A removed instance: the attributes that identify it.
     fn ending(&self, sign: Sign, side: &InstanceView) -> Vec<Entry> {
         let goes = if sign == Sign::Delete { " -> null" } else { "" };
         let created = side.created_at.map(|time| time.to_string());
@@ -303,7 +303,7 @@ impl View<'_> {
         entries
     }
 
-    /// An instance that changes: what differs.
+    /// A changed instance: the differences.
     fn differences(&self, before: &InstanceView, after: &InstanceView) -> Vec<Entry> {
         let change = self.block.first;
         let mut named: Vec<(&str, Entry)> = change
@@ -328,7 +328,7 @@ impl View<'_> {
         entries
     }
 
-    /// What a replacement changes by being another instance.
+    /// The attributes that differ because a replacement is a new instance.
     fn new_identity(
         &self,
         before: &InstanceView,
@@ -385,7 +385,7 @@ fn several(items: &BTreeSet<&str>) -> String {
     listed(&items, 3)
 }
 
-/// The args without what is shown as tags.
+/// The args, except those shown as tags.
 fn shown_args(spec: &SpecBody) -> Map<String, Value> {
     let of_instance =
         |item: &Value| item.get("ResourceType").and_then(Value::as_str) == Some("instance");
@@ -403,8 +403,7 @@ fn shown_args(spec: &SpecBody) -> Map<String, Value> {
         .collect()
 }
 
-/// How many attributes a spec has beyond its type, counted as they are shown: each arg, var, tag
-/// and file is one.
+/// The number of a spec's attributes besides its type; each arg, var, tag and file counts as one.
 fn attribute_count(spec: &SpecBody) -> usize {
     let vars = spec.vars.as_object().map_or(0, Map::len);
     let head = &spec.head;
@@ -418,19 +417,19 @@ fn attribute_count(spec: &SpecBody) -> usize {
         + spec.tags.len()
 }
 
-/// How many attributes of an instance stay as they are.
+/// The number of an instance's unchanged attributes.
 fn unchanged_count(after: &InstanceView, attributes: &[AttributeChange]) -> usize {
     let changed: BTreeSet<&str> = attributes
         .iter()
         .filter(|attribute| attribute.after.is_some() || attribute.unknown)
         .map(|attribute| unit(&attribute.path))
         .collect();
-    // The instance type, zone and subnet are no part of the count above.
+    // Adds the instance type, zone and subnet.
     let all = attribute_count(&after.spec) + 2 + usize::from(after.subnet.is_some());
     all.saturating_sub(changed.len())
 }
 
-/// The part of a path that counts as one attribute: `args.BlockDeviceMappings` of
+/// The prefix of a path that counts as one attribute: `args.BlockDeviceMappings` of
 /// `args.BlockDeviceMappings[0].Ebs`.
 fn unit(path: &str) -> &str {
     let deep = path

@@ -1,7 +1,7 @@
-//! Equal changes made one.
+//! Collapses equal changes.
 //!
-//! In: changes, sorted by address. Out: [`Block`]s, each standing for slots of one group whose
-//! changes say the same apart from who the instances are. Must not: render.
+//! In: changes, sorted by address. Out: [`Block`]s, each for slots of one group whose changes
+//! differ only in the instances' identity. Must not: render.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -11,32 +11,32 @@ use super::alike::{self, Own, Zones, place};
 use crate::plan::change::{Action, AttributeChange, Change, InstanceView, Reason};
 use crate::spec::SpecBody;
 
-/// How many different changes of a group are kept in mind to find one that a further one equals.
+/// How many different changes of a group are compared with a further one.
 pub(super) const REMEMBERED: usize = 8;
 
-/// How many ranges of slots are written out.
+/// The maximum number of slot ranges in a heading.
 const RANGES: usize = 6;
 
-/// Changes that say the same.
+/// Changes that are alike.
 #[derive(Debug)]
 pub(super) struct Block<'a> {
-    /// The one that is shown.
+    /// The change that is shown.
     pub(super) first: &'a Change,
-    /// Which slots.
+    /// Its slots.
     pub(super) slots: Slots,
-    /// How many instances.
+    /// The number of instances.
     pub(super) count: usize,
     /// Their zones.
     pub(super) zones: BTreeSet<&'a str>,
     /// Their subnets.
     pub(super) subnets: BTreeSet<&'a str>,
-    /// Whether the shown one has values that are its own.
+    /// Whether the shown change has values of its own instance.
     pub(super) own_values: bool,
-    /// The least age in seconds, where age is the reason.
+    /// The minimum age in seconds, if age is the reason.
     pub(super) least_age: Option<u64>,
 }
 
-/// Slots as ranges, both ends included.
+/// Slots as inclusive ranges.
 #[derive(Debug, Default, Clone)]
 pub(super) struct Slots(Vec<(u32, u32)>);
 
@@ -74,8 +74,8 @@ impl Slots {
     }
 }
 
-/// Collapses changes; the blocks are in the order of their first ones. With `most` blocks or a few
-/// more no further change is looked at: the second part is those.
+/// Collapses changes; blocks are ordered by their first change. Stops after about `most` blocks and
+/// also returns the remaining changes.
 pub(super) fn collapse(changes: &[Change], most: usize) -> (Vec<Block<'_>>, &[Change]) {
     let mut blocks: Vec<Block<'_>> = Vec::new();
     let mut done = 0;
@@ -84,7 +84,7 @@ pub(super) fn collapse(changes: &[Change], most: usize) -> (Vec<Block<'_>>, &[Ch
         let start = blocks.len();
         for change in group {
             let from = start.max(blocks.len().saturating_sub(REMEMBERED));
-            // None of those that are shown can get one more.
+            // No block that is shown can still grow.
             if from > most {
                 return (blocks, &changes[done..]);
             }
@@ -144,7 +144,7 @@ fn same_specs(a: &Change, b: &Change) -> bool {
     digest(&a.before) == digest(&b.before) && digest(&a.after) == digest(&b.after)
 }
 
-/// Whether a reader would see the same in two changes of a group.
+/// Whether two changes of a group look the same to a reader.
 fn alike_changes(a: &Change, b: &Change, zones: &Zones<'_>) -> bool {
     if a.action != b.action
         || a.deposed.is_some() != b.deposed.is_some()
@@ -163,7 +163,7 @@ fn alike_changes(a: &Change, b: &Change, zones: &Zones<'_>) -> bool {
     if !attributes {
         return false;
     }
-    // An update or replacement shows what differs, a deletion little more than its type.
+    // An update or replacement shows differences, a deletion little more than the type.
     let sides = match a.action {
         Action::Create | Action::Adopt => (&a.after, &b.after),
         Action::Delete | Action::Forget => {
@@ -214,7 +214,7 @@ fn alike_attributes(
     {
         return false;
     }
-    // Of what a spec holds, equal specs have equal values; these can be long.
+    // Parts of a spec with equal digests are equal, so skip comparing them.
     let root = a.path.split('.').next().unwrap_or_default();
     if same_specs && matches!(root, "userdata" | "files" | "args" | "vars") {
         return true;

@@ -1,7 +1,7 @@
-//! What the cloud has that the record doesn't say.
+//! Shows drift.
 //!
-//! In: a [`Plan`]. Out: the text of `nstance drift`, and a plan's note on it. Must not: say what is
-//! to be done about it.
+//! In: a [`Plan`]. Out: the text of `nstance drift`, and a plan's note on drift. Must not: propose
+//! a change.
 
 use serde_json::Value;
 
@@ -17,16 +17,16 @@ use crate::plan::diff::USERDATA;
 use crate::sensitivity::HIDDEN;
 use crate::sensitivity::cover::covered;
 
-/// The most lines a plan spends on drift.
+/// The line limit of drift in a plan.
 const LINES_IN_A_PLAN: usize = 60;
 
-/// The most lines of the report of its own.
+/// The line limit of the drift report.
 const MOST_LINES: usize = 200;
 
-/// Lines of a text's diff.
+/// The line limit of a text's diff.
 const DIFF_LINES: usize = 20;
 
-/// Drift that says the same of several slots of a group.
+/// Drift that is alike in several slots of a group.
 struct Block<'a> {
     first: &'a Drift,
     address: Option<Address>,
@@ -73,7 +73,7 @@ pub fn drift(plan: &Plan, style: Style<'_>) -> String {
     text
 }
 
-/// A plan's note that the world has moved on.
+/// A plan's note on drift.
 pub(super) fn note(plan: &Plan, style: Style<'_>) -> Vec<String> {
     if plan.drift.is_empty() {
         return Vec::new();
@@ -99,7 +99,7 @@ fn collapse(drift: &[Drift]) -> Vec<Block<'_>> {
         .iter()
         .map(|drift| (drift.address.parse().ok(), drift))
         .collect();
-    // By number, not by text; a claim that is no address comes first.
+    // Sorted by slot number, not as text; invalid addresses come first.
     sorted.sort_by(|(a, x), (b, y)| (a, &x.address).cmp(&(b, &y.address)));
     let mut blocks: Vec<Block<'_>> = Vec::new();
     for (address, drift) in sorted {
@@ -126,7 +126,7 @@ fn collapse(drift: &[Drift]) -> Vec<Block<'_>> {
     blocks
 }
 
-/// Whether two instances changed in the same way, apart from who they are.
+/// Whether the drift of two instances differs only in their identity.
 fn alike(a: &Drift, slot_a: u32, b: &Drift, slot_b: u32) -> bool {
     let zones = &Zones::of(&[]);
     let own_a = &Own::of_sides([a.before.as_deref(), None], slot_a, zones);
@@ -206,7 +206,7 @@ fn block_lines(block: &Block<'_>, style: Style<'_>) -> Vec<String> {
         String::new()
     };
     let mut lines = vec![format!("  # {what}{accepted}")];
-    // Why an instance is missing stands in its heading.
+    // The heading already has the reason why an instance is missing.
     let changes = drift.changes.iter();
     for change in changes.filter(|_| drift.kind != DriftKind::Missing) {
         attribute(change, style, &mut lines);
@@ -214,7 +214,7 @@ fn block_lines(block: &Block<'_>, style: Style<'_>) -> Vec<String> {
     lines
 }
 
-/// Userdata of parts, or that is packed, part by part.
+/// Shows multi-part or compressed userdata part by part.
 fn opened(sign: Sign, change: &DriftedAttribute) -> Option<Entry> {
     if change.path != USERDATA {
         return None;
@@ -239,7 +239,7 @@ fn attribute(change: &DriftedAttribute, style: Style<'_>, lines: &mut Vec<String
     if let Some(parts) = opened(sign, change) {
         let mut written = Vec::new();
         entry::write(&[parts], 0, style, &mut written);
-        // A block of drift is indented less than one of a plan.
+        // Drift is indented less than a plan.
         let outdented = |line: &String| line.strip_prefix("  ").unwrap_or(line).to_owned();
         lines.extend(written.iter().map(outdented));
         return;
@@ -259,7 +259,7 @@ fn attribute(change: &DriftedAttribute, style: Style<'_>, lines: &mut Vec<String
         }
         return;
     }
-    // Where both are covered, what differs isn't to be seen.
+    // Both sides are masked, so the difference isn't visible.
     if change.recorded == change.observed {
         lines.push(format!("    {symbol} {path}: {HIDDEN}"));
         return;

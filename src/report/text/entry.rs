@@ -1,17 +1,17 @@
 //! The lines inside a block.
 //!
-//! In: names, signs and values. Out: lines, indented and aligned as Terraform does it. Must not:
-//! know what a change is.
+//! In: names, signs and values. Out: lines, indented and aligned as in Terraform. Must not: know
+//! changes.
 
 use serde_json::Value;
 
 use super::paint::{Sign, Style};
 use super::value::{self, Line};
 
-/// Columns before the sign of an attribute.
+/// The columns before an attribute's sign.
 const INDENT: usize = 6;
 
-/// Columns that each level of nesting adds.
+/// The columns added by each nesting level.
 const STEP: usize = 4;
 
 /// An attribute of a block.
@@ -21,11 +21,11 @@ pub(super) struct Entry {
     name: String,
     body: Body,
     note: Option<Note>,
-    /// Whether it is an item of a list: without a name, and with a comma behind.
+    /// Whether it is a list item: without a name, with a trailing comma.
     item: bool,
 }
 
-/// What is said behind a value.
+/// A comment after a value.
 #[derive(Debug)]
 struct Note {
     text: String,
@@ -47,7 +47,7 @@ enum Body {
 }
 
 impl Entry {
-    /// `name = text`
+    /// The entry `name = text`.
     pub(super) fn line(sign: Sign, name: impl Into<String>, text: impl Into<String>) -> Self {
         Self::new(sign, name.into(), Body::Line(text.into()))
     }
@@ -87,7 +87,7 @@ impl Entry {
         }
     }
 
-    /// A JSON value: on one line where it fits, opened up where it doesn't.
+    /// A JSON value: on one line if it fits, otherwise expanded.
     pub(super) fn value(
         sign: Sign,
         name: &str,
@@ -121,7 +121,7 @@ impl Entry {
         }
     }
 
-    /// Adds a comment behind the value; a grave one is coloured.
+    /// Adds a comment after the value; a `grave` one is colored.
     #[must_use]
     pub(super) fn noted(mut self, text: impl Into<String>, grave: bool) -> Self {
         self.note = Some(Note {
@@ -142,7 +142,7 @@ pub(super) fn room(style: Style<'_>, depth: usize, name: &str) -> usize {
     style.columns().saturating_sub(taken).max(24)
 }
 
-/// Writes entries at a depth; the equals signs of neighbours that take one line are aligned.
+/// Writes entries at a depth; aligns the equals signs of consecutive single-line entries.
 pub(super) fn write(entries: &[Entry], depth: usize, style: Style<'_>, lines: &mut Vec<String>) {
     let widest = |entries: &[Entry]| {
         entries

@@ -1,7 +1,7 @@
-//! One instance, whole.
+//! Shows a whole instance.
 //!
-//! In: an instance in the form that documents have, as JSON. Out: an indented block, long texts
-//! behind a margin. Must not: cut anything short.
+//! In: an instance as JSON. Out: an indented block, with long texts behind a margin. Must not:
+//! shorten anything.
 
 use serde_json::{Map, Value};
 
@@ -46,7 +46,7 @@ pub fn instance(value: &Value, style: Style<'_>) -> String {
     text
 }
 
-/// Files, those that the server delivers without the sources that stand for their content.
+/// Files; those of the server without the source in place of their content.
 fn described(files: &Value) -> Value {
     let mut files = files.clone();
     for file in files.as_object_mut().into_iter().flat_map(Map::values_mut) {
@@ -58,7 +58,7 @@ fn described(files: &Value) -> Value {
     files
 }
 
-/// Whether there is nothing to show.
+/// Whether a value is empty.
 fn is_blank(value: &Value) -> bool {
     match value {
         Value::Null => true,
@@ -115,7 +115,7 @@ fn write_entries<'a>(
     }
 }
 
-/// Writes a value behind `lead`, which is `name = ` or nothing.
+/// Writes a value after `lead`, which is `name = ` or empty.
 fn write_entry(
     lead: &str,
     value: &Value,

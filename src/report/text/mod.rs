@@ -1,7 +1,7 @@
-//! Plans and drift for people, in Terraform's words and signs.
+//! Plans and drift as text, with Terraform's words and signs.
 //!
-//! In: a [`Plan`], and how text is to look. Out: text. Must not: print, look at a terminal, or read
-//! the environment.
+//! In: a [`Plan`], and a style. Out: text. Must not: print, query a terminal, or read the
+//! environment.
 
 mod alike;
 mod attribute;
@@ -31,11 +31,10 @@ use self::collapse::Block;
 use crate::plan::change::{Action, Change, Mode, Plan, Summary};
 use crate::sensitivity::cover::covered;
 
-/// The most lines a plan takes.
+/// The line limit of a plan.
 const MOST_LINES: usize = 200;
 
-/// The most changes that are all shown in full, whatever lines it takes: few enough to be read one
-/// by one.
+/// The maximum number of changes that are all shown in full, regardless of the line limit.
 const SHOWN_IN_FULL: usize = 100;
 
 /// The text of `nstance plan`.
@@ -50,7 +49,7 @@ pub fn plan(plan: &Plan, style: Style<'_>) -> String {
     if plan.summary.has_changes() {
         head.extend(legend(plan, style));
         let room = if plan.changes.len() > SHOWN_IN_FULL {
-            // The line that says what was left out, and the empty one after it.
+            // Reserves the line about omitted changes, and the empty one after it.
             MOST_LINES.saturating_sub(head.len() + tail.len() + 2)
         } else {
             usize::MAX
@@ -103,7 +102,7 @@ fn legend(plan: &Plan, style: Style<'_>) -> Vec<String> {
     lines
 }
 
-/// The changes, collapsed, in at most `room` lines and the one that says what was left out.
+/// The collapsed changes in at most `room` lines, plus one about omitted changes.
 fn blocks(plan: &Plan, room: usize, style: Style<'_>) -> Vec<String> {
     let (blocks, rest) = collapse::collapse(&plan.changes, MOST_LINES);
     let resource_type = plan.rules().resource_type();
@@ -119,9 +118,9 @@ fn blocks(plan: &Plan, room: usize, style: Style<'_>) -> Vec<String> {
     lines
 }
 
-/// The changes where not all fit: each block gets as many lines as leave one for each after it.
+/// The blocks if not all fit: each gets the lines that leave one for each later block.
 ///
-/// `rest` are further changes.
+/// `rest` are further changes, which aren't collapsed.
 fn squeezed(
     blocks: &[Block<'_>],
     rest: &[Change],
@@ -136,7 +135,7 @@ fn squeezed(
         let free = room.saturating_sub(lines.len() + 1);
         let spare = free.saturating_sub(blocks.len() - index - 1);
         let space = !lines.last().is_none_or(String::is_empty);
-        // No block takes less than its head, its braces and an empty line on each side.
+        // A block takes at least its heading, its braces and an empty line on each side.
         let fitting = (spare >= 6)
             .then(|| change::lines(block, resource_type, Detail::BRIEF, style))
             .filter(|lines| lines.len() + 2 <= spare);
@@ -168,7 +167,7 @@ fn squeezed(
     lines
 }
 
-/// What the blocks that aren't shown, and the changes after them, would do.
+/// The counts of the omitted blocks and changes.
 fn rest_line(blocks: &[Block<'_>], changes: &[Change]) -> String {
     let mut summary = Summary::default();
     let mut groups: BTreeSet<&str> = BTreeSet::new();
@@ -202,7 +201,7 @@ fn rest_line(blocks: &[Block<'_>], changes: &[Change]) -> String {
     )
 }
 
-/// The words of a plan's mode where nothing changes.
+/// The message that nothing changes, by mode.
 fn nothing_to_do(mode: Mode) -> [&'static str; 2] {
     match mode {
         Mode::Normal => [

@@ -1,4 +1,4 @@
-//! What a plan says before and after its changes.
+//! Notes before and after a plan's changes.
 //!
 //! In: a [`Plan`]. Out: lines. Must not: show a change.
 
@@ -11,7 +11,7 @@ use super::value::{age, counted, listed, visible};
 use crate::plan::change::{Mode, Plan};
 use crate::report::events::planned_counts;
 
-/// How many images, and how many things left out, are listed.
+/// The maximum number of images, and of omitted instances, listed.
 const LISTED: usize = 10;
 
 /// The configuration's files, if a recorded group isn't in them: one may be missing.
@@ -66,7 +66,7 @@ pub(super) fn images(plan: &Plan, style: Style<'_>) -> Vec<String> {
     lines
 }
 
-/// What could not be planned, and why.
+/// The instances that couldn't be planned, and why.
 pub(super) fn left_out(plan: &Plan, style: Style<'_>) -> Vec<String> {
     if plan.left_out.is_empty() {
         return Vec::new();
@@ -97,11 +97,11 @@ pub(super) fn left_out(plan: &Plan, style: Style<'_>) -> Vec<String> {
     lines
 }
 
-/// Deletions that apply refuses unless they are allowed.
+/// The deletions that require `--allow-delete`.
 pub(super) fn deletions(plan: &Plan, style: Style<'_>) -> Vec<String> {
     let deletions = &plan.deletions;
     let total = deletions.total();
-    // A destroy is asked for; only what is protected needs a word more.
+    // `destroy` is exempt from the budget, but not from protection.
     let beyond = deletions.exceeds_budget() && plan.mode != Mode::Destroy;
     let mut lines = Vec::new();
     let word = style.warning("Warning:");
@@ -172,7 +172,7 @@ pub(super) fn deletions(plan: &Plan, style: Style<'_>) -> Vec<String> {
     lines
 }
 
-/// The last lines: how many of each, or that there are none.
+/// The last lines: the counts, or that there are no changes.
 pub(super) fn footer(plan: &Plan, style: Style<'_>) -> Vec<String> {
     let summary = &plan.summary;
     if !summary.has_changes() {

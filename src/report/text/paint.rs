@@ -1,6 +1,6 @@
-//! Signs and colours.
+//! Signs and colors.
 //!
-//! In: text. Out: the same, coloured if asked. Must not: look at a terminal.
+//! In: text. Out: the same, colored if requested. Must not: query a terminal.
 
 use std::fmt::Display;
 
@@ -9,27 +9,27 @@ use anstyle::{AnsiColor, Style as Ansi};
 use crate::address::in_shard;
 use crate::plan::change::Action;
 
-/// How text is to look.
+/// The style of text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Style<'a> {
-    /// Whether to colour it with ANSI sequences.
+    /// Whether to use ANSI colors.
     pub color: bool,
-    /// The terminal's columns; long values are cut to fit.
+    /// The terminal's width in columns; long values are cut to fit.
     pub width: usize,
-    /// What addresses carry: the shard's name in a run over several, else nothing.
+    /// The shard's name as a prefix of addresses, in a run over several shards.
     pub shard: Option<&'a str>,
 }
 
-/// The narrowest width that is respected: below it nothing could be read.
+/// The minimum width; a narrower terminal is treated as this wide.
 const NARROWEST: usize = 60;
 
 impl Style<'_> {
-    /// An address as it is shown: in a run over several shards with the shard before it.
+    /// An address as shown; in a run over several shards, with the shard's prefix.
     pub(super) fn address(self, address: impl Display) -> String {
         in_shard(self.shard, address)
     }
 
-    /// The columns that a line may take.
+    /// The maximum columns of a line.
     pub(super) fn columns(self) -> usize {
         self.width.max(NARROWEST)
     }
@@ -47,22 +47,22 @@ impl Style<'_> {
         self.paint(Ansi::new().bold(), text)
     }
 
-    /// Of little weight.
+    /// Gray, for less important text.
     pub(super) fn faint(self, text: &str) -> String {
         self.paint(Ansi::new().dimmed(), text)
     }
 
-    /// What ends something.
+    /// Red, for deletions and errors.
     pub(in crate::report) fn danger(self, text: &str) -> String {
         self.paint(AnsiColor::Red.on_default().bold(), text)
     }
 
-    /// What asks for attention.
+    /// Yellow, for warnings.
     pub(in crate::report) fn warning(self, text: &str) -> String {
         self.paint(AnsiColor::Yellow.on_default().bold(), text)
     }
 
-    /// What is well.
+    /// Green, for success.
     pub(super) fn success(self, text: &str) -> String {
         self.paint(AnsiColor::Green.on_default().bold(), text)
     }
@@ -78,7 +78,7 @@ impl Style<'_> {
         }
     }
 
-    /// The sign of an action, right-aligned in the three columns that the widest takes.
+    /// The sign of an action, right-aligned in three columns.
     pub(super) fn action_sign(self, action: Action) -> String {
         let (create, delete) = (
             self.signed(Sign::Create, "+"),
@@ -96,7 +96,7 @@ impl Style<'_> {
     }
 }
 
-/// What stands before a line.
+/// The sign before a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Sign {
     /// `+`
@@ -105,9 +105,9 @@ pub(super) enum Sign {
     Delete,
     /// `~`
     Update,
-    /// An unchanged line.
+    /// No sign: unchanged.
     None,
-    /// A line about other lines.
+    /// No sign: a note about other lines.
     Note,
 }
 

@@ -1,19 +1,18 @@
-//! What a run over several shards says of them together.
+//! Headings and totals of a run over several shards.
 //!
-//! In: names and counts of each. Out: headings before each one's text, totals after all. Must not:
-//! say anything of a single instance.
+//! In: names and counts of each. Out: headings and totals. Must not: show instances.
 
 use super::paint::Style;
 use super::value::counted;
 use crate::plan::change::Summary;
 use crate::report::events::{Done, done_counts, planned_counts};
 
-/// The line before a shard's text.
+/// The heading of a shard's text.
 pub fn heading(cluster: &str, shard: &str, style: Style<'_>) -> String {
     style.bold(&format!("Shard {shard} of cluster {cluster}"))
 }
 
-/// The last line of a plan of several shards: the sum of those that could be planned.
+/// The last line of a plan of several shards: the sum over shards that could be planned.
 pub fn plan_total(plans: &[Option<Summary>], style: Style<'_>) -> String {
     let all = plans.len();
     let mut sum = Summary::default();
@@ -48,7 +47,7 @@ pub fn plan_total(plans: &[Option<Summary>], style: Style<'_>) -> String {
     line
 }
 
-/// The last line of `drift` over several shards, each drifted or not, or not looked at.
+/// The last line of `drift` over several shards; `None` for one that wasn't examined.
 pub fn drift_total(shards: &[(String, Option<bool>)], style: Style<'_>) -> String {
     let drifted: Vec<&str> = shards
         .iter()
@@ -81,18 +80,18 @@ pub fn drift_total(shards: &[(String, Option<bool>)], style: Style<'_>) -> Strin
     line
 }
 
-/// How an apply ended in one shard.
+/// The outcome of an apply in one shard.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ShardEnd {
-    /// There was nothing to do.
+    /// There were no changes.
     Unchanged,
-    /// All of it was done.
+    /// All changes were done.
     Done,
-    /// Some of it failed, or the shard's state or cloud did.
+    /// A change, the state or the cloud failed.
     Failed,
-    /// A signal came before all was done.
+    /// A signal interrupted it.
     Interrupted,
-    /// It was never begun.
+    /// It wasn't started.
     NotTried,
 }
 
@@ -109,7 +108,7 @@ impl ShardEnd {
     }
 }
 
-/// How an apply ended, shard by shard, and what was done as far as that is known.
+/// The outcomes of all shards, with counts if known.
 pub fn ends(shards: &[(String, ShardEnd, Option<Done>)], style: Style<'_>) -> String {
     let width = shards
         .iter()

@@ -1,7 +1,7 @@
-//! Userdata as a plan shows it: opened, part by part.
+//! Shows userdata part by part.
 //!
-//! In: userdata before and after, as text. Out: an [`Entry`] with the parts that differ, packed
-//! ones unpacked; none where line by line says as much. Must not: show a line that was hidden.
+//! In: userdata before and after, as text. Out: an [`Entry`] with the parts that differ,
+//! decompressed; `None` if a line diff is just as good. Must not: show a masked line.
 
 use nstance_cloudinit::opened::{Opened, open};
 
@@ -10,11 +10,11 @@ use super::paint::Sign;
 use super::value::{self, Line, counted};
 use crate::sensitivity::HIDDEN_LINE;
 
-/// The least lines that a part gets, however many there are.
+/// The minimum number of lines for a part.
 const LEAST_LINES: usize = 4;
 
-/// What differs between the parts of two userdata; of all texts at most about `limit` lines. `None`
-/// where neither consists of parts, or is packed.
+/// The differences between the parts of two userdata, in about `limit` lines. `None` if neither is
+/// multi-part or compressed.
 pub(super) fn changed(sign: Sign, name: &str, old: &str, new: &str, limit: usize) -> Option<Entry> {
     let (old, new) = (opened(old), opened(new));
     if is_plain(old.as_ref()) && is_plain(new.as_ref()) {
@@ -41,7 +41,7 @@ pub(super) fn changed(sign: Sign, name: &str, old: &str, new: &str, limit: usize
     Some(Entry::object(sign, name, entries))
 }
 
-/// The parts of userdata; `None` where it has none, and isn't packed.
+/// The parts of userdata; `None` if it is neither multi-part nor compressed.
 pub(super) fn taken_apart(sign: Sign, name: &str, text: &str, limit: usize) -> Option<Entry> {
     let whole = opened(text)?;
     if is_plain(Some(&whole)) {
@@ -53,7 +53,7 @@ pub(super) fn taken_apart(sign: Sign, name: &str, text: &str, limit: usize) -> O
     Some(Entry::object(sign, name, entries.collect()))
 }
 
-/// The lines that are left for the parts that are still to come.
+/// The lines left for the remaining parts.
 struct Room {
     lines: usize,
     parts: usize,
@@ -64,7 +64,7 @@ impl Room {
         Self { lines, parts }
     }
 
-    /// The lines of the next part: as many as leave the others their least.
+    /// The lines of the next part: as many as leave the others their minimum.
     fn lines(&mut self, make: impl FnOnce(usize) -> Vec<Line>) -> Vec<Line> {
         self.parts = self.parts.saturating_sub(1);
         let others = self.parts * LEAST_LINES;
@@ -74,8 +74,8 @@ impl Room {
     }
 }
 
-/// Opens userdata that isn't damaged. What hides a line of base64 spoils the rest of it: that isn't
-/// opened.
+/// Decodes userdata. `None` if a mask damages it: a masked line of base64 makes the rest
+/// unreadable.
 fn opened(text: &str) -> Option<Opened> {
     let whole = open(text.as_bytes());
     let is_encoded = |part: &&Opened| {
@@ -86,7 +86,7 @@ fn opened(text: &str) -> Option<Opened> {
         })
     };
     let leaves = whole.leaves();
-    // Where hidden lines change, they have numbers.
+    // Masks of changed lines are numbered.
     let hidden = HIDDEN_LINE.trim_end_matches(')');
     let is_spoilt = text.contains(hidden) && leaves.iter().any(is_encoded);
     let is_damaged = leaves.iter().any(|part| part.problem.is_some());
@@ -97,12 +97,12 @@ fn is_plain(opened: Option<&Opened>) -> bool {
     opened.is_some_and(|opened| opened.parts.is_empty() && opened.packing.is_empty())
 }
 
-/// A part, and which of those like it.
+/// A part, and its position.
 struct Part<'o> {
     opened: &'o Opened,
-    /// Which part it is, from 1.
+    /// Its number, from 1.
     number: usize,
-    /// What it is found again by: its name, or its type and how many of that stand before it.
+    /// The key to match it with: its name, or its type with an index.
     key: (&'o str, Option<usize>),
 }
 
@@ -167,7 +167,7 @@ enum Pair<'p> {
     Goes(&'p Part<'p>),
 }
 
-/// Each part with the one that it was, in the order of what is new; then what is gone.
+/// Pairs of matching parts in the new order, then removed parts.
 fn pairs<'p>(old: &'p [Part<'p>], new: &'p [Part<'p>]) -> Vec<Pair<'p>> {
     let of = |parts: &'p [Part<'p>], key: (&str, Option<usize>)| {
         parts.iter().find(|part| part.key == key)
@@ -225,7 +225,7 @@ mod tests {
         let plain = "#!/bin/sh\necho a\n";
         assert!(changed(Sign::Update, "u", plain, "#!/bin/sh\n", 9).is_none());
         assert!(changed(Sign::Update, "u", plain, SCRIPT, 9).is_some());
-        // Nothing in it differs.
+        // The parts are equal.
         assert!(
             changed(
                 Sign::Update,

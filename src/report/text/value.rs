@@ -1,6 +1,6 @@
-//! Values as a plan shows them: on one line, as a text, as a line diff.
+//! Shows values: on one line, as a text, or as a line diff.
 //!
-//! In: JSON values and texts. Out: pieces of lines, without colour or indentation. Must not: know
+//! In: JSON values and texts. Out: pieces of lines, without color or indentation. Must not: know
 //! where a value belongs.
 
 use std::time::Duration;
@@ -11,15 +11,15 @@ use similar::{ChangeTag, TextDiff};
 use super::paint::Sign;
 use crate::sensitivity::HIDDEN;
 
-/// Lines around a difference.
+/// The number of context lines around a difference.
 const CONTEXT: usize = 3;
 
 /// A line of a text or a diff.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Line {
-    /// Whether it comes or goes.
+    /// Whether it is added or removed.
     pub(super) sign: Sign,
-    /// What it says.
+    /// Its text.
     pub(super) text: String,
 }
 
@@ -32,7 +32,7 @@ impl Line {
     }
 }
 
-/// A value on one line, in HCL's manner.
+/// A value on one line, in HCL's syntax.
 pub(super) fn inline(value: &Value) -> String {
     let mut text = String::new();
     write_inline(value, &mut text);
@@ -66,8 +66,8 @@ fn write_inline(value: &Value, text: &mut String) {
     }
 }
 
-/// Text in quotes, with everything escaped that could move the cursor; what stands for a hidden
-/// value as it is.
+/// A quoted text, with characters escaped that could move the cursor. A mask is shown without
+/// quotes.
 pub(super) fn quoted(text: &str) -> String {
     if text == HIDDEN {
         return HIDDEN.to_owned();
@@ -86,14 +86,14 @@ pub(super) fn quoted(text: &str) -> String {
     out
 }
 
-/// Whether a character moves the cursor or turns the direction of text: shown as it is, it could
-/// make a reader see another plan than there is.
+/// Whether a character moves the cursor or changes the direction of text, which could misrepresent
+/// the plan.
 fn misleads(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// A key of an object: bare where HCL takes it bare.
+/// A key of an object; quoted only if HCL requires it.
 pub(super) fn key_text(key: &str) -> String {
     let plain = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-');
     if !key.is_empty() && key.chars().all(plain) {
@@ -103,7 +103,7 @@ pub(super) fn key_text(key: &str) -> String {
     }
 }
 
-/// A line of somebody's text: tabs stay, other control characters are made visible.
+/// A line of a text; tabs remain, other control characters are made visible.
 pub(super) fn visible(line: &str) -> String {
     let mut out = String::with_capacity(line.len());
     for c in line.chars() {
@@ -116,7 +116,7 @@ pub(super) fn visible(line: &str) -> String {
     out
 }
 
-/// Text cut to `room` characters.
+/// A text cut to `room` characters.
 pub(super) fn cut(text: &str, room: usize) -> String {
     if text.chars().nth(room).is_none() {
         return text.to_owned();
@@ -126,7 +126,7 @@ pub(super) fn cut(text: &str, room: usize) -> String {
     kept
 }
 
-/// A value on one line of at most about `room` characters.
+/// A value on one line with about `room` characters at most.
 pub(super) fn short(value: &Value, room: usize) -> String {
     let whole = inline(value);
     let length = whole.chars().count();
@@ -143,7 +143,7 @@ pub(super) fn short(value: &Value, room: usize) -> String {
     }
 }
 
-/// Two long one-line texts, each cut to `room` characters around the first difference.
+/// Two long single-line texts, each cut to `room` characters around the first difference.
 pub(super) fn around_difference(before: &str, after: &str, room: usize) -> (String, String) {
     let same = before
         .chars()
@@ -168,7 +168,7 @@ pub(super) fn around_difference(before: &str, after: &str, room: usize) -> (Stri
     (part(before), part(after))
 }
 
-/// The parts of a list or an object, one a line, and its brackets; `None` for anything else.
+/// The parts of a list or an object, one per line, and its brackets; `None` for other values.
 pub(super) fn parts(value: &Value) -> Option<(String, [&'static str; 2])> {
     let mut text = String::new();
     match value {
@@ -192,10 +192,10 @@ pub(super) fn parts(value: &Value) -> Option<(String, [&'static str; 2])> {
     }
 }
 
-/// The first `limit` lines of a text, and how many there are more.
+/// The first `limit` lines of a text, and the number of further ones.
 pub(super) fn text_lines(text: &str, limit: usize) -> Vec<Line> {
     let count = text.lines().count();
-    // A note that one line is left out would take as much room as the line.
+    // The note would take as much room as the last line.
     let shown = if count <= limit + 1 { count } else { limit };
     let mut lines: Vec<_> = text
         .lines()
@@ -211,12 +211,12 @@ pub(super) fn text_lines(text: &str, limit: usize) -> Vec<Line> {
     lines
 }
 
-/// What differs between two texts, line by line, cut to about `limit` lines.
+/// The line diff of two texts, in about `limit` lines.
 pub(super) fn line_diff(before: &str, after: &str, limit: usize) -> Vec<Line> {
     diff_of("line", before, after, limit)
 }
 
-/// What differs between the [`parts`] of two values.
+/// The diff of the [`parts`] of two values.
 pub(super) fn parts_diff(before: &str, after: &str, limit: usize) -> Vec<Line> {
     diff_of("element", before, after, limit)
 }
@@ -272,7 +272,7 @@ pub(super) fn counted(count: usize, noun: &str) -> String {
     }
 }
 
-/// A duration in the largest unit that it has one of.
+/// A duration in its largest unit.
 pub fn age(duration: Duration) -> String {
     let seconds = duration.as_secs() as usize;
     match seconds {

@@ -1,8 +1,8 @@
-//! What a state in memory holds, and how a batch changes it.
+//! The contents of a state in memory, and how batches change it.
 //!
-//! In: a copy of the tables. Out: the tables as they are to be, or why not. The rules are those of
-//! [`crate::Transaction`], said as plainly as they can be: a file's store is held to these. It may
-//! not share anything with it but the values.
+//! In: a copy of the tables. Out: the changed tables, or an error. The rules are those of
+//! [`crate::Transaction`] in the simplest form; tests compare the file's store with it. Must not:
+//! share code with that store, except for values.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use crate::store::{Write, Written};
 /// A slot of a group.
 type Slot = (Arc<str>, u32);
 
-/// Everything that a state holds.
+/// The contents of a state.
 #[derive(Clone, Debug)]
 pub(super) struct Tables {
     pub(super) meta: Meta,
@@ -30,11 +30,11 @@ pub(super) struct Tables {
     pub(super) observation_cache: Option<Vec<u8>>,
     pub(super) applies: Vec<Apply>,
     pub(super) items: Vec<(ApplyId, HistoryItem)>,
-    /// By our id.
+    /// By instance id.
     records: HashMap<String, Arc<Record>>,
-    /// The records of each slot, by our id.
+    /// The instance ids of each slot's records.
     slots: BTreeMap<Slot, BTreeSet<String>>,
-    /// The record of each of the cloud's ids, by ours.
+    /// The instance id for each provider id.
     provider_ids: HashMap<String, String>,
     generations: HashMap<Slot, u64>,
     intents: BTreeMap<IntentId, Intent>,
@@ -90,7 +90,7 @@ impl Tables {
         records.find(|record| !record.deposed)
     }
 
-    /// The newest generation that a slot ever had; 0 where it had none.
+    /// The newest generation that a slot ever had; 0 if none.
     fn generation(&self, slot: &Slot) -> u64 {
         let ids = self.slots.get(slot).into_iter().flatten();
         let present = ids.map(|id| self.records[id].generation).max();
@@ -134,11 +134,11 @@ fn slot_of(record: &Record) -> Slot {
     (Arc::clone(&record.group), record.slot)
 }
 
-/// A batch in the making.
+/// A batch being applied.
 pub(super) struct Change {
     tables: Tables,
     now: Timestamp,
-    /// The serial before it.
+    /// The serial before the batch.
     serial: u64,
     changed: bool,
     led: bool,
@@ -167,6 +167,9 @@ impl Change {
         }
     }
 
+    /// Applies one write.
+    ///
+    /// Fails as the methods of [`crate::Transaction`] do.
     pub(super) fn write(&mut self, write: Write, written: &mut Written) -> Result<()> {
         match write {
             Write::PutSpec { digest, bytes } => {
@@ -213,7 +216,7 @@ impl Change {
         tables.need_spec(record.spec)?;
         let old = tables.records.get(&record.instance_id).cloned();
         if let Some(old) = &old {
-            // What the store sets by itself is no difference.
+            // Ignore the values that the store sets.
             let same = Record {
                 updated_at: old.updated_at,
                 version: old.version,

@@ -1,6 +1,7 @@
-//! What can be had again: resolved images, fetched bodies; and what isn't needed any more.
+//! Writes caches (resolved images, fetched bodies, observations), and removes unused data.
 //!
-//! In: rows of caches. Out: nothing but how much was dropped. Changes no record and no serial.
+//! In: rows of caches. Out: nothing, or how much was removed. Must not: change a record or the
+//! serial.
 
 use rusqlite::params;
 
@@ -15,7 +16,9 @@ use crate::row_crypto::Place;
     reason = "a store in memory keeps what it is given"
 )]
 impl Transaction<'_> {
-    /// Stores what an image resolved to, in place of what was there.
+    /// Stores the result of an image look-up, replacing an earlier one.
+    ///
+    /// Fails if the state can't be written.
     pub fn put_image(&mut self, image: ImageRow) -> Result<()> {
         self.execute(
             "INSERT OR REPLACE INTO images
@@ -33,7 +36,9 @@ impl Transaction<'_> {
         Ok(())
     }
 
-    /// Stores what a URL answered, in place of what was there.
+    /// Stores the body of a URL, replacing an earlier one.
+    ///
+    /// Fails if the state can't be written.
     pub fn put_fetched(&mut self, fetched: FetchedRow) -> Result<()> {
         let name = self.crypto.name(&fetched.url);
         let content = if self.crypto.is_sealed() {
@@ -61,11 +66,14 @@ impl Transaction<'_> {
         Ok(())
     }
 
-    /// Stores the cache of compared observations, in place of what was there. Sealed at rest:
-    /// digests in it could be compared with guesses.
+    /// Stores the observation cache, replacing an earlier one. It is encrypted, since its digests
+    /// could be compared with guesses.
+    ///
+    /// Fails if the state can't be written.
     pub fn put_observation_cache(&mut self, bytes: &[u8]) -> Result<()> {
         if self.crypto.is_sealed() {
-            // Where a sealed state of schema 2 kept it; migrating can't find that row.
+            // An encrypted state of schema 2 stored it in this row, which the migration can't
+            // identify.
             let former = self.crypto.name("nstance:familiar");
             self.execute("DELETE FROM fetched WHERE url = ?1", [former])?;
         }
@@ -82,10 +90,10 @@ impl Transaction<'_> {
         Ok(())
     }
 
-    /// Keeps specs that an entry of the history may need again, though no record refers to them
-    /// any more; and lets go what was kept for all but the latest `entries` that kept something.
+    /// Keeps specs that an entry of the history may still need, although no record refers to them.
+    /// Releases those of all but the latest `entries` that keep some.
     ///
-    /// Errors: [`crate::StateError::MissingSpec`].
+    /// Fails with [`crate::StateError::MissingSpec`] if one isn't stored.
     pub fn keep_specs(
         &mut self,
         id: ApplyId,
@@ -107,8 +115,10 @@ impl Transaction<'_> {
         Ok(())
     }
 
-    /// Drops the specs that no record, no open intent and no kept entry refers to, and the closed intents of
-    /// applies that have ended. Answers how many specs were dropped.
+    /// Removes the specs without a record, an open intent or a kept entry, and the closed intents
+    /// of finished applies. Returns the number of removed specs.
+    ///
+    /// Fails if the state can't be written.
     pub fn collect_garbage(&mut self) -> Result<usize> {
         self.execute(
             "DELETE FROM journal WHERE closed_at IS NOT NULL

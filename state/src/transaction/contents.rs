@@ -1,7 +1,7 @@
-//! The whole content of a state, put in place of what it has.
+//! Replaces the whole content of a state.
 //!
-//! In: [`Contents`] that were found sound. Out: a state that says the same. Generations never go
-//! back, so that no token is ever used twice.
+//! In: consistent [`Contents`]. Out: a state with these contents. Must not: lower a generation, so
+//! that no token is ever reused.
 
 use std::collections::HashSet;
 
@@ -13,10 +13,10 @@ use crate::error::{Result, StateError};
 use crate::model::{Intent, Record, address};
 
 impl Transaction<'_> {
-    /// Makes a state that is new say what `contents` say, to the versions of its rows: whatever
-    /// refers to these rows, such as a saved plan, holds.
+    /// Fills a new state with `contents`, including the versions of its rows, so that references
+    /// such as saved plans stay valid.
     ///
-    /// Errors: as [`Transaction::put_record`]; [`StateError::Occupied`] where the state has
+    /// Fails like [`Transaction::put_record`], and with [`StateError::Occupied`] if the state has
     /// records.
     pub fn restore(&mut self, contents: &Contents) -> Result<()> {
         let occupant = self.row(
@@ -47,11 +47,11 @@ impl Transaction<'_> {
         Ok(())
     }
 
-    /// Makes a state say what `contents` say, of which `now` has the state as it is: the rows
-    /// that differ get the next version, and the serial is greater than either's.
+    /// Replaces the contents `now` of a state by `contents`. Rows that differ get the next version,
+    /// and the serial becomes greater than both.
     ///
-    /// Errors: as [`Transaction::put_record`]; [`StateError::Unsettled`] where something is open
-    /// that isn't open in `contents`.
+    /// Fails like [`Transaction::put_record`], and with [`StateError::Unsettled`] if an intent is
+    /// open that isn't in `contents`.
     pub fn replace(&mut self, now: &Contents, contents: &Contents) -> Result<()> {
         let same = |a: &Intent, b: &Intent| {
             (&a.token, a.operation, &a.instance_id) == (&b.token, b.operation, &b.instance_id)
@@ -63,7 +63,7 @@ impl Transaction<'_> {
                 address: lost.address.clone(),
             });
         }
-        // All that changes makes room before any of it comes: slots may have been exchanged.
+        // Remove all differing records before adding any, since slots may be swapped.
         let differing = now.differences(contents);
         for (own, _) in &differing {
             if let Some(own) = own {

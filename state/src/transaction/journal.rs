@@ -1,7 +1,7 @@
-//! What is intended and what was done: intents, and the history of applies.
+//! The journal and the history: intents, and applies.
 //!
-//! In: intents before the cloud is asked, and their outcome after. Out: their ids. Changes no
-//! record and no serial.
+//! In: intents before a cloud call, and their outcome after it. Out: their ids. Must not: change a
+//! record or the serial.
 
 use rusqlite::params;
 
@@ -18,10 +18,10 @@ use crate::row_crypto::Place;
     reason = "a store in memory keeps what it is given"
 )]
 impl Transaction<'_> {
-    /// Opens intents: one transaction for all that are about to be tried at once, to be committed
-    /// before the first is tried. The generation of an intent to create is used up.
+    /// Opens the intents of all calls of a wave; they must be committed before the first call. Uses
+    /// up the generation of create intents.
     ///
-    /// Errors: [`StateError::Unsettled`] where an intent to create with the same token is open,
+    /// Fails with [`StateError::Unsettled`] if an open create intent has the same token, and with
     /// [`StateError::MissingSpec`].
     pub fn open_intents(&mut self, intents: &[Intent]) -> Result<Vec<IntentId>> {
         intents
@@ -30,6 +30,9 @@ impl Transaction<'_> {
             .collect()
     }
 
+    /// Opens one intent.
+    ///
+    /// Fails like [`Transaction::open_intents`].
     pub(super) fn open_intent(&mut self, intent: &Intent) -> Result<IntentId> {
         let spec = intent.spec.map(|digest| self.spec(digest)).transpose()?;
         let id = self.next_intent()?;
@@ -62,7 +65,7 @@ impl Transaction<'_> {
             },
             other => other,
         })?;
-        // For a change or an end the record has the generation already.
+        // For updates and deletes, the record already has the generation.
         if intent.operation == Operation::Create {
             let group = self.group(&intent.group)?;
             self.raise_generation(group, intent.slot, intent.generation)?;
@@ -70,9 +73,9 @@ impl Transaction<'_> {
         Ok(id)
     }
 
-    /// The id of the next intent, which its request is sealed for before it is stored.
+    /// The id of the next intent, which its request is encrypted for.
     fn next_intent(&self) -> Result<IntentId> {
-        // The newest that was ever given; none until the first is.
+        // The newest id ever assigned.
         let newest = self.row(
             "SELECT seq FROM sqlite_sequence WHERE name = 'journal'",
             (),
@@ -81,12 +84,11 @@ impl Transaction<'_> {
         Ok(IntentId(newest.unwrap_or(0) + 1))
     }
 
-    /// Closes an intent. What came of it belongs into the same transaction. The request is let
-    /// go.
+    /// Closes an intent and removes its request. The same transaction must record the result.
     ///
-    /// Errors: [`StateError::NotOpen`].
+    /// Fails with [`StateError::NotOpen`] if it isn't open.
     pub fn close_intent(&mut self, id: IntentId, outcome: Outcome) -> Result<()> {
-        // What the cloud says may quote what it was asked.
+        // The cloud's message may quote the request.
         let (message, sealed) = match outcome.message() {
             Some(message) if self.crypto.is_sealed() => {
                 let place = Place::message(id, self.now);
@@ -109,9 +111,11 @@ impl Transaction<'_> {
         Ok(())
     }
 
-    /// Enters the beginning of an apply into the history. To be called under the lock: an apply
-    /// that the history still has as running is dead, and becomes interrupted.
-    /// Takes the lead ([`crate::SqliteStore::lead`]).
+    /// Adds the start of an apply to the history, and raises the fencing token
+    /// ([`crate::SqliteStore::lead`]). Call it with the lock held: an apply that the history shows
+    /// as running is dead, and becomes interrupted.
+    ///
+    /// Fails if the state can't be written.
     pub fn start_apply(&mut self, apply: NewApply) -> Result<ApplyId> {
         self.lead()?;
         self.execute(
@@ -139,10 +143,10 @@ impl Transaction<'_> {
         Ok(ApplyId(self.inner.last_insert_rowid()))
     }
 
-    /// Enters the end of an apply into the history. Changes of records that are made after it in
-    /// the same transaction are not in its serial.
+    /// Adds the end of an apply to the history. Its serial doesn't include later changes in the
+    /// same transaction.
     ///
-    /// Errors: [`StateError::NotOpen`] where the apply isn't running.
+    /// Fails with [`StateError::NotOpen`] if the apply isn't running.
     pub fn finish_apply(
         &mut self,
         id: ApplyId,
@@ -170,7 +174,9 @@ impl Transaction<'_> {
         Ok(())
     }
 
-    /// Enters what an apply did to one address into the history.
+    /// Adds the change of one address to the history.
+    ///
+    /// Fails if the state can't be written.
     pub fn record_history_item(&mut self, id: ApplyId, item: &HistoryItem) -> Result<()> {
         let (mut result, mut detail) = (item.result.as_str(), item.detail_json.as_str());
         let sealed = if self.crypto.is_sealed() && !item.is_harmless() {

@@ -1,6 +1,6 @@
 //! The log of calls.
 //!
-//! In: calls as they end. Out: what tests ask of them. Must not: change them.
+//! In: calls as they end. Out: what tests ask of them. May not: change them.
 
 use crate::query::Query;
 

@@ -1,7 +1,7 @@
 //! What goes wrong by chance.
 //!
 //! In: a seed, a call, and how often it was made before. Out: what is to become of it: always the
-//! same, in whatever order calls come. Must not: carry it out.
+//! same, in whatever order calls come. May not: carry it out.
 
 use std::time::Duration;
 

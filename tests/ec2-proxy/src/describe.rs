@@ -1,6 +1,6 @@
 //! `DescribeInstances`: pages that count instances, and what isn't to be seen yet.
 //!
-//! In: a call. Out: one page. Must not: show a state that moto doesn't have in the end.
+//! In: a call. Out: one page. May not: show a state that moto doesn't have in the end.
 
 use std::collections::HashMap;
 use std::vec::IntoIter;

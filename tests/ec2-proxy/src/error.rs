@@ -1,6 +1,6 @@
 //! Errors, as the services put them.
 //!
-//! In: a code. Out: the reply that says it. Must not: decide when.
+//! In: a code. Out: the reply that says it. May not: decide when.
 
 use crate::http::Reply;
 

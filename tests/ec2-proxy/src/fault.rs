@@ -1,6 +1,6 @@
 //! What goes wrong when a test says so.
 //!
-//! In: a call. Out: what is to become of it. Must not: carry it out.
+//! In: a call. Out: what is to become of it. May not: carry it out.
 
 use std::time::Duration;
 

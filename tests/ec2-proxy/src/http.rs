@@ -1,6 +1,6 @@
 //! As much of HTTP/1.1 as the SDKs and moto speak over loopback.
 //!
-//! In: bytes of a connection. Out: requests and replies, whole. Must not: know what they are about.
+//! In: bytes of a connection. Out: requests and replies, whole. May not: know what they are about.
 
 use std::io::{self, BufRead, BufReader, Read as _, Write};
 use std::net::{SocketAddr, TcpStream};

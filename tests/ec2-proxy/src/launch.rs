@@ -1,6 +1,6 @@
 //! `RunInstances`: client tokens and user data, as EC2 takes them.
 //!
-//! In: a call. Out: moto's answer, or the one that was given for this token before. Must not: make
+//! In: a call. Out: moto's answer, or the one that was given for this token before. May not: make
 //! two instances for one token.
 
 use std::collections::HashMap;

@@ -1,7 +1,7 @@
 //! A proxy before moto, for tests: what EC2 does and moto doesn't.
 //!
-//! In: calls of AWS' APIs on loopback, and faults that a test asks for. Out: moto's answers,
-//! changed where EC2's would be others; a log of the calls. Must not: speak with anything but moto.
+//! In: calls of AWS' APIs on loopback, and faults that a test asks for. Out: moto's answers, changed
+//! where EC2's would be others; a log of the calls. May not: speak with anything but moto.
 //!
 //! moto takes a client token twice and makes two instances, is `running` at once, lists what was
 //! made a moment ago, takes any size of user data, and counts reservations where EC2 counts

@@ -1,6 +1,6 @@
 //! moto, as one account sees it.
 //!
-//! In: calls. Out: its answers, unchanged. Must not: start or end it.
+//! In: calls. Out: its answers, unchanged. May not: start or end it.
 
 use std::collections::hash_map::RandomState;
 use std::fmt;

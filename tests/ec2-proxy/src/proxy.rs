@@ -1,6 +1,6 @@
 //! The proxy: connections, faults, and which action goes where.
 //!
-//! In: connections on loopback. Out: replies. Must not: know what an action does.
+//! In: connections on loopback. Out: replies. May not: know what an action does.
 
 use std::collections::HashMap;
 use std::io::{self, BufReader};

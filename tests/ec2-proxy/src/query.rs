@@ -1,7 +1,7 @@
 //! A call, as AWS' query protocol writes it.
 //!
-//! In: a form, or the target and body of a JSON call. Out: service, region, action, parameters.
-//! Must not: know what an action means.
+//! In: a form, or the target and body of a JSON call. Out: service, region, action, parameters. May
+//! not: know what an action means.
 
 use crate::http::Request;
 

@@ -1,6 +1,6 @@
 //! Service Quotas, of which moto has none for EC2.
 //!
-//! In: limits that a test chooses, calls in JSON. Out: answers, in the service's words. Must not:
+//! In: limits that a test chooses, calls in JSON. Out: answers, in the service's words. May not:
 //! hold anyone to a limit.
 
 use std::collections::BTreeMap;

@@ -1,6 +1,6 @@
 //! Calls that name instances: what state they have to be in, and which one follows.
 //!
-//! In: a call. Out: moto's answer, or a refusal of EC2's. Must not: change an answer.
+//! In: a call. Out: moto's answer, or a refusal of EC2's. May not: change an answer.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;

@@ -1,7 +1,7 @@
 //! What is known of instances beyond what moto knows.
 //!
 //! In: instances as they are made, started, stopped, ended. Out: what one sees of them: nothing at
-//! first, then states between states. Must not: speak with anyone.
+//! first, then states between states. May not: speak with anyone.
 
 use std::collections::HashMap;
 

@@ -1,6 +1,6 @@
 //! Documents as moto writes them: elements and text.
 //!
-//! In: XML. Out: a tree, and XML again. Must not: mind comments, processing instructions and
+//! In: XML. Out: a tree, and XML again. May not: mind comments, processing instructions and
 //! attributes that aren't the root's; answers of AWS' APIs have none.
 
 use std::fmt::Write as _;

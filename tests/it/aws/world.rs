@@ -1,7 +1,7 @@
 //! An account on AWS of its own for each test: moto, with the proxy before it.
 //!
 //! In: configurations and command lines, and what others do in the account. Out: what a command
-//! left, as a text in which no id is another on the next run; what moto has. Must not: ask nstance
+//! left, as a text in which no id is another on the next run; what moto has. May not: ask nstance
 //! what there is in the cloud.
 
 use std::cell::RefCell;

@@ -1,7 +1,7 @@
 //! A disk that fails, fills up, and forgets what wasn't synced.
 //!
 //! In: a folder whose databases are on it, and what is to go wrong. Out: what is left of them after
-//! a death or a power cut. Must not: know what the files hold.
+//! a death or a power cut. May not: know what the files hold.
 //!
 //! It is a file system of `SQLite`'s own kind (a VFS), made the default of this process by
 //! [`mount`]: the real store opens its files through it without knowing. Everything is written

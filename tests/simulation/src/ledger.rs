@@ -1,7 +1,7 @@
 //! The store alone on a disk that fails at each of its operations: what was answered with `Ok` is
 //! there afterwards, what wasn't is there or isn't, and nothing is there by half.
 //!
-//! In: nothing. Out: how many cases there were, or the first that broke. Must not: know of fleets.
+//! In: nothing. Out: how many cases there were, or the first that broke. May not: know of fleets.
 
 use nstance_state::{Snapshot, SpecDigest, SqliteStore, StateError, Timestamp};
 

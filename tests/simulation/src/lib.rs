@@ -2,9 +2,8 @@
 //!
 //! Everything runs in a seeded order, one step at a time: a plan is made and carried out as
 //! `nstance apply` does it, and dies where it is told to; the disk forgets what wasn't synced;
-//! others meddle. After every run (and in a share of the lifetimes after every step) state and
-//! cloud are compared; then the faults end, and a few applies must bring about exactly what is
-//! declared.
+//! others meddle. After every run (and in a share of the lifetimes after every step) state and cloud
+//! are compared; then the faults end, and a few applies must bring about exactly what is declared.
 //!
 //! `cargo xtask simulate` runs the binary of this crate, whose databases lie on a simulated disk
 //! ([`disk`]); the tests run the rest on the system's own.

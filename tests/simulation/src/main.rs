@@ -2,7 +2,7 @@
 //! found.
 //!
 //! In: which seeds, for how long. Out: how far it is, and for each lifetime that broke its seed and
-//! the command that repeats it. Exit code 1 if any did. Must not: run two lifetimes at once in one
+//! the command that repeats it. Exit code 1 if any did. May not: run two lifetimes at once in one
 //! process: its disk is for one thread at a time.
 
 #![allow(

@@ -1,7 +1,7 @@
 //! What `nstance apply` does, one thing at a time: the lock, recovery, a plan or a saved one, what
 //! is allowed, then the engine. It can die at any point.
 //!
-//! Does what `cli::apply_shard` does, without its output.
+//! The command line's own sequence is `cli::apply_shard`; this is its twin without words.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -1,6 +1,6 @@
 //! What the connections to one database share: locks, and the map of its log.
 //!
-//! In: names of databases and ids of connections. Out: whether a lock is got; the map's bytes. Must
+//! In: names of databases and ids of connections. Out: whether a lock is got; the map's bytes. May
 //! not: outlive the processes that are simulated ([`SharedMemory::forget`]).
 
 use std::collections::HashMap;

@@ -1,7 +1,7 @@
 //! Who works next, where two people work at once.
 //!
 //! In: a seed, and the people who come to a point where another could go on. Out: one of them goes
-//! on, the others wait. Must not: let two go on at once: then nothing could be repeated.
+//! on, the others wait. May not: let two go on at once: then nothing could be repeated.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 

@@ -1,7 +1,7 @@
 //! Rust that turns JSON into an SDK's inputs, and an SDK's outputs into JSON.
 //!
 //! In: a service's model and its SDK's types. Out: a module for each operation, and one for what
-//! several share. Must not: leave a member out without a complaint.
+//! several share. May not: leave a member out without a complaint.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -148,7 +148,7 @@ fn head(what: &str, header: &str) -> String {
 //!
 //! {header}
 //!
-//! In: JSON by the API's names, values of the SDK. Out: the one from the other. Must not: be edited.
+//! In: JSON by the API's names, values of the SDK. Out: the one from the other. May not: be edited.
 "
     )
 }

@@ -1,6 +1,6 @@
 //! The table of what args may hold.
 //!
-//! In: the model of `RunInstances`. Out: `src/provider/aws/rules/members.rs`. Must not: judge.
+//! In: the model of `RunInstances`. Out: `src/provider/aws/rules/members.rs`. May not: judge.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -58,7 +58,8 @@ pub(super) fn generate(model: &Model, header: &str) -> Result<String, Failure> {
 //!
 //! {header}
 //!
-//! In: nothing. Out: [`RUN_INSTANCES`]. Must not: hold rules, which are in `rules.rs`, or be edited.
+//! In: nothing. Out: [`RUN_INSTANCES`]. Must not: hold rules, which are in `rules.rs`, or be
+//! edited.
 
 use crate::provider::shape::Members;
 use crate::provider::shape::Shape::{{{}}};

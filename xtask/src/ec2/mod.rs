@@ -2,8 +2,8 @@
 //! hold, made from the services' models.
 //!
 //! In: the models of a pinned botocore, the sources of the SDKs of `Cargo.lock`. Out: the files of
-//! `crates/ec2/src/client/generated` and `src/provider/aws/rules/members.rs`. Must not: write a
-//! file where model and SDK disagree.
+//! `crates/ec2/src/client/generated` and `src/provider/aws/rules/members.rs`. May not: write a file where
+//! model and SDK disagree.
 
 mod calls;
 mod members;

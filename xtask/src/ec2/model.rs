@@ -1,6 +1,6 @@
 //! A service's model, as botocore ships it.
 //!
-//! In: its JSON. Out: [`Model`]. Must not: know Rust's names.
+//! In: its JSON. Out: [`Model`]. May not: know Rust's names.
 
 use std::collections::BTreeMap;
 use std::path::Path;

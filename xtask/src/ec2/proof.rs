@@ -1,7 +1,7 @@
 //! The client held to botocore: `cargo xtask ec2-cases`, and its part of `cargo xtask test`.
 //!
 //! In: a seed and how many calls. Out: calls with what botocore sends and reads, as
-//! `crates/ec2/tests/client/botocore.rs` takes them. Must not: know what is right.
+//! `crates/ec2/tests/client/botocore.rs` takes them. May not: know what is right.
 
 use std::fs;
 use std::process::Command;

@@ -1,6 +1,6 @@
 //! What the types of an SDK are called and hold, read from its sources.
 //!
-//! In: the folder of a crate that smithy-rs wrote. Out: [`Type`]s. Must not: guess a name.
+//! In: the folder of a crate that smithy-rs wrote. Out: [`Type`]s. May not: guess a name.
 //!
 //! The SDKs follow rules of their own for acronyms, digits, reserved words and what is optional.
 //! Their sources say what came of them; names are matched without case and underscores.

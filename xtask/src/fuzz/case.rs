@@ -1,6 +1,6 @@
 //! Cases of the corpus, as the fuzzer changes them.
 //!
-//! In and out: lines of the corpus's format, numbers kept as they are written. Must not: know what
+//! In and out: lines of the corpus's format, numbers kept as they are written. May not: know what
 //! the right answer is.
 
 use std::collections::BTreeMap;

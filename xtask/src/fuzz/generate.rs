@@ -1,7 +1,7 @@
 //! New cases from old ones and from the grammar.
 //!
 //! In: a seed and the cases of a corpus. Out: one case after the other, the same for the same seed.
-//! Must not: ask what any of them gives.
+//! May not: ask what any of them gives.
 
 use super::case::{Case, Data};
 use super::grammar::{self, Grammar};

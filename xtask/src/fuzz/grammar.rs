@@ -1,6 +1,6 @@
 //! Templates by the grammar: nearly all parse, and most of them execute some way.
 //!
-//! In: chance, and data to read. Out: a template's text. Must not: loop without end, save for
+//! In: chance, and data to read. Out: a template's text. May not: loop without end, save for
 //! templates that call themselves, which have a limit.
 
 use super::case::Data;

@@ -1,6 +1,6 @@
 //! Literals of every kind that Go's lexer knows, and some that it doesn't.
 //!
-//! In: chance. Out: source text. Must not: promise that it is valid.
+//! In: chance. Out: source text. May not: promise that it is valid.
 
 use super::random::Random;
 

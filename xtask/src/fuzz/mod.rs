@@ -1,7 +1,7 @@
 //! `cargo xtask fuzz-gotemplate`: our engine against Go, on cases that nobody thought of.
 //!
-//! In: minutes, a seed, the corpora. Out: the first difference, made small, as a line of the
-//! corpus; a count of cases where there was none. Must not: be part of CI, since it fetches Go.
+//! In: minutes, a seed, the corpora. Out: the first difference, made small, as a line of the corpus;
+//! a count of cases where there was none. May not: be part of CI, since it fetches Go.
 
 mod case;
 mod generate;

@@ -1,7 +1,7 @@
 //! Go's own text/template, asked in batches.
 //!
-//! In: questions, lines of JSON. Out: an answer for each, in order. Must not: stop at a question
-//! that ends the program which answers; that one has no answer, and the program is started again.
+//! In: questions, lines of JSON. Out: an answer for each, in order. May not: stop at a question that
+//! ends the program which answers; that one has no answer, and the program is started again.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::PathBuf;

@@ -1,6 +1,6 @@
 //! Random numbers that are the same for the same seed, on every machine.
 //!
-//! In: a seed. Out: numbers and choices. Must not: be used where chance must not be guessed.
+//! In: a seed. Out: numbers and choices. May not: be used where chance must not be guessed.
 
 /// `SplitMix64`.
 #[derive(Clone, Debug)]

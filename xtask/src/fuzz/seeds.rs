@@ -2,7 +2,7 @@
 //! `tests/fuzz/` begin with.
 //!
 //! In: the corpora, and the configurations of tests and examples. Out: a file for each case and
-//! target under the fuzzers' `corpus/`. Must not: take away what they have found by themselves.
+//! target under the fuzzers' `corpus/`. May not: take away what they have found by themselves.
 
 use std::fs;
 use std::path::Path;

@@ -1,7 +1,7 @@
 //! The smallest case that still differs.
 //!
 //! In: a case, and a judge that says whether a smaller one still differs. Out: a case from which
-//! nothing can be taken away. Must not: know what differs means.
+//! nothing can be taken away. May not: know what differs means.
 
 use super::case::{Case, Data};
 use super::tokens::{segments, tokens};

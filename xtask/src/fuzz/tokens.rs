@@ -1,7 +1,7 @@
 //! Templates in pieces, roughly as a lexer would cut them.
 //!
-//! In: any text. Out: pieces that make up the text again. Must not: decide what is a valid
-//! template; only `{{` and `}}` are taken for delimiters.
+//! In: any text. Out: pieces that make up the text again. May not: decide what is a valid template;
+//! only `{{` and `}}` are taken for delimiters.
 
 /// The text between actions, whole actions, one after the other.
 pub(crate) fn segments(text: &str) -> Vec<&str> {

@@ -1,6 +1,6 @@
 //! cloud-config of layers against cloud-init's schema, and YAML 1.1's surprises.
 //!
-//! In: pieces as they were written, and the result. Out: findings at layer and line. Must not: take
+//! In: pieces as they were written, and the result. Out: findings at layer and line. May not: take
 //! for an error what the result makes good, such as a key that another layer adds.
 
 use std::collections::HashSet;

@@ -1,6 +1,6 @@
 //! One layer joined to the ones below it, by its mode.
 //!
-//! In: layers. Out: the pieces that are left of them, merged where a mode says so. Must not: write
+//! In: layers. Out: the pieces that are left of them, merged where a mode says so. May not: write
 //! anything out (that is `output`).
 
 use super::check::Told;

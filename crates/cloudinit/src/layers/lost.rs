@@ -1,8 +1,8 @@
 //! What a merge lost: values that were in what was merged and aren't in what came of it.
 //!
-//! In: two values and what came of them. Out: what is lost, as large as possible: a mapping of
-//! which nothing is left is one loss. Must not: know how it was merged; it compares, by where
-//! values were written.
+//! In: two values and what came of them. Out: what is lost, as large as possible: a mapping of which
+//! nothing is left is one loss. May not: know how it was merged; it compares, by where values were
+//! written.
 
 use std::collections::HashMap;
 

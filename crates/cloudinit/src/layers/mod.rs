@@ -1,9 +1,8 @@
 //! Layers of user data, joined into what one machine gets.
 //!
 //! In: [`Layer`]s, the lowest first, each of parts in any form that cloud-init takes. Out: the
-//! [`Joined`] user data, where each of its values was written, what was lost on the way, and what
-//! is wrong. Must not: fetch what is included, render templates, or lose anything without saying
-//! so.
+//! [`Joined`] user data, where each of its values was written, what was lost on the way, and what is
+//! wrong. May not: fetch what is included, render templates, or lose anything without saying so.
 //!
 //! What cloud-init only warns about on a machine that boots is an error here.
 

@@ -1,7 +1,6 @@
-//! Merging as `nstance` does it: what most people expect, and what no mergers of cloud-init can
-//! say.
+//! Merging as `nstance` does it: what most people expect, and what no mergers of cloud-init can say.
 //!
-//! In: two values. Out: one. Must not: look at what they say of merging.
+//! In: two values. Out: one. May not: look at what they say of merging.
 //!
 //! Mappings are merged key by key, at any depth. A list gets the entries of the later list that it
 //! doesn't have yet, in their order. Anything else, null too, takes the place of what was there, as

@@ -1,6 +1,6 @@
 //! What is left of the layers, as bytes.
 //!
-//! In: pieces. Out: the user data, its parts, and each layer's share. Must not: change what was
+//! In: pieces. Out: the user data, its parts, and each layer's share. May not: change what was
 //! written: one part of a layer that is left alone goes out byte for byte.
 
 use super::joiner::Joiner;

@@ -1,7 +1,7 @@
 //! A layer, taken apart.
 //!
-//! In: a layer. Out: its pieces, what they hold read where it is cloud-config, and what is wrong
-//! with each by itself. Must not: merge.
+//! In: a layer. Out: its pieces, what they hold read where it is cloud-config, and what is wrong with
+//! each by itself. May not: merge.
 
 use super::joiner::Joiner;
 use super::{Layer, LayerFinding, LayerPart, Place, Severity, Source, place};

@@ -1,8 +1,8 @@
-//! How to merge, as a part says it: a string such as `list(append)+dict(recurse_list)+str()`, or
-//! the structured form.
+//! How to merge, as a part says it: a string such as `list(append)+dict(recurse_list)+str()`, or the
+//! structured form.
 //!
-//! In: a description. Out: [`Mergers`]. Both forms are read as cloud-init reads them, options that
-//! do nothing included: [`Described`] keeps what was written, for who wants to warn.
+//! In: a description. Out: [`Mergers`]. Both forms are read as cloud-init reads them, options that do
+//! nothing included: [`Described`] keeps what was written, for who wants to warn.
 
 use crate::detect::trim;
 use crate::error::{Class, Error};

@@ -1,10 +1,10 @@
 //! Merging as cloud-init merges.
 //!
-//! In: two values, and [`Mergers`] that say how. Out: one value, or the error that Python would
-//! raise. Must not: change what it is given.
+//! In: two values, and [`Mergers`] that say how. Out: one value, or the error that Python would raise.
+//! May not: change what it is given.
 //!
-//! `merge(base, new)` looks at what `base` is, and asks the first merger for that. What no merger
-//! is for stays as it is.
+//! `merge(base, new)` looks at what `base` is, and asks the first merger for that. What no merger is
+//! for stays as it is.
 
 mod description;
 mod dict;

@@ -1,7 +1,7 @@
 //! Tokens to nodes: what a document says, before it is known what it means.
 //!
-//! In: a text. Out: the nodes of its one document, aliases pointing to what they stand for. Must
-//! not: make values.
+//! In: a text. Out: the nodes of its one document, aliases pointing to what they stand for. May not:
+//! make values.
 
 use std::collections::HashMap;
 

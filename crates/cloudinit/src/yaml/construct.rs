@@ -1,6 +1,6 @@
 //! Nodes to values, as PyYAML's `SafeConstructor` makes them.
 //!
-//! In: the nodes of a document. Out: its value. Must not: copy what an alias stands for.
+//! In: the nodes of a document. Out: its value. May not: copy what an alias stands for.
 
 use std::collections::HashMap;
 use std::rc::Rc;

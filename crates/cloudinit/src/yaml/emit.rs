@@ -1,7 +1,7 @@
 //! Values to YAML that PyYAML reads back as they are.
 //!
-//! In: a value. Out: block YAML, keys in their order. Must not: write anything plain that the
-//! reader of this crate doesn't read back as it is.
+//! In: a value. Out: block YAML, keys in their order. May not: write anything plain that the reader
+//! of this crate doesn't read back as it is.
 
 use std::fmt::Write as _;
 

@@ -1,7 +1,7 @@
 //! YAML 1.1, as PyYAML's `safe_load` reads it, and as it reads back what is written here.
 //!
-//! In: a text. Out: a [`Value`], or a [`YamlError`] with its place. Must not: read anything
-//! otherwise than PyYAML 6 does, on purpose or not; what surprises there surprises here.
+//! In: a text. Out: a [`Value`], or a [`YamlError`] with its place. May not: read anything otherwise
+//! than PyYAML 6 does, on purpose or not; what surprises there surprises here.
 
 mod compose;
 mod construct;

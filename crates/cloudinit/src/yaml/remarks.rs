@@ -1,8 +1,8 @@
 //! What a reader of YAML 1.1 makes of a text that its writer may not expect.
 //!
 //! In: a text that can be read. Out: keys that are there twice, keys that are no text, and each
-//! scalar without quotes that isn't text, as written and as read. Must not: judge: whether
-//! something else was meant is for who knows what belongs there.
+//! scalar without quotes that isn't text, as written and as read. May not: judge: whether something
+//! else was meant is for who knows what belongs there.
 
 use std::collections::HashMap;
 

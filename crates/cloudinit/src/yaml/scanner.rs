@@ -1,6 +1,6 @@
 //! Characters to tokens, as PyYAML's scanner tells them apart.
 //!
-//! In: a text. Out: tokens, one after the other. Must not: know what they mean together.
+//! In: a text. Out: tokens, one after the other. May not: know what they mean together.
 //!
 //! That something was a key is seen only at the `:` behind it. Until then its token is held back,
 //! so that a [`TokenKind::Key`] can still go before it; for as long as the key may last: to the end

@@ -1,6 +1,6 @@
 //! What the SDKs' errors mean.
 //!
-//! In: an error of an SDK. Out: an [`ApiError`] of the right kind. Must not: call a request unsent
+//! In: an error of an SDK. Out: an [`ApiError`] of the right kind. May not: call a request unsent
 //! unless it surely was.
 
 use std::error::Error;

@@ -1,6 +1,6 @@
 //! JSON as the values of an SDK.
 //!
-//! In: JSON. Out: values, or a [`Misfit`] that says where and why. Must not: know an operation.
+//! In: JSON. Out: values, or a [`Misfit`] that says where and why. May not: know an operation.
 
 use std::fmt::Write;
 

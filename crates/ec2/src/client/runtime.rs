@@ -1,6 +1,6 @@
 //! The thread that connections live on.
 //!
-//! In: futures. Out: what they give. Must not: outlive its owner.
+//! In: futures. Out: what they give. May not: outlive its owner.
 
 use std::future::Future;
 use std::io;

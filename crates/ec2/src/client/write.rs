@@ -1,6 +1,6 @@
 //! The values of an SDK as JSON.
 //!
-//! In: values. Out: JSON. Must not: know an operation.
+//! In: values. Out: JSON. May not: know an operation.
 #![expect(
     clippy::ptr_arg,
     clippy::trivially_copy_pass_by_ref,

@@ -1,7 +1,7 @@
 //! What was there when an expression failed.
 //!
 //! In: the values that a failed operation read. Out: what they are, for people, and by which path
-//! or expression they were reached. Must not: cost anything while nothing fails.
+//! or expression they were reached. May not: cost anything while nothing fails.
 
 use crate::code::{Code, Op, Site};
 use crate::error::Found;

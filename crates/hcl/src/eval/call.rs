@@ -92,7 +92,7 @@ impl Run<'_> {
                     .and_then(|index| arguments.get(index))
                     .map_or(span, |(_, at)| *at);
                 let summary = format!("`{}` has no result here", signature.name);
-                // The error could quote a secret.
+                // What is wrong with a secret would tell of it.
                 let detail = if sensitive
                     || arguments
                         .iter()

@@ -1,5 +1,5 @@
-//! From expressions to values. Comes in: a tree, a scope, a context; goes out: a value, or all
-//! errors of the expression that aren't consequences of others.
+//! From expressions to values. Comes in: a tree, a scope, a context; goes out: a value, or all errors
+//! of the expression that aren't consequences of others.
 
 mod access;
 mod call;

@@ -1,5 +1,5 @@
-//! Texts to values: `jsondecode`, `csvdecode`, `yamldecode`. Come in: texts. Go out: objects,
-//! tuples and what is in them; an error says in which line of the text.
+//! Texts to values: `jsondecode`, `csvdecode`, `yamldecode`. Come in: texts. Go out: objects, tuples
+//! and what is in them; an error says in which line of the text.
 
 mod csv;
 mod json;

@@ -1,5 +1,4 @@
-//! Encodings: of bytes, of JSON, of YAML. Come in: values, or text. Go out: text as Go writes it,
-//! or what was read from it.
+//! Encodings: of bytes, of JSON, of YAML. Come in: values, or text. Go out: text as Go writes it, or what was read from it.
 
 mod charset;
 mod gzip;

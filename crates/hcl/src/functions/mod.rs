@@ -1,7 +1,7 @@
 //! The function library: what a function is, and where to find one by its name.
 //!
-//! Comes in: arguments that have the types of the parameters. Goes out: a value or an error. A
-//! function reads nothing but its arguments and the context's files; no clock, no randomness.
+//! Comes in: arguments that have the types of the parameters. Goes out: a value or an error. A function reads
+//! nothing but its arguments and the context's files; no clock, no randomness.
 
 mod collection;
 mod decode;

@@ -1,11 +1,11 @@
-//! The tree: blocks, attributes, expressions, templates; each with its place.
+//! The syntax tree: blocks, attributes, expressions and templates, each with its span.
 
 use std::sync::Arc;
 
 use crate::error::Span;
 use crate::number::Number;
 
-/// Attributes and blocks, in order.
+/// Attributes and blocks, in source order.
 #[derive(Clone, Debug, Default)]
 pub struct Body {
     pub items: Vec<Item>,
@@ -60,17 +60,17 @@ pub struct Block {
     pub kind: Ident,
     pub labels: Vec<Label>,
     pub body: Body,
-    /// All of it.
+    /// The whole block.
     pub span: Span,
-    /// From its kind to before the `{`.
+    /// From its type to before the `{`.
     pub header: Span,
 }
 
-/// A block's label, written with quotation marks or without.
+/// A block's label, quoted or not.
 #[derive(Clone, Debug)]
 pub struct Label {
     pub name: Arc<str>,
-    /// With the quotation marks.
+    /// Including quotation marks.
     pub span: Span,
     pub quoted: bool,
 }
@@ -87,7 +87,7 @@ pub enum ExpressionKind {
     Null,
     Bool(bool),
     Number(Number),
-    /// Without interpolations, escapes resolved.
+    /// A string without interpolations, with resolved escapes.
     String(Arc<str>),
     Template(Box<Template>),
     Tuple(Vec<Expression>),
@@ -97,7 +97,7 @@ pub enum ExpressionKind {
     Traversal(Box<Traversal>),
     Call(Box<Call>),
     Unary(UnaryOperator, Box<Expression>),
-    /// Operators of one precedence, from left to right.
+    /// Operators of one precedence level, from left to right.
     Binary(Box<Binary>),
     Conditional(Box<Conditional>),
     For(Box<For>),
@@ -112,12 +112,12 @@ pub struct ObjectItem {
 
 #[derive(Clone, Debug)]
 pub enum ObjectKey {
-    /// A name: itself the key.
+    /// A name, which is itself the key.
     Name(Ident),
     Expression(Expression),
 }
 
-/// A value and the steps into it.
+/// A value and the steps that access its parts.
 #[derive(Clone, Debug)]
 pub struct Traversal {
     pub base: Expression,
@@ -139,9 +139,9 @@ pub enum StepKind {
     Index(Expression),
     /// `.0`
     LegacyIndex(u64),
-    /// `.*` and the `.name` behind it, which go into each element.
+    /// `.*` and the following `.name` steps, applied to each element.
     AttributeSplat(Vec<Step>),
-    /// `[*]` and all steps behind it, which go into each element.
+    /// `[*]` and all following steps, applied to each element.
     FullSplat(Vec<Step>),
 }
 
@@ -150,9 +150,9 @@ pub enum StepKind {
 pub struct Call {
     pub name: Ident,
     pub arguments: Vec<Expression>,
-    /// Whether the last argument's elements are the last arguments: `…`
+    /// Whether the last argument is expanded: `…`
     pub expands: bool,
-    /// The parentheses and what is between them.
+    /// The parentheses and everything between them.
     pub parentheses: Span,
 }
 
@@ -198,7 +198,7 @@ impl BinaryOperator {
         }
     }
 
-    /// From 0 for `||` to 5 for `*`; the higher binds closer.
+    /// The precedence, from 0 for `||` to 5 for `*`; higher binds tighter.
     pub fn precedence(self) -> usize {
         match self {
             Self::Or => 0,
@@ -231,10 +231,10 @@ pub struct For {
     pub key_name: Option<Ident>,
     pub value_name: Ident,
     pub collection: Expression,
-    /// For an object.
+    /// Only for an object.
     pub key: Option<Expression>,
     pub result: Expression,
-    /// Whether results of one key make a tuple: `...`
+    /// Whether values with the same key are grouped into a tuple: `...`
     pub groups: bool,
     pub condition: Option<Expression>,
 }
@@ -244,13 +244,13 @@ pub struct For {
 pub struct Template {
     pub parts: Vec<TemplatePart>,
     pub heredoc: bool,
-    /// Whether it is one interpolation and nothing else, whose value it then passes on as it is.
+    /// Whether it is a single interpolation, which evaluates to the value unchanged.
     pub passes: bool,
 }
 
 #[derive(Clone, Debug)]
 pub enum TemplatePart {
-    /// Escapes resolved, stripped, dedented.
+    /// With resolved escapes, stripped and dedented.
     Literal(Arc<str>),
     Interpolation(Expression),
     If(Box<TemplateIf>),

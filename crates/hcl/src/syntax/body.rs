@@ -1,4 +1,4 @@
-//! Blocks and attributes.
+//! Parses blocks and attributes.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -10,11 +10,14 @@ use crate::error::{Error, Span};
 const ITEM: &str = "an argument is `name = value`, a block `name { … }`";
 
 impl Parser<'_> {
+    /// Parses a whole file.
+    ///
+    /// Fails with the first syntax error.
     pub(super) fn document(&mut self) -> Parsed<Body> {
         self.items(None)
     }
 
-    /// All items up to the end, or to the `}` of the block opened at `open`.
+    /// Parses all items up to the end, or to the `}` of the block opened at `open`.
     fn items(&mut self, open: Option<usize>) -> Parsed<Body> {
         let start = self.at;
         let mut items = Vec::new();
@@ -88,7 +91,7 @@ impl Parser<'_> {
         }
     }
 
-    /// From the `=` on.
+    /// Parses an attribute from the `=`.
     fn attribute(&mut self, name: Ident) -> Parsed<Attribute> {
         self.at += 1;
         let value = self.expression()?;
@@ -96,7 +99,7 @@ impl Parser<'_> {
         Ok(Attribute { name, value, span })
     }
 
-    /// Fails if more is on the line.
+    /// Fails if the line continues.
     fn end_of_item(&mut self, start: usize, what: &str) -> Parsed<()> {
         self.peek();
         if self.is_at_end() || self.is_at_newline() {
@@ -113,7 +116,7 @@ impl Parser<'_> {
         .into())
     }
 
-    /// From its labels on.
+    /// Parses a block from its labels.
     fn block(&mut self, kind: Ident) -> Parsed<Block> {
         let start = kind.span.start as usize;
         let mut labels: Vec<Label> = Vec::new();
@@ -161,8 +164,7 @@ impl Parser<'_> {
         })
     }
 
-    /// Whether a line that ends here, without a `{`, was meant as an argument: no block's body
-    /// follows.
+    /// Whether this line without a `{` was meant as an attribute, since no block body follows.
     fn is_argument(&self, start: usize) -> bool {
         let indent = |offset: usize| {
             let line = self.text[..offset].rfind('\n').map_or(0, |at| at + 1);
@@ -173,7 +175,7 @@ impl Parser<'_> {
         self.is_at_newline() && !is_body
     }
 
-    /// `name = value` on the block's one line, up to its `}`.
+    /// Parses the single attribute of a one-line block, up to its `}`.
     fn single_line(&mut self, open: usize) -> Parsed<Body> {
         let start = self.at;
         let mut items = Vec::new();
@@ -218,7 +220,7 @@ impl Parser<'_> {
     }
 }
 
-/// The error that a value follows a name directly.
+/// The error that the `=` after a name is missing.
 fn no_equals_sign(name: &Ident) -> Error {
     Error::new(
         name.span.after(),

@@ -1,5 +1,4 @@
-//! Operators and what goes into values: conditionals, binary and unary operators, `.name`, `[key]`,
-//! splats.
+//! Parses conditionals, operators, `.name`, `[key]` and splats.
 
 use super::ast::{
     Binary, BinaryOperator, Conditional, Expression, ExpressionKind, Step, StepKind, Traversal,
@@ -9,7 +8,7 @@ use super::parser::{Parsed, Parser};
 use crate::error::{Error, Span};
 
 impl Parser<'_> {
-    /// An expression and nothing behind it.
+    /// Parses an expression; fails if anything follows it.
     pub(super) fn whole_expression(&mut self) -> Parsed<Expression> {
         self.skip_lines();
         let expression = self.expression()?;
@@ -20,6 +19,9 @@ impl Parser<'_> {
         Err(self.unexpected("Expected the end of the expression").into())
     }
 
+    /// Parses an expression.
+    ///
+    /// Fails with the first syntax error.
     pub(super) fn expression(&mut self) -> Parsed<Expression> {
         self.nested(Self::conditional)
     }
@@ -56,7 +58,7 @@ impl Parser<'_> {
         Ok(group(first, rest))
     }
 
-    /// The binary operator here, passed.
+    /// Parses a binary operator, if there is one.
     fn operator(&mut self) -> Parsed<Option<(BinaryOperator, Span)>> {
         use BinaryOperator as Op;
         let byte = self.peek();
@@ -88,7 +90,9 @@ impl Parser<'_> {
         Ok(Some((operator, self.span_from(start))))
     }
 
-    /// `-x`, `!x`, or a value with the steps into it.
+    /// Parses `-x`, `!x`, or a value with its steps.
+    ///
+    /// Fails with the first syntax error.
     pub(super) fn unary(&mut self) -> Parsed<Expression> {
         let operator = match self.peek() {
             b'-' => UnaryOperator::Negate,
@@ -142,7 +146,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Behind the `.`
+    /// Parses the step after the `.`.
     fn dotted(&mut self) -> Parsed<StepKind> {
         match self.peek() {
             b'*' => {
@@ -192,7 +196,7 @@ impl Parser<'_> {
         }
     }
 
-    /// From the `[` on.
+    /// Parses the step from the `[`.
     fn bracketed(&mut self) -> Parsed<StepKind> {
         let open = self.at;
         self.at += 1;
@@ -208,7 +212,7 @@ impl Parser<'_> {
     }
 }
 
-/// Puts operators of one precedence together, the closest first.
+/// Builds the tree of operators by precedence.
 fn group(first: Expression, rest: Vec<(BinaryOperator, Span, Expression)>) -> Expression {
     let (mut first, mut rest) = (first, rest);
     for precedence in (0..=5).rev() {

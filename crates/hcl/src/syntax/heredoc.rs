@@ -1,4 +1,4 @@
-//! `<<EOT` and `<<-EOT`: text over several lines.
+//! Parses heredocs: `<<EOT` and `<<-EOT`.
 
 use std::borrow::Cow;
 
@@ -8,7 +8,9 @@ use super::template::{Ending, Token};
 use crate::error::{Error, Span};
 
 impl Parser<'_> {
-    /// From the `<<` on. Behind it the parser stands before the newline that follows the marker.
+    /// Parses a heredoc from the `<<`. Stops before the newline after the closing marker.
+    ///
+    /// Fails with the first syntax error.
     pub(super) fn heredoc(&mut self) -> Parsed<Expression> {
         let start = self.at;
         self.at += 2;
@@ -35,7 +37,7 @@ impl Parser<'_> {
         self.template(tokens, start, true)
     }
 
-    /// The error that no line ends the heredoc, and which line was probably meant to.
+    /// The error that a heredoc isn't closed, with the line that was probably meant to close it.
     pub(super) fn unclosed_heredoc(&self, marker: &str, opening: Span) -> Error {
         let error = Error::new(opening, "This heredoc isn't closed")
             .detail(format!("no line below is `{marker}` only"));
@@ -62,7 +64,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Whether the marker is alone on the line that begins here.
+    /// Whether the line that begins here contains only the marker.
     pub(super) fn is_at_marker(&self, marker: &str) -> bool {
         let rest = &self.bytes[self.at..];
         let end = rest
@@ -73,9 +75,8 @@ impl Parser<'_> {
     }
 }
 
-/// Takes the indent that all lines have from each; lines of spaces only don't count. As Terraform
-/// has it, a line is what follows a piece of text that ends with a newline: behind a newline that
-/// `~}` took away no new line begins.
+/// Removes the common indentation; lines of only spaces don't count. As in Terraform, a line begins
+/// after a piece of text that ends with a newline. If `~}` stripped that newline, no line begins.
 fn dedent(tokens: &mut [Token<'_>]) {
     let mut smallest = usize::MAX;
     let mut lines = Vec::new();

@@ -1,4 +1,5 @@
-//! From text to a tree. In: text. Out: its tree, or its first syntax error. Must not: evaluate.
+//! Parses text into a syntax tree. In: text. Out: its tree, or its first syntax error. Must not:
+//! evaluate.
 
 mod ast;
 mod body;
@@ -15,26 +16,29 @@ pub use shell::shell_expansion;
 use crate::error::Error;
 use parser::{Parsed, Parser};
 
-/// How deep brackets, blocks and operators may nest.
+/// The maximum nesting of brackets, blocks and operators.
 pub const MOST_LEVELS: u32 = 200;
 
-/// The longest text that is read, in bytes: a tree takes a hundred times as much memory.
+/// The maximum length of a text, in bytes; its tree takes a hundred times as much memory.
 pub const LONGEST_TEXT: usize = 16 << 20;
 
-/// Reads a file of blocks and attributes. `file` is the number that its spans carry. Fails with the
-/// first syntax error.
+/// Parses a file of blocks and attributes. Its spans carry the number `file`.
+///
+/// Fails with the first syntax error.
 pub fn parse(text: &str, file: u32) -> Result<Body, Error> {
     read(text, file, Parser::document)
 }
 
-/// Reads one expression. Within brackets it may span several lines. Fails with the first syntax
-/// error.
+/// Parses one expression, which may span lines within brackets.
+///
+/// Fails with the first syntax error.
 pub fn parse_expression(text: &str, file: u32) -> Result<Expression, Error> {
     read(text, file, Parser::whole_expression)
 }
 
-/// Reads a text as if it stood in quotes, with its lines as they are. Fails with the first syntax
-/// error.
+/// Parses a text as a template, with its line breaks unchanged.
+///
+/// Fails with the first syntax error.
 pub fn parse_template(text: &str, file: u32) -> Result<Expression, Error> {
     read(text, file, Parser::whole_template)
 }
@@ -46,7 +50,8 @@ fn read<'t, T>(
 ) -> Result<T, Error> {
     let mut parser = Parser::new(text, file)?;
     let parsed = parse(&mut parser);
-    // An open comment hides the rest of the text, so that any error at its end is a consequence.
+    // An unclosed comment hides the rest of the text, so the error at the end is only a
+    // consequence.
     if let Some(span) = parser.open_comment {
         return Err(Error::new(span, "This comment isn't closed").hint("close it with `*/`"));
     }

@@ -1,4 +1,4 @@
-//! What all parts of the parser share: the place in the text, space and comments, names, errors.
+//! The shared state of the parser: position, whitespace, names and errors.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use super::ast::Ident;
 use super::{LONGEST_TEXT, MOST_LEVELS};
 use crate::error::{Error, Span};
 
-/// Boxed, since it is seldom made and often passed on.
+/// Boxed, since errors are rare but the result is passed around often.
 pub(super) type Parsed<T> = Result<T, Box<Error>>;
 
 pub(super) struct Parser<'t> {
@@ -14,10 +14,10 @@ pub(super) struct Parser<'t> {
     pub(super) bytes: &'t [u8],
     file: u32,
     pub(super) at: usize,
-    /// Whether a line's end means something, which within brackets it doesn't.
+    /// Whether newlines are significant; within brackets they aren't.
     pub(super) newlines: bool,
     levels: u32,
-    /// The `/*` of a comment that isn't closed.
+    /// The `/*` of an unclosed comment.
     pub(super) open_comment: Option<Span>,
 }
 
@@ -52,7 +52,7 @@ impl<'t> Parser<'t> {
         self.span(start, self.at)
     }
 
-    /// The byte here; 0 at the end, and for a NUL, which nothing allows.
+    /// The current byte; 0 at the end, and for a NUL, which is never valid.
     pub(super) fn byte(&self) -> u8 {
         self.bytes.get(self.at).copied().unwrap_or(0)
     }
@@ -73,7 +73,7 @@ impl<'t> Parser<'t> {
         self.byte() == b'\n' || self.byte() == b'\r' && self.byte_after(1) == b'\n'
     }
 
-    /// Goes on to the end of this line, before its newline.
+    /// Moves to the end of this line, before its newline.
     pub(super) fn skip_line(&mut self) {
         let rest = &self.bytes[self.at..];
         let length = rest
@@ -86,7 +86,8 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// Passes spaces and comments, and newlines if they mean nothing; then the byte there.
+    /// Skips spaces and comments, and newlines if they aren't significant. Returns the current
+    /// byte.
     pub(super) fn peek(&mut self) -> u8 {
         loop {
             match self.byte() {
@@ -110,14 +111,14 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// Passes all space, comments and empty lines.
+    /// Skips whitespace, comments and empty lines.
     pub(super) fn skip_lines(&mut self) {
         let newlines = std::mem::replace(&mut self.newlines, false);
         self.peek();
         self.newlines = newlines;
     }
 
-    /// What `parse` gives while newlines mean nothing, or something.
+    /// Runs `parse` with newlines significant or not.
     pub(super) fn with_newlines<T>(
         &mut self,
         newlines: bool,
@@ -129,7 +130,7 @@ impl<'t> Parser<'t> {
         result
     }
 
-    /// What `parse` gives one level deeper.
+    /// Runs `parse` one nesting level deeper. Fails if that is too deep.
     pub(super) fn nested<T>(&mut self, parse: impl FnOnce(&mut Self) -> Parsed<T>) -> Parsed<T> {
         if self.levels >= MOST_LEVELS {
             let width = self.text[self.at..]
@@ -148,7 +149,7 @@ impl<'t> Parser<'t> {
         result
     }
 
-    /// The name here, if there is one.
+    /// Parses a name, if there is one.
     pub(super) fn name(&mut self) -> Option<&'t str> {
         let start = self.at;
         match self.byte() {
@@ -186,7 +187,7 @@ impl<'t> Parser<'t> {
         })
     }
 
-    /// What stands here, for people.
+    /// The current token, and its description for messages.
     pub(super) fn found(&mut self) -> (Span, String) {
         let newlines = std::mem::replace(&mut self.newlines, true);
         self.peek();
@@ -212,7 +213,7 @@ impl<'t> Parser<'t> {
         (self.span(start, start + length), shown)
     }
 
-    /// The error that something else stands here than what is expected.
+    /// The error that another token was expected here.
     pub(super) fn unexpected(&mut self, expected: impl Into<String>) -> Error {
         let (span, found) = self.found();
         let error = Error::new(span, expected).detail(format!("found {found} here"));
@@ -224,7 +225,7 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// Passes `byte`. Fails if it isn't here.
+    /// Consumes `byte`; fails if it isn't the current byte.
     pub(super) fn expect(&mut self, byte: u8, why: &str) -> Parsed<()> {
         if self.peek() == byte {
             self.at += 1;
@@ -234,7 +235,7 @@ impl<'t> Parser<'t> {
         Err(self.unexpected(format!("Expected `{wanted}` {why}")).into())
     }
 
-    /// Passes the closing bracket of the one at `open`. Fails if it isn't here.
+    /// Consumes the closing bracket for the one at `open`; fails if it isn't here.
     pub(super) fn close(&mut self, byte: u8, open: usize) -> Parsed<()> {
         if self.peek() == byte {
             self.at += 1;
@@ -251,7 +252,7 @@ impl<'t> Parser<'t> {
             .into())
     }
 
-    /// What is wrong between two elements that no comma separates.
+    /// The error that a comma between two elements is missing.
     pub(super) fn no_comma(&mut self, open: usize, last: Span) -> Error {
         if self.is_behind_brackets(open) {
             return self.unclosed(open);
@@ -276,8 +277,8 @@ impl<'t> Parser<'t> {
         .related(end, format!("found {found} instead"))
     }
 
-    /// Whether what stands here can't be within the bracket at `open`, so that it isn't closed: a
-    /// closing bracket, a line below that begins an argument or a block, the end.
+    /// Whether the bracket at `open` must be unclosed, since the current token can't be within it:
+    /// a closing bracket, a later line that begins an attribute or a block, or the end.
     pub(super) fn is_behind_brackets(&self, open: usize) -> bool {
         if self.is_at_end() || matches!(self.byte(), b'}' | b']' | b')') {
             return true;

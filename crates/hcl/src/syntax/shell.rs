@@ -1,10 +1,11 @@
-//! Shell expansions, like `${name:-text}` and `${list[@]}`, which need `$${` to reach a shell.
+//! Detects shell expansions, such as `${name:-text}` and `${list[@]}`, which must be escaped as
+//! `$${`.
 
-/// A longer expansion isn't repeated in the hint. In bytes.
+/// The maximum length of an expansion that the hint repeats, in bytes.
 const LONGEST_SHOWN: usize = 60;
 
-/// The length in bytes of the shell expansion that a text begins with, and how to escape it. It may
-/// be an expression as well: ask where one couldn't be read, or refers to nothing.
+/// The length in bytes of the shell expansion at the start of a text, and a hint to escape it. It
+/// may also be a valid expression, so call this only if parsing or resolving it failed.
 pub fn shell_expansion(text: &str) -> Option<(usize, String)> {
     let line = text.lines().next()?;
     let inner = line.strip_prefix("${")?;
@@ -32,7 +33,7 @@ pub fn shell_expansion(text: &str) -> Option<(usize, String)> {
     })?;
     let length = line.len() - operator.len() + end;
     let expansion = &text[..length];
-    // Whether a quote needs a backslash depends on what is around the expansion.
+    // Whether a quote needs a backslash depends on the surrounding text.
     let hint = if length > LONGEST_SHOWN || expansion.contains(['"', '\\']) {
         "to pass it to a shell, write `$${` instead of `${`".to_owned()
     } else {

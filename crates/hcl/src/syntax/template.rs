@@ -1,8 +1,7 @@
-//! Templates: text with `${ }` and `%{ }`. Comes in: what stands between quotation marks, in a
-//! heredoc or in a file. Goes out: a string, or parts.
+//! Parses templates: text with `${ }` and `%{ }`. In: a quoted string, a heredoc or a file. Out: a
+//! string, or parts.
 //!
-//! Text between is cut at the end of each line, but for quoted strings: `~` strips no further than
-//! its piece.
+//! Except in quoted strings, text is split after each line, since `~` strips at most one piece.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -19,7 +18,7 @@ use crate::value::composed;
 #[derive(Clone, Copy)]
 pub(super) enum Ending<'t> {
     Quote,
-    /// A line with this name only; where the heredoc begins.
+    /// A line with only this name; the span of the heredoc's start.
     Marker(&'t str, Span),
     File,
 }
@@ -38,11 +37,13 @@ pub(super) enum Token<'t> {
 const DIRECTIVES: [&str; 5] = ["if", "else", "endif", "for", "endfor"];
 
 impl<'t> Parser<'t> {
-    /// From the quotation mark on.
+    /// Parses a string from its opening quotation mark.
+    ///
+    /// Fails with the first syntax error.
     pub(super) fn quoted(&mut self) -> Parsed<Expression> {
         let start = self.at;
         self.at += 1;
-        // Most strings are plain.
+        // Fast path: most strings are plain.
         let rest = &self.bytes[self.at..];
         let plain = rest
             .iter()
@@ -61,21 +62,25 @@ impl<'t> Parser<'t> {
         self.template(tokens, start, false)
     }
 
-    /// All of the text.
+    /// Parses the whole text.
+    ///
+    /// Fails with the first syntax error.
     pub(super) fn whole_template(&mut self) -> Parsed<Expression> {
         let start = self.at;
         let tokens = self.tokens(Ending::File)?;
         self.template(tokens, start, false)
     }
 
-    /// Everything up to the ending, which is passed.
+    /// Parses everything up to the ending, which it consumes.
+    ///
+    /// Fails with the first syntax error.
     pub(super) fn tokens(&mut self, ending: Ending<'t>) -> Parsed<Vec<Token<'t>>> {
         let start = self.at;
         let mut tokens = Vec::new();
         let mut strips = false;
         let mut line_begins = true;
-        // A shell expansion that was read as an expression over several lines: `"${x#y}"` is one
-        // with a comment if a `}` follows further down.
+        // A shell expansion that was parsed as an expression over several lines: `"${x#y}"`
+        // contains a comment if a `}` follows on a later line.
         let mut over_lines = None;
         loop {
             if line_begins
@@ -106,7 +111,7 @@ impl<'t> Parser<'t> {
                     .nested(|parser| parser.with_newlines(false, Self::interpolation_or_directive))
                     .map_err(|error| match self.shell_error(begin) {
                         Some(shell) => {
-                            // `${x/*y}` has no comment.
+                            // In `${x/*y}` the `/*` isn't a comment.
                             self.open_comment = None;
                             shell.into()
                         }
@@ -145,7 +150,7 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// The error that the `${` at `start` begins a shell expansion, if it does.
+    /// The error that the `${` at `start` begins a shell expansion; `None` if it doesn't.
     fn shell_error(&self, start: usize) -> Option<Error> {
         let (length, hint) = shell_expansion(&self.text[start..])?;
         let span = self.span(start, start + length);
@@ -160,8 +165,8 @@ impl<'t> Parser<'t> {
             .hint("write a line break as `\\n`, or text over several lines as `<<EOT … EOT`")
     }
 
-    /// Text of a quoted string, escapes resolved, up to what isn't text; nothing where the line ends
-    /// before the string.
+    /// Parses the text of a quoted string up to the next quote or sequence, and resolves escapes.
+    /// Returns `None` if the line ends before the string.
     fn quoted_text(&mut self) -> Parsed<Option<String>> {
         let mut text = String::new();
         loop {
@@ -183,7 +188,7 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// A `$` or `%` that doesn't begin anything: doubled before `{` it stands for one.
+    /// Adds a `$` or `%` that begins no sequence; doubled before `{`, it is an escape.
     fn marker(&mut self, text: &mut String) {
         let byte = self.byte();
         text.push(char::from(byte));
@@ -245,7 +250,7 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// Text up to the end of the line, newline and all, or to what isn't text.
+    /// Text up to and including the newline, or up to the next sequence.
     fn line_of_text(&mut self) -> Cow<'t, str> {
         let start = self.at;
         let mut text = Cow::Borrowed("");
@@ -283,7 +288,7 @@ impl<'t> Parser<'t> {
         text
     }
 
-    /// `${ … }` or `%{ … }`, and whether it strips what is before it and behind.
+    /// Parses `${ … }` or `%{ … }`; also returns whether it strips the text before and after it.
     fn interpolation_or_directive(&mut self) -> Parsed<(Token<'t>, bool, bool)> {
         let start = self.at;
         let is_directive = self.byte() == b'%';
@@ -355,7 +360,9 @@ impl<'t> Parser<'t> {
         })
     }
 
-    /// The expression that begins at `start` and ends here.
+    /// Builds the template that begins at `start` and ends here.
+    ///
+    /// Fails if a directive has no match.
     pub(super) fn template(
         &mut self,
         tokens: Vec<Token<'t>>,
@@ -385,7 +392,7 @@ impl<'t> Parser<'t> {
         Ok(Expression { kind, span })
     }
 
-    /// Parts up to the end or to a directive that ends them, which is returned.
+    /// Builds parts up to the end, or up to a directive that ends them, which is returned.
     fn parts(
         &mut self,
         tokens: &mut std::vec::IntoIter<Token<'t>>,

@@ -1,4 +1,4 @@
-//! Values as they are written: numbers, names, calls, parentheses, tuples, objects, `for`.
+//! Parses literals: numbers, names, calls, parentheses, tuples, objects, `for`.
 
 use super::ast::{Call, Expression, ExpressionKind, For, Ident, ObjectItem, ObjectKey, StepKind};
 use super::parser::{Parsed, Parser};
@@ -6,6 +6,9 @@ use crate::error::Error;
 use crate::number::Number;
 
 impl Parser<'_> {
+    /// Parses a value without operators.
+    ///
+    /// Fails with the first syntax error.
     pub(super) fn term(&mut self) -> Parsed<Expression> {
         match self.peek() {
             b'"' => self.quoted(),
@@ -33,8 +36,8 @@ impl Parser<'_> {
         }
     }
 
-    /// The error that a Go template stands here, where a value begins: no object has a key that is
-    /// an object.
+    /// The error that an unquoted Go template is used as a value. `{{` is never valid, since an
+    /// object can't be a key.
     fn bare_template(&self) -> Error {
         let line = self.text[self.at..].lines().next().unwrap_or_default();
         let length = line.find("}}").map_or(line.len(), |at| at + 2);
@@ -97,7 +100,7 @@ impl Parser<'_> {
         Ok(Expression { kind, span })
     }
 
-    /// From the `(` on.
+    /// Parses a call from the `(`.
     fn call(&mut self, name: Ident) -> Parsed<Expression> {
         let open = self.at;
         self.at += 1;
@@ -223,7 +226,7 @@ impl Parser<'_> {
         self.check_key(&key)?;
         let key = match key.kind {
             ExpressionKind::Variable(name) => ObjectKey::Name(name),
-            // Words that have a meaning elsewhere are names here.
+            // Keywords are valid as names here.
             ExpressionKind::Bool(_) | ExpressionKind::Null => {
                 let name = self.text[key.span.range()].into();
                 ObjectKey::Name(Ident {
@@ -238,8 +241,8 @@ impl Parser<'_> {
         Ok(ObjectItem { key, value })
     }
 
-    /// A name alone is the key itself; one with steps could be that or a reference, and Terraform
-    /// refuses it. Where a step has to be computed, it takes it for a reference.
+    /// Checks a key. A name alone is the key itself. A name with steps could be a key or a
+    /// reference, which Terraform rejects; with computed steps it is a reference.
     fn check_key(&self, key: &Expression) -> Parsed<()> {
         let ExpressionKind::Traversal(traversal) = &key.kind else {
             return Ok(());
@@ -276,7 +279,7 @@ impl Parser<'_> {
         is_for
     }
 
-    /// Behind the opening bracket.
+    /// Parses a `for` expression after its opening bracket.
     fn for_expression(&mut self, open: usize, close: u8) -> Parsed<Expression> {
         self.peek();
         self.name();
@@ -334,7 +337,9 @@ impl Parser<'_> {
         })
     }
 
-    /// `name in`, or `key, name in`.
+    /// Parses `name in`, or `key, name in`.
+    ///
+    /// Fails with the first syntax error.
     pub(super) fn for_names(&mut self) -> Parsed<(Option<Ident>, Ident)> {
         let first = self.for_name()?;
         let (key_name, value_name) = if self.peek() == b',' {

@@ -1,7 +1,7 @@
-//! An update, carried out.
+//! Executes an update.
 //!
-//! In: a request, the instance as it is, the [`Work`] that it takes. Out: calls, in the order they
-//! are safe in. Must not: decide what changes.
+//! In: a request, the current instance, the [`Work`]. Out: calls in a safe order. Must not: decide
+//! what changes.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -18,7 +18,9 @@ use super::{AwsCloud, Tagging};
 use crate::provider::{CloudError, CloudErrorKind, LifecycleState, UpdateRequest};
 
 impl AwsCloud {
-    /// Does all that an update takes.
+    /// Executes all calls of an update.
+    ///
+    /// Fails at the first call that fails.
     pub(super) fn carry_out(
         &self,
         request: &UpdateRequest,
@@ -77,7 +79,9 @@ impl AwsCloud {
         self.tag(id, &work.set_tags, &work.remove_tags)
     }
 
-    /// A modifying call; some say in their answer what they didn't do.
+    /// Makes a modifying call; some report failures in their answer.
+    ///
+    /// Fails if the call or its answer does.
     fn modify(&self, operation: Operation, input: &Value) -> Result<(), CloudError> {
         let answer = self.calls.call(operation, input)?;
         let failed = items(&answer, "UnsuccessfulInstanceCreditSpecifications").next();
@@ -129,11 +133,13 @@ impl AwsCloud {
         self.calls.call(operation, &input).map(|_| ())
     }
 
-    /// Puts an instance into the target groups it should be in, and takes it out of the others.
+    /// Registers an instance in the wanted target groups, and deregisters it from the others.
+    ///
+    /// Fails if the API does.
     fn move_targets(&self, request: &UpdateRequest) -> Result<(), CloudError> {
         let id = request.provider_id.as_str();
         let wanted = &request.load_balancers;
-        // EC2 takes running instances only.
+        // Only running instances can be registered.
         let instance = if wanted.is_empty() {
             self.need(id)?
         } else {

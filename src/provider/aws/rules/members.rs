@@ -2,7 +2,8 @@
 //!
 //! Made by `cargo xtask gen-ec2-args` from ec2/2016-11-15 of botocore==1.43.127.
 //!
-//! In: nothing. Out: [`RUN_INSTANCES`]. Must not: hold rules, which are in `rules.rs`, or be edited.
+//! In: nothing. Out: [`RUN_INSTANCES`]. Must not: hold rules, which are in `rules.rs`, or be
+//! edited.
 
 use crate::provider::shape::Members;
 use crate::provider::shape::Shape::{

@@ -2,7 +2,7 @@
 //!
 //! Made by `cargo xtask gen-ec2-args`.
 //!
-//! In: JSON by the API's names, values of the SDK. Out: the one from the other. Must not: be edited.
+//! In: JSON by the API's names, values of the SDK. Out: the one from the other. May not: be edited.
 
 mod ec2;
 mod elastic_load_balancing;

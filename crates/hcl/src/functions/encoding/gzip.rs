@@ -1,5 +1,5 @@
-//! `base64gzip`. Comes in: a string; goes out: a file of gzip without name or time, so that the
-//! same string always gives the same bytes.
+//! `base64gzip`. Comes in: a string; goes out: a file of gzip without name or time, so that the same
+//! string always gives the same bytes.
 
 use std::io::Write;
 

@@ -1,5 +1,5 @@
-//! Numbers as Go's `fmt` lays them out. Comes in: a number, and a verb with its flags. Goes out:
-//! the text.
+//! Numbers as Go's `fmt` lays them out. Comes in: a number, and a verb with its flags. Goes out: the
+//! text.
 
 use super::Verb;
 use crate::number::{Digits, Number};

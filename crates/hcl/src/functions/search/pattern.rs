@@ -1,5 +1,5 @@
-//! Patterns of RE2 in the syntax of the `regex` crate. Comes in: a pattern as Go reads it. Goes
-//! out: a compiled one. What only one of the two knows is an error or is written otherwise.
+//! Patterns of RE2 in the syntax of the `regex` crate. Comes in: a pattern as Go reads it. Goes out:
+//! a compiled one. What only one of the two knows is an error or is written otherwise.
 
 use std::iter::Peekable;
 use std::str::Chars;

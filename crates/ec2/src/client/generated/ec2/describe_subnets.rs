@@ -2,7 +2,7 @@
 //!
 //! Made by `cargo xtask gen-ec2-args` from ec2/2016-11-15 of botocore==1.43.127, for aws-sdk-ec2 1.274.0.
 //!
-//! In: JSON by the API's names, values of the SDK. Out: the one from the other. Must not: be edited.
+//! In: JSON by the API's names, values of the SDK. Out: the one from the other. May not: be edited.
 
 use aws_sdk_ec2::Client;
 use aws_sdk_ec2::operation::describe_subnets::{

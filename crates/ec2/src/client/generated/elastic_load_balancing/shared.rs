@@ -2,7 +2,7 @@
 //!
 //! Made by `cargo xtask gen-ec2-args` from elbv2/2015-12-01 of botocore==1.43.127, for aws-sdk-elasticloadbalancingv2 1.134.0.
 //!
-//! In: JSON by the API's names, values of the SDK. Out: the one from the other. Must not: be edited.
+//! In: JSON by the API's names, values of the SDK. Out: the one from the other. May not: be edited.
 
 use aws_sdk_elasticloadbalancingv2::types;
 use serde_json::Value;
