@@ -80,14 +80,8 @@ fn identity() -> Identity {
 
 fn cloud(folder: &Path) -> SimCloud {
     let options = SimOptions::default();
-    SimCloud::open(
-        &folder.join("sim.db"),
-        &options,
-        ProviderKind::Sim,
-        "r",
-        clock(),
-    )
-    .expect("the folder can be written")
+    SimCloud::open(&folder.join("sim.db"), &options, ProviderKind::Sim, clock())
+        .expect("the folder can be written")
 }
 
 /// Plans as `nstance plan` does, state and cloud opened anew.

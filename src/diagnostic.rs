@@ -126,6 +126,30 @@ impl Diagnostic {
         self
     }
 
+    /// Asks whether the nearest name was meant, if there is one.
+    #[must_use]
+    pub fn suggest(self, near: Option<&str>) -> Self {
+        match near {
+            Some(near) => self.hint(format!("did you mean `{near}`?")),
+            None => self,
+        }
+    }
+
+    /// Asks whether the nearest name was meant; without one, lists all names behind `lead`.
+    #[must_use]
+    pub fn suggest_or_list<'n>(
+        self,
+        near: Option<&str>,
+        lead: &str,
+        names: impl IntoIterator<Item = &'n str>,
+    ) -> Self {
+        if near.is_some() {
+            return self.suggest(near);
+        }
+        let names: Vec<String> = names.into_iter().map(|name| format!("`{name}`")).collect();
+        self.hint(format!("{lead} {}", names.join(", ")))
+    }
+
     /// Adds the hint to quote a number or a boolean.
     #[must_use]
     pub fn quote_it(mut self, value: impl Display) -> Self {

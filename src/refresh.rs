@@ -51,14 +51,9 @@ impl Observed {
         self.ended.get(provider_id).map(String::as_str)
     }
 
-    /// How many recorded instances the cloud has.
-    pub fn len(&self) -> usize {
+    /// How many instances the cloud has.
+    pub fn count(&self) -> usize {
         self.by_provider_id.len() + self.unrecorded.len()
-    }
-
-    /// Whether the cloud has no recorded instance.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
     }
 }
 
@@ -95,7 +90,7 @@ pub fn refresh(
                 gone.insert(observation.provider_id);
             }
         }
-        progress(observed.len());
+        progress(observed.count());
         page = listed.next;
         if page.is_none() {
             break;

@@ -284,17 +284,8 @@ fn check_path(key: &str, path: &Spanned<Arc<str>>, size_counts: bool, findings: 
     if !known.contains(&root) {
         let diagnostic = Diagnostic::error(format!("`{}` can't stand in `{key}`", path.value))
             .at(path.span, format!("`{root}` isn't a part of an instance"));
-        findings.push(match nearest(root, known.iter().copied()) {
-            Some(near) => diagnostic.hint(format!("did you mean `{near}`?")),
-            None => diagnostic.hint(format!(
-                "paths start with {}",
-                known
-                    .iter()
-                    .map(|root| format!("`{root}`"))
-                    .collect::<Vec<_>>()
-                    .join(", ")
-            )),
-        });
+        let near = nearest(root, known.iter().copied());
+        findings.push(diagnostic.suggest_or_list(near, "paths start with", known));
         return;
     }
     let nested = matches!(root, "args" | "vars" | "files" | "tags" | "labels");

@@ -186,10 +186,7 @@ impl Checker<'_> {
                 entry.key
             ))
             .at(entry.key_span, "has no effect");
-            findings.push(match nearest(&entry.key, known.iter().copied()) {
-                Some(name) => diagnostic.hint(format!("did you mean `{name}`?")),
-                None => diagnostic,
-            });
+            findings.push(diagnostic.suggest(nearest(&entry.key, known.iter().copied())));
         }
     }
 

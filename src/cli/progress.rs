@@ -257,20 +257,14 @@ fn operation(step: Step, action: Action) -> Operation {
 
 fn doing(step: Step, action: Action) -> &'static str {
     match operation(step, action) {
-        Operation::Create => "Creating",
-        Operation::Update => "Modifying",
-        Operation::Delete => "Destroying",
         Operation::Adopt => "Adopting",
-        Operation::Forget => "Forgetting",
+        operation => operation.under_way(),
     }
 }
 
 fn noun(step: Step, action: Action) -> &'static str {
     match operation(step, action) {
-        Operation::Create => "Creation",
-        Operation::Update => "Modifications",
-        Operation::Delete => "Destruction",
         Operation::Adopt => "Adoption",
-        Operation::Forget => "Removal",
+        operation => operation.noun(),
     }
 }

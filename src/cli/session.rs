@@ -153,7 +153,7 @@ impl<'g> Session<'g> {
             }
             let path = self.sim_path(&options);
             let clock = Arc::clone(&self.clock);
-            let cloud = SimCloud::open(&path, &options, provider, &infra.region.value, clock)?;
+            let cloud = SimCloud::open(&path, &options, provider, clock)?;
             return Ok(Box::new(cloud));
         }
         if provider == ProviderKind::Aws {

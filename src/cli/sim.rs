@@ -13,9 +13,8 @@ use serde_json::json;
 use crate::clock::{Clock, Timestamp};
 use crate::provider::sim::admin::{Admin, InstanceDetail, InstanceRow, NewImage};
 use crate::provider::sim::{SimError, SimImage};
-
-/// The format version of the JSON output.
-const FORMAT_VERSION: &str = "1.0";
+use crate::report::json::FORMAT_VERSION;
+use crate::report::table;
 
 /// Looks at the simulated cloud and changes it by hand.
 #[derive(Debug, Args)]
@@ -99,7 +98,7 @@ pub enum ImageCommand {
         #[arg(long)]
         id: Option<String>,
         /// When it was made (RFC 3339); by default now
-        #[arg(long, value_name = "TIME", value_parser = parse_time)]
+        #[arg(long, value_name = "TIME", value_parser = super::time)]
         created: Option<Timestamp>,
         /// The account or project that owns it
         #[arg(long)]
@@ -122,13 +121,7 @@ fn parse_tag(text: &str) -> Result<(String, String), String> {
     }
 }
 
-fn parse_time(text: &str) -> Result<Timestamp, String> {
-    Timestamp::parse(text).map_err(|_| "a time looks like 2026-12-01T00:00:00Z".to_owned())
-}
-
-/// Runs one subcommand on the embedded cloud's database at `path`.
-///
-/// Fails with [`SimError`].
+/// Runs one subcommand on the cloud at `path`.
 pub fn run(
     args: &SimArgs,
     path: &Path,
@@ -220,7 +213,7 @@ impl Printer<'_> {
         }
         let now = self.now;
         let lines = rows.iter().map(|row| {
-            vec![
+            [
                 row.provider_id.clone(),
                 row.address.clone().unwrap_or_default(),
                 row.state.as_str().to_owned(),
@@ -243,7 +236,9 @@ impl Printer<'_> {
             "AGE",
             "INSTANCE ID",
         ];
-        self.table(&heads, lines.collect())
+        let lines: Vec<_> = lines.collect();
+        write!(self.out, "{}", table(&heads, &lines))?;
+        Ok(())
     }
 
     fn detail(&mut self, detail: &InstanceDetail) -> Result<(), SimError> {
@@ -321,7 +316,7 @@ impl Printer<'_> {
             return self.json("images", images);
         }
         let lines = images.iter().map(|image| {
-            vec![
+            [
                 image.name.clone(),
                 image.arch.clone(),
                 image.created.chars().take(10).collect(),
@@ -331,7 +326,9 @@ impl Printer<'_> {
             ]
         });
         let heads = ["NAME", "ARCH", "CREATED", "OWNER", "FAMILY", "ID"];
-        self.table(&heads, lines.collect())
+        let lines: Vec<_> = lines.collect();
+        write!(self.out, "{}", table(&heads, &lines))?;
+        Ok(())
     }
 
     fn reset(&mut self, instances: usize) -> Result<(), SimError> {
@@ -342,30 +339,6 @@ impl Printer<'_> {
             self.out,
             "The simulated cloud is empty ({instances} instances deleted)."
         )?;
-        Ok(())
-    }
-
-    /// Writes a table whose columns fit their widest cell, two spaces apart, without trailing
-    /// spaces.
-    fn table(&mut self, heads: &[&str], lines: Vec<Vec<String>>) -> Result<(), SimError> {
-        let width = |column: usize| {
-            lines
-                .iter()
-                .map(|line| line[column].chars().count())
-                .chain([heads[column].len()])
-                .max()
-                .unwrap_or(0)
-        };
-        let widths: Vec<usize> = (0..heads.len()).map(width).collect();
-        let heads = heads.iter().map(|head| (*head).to_owned()).collect();
-        for cells in std::iter::once(heads).chain(lines) {
-            let mut line = String::new();
-            for (cell, width) in cells.iter().zip(&widths) {
-                line.push_str(cell);
-                line.extend(std::iter::repeat_n(' ', width + 2 - cell.chars().count()));
-            }
-            writeln!(self.out, "{}", line.trim_end())?;
-        }
         Ok(())
     }
 }

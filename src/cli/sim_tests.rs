@@ -30,7 +30,6 @@ impl Desk {
             &desk.path(),
             &SimOptions::default(),
             ProviderKind::Aws,
-            "us-west-2",
             desk.clock.clone(),
         )
         .unwrap();

@@ -61,7 +61,7 @@ pub fn examine(compared: &Compared<'_>) -> Examination {
     repair.deposed();
     repair.nameless();
     let mut examination = Examination::default();
-    let count = counted(compared.observed.len(), "instance");
+    let count = counted(compared.observed.count(), "instance");
     let wrong = repair
         .findings
         .iter()

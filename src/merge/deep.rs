@@ -198,8 +198,9 @@ pub fn first_index(path: &str) -> Option<(usize, &str)> {
 }
 
 /// Merges objects, lowest layer first; `None` if there are none.
-pub fn merge<'a>(layers: impl IntoIterator<Item = (Layer, &'a Node)>) -> Option<Merged> {
-    let mut layers = layers.into_iter();
+pub fn merge<'a>(layers: impl IntoIterator<Item = (Layer, Option<&'a Node>)>) -> Option<Merged> {
+    let layers = layers.into_iter();
+    let mut layers = layers.filter_map(|(layer, node)| Some((layer, node?)));
     let (layer, first) = layers.next()?;
     let mut merged = Merged::from_node(first, layer);
     for (layer, node) in layers {
@@ -258,7 +259,11 @@ mod tests {
         );
         let template =
             node(&json!({"a": "2", "b": {"hello": "there", "location": "world"}, "c": 3}));
-        let merged = merge([(Layer::Defaults, &defaults), (Layer::Template, &template)]).unwrap();
+        let merged = merge([
+            (Layer::Defaults, Some(&defaults)),
+            (Layer::Template, Some(&template)),
+        ])
+        .unwrap();
         assert_eq!(
             merged.to_json(),
             json!({"a": "2", "b": {"hello": "there", "always": "here", "location": "world"}, "c": 3})
@@ -290,7 +295,7 @@ mod tests {
         };
         inner[0].value.span = Span::new(SourceId(0), 1, 2);
         inner[1].value.span = Span::new(SourceId(0), 3, 4);
-        let merged = merge([(Layer::Group, &node)]).unwrap();
+        let merged = merge([(Layer::Group, Some(&node))]).unwrap();
         for (path, start) in [
             ("a.x.y", 1),
             ("a.x", 3),
@@ -325,7 +330,8 @@ mod tests {
             ),
         ] {
             let (low, high) = (node(&low), node(&high));
-            let merged = merge([(Layer::Defaults, &low), (Layer::Group, &high)]).unwrap();
+            let merged =
+                merge([(Layer::Defaults, Some(&low)), (Layer::Group, Some(&high))]).unwrap();
             assert_eq!(merged.to_json(), expected);
         }
     }
@@ -352,7 +358,7 @@ mod tests {
         #[test]
         fn merges_as_nstance_does(objects in prop::collection::vec(any_object(), 1..4)) {
             let nodes: Vec<Node> = objects.iter().map(node).collect();
-            let merged = merge(nodes.iter().map(|node| (Layer::Group, node))).unwrap();
+            let merged = merge(nodes.iter().map(|node| (Layer::Group, Some(node)))).unwrap();
             let mut expected = serde_json::Map::new();
             for object in &objects {
                 deep_merge(&mut expected, object.as_object().unwrap());

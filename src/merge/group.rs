@@ -237,6 +237,24 @@ pub fn merge_group<'a>(config: &'a Config, group: &'a Group) -> MergedGroup<'a> 
             .as_ref()
             .or_else(|| low.and_then(|common| get(common).as_ref()))
     };
+    let defaults = &config.defaults;
+    let args = |slot: Option<&SlotOverride>| {
+        merge([
+            (Layer::Defaults, defaults.args.as_ref()),
+            (Layer::Template, low.and_then(|low| low.args.as_ref())),
+            (Layer::Group, high.args.as_ref()),
+            (Layer::Slot, slot.and_then(|slot| slot.args.as_ref())),
+        ])
+    };
+    let vars = |slot: Option<&SlotOverride>| {
+        merge([
+            (Layer::Vars, config.vars.as_ref()),
+            (Layer::Defaults, defaults.vars.as_ref()),
+            (Layer::Template, low.and_then(|low| low.vars.as_ref())),
+            (Layer::Group, high.vars.as_ref()),
+            (Layer::Slot, slot.and_then(|slot| slot.vars.as_ref())),
+        ])
+    };
     let zones = if group.zones.is_empty() {
         vec![Arc::clone(&config.shard.infra.zone.value)]
     } else {
@@ -257,8 +275,8 @@ pub fn merge_group<'a>(config: &'a Config, group: &'a Group) -> MergedGroup<'a> 
             .or_else(|| low.and_then(|common| common.arch.as_ref()))
             .map_or(Arch::Amd64, |arch| arch.value),
         size: size_of(config, group),
-        args: merge_args(config, template, group, None),
-        vars: merge_vars(config, template, group, None),
+        args: args(None),
+        vars: vars(None),
         files,
         userdata: UserdataLayers::of(config, group),
         sensitive_labels: labels
@@ -289,8 +307,8 @@ pub fn merge_group<'a>(config: &'a Config, group: &'a Group) -> MergedGroup<'a> 
                     instance_type: text(change.instance_type.clone())
                         .unwrap_or_else(|| Arc::clone(&instance_type)),
                     subnet_pool: change.subnet_pool.clone().or_else(|| subnet_pool.clone()),
-                    args: merge_args(config, template, group, Some(change)),
-                    vars: merge_vars(config, template, group, Some(change)),
+                    args: args(Some(change)),
+                    vars: vars(Some(change)),
                 };
                 (*slot, merged)
             })
@@ -316,49 +334,6 @@ fn both<'a>(
     low.map(|common| (Layer::Template, common))
         .into_iter()
         .chain([(Layer::Group, high)])
-}
-
-fn merge_args(
-    config: &Config,
-    template: Option<&Template>,
-    group: &Group,
-    slot: Option<&SlotOverride>,
-) -> Option<Merged> {
-    merge(
-        [
-            (Layer::Defaults, config.defaults.args.as_ref()),
-            (
-                Layer::Template,
-                template.and_then(|template| template.common.args.as_ref()),
-            ),
-            (Layer::Group, group.common.args.as_ref()),
-            (Layer::Slot, slot.and_then(|slot| slot.args.as_ref())),
-        ]
-        .into_iter()
-        .filter_map(|(layer, node)| Some((layer, node?))),
-    )
-}
-
-fn merge_vars(
-    config: &Config,
-    template: Option<&Template>,
-    group: &Group,
-    slot: Option<&SlotOverride>,
-) -> Option<Merged> {
-    merge(
-        [
-            (Layer::Vars, config.vars.as_ref()),
-            (Layer::Defaults, config.defaults.vars.as_ref()),
-            (
-                Layer::Template,
-                template.and_then(|template| template.common.vars.as_ref()),
-            ),
-            (Layer::Group, group.common.vars.as_ref()),
-            (Layer::Slot, slot.and_then(|slot| slot.vars.as_ref())),
-        ]
-        .into_iter()
-        .filter_map(|(layer, node)| Some((layer, node?))),
-    )
 }
 
 #[cfg(test)]

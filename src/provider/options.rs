@@ -60,10 +60,7 @@ impl Reader<'_> {
         for entry in entries.iter().filter(|entry| !known.contains(&&*entry.key)) {
             let near = nearest(&entry.key, known.iter().copied());
             self.findings
-                .extend(unknown(entry).map(|finding| match near {
-                    Some(near) => finding.hint(format!("did you mean `{near}`?")),
-                    None => finding,
-                }));
+                .extend(unknown(entry).map(|finding| finding.suggest(near)));
         }
         Some(given(node))
     }

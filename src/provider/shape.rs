@@ -88,6 +88,9 @@ fn is_required(shape: &Shape) -> bool {
     }
 }
 
+/// How many members or values a hint lists.
+const MOST_LISTED: usize = 16;
+
 /// The error that a structure has no such member.
 pub(super) fn unknown_member(entry: &Entry, members: Members, owner: &str) -> Diagnostic {
     let diagnostic = Diagnostic::error(format!("{owner} has no member `{}`", entry.key))
@@ -99,17 +102,11 @@ pub(super) fn unknown_member(entry: &Entry, members: Members, owner: &str) -> Di
     // `subnet_id` means `SubnetId`: the clouds' tools use different spellings.
     let squeezed = squeeze(&entry.key);
     let same = settable.clone().find(|name| squeeze(name) == squeezed);
-    match same.or_else(|| nearest(&entry.key, settable.clone())) {
-        Some(name) => diagnostic.hint(format!("did you mean `{name}`?")),
-        None if members.len() <= 16 => diagnostic.hint(format!(
-            "its members are {}",
-            settable
-                .map(|name| format!("`{name}`"))
-                .collect::<Vec<_>>()
-                .join(", ")
-        )),
-        None => diagnostic,
+    let near = same.or_else(|| nearest(&entry.key, settable.clone()));
+    if members.len() > MOST_LISTED {
+        return diagnostic.suggest(near);
     }
+    diagnostic.suggest_or_list(near, "its members are", settable)
 }
 
 fn squeeze(name: &str) -> String {
@@ -227,24 +224,14 @@ fn check_choice(
     }
     let diagnostic = Diagnostic::warning(format!("`{name}` has no value `{text}` that we know"))
         .at(node.span, "the cloud may be newer, or refuse it");
-    let same = known.iter().find(|value| squeeze(value) == squeeze(text));
-    findings.push(
-        match same
-            .copied()
-            .or_else(|| nearest(text, known.iter().copied()))
-        {
-            Some(value) => diagnostic.hint(format!("did you mean `{value}`?")),
-            None if known.len() <= 16 => diagnostic.hint(format!(
-                "its values are {}",
-                known
-                    .iter()
-                    .map(|value| format!("`{value}`"))
-                    .collect::<Vec<_>>()
-                    .join(", ")
-            )),
-            None => diagnostic,
-        },
-    );
+    let mut values = known.iter().copied();
+    let same = values.find(|value| squeeze(value) == squeeze(text));
+    let near = same.or_else(|| nearest(text, known.iter().copied()));
+    findings.push(if known.len() > MOST_LISTED {
+        diagnostic.suggest(near)
+    } else {
+        diagnostic.suggest_or_list(near, "its values are", known.iter().copied())
+    });
 }
 
 fn out_of_bounds(node: &Node, name: &str, low: i64, high: i64) -> Diagnostic {

@@ -31,48 +31,30 @@ pub enum Operation {
 }
 
 impl Operation {
-    /// `hook.action`
-    pub fn as_str(self) -> &'static str {
+    /// `hook.action`, what is under way, and what was done.
+    fn words(self) -> [&'static str; 3] {
         match self {
-            Self::Create => "create",
-            Self::Update => "update",
-            Self::Delete => "delete",
-            Self::Adopt => "import",
-            Self::Forget => "forget",
+            Self::Create => ["create", "Creating", "Creation"],
+            Self::Update => ["update", "Modifying", "Modifications"],
+            Self::Delete => ["delete", "Destroying", "Destruction"],
+            Self::Adopt => ["import", "Importing", "Import"],
+            Self::Forget => ["forget", "Forgetting", "Removal"],
         }
+    }
+
+    /// `hook.action`
+    fn name(self) -> &'static str {
+        self.words()[0]
     }
 
     /// `Creating`
-    fn under_way(self) -> &'static str {
-        match self {
-            Self::Create => "Creating",
-            Self::Update => "Modifying",
-            Self::Delete => "Destroying",
-            Self::Adopt => "Importing",
-            Self::Forget => "Forgetting",
-        }
-    }
-
-    /// `Still creating`
-    fn still(self) -> &'static str {
-        match self {
-            Self::Create => "Still creating",
-            Self::Update => "Still modifying",
-            Self::Delete => "Still destroying",
-            Self::Adopt => "Still importing",
-            Self::Forget => "Still forgetting",
-        }
+    pub fn under_way(self) -> &'static str {
+        self.words()[1]
     }
 
     /// `Creation`
-    fn noun(self) -> &'static str {
-        match self {
-            Self::Create => "Creation",
-            Self::Update => "Modifications",
-            Self::Delete => "Destruction",
-            Self::Adopt => "Import",
-            Self::Forget => "Removal",
-        }
+    pub fn noun(self) -> &'static str {
+        self.words()[2]
     }
 }
 
@@ -201,9 +183,9 @@ impl Events {
         elapsed: Duration,
     ) -> Value {
         let message = format!(
-            "{}: {}... [{}s elapsed]",
+            "{}: Still {}... [{}s elapsed]",
             self.name(address),
-            operation.still(),
+            operation.under_way().to_lowercase(),
             elapsed.as_secs()
         );
         let hook = self.hook(address, operation, None, Some(elapsed));
@@ -268,7 +250,7 @@ impl Events {
         id: Option<&str>,
         elapsed: Option<Duration>,
     ) -> Value {
-        let mut hook = json!({"resource": self.resource(address), "action": operation.as_str()});
+        let mut hook = json!({"resource": self.resource(address), "action": operation.name()});
         if let Some(id) = id {
             hook["id_key"] = "provider_id".into();
             hook["id_value"] = id.into();

@@ -7,6 +7,8 @@
 
 use serde_json::{Map, Value};
 
+use crate::merge::deep::{first_index, first_key};
+
 /// A segment of a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Segment {
@@ -33,10 +35,10 @@ pub(super) fn segments(path: &str, instances: &[&Value]) -> Vec<Segment> {
     let mut places: Vec<&Value> = instances.to_vec();
     let mut rest = path;
     while !rest.is_empty() {
-        if let Some((index, after)) = leading_index(rest) {
+        if let Some((index, after)) = first_index(rest) {
             places = places.iter().filter_map(|place| place.get(index)).collect();
             found.push(Segment::Index(index));
-            rest = after.strip_prefix('.').unwrap_or(after);
+            rest = after;
             continue;
         }
         let flat =
@@ -44,7 +46,8 @@ pub(super) fn segments(path: &str, instances: &[&Value]) -> Vec<Segment> {
         let length = places
             .iter()
             .filter_map(|place| place.as_object())
-            .filter_map(|entries| longest_key(entries, rest))
+            .filter_map(|entries| first_key(rest, entries.keys().map(String::as_str)))
+            .map(|(key, _)| key.len())
             .max()
             .unwrap_or_else(|| {
                 if flat {
@@ -61,24 +64,6 @@ pub(super) fn segments(path: &str, instances: &[&Value]) -> Vec<Segment> {
         rest = after.strip_prefix('.').unwrap_or(after);
     }
     found
-}
-
-fn leading_index(path: &str) -> Option<(usize, &str)> {
-    let (index, rest) = path.strip_prefix('[')?.split_once(']')?;
-    Some((index.parse().ok()?, rest))
-}
-
-/// The length of the longest key that the path begins with.
-fn longest_key(entries: &Map<String, Value>, path: &str) -> Option<usize> {
-    entries
-        .keys()
-        .filter(|key| {
-            path.strip_prefix(key.as_str()).is_some_and(|rest| {
-                !key.is_empty() && (rest.is_empty() || rest.starts_with(['.', '[']))
-            })
-        })
-        .map(String::len)
-        .max()
 }
 
 /// Sets or removes the value at a path. Creates objects on the way; ignores an index that doesn't

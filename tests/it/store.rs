@@ -44,7 +44,6 @@ impl Fleet {
             &folder.path().join("sim.db"),
             &SimOptions::default(),
             ProviderKind::Sim,
-            "local-1",
             Arc::clone(&clock),
         );
         Self {

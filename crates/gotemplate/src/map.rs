@@ -145,11 +145,6 @@ impl Map {
         self.0.kind == MapKind::String
     }
 
-    /// Whether a missing key is [`Value::Unset`].
-    pub fn is_lenient(&self) -> bool {
-        self.0.kind == MapKind::Lenient
-    }
-
     /// How many entries there are.
     pub fn len(&self) -> usize {
         self.0.entries.len()

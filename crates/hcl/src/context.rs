@@ -161,9 +161,6 @@ pub struct LimitReached(pub String);
 pub struct Context<'a> {
     pub files: &'a dyn Files,
     pub limits: Limits,
-    /// What `sensitive` makes of its argument, where an expression is evaluated with other values
-    /// in the place of secrets.
-    pub disguise: Option<fn(&Value) -> Value>,
     steps: Cell<u64>,
     bytes: Cell<u64>,
     depth: Cell<u32>,
@@ -178,7 +175,6 @@ impl<'a> Context<'a> {
         Self {
             files,
             limits: Limits::default(),
-            disguise: None,
             steps: Cell::new(0),
             bytes: Cell::new(0),
             depth: Cell::new(0),

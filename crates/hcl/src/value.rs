@@ -99,7 +99,8 @@ impl Value {
         Self::new(Kind::Set(of, elements)).or_sensitive(sensitive)
     }
 
-    fn without_sensitivity(&self) -> Self {
+    /// The value with nothing in it sensitive.
+    pub(crate) fn without_sensitivity(&self) -> Self {
         let each = |elements: &[Self]| elements.iter().map(Self::without_sensitivity).collect();
         let every = |entries: &Entries| {
             let entries = entries.iter();

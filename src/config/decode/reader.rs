@@ -277,10 +277,7 @@ pub(super) fn no_such_choice<'c>(
     });
     // The message lists all choices, so the hint needs a stronger match than the nearest one.
     let near = nearest(text, choices).filter(|choice| choice.get(..1) == text.get(..1));
-    match short_form.or(near) {
-        Some(choice) => diagnostic.hint(format!("did you mean `{choice}`?")),
-        None => diagnostic,
-    }
+    diagnostic.suggest(short_form.or(near))
 }
 
 /// `a`, `a or b`, `a, b or c`.
@@ -304,19 +301,9 @@ fn lost_colon<'e>(entry: &'e Entry, table: &Table) -> Option<(&'e str, &'e str)>
 
 /// The error that an object has no such key; `near` is the likely correction.
 fn unknown_key(entry: &Entry, owner: &str, table: &Table, near: Option<&str>) -> Diagnostic {
-    let diagnostic = Diagnostic::error(format!("{} has no key `{}`", owner, entry.key))
-        .at(entry.key_span, "unknown key");
-    match near {
-        Some(name) => diagnostic.hint(format!("did you mean `{name}`?")),
-        None => diagnostic.hint(format!(
-            "known here: {}",
-            table
-                .names()
-                .map(|key| format!("`{key}`"))
-                .collect::<Vec<_>>()
-                .join(", ")
-        )),
-    }
+    Diagnostic::error(format!("{} has no key `{}`", owner, entry.key))
+        .at(entry.key_span, "unknown key")
+        .suggest_or_list(near, "known here:", table.names())
 }
 
 /// The name of a list of texts in messages.

@@ -378,15 +378,5 @@ fn unknown_block(name: &str, near: Option<&str>, place: Span) -> Diagnostic {
             "this block is Terraform's; here a fleet is `image`, `template` and `group` blocks",
         );
     }
-    match near {
-        Some(near) => finding.hint(format!("did you mean `{near}`?")),
-        None => finding.hint(format!(
-            "blocks are {}",
-            BLOCKS[..13]
-                .iter()
-                .map(|block| format!("`{block}`"))
-                .collect::<Vec<_>>()
-                .join(", ")
-        )),
-    }
+    finding.suggest_or_list(near, "blocks are", BLOCKS[..13].iter().copied())
 }

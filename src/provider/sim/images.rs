@@ -159,15 +159,7 @@ pub(super) fn published(connection: &Connection) -> Result<Vec<SimImage>, SimErr
     let mut rows = statement.query([])?;
     let mut images = Vec::new();
     while let Some(row) = rows.next()? {
-        images.push(serde_json::from_str(row.get_ref(0)?.as_str().map_err(
-            |error| {
-                rusqlite::Error::FromSqlConversionFailure(
-                    0,
-                    rusqlite::types::Type::Text,
-                    error.into(),
-                )
-            },
-        )?)?);
+        images.push(serde_json::from_str(&row.get::<_, String>(0)?)?);
     }
     Ok(images)
 }
@@ -365,43 +357,20 @@ fn by_parameter(images: Vec<SimImage>, name: &str) -> Result<ImageMatch, SimErro
 /// Whether `text` matches a filter's value: `*` is any text, `?` any character, and a backslash
 /// escapes.
 fn matches(pattern: &str, text: &str) -> bool {
-    /// `None` is a `*`, `Some(None)` a `?`.
-    type Piece = Option<Option<char>>;
-    let mut pieces: Vec<Piece> = Vec::new();
+    let mut glob = String::new();
     let mut characters = pattern.chars();
     while let Some(character) = characters.next() {
-        pieces.push(match character {
-            '*' => None,
-            '?' => Some(None),
-            '\\' => Some(Some(characters.next().unwrap_or('\\'))),
-            other => Some(Some(other)),
-        });
-    }
-    let text: Vec<char> = text.chars().collect();
-    // The last `*`, and the length of the text that it matches so far.
-    let mut star: Option<(usize, usize)> = None;
-    let (mut at_piece, mut at_text) = (0, 0);
-    while at_text < text.len() {
-        match pieces.get(at_piece) {
-            Some(None) => {
-                star = Some((at_piece, at_text));
-                at_piece += 1;
+        match character {
+            '*' if glob.ends_with('*') => {}
+            '*' | '?' => glob.push(character),
+            _ => {
+                let escaped = (character == '\\').then(|| characters.next()).flatten();
+                let literal = escaped.unwrap_or(character).to_string();
+                glob.push_str(&glob::Pattern::escape(&literal));
             }
-            Some(Some(wanted)) if wanted.is_none_or(|wanted| wanted == text[at_text]) => {
-                at_piece += 1;
-                at_text += 1;
-            }
-            _ => match &mut star {
-                Some((piece, taken)) => {
-                    *taken += 1;
-                    at_piece = *piece + 1;
-                    at_text = *taken;
-                }
-                None => return false,
-            },
         }
     }
-    pieces[at_piece..].iter().all(Option::is_none)
+    glob::Pattern::new(&glob).is_ok_and(|glob| glob.matches(text))
 }
 
 #[cfg(test)]

@@ -202,7 +202,6 @@ impl World {
 /// transaction.
 pub struct SimCloud {
     world: World,
-    region: String,
     clock: Arc<dyn Clock>,
     store: Mutex<Store>,
 }
@@ -216,7 +215,6 @@ impl SimCloud {
         path: &Path,
         options: &SimOptions,
         stands_in_for: ProviderKind,
-        region: &str,
         clock: Arc<dyn Clock>,
     ) -> Result<Self, SimError> {
         Ok(Self {
@@ -229,15 +227,9 @@ impl SimCloud {
                     }
                 },
             },
-            region: region.to_owned(),
             clock,
             store: Mutex::new(Store::open(path)?),
         })
-    }
-
-    /// The region it was opened for.
-    pub fn region(&self) -> &str {
-        &self.region
     }
 
     /// One call: waits, injects faults, runs `work`, waits.

@@ -230,10 +230,7 @@ impl Reader<'_> {
         let finding = Diagnostic::error(format!("`{key}` can't be `{word}`"))
             .at(node.span, format!("expected {wanted}"));
         let near = nearest(word, choices.iter().copied());
-        self.findings.push(match near {
-            Some(near) => finding.hint(format!("did you mean `{near}`?")),
-            None => finding,
-        });
+        self.findings.push(finding.suggest(near));
     }
 
     /// The entries of an object, without nulls.
@@ -323,10 +320,7 @@ impl Reader<'_> {
                             let size = self.whole(key, value, 0..=u64::from(MAX_SUBNET_SIZE));
                             subnet.size = size.map_or(subnet.size, |size| size as u32);
                         }
-                        "capacity" => {
-                            let capacity = self.whole(key, value, 0..=u64::from(u32::MAX));
-                            subnet.capacity = capacity.map(|capacity| capacity as u32);
-                        }
+                        "capacity" => subnet.capacity = self.count(key, value),
                         _ => {}
                     }
                 }

@@ -44,14 +44,7 @@ impl Lab {
     )]
     fn cloud(&self, provider: ProviderKind, options: Value) -> SimCloud {
         let options = read_options(&options).unwrap();
-        SimCloud::open(
-            &self.path(),
-            &options,
-            provider,
-            "us-west-2",
-            self.clock.clone(),
-        )
-        .unwrap()
+        SimCloud::open(&self.path(), &options, provider, self.clock.clone()).unwrap()
     }
 
     fn aws(&self, options: Value) -> SimCloud {

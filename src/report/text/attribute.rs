@@ -35,7 +35,8 @@ pub(super) fn entry(
         _ => Sign::Update,
     };
     let path = value::visible(&attribute.path);
-    let entry = if let Some(entry) = opened(sign, attribute, limit) {
+    let sides = (&attribute.before, &attribute.after);
+    let entry = if let Some(entry) = userdata::changed(sign, &attribute.path, sides, limit) {
         entry
     } else {
         match unreadable(attribute, before, after) {
@@ -57,20 +58,6 @@ pub(super) fn entry(
         entry
     } else {
         entry.noted(notes.join(", "), attribute.effect == Effect::Replace)
-    }
-}
-
-/// Shows multi-part or compressed userdata part by part.
-fn opened(sign: Sign, attribute: &AttributeChange, limit: usize) -> Option<Entry> {
-    if attribute.path != USERDATA {
-        return None;
-    }
-    match (&attribute.before, &attribute.after) {
-        (Some(Value::String(old)), Some(Value::String(new))) => {
-            userdata::changed(sign, USERDATA, old, new, limit)
-        }
-        (None, Some(Value::String(new))) => userdata::taken_apart(sign, USERDATA, new, limit),
-        _ => None,
     }
 }
 

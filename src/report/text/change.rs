@@ -14,7 +14,6 @@ use super::paint::{Sign, Style};
 use super::userdata;
 use super::value::{self, age, counted, listed, quoted};
 use crate::plan::change::{Action, AttributeChange, Change, InstanceView, Reason};
-use crate::plan::diff::USERDATA;
 use crate::provider::rules::Effect;
 use crate::sensitivity::HIDDEN;
 use crate::spec::{Content, SpecBody};
@@ -250,8 +249,7 @@ impl View<'_> {
     fn userdata(&self, sign: Sign, spec: &SpecBody) -> Option<Entry> {
         let content = &spec.userdata.as_ref()?.content;
         if self.detail.text > 0
-            && let Some(parts) =
-                userdata::taken_apart(sign, USERDATA, content.display(), self.detail.text)
+            && let Some(parts) = userdata::taken_apart(sign, content.display(), self.detail.text)
         {
             return Some(parts);
         }

@@ -7,13 +7,12 @@ use serde_json::Value;
 
 use super::alike::{self, Own, Zones};
 use super::collapse::{REMEMBERED, Slots};
-use super::entry::{self, Entry};
+use super::entry;
 use super::paint::{Sign, Style};
 use super::userdata;
 use super::value::{self, counted, visible};
 use crate::address::Address;
 use crate::plan::change::{Drift, DriftKind, DriftedAttribute, Plan};
-use crate::plan::diff::USERDATA;
 use crate::sensitivity::HIDDEN;
 use crate::sensitivity::cover::covered;
 
@@ -214,20 +213,6 @@ fn block_lines(block: &Block<'_>, style: Style<'_>) -> Vec<String> {
     lines
 }
 
-/// Shows multi-part or compressed userdata part by part.
-fn opened(sign: Sign, change: &DriftedAttribute) -> Option<Entry> {
-    if change.path != USERDATA {
-        return None;
-    }
-    match (&change.recorded, &change.observed) {
-        (Some(Value::String(old)), Some(Value::String(new))) => {
-            userdata::changed(sign, USERDATA, old, new, DIFF_LINES)
-        }
-        (None, Some(Value::String(new))) => userdata::taken_apart(sign, USERDATA, new, DIFF_LINES),
-        _ => None,
-    }
-}
-
 fn attribute(change: &DriftedAttribute, style: Style<'_>, lines: &mut Vec<String>) {
     let sign = match (&change.recorded, &change.observed) {
         (None, _) => Sign::Create,
@@ -236,7 +221,8 @@ fn attribute(change: &DriftedAttribute, style: Style<'_>, lines: &mut Vec<String
     };
     let symbol = style.signed(sign, &sign.symbol().to_string());
     let path = visible(&change.path);
-    if let Some(parts) = opened(sign, change) {
+    let sides = (&change.recorded, &change.observed);
+    if let Some(parts) = userdata::changed(sign, &change.path, sides, DIFF_LINES) {
         let mut written = Vec::new();
         entry::write(&[parts], 0, style, &mut written);
         // Drift is indented less than a plan.

@@ -4,18 +4,35 @@
 //! decompressed; `None` if a line diff is just as good. Must not: show a masked line.
 
 use nstance_cloudinit::opened::{Opened, open};
+use serde_json::Value;
 
 use super::entry::Entry;
 use super::paint::Sign;
 use super::value::{self, Line, counted};
+use crate::plan::diff::USERDATA;
 use crate::sensitivity::HIDDEN_LINE;
 
 /// The minimum number of lines for a part.
 const LEAST_LINES: usize = 4;
 
-/// The differences between the parts of two userdata, in about `limit` lines. `None` if neither is
-/// multi-part or compressed.
-pub(super) fn changed(sign: Sign, name: &str, old: &str, new: &str, limit: usize) -> Option<Entry> {
+/// Shows a change of userdata of parts, or that is packed, part by part; `None` for anything else.
+pub(super) fn changed(
+    sign: Sign,
+    path: &str,
+    sides: (&Option<Value>, &Option<Value>),
+    limit: usize,
+) -> Option<Entry> {
+    match sides {
+        _ if path != USERDATA => None,
+        (Some(Value::String(old)), Some(Value::String(new))) => differing(sign, old, new, limit),
+        (None, Some(Value::String(new))) => taken_apart(sign, new, limit),
+        _ => None,
+    }
+}
+
+/// What differs between the parts of two userdata; of all texts at most about `limit` lines. `None`
+/// where neither consists of parts, or is packed.
+fn differing(sign: Sign, old: &str, new: &str, limit: usize) -> Option<Entry> {
     let (old, new) = (opened(old), opened(new));
     if is_plain(old.as_ref()) && is_plain(new.as_ref()) {
         return None;
@@ -38,11 +55,11 @@ pub(super) fn changed(sign: Sign, name: &str, old: &str, new: &str, limit: usize
         let same = counted(same, "unchanged part");
         entries.push(Entry::comment(format!("# ({same} hidden)")));
     }
-    Some(Entry::object(sign, name, entries))
+    Some(Entry::object(sign, USERDATA, entries))
 }
 
-/// The parts of userdata; `None` if it is neither multi-part nor compressed.
-pub(super) fn taken_apart(sign: Sign, name: &str, text: &str, limit: usize) -> Option<Entry> {
+/// The parts of userdata; `None` where it has none, and isn't packed.
+pub(super) fn taken_apart(sign: Sign, text: &str, limit: usize) -> Option<Entry> {
     let whole = opened(text)?;
     if is_plain(Some(&whole)) {
         return None;
@@ -50,7 +67,7 @@ pub(super) fn taken_apart(sign: Sign, name: &str, text: &str, limit: usize) -> O
     let parts = parts_of(&whole);
     let mut room = Room::new(limit, parts.len());
     let entries = parts.iter().map(|part| part.entry(sign, &mut room));
-    Some(Entry::object(sign, name, entries.collect()))
+    Some(Entry::object(sign, USERDATA, entries.collect()))
 }
 
 /// The lines left for the remaining parts.
@@ -223,30 +240,21 @@ mod tests {
     #[test]
     fn only_what_has_parts_or_is_packed_is_opened() {
         let plain = "#!/bin/sh\necho a\n";
-        assert!(changed(Sign::Update, "u", plain, "#!/bin/sh\n", 9).is_none());
-        assert!(changed(Sign::Update, "u", plain, SCRIPT, 9).is_some());
-        // The parts are equal.
-        assert!(
-            changed(
-                Sign::Update,
-                "u",
-                SCRIPT,
-                &SCRIPT.replace("=b", "=\"b\""),
-                9
-            )
-            .is_none()
-        );
-        assert!(taken_apart(Sign::Create, "u", plain, 9).is_none());
-        assert!(taken_apart(Sign::Create, "u", SCRIPT, 9).is_some());
-        assert!(taken_apart(Sign::Create, "u", "IyEvYmluL3NoCg==", 9).is_some());
+        assert!(differing(Sign::Update, plain, "#!/bin/sh\n", 9).is_none());
+        assert!(differing(Sign::Update, plain, SCRIPT, 9).is_some());
+        // Nothing in it differs.
+        assert!(differing(Sign::Update, SCRIPT, &SCRIPT.replace("=b", "=\"b\""), 9).is_none());
+        assert!(taken_apart(Sign::Create, plain, 9).is_none());
+        assert!(taken_apart(Sign::Create, SCRIPT, 9).is_some());
+        assert!(taken_apart(Sign::Create, "IyEvYmluL3NoCg==", 9).is_some());
     }
 
     #[test]
     fn base64_with_hidden_lines_is_not_opened() {
         for hidden in ["(sensitive line)", "(sensitive line 12)"] {
             let covered = SCRIPT.replace("IyEvYmluL3NoCmVjaG8gw6kK", hidden);
-            assert!(taken_apart(Sign::Create, "u", &covered, 9).is_none());
-            assert!(changed(Sign::Update, "u", &covered, SCRIPT, 9).is_none());
+            assert!(taken_apart(Sign::Create, &covered, 9).is_none());
+            assert!(differing(Sign::Update, &covered, SCRIPT, 9).is_none());
         }
     }
 

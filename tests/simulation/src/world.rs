@@ -134,7 +134,7 @@ impl World {
     pub(crate) fn cloud(&self) -> SimCloud {
         let path = self.folder.path().join("cloud.db");
         let clock = self.clock.clone();
-        SimCloud::open(&path, &self.weather, ProviderKind::Sim, "r", clock).unwrap()
+        SimCloud::open(&path, &self.weather, ProviderKind::Sim, clock).unwrap()
     }
 
     pub(crate) fn admin(&self) -> MutexGuard<'_, Admin> {

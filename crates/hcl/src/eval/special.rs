@@ -66,11 +66,7 @@ impl Run<'_> {
                             .hint("take `nonsensitive` away"),
                     ),
                     Form::NonSensitive => Some(value.clone().nonsensitive()),
-                    _ => {
-                        let disguise = self.evaluator.context.disguise;
-                        let value = disguise.map_or_else(|| value.clone(), |of| of(value));
-                        Some(value.or_sensitive(true))
-                    }
+                    _ => Some(value.clone().or_sensitive(true)),
                 }
             }
             Form::TemplateFile => self.template_file(call, span, frame),

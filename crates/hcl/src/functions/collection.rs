@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use super::{CallError, Parameter, Signature, number, string, string_value, text, whole};
+use super::{CallError, Parameter, Signature, number, string, text, whole};
 use crate::context::Context;
 use crate::convert::{convert, unify};
 use crate::number::Number;
@@ -494,7 +494,7 @@ fn zip_map(_: &Context, arguments: &[Value]) -> Result<Value, CallError> {
         let key = key
             .as_str()
             .ok_or_else(|| CallError::argument(0, format!("Key {index} is null")))?;
-        let Kind::String(key) = string_value(key).kind else {
+        let Kind::String(key) = Value::string(key).kind else {
             continue;
         };
         zipped.insert(key, value.clone());

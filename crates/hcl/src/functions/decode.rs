@@ -5,7 +5,7 @@ mod csv;
 mod json;
 mod yaml;
 
-use super::{CallError, Parameter, Signature, string_value, text};
+use super::{CallError, Parameter, Signature, text};
 use crate::context::Context;
 use crate::value::Value;
 

@@ -8,7 +8,7 @@ mod yaml;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
-use super::{CallError, Parameter, Signature, string_value, text};
+use super::{CallError, Parameter, Signature, text};
 use crate::context::{Context, LimitReached};
 use crate::value::{Kind, Value};
 
@@ -30,7 +30,7 @@ pub(super) fn signatures() -> Vec<Signature> {
             |context, arguments| {
                 let mut json = String::new();
                 write_json(context, &arguments[0], &mut json)?;
-                Ok(string_value(json))
+                Ok(Value::string(json))
             },
         ),
         one("base64gzip", gzip::encode),
@@ -47,7 +47,7 @@ pub(super) fn signatures() -> Vec<Signature> {
         Signature::new(
             "yamlencode",
             [Parameter::any("value").or_null()],
-            |context, arguments| Ok(string_value(yaml::encode(context, &arguments[0])?)),
+            |context, arguments| Ok(Value::string(yaml::encode(context, &arguments[0])?)),
         ),
     ]
 }
@@ -56,7 +56,7 @@ fn base64_decode(context: &Context, arguments: &[Value]) -> Result<Value, CallEr
     let bytes = lenient(text(arguments, 0)?)?;
     context.charge_bytes(bytes.len())?;
     String::from_utf8(bytes)
-        .map(string_value)
+        .map(Value::string)
         .map_err(|_| CallError::argument(0, "What is encoded isn't text in UTF-8"))
 }
 

@@ -13,7 +13,7 @@ use sha1::Sha1;
 use sha2::{Digest, Sha256, Sha512};
 
 use super::hash::hex;
-use super::{CallError, Parameter, Signature, string_value, text};
+use super::{CallError, Parameter, Signature, text};
 use crate::context::Context;
 use crate::types::Type;
 use crate::value::Value;
@@ -24,7 +24,7 @@ pub(super) fn signatures() -> Vec<Signature> {
         one("file", |context, arguments| {
             let bytes = read(context, arguments)?;
             context.charge_bytes(bytes.len())?;
-            String::from_utf8(bytes).map(string_value).map_err(|_| {
+            String::from_utf8(bytes).map(Value::string).map_err(|_| {
                 CallError::argument(0, "The file isn't UTF-8 text; `filebase64` reads any file")
             })
         }),
@@ -33,26 +33,12 @@ pub(super) fn signatures() -> Vec<Signature> {
             context.charge_bytes(bytes.len())?;
             Ok(STANDARD.encode(bytes).into())
         }),
-        one("filemd5", |context, arguments| {
-            Ok(hex(&Md5::digest(read(context, arguments)?)).into())
-        }),
-        one("filesha1", |context, arguments| {
-            Ok(hex(&Sha1::digest(read(context, arguments)?)).into())
-        }),
-        one("filesha256", |context, arguments| {
-            Ok(hex(&Sha256::digest(read(context, arguments)?)).into())
-        }),
-        one("filesha512", |context, arguments| {
-            Ok(hex(&Sha512::digest(read(context, arguments)?)).into())
-        }),
-        one("filebase64sha256", |context, arguments| {
-            let bytes = read(context, arguments)?;
-            Ok(STANDARD.encode(Sha256::digest(bytes)).into())
-        }),
-        one("filebase64sha512", |context, arguments| {
-            let bytes = read(context, arguments)?;
-            Ok(STANDARD.encode(Sha512::digest(bytes)).into())
-        }),
+        one("filemd5", file_hash::<Md5>),
+        one("filesha1", file_hash::<Sha1>),
+        one("filesha256", file_hash::<Sha256>),
+        one("filesha512", file_hash::<Sha512>),
+        one("filebase64sha256", base64_file_hash::<Sha256>),
+        one("filebase64sha512", base64_file_hash::<Sha512>),
         one("fileexists", |context, arguments| {
             let path = text(arguments, 0)?;
             match context.files.exists(&located(context, path)?) {
@@ -66,23 +52,23 @@ pub(super) fn signatures() -> Vec<Signature> {
             file_set,
         ),
         one("basename", |_, arguments| {
-            Ok(string_value(path::base(text(arguments, 0)?)))
+            Ok(Value::string(path::base(text(arguments, 0)?)))
         }),
         one("dirname", |_, arguments| {
-            Ok(string_value(path::folder(text(arguments, 0)?)))
+            Ok(Value::string(path::folder(text(arguments, 0)?)))
         }),
         one("abspath", |context, arguments| {
             let path = text(arguments, 0)?;
             if path.starts_with('/') {
-                return Ok(string_value(path::clean(path)));
+                return Ok(Value::string(path::clean(path)));
             }
             let base = context.files.base();
             let base = base.to_string_lossy().replace('\\', "/");
-            Ok(string_value(path::clean(&format!("{base}/{path}"))))
+            Ok(Value::string(path::clean(&format!("{base}/{path}"))))
         }),
         one("pathexpand", |context, arguments| {
             let path = text(arguments, 0)?;
-            Ok(string_value(expanded(context, path)?))
+            Ok(Value::string(expanded(context, path)?))
         }),
     ]
 }
@@ -116,6 +102,14 @@ fn read(context: &Context, arguments: &[Value]) -> Result<Vec<u8>, CallError> {
         .map_err(|error| unreadable(path, &error))
 }
 
+fn file_hash<D: Digest>(context: &Context, arguments: &[Value]) -> Result<Value, CallError> {
+    Ok(hex(&D::digest(read(context, arguments)?)).into())
+}
+
+fn base64_file_hash<D: Digest>(context: &Context, arguments: &[Value]) -> Result<Value, CallError> {
+    Ok(STANDARD.encode(D::digest(read(context, arguments)?)).into())
+}
+
 fn unreadable(path: &str, error: &io::Error) -> CallError {
     CallError::argument(0, format!("The file can't be read: {error}: {path}"))
 }
@@ -138,7 +132,7 @@ fn file_set(context: &Context, arguments: &[Value]) -> Result<Value, CallError> 
             if pattern.matches(&file) {
                 let whole = format!("{}/{file}", pattern.start);
                 context.charge_bytes(whole.len())?;
-                found.push(string_value(path::clean(&whole)));
+                found.push(Value::string(path::clean(&whole)));
             }
         }
     }

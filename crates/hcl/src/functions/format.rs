@@ -9,7 +9,7 @@ mod number;
 use unicode_segmentation::UnicodeSegmentation;
 
 use super::encoding::{write_json, write_json_string};
-use super::{CallError, Parameter, Signature, string_value, text};
+use super::{CallError, Parameter, Signature, text};
 use crate::context::Context;
 use crate::convert::convert;
 use crate::types::Type;
@@ -27,7 +27,7 @@ pub(super) fn signatures() -> Vec<Signature> {
         some("format", |context, arguments| {
             let format = text(arguments, 0)?;
             let arguments: Vec<&Value> = arguments.iter().skip(1).collect();
-            Ok(string_value(formatted(context, format, &arguments)?))
+            Ok(Value::string(formatted(context, format, &arguments)?))
         }),
         some("formatlist", format_list),
     ]
@@ -64,7 +64,7 @@ fn format_list(context: &Context, arguments: &[Value]) -> Result<Value, CallErro
             .collect();
         let text = formatted(context, format, &arguments)
             .map_err(|error| CallError::new(format!("{} (element {turn})", error.message)))?;
-        results.push(string_value(text));
+        results.push(Value::string(text));
     }
     Ok(Value::list(Type::String, results))
 }

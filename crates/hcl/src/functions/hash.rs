@@ -14,30 +14,26 @@ use crate::value::Value;
 pub(super) fn signatures() -> Vec<Signature> {
     let one = |name, body| Signature::new(name, [Parameter::string("str")], body);
     vec![
-        one("md5", |_, arguments| {
-            Ok(hex(&Md5::digest(text(arguments, 0)?)).into())
-        }),
-        one("sha1", |_, arguments| {
-            Ok(hex(&Sha1::digest(text(arguments, 0)?)).into())
-        }),
-        one("sha256", |_, arguments| {
-            Ok(hex(&Sha256::digest(text(arguments, 0)?)).into())
-        }),
-        one("sha512", |_, arguments| {
-            Ok(hex(&Sha512::digest(text(arguments, 0)?)).into())
-        }),
-        one("base64sha256", |_, arguments| {
-            Ok(STANDARD.encode(Sha256::digest(text(arguments, 0)?)).into())
-        }),
-        one("base64sha512", |_, arguments| {
-            Ok(STANDARD.encode(Sha512::digest(text(arguments, 0)?)).into())
-        }),
+        one("md5", hash::<Md5>),
+        one("sha1", hash::<Sha1>),
+        one("sha256", hash::<Sha256>),
+        one("sha512", hash::<Sha512>),
+        one("base64sha256", base64_hash::<Sha256>),
+        one("base64sha512", base64_hash::<Sha512>),
         Signature::new(
             "uuidv5",
             [Parameter::string("namespace"), Parameter::string("name")],
             uuid_v5,
         ),
     ]
+}
+
+fn hash<D: Digest>(_: &Context, arguments: &[Value]) -> Result<Value, CallError> {
+    Ok(hex(&D::digest(text(arguments, 0)?)).into())
+}
+
+fn base64_hash<D: Digest>(_: &Context, arguments: &[Value]) -> Result<Value, CallError> {
+    Ok(STANDARD.encode(D::digest(text(arguments, 0)?)).into())
 }
 
 pub(super) fn hex(bytes: &[u8]) -> String {

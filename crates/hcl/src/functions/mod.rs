@@ -19,14 +19,12 @@ mod time;
 mod types;
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, LazyLock};
-
-use unicode_normalization::{IsNormalized, UnicodeNormalization, is_nfc_quick};
+use std::sync::LazyLock;
 
 use crate::context::{Context, LimitReached};
 use crate::number::{Number, NumberError};
 use crate::types::Type;
-use crate::value::{Kind, Value};
+use crate::value::Value;
 
 /// What becomes of an argument's being sensitive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,7 +77,7 @@ impl Parameter {
     pub(crate) fn take(&self, argument: Value) -> (Value, bool) {
         let sensitive = argument.sensitive;
         if self.sensitivity == Sensitivity::Spreads && argument.is_sensitive_within() {
-            return (revealed(&argument), true);
+            return (argument.without_sensitivity(), true);
         }
         (argument.nonsensitive(), sensitive)
     }
@@ -164,36 +162,6 @@ impl Signature {
     }
 }
 
-/// The value with nothing in it sensitive.
-fn revealed(value: &Value) -> Value {
-    let all = |elements: &[Value]| elements.iter().map(revealed).collect::<Arc<[_]>>();
-    let kind = match &value.kind {
-        Kind::Tuple(elements) => Kind::Tuple(all(elements)),
-        Kind::List(of, elements) => Kind::List(of.clone(), all(elements)),
-        Kind::Set(of, elements) => Kind::Set(of.clone(), all(elements)),
-        Kind::Object(entries) => Kind::Object(Arc::new(
-            entries
-                .iter()
-                .map(|(name, value)| (name.clone(), revealed(value)))
-                .collect(),
-        )),
-        Kind::Map(of, entries) => Kind::Map(
-            of.clone(),
-            Arc::new(
-                entries
-                    .iter()
-                    .map(|(name, value)| (name.clone(), revealed(value)))
-                    .collect(),
-            ),
-        ),
-        kind @ (Kind::Null(_) | Kind::Bool(_) | Kind::Number(_) | Kind::String(_)) => kind.clone(),
-    };
-    Value {
-        span: value.span,
-        ..Value::new(kind)
-    }
-}
-
 static FUNCTIONS: LazyLock<BTreeMap<&'static str, Signature>> = LazyLock::new(|| {
     [
         numeric::signatures(),
@@ -267,15 +235,6 @@ fn whole(arguments: &[Value], index: usize) -> Result<i64, CallError> {
             format!("A whole number below 2^63 is required, not {number}"),
         )
     })
-}
-
-/// A string in Unicode's composed form, as Terraform has all its strings.
-fn string_value(text: impl Into<String>) -> Value {
-    let text = text.into();
-    if text.is_ascii() || is_nfc_quick(text.chars()) == IsNormalized::Yes {
-        return Value::string(text);
-    }
-    Value::string(text.nfc().collect::<String>())
 }
 
 #[cfg(test)]

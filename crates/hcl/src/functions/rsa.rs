@@ -7,7 +7,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use num_bigint::BigUint;
 
-use super::{CallError, Parameter, Signature, string_value, text};
+use super::{CallError, Parameter, Signature, text};
 use crate::context::Context;
 use crate::value::Value;
 
@@ -52,7 +52,7 @@ fn decrypt(_: &Context, arguments: &[Value]) -> Result<Value, CallError> {
     let end = decrypted.iter().position(|byte| *byte == 0);
     let end = end.filter(|end| *end > 8).ok_or_else(failed)?;
     String::from_utf8(decrypted[end + 1..].to_vec())
-        .map(string_value)
+        .map(Value::string)
         .map_err(|_| CallError::argument(0, "What is encrypted isn't text in UTF-8"))
 }
 

@@ -5,7 +5,7 @@ mod pattern;
 
 use regex::{Captures, Regex};
 
-use super::{CallError, Parameter, Signature, string_value, text};
+use super::{CallError, Parameter, Signature, text};
 use crate::context::Context;
 use crate::types::Type;
 use crate::value::{Entries, Value};
@@ -93,7 +93,7 @@ fn result_type(regex: &Regex) -> Type {
 /// The whole match if there are no groups; else a tuple, or an object by the groups' names.
 fn found(regex: &Regex, captures: &Captures<'_>) -> Result<Value, CallError> {
     let value = |found: Option<regex::Match<'_>>| match found {
-        Some(found) => string_value(found.as_str()),
+        Some(found) => Value::string(found.as_str()),
         None => Value::null_of(Type::String),
     };
     if captures.len() == 1 {
@@ -143,5 +143,5 @@ fn replace(context: &Context, arguments: &[Value]) -> Result<Value, CallError> {
         }
     }
     replaced.push_str(&whole[end..]);
-    Ok(string_value(replaced))
+    Ok(Value::string(replaced))
 }

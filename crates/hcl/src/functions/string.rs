@@ -3,7 +3,7 @@
 
 use unicode_segmentation::UnicodeSegmentation;
 
-use super::{CallError, Parameter, Signature, string_value, text, whole};
+use super::{CallError, Parameter, Signature, text, whole};
 use crate::context::Context;
 use crate::types::Type;
 use crate::value::{Kind, Value};
@@ -16,45 +16,45 @@ pub(super) fn signatures() -> Vec<Signature> {
     };
     vec![
         one("chomp", |_, arguments| {
-            Ok(string_value(
+            Ok(Value::string(
                 text(arguments, 0)?.trim_end_matches(['\r', '\n']),
             ))
         }),
         one("lower", |_, arguments| {
-            Ok(string_value(
+            Ok(Value::string(
                 text(arguments, 0)?.chars().map(lower).collect::<String>(),
             ))
         }),
         one("upper", |_, arguments| {
-            Ok(string_value(
+            Ok(Value::string(
                 text(arguments, 0)?.chars().map(upper).collect::<String>(),
             ))
         }),
         one("title", |_, arguments| {
-            Ok(string_value(title(text(arguments, 0)?)))
+            Ok(Value::string(title(text(arguments, 0)?)))
         }),
         one("trimspace", |_, arguments| {
-            Ok(string_value(text(arguments, 0)?.trim()))
+            Ok(Value::string(text(arguments, 0)?.trim()))
         }),
         one("strrev", |_, arguments| {
             let reversed: String = text(arguments, 0)?.graphemes(true).rev().collect();
-            Ok(string_value(reversed))
+            Ok(Value::string(reversed))
         }),
         two("trim", "cutset", |_, arguments| {
             let cutset: Vec<char> = text(arguments, 1)?.chars().collect();
-            Ok(string_value(
+            Ok(Value::string(
                 text(arguments, 0)?.trim_matches(cutset.as_slice()),
             ))
         }),
         two("trimprefix", "prefix", |_, arguments| {
             let whole = text(arguments, 0)?;
-            Ok(string_value(
+            Ok(Value::string(
                 whole.strip_prefix(text(arguments, 1)?).unwrap_or(whole),
             ))
         }),
         two("trimsuffix", "suffix", |_, arguments| {
             let whole = text(arguments, 0)?;
-            Ok(string_value(
+            Ok(Value::string(
                 whole.strip_suffix(text(arguments, 1)?).unwrap_or(whole),
             ))
         }),
@@ -158,9 +158,9 @@ fn indent(context: &Context, arguments: &[Value]) -> Result<Value, CallError> {
     let lines = text.matches('\n').count();
     context.charge_bytes(text.len().saturating_add(spaces.saturating_mul(lines)))?;
     if lines == 0 {
-        return Ok(string_value(text));
+        return Ok(Value::string(text));
     }
-    Ok(string_value(
+    Ok(Value::string(
         text.replace('\n', &format!("\n{}", " ".repeat(spaces))),
     ))
 }
@@ -183,16 +183,18 @@ fn join(context: &Context, arguments: &[Value]) -> Result<Value, CallError> {
             parts.push(part);
         }
     }
-    Ok(string_value(parts.join(separator)))
+    Ok(Value::string(parts.join(separator)))
 }
 
 fn split(context: &Context, arguments: &[Value]) -> Result<Value, CallError> {
     let (separator, text) = (text(arguments, 0)?, text(arguments, 1)?);
     context.charge_steps(text.len())?;
     let parts: Vec<Value> = if separator.is_empty() {
-        text.chars().map(string_value).collect()
+        text.chars()
+            .map(|letter| Value::string(letter.to_string()))
+            .collect()
     } else {
-        text.split(separator).map(string_value).collect()
+        text.split(separator).map(Value::string).collect()
     };
     Ok(Value::list(Type::String, parts))
 }
@@ -209,7 +211,7 @@ fn substr(_: &Context, arguments: &[Value]) -> Result<Value, CallError> {
     // A negative length means: to the end.
     let length = usize::try_from(length).unwrap_or(usize::MAX);
     let part: String = text.graphemes(true).skip(start).take(length).collect();
-    Ok(string_value(part))
+    Ok(Value::string(part))
 }
 
 /// How many grapheme clusters a text has, for `length`.

@@ -5,7 +5,7 @@ mod timestamp;
 
 use std::cmp::Ordering;
 
-use super::{CallError, Parameter, Signature, string_value, text};
+use super::{CallError, Parameter, Signature, text};
 use crate::context::Context;
 use crate::value::Value;
 
@@ -159,7 +159,7 @@ fn format_date(context: &Context, arguments: &[Value]) -> Result<Value, CallErro
         }
         context.charge_bytes(result.len() - before)?;
     }
-    Ok(string_value(result))
+    Ok(Value::string(result))
 }
 
 /// What stands up to the next single quote; a doubled one is one. Gives what is behind.

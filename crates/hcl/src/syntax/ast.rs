@@ -72,7 +72,6 @@ pub struct Label {
     pub name: Arc<str>,
     /// Including quotation marks.
     pub span: Span,
-    pub quoted: bool,
 }
 
 /// An expression and its place.
@@ -243,8 +242,7 @@ pub struct For {
 #[derive(Clone, Debug)]
 pub struct Template {
     pub parts: Vec<TemplatePart>,
-    pub heredoc: bool,
-    /// Whether it is a single interpolation, which evaluates to the value unchanged.
+    /// Whether it is one interpolation and nothing else, whose value it then passes on as it is.
     pub passes: bool,
 }
 
@@ -262,8 +260,6 @@ pub struct TemplateIf {
     pub condition: Expression,
     pub yes: Vec<TemplatePart>,
     pub no: Vec<TemplatePart>,
-    /// From `%{ if` to its `}`.
-    pub span: Span,
 }
 
 #[derive(Clone, Debug)]

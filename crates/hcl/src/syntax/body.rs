@@ -129,7 +129,6 @@ impl Parser<'_> {
                     Some(name) => labels.push(Label {
                         name: name.name,
                         span: name.span,
-                        quoted: false,
                     }),
                     None if labels.len() == 1 && self.is_argument(start) => {
                         return Err(Box::new(no_equals_sign(&kind)));
@@ -210,7 +209,6 @@ impl Parser<'_> {
             ExpressionKind::String(name) => Ok(Label {
                 name,
                 span: expression.span,
-                quoted: true,
             }),
             _ => Err(Error::new(expression.span, "A label must be plain text")
                 .detail("this has an interpolation in it")

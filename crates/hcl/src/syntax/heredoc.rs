@@ -34,7 +34,7 @@ impl Parser<'_> {
         if dedents {
             dedent(&mut tokens);
         }
-        self.template(tokens, start, true)
+        self.template(tokens, start)
     }
 
     /// The error that a heredoc isn't closed, with the line that was probably meant to close it.

@@ -59,7 +59,7 @@ impl<'t> Parser<'t> {
             });
         }
         let tokens = self.tokens(Ending::Quote)?;
-        self.template(tokens, start, false)
+        self.template(tokens, start)
     }
 
     /// Parses the whole text.
@@ -68,7 +68,7 @@ impl<'t> Parser<'t> {
     pub(super) fn whole_template(&mut self) -> Parsed<Expression> {
         let start = self.at;
         let tokens = self.tokens(Ending::File)?;
-        self.template(tokens, start, false)
+        self.template(tokens, start)
     }
 
     /// Parses everything up to the ending, which it consumes.
@@ -360,15 +360,8 @@ impl<'t> Parser<'t> {
         })
     }
 
-    /// Builds the template that begins at `start` and ends here.
-    ///
-    /// Fails if a directive has no match.
-    pub(super) fn template(
-        &mut self,
-        tokens: Vec<Token<'t>>,
-        start: usize,
-        heredoc: bool,
-    ) -> Parsed<Expression> {
+    /// The expression that begins at `start` and ends here.
+    pub(super) fn template(&mut self, tokens: Vec<Token<'t>>, start: usize) -> Parsed<Expression> {
         let span = self.span_from(start);
         let passes = matches!(&tokens[..], [Token::Interpolation(_)]);
         let mut tokens = tokens.into_iter();
@@ -383,11 +376,7 @@ impl<'t> Parser<'t> {
         let kind = match &mut parts[..] {
             [] => ExpressionKind::String("".into()),
             [TemplatePart::Literal(text)] => ExpressionKind::String(text.clone()),
-            _ => ExpressionKind::Template(Box::new(Template {
-                parts,
-                heredoc,
-                passes,
-            })),
+            _ => ExpressionKind::Template(Box::new(Template { parts, passes })),
         };
         Ok(Expression { kind, span })
     }
@@ -448,12 +437,7 @@ impl<'t> Parser<'t> {
             (no, end) = self.parts(tokens)?;
         }
         match end {
-            Some(Token::EndIf(_)) => Ok(TemplateIf {
-                condition,
-                yes,
-                no,
-                span,
-            }),
+            Some(Token::EndIf(_)) => Ok(TemplateIf { condition, yes, no }),
             _ => unended(span, "if", "endif"),
         }
     }

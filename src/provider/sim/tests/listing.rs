@@ -140,7 +140,6 @@ fn a_file_of_another_kind_is_refused() {
             &lab.path(),
             &SimOptions::default(),
             ProviderKind::Sim,
-            "us-west-2",
             lab.clock.clone(),
         )
     };

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::{CallError, Context, Value, string_value, text};
+use super::{CallError, Context, Value, text};
 use crate::types::Type;
 use crate::value::{Entries, composed};
 
@@ -43,7 +43,7 @@ pub(super) fn decode(context: &Context, arguments: &[Value]) -> Result<Value, Ca
         let fields = names
             .iter()
             .cloned()
-            .zip(record.into_iter().map(string_value));
+            .zip(record.into_iter().map(Value::string));
         records.push(Value::object(fields.collect::<Entries>()));
     }
     Ok(Value::list(Type::object(types), records))

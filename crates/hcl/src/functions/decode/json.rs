@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::{CallError, Context, DEEPEST, Value, string_value, text, too_deep};
+use super::{CallError, Context, DEEPEST, Value, text, too_deep};
 use crate::number::Number;
 use crate::value::{Entries, composed};
 
@@ -74,7 +74,7 @@ impl<'t> Reader<'t> {
             Some(b'{' | b'[') if depth == DEEPEST => Err(too_deep()),
             Some(b'{') => self.object(depth),
             Some(b'[') => self.array(depth),
-            Some(b'"') => Ok(string_value(self.string()?)),
+            Some(b'"') => Ok(Value::string(self.string()?)),
             Some(b'-' | b'0'..=b'9') => self.number(),
             _ => {
                 for (word, value) in [

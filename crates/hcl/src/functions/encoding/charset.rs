@@ -6,7 +6,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
 use super::pages::PAGES;
-use super::{CallError, Context, Value, lenient, string_value, text};
+use super::{CallError, Context, Value, lenient, text};
 
 enum Charset {
     /// Big-endian or not; `true` behind it if a mark says which.
@@ -117,7 +117,7 @@ pub(super) fn decode(context: &Context, arguments: &[Value]) -> Result<Value, Ca
     let bytes = lenient(text(arguments, 0)?)?;
     context.charge_bytes(bytes.len().saturating_mul(3))?;
     match named(arguments)?.decode(&bytes) {
-        Some(text) if !text.contains(char::REPLACEMENT_CHARACTER) => Ok(string_value(text)),
+        Some(text) if !text.contains(char::REPLACEMENT_CHARACTER) => Ok(Value::string(text)),
         _ => {
             let message = "What is encoded has bytes that mean nothing in the encoding";
             Err(CallError::argument(0, message))

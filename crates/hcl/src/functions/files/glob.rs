@@ -1,6 +1,8 @@
 //! The patterns of `fileset`. Comes in: a pattern; goes out: which paths match. `*` and `?` stop at
 //! `/`, `**` is any number of folders, `{a,b}` is a choice, `[a-z]` one of several characters.
 
+use regex::Regex;
+
 /// The most patterns that one with braces stands for.
 const MOST_CHOICES: usize = 1024;
 
@@ -8,23 +10,8 @@ const MOST_CHOICES: usize = 1024;
 pub(super) struct Pattern {
     /// The folder that it starts in: all in front that isn't a pattern.
     pub(super) start: String,
-    parts: Vec<Part>,
-}
-
-enum Part {
-    /// `**`
-    Folders,
-    Name(Vec<Token>),
-}
-
-enum Token {
-    Character(char),
-    One,
-    Any,
-    Class {
-        negated: bool,
-        ranges: Vec<(char, char)>,
-    },
+    /// Of the rest, with a `/` behind.
+    rest: Regex,
 }
 
 impl Pattern {
@@ -52,55 +39,32 @@ impl Pattern {
 
     fn new(pattern: &str) -> Result<Self, String> {
         let cleaned = super::path::clean(pattern);
-        let mut start = Vec::new();
-        let mut parts = Vec::new();
         let names: Vec<&str> = cleaned.split('/').collect();
-        let last = names.len() - 1;
-        for (index, name) in names.into_iter().enumerate() {
-            let tokens = tokens(name)?;
-            let plain = tokens
-                .iter()
-                .map(|token| match token {
-                    Token::Character(character) => Some(*character),
-                    _ => None,
-                })
-                .collect::<Option<String>>();
-            match plain {
-                Some(name) if parts.is_empty() && index < last => start.push(name),
-                _ if name == "**" => parts.push(Part::Folders),
-                _ => parts.push(Part::Name(tokens)),
+        let is_plain = |name: &&&str| !name.contains(['*', '?', '[', '\\']);
+        let plain = names[..names.len() - 1].iter().take_while(is_plain).count();
+        let (start, names) = names.split_at(plain);
+        let mut rest = "^".to_owned();
+        for name in names {
+            match *name {
+                "**" => rest.push_str("(?:[^/]*/)*"),
+                name => {
+                    expression(name, &mut rest)?;
+                    rest.push('/');
+                }
             }
         }
-        let start = if start.is_empty() {
-            ".".to_owned()
-        } else {
-            start.join("/")
+        let start = match start {
+            [] => ".".to_owned(),
+            folders => folders.join("/"),
         };
-        Ok(Self { start, parts })
+        let rest = Regex::new(&format!("{rest}$"));
+        let rest = rest.map_err(|_| "The pattern has a `[` with an invalid range".to_owned())?;
+        Ok(Self { start, rest })
     }
 
     /// `path` is relative to the start.
     pub(super) fn matches(&self, path: &str) -> bool {
-        let names: Vec<&str> = path.split('/').collect();
-        // Which numbers of names the parts so far can have taken.
-        let mut taken = vec![false; names.len() + 1];
-        taken[0] = true;
-        for part in &self.parts {
-            let mut next = vec![false; names.len() + 1];
-            match part {
-                Part::Folders => {
-                    let first = taken.iter().position(|reached| *reached);
-                    next[first.unwrap_or(names.len())..].fill(first.is_some());
-                }
-                Part::Name(tokens) => {
-                    for (index, name) in names.iter().enumerate() {
-                        next[index + 1] = taken[index] && name_matches(tokens, name);
-                    }
-                }
-            }
-            taken = next;
-        }
-        taken[names.len()]
+        self.rest.is_match(&format!("{path}/"))
     }
 }
 
@@ -149,82 +113,55 @@ fn choices(pattern: &str) -> Result<Option<Vec<String>>, String> {
     ))
 }
 
-fn tokens(name: &str) -> Result<Vec<Token>, String> {
-    let mut tokens = Vec::new();
+/// Writes one name of a pattern as a regular expression.
+fn expression(name: &str, out: &mut String) -> Result<(), String> {
     let mut characters = name.chars();
     while let Some(character) = characters.next() {
-        tokens.push(match character {
-            '*' => Token::Any,
-            '?' => Token::One,
-            '[' => class(&mut characters)
+        match character {
+            '*' => out.push_str("[^/]*"),
+            '?' => out.push_str("[^/]"),
+            '[' => class(&mut characters, out)
                 .ok_or("The pattern has a `[` that isn't closed, or with nothing in it")?,
-            '\\' => Token::Character(characters.next().ok_or("The pattern ends in `\\`")?),
-            _ => Token::Character(character),
-        });
+            '\\' => literal(characters.next().ok_or("The pattern ends in `\\`")?, out),
+            _ => literal(character, out),
+        }
     }
-    Ok(tokens)
+    Ok(())
+}
+
+fn literal(character: char, out: &mut String) {
+    out.push_str(&regex::escape(character.encode_utf8(&mut [0; 4])));
 }
 
 /// What stands behind `[`.
-fn class(characters: &mut std::str::Chars<'_>) -> Option<Token> {
-    let negated = characters.as_str().starts_with('^');
-    if negated {
+fn class(characters: &mut std::str::Chars<'_>, out: &mut String) -> Option<()> {
+    let start = if characters.as_str().starts_with('^') {
         characters.next();
-    }
-    let mut ranges = Vec::new();
+        "[[^"
+    } else {
+        "[["
+    };
+    out.push_str(start);
+    let begin = out.len();
     loop {
         let first = match characters.next()? {
-            ']' if ranges.is_empty() => return None,
-            ']' => return Some(Token::Class { negated, ranges }),
+            ']' if out.len() == begin => return None,
+            ']' => break,
             '\\' => characters.next()?,
             character => character,
         };
-        let mut last = first;
+        literal(first, out);
         if characters.as_str().starts_with('-') {
             characters.next();
-            last = match characters.next()? {
+            out.push('-');
+            match characters.next()? {
                 ']' => return None,
-                '\\' => characters.next()?,
-                character => character,
-            };
-        }
-        ranges.push((first, last));
-    }
-}
-
-/// Goes back to the last `*` only: that is enough.
-fn name_matches(tokens: &[Token], name: &str) -> bool {
-    let letters: Vec<char> = name.chars().collect();
-    let (mut token, mut letter) = (0, 0);
-    let mut star = None;
-    while letter < letters.len() {
-        let fits = match tokens.get(token) {
-            Some(Token::Any) => {
-                star = Some((token, letter));
-                token += 1;
-                continue;
+                '\\' => literal(characters.next()?, out),
+                character => literal(character, out),
             }
-            Some(Token::One) => true,
-            Some(Token::Character(character)) => *character == letters[letter],
-            Some(Token::Class { negated, ranges }) => {
-                let within =
-                    |(first, last): &(char, char)| (*first..=*last).contains(&letters[letter]);
-                ranges.iter().any(within) != *negated
-            }
-            None => false,
-        };
-        if fits {
-            token += 1;
-            letter += 1;
-        } else if let Some((at, from)) = star {
-            token = at + 1;
-            letter = from + 1;
-            star = Some((at, letter));
-        } else {
-            return false;
         }
     }
-    tokens[token..]
-        .iter()
-        .all(|token| matches!(token, Token::Any))
+    // A `/` only ever ends a name.
+    out.push_str("]&&[^/]]");
+    Some(())
 }

@@ -7,7 +7,6 @@ use base64::engine::general_purpose::STANDARD;
 use nstance_yaml::{Scalar, Style, core_tag, plain};
 use regex::Regex;
 
-use crate::functions::string_value;
 use crate::functions::time::Timestamp;
 use crate::number::Number;
 use crate::value::Value;
@@ -27,7 +26,7 @@ pub(super) fn resolve(scalar: &Scalar<'_>) -> Result<Value, String> {
             .filter(|name| KNOWN.contains(name))
             .ok_or_else(|| format!("the tag `{tag}` isn't known"))?,
     };
-    let string = || Ok(string_value(text));
+    let string = || Ok(Value::string(text));
     // Only these begin what isn't a string.
     let first = text.chars().next();
     let may_be_more = first.is_none_or(|first| "+-0123456789yYnNtTfFoO~.".contains(first));
