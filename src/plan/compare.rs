@@ -59,15 +59,8 @@ impl GroupPlanner<'_> {
             }
             return;
         }
-        let lifecycle = Lifecycle {
-            ignore_changes: group.ignore_changes.clone(),
-            replace_on: group.replace_on.clone(),
-            restart_on: group.restart_on.clone(),
-        };
-        let former = self
-            .moved_from
-            .as_ref()
-            .map(|from| Address::new(from.clone(), kept.slot));
+        let lifecycle = self.lifecycle();
+        let former = self.former_address(kept.slot);
         let (before, drifted) = match kept.presence {
             Presence::Differs(observation) => {
                 let recorded_at = former.as_ref().unwrap_or(&address);
@@ -274,6 +267,39 @@ impl GroupPlanner<'_> {
                 to: to.id.to_string(),
             })
         })
+    }
+
+    fn lifecycle(&self) -> Lifecycle {
+        let group = &self.renderer.group.merged;
+        Lifecycle {
+            ignore_changes: group.ignore_changes.clone(),
+            replace_on: group.replace_on.clone(),
+            restart_on: group.restart_on.clone(),
+        }
+    }
+
+    /// The address that a slot is recorded under, if its group was moved.
+    fn former_address(&self, slot: u32) -> Option<Address> {
+        let from = self.moved_from.as_ref()?;
+        Some(Address::new(from.clone(), slot))
+    }
+
+    /// Notes the drift of a slot that can't be rendered: it needs only the record.
+    pub(super) fn note_drift(&self, kept: &MatchedSlot<'_>, planned: &mut Planned) {
+        let Some(recorded) = self.inputs.recorded_view(kept.record) else {
+            return;
+        };
+        let former = self.former_address(kept.slot);
+        let address = former.unwrap_or_else(|| self.address(kept.slot));
+        match kept.presence {
+            Presence::Missing => {
+                planned.note_missing(self.inputs, &address, kept.record, &recorded);
+            }
+            Presence::Differs(observation) => {
+                self.drift(&address, &recorded, observation, &self.lifecycle(), planned);
+            }
+            Presence::InSync => {}
+        }
     }
 
     /// Compares the observation of a kept instance with its record. Returns the instance as

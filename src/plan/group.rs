@@ -162,7 +162,10 @@ impl GroupPlanner<'_> {
                 Verdict::Candidate(spec) => {
                     self.compare(kept, &spec, placer, &mut report, planned);
                 }
-                Verdict::Failed => failed += 1,
+                Verdict::Failed => {
+                    failed += 1;
+                    self.note_drift(kept, planned);
+                }
             }
         }
         for slot in selected(&slots.grown) {

@@ -522,6 +522,13 @@ fn a_url_that_fails_leaves_out_its_instances_only() {
     let document: Value = serde_json::from_str(&rest.stdout).unwrap();
     assert_eq!(document["summary"]["delete"], 0, "{rest}");
     assert_eq!(document["summary"]["create"], 0, "{rest}");
+    // What can't be rendered is compared with its record all the same.
+    assert_eq!(harness.run("drift").code, Some(0));
+    harness.ok("sim set-type default/web/0 huge");
+    assert_eq!(harness.run("drift").code, Some(2));
+    harness.ok("sim delete default/web/0");
+    let missing = harness.run("drift");
+    assert_eq!(missing.code, Some(2), "{missing}");
 }
 
 #[test]
