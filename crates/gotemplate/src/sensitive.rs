@@ -96,7 +96,7 @@ impl Sensitive {
 /// The operations of a template that handle what is sensitive.
 #[derive(Clone, Debug, Default)]
 pub struct Trace {
-    /// They can't be told: all do.
+    /// All operations do, because the analysis gave up.
     pub(crate) everything: bool,
     /// Codes all of whose operations do.
     pub(crate) whole: BTreeSet<u32>,

@@ -101,7 +101,7 @@ impl<'s> Flow<'s> {
                 self.sensitive_outputs.insert(number);
             }
         }
-        // Where this gives up, it takes everything for read; there is no telling then.
+        // An analysis that gives up treats every read as sensitive.
         let is_complete = self.follow(main);
         self.trace.everything |= !is_complete;
         self.trace

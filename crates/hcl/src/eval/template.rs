@@ -122,7 +122,7 @@ impl Run<'_> {
         }
     }
 
-    /// Adds a piece, of which some bytes are sensitive.
+    /// Adds a piece with its sensitive bytes.
     fn append(
         &mut self,
         piece: &str,
