@@ -18,7 +18,7 @@ pub use gather::gather;
 pub const HIDDEN: &str = "(sensitive value)";
 
 /// Shown in place of a reason that depends on a sensitive value.
-pub const CONCEALED: &str = "why isn't shown, since it depends on a sensitive value";
+pub const MASKED_REASON: &str = "why isn't shown, since it depends on a sensitive value";
 
 /// The severity of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

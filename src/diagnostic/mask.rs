@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::{CONCEALED, Diagnostic, HIDDEN, Label};
+use super::{Diagnostic, HIDDEN, Label, MASKED_REASON};
 use crate::config::source::{SourceId, Span};
 
 /// Where sensitive values stand, which findings must not quote.
@@ -162,7 +162,7 @@ impl SensitivePieces {
         let label = |label: Label| Label {
             text: match self.redact(&label.text) {
                 text if text == label.text => text,
-                _ => CONCEALED.to_owned(),
+                _ => MASKED_REASON.to_owned(),
             },
             ..label
         };

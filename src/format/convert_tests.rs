@@ -232,7 +232,7 @@ group "web" {
     let refused = refusal("a.hcl", secret, Language::Yaml);
     assert!(!refused.contains("hunter22"), "{refused}");
     insta::assert_snapshot!("sensitive", refused);
-    // A value of two is one of them in some disguise, too.
+    // A value of two is one of them in another form, too.
     let flag = "vars = { A = sensitive(true) ? \"on\" : \"off\", B = length(sensitive(\"ab\")) }\n";
     let refused = refusal("a.hcl", flag, Language::Yaml);
     assert!(refused.contains("`vars.A`, `vars.B`"), "{refused}");

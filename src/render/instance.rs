@@ -13,7 +13,7 @@ use nstance_gotemplate::{Access, ExecError, ExecErrorKind, Found, Sensitive, Val
 use super::cache::{Compiled, Place};
 use crate::address::Address;
 use crate::config::source::{SourceMap, Span};
-use crate::diagnostic::{CONCEALED, Diagnostic, Diagnostics, Severity, nearest};
+use crate::diagnostic::{Diagnostic, Diagnostics, MASKED_REASON, Severity, nearest};
 
 /// When a text is needed, which decides what may be unknown in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -336,7 +336,7 @@ impl Report {
     ) {
         let place = compiled.place_of(&error.template);
         let (message, hint) = if is_sensitive {
-            (CONCEALED.to_owned(), None)
+            (MASKED_REASON.to_owned(), None)
         } else {
             (error.message.clone(), error.hint.clone())
         };

@@ -168,7 +168,7 @@ fn excerpt(
         excerpt.lines.push((at, number));
         let shown = known.of(sources, (id, number), start, line);
         let shortened = if shown.len() < line.len() {
-            concealed(shown, &places)
+            masked(shown, &places)
         } else {
             shorten(line, &places)
         };
@@ -190,7 +190,7 @@ struct Shortened {
 }
 
 /// The visible start of a line; places in the hidden rest move to its end.
-fn concealed(shown: &str, places: &[Place]) -> Shortened {
+fn masked(shown: &str, places: &[Place]) -> Shortened {
     let shown = shown.chars().map(|c| if c.is_control() { ' ' } else { c });
     let shown: String = shown.collect();
     let end = shown.len();

@@ -234,7 +234,7 @@ impl Reading<'_> {
 
     /// If one of the findings after the first `before` quotes a default, replaces them all by one
     /// at `place` that doesn't. Returns the default's text if there were findings.
-    fn conceal(&mut self, before: usize, place: Span) -> Option<Arc<str>> {
+    fn mask(&mut self, before: usize, place: Span) -> Option<Arc<str>> {
         if self.findings.len() == before {
             return None;
         }
@@ -270,7 +270,7 @@ impl Reading<'_> {
                             let before = self.findings.len();
                             let value = self.constant(&attribute.value);
                             if may_be_sensitive(&block.body) {
-                                declaration.hidden = self.conceal(before, place);
+                                declaration.hidden = self.mask(before, place);
                             }
                             declaration.broken |= value.is_none();
                             declaration.default = value.map(|value| (value, place));

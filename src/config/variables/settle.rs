@@ -138,7 +138,7 @@ pub(in crate::config) fn settle(
     let mut unread = Unread::default();
     let before = findings.len();
     let mut candidates = candidates(given, working_dir, sources, findings, &mut unread);
-    conceal_words(findings.iter_mut().skip(before), declarations, sources);
+    mask_words(findings.iter_mut().skip(before), declarations, sources);
     let mut settled = Settled::default();
     let broken: HashSet<Arc<str>> = unread
         .values
@@ -521,7 +521,7 @@ impl Settled {
 
 /// Masks the words of findings about YAML var-files, except on lines of variables that aren't
 /// sensitive.
-fn conceal_words<'f>(
+fn mask_words<'f>(
     findings: impl Iterator<Item = &'f mut Diagnostic>,
     declarations: &Declarations,
     sources: &SourceMap,

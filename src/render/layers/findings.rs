@@ -9,7 +9,7 @@ use super::{CompiledPart, CompiledUserdata, PartText};
 use crate::address::Address;
 use crate::credentials::shown_url;
 use crate::diagnostic::mask::SensitivePieces;
-use crate::diagnostic::{CONCEALED, Severity};
+use crate::diagnostic::{MASKED_REASON, Severity};
 use crate::render::cache::Place;
 use crate::render::instance::{Execution, Note, Report};
 use crate::render::join_cache::Joint;
@@ -90,7 +90,7 @@ fn masked(note: Note, finding: &LayerFinding, layers: &[RenderedLayer]) -> Note 
         return Note {
             severity: note.severity,
             summary: "something is wrong with the userdata".to_owned(),
-            label: CONCEALED.to_owned(),
+            label: MASKED_REASON.to_owned(),
             detail: None,
             hint: None,
         };
