@@ -97,7 +97,7 @@ pub fn update(plan: &Plan, change: &Change, after: &InstanceView, attempt: u32) 
         .map(|attribute| attribute.path.as_str())
         .filter(|path| {
             // The cloud doesn't have these.
-            !["vars", "files", "template", "subnet_pool"]
+            !["vars", "files", "template", "subnet_pool", "protect"]
                 .iter()
                 .any(|root| crate::plan::diff::covers(root, path))
         })

@@ -15,10 +15,10 @@ use super::exit::{self, worst};
 use super::failure::Failure;
 use super::fleet::Fleet;
 use super::outcome::{self, ShardOutcome};
-use super::plan_args::PlanArgs;
+use super::plan_args::{PlanArgs, Replacements};
 use super::plan_files::{self, SavedPlan};
 use super::progress::Board;
-use super::selection::{AddressArgs, Selection};
+use super::selection::{AddressArgs, AllowedGroups, Selection};
 use super::session;
 use super::signals::Graceful;
 use super::{Ending, Globals, signals, unplaced};
@@ -37,6 +37,8 @@ pub struct Apply {
     plans: Vec<PathBuf>,
     #[command(flatten)]
     approval: Approval,
+    #[command(flatten)]
+    replacements: Replacements,
     #[command(flatten)]
     order: Order,
     #[command(flatten)]
@@ -72,6 +74,7 @@ struct Request<'a> {
     plans: &'a [PathBuf],
     shape: &'a PlanArgs,
     approval: &'a Approval,
+    allow_replace: &'a [InShard<AllowedGroups>],
     order: Order,
 }
 
@@ -82,6 +85,7 @@ pub fn run(globals: &Globals, command: &Apply) -> Ending {
         plans: &command.plans,
         shape: &command.shape,
         approval: &command.approval,
+        allow_replace: &command.replacements.allow_replace,
         order: command.order,
     };
     apply(Fleet::load(globals, Purpose::Plan)?, &request)
@@ -94,6 +98,7 @@ pub fn destroy(globals: &Globals, command: &Destroy) -> Ending {
         plans: &[],
         shape: &PlanArgs::of(&command.target, &command.exclude, Mode::Destroy),
         approval: &command.approval,
+        allow_replace: &[],
         order: command.order,
     };
     apply(Fleet::load(globals, Purpose::Plan)?, &request)
@@ -116,6 +121,7 @@ fn apply(mut fleet: Fleet<'_>, request: &Request<'_>) -> Ending {
     };
     let chosen = fleet.select(AddressArgs {
         allow_delete: &approval.allow_delete,
+        allow_replace: request.allow_replace,
         ..request.shape.asked()
     })?;
     let (globals, several) = (fleet.globals, fleet.is_several());
@@ -148,7 +154,7 @@ fn apply(mut fleet: Fleet<'_>, request: &Request<'_>) -> Ending {
     }
     let works = begun.iter().flatten();
     let changing: Vec<_> = works
-        .filter(|work| work.plan.summary.has_changes())
+        .filter(|work| work.plan.summary.is_applyable())
         .collect();
     let asks = !changing.is_empty() && !approval.auto_approve && request.plans.is_empty();
     if asks && !ask(&fleet, &changing).map_err(unplaced)? {
@@ -205,7 +211,7 @@ fn begin<'s, 'g>(
     for (index, locked) in locked {
         let session = &fleet.shards[index];
         let work = match saved[index].take() {
-            Some(saved) => locked.follow(saved),
+            Some(saved) => locked.follow(saved, &chosen[index]),
             None => locked
                 .plan(request.shape, &chosen[index])
                 .map(|(work, findings)| {
@@ -257,8 +263,7 @@ fn refusals(
     let mut refused = 0;
     for (work, chosen) in begun.iter().zip(chosen) {
         let Some(work) = work else { continue };
-        let allowed = &chosen.allow_delete;
-        if let Err(failure) = refuse(work.session, &work.plan, approval, allowed) {
+        if let Err(failure) = refuse(work.session, &work.plan, approval, chosen) {
             work.session.fail(&failure);
             refused += 1;
         }
@@ -288,7 +293,7 @@ fn finish(
     let mut places = Vec::new();
     for (index, work) in begun.into_iter().enumerate() {
         let Some(work) = work else { continue };
-        if work.plan.summary.has_changes() {
+        if work.plan.summary.is_applyable() {
             works.push(work);
             places.push(index);
             continue;

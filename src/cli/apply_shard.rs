@@ -72,7 +72,15 @@ impl<'s, 'g> LockedShard<'s, 'g> {
     /// Settles open intents, then checks a saved plan.
     ///
     /// Fails if the plan is stale.
-    pub fn follow(self, saved: SavedPlan) -> Result<ReadyShard<'s, 'g>, Failure> {
+    pub fn follow(
+        self,
+        mut saved: SavedPlan,
+        chosen: &Selection,
+    ) -> Result<ReadyShard<'s, 'g>, Failure> {
+        let refused = saved.plan.release(|group| chosen.allows_replace(group));
+        if refused.has_errors() {
+            return Err(refused.into());
+        }
         let store = self.settled()?;
         let snapshot = store.as_ref().map(SqliteStore::snapshot).transpose()?;
         let clock = &*self.session.clock;
@@ -115,9 +123,10 @@ impl<'s, 'g> LockedShard<'s, 'g> {
             images,
             &options,
         )?;
-        let allowed = &chosen.allow_delete;
-        let is_allowed = |group: &str| allowed.iter().any(|allowed| allowed.covers(group));
-        made.plan.deletions.allow(is_allowed);
+        let plan = &mut made.plan;
+        plan.deletions.allow(|group| chosen.allows_delete(group));
+        made.findings
+            .extend(plan.release(|group| chosen.allows_replace(group)));
         let findings = plan::all_findings(self.session, made.findings);
         let work = self.work(store, made.plan, None, made.caches);
         Ok((work, findings))

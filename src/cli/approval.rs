@@ -5,7 +5,7 @@
 use clap::Args;
 
 use super::failure::Failure;
-use super::selection::Deletable;
+use super::selection::{AllowedGroups, Selection};
 use super::session::Session;
 use crate::address::InShard;
 use crate::diagnostic::Diagnostic;
@@ -20,7 +20,7 @@ pub struct Approval {
     /// Allow deletions beyond the destroy budget and in protected groups: a group, or `all`; may
     /// repeat
     #[arg(long, value_name = "GROUP|all")]
-    pub allow_delete: Vec<InShard<Deletable>>,
+    pub allow_delete: Vec<InShard<AllowedGroups>>,
     /// Apply the rest of a plan that had to leave something out, and the other shards where one
     /// fails
     #[arg(long)]
@@ -50,10 +50,10 @@ pub fn refuse(
     session: &Session<'_>,
     plan: &Plan,
     approval: &Approval,
-    allow_delete: &[Deletable],
+    chosen: &Selection,
 ) -> Result<(), Failure> {
     let allowance = Allowance {
-        deletes: &|group| allow_delete.iter().any(|allowed| allowed.covers(group)),
+        deletes: &|group| chosen.allows_delete(group),
         incomplete: approval.continue_on_error,
     };
     let allow = |group: &str| format!("Allow it: --allow-delete {}", session.name(group));

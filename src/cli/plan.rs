@@ -8,10 +8,10 @@ use nstance_state::{SqliteStore, Store};
 use super::console;
 use super::failure::Failure;
 use super::fleet::{Fleet, Form, Reply};
-use super::plan_args::PlanArgs;
+use super::plan_args::{PlanArgs, Replacements};
 use super::plan_files;
 use super::progress::Listing;
-use super::selection::Selection;
+use super::selection::{AddressArgs, Selection};
 use super::session::Session;
 use super::{Ending, Globals, exit};
 use crate::check::Purpose;
@@ -34,13 +34,18 @@ pub struct PlanCommand {
     #[arg(long)]
     detailed_exitcode: bool,
     #[command(flatten)]
+    replacements: Replacements,
+    #[command(flatten)]
     pub(super) shape: PlanArgs,
 }
 
 /// Runs `plan`.
 pub fn run(globals: &Globals, command: &PlanCommand) -> Ending {
     let mut fleet = Fleet::load(globals, Purpose::Plan)?;
-    let chosen = fleet.select(command.shape.asked())?;
+    let chosen = fleet.select(AddressArgs {
+        allow_replace: &command.replacements.allow_replace,
+        ..command.shape.asked()
+    })?;
     let files = match &command.out {
         Some(path) => plan_files::paths(&fleet, path)?
             .into_iter()
@@ -114,12 +119,13 @@ fn plan(
     };
     drop(store);
     let PlanOutput {
-        plan,
-        findings,
+        mut plan,
+        mut findings,
         caches,
         ..
     } = made;
     keep(session, caches);
+    findings.extend(plan.release(|group| chosen.allows_replace(group)));
     let findings = all_findings(session, findings);
     if let Some(path) = file {
         // An incomplete plan is still worth saving; apply refuses it.

@@ -5,11 +5,19 @@
 use clap::Args;
 
 use super::failure::Failure;
-use super::selection::{AddressArgs, Selection};
+use super::selection::{AddressArgs, AllowedGroups, Selection};
 use super::session::Session;
 use crate::address::{InShard, Selector};
 use crate::plan::change::Mode;
 use crate::plan::inputs::Options;
+
+/// What may be replaced in protected groups.
+#[derive(Debug, Args)]
+pub struct Replacements {
+    /// Replace instances of this protected group, or of `all`; may repeat
+    #[arg(long, value_name = "GROUP|all")]
+    pub allow_replace: Vec<InShard<AllowedGroups>>,
+}
 
 /// What plan and apply can be asked for.
 #[derive(Debug, Clone, Args)]
@@ -58,6 +66,7 @@ impl PlanArgs {
             excludes: &self.exclude,
             replace: &self.replace,
             allow_delete: &[],
+            allow_replace: &[],
         }
     }
 

@@ -16,16 +16,17 @@ use crate::address::{Address, AddressError, GroupName, InShard, Selector};
 use crate::diagnostic::{Diagnostic, Diagnostics, nearest};
 use crate::merge::group::size_of;
 
-/// What `--allow-delete` takes: everything, or a group, whose tenant may be left out.
+/// What `--allow-delete` and `--allow-replace` take: everything, or a group, whose tenant may be left
+/// out.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Deletable {
+pub enum AllowedGroups {
     /// Any group.
     All,
     /// One group.
     Group(GroupName),
 }
 
-impl Deletable {
+impl AllowedGroups {
     /// Whether it includes a group.
     pub fn covers(&self, group: &str) -> bool {
         match self {
@@ -35,7 +36,7 @@ impl Deletable {
     }
 }
 
-impl FromStr for Deletable {
+impl FromStr for AllowedGroups {
     type Err = AddressError;
 
     fn from_str(text: &str) -> Result<Self, AddressError> {
@@ -47,7 +48,7 @@ impl FromStr for Deletable {
     }
 }
 
-impl Display for Deletable {
+impl Display for AllowedGroups {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::All => f.write_str("all"),
@@ -66,7 +67,9 @@ pub struct AddressArgs<'a> {
     /// Replace these.
     pub replace: &'a [InShard<Selector>],
     /// Permit deletions in these groups.
-    pub allow_delete: &'a [InShard<Deletable>],
+    pub allow_delete: &'a [InShard<AllowedGroups>],
+    /// Permit replacements in these protected groups.
+    pub allow_replace: &'a [InShard<AllowedGroups>],
 }
 
 /// The address options of one shard.
@@ -79,7 +82,24 @@ pub struct Selection {
     /// Replace these.
     pub replace: Vec<Selector>,
     /// Permit deletions in these groups.
-    pub allow_delete: Vec<Deletable>,
+    pub allow_delete: Vec<AllowedGroups>,
+    /// Permit replacements in these protected groups.
+    pub allow_replace: Vec<AllowedGroups>,
+}
+
+impl Selection {
+    /// Whether deletions in a group may exceed the budget and its protection.
+    pub fn allows_delete(&self, group: &str) -> bool {
+        self.allow_delete
+            .iter()
+            .any(|allowed| allowed.covers(group))
+    }
+
+    /// Whether a protected group's instances may be replaced: who may delete them may do that.
+    pub fn allows_replace(&self, group: &str) -> bool {
+        let mut allowed = self.allow_replace.iter();
+        allowed.any(|allowed| allowed.covers(group)) || self.allows_delete(group)
+    }
 }
 
 impl Fleet<'_> {
@@ -103,24 +123,32 @@ impl Fleet<'_> {
         all(asked.targets, |chosen| &mut chosen.targets);
         all(asked.excludes, |chosen| &mut chosen.excludes);
         all(asked.replace, |chosen| &mut chosen.replace);
-        for one in asked.allow_delete {
-            let found = match (&one.address, &one.shard) {
-                (Deletable::All, None) => Ok((0..chosen.len()).collect()),
-                (Deletable::All, Some(_)) => places.named(one).map(|index| vec![index]),
-                (Deletable::Group(group), _) => places
-                    .find(one, group)
-                    .and_then(|index| places.checked(index, &Selector::Group(group.clone())))
-                    .map(|index| vec![index]),
-            };
-            match found {
-                Ok(indices) => {
-                    for index in indices {
-                        chosen[index].allow_delete.push(one.address.clone());
+        let mut allow =
+            |wanted: &[InShard<AllowedGroups>],
+             into: fn(&mut Selection) -> &mut Vec<AllowedGroups>| {
+                for one in wanted {
+                    let found = match (&one.address, &one.shard) {
+                        (AllowedGroups::All, None) => Ok((0..chosen.len()).collect()),
+                        (AllowedGroups::All, Some(_)) => places.named(one).map(|index| vec![index]),
+                        (AllowedGroups::Group(group), _) => places
+                            .find(one, group)
+                            .and_then(|index| {
+                                places.checked(index, &Selector::Group(group.clone()))
+                            })
+                            .map(|index| vec![index]),
+                    };
+                    match found {
+                        Ok(indices) => {
+                            for index in indices {
+                                into(&mut chosen[index]).push(one.address.clone());
+                            }
+                        }
+                        Err(finding) => findings.push(*finding),
                     }
                 }
-                Err(finding) => findings.push(*finding),
-            }
-        }
+            };
+        allow(asked.allow_delete, |chosen| &mut chosen.allow_delete);
+        allow(asked.allow_replace, |chosen| &mut chosen.allow_replace);
         if findings.has_errors() {
             return Err(Failure::from(findings).into());
         }

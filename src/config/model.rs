@@ -322,7 +322,7 @@ pub struct Common {
     pub lifecycle: Lifecycle,
     /// `labels`
     pub labels: Named<Label>,
-    /// `protect`: deletions require `--allow-delete`.
+    /// `protect`: deletions require `--allow-delete`, replacements `--allow-replace`.
     pub protect: Option<Spanned<bool>>,
     /// `update`: the rollout policy. There is only the built-in one, so only the block's place is
     /// kept.

@@ -445,6 +445,7 @@ impl Repair<'_> {
             created_at: plan.created_at,
             images: BTreeMap::new(),
             changes,
+            held_back: Vec::new(),
             unchanged: Vec::new(),
             drift: Vec::new(),
             summary,

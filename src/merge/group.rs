@@ -59,9 +59,7 @@ pub struct MergedGroup<'a> {
     pub replace_on: Vec<Arc<str>>,
     /// `lifecycle.restart_on` of template and group.
     pub restart_on: Vec<Arc<str>>,
-    /// Where `lifecycle.prevent_destroy` is set.
-    pub prevent_destroy: Option<Span>,
-    /// `protect`
+    /// `protect`, or `lifecycle.prevent_destroy`.
     pub protect: bool,
     /// How long connections may drain before an instance is deleted.
     pub drain_timeout: Duration,
@@ -291,9 +289,13 @@ pub fn merge_group<'a>(config: &'a Config, group: &'a Group) -> MergedGroup<'a> 
         ignore_changes: all_lists(|common| &common.lifecycle.ignore_changes),
         replace_on: all_lists(|common| &common.lifecycle.replace_on),
         restart_on: all_lists(|common| &common.lifecycle.restart_on),
-        prevent_destroy: setting(|common| &common.lifecycle.prevent_destroy)
-            .and_then(|set| set.value.then_some(set.span)),
-        protect: setting(|common| &common.protect).is_some_and(|set| set.value),
+        protect: [
+            setting(|common| &common.protect),
+            setting(|common| &common.lifecycle.prevent_destroy),
+        ]
+        .iter()
+        .flatten()
+        .any(|set| set.value),
         drain_timeout: group
             .drain_timeout
             .unwrap_or(config.shard.default_drain_timeout),

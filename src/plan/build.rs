@@ -139,19 +139,14 @@ fn target_warning(options: &Options) -> Option<Diagnostic> {
 }
 
 fn assemble(inputs: &Inputs<'_>, lineage: String, mut gathered: Planned) -> Plan {
-    gathered
-        .changes
-        .sort_by(|a, b| (&a.address, &a.deposed).cmp(&(&b.address, &b.deposed)));
+    gathered.changes.sort_by(Change::order);
+    gathered.held_back.sort_by(Change::order);
     gathered
         .drift
         .sort_by(|a, b| (&a.address, &a.provider_id).cmp(&(&b.address, &b.provider_id)));
-    let mut summary = Summary {
-        no_op: gathered.no_op,
-        ..Summary::default()
-    };
+    let summary = Summary::of(&gathered.changes, &gathered.held_back, gathered.no_op);
     let mut by_group: BTreeMap<String, usize> = BTreeMap::new();
     for change in &gathered.changes {
-        summary.count(change.action);
         if change.action == Action::Delete && change.deposed.is_none() {
             *by_group
                 .entry(change.address.group.to_string())
@@ -224,8 +219,9 @@ fn assemble(inputs: &Inputs<'_>, lineage: String, mut gathered: Planned) -> Plan
         read_from,
         created_at: inputs.now,
         images,
-        groups: planned_groups(inputs, &gathered.changes),
+        groups: planned_groups(inputs, gathered.changes.iter().chain(&gathered.held_back)),
         changes: gathered.changes,
+        held_back: gathered.held_back,
         unchanged: gathered.unchanged,
         drift: gathered.drift,
         summary,
@@ -258,9 +254,11 @@ fn changed_before(
 
 /// The groups with changes, in the order of apply. Removed groups come last, since nothing can
 /// depend on them.
-fn planned_groups(inputs: &Inputs<'_>, changes: &[Change]) -> Vec<PlannedGroup> {
-    let changed: BTreeSet<&GroupName> =
-        changes.iter().map(|change| &change.address.group).collect();
+fn planned_groups<'a>(
+    inputs: &Inputs<'_>,
+    changes: impl Iterator<Item = &'a Change>,
+) -> Vec<PlannedGroup> {
+    let changed: BTreeSet<&GroupName> = changes.map(|change| &change.address.group).collect();
     let mut groups: Vec<PlannedGroup> = inputs
         .groups
         .iter()

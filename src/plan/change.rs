@@ -4,15 +4,18 @@
 //! `apply` executes.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::cmp::Ordering;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use nstance_state::{Identity, Record, SpecDigest};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use super::planned::protected;
 use crate::address::Address;
 use crate::clock::Timestamp;
+use crate::diagnostic::Diagnostics;
 use crate::fault_injection::InjectedFault;
 use crate::provider::Observation;
 use crate::provider::rules::{Effect, Ownership, Rules};
@@ -346,6 +349,11 @@ impl Change {
         }
     }
 
+    /// Sorts by address; a slot's deposed instances come last.
+    pub fn order(a: &Self, b: &Self) -> Ordering {
+        (&a.address, &a.deposed).cmp(&(&b.address, &b.deposed))
+    }
+
     /// The instance to create in try `place`: 0 is the planned subnet, then the alternatives.
     pub fn creation(&self, place: usize) -> Cow<'_, InstanceView> {
         let side = self.after.as_deref().expect("a create has an after");
@@ -491,6 +499,10 @@ pub struct Plan {
     pub images: BTreeMap<String, PlannedImage>,
     /// All changes except no-ops, sorted by address; a slot's deposed instances come last.
     pub changes: Vec<Change>,
+    /// Replacements in protected groups, sorted by address; [`Plan::release`] moves them to
+    /// `changes`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub held_back: Vec<Change>,
     /// No-ops, if the caller requested them; not in plan files.
     #[serde(skip)]
     pub unchanged: Vec<Change>,
@@ -502,7 +514,7 @@ pub struct Plan {
     pub left_out: Vec<LeftOut>,
     /// The deletions and their limits.
     pub deletions: Deletions,
-    /// The groups with changes, in dependency order.
+    /// The groups with changes or held back replacements, in dependency order.
     pub groups: Vec<PlannedGroup>,
 }
 
@@ -523,9 +535,29 @@ pub struct Summary {
     pub forget: usize,
     /// Left as they are.
     pub no_op: usize,
+    /// Replacements that `--allow-replace` would release.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub held_back: usize,
+}
+
+fn is_zero(count: &usize) -> bool {
+    *count == 0
 }
 
 impl Summary {
+    /// Counts changes.
+    pub fn of(changes: &[Change], held_back: &[Change], no_op: usize) -> Self {
+        let mut summary = Self {
+            no_op,
+            held_back: held_back.len(),
+            ..Self::default()
+        };
+        for change in changes {
+            summary.count(change.action);
+        }
+        summary
+    }
+
     /// Counts a change.
     pub fn count(&mut self, action: Action) {
         match action {
@@ -548,6 +580,7 @@ impl Summary {
         self.adopt += other.adopt;
         self.forget += other.forget;
         self.no_op += other.no_op;
+        self.held_back += other.held_back;
     }
 
     /// Terraform's "to add"; a replacement counts here and in "to destroy".
@@ -560,9 +593,14 @@ impl Summary {
         self.delete + self.replace
     }
 
-    /// Whether there are changes other than no-ops.
-    pub fn has_changes(&self) -> bool {
+    /// Whether apply has anything to do.
+    pub fn is_applyable(&self) -> bool {
         self.create + self.update + self.replace + self.delete + self.adopt + self.forget > 0
+    }
+
+    /// Whether anything differs from the configuration: changes to apply, or held back.
+    pub fn has_changes(&self) -> bool {
+        self.is_applyable() || self.held_back > 0
     }
 }
 
@@ -682,6 +720,40 @@ impl Plan {
             .map(Refusal::OverBudget)
     }
 
+    /// Moves the held back replacements of allowed groups to the changes. Leaves out those that the
+    /// cloud would refuse; returns the findings.
+    pub fn release(&mut self, allowed: impl Fn(&str) -> bool) -> Diagnostics {
+        let mut findings = Diagnostics::default();
+        let held_back = std::mem::take(&mut self.held_back);
+        let (released, held_back): (Vec<_>, Vec<_>) = held_back
+            .into_iter()
+            .partition(|change| allowed(change.address.group.as_str()));
+        self.held_back = held_back;
+        let rules = self.rules();
+        let (refused, released): (Vec<_>, Vec<_>) = released.into_iter().partition(|change| {
+            let before = change.before.as_deref();
+            let refusal =
+                before.and_then(|before| protected(rules, &change.address, before, "replaced"));
+            let is_refused = refusal.is_some();
+            findings.extend(refusal);
+            is_refused
+        });
+        self.left_out.extend(refused.iter().map(|change| LeftOut {
+            address: change.address.to_string(),
+            count: 1,
+            why: "it is protected against deletion".to_owned(),
+        }));
+        // What was planned for the slot without its replacement is part of the replacement.
+        let slots: HashSet<&Address> = released.iter().map(|change| &change.address).collect();
+        self.changes
+            .retain(|change| change.deposed.is_some() || !slots.contains(&change.address));
+        self.changes.extend(released);
+        self.changes.sort_by(Change::order);
+        let no_op = self.summary.no_op;
+        self.summary = Summary::of(&self.changes, &self.held_back, no_op);
+        findings
+    }
+
     /// Whether an instance couldn't be planned.
     pub fn errored(&self) -> bool {
         !self.left_out.is_empty()
@@ -713,7 +785,8 @@ impl Plan {
 
     /// Whether any part of it is sensitive.
     pub fn holds_secrets(&self) -> bool {
-        let changes = self.changes.iter().chain(&self.unchanged);
+        let changes = self.changes.iter().chain(&self.held_back);
+        let changes = changes.chain(&self.unchanged);
         let sides = changes.flat_map(|change| [&change.before, &change.after]);
         let drifted = self.drift.iter().map(|drift| &drift.before);
         let mut sides = sides.chain(drifted).flatten();

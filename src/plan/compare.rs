@@ -13,7 +13,7 @@ use super::change::{
 };
 use super::diff::{self, Lifecycle};
 use super::drift;
-use super::group::{GroupPlanner, MatchedSlot, prevented};
+use super::group::{GroupPlanner, MatchedSlot};
 use super::planned::{Planned, protected};
 use crate::address::Address;
 use crate::config::model::Shard;
@@ -133,12 +133,10 @@ impl GroupPlanner<'_> {
             });
             return;
         }
-        if let Some(span) = group.prevent_destroy {
-            planned.findings.push(prevented(&address, span, "replaced"));
-            planned.left_out(&address, "`lifecycle.prevent_destroy` is set");
-            return;
-        }
-        if let Some(finding) = protected(inputs, &address, &before, "replaced") {
+        // `Plan::release` checks what is held back.
+        if !group.protect
+            && let Some(finding) = protected(inputs.rules, &address, &before, "replaced")
+        {
             planned.findings.push(finding);
             planned.left_out(&address, "it is protected against deletion");
             return;
@@ -182,7 +180,7 @@ impl GroupPlanner<'_> {
         } else {
             Action::CreateThenDelete
         };
-        planned.changes.push(Change {
+        let change = Change {
             before: Some(Box::new(before)),
             after: Some(Box::new(new)),
             attributes,
@@ -190,7 +188,35 @@ impl GroupPlanner<'_> {
             alternatives: successor.alternatives,
             drain_timeout_ms: group.drain_timeout.as_millis() as u64,
             ..Change::new(address, action, reasons)
-        });
+        };
+        if group.protect {
+            self.hold_back(change, recorded, planned);
+        } else {
+            planned.changes.push(change);
+        }
+    }
+
+    /// Holds a replacement back. Plans what needs no new instance: the slot's move to another
+    /// group, and the record of its protection.
+    fn hold_back(&self, change: Change, recorded: InstanceView, planned: &mut Planned) {
+        let moved = |reason: &&Reason| matches!(reason, Reason::Moved { .. });
+        let mut reasons: Vec<Reason> = change.reasons.iter().filter(moved).cloned().collect();
+        if reasons.is_empty() && !recorded.protected {
+            reasons.push(Reason::Changed);
+        }
+        if !reasons.is_empty() {
+            let after = InstanceView {
+                protected: true,
+                ..recorded.clone()
+            };
+            planned.changes.push(Change {
+                attributes: diff::diff(&recorded, &after, self.inputs.rules, &self.lifecycle()),
+                before: Some(Box::new(recorded)),
+                after: Some(Box::new(after)),
+                ..Change::new(change.address.clone(), Action::Update, reasons)
+            });
+        }
+        planned.held_back.push(change);
     }
 
     /// The zone for a slot's instance: its current one, if the group still lists it.

@@ -196,7 +196,8 @@ impl GroupPlanner<'_> {
             let address = self.address(slot);
             match actual[&slot] {
                 ActualInstance::Recorded { record, presence } => {
-                    self.end(&address, record, presence, Reason::GroupShrank, planned);
+                    let reason = Reason::GroupShrank;
+                    planned.end(self.inputs, &address, record, presence, None, reason);
                 }
                 ActualInstance::Unrecorded(observation) => {
                     planned.adopt_as_reported(self.inputs, &address, observation);
@@ -495,25 +496,6 @@ impl GroupPlanner<'_> {
         }
     }
 
-    fn end(
-        &self,
-        address: &Address,
-        record: &Record,
-        presence: Presence<'_>,
-        reason: Reason,
-        planned: &mut Planned,
-    ) {
-        let group = &self.renderer.group.merged;
-        if let Some(span) = group.prevent_destroy
-            && !matches!(presence, Presence::Missing)
-        {
-            planned.findings.push(prevented(address, span, "deleted"));
-            planned.left_out(address, "`lifecycle.prevent_destroy` is set");
-            return;
-        }
-        planned.end(self.inputs, address, record, presence, None, reason);
-    }
-
     /// The group that is a target and that this one depends on, directly or not.
     fn targeted_dependency(&self) -> Option<&GroupName> {
         let dependencies = self.inputs.dependencies;
@@ -549,7 +531,7 @@ impl GroupPlanner<'_> {
             };
             match instance {
                 ActualInstance::Recorded { record, presence } => {
-                    self.end(&address, record, *presence, reason, planned);
+                    planned.end(self.inputs, &address, record, *presence, None, reason);
                 }
                 ActualInstance::Unrecorded(observation) => {
                     planned.adopt_as_reported(self.inputs, &address, observation);
@@ -571,7 +553,8 @@ impl GroupPlanner<'_> {
                     presence: Presence::Missing,
                 } => {
                     let missing = Presence::Missing;
-                    self.end(&address, record, missing, Reason::Missing, planned);
+                    let reason = Reason::Missing;
+                    planned.end(self.inputs, &address, record, missing, None, reason);
                 }
                 ActualInstance::Recorded {
                     record,
@@ -601,22 +584,6 @@ impl GroupPlanner<'_> {
             }
         }
     }
-}
-
-pub(super) fn prevented(
-    address: &Address,
-    span: crate::config::source::Span,
-    what: &str,
-) -> Diagnostic {
-    // Addressed to the group, so that equal findings of its slots are kept once; `left_out` names
-    // each slot.
-    let group = &address.group;
-    Diagnostic::error(format!(
-        "instances of {group} would be {what}, which the group prevents"
-    ))
-    .at(span, "set here")
-    .about(group)
-    .hint("Remove `prevent_destroy`, or leave the instances out with `--exclude`")
 }
 
 /// The slots of a group by what happens to them.

@@ -15,6 +15,7 @@ use super::drift;
 use super::inputs::{Inputs, new_instance_id};
 use crate::address::{Address, InstanceId};
 use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::provider::rules::Rules;
 use crate::provider::{LifecycleState, Observation};
 use crate::spec::SpecBody;
 
@@ -23,6 +24,8 @@ use crate::spec::SpecBody;
 pub struct Planned {
     /// All changes except no-ops.
     pub changes: Vec<Change>,
+    /// Replacements in protected groups.
+    pub held_back: Vec<Change>,
     /// No-ops, if the caller requested them.
     pub unchanged: Vec<Change>,
     /// The number of no-ops.
@@ -60,7 +63,7 @@ impl Planned {
             self.no_op += 1;
             return;
         }
-        if !missing && let Some(finding) = protected(inputs, address, &before, "deleted") {
+        if !missing && let Some(finding) = protected(inputs.rules, address, &before, "deleted") {
             self.findings.push(finding);
             self.left_out(address, "it is protected against deletion");
             return;
@@ -213,12 +216,12 @@ impl Planned {
 
 /// The error that the cloud would refuse to delete this instance, reported before apply tries.
 pub(super) fn protected(
-    inputs: &Inputs<'_>,
+    rules: Rules,
     address: &Address,
     before: &InstanceView,
     what: &str,
 ) -> Option<Diagnostic> {
-    let name = inputs.rules.protection(&before.spec.args)?;
+    let name = rules.protection(&before.spec.args)?;
     // Addressed to the group, so that equal findings of its slots are kept once.
     let group = &address.group;
     Some(

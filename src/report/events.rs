@@ -298,8 +298,12 @@ pub fn planned_counts(summary: &Summary) -> String {
         0 => String::new(),
         count => format!(", {count} to forget"),
     };
+    let held_back = match summary.held_back {
+        0 => String::new(),
+        count => format!(", {count} held back"),
+    };
     format!(
-        "{adopt}{} to add, {} to change, {} to destroy{forget}",
+        "{adopt}{} to add, {} to change, {} to destroy{forget}{held_back}",
         summary.added(),
         summary.update,
         summary.destroyed()

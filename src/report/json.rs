@@ -36,7 +36,12 @@ pub fn plan(plan: &Plan, diagnostics: Value) -> Value {
         })
         .collect();
     let mut changes: Vec<&Change> = plan.changes.iter().chain(&plan.unchanged).collect();
-    changes.sort_by(|a, b| (&a.address, &a.deposed).cmp(&(&b.address, &b.deposed)));
+    changes.sort_by(|a, b| Change::order(a, b));
+    let held_back: Vec<Value> = plan
+        .held_back
+        .iter()
+        .map(|change| resource_change(plan, change))
+        .collect();
     let resource_changes: Vec<Value> = changes
         .into_iter()
         .map(|change| resource_change(plan, change))
@@ -59,11 +64,12 @@ pub fn plan(plan: &Plan, diagnostics: Value) -> Value {
         "shard": plan.shard,
         "lineage": plan.lineage,
         "serial": plan.serial,
-        "applyable": summary.has_changes() && !errored,
+        "applyable": summary.is_applyable() && !errored,
         "complete": plan.left_out.is_empty(),
         "errored": errored,
         "images": images,
         "resource_changes": [],
+        "held_back": [],
         "resource_drift": [],
         "left_out": [],
         "summary": {
@@ -74,10 +80,12 @@ pub fn plan(plan: &Plan, diagnostics: Value) -> Value {
             "adopt": summary.adopt,
             "forget": summary.forget,
             "no_op": summary.no_op,
+            "held_back": summary.held_back,
         },
     });
     // Move these, since the macro would copy them and they can be large.
     document["resource_changes"] = Value::from(resource_changes);
+    document["held_back"] = Value::from(held_back);
     document["resource_drift"] = Value::from(resource_drift);
     document["left_out"] = Value::from(left_out);
     document["diagnostics"] = diagnostics;

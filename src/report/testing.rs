@@ -37,6 +37,7 @@ pub(crate) fn empty() -> Plan {
         created_at: now(),
         images: BTreeMap::new(),
         changes: Vec::new(),
+        held_back: Vec::new(),
         unchanged: Vec::new(),
         drift: Vec::new(),
         summary: Summary::default(),

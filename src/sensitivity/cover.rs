@@ -19,9 +19,8 @@ pub(crate) fn covered(plan: &Plan) -> Cow<'_, Plan> {
         return Cow::Borrowed(plan);
     }
     let mut plan = plan.clone();
-    for change in plan.changes.iter_mut().chain(&mut plan.unchanged) {
-        cover_change(change);
-    }
+    let changes = plan.changes.iter_mut().chain(&mut plan.held_back);
+    changes.chain(&mut plan.unchanged).for_each(cover_change);
     plan.drift.iter_mut().for_each(cover_drift);
     Cow::Owned(plan)
 }

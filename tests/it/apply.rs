@@ -167,29 +167,87 @@ fn a_protected_group_loses_nothing_unless_allowed() {
 }
 
 #[test]
-fn what_must_not_be_destroyed_is_not() {
+fn replacements_of_a_protected_group_are_held_back() {
+    for (key, value) in [
+        ("protect", "true"),
+        ("lifecycle", "{ \"prevent_destroy\": true }"),
+    ] {
+        let harness = Harness::with(TWO);
+        let db = "\"db\": { \"template\": \"vm\"";
+        harness.edit(db, &format!("{db}, \"{key}\": {value}"));
+        harness.ok("apply --auto-approve");
+        harness.edit("\"debian-13\"", "\"debian-12\"");
+        let plan = harness.run("plan --detailed-exitcode");
+        let applied = harness.ok("apply --auto-approve");
+        let again = harness.run("plan --detailed-exitcode --out kept.plan");
+        assert_eq!([plan.code, again.code], [Some(2); 2]);
+        if key == "protect" {
+            assert_snapshot!("held_back", plan);
+            assert_snapshot!("held_back_applied", applied);
+            assert_snapshot!("held_back_only", harness.ok("apply --auto-approve"));
+            assert_snapshot!(
+                "held_back_misspelt",
+                harness.run("plan --allow-replace default/dv")
+            );
+        }
+        let json = harness.json("plan --json");
+        assert_eq!(json["summary"]["held_back"], 2);
+        assert_eq!(json["applyable"], false);
+        assert_eq!(json["held_back"][0]["address"], "default/db/0");
+        assert_eq!(json["resource_changes"].as_array().unwrap().len(), 3);
+
+        let released = harness.ok("plan --allow-replace default/db");
+        assert!(
+            released
+                .stdout
+                .contains("Plan: 2 to add, 0 to change, 2 to destroy.\n")
+        );
+        let applied = harness.ok("apply kept.plan --allow-replace default/db");
+        assert!(
+            applied.stdout.contains("2 added, 0 changed, 2 destroyed"),
+            "{applied}"
+        );
+        let settled = harness.run("plan --detailed-exitcode");
+        assert_eq!(settled.code, Some(0), "{settled}");
+
+        // In-place updates are free, and who may delete instances may replace them.
+        harness.edit(db, &format!("{db}, \"labels\": {{ \"tier\": \"data\" }}"));
+        let updated = harness.ok("apply --auto-approve");
+        assert!(
+            updated.stdout.contains("0 added, 2 changed, 0 destroyed"),
+            "{updated}"
+        );
+        let replaced = harness.ok("apply --auto-approve --replace default/db --allow-delete all");
+        assert!(
+            replaced.stdout.contains("2 added, 0 changed, 2 destroyed"),
+            "{replaced}"
+        );
+        refused(&harness, TWO_STATE, "destroy --auto-approve");
+        harness.ok("destroy --auto-approve --allow-delete default/db");
+        assert_eq!(harness.agrees(""), 0);
+    }
+}
+
+#[test]
+fn a_held_back_instance_follows_its_group_and_records_its_protection() {
     let harness = Harness::with(TWO);
-    harness.edit(
-        "\"instance_type\": \"small\",",
-        "\"instance_type\": \"small\", \"lifecycle\": { \"prevent_destroy\": true },",
-    );
     harness.ok("apply --auto-approve");
+    let db = "\"db\": { \"template\": \"vm\"";
+    harness.edit(db, &format!("{db}, \"protect\": true"));
     harness.edit("\"debian-13\"", "\"debian-12\"");
-    let ended = harness.run("plan");
+    harness.ok("apply --auto-approve");
+    harness.edit("\"db\": {", "\"store\": { \"moved_from\": \"default/db\",");
+    assert_snapshot!("held_back_moved", harness.ok("plan"));
+    harness.ok("apply --auto-approve");
+    let listed = harness.ok("state list");
+    assert!(listed.stdout.contains("default/store/0"), "{listed}");
+    harness.edit("\"store\": {", "\"other\": {");
+    harness.edit("\"moved_from\": \"default/db\",", "");
+    let ended = harness.run("apply --auto-approve");
     assert_eq!(ended.code, Some(1));
-    assert_snapshot!("prevent_replace", ended);
-    refused(&harness, TWO_STATE, "apply --auto-approve");
-    harness.edit("\"debian-12\"", "\"debian-13\"");
-    harness.edit("\"size\": 3", "\"size\": 2");
-    assert_snapshot!(
-        "prevent_shrink",
-        refused(&harness, TWO_STATE, "apply --auto-approve")
-    );
-    refused(&harness, TWO_STATE, "destroy --auto-approve");
-    refused(
-        &harness,
-        TWO_STATE,
-        "apply --auto-approve --allow-delete all",
+    assert!(
+        ended.stderr.contains("--allow-delete default/store"),
+        "{ended}"
     );
 }
 
@@ -284,10 +342,14 @@ fn a_thousand_that_must_not_be_destroyed_are_told_in_a_few_lines() {
     harness.edit("\"size\": 3", "\"size\": 1000");
     harness.ok("apply --auto-approve --quiet");
     harness.edit("\"debian-13\"", "\"debian-12\"");
-    let ended = harness.run("plan");
-    assert_eq!(ended.code, Some(1));
-    assert!(ended.stderr.lines().count() < 30, "{ended}");
-    assert!(ended.stdout.lines().count() < 200, "{ended}");
+    let held_back = harness.ok("plan");
+    harness.edit("\"size\": 1000", "\"size\": 1");
+    let refused = harness.run("apply --auto-approve");
+    assert_eq!(refused.code, Some(1));
+    for ended in [held_back, refused] {
+        assert!(ended.stderr.lines().count() < 30, "{ended}");
+        assert!(ended.stdout.lines().count() < 200, "{ended}");
+    }
 }
 
 #[test]

@@ -23,6 +23,8 @@ struct Fleet {
     keep_image: usize,
     /// Slots that are tagged, given another type, stopped, deleted by hand.
     by_hand: [&'static str; 4],
+    /// The option that replaces a protected group's instances.
+    allow_replace: &'static str,
     /// What keeps the cloud from deleting an instance, and nothing in its place.
     release: Option<[&'static str; 2]>,
     destroy: &'static str,
@@ -44,6 +46,7 @@ const QUICKSTART: Fleet = Fleet {
         "default/web/2",
         "default/workers/0",
     ],
+    allow_replace: "--allow-replace database",
     release: None,
     destroy: "destroy --auto-approve --allow-delete database",
 };
@@ -70,6 +73,7 @@ const KUBERNETES: Fleet = Fleet {
         "default/ingress/2",
         "default/nat/0",
     ],
+    allow_replace: "",
     release: Some([
         "\"DisableApiTermination\": true",
         "\"DisableApiTermination\": false",
@@ -144,7 +148,7 @@ impl Fleet {
         assert_eq!(harness.live().len(), self.size + 1);
 
         harness.edit(self.vary[0], self.vary[1]);
-        snapshot("08_var", self.apply(&harness, ""));
+        snapshot("08_var", self.apply(&harness, self.allow_replace));
 
         let before = harness.live();
         harness.edit(self.in_place[0], self.in_place[1]);
@@ -160,7 +164,8 @@ impl Fleet {
             unasked.stdout.contains("No changes."),
             "a young answer is kept"
         );
-        snapshot("10_newer_image", self.apply(&harness, "--refresh-images"));
+        let options = format!("--refresh-images {}", self.allow_replace);
+        snapshot("10_newer_image", self.apply(&harness, options.trim()));
         let after = harness.live();
         assert_eq!(before.intersection(&after).count(), self.keep_image);
         assert_eq!(before.len(), after.len());

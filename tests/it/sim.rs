@@ -83,7 +83,7 @@ fn user_data_changes_by_a_restart_where_the_group_says_so() {
     assert_eq!(plan.code, Some(0), "{plan}");
     // Where the group says nothing, instances are replaced.
     harness.edit("kubeadm init", "kubeadm reset -f && kubeadm init");
-    let plan = harness.ok("--sim plan");
+    let plan = harness.ok("--sim plan --allow-replace default/control");
     assert!(plan.stdout.contains("must be replaced"), "{plan}");
     assert!(
         plan.stdout

@@ -459,7 +459,7 @@ const LABELS: Key = Key::new(
 const PROTECT: Key = Key::new(
     "protect",
     Shape::Flag,
-    "Deleting an instance requires `--allow-delete`; replacing it doesn't.",
+    "Deleting an instance requires `--allow-delete`, replacing it `--allow-replace`.",
 );
 const MOVED_FROM: Key = Key::new(
     "moved_from",
@@ -552,7 +552,7 @@ pub static LIFECYCLE: Table = Table {
         Key::new(
             "prevent_destroy",
             Shape::Flag,
-            "A plan that would delete or replace an instance is in error.",
+            "Terraform's name for `protect`.",
         ),
         Key::new(
             "ignore_changes",

@@ -43,10 +43,11 @@ pub fn plan(plan: &Plan, style: Style<'_>) -> String {
     let mut head = notes::files(plan);
     head.extend(notes::images(plan, style));
     head.extend(drift::note(plan, style));
-    let mut tail = notes::left_out(plan, style);
+    let mut tail = held_back(plan, style);
+    tail.extend(notes::left_out(plan, style));
     tail.extend(notes::deletions(plan, style));
     tail.extend(notes::footer(plan, style));
-    if plan.summary.has_changes() {
+    if plan.summary.is_applyable() {
         head.extend(legend(plan, style));
         let room = if plan.changes.len() > SHOWN_IN_FULL {
             // Reserves the line about omitted changes, and the empty one after it.
@@ -54,7 +55,7 @@ pub fn plan(plan: &Plan, style: Style<'_>) -> String {
         } else {
             usize::MAX
         };
-        head.extend(blocks(plan, room, style));
+        head.extend(blocks(plan, &plan.changes, room, style));
     }
     head.extend(tail);
     let mut text = head.join("\n");
@@ -102,9 +103,42 @@ fn legend(plan: &Plan, style: Style<'_>) -> Vec<String> {
     lines
 }
 
+/// The replacements that are held back, and the option that releases them.
+fn held_back(plan: &Plan, style: Style<'_>) -> Vec<String> {
+    if plan.held_back.is_empty() {
+        return Vec::new();
+    }
+    let groups: BTreeSet<&str> = plan
+        .held_back
+        .iter()
+        .map(|change| change.address.group.as_str())
+        .collect();
+    let mut lines = vec![
+        format!(
+            "{} {} in {}, because of `protect`:",
+            style.warning("Held back:"),
+            value::counted(plan.held_back.len(), "replacement"),
+            value::counted(groups.len(), "group"),
+        ),
+        String::new(),
+    ];
+    lines.extend(blocks(plan, &plan.held_back, MOST_LINES / 2, style));
+    let groups = groups.into_iter();
+    let flags: Vec<String> = if groups.len() <= 3 {
+        groups
+            .map(|group| format!("--allow-replace {}", style.address(value::visible(group))))
+            .collect()
+    } else {
+        vec!["--allow-replace all".to_owned()]
+    };
+    lines.push(format!("To replace them, pass `{}`.", flags.join(" ")));
+    lines.push(String::new());
+    lines
+}
+
 /// The collapsed changes in at most `room` lines, plus one about omitted changes.
-fn blocks(plan: &Plan, room: usize, style: Style<'_>) -> Vec<String> {
-    let (blocks, rest) = collapse::collapse(&plan.changes, MOST_LINES);
+fn blocks(plan: &Plan, changes: &[Change], room: usize, style: Style<'_>) -> Vec<String> {
+    let (blocks, rest) = collapse::collapse(changes, MOST_LINES);
     let resource_type = plan.rules().resource_type();
     let whole = |block| change::lines(block, resource_type, Detail::FULL, style);
     let mut lines = Vec::new();
