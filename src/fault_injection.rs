@@ -18,6 +18,8 @@ pub enum InjectedFault {
     FreshToken,
     /// An absence is believed before the visibility window has passed.
     NoWindow,
+    /// Predecessors are deleted before their successors run.
+    NoSuccessor,
     /// What an earlier run left open isn't settled.
     NoRecovery,
     /// What came of a call isn't recorded.

@@ -256,6 +256,7 @@ pub fn ask(
             clock.sleep(ADDRESS_WAIT);
             Ok(cloud.describe(&[provider_id])?.into_iter().next())
         }
+        Call::Observe { provider_id } => Ok(cloud.describe(&[provider_id])?.into_iter().next()),
     }
 }
 

@@ -9,19 +9,21 @@
 //! without a known result stays open in the journal; the next run settles it.
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, BinaryHeap, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
 use nstance_state::IntentId;
 
 pub use super::protocol::{
-    ADDRESS_WAIT, Call, Command, Event, Limits, Outcome, Progress, Step, TaskEnd, TaskId,
+    ADDRESS_WAIT, Call, Command, Event, Limits, Outcome, Progress, STILL, Step, TaskEnd, TaskId,
     action_name,
 };
 use super::requests::{self, Try};
 use crate::clock::Timestamp;
 use crate::fault_injection::InjectedFault;
 use crate::plan::change::{Action, Change, Mode, Plan};
+use crate::plan::drift::STATE;
+use crate::provider::rules::Effect;
 use crate::provider::{CloudError, Observation};
 
 /// How often an instance's addresses are polled, if its files need them.
@@ -55,6 +57,10 @@ pub(super) struct Task {
     pub(super) place: usize,
     pub(super) tries: u32,
     pub(super) polls: u32,
+    /// The state of a created or updated instance, as last observed.
+    pub(super) is_running: bool,
+    /// When to give up waiting for the instance to run.
+    pub(super) deadline: Timestamp,
     /// The result of a try was lost, so the call may have taken effect.
     pub(super) ambiguous: bool,
     /// A step is done and recorded.
@@ -90,10 +96,14 @@ pub struct Engine<'p> {
     pub(super) limits: Limits,
     pub(super) tasks: Vec<Task>,
     groups: Vec<Group>,
-    ready: VecDeque<TaskId>,
+    pub(super) ready: VecDeque<TaskId>,
     pub(super) timers: BinaryHeap<Reverse<(Timestamp, TaskId)>>,
     pub(super) calling: usize,
     active: usize,
+    /// The number of tasks that wait for their instance to run.
+    pub(super) awaiting: usize,
+    /// Steps in progress, and when to report that next.
+    pub(super) in_progress: BTreeMap<TaskId, Timestamp>,
     next_create: Timestamp,
     pub(super) entropy: u64,
     /// Instance types and subnets without capacity.
@@ -134,18 +144,26 @@ impl<'p> Engine<'p> {
                 }
             }
         }
+        let awaited: HashSet<usize> = match plan.mode {
+            Mode::Destroy => HashSet::new(),
+            Mode::Normal | Mode::RefreshOnly => {
+                let after = groups.iter().flat_map(|group| &group.after);
+                after.copied().collect()
+            }
+        };
         let mut tasks = Vec::with_capacity(plan.changes.len());
         for (id, change) in plan.changes.iter().enumerate() {
             let group = indices
                 .get(change.address.group.as_str())
                 .copied()
                 .unwrap_or_default();
-            if change.action.is_replace() {
+            // A deposed instance may go once the slot's new one runs, so that one's change comes first.
+            if change.action.is_replace() || change.deposed.is_some() {
                 groups[group].serial.push_back(id);
             } else {
                 groups[group].parallel.push_back(id);
             }
-            tasks.push(Task::new(change, group));
+            tasks.push(Task::new(change, group, awaited.contains(&group)));
         }
         Self {
             plan,
@@ -156,6 +174,8 @@ impl<'p> Engine<'p> {
             timers: BinaryHeap::new(),
             calling: 0,
             active: 0,
+            awaiting: 0,
+            in_progress: BTreeMap::new(),
             next_create: Timestamp(i64::MIN),
             entropy: seed | 1,
             exhausted: HashSet::new(),
@@ -173,6 +193,7 @@ impl<'p> Engine<'p> {
             Event::Stop => self.stop(&mut commands),
         }
         self.wake(now);
+        self.tell_long_ones(now, &mut commands);
         self.start_tasks(now, &mut commands);
         self.start_calls(now, &mut commands);
         commands
@@ -226,7 +247,7 @@ impl<'p> Engine<'p> {
         let window = self.limits.parallelism.max(AHEAD);
         for index in 0..self.groups.len() {
             let open = self.can_begin(&self.groups[index]);
-            while open && self.active < window && !self.groups[index].stopped {
+            while open && self.active - self.awaiting < window && !self.groups[index].stopped {
                 let group = &mut self.groups[index];
                 let next = match group.parallel.pop_front() {
                     Some(task) => task,
@@ -253,15 +274,15 @@ impl<'p> Engine<'p> {
         };
         self.tasks[id].tries = 0;
         self.tasks[id].ambiguous = false;
-        if self.tasks[id].attempt == 0 {
-            self.tasks[id].started_at = now;
-            commands.push(Command::Tell(Progress::Started { task: id, step }));
-            if step == Step::Create {
-                self.tasks[id].place = self.first_place(id);
-            }
+        if self.tasks[id].attempt == 0 && step == Step::Create {
+            self.tasks[id].place = self.first_place(id);
         }
         let operation = match step {
-            Step::Record => return self.record(id, now, commands),
+            Step::Record => {
+                self.tell_started(id, step, now, commands);
+                return self.record(id, now, commands);
+            }
+            Step::Await => return self.begin_waiting(id, now, commands),
             Step::Create | Step::Update | Step::Delete => {
                 let Task { attempt, place, .. } = self.tasks[id];
                 requests::intent(self.plan, change, step, Try { attempt, place })
@@ -299,29 +320,85 @@ impl<'p> Engine<'p> {
                     return;
                 }
                 self.tasks[id].touched = true;
-                if let Some(step) = self.tasks[id].steps.pop_front() {
-                    let task = &mut self.tasks[id];
-                    task.attempt = 0;
-                    commands.push(Command::Tell(Progress::Completed {
-                        task: id,
-                        step,
-                        provider_id: task.provider_id.clone(),
-                        elapsed: now.since(task.started_at),
-                    }));
-                }
-                if self.tasks[id].steps.is_empty() {
-                    self.end(id, TaskEnd::Done, commands);
-                } else if self.stopping {
-                    let why = match self.tasks[id].steps.front() {
-                        Some(Step::Delete) => "stopped before its predecessor was deleted",
-                        _ => "stopped before its successor was made",
-                    };
-                    self.end(id, TaskEnd::Unfinished(why.to_owned()), commands);
-                } else {
-                    self.begin_step(id, now, commands);
-                }
+                self.end_step(id, now, commands);
             }
             _ => {}
+        }
+    }
+
+    /// Ends a step, and begins the next one.
+    pub(super) fn end_step(&mut self, id: TaskId, now: Timestamp, commands: &mut Vec<Command>) {
+        let task = &mut self.tasks[id];
+        task.attempt = 0;
+        let step = task.steps.pop_front();
+        // An instance that is waited for is complete once it runs.
+        let completed = match (step, self.plan.changes[id].action) {
+            _ if task.steps.front() == Some(&Step::Await) && !self.stopping => None,
+            (Some(Step::Await), Action::Delete) => None,
+            (Some(Step::Await), Action::Update) => Some(Step::Update),
+            (Some(Step::Await), _) => Some(Step::Create),
+            (step, _) => step,
+        };
+        if let Some(step) = completed {
+            self.in_progress.remove(&id);
+            commands.push(Command::Tell(Progress::Completed {
+                task: id,
+                step,
+                provider_id: task.provider_id.clone(),
+                elapsed: now.since(task.started_at),
+            }));
+        }
+        if self.stopping {
+            self.stop_between_steps(id, commands);
+        } else {
+            // Without a further step, this ends the task.
+            self.begin_step(id, now, commands);
+        }
+    }
+
+    /// Ends a task whose current step hasn't begun, or only waits.
+    pub(super) fn stop_between_steps(&mut self, id: TaskId, commands: &mut Vec<Command>) {
+        let steps: Vec<Step> = self.tasks[id].steps.iter().copied().collect();
+        let end = match steps[..] {
+            [] | [Step::Await] => TaskEnd::Done,
+            [Step::Await, Step::Delete] if !self.tasks[id].touched => TaskEnd::NotTried,
+            [.., Step::Delete] => {
+                TaskEnd::Unfinished("stopped before its predecessor was deleted".to_owned())
+            }
+            _ => TaskEnd::Unfinished("stopped before its successor was made".to_owned()),
+        };
+        self.end(id, end, commands);
+    }
+
+    /// Reports that a step starts.
+    fn tell_started(
+        &mut self,
+        id: TaskId,
+        step: Step,
+        now: Timestamp,
+        commands: &mut Vec<Command>,
+    ) {
+        self.tasks[id].started_at = now;
+        self.in_progress.insert(id, now.after(STILL));
+        commands.push(Command::Tell(Progress::Started { task: id, step }));
+    }
+
+    /// Reports the steps that have been in progress for another [`STILL`].
+    fn tell_long_ones(&mut self, now: Timestamp, commands: &mut Vec<Command>) {
+        for (id, next) in &mut self.in_progress {
+            if *next > now {
+                continue;
+            }
+            let task = &self.tasks[*id];
+            let step = task.steps.front().copied().unwrap_or(Step::Record);
+            commands.push(Command::Tell(Progress::Still {
+                task: *id,
+                step,
+                elapsed: now.since(task.started_at),
+            }));
+            while *next <= now {
+                *next = next.after(STILL);
+            }
         }
     }
 
@@ -342,6 +419,13 @@ impl<'p> Engine<'p> {
                 self.next_create = now.after(self.limits.create_interval);
             }
             self.calling += 1;
+            let Task { attempt, tries, .. } = self.tasks[id];
+            if let Some(step) = self.tasks[id].steps.front().copied()
+                && (attempt, tries) == (0, 0)
+                && step != Step::Await
+            {
+                self.tell_started(id, step, now, commands);
+            }
             self.tasks[id].tries += 1;
             self.tasks[id].phase = Phase::Calling;
             commands.push(Command::Call(id, self.call_of(id)));
@@ -364,6 +448,10 @@ impl<'p> Engine<'p> {
                 }
                 Call::Create(Box::new(request))
             }
+            Some(Step::Await) => {
+                let provider_id = self.awaited(id).unwrap_or_default();
+                Call::Observe { provider_id }
+            }
             Some(Step::Update) => {
                 let side = after.expect("an update has an after");
                 Call::Update(Box::new(requests::update(self.plan, change, side, attempt)))
@@ -384,6 +472,10 @@ impl<'p> Engine<'p> {
     ) {
         self.calling -= 1;
         let step = self.tasks[id].steps.front().copied();
+        if step == Some(Step::Await) {
+            self.observed(id, result, now, commands);
+            return;
+        }
         match (&self.tasks[id].phase, result) {
             (Phase::Finding, Ok(None)) => self.next_attempt(id, commands),
             (Phase::Finding | Phase::Describing, Ok(Some(found))) => {
@@ -423,6 +515,7 @@ impl<'p> Engine<'p> {
     }
 
     pub(super) fn end(&mut self, id: TaskId, end: TaskEnd, commands: &mut Vec<Command>) {
+        self.in_progress.remove(&id);
         let task = &mut self.tasks[id];
         let group = &mut self.groups[task.group];
         group.active -= 1;
@@ -453,7 +546,8 @@ impl<'p> Engine<'p> {
     fn give_up_waiting(&mut self, group: usize, commands: &mut Vec<Command>) {
         let (given_up, ready) = std::mem::take(&mut self.ready).into_iter().partition(|id| {
             let task = &self.tasks[*id];
-            task.group == group && task.phase == Phase::Ready
+            let waits = task.steps.front() == Some(&Step::Await);
+            task.group == group && task.phase == Phase::Ready && !waits
         });
         self.ready = ready;
         let given_up: VecDeque<TaskId> = given_up;
@@ -473,7 +567,10 @@ impl<'p> Engine<'p> {
         let mut waiting: Vec<_> = waiting.into_iter().collect();
         waiting.sort_unstable();
         for id in waiting {
-            if self.tasks[id].ambiguous {
+            if self.tasks[id].steps.front() == Some(&Step::Await) {
+                self.end_wait();
+                self.stop_between_steps(id, commands);
+            } else if self.tasks[id].ambiguous {
                 let why = "stopped before its outcome was known".to_owned();
                 self.leave_open(id, why, commands);
             } else {
@@ -483,13 +580,23 @@ impl<'p> Engine<'p> {
     }
 }
 
+/// Whether an update restarts the instance, or starts it.
+fn restarts(change: &Change) -> bool {
+    let mut attributes = change.attributes.iter();
+    attributes.any(|attribute| attribute.effect == Effect::Restart || attribute.path == STATE)
+}
+
 impl Task {
-    fn new(change: &Change, group: usize) -> Self {
+    /// `is_awaited`: groups that depend on this one wait until its instances run.
+    fn new(change: &Change, group: usize, is_awaited: bool) -> Self {
         let steps: &[Step] = match change.action {
+            Action::Create if is_awaited => &[Step::Create, Step::Await],
             Action::Create => &[Step::Create],
+            Action::Update if is_awaited && restarts(change) => &[Step::Update, Step::Await],
             Action::Update => &[Step::Update],
-            Action::CreateThenDelete => &[Step::Create, Step::Delete],
-            Action::DeleteThenCreate => &[Step::Delete, Step::Create],
+            Action::CreateThenDelete => &[Step::Create, Step::Await, Step::Delete],
+            Action::DeleteThenCreate => &[Step::Delete, Step::Create, Step::Await],
+            Action::Delete if change.deposed.is_some() => &[Step::Await, Step::Delete],
             Action::Delete => &[Step::Delete],
             Action::Adopt | Action::Forget => &[Step::Record],
             Action::NoOp => &[],
@@ -503,6 +610,8 @@ impl Task {
             place: 0,
             tries: 0,
             polls: 0,
+            is_running: false,
+            deadline: Timestamp(0),
             ambiguous: false,
             touched: false,
             pending_end: None,

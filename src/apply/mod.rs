@@ -17,3 +17,4 @@ pub mod recover;
 pub mod requests;
 mod results;
 pub mod staleness;
+mod waiting;

@@ -11,7 +11,9 @@ use super::journal::StoreOperation;
 use crate::address::Address;
 use crate::fault_injection::InjectedFault;
 use crate::plan::change::{Action, Summary};
-use crate::provider::{CloudError, CreateRequest, DeleteRequest, Observation, UpdateRequest};
+use crate::provider::{
+    CloudError, CreateRequest, DEFAULT_WAIT_TIMEOUT, DeleteRequest, Observation, UpdateRequest,
+};
 use crate::spec::SpecBody;
 
 /// Limits on parallel calls and retries.
@@ -27,6 +29,8 @@ pub struct Limits {
     pub first_wait: Duration,
     /// The maximum wait before a retry.
     pub longest_wait: Duration,
+    /// How long an instance may take to run.
+    pub wait_timeout: Duration,
     /// A fault of our own, for the simulator.
     pub injected_fault: InjectedFault,
 }
@@ -39,13 +43,20 @@ impl Default for Limits {
             tries: 8,
             first_wait: Duration::from_millis(200),
             longest_wait: Duration::from_secs(20),
+            wait_timeout: DEFAULT_WAIT_TIMEOUT,
             injected_fault: InjectedFault::None,
         }
     }
 }
 
-/// The interval of polling an instance's addresses.
+/// The interval of polling an instance's addresses, and the first wait for it to run.
 pub const ADDRESS_WAIT: Duration = Duration::from_secs(2);
+
+/// The maximum interval of polling whether an instance runs.
+pub const LONGEST_POLL: Duration = Duration::from_secs(10);
+
+/// The interval of [`Progress::Still`].
+pub const STILL: Duration = Duration::from_secs(10);
 
 /// The index of a change in the plan.
 pub type TaskId = usize;
@@ -110,6 +121,11 @@ pub enum Call {
         /// The provider id.
         provider_id: String,
     },
+    /// Describe an instance by its provider id.
+    Observe {
+        /// The provider id.
+        provider_id: String,
+    },
 }
 
 /// Progress of an apply.
@@ -121,6 +137,15 @@ pub enum Progress {
         task: TaskId,
         /// The step.
         step: Step,
+    },
+    /// A step is still in progress; reported every [`STILL`].
+    Still {
+        /// The task.
+        task: TaskId,
+        /// The step.
+        step: Step,
+        /// Its duration so far.
+        elapsed: Duration,
     },
     /// A call failed and will be retried.
     Retrying {
@@ -223,6 +248,9 @@ pub enum Step {
     Create,
     /// Update the instance in place.
     Update,
+    /// Wait until the instance runs: before its predecessor is deleted, before the next replacement,
+    /// or before groups that depend on it.
+    Await,
     /// Delete the instance.
     Delete,
     /// Change only the record.

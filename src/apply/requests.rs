@@ -206,7 +206,7 @@ pub fn intent(
                 spec,
             )
         }
-        Step::Delete | Step::Record => {
+        Step::Delete | Step::Record | Step::Await => {
             let side = change.before.as_deref().expect("a deletion has a before");
             let request = delete(plan, change, side);
             let token = request.token.clone();

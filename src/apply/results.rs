@@ -12,7 +12,7 @@ use super::protocol::{Call, Command, Progress, Step, TaskEnd, TaskId, action_nam
 use super::requests;
 use crate::clock::Timestamp;
 use crate::plan::change::{Action, Change, InstanceView, Reason};
-use crate::provider::Observation;
+use crate::provider::{LifecycleState, Observation};
 
 impl Engine<'_> {
     /// Handles a created or found instance: polls for addresses if its files need them, then
@@ -26,6 +26,7 @@ impl Engine<'_> {
     ) {
         let change = &self.plan.changes[id];
         self.tasks[id].provider_id = Some(observation.provider_id.clone());
+        self.tasks[id].is_running = observation.state == LifecycleState::Running;
         let waits = change.deferred.is_some() && observation.ip4.is_none();
         if waits && self.tasks[id].polls < ADDRESS_POLLS && !self.stopping {
             self.tasks[id].polls += 1;
@@ -95,6 +96,8 @@ impl Engine<'_> {
         let change = &self.plan.changes[id];
         let side = change.after.as_deref().expect("an update has an after");
         self.tasks[id].provider_id.clone_from(&side.provider_id);
+        self.tasks[id].is_running =
+            observation.is_some_and(|seen| seen.state == LifecycleState::Running);
         let tags = self.plan.tags(&change.address, side);
         let settlement = Settlement {
             specs: vec![(side.digest, side.spec.to_bytes())],

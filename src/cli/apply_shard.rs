@@ -269,6 +269,7 @@ impl ReadyShard<'_, '_> {
                 .globals
                 .parallelism
                 .map_or(cloud.parallelism(), usize::from),
+            wait_timeout: cloud.wait_timeout(),
             create_interval: session.config().shard.create_rate_limit,
             ..Limits::default()
         };

@@ -164,7 +164,20 @@ impl<'a> ApplyProgress<'a> {
                 let wait = wait.as_secs_f32();
                 self.line(address, &format!("trying again in {wait:.1}s: {error}"));
             }
-            Progress::Started { .. } | Progress::Completed { .. } | Progress::Retrying { .. } => {}
+            Progress::Still {
+                task,
+                step,
+                elapsed,
+            } if lines => {
+                let change = &self.plan.changes[*task];
+                let doing = doing(*step, change.action).to_lowercase();
+                let text = format!("Still {doing}... [{}s elapsed]", elapsed.as_secs());
+                self.line(&change.address, &text);
+            }
+            Progress::Started { .. }
+            | Progress::Still { .. }
+            | Progress::Completed { .. }
+            | Progress::Retrying { .. } => {}
             Progress::Elsewhere {
                 task,
                 error,
@@ -217,6 +230,15 @@ impl<'a> ApplyProgress<'a> {
                 errored["error"] = error.as_str().into();
                 errored
             }
+            Progress::Still {
+                task,
+                step,
+                elapsed,
+            } => {
+                let change = &self.plan.changes[*task];
+                let operation = operation(*step, change.action);
+                events.apply_progress(now, &change.address, operation, *elapsed)
+            }
             Progress::Retrying { task, .. } => {
                 let change = &self.plan.changes[*task];
                 let operation = operation(Step::Create, change.action);
@@ -250,8 +272,8 @@ fn operation(step: Step, action: Action) -> Operation {
         (Step::Record, Action::Forget) => Operation::Forget,
         (Step::Record, _) => Operation::Adopt,
         (_, Action::Update) => Operation::Update,
-        (Step::Delete, _) => Operation::Delete,
-        (Step::Create | Step::Update, _) => Operation::Create,
+        (Step::Delete, _) | (Step::Await, Action::Delete) => Operation::Delete,
+        (Step::Create | Step::Update | Step::Await, _) => Operation::Create,
     }
 }
 

@@ -4,7 +4,7 @@
 
 use std::cmp::Reverse;
 use std::collections::btree_map::Entry;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use nstance_state::{Record, Snapshot};
 
@@ -105,6 +105,15 @@ impl<'a> ActualInstances<'a> {
             }
         }
         actual
+    }
+
+    /// The slots of a group with a deposed instance that still exists.
+    pub fn deposed_slots(&self, group: &str) -> BTreeSet<u32> {
+        let deposed = self.deposed.get(group).into_iter().flatten();
+        deposed
+            .filter(|(_, presence)| !matches!(presence, Presence::Missing))
+            .map(|(record, _)| record.slot)
+            .collect()
     }
 
     /// The instances of a group; taken, so that what is left belongs to no group.

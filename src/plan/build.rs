@@ -13,6 +13,7 @@ use super::change::{
     Action, Change, Deletions, DriftKind, Mode, Plan, PlannedGroup, PlannedImage, Reason,
     RulesName, Summary,
 };
+use super::exclusive::leave_out_duplicates;
 use super::group::GroupPlanner;
 use super::inputs::{Inputs, Options};
 use super::planned::Planned;
@@ -52,11 +53,16 @@ pub fn build(inputs: &Inputs<'_>, placer: &mut Placer<'_>) -> (Plan, Diagnostics
             inputs,
             renderer,
             lineage: &lineage,
+            deposed: actual.deposed_slots(moved_from.as_ref().unwrap_or(name).as_str()),
             moved_from,
         };
         planner.plan(&own, placer, &mut gathered);
     }
     plan_leftovers(inputs, &mut actual, &mut gathered);
+    let records = inputs
+        .snapshot
+        .map_or(&[][..], |snapshot| &snapshot.records);
+    leave_out_duplicates(records, &mut gathered);
     let mut findings = std::mem::take(&mut gathered.findings);
     findings.extend(target_warning(inputs.options));
     (assemble(inputs, lineage, gathered), findings)
@@ -98,7 +104,11 @@ fn plan_leftovers(inputs: &Inputs<'_>, actual: &mut ActualInstances<'_>, gathere
         let address = Address::new(Arc::clone(&record.group).into(), record.slot);
         if inputs.options.selects(&address) {
             let id = Some(record.provider_id.clone());
+            let before = gathered.changes.len();
             gathered.end(inputs, &address, record, presence, id, Reason::Deposed);
+            for change in &mut gathered.changes[before..] {
+                change.successor = successor(inputs, &address);
+            }
         }
     }
     for observation in &actual.duplicates {
@@ -129,6 +139,15 @@ fn plan_leftovers(inputs: &Inputs<'_>, actual: &mut ActualInstances<'_>, gathere
             ),
         }
     }
+}
+
+/// The provider id of the recorded instance in a slot, unless it is missing.
+fn successor(inputs: &Inputs<'_>, address: &Address) -> Option<String> {
+    let live = inputs
+        .snapshot?
+        .live(address.group.as_str(), address.slot)?;
+    let is_there = |id: &str| inputs.observed.is_none_or(|seen| seen.get(id).is_some());
+    is_there(&live.provider_id).then(|| live.provider_id.clone())
 }
 
 fn target_warning(options: &Options) -> Option<Diagnostic> {

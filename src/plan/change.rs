@@ -306,6 +306,9 @@ pub struct Change {
     /// own instance.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deposed: Option<String>,
+    /// The provider id of the instance that has the slot of a deposed one, if it stays.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub successor: Option<String>,
     /// The action.
     pub action: Action,
     /// The reasons, primary first.
@@ -337,6 +340,7 @@ impl Change {
         Self {
             address,
             deposed: None,
+            successor: None,
             action,
             reasons,
             importing: None,
@@ -536,11 +540,12 @@ pub struct Summary {
     /// Left as they are.
     pub no_op: usize,
     /// Replacements that `--allow-replace` would release.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "no_count")]
     pub held_back: usize,
 }
 
-fn is_zero(count: &usize) -> bool {
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
+fn no_count(count: &usize) -> bool {
     *count == 0
 }
 

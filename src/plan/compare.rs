@@ -13,6 +13,7 @@ use super::change::{
 };
 use super::diff::{self, Lifecycle};
 use super::drift;
+use super::exclusive;
 use super::group::{GroupPlanner, MatchedSlot};
 use super::planned::{Planned, protected};
 use crate::address::Address;
@@ -20,7 +21,6 @@ use crate::config::model::Shard;
 use crate::provider::Observation;
 use crate::provider::rules::Effect;
 use crate::render::instance::Report;
-use crate::render::renderer::fixed_address;
 use crate::resolve::subnets::Placer;
 use crate::sensitivity::Marks;
 use crate::spec::{InstanceSpec, SpecBody};
@@ -172,10 +172,10 @@ impl GroupPlanner<'_> {
             new.marks = kept_marks(&before, &new, &body);
             new.spec = Arc::new(body);
         }
-        // Two instances can't share a fixed address, so the old one is deleted first.
-        let same_address =
-            fixed_address(&new.spec.args).is_some_and(|fixed| before.ip4.as_deref() == Some(fixed));
-        let action = if same_address {
+        // Two instances can't share a fixed address. And if an earlier predecessor still exists, it
+        // serves until the successor runs, so that a slot never has three instances.
+        let deletes_first = exclusive::shared(&before, &new) || self.deposed.contains(&kept.slot);
+        let action = if deletes_first {
             Action::DeleteThenCreate
         } else {
             Action::CreateThenDelete

@@ -24,7 +24,7 @@ use crate::render::files::Deferred;
 use crate::render::instance::Report;
 use crate::render::renderer::{GroupRenderer, fixed_address};
 use crate::resolve::subnets::Placer;
-use crate::sensitivity::Marks;
+use crate::sensitivity::{HIDDEN, Marks};
 use crate::spec::InstanceSpec;
 use crate::threads::cores;
 
@@ -41,6 +41,8 @@ pub struct GroupPlanner<'a> {
     pub lineage: &'a str,
     /// The group's former name, if its instances were recorded under it.
     pub moved_from: Option<GroupName>,
+    /// The slots with a deposed instance that still exists.
+    pub deposed: BTreeSet<u32>,
 }
 
 /// A recorded instance in a configured slot.
@@ -428,23 +430,31 @@ impl GroupPlanner<'_> {
         if fixed_address(&spec.args.value).is_some() {
             alternatives = None;
         }
+        let marks = self
+            .renderer
+            .marks(&address, &facts, &BTreeMap::new(), &spec);
+        let body = spec.to_body();
+        // A sensitive address isn't shown.
+        let is_shown = |_: &&str| {
+            let shown = marks.cover(&body);
+            fixed_address(&shown.args) != Some(HIDDEN)
+        };
+        let ip4 = fixed_address(&body.args).filter(is_shown).map(Arc::from);
         let view = InstanceView {
             instance_id: id,
             provider_id: None,
             generation,
             zone,
             subnet,
-            ip4: None,
+            ip4,
             ip6: None,
             created_at: None,
             images: self.images_of(&BTreeMap::new()),
             protected: group.protect,
-            marks: self
-                .renderer
-                .marks(&address, &facts, &BTreeMap::new(), &spec),
+            marks,
             version: None,
             digest: spec.digest(),
-            spec: Arc::new(spec.to_body()),
+            spec: Arc::new(body),
         };
         Some(NewInstance {
             view,

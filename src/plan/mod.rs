@@ -9,6 +9,7 @@ pub mod change;
 mod compare;
 pub mod diff;
 pub mod drift;
+mod exclusive;
 pub mod file;
 pub mod group;
 pub mod inputs;

@@ -102,11 +102,19 @@ pub trait Cloud: Send + Sync {
     /// How long a listing may lack a new instance.
     fn visibility_window(&self) -> Duration;
 
+    /// How long an instance may take to run.
+    fn wait_timeout(&self) -> Duration {
+        DEFAULT_WAIT_TIMEOUT
+    }
+
     /// The default number of parallel calls.
     fn parallelism(&self) -> usize {
         10
     }
 }
+
+/// How long an instance may take to run, unless an option says otherwise.
+pub const DEFAULT_WAIT_TIMEOUT: Duration = Duration::from_mins(10);
 
 /// The owner of instances: the tags `managed` + cluster + shard.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -121,6 +121,10 @@ impl Cloud for RetryingReads<'_> {
         self.cloud.delete(request)
     }
 
+    fn wait_timeout(&self) -> Duration {
+        self.cloud.wait_timeout()
+    }
+
     fn visibility_window(&self) -> Duration {
         self.cloud.visibility_window()
     }

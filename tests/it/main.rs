@@ -31,6 +31,7 @@ mod plan;
 mod plan_files;
 mod reference;
 mod render;
+mod replacements;
 mod schema;
 mod secrets;
 mod shards;

@@ -488,12 +488,20 @@ fn errors_tell_nothing_of_a_secret() {
 #[test]
 fn what_the_cloud_says_is_searched_for_secrets() {
     for (options, argument, said) in [
-        ("{}", "PrivateIpAddress", "(sensitive value)"),
-        ("{ strict_images = true }", "ImageId", "[(sensitive value)]"),
+        (
+            "{}",
+            "PrivateIpAddress = \"${var.password}{{ .Instance.ID }}\"",
+            "(sensitive value)",
+        ),
+        (
+            "{ strict_images = true }",
+            "ImageId = var.password",
+            "[(sensitive value)]",
+        ),
     ] {
         let config = HCL.replacen("{ seed = 1 }", options, 1).replacen(
             "Open  ",
-            &format!("{argument} = var.password\n    Open  "),
+            &format!("{argument}\n    Open  "),
             1,
         );
         let cage = Cage::new("nstance.hcl", &config, "--var-file secret.tfvars");

@@ -424,6 +424,10 @@ impl Cloud for AwsCloud {
         Some(access::check(&self.calls, &self.region, sample, watches))
     }
 
+    fn wait_timeout(&self) -> Duration {
+        self.options.wait_timeout
+    }
+
     fn visibility_window(&self) -> Duration {
         self.options.visibility_window
     }

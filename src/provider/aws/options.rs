@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use crate::config::node::{Entry, Node, NodeValue};
 use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::provider::DEFAULT_WAIT_TIMEOUT;
 use crate::provider::options::{Reader, number};
 
 use super::limits::Rate;
@@ -51,7 +52,7 @@ impl Default for AwsOptions {
                 per_second: 2.0,
             },
             visibility_window: Duration::from_secs(30),
-            wait_timeout: Duration::from_mins(10),
+            wait_timeout: DEFAULT_WAIT_TIMEOUT,
             poll_interval: Duration::from_secs(5),
             userdata_drift: false,
             ignore_tags: Vec::new(),

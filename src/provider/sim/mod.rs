@@ -19,6 +19,7 @@
 //! | `seed` | seeds all random faults; the same seed and calls give the same faults |
 //! | `latency` | how long a call takes; half of it before the effect, half after |
 //! | `boot_time` | how long `pending` → `running` takes, and likewise stopping and shutting down |
+//! | `wait_timeout` | how long apply waits for an instance to run; `10m` |
 //! | `stale_listing` | how long a new instance is missing from `list` and `describe` |
 //! | `error_rate` | 0–1: the share of calls that fail without effect (transient) |
 //! | `lost_answer_rate` | 0–1: the share of creates, updates and deletes that take effect but time out |
@@ -55,8 +56,8 @@ use crate::clock::{Clock, Timestamp};
 use crate::config::model::ProviderKind;
 
 use super::{
-    Cloud, CloudError, CloudErrorKind, CreateRequest, DeleteRequest, ImageMatch, ImageQuery,
-    Observation, Owner, Page, SubnetInfo, UpdateRequest,
+    Cloud, CloudError, CloudErrorKind, CreateRequest, DEFAULT_WAIT_TIMEOUT, DeleteRequest,
+    ImageMatch, ImageQuery, Observation, Owner, Page, SubnetInfo, UpdateRequest,
 };
 use faults::Verdict;
 use options::Operation;
@@ -330,6 +331,11 @@ impl Cloud for SimCloud {
             transaction.commit()?;
             Ok(())
         })
+    }
+
+    fn wait_timeout(&self) -> Duration {
+        let given = self.world.options.wait_timeout;
+        given.unwrap_or(DEFAULT_WAIT_TIMEOUT)
     }
 
     fn visibility_window(&self) -> Duration {

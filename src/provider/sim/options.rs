@@ -30,6 +30,8 @@ pub struct SimOptions {
     pub latency: Duration,
     /// `boot_time`
     pub boot_time: Duration,
+    /// `wait_timeout`; `None` means the default.
+    pub wait_timeout: Option<Duration>,
     /// `stale_listing`
     pub stale_listing: Duration,
     /// `error_rate`, 0 to 1.
@@ -129,11 +131,12 @@ pub struct FailRule {
     pub error: CloudErrorKind,
 }
 
-const KEYS: [&str; 15] = [
+const KEYS: [&str; 16] = [
     "path",
     "seed",
     "latency",
     "boot_time",
+    "wait_timeout",
     "stale_listing",
     "error_rate",
     "lost_answer_rate",
@@ -163,6 +166,9 @@ impl SimOptions {
                 "seed" => options.seed = read.whole(key, value, 0..=u64::MAX).unwrap_or(0),
                 "latency" => options.latency = read.duration(key, value, Duration::ZERO),
                 "boot_time" => options.boot_time = read.duration(key, value, Duration::ZERO),
+                "wait_timeout" => {
+                    options.wait_timeout = Some(read.duration(key, value, Duration::ZERO));
+                }
                 "stale_listing" => {
                     options.stale_listing = read.duration(key, value, Duration::ZERO);
                 }

@@ -26,7 +26,7 @@ const fn mutant(name: &'static str, what: &'static str, injected_fault: Injected
 }
 
 /// All of them.
-pub const MUTANTS: [Mutant; 10] = [
+pub const MUTANTS: [Mutant; 11] = [
     mutant(
         "no-intent",
         "a call without an intent in the journal",
@@ -51,6 +51,11 @@ pub const MUTANTS: [Mutant; 10] = [
         "no-recovery",
         "an open intent that isn't settled",
         InjectedFault::NoRecovery,
+    ),
+    mutant(
+        "no-successor",
+        "a predecessor deleted before its successor runs",
+        InjectedFault::NoSuccessor,
     ),
     mutant(
         "no-settlement",

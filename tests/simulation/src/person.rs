@@ -12,7 +12,7 @@ use nstance::clock::Clock;
 use nstance::config::model::ProviderKind;
 use nstance::fault_injection::InjectedFault;
 use nstance::pipeline::{self, PlanError, Request};
-use nstance::plan::change::{Action, Mode, Plan};
+use nstance::plan::change::{Action, Change, Mode, Plan};
 use nstance::plan::inputs::Options;
 use nstance::provider::Cloud;
 use nstance::provider::rules::Rules;
@@ -313,9 +313,20 @@ impl Person<'_> {
             let (count, percent) = Fleet::BUDGET;
             leave.budget = Some(count.max(percent * plan.deletions.recorded / 100));
         }
-        for change in &plan.changes {
+        for (index, change) in plan.changes.iter().enumerate() {
             let before = change.before.as_deref();
             let was = before.and_then(|before| before.provider_id.clone());
+            let ends = |other: &Change| {
+                other.address == change.address
+                    && matches!(other.action, Action::Delete | Action::Forget)
+            };
+            let is_left = change.deposed.is_some()
+                && change.successor.is_some()
+                && !plan.changes[..index].iter().any(ends);
+            if is_left || change.action == Action::CreateThenDelete {
+                let slot = change.address.to_string();
+                leave.succeeded.extend(was.clone().map(|id| (id, slot)));
+            }
             let becomes = change.after.as_deref();
             match change.action {
                 Action::Create => {}

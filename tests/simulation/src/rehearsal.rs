@@ -148,6 +148,7 @@ fn kind(call: &Call) -> &'static str {
         Call::Delete(_) => "delete",
         Call::Find { .. } => "find",
         Call::Describe { .. } => "describe",
+        Call::Observe { .. } => "observe",
     }
 }
 
@@ -171,7 +172,9 @@ pub(crate) fn good(call: &Call) -> Answer {
     Ok(match call {
         Call::Create(request) => Some(observation(&request.token, &request.instance_id)),
         Call::Update(request) => Some(observation(&request.provider_id, "")),
-        Call::Describe { provider_id } => Some(observation(provider_id, "")),
+        Call::Describe { provider_id } | Call::Observe { provider_id } => {
+            Some(observation(provider_id, ""))
+        }
         Call::Find { .. } | Call::Delete(_) => None,
     })
 }

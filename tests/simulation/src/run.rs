@@ -190,6 +190,7 @@ fn run(world: &World, fleet: &Fleet, course: &Course, fuse: &Fuse<'_>) -> Result
     let cloud = world.cloud();
     let watched = WatchedCloud {
         cloud: &cloud,
+        world,
         fuse,
         leave: &after.leave,
     };

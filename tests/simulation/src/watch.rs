@@ -2,16 +2,17 @@
 //! may go on, and where what must be true is looked at.
 
 use std::any::Any;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use nstance::clock::{Clock, Timestamp};
+use nstance::provider::sim::admin::InstanceRow;
 use nstance::provider::{
-    Cloud, CloudError, CreateRequest, DeleteRequest, ImageMatch, ImageQuery, Observation, Owner,
-    Page, SubnetInfo, UpdateRequest,
+    Cloud, CloudError, CreateRequest, DeleteRequest, ImageMatch, ImageQuery, LifecycleState,
+    Observation, Owner, Page, SubnetInfo, UpdateRequest,
 };
 
 use crate::disk::Disk;
@@ -154,6 +155,8 @@ pub(crate) struct Leave {
     pub(crate) changed: BTreeSet<String>,
     /// Instances that may be deleted, by the cloud's id.
     pub(crate) doomed: BTreeSet<String>,
+    /// Those of them that another instance replaces, with their slots: it must run by then.
+    pub(crate) succeeded: BTreeMap<String, String>,
     /// Those of them that nothing replaces.
     pub(crate) budgeted: BTreeSet<String>,
     /// Those of the budgeted that were deleted, and how many may be.
@@ -166,6 +169,7 @@ pub(crate) struct Leave {
 /// A cloud that dies before and after effects, and knows what may be done.
 pub(crate) struct WatchedCloud<'a> {
     pub(crate) cloud: &'a dyn Cloud,
+    pub(crate) world: &'a World,
     pub(crate) fuse: &'a Fuse<'a>,
     pub(crate) leave: &'a Mutex<Leave>,
 }
@@ -226,6 +230,17 @@ impl Cloud for WatchedCloud<'_> {
         let id = &request.provider_id;
         self.asks_leave("deleted", id, |leave| &leave.doomed);
         let mut leave = lock(self.leave);
+        if let Some(slot) = leave.succeeded.get(id) {
+            let runs = |row: &InstanceRow| {
+                row.provider_id != *id
+                    && row.address.as_deref() == Some(slot)
+                    && row.state == LifecycleState::Running
+            };
+            if !self.world.live().iter().any(runs) {
+                let early = format!("deleted before its successor in {slot} ran: {id}");
+                leave.unplanned.push(early);
+            }
+        }
         if leave.budgeted.contains(id) {
             leave.spent.insert(id.clone());
             if leave
