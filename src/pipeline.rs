@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex};
 
 use nstance_state::{
-    FetchedRow, Identity, ImageRow, Snapshot, SpecDigest, StateError, Store, Write,
+    FetchedRow, Identity, ImageRow, LockInfo, Snapshot, SpecDigest, StateError, Store, Write,
 };
 
 use crate::clock::{Clock, Timestamp};
@@ -54,6 +54,8 @@ pub struct Request<'a, 'c> {
     pub cloud: Option<&'a dyn Cloud>,
     /// Whether to list the cloud's instances; if not, the record is assumed to be correct.
     pub observe: bool,
+    /// The holder of the state's lock, if it is another process.
+    pub running: Option<&'a LockInfo>,
     /// The cloud's name.
     pub provider_name: &'a str,
     /// The cluster, shard and provider that the state belongs to.
@@ -186,7 +188,15 @@ pub fn plan<'c>(mut request: Request<'_, 'c>) -> Result<PlanOutput<'c>, PlanErro
     if let Some(cloud) = cloud {
         findings.extend(capacity::check(&mut plan, &renderers, cloud));
     }
-    findings.extend(record.snapshot.as_ref().and_then(interrupted));
+    if let Some(snapshot) = &record.snapshot {
+        match request.running {
+            Some(holder) => {
+                plan.leave_out_open(&snapshot.intents);
+                findings.push(running(holder, snapshot));
+            }
+            None => findings.extend(interrupted(snapshot)),
+        }
+    }
     drop(renderers);
     let caches = Caches {
         images: images.answers,
@@ -425,6 +435,23 @@ pub fn renderer<'a>(
             .is_some_and(|image| image.value.on_newer == OnNewer::NewOnly)
     });
     GroupRenderer::new(group, config, ids, pinned, rules)
+}
+
+/// The warning that another process is applying.
+fn running(holder: &LockInfo, snapshot: &Snapshot) -> Diagnostic {
+    let since = if holder.is_signed() {
+        format!(", since {}", Timestamp::from(holder.since))
+    } else {
+        String::new()
+    };
+    let left_out = match snapshot.intents.len() {
+        0 => String::new(),
+        1 => "\nits change in progress is left out here".to_owned(),
+        count => format!("\nits {count} changes in progress are left out here"),
+    };
+    Diagnostic::warning("another process is changing this shard")
+        .detail(format!("the lock is held by {holder}{since}{left_out}"))
+        .hint("Plan again when it is done")
 }
 
 fn interrupted(snapshot: &Snapshot) -> Option<Diagnostic> {

@@ -122,6 +122,7 @@ impl<'s, 'g> LockedShard<'s, 'g> {
             cloud,
             images,
             &options,
+            None,
         )?;
         let plan = &mut made.plan;
         plan.deletions.allow(|group| chosen.allows_delete(group));

@@ -92,13 +92,15 @@ fn drift(
         exit::SUCCESS
     };
     let reply = if as_json {
-        Reply::document(json::drift(&plan, session.findings_json(&findings)))
+        let findings = session.findings_json(&findings);
+        Reply::document(json::drift(&plan, against_config, findings))
     } else {
-        let mut text = text::drift(&plan, session.style());
-        if planned {
-            text.push_str(&text::plan(&plan, session.style()));
-        }
+        let text = if against_config {
+            text::drift_from_config(&plan, session.style())
+        } else {
+            text::drift(&plan, session.style())
+        };
         Reply::text(text).telling(findings)
     };
-    Ok((reply.ending(code), drifted))
+    Ok((reply.ending(code), drifted || planned))
 }

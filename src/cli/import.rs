@@ -139,6 +139,7 @@ fn wanted(
         store: store.map(|store| store as &mut dyn Store),
         cloud: Some(&*cloud),
         observe: false,
+        running: None,
         provider_name: session.provider_name(),
         identity: &identity,
         rules: session.rules(),

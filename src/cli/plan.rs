@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use nstance_state::{SqliteStore, Store};
+use nstance_state::{Lock, LockInfo, SqliteStore, Store};
 
 use super::console;
 use super::failure::Failure;
@@ -211,10 +211,20 @@ pub fn try_make<'s>(
     options: &Options,
 ) -> Result<PlanOutput<'s>, PlanError> {
     let prepared = prepare(session, store.as_deref()).map_err(PlanError::Findings)?;
-    make_of(session, prepared, store, cloud, refresh_images, options)
+    let path = session.state_path().ok();
+    let holder = path.and_then(|path| Lock::peek(&path).ok().flatten());
+    make_of(
+        session,
+        prepared,
+        store,
+        cloud,
+        refresh_images,
+        options,
+        holder.as_ref(),
+    )
 }
 
-/// Makes a plan of compiled groups.
+/// Makes a plan of compiled groups; `running` is the lock's holder, unless this process holds it.
 ///
 /// Fails if the state or the cloud fails.
 pub fn make_of<'s>(
@@ -224,6 +234,7 @@ pub fn make_of<'s>(
     cloud: Option<&dyn Cloud>,
     refresh_images: bool,
     options: &Options,
+    running: Option<&LockInfo>,
 ) -> Result<PlanOutput<'s>, PlanError> {
     let identity = session.identity();
     let listing = Listing::new(session.globals, cloud.map(Cloud::name));
@@ -234,6 +245,7 @@ pub fn make_of<'s>(
         store: store.map(|store| store as &mut dyn Store),
         cloud,
         observe: true,
+        running,
         provider_name: session.provider_name(),
         identity: &identity,
         rules: session.rules(),

@@ -164,6 +164,7 @@ fn render(session: &Session<'_>, command: &Render) -> Result<Reply, Failure> {
         store: store.as_mut().map(|store| store as &mut dyn Store),
         cloud: cloud.as_deref(),
         observe: false,
+        running: None,
         provider_name: session.provider_name(),
         identity: &identity,
         rules: session.rules(),

@@ -118,6 +118,13 @@ fn plan_leftovers(inputs: &Inputs<'_>, actual: &mut ActualInstances<'_>, gathere
             .and_then(|group| group.parse::<GroupName>().ok())
             .zip(observation.slot)
             .map(|(group, slot)| Address::new(group, slot));
+        let is_selected = match &address {
+            Some(address) => inputs.options.selects(address),
+            None => inputs.options.targets.is_empty(),
+        };
+        if !is_selected {
+            continue;
+        }
         match address {
             Some(address) => {
                 gathered.note_unrecorded(&address, observation, DriftKind::Duplicate);

@@ -8,7 +8,7 @@ use std::cmp::Ordering;
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
-use nstance_state::{Identity, Record, SpecDigest};
+use nstance_state::{Identity, Intent, Record, SpecDigest};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -757,6 +757,21 @@ impl Plan {
         let no_op = self.summary.no_op;
         self.summary = Summary::of(&self.changes, &self.held_back, no_op);
         findings
+    }
+
+    /// Leaves out the slots that another process is changing: what it does is neither drift nor
+    /// to be planned again.
+    pub fn leave_out_open(&mut self, intents: &[Intent]) {
+        let open: HashSet<&str> = intents
+            .iter()
+            .map(|intent| intent.address.as_str())
+            .collect();
+        let is_idle = |change: &Change| !open.contains(change.address.to_string().as_str());
+        self.changes.retain(is_idle);
+        self.held_back.retain(is_idle);
+        self.drift
+            .retain(|drift| !open.contains(drift.address.as_str()));
+        self.summary = Summary::of(&self.changes, &self.held_back, self.summary.no_op);
     }
 
     /// Whether an instance couldn't be planned.

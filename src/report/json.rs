@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use super::path::{Segment, put, segments};
 use crate::address::Address;
 use crate::plan::change::{
-    Action, Change, Drift, DriftKind, DriftedAttribute, InstanceView, Plan, Reason,
+    Action, Change, Drift, DriftKind, DriftedAttribute, InstanceView, Plan, Reason, Summary,
 };
 use crate::plan::drift::STATE;
 use crate::provider::rules::Effect;
@@ -72,16 +72,7 @@ pub fn plan(plan: &Plan, diagnostics: Value) -> Value {
         "held_back": [],
         "resource_drift": [],
         "left_out": [],
-        "summary": {
-            "create": summary.create,
-            "update": summary.update,
-            "replace": summary.replace,
-            "delete": summary.delete,
-            "adopt": summary.adopt,
-            "forget": summary.forget,
-            "no_op": summary.no_op,
-            "held_back": summary.held_back,
-        },
+        "summary": counts(summary),
     });
     // Move these, since the macro would copy them and they can be large.
     document["resource_changes"] = Value::from(resource_changes);
@@ -92,10 +83,11 @@ pub fn plan(plan: &Plan, diagnostics: Value) -> Value {
     document
 }
 
-/// The document of `drift --json`.
-pub fn drift(plan: &Plan, diagnostics: Value) -> Value {
+/// The document of `drift --json`; `against_config`: planned changes are drift, too.
+pub fn drift(plan: &Plan, against_config: bool, diagnostics: Value) -> Value {
     let plan = &*covered(plan);
-    let drifted = plan.drift.iter().any(|drift| !drift.accepted);
+    let planned = against_config && plan.summary.has_changes();
+    let drifted = planned || plan.drift.iter().any(|drift| !drift.accepted);
     let found: Vec<Value> = plan
         .drift
         .iter()
@@ -125,8 +117,25 @@ pub fn drift(plan: &Plan, diagnostics: Value) -> Value {
         "drifted": drifted,
         "resource_drift": found,
     });
+    if against_config {
+        document["summary"] = counts(&plan.summary);
+    }
     document["diagnostics"] = diagnostics;
     document
+}
+
+/// The numbers of changes.
+fn counts(summary: &Summary) -> Value {
+    json!({
+        "create": summary.create,
+        "update": summary.update,
+        "replace": summary.replace,
+        "delete": summary.delete,
+        "adopt": summary.adopt,
+        "forget": summary.forget,
+        "no_op": summary.no_op,
+        "held_back": summary.held_back,
+    })
 }
 
 /// The document of a command that failed.

@@ -72,3 +72,17 @@ fn without_a_state_there_is_nothing_to_have_drifted() {
     assert_snapshot!(harness.ok("drift"));
     assert_eq!(harness.files(), ["nstance.jsonc"]);
 }
+
+#[test]
+fn a_target_leaves_out_duplicates_of_other_slots() {
+    let harness = Harness::applied(TWO);
+    // Forgotten, its slot filled again: now it claims the slot of another.
+    harness.ok("state rm default/db/0");
+    harness.ok("apply --auto-approve --refresh=false");
+    let elsewhere = harness.run("drift --target default/web");
+    assert_eq!(elsewhere.code, Some(0), "{elsewhere}");
+    assert_eq!(elsewhere.stderr.matches("claims a slot").count(), 0);
+    let here = harness.run("drift --target default/db");
+    assert_eq!(here.code, Some(2), "{here}");
+    assert!(here.stdout.contains("1 duplicate."), "{here}");
+}

@@ -181,6 +181,30 @@ fn a_signal_ends_an_apply_in_order() {
 }
 
 #[test]
+fn a_plan_beside_a_running_apply_leaves_its_changes_out() {
+    let harness = slow();
+    let words = "apply --auto-approve --parallelism 2";
+    let child = harness.command(words).spawn().unwrap();
+    until(&harness, |live| live >= 3);
+    signal(&child, "STOP");
+    for beside in ["plan", "drift"] {
+        let ended = harness.ok(beside);
+        for said in [
+            "warning: another process is changing this shard",
+            "the lock is held by tester@testhost, process [PID], for \"apply\"",
+            "in progress",
+        ] {
+            assert!(ended.stderr.contains(said), "{said}: {ended}");
+        }
+        assert!(!ended.stdout.contains("adopt"), "{ended}");
+        assert!(!ended.stderr.contains("an earlier apply"), "{ended}");
+    }
+    signal(&child, "CONT");
+    assert_eq!(harness.wait(words, child).code, Some(0));
+    assert_eq!(harness.agrees(""), 12);
+}
+
+#[test]
 fn two_signals_end_an_apply_at_once_and_the_next_finds_what_was_under_way() {
     let harness = with_options("\"latency\": \"2s\"").in_real_time();
     let words = "apply --auto-approve";

@@ -84,6 +84,7 @@ impl Fleet {
             store: store.map(|store| store as &mut dyn Store),
             cloud: Some(&self.cloud),
             observe: true,
+            running: None,
             provider_name: "sim",
             identity: &Self::identity(),
             rules: Rules::of(ProviderKind::Sim),

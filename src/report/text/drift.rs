@@ -12,7 +12,8 @@ use super::paint::{Sign, Style};
 use super::userdata;
 use super::value::{self, counted, visible};
 use crate::address::Address;
-use crate::plan::change::{Drift, DriftKind, DriftedAttribute, Plan};
+use crate::plan::change::{Drift, DriftKind, DriftedAttribute, Plan, Summary};
+use crate::report::events::planned_counts;
 use crate::sensitivity::HIDDEN;
 use crate::sensitivity::cover::covered;
 
@@ -37,6 +38,14 @@ struct Block<'a> {
 pub fn drift(plan: &Plan, style: Style<'_>) -> String {
     let plan = &*covered(plan);
     let mut lines = blocks(&collapse(&plan.drift), MOST_LINES - 4, style);
+    lines.push(verdict(plan, None, style));
+    let mut text = lines.join("\n");
+    text.push('\n');
+    text
+}
+
+/// The line that says how much drifted; `planned` counts what differs from the configuration.
+pub(super) fn verdict(plan: &Plan, planned: Option<&Summary>, style: Style<'_>) -> String {
     let counted_of = |kind: DriftKind| {
         plan.drift
             .iter()
@@ -58,18 +67,18 @@ pub fn drift(plan: &Plan, style: Style<'_>) -> String {
         .iter()
         .map(|kind| format!("{} {}", counted_of(*kind), kind.as_str()))
         .collect();
-    if kinds.iter().all(|kind| counted_of(*kind) == 0) {
-        lines.push(format!("{}{accepted}", style.success("No drift.")));
-    } else {
-        lines.push(format!(
-            "{} {}.{accepted}",
+    let counts = counts.join(", ");
+    match planned.filter(|planned| planned.has_changes()) {
+        Some(planned) => format!(
+            "{} {counts}; {}.{accepted}",
             style.bold("Drift:"),
-            counts.join(", ")
-        ));
+            planned_counts(planned)
+        ),
+        None if kinds.iter().all(|kind| counted_of(*kind) == 0) => {
+            format!("{}{accepted}", style.success("No drift."))
+        }
+        None => format!("{} {counts}.{accepted}", style.bold("Drift:")),
     }
-    let mut text = lines.join("\n");
-    text.push('\n');
-    text
 }
 
 /// A plan's note on drift.

@@ -40,13 +40,28 @@ const SHOWN_IN_FULL: usize = 100;
 /// The text of `nstance plan`.
 pub fn plan(plan: &Plan, style: Style<'_>) -> String {
     let plan = &*covered(plan);
+    with_end(plan, notes::footer(plan, style), style)
+}
+
+/// The text of `nstance drift --against config`: the plan, with one verdict.
+pub fn drift_from_config(plan: &Plan, style: Style<'_>) -> String {
+    if !plan.summary.has_changes() {
+        return drift(plan, style);
+    }
+    let plan = &*covered(plan);
+    let verdict = drift::verdict(plan, Some(&plan.summary), style);
+    with_end(plan, vec![verdict], style)
+}
+
+/// A masked plan; `end` has the last lines.
+fn with_end(plan: &Plan, end: Vec<String>, style: Style<'_>) -> String {
     let mut head = notes::files(plan);
     head.extend(notes::images(plan, style));
     head.extend(drift::note(plan, style));
     let mut tail = held_back(plan, style);
     tail.extend(notes::left_out(plan, style));
     tail.extend(notes::deletions(plan, style));
-    tail.extend(notes::footer(plan, style));
+    tail.extend(end);
     if plan.summary.is_applyable() {
         head.extend(legend(plan, style));
         let room = if plan.changes.len() > SHOWN_IN_FULL {

@@ -58,6 +58,7 @@ pub(crate) fn plan(
         store: store.map(|store| store as &mut dyn Store),
         cloud: Some(cloud),
         observe: true,
+        running: None,
         provider_name: "sim",
         identity: &World::identity(),
         rules: Rules::of(ProviderKind::Sim),
