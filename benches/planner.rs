@@ -104,6 +104,7 @@ fn make(loaded: &Loaded, folder: &Path, store: Option<&mut SqliteStore>, cloud: 
         store: store.map(|store| store as &mut dyn Store),
         cloud: Some(cloud),
         observe: true,
+        running: None,
         provider_name: "sim",
         identity: &identity,
         rules: Rules::of(ProviderKind::Sim),

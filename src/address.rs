@@ -57,6 +57,7 @@ impl FromStr for GroupName {
             [tenant, name] if is_id(tenant) && is_id(name) => Ok(Self(text.into())),
             _ => Err(AddressError {
                 text: text.to_owned(),
+                lacks_slot: false,
             }),
         }
     }
@@ -122,6 +123,7 @@ impl FromStr for Address {
     fn from_str(text: &str) -> Result<Self, AddressError> {
         let error = || AddressError {
             text: text.to_owned(),
+            lacks_slot: text.parse::<GroupName>().is_ok(),
         };
         let (group, slot) = text.rsplit_once('/').ok_or_else(error)?;
         let group = group.parse().map_err(|_| error())?;
@@ -219,6 +221,7 @@ impl FromStr for ShardName {
         if !is_id(shard) || !cluster.is_none_or(is_id) {
             return Err(AddressError {
                 text: text.to_owned(),
+                lacks_slot: false,
             });
         }
         Ok(Self {
@@ -241,8 +244,9 @@ impl<T: FromStr<Err = AddressError>> FromStr for InShard<T> {
     type Err = AddressError;
 
     fn from_str(text: &str) -> Result<Self, AddressError> {
-        let whole = |_| AddressError {
+        let whole = |error: AddressError| AddressError {
             text: text.to_owned(),
+            ..error
         };
         let (shard, address) = match text.split_once(':') {
             Some((shard, address)) => (Some(shard.parse().map_err(whole)?), address),
@@ -274,10 +278,23 @@ pub fn in_shard(shard: Option<&str>, address: impl fmt::Display) -> String {
 
 /// Text that is neither a group nor a slot.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("`{text}` isn't an address: a group is `tenant/group`, a slot `tenant/group/0`")]
+#[error("{}", self.message())]
 pub struct AddressError {
     /// What was given.
     pub text: String,
+    /// It is a group, and a slot is needed.
+    pub lacks_slot: bool,
+}
+
+impl AddressError {
+    fn message(&self) -> String {
+        let text = &self.text;
+        if self.lacks_slot {
+            format!("`{text}` is a group; name one of its slots, such as `{text}/0`")
+        } else {
+            format!("`{text}` isn't an address: a group is `tenant/group`, a slot `tenant/group/0`")
+        }
+    }
 }
 
 /// The longest id of a cluster, shard, tenant, group or subnet pool, in bytes.

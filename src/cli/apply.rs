@@ -88,6 +88,7 @@ pub fn run(globals: &Globals, command: &Apply) -> Ending {
         allow_replace: &command.replacements.allow_replace,
         order: command.order,
     };
+    signals::plan_to_apply();
     apply(Fleet::load(globals, Purpose::Plan)?, &request)
 }
 
@@ -101,6 +102,7 @@ pub fn destroy(globals: &Globals, command: &Destroy) -> Ending {
         allow_replace: &[],
         order: command.order,
     };
+    signals::plan_to_apply();
     apply(Fleet::load(globals, Purpose::Plan)?, &request)
 }
 
@@ -359,7 +361,8 @@ fn ask(fleet: &Fleet<'_>, changing: &[&ReadyShard<'_, '_>]) -> Result<bool, Fail
 ///
 /// Fails if standard input isn't a terminal.
 pub fn approved(question: &str) -> Result<bool, Failure> {
-    console::print(&format!(
+    // Standard output may be a file.
+    console::error(&format!(
         "{question}  Only 'yes' will be accepted to approve.\n\n  Enter a value: "
     ));
     let mut answer = String::new();

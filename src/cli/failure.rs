@@ -156,6 +156,10 @@ impl Failure {
     pub fn plan_file(path: &std::path::Path, error: &PlanFileError) -> Self {
         let name = path.display();
         let diagnostic = match error {
+            PlanFileError::Io(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                Diagnostic::error(format!("no such plan file: {name}"))
+                    .hint("Save a plan: nstance plan --out FILE")
+            }
             PlanFileError::Io(error) => {
                 Diagnostic::error(format!("the plan can't be read: {error}: {name}"))
             }

@@ -37,7 +37,7 @@ pub struct Import {
 /// Runs `import`.
 pub fn run(globals: &Globals, command: &Import) -> Ending {
     let mut fleet = Fleet::load(globals, Purpose::Plan)?;
-    fleet.narrow(&command.address)?;
+    fleet.narrow(&command.address, &command.address.address.group)?;
     Ok(fleet.each(Form::Plain, |_, session| import(session, command)))
 }
 
@@ -171,18 +171,19 @@ fn record(
         .iter()
         .find(|record| record.provider_id == observation.provider_id);
     if let Some(taken) = taken {
-        return Err(Failure::new(
-            Diagnostic::error(format!(
-                "`{}` is recorded already, as {}",
-                observation.provider_id,
-                taken.address()
-            ))
-            .hint(format!(
-                "Record it under another address: nstance state mv {} {}",
-                session.name(taken.address()),
-                session.name(address)
-            )),
+        let (now, asked) = (session.name(taken.address()), session.name(address));
+        let finding = Diagnostic::error(format!(
+            "`{}` is recorded already, as {}",
+            observation.provider_id,
+            taken.address()
         ));
+        return Err(Failure::new(if now == asked {
+            finding.hint(format!("Show it: nstance state show {now}"))
+        } else {
+            finding.hint(format!(
+                "Record it under another address: nstance state mv {now} {asked}"
+            ))
+        }));
     }
     if let Some(holder) = snapshot.live(address.group.as_str(), address.slot) {
         return Err(Failure::new(

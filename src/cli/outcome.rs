@@ -174,7 +174,11 @@ pub fn conclude(
         if !detail.is_empty() {
             detail.push('\n');
         }
-        detail.push_str(&format!("{not_tried} changes were not tried"));
+        let (changes, were) = match not_tried {
+            1 => ("change", "was"),
+            _ => ("changes", "were"),
+        };
+        detail.push_str(&format!("{not_tried} {changes} {were} not tried"));
     }
     let summary = if outcome.stopped && lines.is_empty() {
         "stopped before everything was done"

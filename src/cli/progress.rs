@@ -15,7 +15,7 @@ use super::console;
 use super::session::Session;
 use crate::address::Address;
 use crate::apply::engine::{Progress, Step};
-use crate::plan::change::{Action, Plan};
+use crate::plan::change::{Action, Change, Plan};
 use crate::report::events::{Events, Operation};
 
 /// Whether to show bars: on a terminal, but not in CI.
@@ -141,7 +141,7 @@ impl<'a> ApplyProgress<'a> {
         match progress {
             Progress::Started { task, step } if lines => {
                 let change = &self.plan.changes[*task];
-                let doing = doing(*step, change.action);
+                let doing = doing(*step, change);
                 self.line(&change.address, &format!("{doing}..."));
             }
             Progress::Completed {
@@ -155,7 +155,7 @@ impl<'a> ApplyProgress<'a> {
                     .as_deref()
                     .map(|id| format!(" [id={id}]"))
                     .unwrap_or_default();
-                let noun = noun(*step, change.action);
+                let noun = noun(*step, change);
                 let text = format!("{noun} complete after {}s{id}", elapsed.as_secs());
                 self.line(&change.address, &text);
             }
@@ -170,7 +170,7 @@ impl<'a> ApplyProgress<'a> {
                 elapsed,
             } if lines => {
                 let change = &self.plan.changes[*task];
-                let doing = doing(*step, change.action).to_lowercase();
+                let doing = doing(*step, change).to_lowercase();
                 let text = format!("Still {doing}... [{}s elapsed]", elapsed.as_secs());
                 self.line(&change.address, &text);
             }
@@ -191,7 +191,7 @@ impl<'a> ApplyProgress<'a> {
             }
             Progress::Failed { task, step, error } => {
                 let change = &self.plan.changes[*task];
-                let noun = noun(*step, change.action);
+                let noun = noun(*step, change);
                 self.line(&change.address, &format!("{noun} failed: {error}"));
             }
             Progress::Ended { .. } => self.bar.inc(1),
@@ -277,15 +277,18 @@ fn operation(step: Step, action: Action) -> Operation {
     }
 }
 
-fn doing(step: Step, action: Action) -> &'static str {
-    match operation(step, action) {
+fn doing(step: Step, change: &Change) -> &'static str {
+    match operation(step, change.action) {
+        // It is recorded already.
+        Operation::Adopt if change.before.is_some() => "Refreshing",
         Operation::Adopt => "Adopting",
         operation => operation.under_way(),
     }
 }
 
-fn noun(step: Step, action: Action) -> &'static str {
-    match operation(step, action) {
+fn noun(step: Step, change: &Change) -> &'static str {
+    match operation(step, change.action) {
+        Operation::Adopt if change.before.is_some() => "Refresh",
         Operation::Adopt => "Adoption",
         operation => operation.noun(),
     }

@@ -413,9 +413,14 @@ fn explain(
             ]);
         });
     }
-    if let Some(span) = group.instance_type_at {
+    if let Some((layer, span)) = group.instance_type_at {
         let value = side.spec.head.instance_type.to_string();
-        rows.push(["instance_type".into(), value, "-".into(), place(span)]);
+        rows.push([
+            "instance_type".into(),
+            value,
+            layer.to_string(),
+            place(span),
+        ]);
     }
     if let Some((layer, userdata)) = group.userdata.top() {
         let place = place(userdata.place());

@@ -187,11 +187,15 @@ impl Fleet<'_> {
             .collect())
     }
 
-    /// Reduces the run to a slot's shard.
+    /// Reduces the run to the shard of a group, which `address` names.
     ///
     /// Fails if the address belongs to no shard, or to several.
-    pub fn narrow(&mut self, address: &InShard<Address>) -> Result<(), Failures> {
-        let found = Places::new(self).find(address, &address.address.group);
+    pub fn narrow<T: Display>(
+        &mut self,
+        address: &InShard<T>,
+        group: &GroupName,
+    ) -> Result<(), Failures> {
+        let found = Places::new(self).find(address, group);
         let found = found.map_err(|finding| Failures::from(Failure::new(*finding)))?;
         self.retain(|index| index == found);
         Ok(())

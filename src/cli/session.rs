@@ -5,6 +5,7 @@
 
 use std::borrow::Cow;
 use std::fmt::Display;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -571,9 +572,16 @@ pub fn who() -> Who {
     let host = std::fs::read_to_string("/proc/sys/kernel/hostname")
         .or_else(|_| std::fs::read_to_string("/etc/hostname"))
         .map(|name| name.trim().to_owned());
+    let uid = || {
+        Some(format!(
+            "uid-{}",
+            std::fs::metadata("/proc/self").ok()?.uid()
+        ))
+    };
     Who {
         user: variable("USER")
             .or_else(|| variable("LOGNAME"))
+            .or_else(uid)
             .unwrap_or_else(|| "unknown".into()),
         host: variable("HOSTNAME")
             .or_else(|| host.ok().filter(|name| !name.is_empty()))

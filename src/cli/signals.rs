@@ -14,6 +14,7 @@ use super::{console, exit};
 static COUNT: AtomicUsize = AtomicUsize::new(0);
 static LAST: AtomicI32 = AtomicI32::new(0);
 static GRACEFUL: AtomicBool = AtomicBool::new(false);
+static PLANNING: AtomicBool = AtomicBool::new(false);
 
 /// Installs the handlers. If that fails, signals keep their default effect.
 pub fn install() {
@@ -38,10 +39,20 @@ pub fn install() {
                     );
                     std::process::exit(i32::from(code()));
                 }
-                (false, _) => std::process::exit(i32::from(code())),
+                (false, _) => {
+                    if PLANNING.load(Ordering::SeqCst) {
+                        console::error("\nInterrupted before anything was applied.\n");
+                    }
+                    std::process::exit(i32::from(code()))
+                }
             }
         }
     });
+}
+
+/// Says from now on that nothing was applied, if a signal ends the process.
+pub fn plan_to_apply() {
+    PLANNING.store(true, Ordering::SeqCst);
 }
 
 /// Counts signals until the guard is dropped; the caller decides when to end.

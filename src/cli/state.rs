@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Subcommand;
-use nstance_state::{Lock, Record, SqliteStore};
+use nstance_state::{Lock, Record, Snapshot, SqliteStore};
 use serde_json::{Value, json};
 
 use super::exit;
@@ -31,24 +31,24 @@ pub enum StateCommand {
     },
     /// Show all that is recorded of a slot
     Show {
-        /// The slot
+        /// The slot, or a group for all of its slots
         #[arg(value_name = "ADDR")]
-        address: InShard<Address>,
+        address: InShard<Selector>,
     },
-    /// Record an instance under another address
+    /// Record an instance, or a group, under another address
     Mv {
-        /// Where it is recorded
+        /// Where it is recorded: a slot or a group
         #[arg(value_name = "FROM")]
-        from: InShard<Address>,
-        /// Where it will be
+        from: InShard<Selector>,
+        /// Where it will be: a slot or a group, like FROM
         #[arg(value_name = "TO")]
-        to: InShard<Address>,
+        to: InShard<Selector>,
     },
     /// Forget instances; they stay in the cloud
     Rm {
-        /// The slots
+        /// Slots, and groups for all of their slots
         #[arg(value_name = "ADDR", required = true)]
-        addresses: Vec<InShard<Address>>,
+        addresses: Vec<InShard<Selector>>,
     },
     /// Copy the state to a file
     Backup {
@@ -102,7 +102,7 @@ pub fn run(globals: &Globals, command: &StateCommand) -> Ending {
             fleet.each(listing, |_, session| list(session, selector))
         }
         StateCommand::Show { address } => {
-            fleet.narrow(address)?;
+            fleet.narrow(address, address.address.group())?;
             fleet.each(listing, |_, session| show(session, &address.address))
         }
         StateCommand::Mv { from, to } => {
@@ -110,13 +110,17 @@ pub fn run(globals: &Globals, command: &StateCommand) -> Ending {
             fleet.each(Form::Plain, |_, session| mv(session, &from.address, to))
         }
         StateCommand::Rm { addresses } => {
-            let chosen = fleet.choose_slots(addresses)?;
+            let chosen = fleet.select(AddressArgs {
+                targets: addresses,
+                ..AddressArgs::default()
+            })?;
+            let chosen: Vec<_> = chosen.into_iter().map(|chosen| chosen.targets).collect();
             // All or nothing: check that all are recorded before removing one.
             if fleet.is_several() {
                 let code = fleet.each(Form::Plain, |index, session| {
                     let snapshot = session.need_state()?.snapshot()?;
-                    for address in &chosen[index] {
-                        find(&snapshot, address)?;
+                    for selector in &chosen[index] {
+                        find(&snapshot, selector)?;
                     }
                     Ok(Reply::text(""))
                 });
@@ -167,10 +171,10 @@ pub fn run(globals: &Globals, command: &StateCommand) -> Ending {
 /// Reduces the run to the shard where an instance is recorded; its new address must be in the same.
 fn beside<'a>(
     fleet: &mut Fleet<'_>,
-    from: &InShard<Address>,
-    to: &'a InShard<Address>,
-) -> Result<&'a Address, Failures> {
-    fleet.narrow(from)?;
+    from: &InShard<Selector>,
+    to: &'a InShard<Selector>,
+) -> Result<&'a Selector, Failures> {
+    fleet.narrow(from, from.address.group())?;
     let identity = fleet.shards[0].identity();
     let same = to
         .shard
@@ -229,34 +233,46 @@ fn list(session: &Session<'_>, selector: Option<&Selector>) -> Result<Reply, Fai
     Ok(Reply::text(text))
 }
 
-fn find<'s>(
-    snapshot: &'s nstance_state::Snapshot,
-    address: &Address,
-) -> Result<&'s Record, Failure> {
-    snapshot
-        .live(address.group.as_str(), address.slot)
-        .ok_or_else(|| {
-            Failure::new(
-                Diagnostic::error(format!("nothing is recorded for `{address}`"))
-                    .hint("What is recorded: nstance state list"),
-            )
-        })
+/// The live records of a slot or group.
+///
+/// Fails if there is none.
+fn find<'s>(snapshot: &'s Snapshot, selector: &Selector) -> Result<Vec<&'s Record>, Failure> {
+    let records = snapshot.group(selector.group().as_str()).iter();
+    let found: Vec<_> = records
+        .filter(|record| !record.deposed && selector.matches(&address(record)))
+        .collect();
+    if found.is_empty() {
+        return Err(Failure::new(
+            Diagnostic::error(format!("nothing is recorded for `{selector}`"))
+                .hint("What is recorded: nstance state list"),
+        ));
+    }
+    Ok(found)
 }
 
-fn show(session: &Session<'_>, address: &Address) -> Result<Reply, Failure> {
+fn show(session: &Session<'_>, selector: &Selector) -> Result<Reply, Failure> {
     let store = session.need_state()?;
     let snapshot = store.snapshot()?;
-    let record = find(&snapshot, address)?;
-    let mut document = view(session, &store, record)?;
-    if let Value::Object(document) = &mut document {
-        document.insert("spec".into(), record.spec.to_string().into());
-        document.insert("version".into(), record.version.into());
+    let mut documents = Vec::new();
+    for record in find(&snapshot, selector)? {
+        let mut document = view(session, &store, record)?;
+        if let Value::Object(document) = &mut document {
+            document.insert("spec".into(), record.spec.to_string().into());
+            document.insert("version".into(), record.version.into());
+        }
+        documents.push(document);
     }
-    Ok(if session.globals.json {
-        Reply::document(document)
-    } else {
-        Reply::text(crate::report::text::instance(&document, session.style()))
-    })
+    if session.globals.json {
+        return Ok(Reply::document(match selector {
+            Selector::Slot(_) => documents.swap_remove(0),
+            Selector::Group(_) => json!({ "format_version": "1.0", "records": documents }),
+        }));
+    }
+    let texts: Vec<String> = documents
+        .iter()
+        .map(|document| crate::report::text::instance(document, session.style()))
+        .collect();
+    Ok(Reply::text(texts.join("\n")))
 }
 
 fn open_locked(session: &Session<'_>) -> Result<SqliteStore, Failure> {
@@ -267,30 +283,48 @@ fn open_locked(session: &Session<'_>) -> Result<SqliteStore, Failure> {
     }
 }
 
-fn mv(session: &Session<'_>, from: &Address, to: &Address) -> Result<Reply, Failure> {
+fn mv(session: &Session<'_>, from: &Selector, to: &Selector) -> Result<Reply, Failure> {
     session.need_state()?;
     let _lock = session.lock("state mv")?;
     let mut store = open_locked(session)?;
     let snapshot = store.snapshot()?;
+    let moves: Vec<(Address, Address)> = match (from, to) {
+        (Selector::Slot(from), Selector::Slot(to)) => vec![(from.clone(), to.clone())],
+        (Selector::Group(_), Selector::Group(to)) => find(&snapshot, from)?
+            .into_iter()
+            .map(|record| (address(record), Address::new(to.clone(), record.slot)))
+            .collect(),
+        (Selector::Group(_), Selector::Slot(_)) | (Selector::Slot(_), Selector::Group(_)) => {
+            return Err(Failure::new(
+                Diagnostic::error(format!("`{from}` and `{to}` are a group and a slot"))
+                    .hint("Move a slot to a slot, or a group to a group"),
+            ));
+        }
+    };
     find(&snapshot, from)?;
     // A slot's deposed instances move with its live one.
-    let moved = snapshot.group(from.group.as_str()).iter();
+    let moved = snapshot.group(from.group().as_str()).iter();
     let steps: Vec<Step> = moved
-        .filter(|record| record.slot == from.slot)
-        .map(|record| Step {
-            before: Some(record.clone()),
-            after: Some(Record {
-                group: to.group.shared(),
-                slot: to.slot,
-                ..record.clone()
-            }),
+        .filter_map(|record| {
+            let (_, to) = moves.iter().find(|(from, _)| *from == address(record))?;
+            Some(Step {
+                before: Some(record.clone()),
+                after: Some(Record {
+                    group: to.group.shared(),
+                    slot: to.slot,
+                    ..record.clone()
+                }),
+            })
         })
         .collect();
     operate(session, &mut store, "state mv", &steps, |transaction| {
-        transaction.move_record(
-            (from.group.as_str(), from.slot),
-            (to.group.as_str(), to.slot),
-        )
+        for (from, to) in &moves {
+            transaction.move_record(
+                (from.group.as_str(), from.slot),
+                (to.group.as_str(), to.slot),
+            )?;
+        }
+        Ok(())
     })?;
     if session.globals.quiet {
         return Ok(Reply::text(""));
@@ -299,15 +333,22 @@ fn mv(session: &Session<'_>, from: &Address, to: &Address) -> Result<Reply, Fail
     Ok(Reply::text(format!("{from} is recorded as {to} now\n")))
 }
 
-fn rm(session: &Session<'_>, addresses: &[Address]) -> Result<Reply, Failure> {
+fn rm(session: &Session<'_>, selectors: &[Selector]) -> Result<Reply, Failure> {
     session.need_state()?;
     let _lock = session.lock("state rm")?;
     let mut store = open_locked(session)?;
     let snapshot = store.snapshot()?;
-    let records = addresses
-        .iter()
-        .map(|address| find(&snapshot, address))
-        .collect::<Result<Vec<_>, _>>()?;
+    let mut records: Vec<&Record> = Vec::new();
+    for selector in selectors {
+        for record in find(&snapshot, selector)? {
+            if !records
+                .iter()
+                .any(|known| known.instance_id == record.instance_id)
+            {
+                records.push(record);
+            }
+        }
+    }
     let steps: Vec<Step> = records
         .iter()
         .map(|record| Step {

@@ -167,6 +167,10 @@ pub(super) fn twice(path: &str, first: Span, second: Span) -> Diagnostic {
             "Remove or rename one of the two; a file whose name ends with `_override` may change \
              what others define",
         )
+        .hint_if(
+            first.source != second.source,
+            "Or name the files to read: -c FILE",
+        )
 }
 
 /// Merges objects key by key, at any depth; replaces everything else.

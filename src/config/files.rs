@@ -40,6 +40,19 @@ pub(crate) fn find(
 ) -> Result<Vec<PathBuf>, Box<Diagnostic>> {
     let folder = path.unwrap_or(Path::new(""));
     if !working_dir.join(folder).is_dir() {
+        let extension = folder
+            .extension()
+            .map(|extension| extension.to_string_lossy());
+        let is_readable = extension
+            .as_deref()
+            .is_none_or(|extension| ["hcl", "json", "jsonc", "yaml", "yml"].contains(&extension));
+        if !is_readable && working_dir.join(folder).is_file() {
+            let name = folder.display();
+            return Err(Box::new(
+                Diagnostic::error(format!("not a configuration file: {name}"))
+                    .hint("Configurations are .hcl, .jsonc, .json, .yaml and .yml files"),
+            ));
+        }
         return Ok(vec![folder.to_owned()]);
     }
     inputs.folder(&working_dir.join(folder));

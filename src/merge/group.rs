@@ -36,7 +36,7 @@ pub struct MergedGroup<'a> {
     /// The instance type; empty if the provider doesn't require one.
     pub instance_type: Arc<str>,
     /// Where the instance type is written.
-    pub instance_type_at: Option<Span>,
+    pub instance_type_at: Option<(Layer, Span)>,
     /// The subnet pool.
     pub subnet_pool: Option<Spanned<Arc<str>>>,
     /// The desired number of instances.
@@ -166,7 +166,7 @@ impl MergedGroup<'_> {
                 .and_then(|vars| vars.find(rest)),
             "files" => self.files.get(rest).map(|(_, file)| file.span),
             "userdata" => self.userdata.top().map(|(_, userdata)| userdata.place()),
-            "instance_type" => self.instance_type_at,
+            "instance_type" => self.instance_type_at.map(|(_, span)| span),
             "kind" | "arch" | "template" | "load_balancers" => Some(self.span),
             "subnet" | "subnet_pool" => self.subnet_pool.as_ref().map(|pool| pool.span),
             _ => None,
@@ -215,9 +215,14 @@ pub fn merge_group<'a>(config: &'a Config, group: &'a Group) -> MergedGroup<'a> 
     };
     let text = |value: Option<Spanned<Arc<str>>>| value.map(|value| value.value);
     let instance_type = either(|common| &common.instance_type);
-    let instance_type_at = instance_type
-        .as_ref()
-        .map(|instance_type| instance_type.span);
+    let instance_type_at = instance_type.as_ref().map(|written| {
+        let layer = if high.instance_type.is_some() {
+            Layer::Group
+        } else {
+            Layer::Template
+        };
+        (layer, written.span)
+    });
     let instance_type = text(instance_type).unwrap_or_else(|| Arc::from(""));
     let subnet_pool = either(|common| &common.subnet_pool);
     let all_lists = |get: fn(&Common) -> &Vec<Spanned<Arc<str>>>| {

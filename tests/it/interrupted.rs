@@ -225,19 +225,22 @@ fn a_signal_while_planning_changes_nothing() {
     harness.ok("apply --auto-approve");
     harness.edit("\"options\": {}", "\"options\": { \"latency\": \"1h\" }");
     let before = harness.bytes(crate::harness::TWO_STATE);
-    let mut child = harness.command("plan").spawn().unwrap();
-    // The first listing takes an hour; the handler is there before anything is asked.
-    let ready = harness.comes(|| {
-        let status =
-            std::fs::read_to_string(format!("/proc/{}/status", child.id())).unwrap_or_default();
-        let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
-        caught.is_some_and(|mask| {
-            u64::from_str_radix(mask.trim(), 16).is_ok_and(|mask| mask & 2 != 0)
-        })
-    });
+    let child = harness.command("apply --auto-approve").spawn().unwrap();
+    // It takes the lock, then the first listing takes an hour.
+    let lock = harness.path(&format!("{}.lock", crate::harness::TWO_STATE));
+    let signature = format!("\"pid\":{}", child.id());
+    let ready = harness
+        .comes(|| std::fs::read_to_string(&lock).is_ok_and(|text| text.contains(&signature)));
     assert!(ready);
     signal(&child, "INT");
-    assert_eq!(child.wait().unwrap().code(), Some(130));
+    let ended = harness.wait("apply --auto-approve", child);
+    assert_eq!(ended.code, Some(130));
+    assert!(
+        ended
+            .stderr
+            .contains("Interrupted before anything was applied."),
+        "{ended}"
+    );
     assert!(harness.bytes(crate::harness::TWO_STATE) == before);
 }
 

@@ -552,3 +552,73 @@ fn the_files_of_the_working_folder_are_the_configuration() {
     assert!(plan.stdout.starts_with(head), "{plan}");
     assert!(harness.ok("show p.plan").stdout.starts_with(head));
 }
+
+#[test]
+fn a_moved_group_shows_both_names() {
+    let harness = Harness::applied(TWO);
+    harness.edit("\"db\": {", "\"store\": { \"moved_from\": \"default/db\",");
+    let plan = harness.ok("plan");
+    assert!(
+        plan.stdout
+            .contains("~ group = \"default/db\" -> \"default/store\""),
+        "{plan}"
+    );
+}
+
+#[test]
+fn a_refresh_says_what_it_records() {
+    let harness = Harness::applied(TWO);
+    harness.ok("sim set-tag default/web/0 Owner=someone");
+    harness.ok("sim delete default/web/1");
+    harness.ok("state rm default/db/0");
+    let ended = harness.ok("apply --refresh-only --auto-approve");
+    for said in ["  = adopt\n", "  . forget\n"] {
+        assert!(ended.stdout.contains(said), "{ended}");
+    }
+    for said in [
+        "default/web/0: Refreshing...",
+        "default/web/0: Refresh complete",
+        "default/web/1: Forgetting...",
+        "default/db/0: Adopting...",
+    ] {
+        assert!(ended.stderr.contains(said), "{said}: {ended}");
+    }
+}
+
+#[test]
+fn files_that_are_no_configuration_or_plan_are_named() {
+    let harness = Harness::with(TWO);
+    harness.write("README.md", "# Fleet\n");
+    for (words, said) in [
+        (
+            "plan -c README.md",
+            "error: not a configuration file: README.md\n",
+        ),
+        ("apply next.plan", "error: no such plan file: next.plan\n"),
+        ("show next.plan", "error: no such plan file: next.plan\n"),
+    ] {
+        let ended = harness.run(words);
+        assert_eq!(ended.code, Some(1));
+        assert!(ended.stderr.starts_with(said), "{ended}");
+    }
+    harness.write("other.jsonc", TWO);
+    let twice = harness.run("plan");
+    assert_eq!(twice.code, Some(1));
+    assert!(
+        twice
+            .stderr
+            .contains("hint: Or name the files to read: -c FILE"),
+        "{twice}"
+    );
+}
+
+#[test]
+fn terraforms_count_is_called_size() {
+    let harness = Harness::with(TWO);
+    harness.edit("\"size\": 3", "\"count\": 3");
+    let ended = harness.run("plan");
+    assert!(
+        ended.stderr.contains("hint: did you mean `size`?"),
+        "{ended}"
+    );
+}

@@ -195,3 +195,62 @@ fn a_lock_that_nobody_holds_cannot_be_broken_blindly() {
     let harness = Harness::applied(TWO);
     assert_snapshot!(harness.refused(TWO_STATE, "state unlock 123"));
 }
+
+#[test]
+fn a_group_stands_for_its_slots() {
+    let harness = Harness::applied(TWO);
+    let shown = harness.ok("state show default/db");
+    assert_eq!(shown.stdout.matches("provider_id").count(), 2, "{shown}");
+    let document = harness.json("state show default/db --json");
+    assert_eq!(document["records"].as_array().unwrap().len(), 2);
+    assert_snapshot!(
+        "a_group_is_moved",
+        harness.ok("state mv default/db default/store")
+    );
+    assert_eq!(
+        harness.ok("state list default/store").stdout,
+        "default/store/0\ndefault/store/1\n"
+    );
+    let half = harness.refused(TWO_STATE, "state mv default/store default/db/0");
+    assert!(half.stderr.contains("a group and a slot"), "{half}");
+    harness.ok("state rm default/store default/web/0");
+    assert_eq!(
+        harness.ok("state list").stdout,
+        "default/web/1\ndefault/web/2\n"
+    );
+    assert_eq!(harness.live().len(), 5, "all are still in the cloud");
+    let import = harness.refused(TWO_STATE, "import default/web sim-1");
+    assert!(
+        import
+            .stderr
+            .contains("`default/web` is a group; name one of its slots, such as `default/web/0`"),
+        "{import}"
+    );
+}
+
+#[test]
+fn an_instance_that_is_recorded_there_already_needs_no_move() {
+    let harness = Harness::applied(TWO);
+    let id = harness.json("state show default/db/0 --json")["provider_id"].clone();
+    let words = format!("import default/db/0 {}", id.as_str().unwrap());
+    let ended = harness.refused(TWO_STATE, &words);
+    assert!(
+        ended
+            .stderr
+            .contains("is recorded already, as default/db/0"),
+        "{ended}"
+    );
+    assert!(!ended.stderr.contains("state mv"), "{ended}");
+}
+
+#[test]
+fn without_a_name_the_user_is_a_number() {
+    let harness = Harness::with(TWO);
+    let mut command = harness.command("apply --auto-approve");
+    command.env_remove("USER").env_remove("LOGNAME");
+    assert_eq!(harness.end("apply --auto-approve", command).code, Some(0));
+    let history = harness.ok("state history --json").json();
+    let who = history["applies"][0]["who"].as_str().unwrap();
+    let number = who.strip_prefix("uid-").expect("it starts with uid-");
+    assert!(number.parse::<u32>().is_ok(), "{who}");
+}

@@ -301,6 +301,11 @@ fn lost_colon<'e>(entry: &'e Entry, table: &Table) -> Option<(&'e str, &'e str)>
 
 /// The error that an object has no such key; `near` is the likely correction.
 fn unknown_key(entry: &Entry, owner: &str, table: &Table, near: Option<&str>) -> Diagnostic {
+    // Terraform's name for it.
+    let near = match &*entry.key {
+        "count" => table.key("size").map(|_| "size"),
+        _ => near,
+    };
     Diagnostic::error(format!("{} has no key `{}`", owner, entry.key))
         .at(entry.key_span, "unknown key")
         .suggest_or_list(near, "known here:", table.names())

@@ -313,6 +313,16 @@ impl View<'_> {
                 (&*attribute.path, entry)
             })
             .collect();
+        let moved = change.reasons.iter().find_map(|reason| match reason {
+            Reason::Moved { from } => Some(group_part(from)),
+            _ => None,
+        });
+        if let Some(from) = moved {
+            let to = change.address.group.to_string();
+            let text = format!("{} -> {}", quoted(from), quoted(&to));
+            named.push(("group", Entry::line(Sign::Update, "group", text)));
+            named.sort_by_key(|(path, _)| *path);
+        }
         if change.action.is_replace() {
             named.extend(self.new_identity(before, after));
             named.sort_by_key(|(path, _)| *path);

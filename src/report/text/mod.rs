@@ -91,6 +91,7 @@ fn legend(plan: &Plan, style: Style<'_>) -> Vec<String> {
             Action::CreateThenDelete,
             "create replacement and then destroy",
         ),
+        (Action::Adopt, "adopt"),
         (Action::Forget, "forget"),
     ];
     let used: BTreeSet<Action> = plan.changes.iter().map(|change| change.action).collect();

@@ -91,7 +91,8 @@ impl Style<'_> {
             Action::DeleteThenCreate => format!("{delete}/{create}"),
             Action::CreateThenDelete => format!("{create}/{delete}"),
             Action::Forget => "  .".to_owned(),
-            Action::Adopt | Action::NoOp => "   ".to_owned(),
+            Action::Adopt => "  =".to_owned(),
+            Action::NoOp => "   ".to_owned(),
         }
     }
 }
