@@ -33,7 +33,9 @@ mod venv;
 use std::process::ExitCode;
 
 const HELP: &str = "\
-cargo xtask test [ARGS]…                    run all tests; ARGS go to `cargo test`
+cargo xtask test                            run all tests of the default features
+cargo xtask test --all                      also the clients of clouds, simulations and kills
+cargo xtask test ARGS…                      run `cargo test ARGS…` with what the tests need
 cargo xtask conformance gotemplate FILE…    run the cases of a corpus
 cargo xtask conformance hcl FILE…           the same against Terraform's answers
 cargo xtask simulate --seeds N --from S     whole lifetimes of random fleets, every fault included

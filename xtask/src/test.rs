@@ -1,13 +1,17 @@
-//! `cargo xtask test`: what the tests need, then the tests; and, where everything is tested, the
-//! simulation and the kills.
+//! `cargo xtask test`: every test of the default features; with `--all` also the clients of clouds,
+//! long simulations and kills.
 //!
-//! In: arguments for `cargo test`. Out: its output. May not: install anything but Python packages
-//! under `target/`.
+//! In: arguments for `cargo test`. Out: its output, then the number of tests and what was left out.
+//! Must not: install anything but Python packages under `target/`.
 //!
-//! Most tests need no service, no account and no network: the cloud is embedded, states are files.
-//! All they need beyond Rust is a C compiler, for the `SQLite` that is compiled in. The tests of
-//! AWS need the client, which takes minutes to build, and moto, which is Python: they run where
-//! everything is tested, and where they are asked for by feature or package.
+//! The tests of the default features need no service, no account and no network: the cloud is
+//! embedded, states are files. All they need beyond Rust is a C compiler, for the `SQLite` that is
+//! compiled in. The tests of AWS need the client, which takes minutes to build, and moto, which is
+//! Python: they run with `--all`, and where they are asked for by feature or package.
+
+use std::io::{BufRead as _, BufReader};
+use std::process::{Command, Stdio};
+use std::time::Instant;
 
 use crate::moto::{self, Moto};
 use crate::{Failure, cloud_init, ec2, kill, memory, process, simulate};
@@ -19,15 +23,38 @@ const CLOUD_INIT_CASES: &str = "200";
 
 pub(crate) fn run(arguments: &[&str]) -> Result<(), Failure> {
     check_compiler()?;
-    if arguments.is_empty() {
-        return run_all();
+    match arguments {
+        [] => run_default(),
+        ["--all"] => run_all(),
+        _ => {
+            let moto = wants_moto(arguments).then(Moto::start).transpose()?;
+            process::run(&mut cargo_test(arguments, moto.as_ref()))
+        }
     }
-    let moto = wants_moto(arguments).then(Moto::start).transpose()?;
-    cargo_test(arguments, moto.as_ref())
+}
+
+/// What only `--all` runs.
+const LEFT_OUT: &str = "\
+Left out: the client of AWS against moto and botocore, layers of userdata against cloud-init,
+10,000 simulated lifetimes with faults and mutants, and 20 kills of the program.
+To run everything: cargo xtask test --all";
+
+/// Every test of the default features.
+fn run_default() -> Result<(), Failure> {
+    let mut parts = Parts::of(2);
+    parts.next("Build the tests");
+    process::run(cargo_test(&[], None).arg("--no-run"))?;
+    parts.next("Run the tests");
+    parts.count(&mut cargo_test(&[], None))?;
+    parts.conclude();
+    eprintln!("{LEFT_OUT}");
+    Ok(())
 }
 
 /// Everything there is, as far as this machine goes. In CI it goes all the way.
 fn run_all() -> Result<(), Failure> {
+    let mut parts = Parts::of(7);
+    parts.next("Build the tests with all features");
     let moto = match check_memory().and_then(|()| Moto::start()) {
         Ok(moto) => Some(moto),
         Err(failure) => {
@@ -41,21 +68,100 @@ fn run_all() -> Result<(), Failure> {
     } else {
         &[]
     };
-    cargo_test(features, moto.as_ref())?;
+    process::run(cargo_test(features, moto.as_ref()).arg("--no-run"))?;
+    parts.next("Run the tests");
+    parts.count(&mut cargo_test(features, moto.as_ref()))?;
     drop(moto);
+    parts.next("Compare the client of AWS with botocore");
     ec2::proof::test(!features.is_empty())?;
+    parts.next("Compare layers of userdata with cloud-init");
     if let Err(failure) = cloud_init::run(&["--cases", CLOUD_INIT_CASES]) {
         leave_out("The comparison with the real cloud-init is", failure)?;
     }
+    parts.next("Simulate lifetimes, and break nstance on purpose");
     simulate::run(&["--mutants"])?;
     simulate::run(&["--points"])?;
     simulate::run(&["--seeds", simulate::IN_TESTS])?;
     // The program is the one that was just tested; another set of features would be built anew.
+    parts.next("Kill apply on the embedded cloud");
     kill::run(&["--rounds", kill::IN_TESTS, "--built"])?;
-    if features.is_empty() {
-        return Ok(());
+    parts.next("Kill apply on moto");
+    if !features.is_empty() {
+        kill::run(&["--aws", "--rounds", kill::IN_TESTS, "--built"])?;
     }
-    kill::run(&["--aws", "--rounds", kill::IN_TESTS, "--built"])
+    parts.conclude();
+    Ok(())
+}
+
+/// The parts of a run, and the tests counted so far.
+struct Parts {
+    all: usize,
+    begun: usize,
+    started: Instant,
+    passed: usize,
+    ignored: usize,
+}
+
+impl Parts {
+    fn of(all: usize) -> Self {
+        Self {
+            all,
+            begun: 0,
+            started: Instant::now(),
+            passed: 0,
+            ignored: 0,
+        }
+    }
+
+    fn next(&mut self, what: &str) {
+        self.begun += 1;
+        let (begun, all) = (self.begun, self.all);
+        eprintln!("\n[{begun}/{all}] {what} ({})", self.minutes());
+    }
+
+    fn minutes(&self) -> String {
+        let seconds = self.started.elapsed().as_secs();
+        format!("{}m {:02}s", seconds / 60, seconds % 60)
+    }
+
+    /// Runs tests, shows what they print, and counts them.
+    fn count(&mut self, tests: &mut Command) -> Result<(), Failure> {
+        let mut child = tests.stdout(Stdio::piped()).spawn()?;
+        let output = child.stdout.take().into_iter();
+        for line in output.flat_map(|output| BufReader::new(output).lines()) {
+            let line = line?;
+            println!("{line}");
+            if let Some((passed, ignored)) = counts(&line) {
+                self.passed += passed;
+                self.ignored += ignored;
+            }
+        }
+        let status = child.wait()?;
+        if status.success() {
+            return Ok(());
+        }
+        Err(Failure::say(format!("the tests failed ({status})")))
+    }
+
+    fn conclude(&self) {
+        let Self {
+            passed, ignored, ..
+        } = self;
+        eprintln!(
+            "\n{passed} tests passed, {ignored} ignored, in {}.",
+            self.minutes()
+        );
+    }
+}
+
+/// The passed and ignored tests in the last line of a test program.
+fn counts(line: &str) -> Option<(usize, usize)> {
+    let rest = line.strip_prefix("test result: ")?;
+    let of = |what: &str| {
+        let (before, _) = rest.split_once(what)?;
+        before.trim_end().rsplit(' ').next()?.parse().ok()
+    };
+    Some((of(" passed")?, of(" ignored")?))
 }
 
 /// Says that something this machine can't do is left out; in CI that is a failure.
@@ -72,7 +178,7 @@ fn in_ci() -> bool {
     std::env::var("CI").is_ok_and(|ci| ci == "true")
 }
 
-fn cargo_test(arguments: &[&str], moto: Option<&Moto>) -> Result<(), Failure> {
+fn cargo_test(arguments: &[&str], moto: Option<&Moto>) -> Command {
     let mut tests = process::cargo();
     tests.arg("test").arg("--locked");
     // A package that was asked for is asked for in place of all. Benchmarks are not run: clippy
@@ -83,7 +189,8 @@ fn cargo_test(arguments: &[&str], moto: Option<&Moto>) -> Result<(), Failure> {
     if let Some(moto) = moto {
         tests.env(moto::ADDRESS, moto.address().to_string());
     }
-    process::run(tests.args(arguments))
+    tests.args(arguments);
+    tests
 }
 
 /// Whether this machine has the memory that the clouds' clients take to build.
@@ -133,7 +240,7 @@ Install one, then run this again:
 
 #[cfg(test)]
 mod tests {
-    use super::{names_any, wants_moto};
+    use super::{counts, names_any, wants_moto};
 
     #[test]
     fn moto_runs_for_tests_that_need_it() {
@@ -147,6 +254,23 @@ mod tests {
             (&["plan::"], false),
         ] {
             assert_eq!(wants_moto(arguments), wanted, "{arguments:?}");
+        }
+    }
+
+    #[test]
+    fn the_last_line_of_a_test_program_is_counted() {
+        for (line, expected) in [
+            (
+                "test result: ok. 332 passed; 0 failed; 2 ignored; 0 measured; 0 filtered out",
+                Some((332, 2)),
+            ),
+            (
+                "test result: FAILED. 1 passed; 3 failed; 0 ignored",
+                Some((1, 0)),
+            ),
+            ("test plan::some ... ok", None),
+        ] {
+            assert_eq!(counts(line), expected, "{line}");
         }
     }
 
