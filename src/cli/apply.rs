@@ -32,7 +32,7 @@ use crate::report::{events, text};
 /// Options of `apply`.
 #[derive(Debug, Args)]
 pub struct Apply {
-    /// Saved plans, a shard each; without one plans are made, shown, and asked about
+    /// Saved plans, one per shard; without any, apply plans and prompts
     #[arg(value_name = "PLANFILE", conflicts_with_all = ["target", "exclude", "replace", "destroy", "refresh_only", "refresh_images"])]
     plans: Vec<PathBuf>,
     #[command(flatten)]
@@ -48,10 +48,10 @@ pub struct Apply {
 /// Options of `destroy`.
 #[derive(Debug, Args)]
 pub struct Destroy {
-    /// Only this group or slot; may repeat
+    /// Destroy only this group or slot (may repeat)
     #[arg(long, value_name = "ADDR")]
     target: Vec<InShard<Selector>>,
-    /// Not this group or slot; may repeat
+    /// Leave out this group or slot (may repeat)
     #[arg(long, value_name = "ADDR")]
     exclude: Vec<InShard<Selector>>,
     #[command(flatten)]
@@ -63,7 +63,7 @@ pub struct Destroy {
 /// How several shards follow each other.
 #[derive(Debug, Clone, Copy, Args)]
 struct Order {
-    /// Apply as many shards at once, each with --parallelism calls
+    /// Apply this many shards at once
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1000))]
     shards_parallel: u16,
 }

@@ -14,15 +14,15 @@ use crate::plan::change::{Allowance, Plan, Refusal};
 /// What apply may do without asking.
 #[derive(Debug, Args)]
 pub struct Approval {
-    /// Don't ask before applying
+    /// Apply without a prompt
     #[arg(long)]
     pub auto_approve: bool,
-    /// Allow deletions beyond the destroy budget and in protected groups: a group, or `all`; may
-    /// repeat
+    /// Allow deletions beyond the budget or in a protected group
+    ///
+    /// May repeat. `all` allows every group.
     #[arg(long, value_name = "GROUP|all")]
     pub allow_delete: Vec<InShard<AllowedGroups>>,
-    /// Apply the rest of a plan that had to leave something out, and the other shards where one
-    /// fails
+    /// Apply incomplete plans, and the other shards if one fails
     #[arg(long)]
     pub continue_on_error: bool,
 }

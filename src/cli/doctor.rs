@@ -28,10 +28,12 @@ use crate::report;
 /// Options of `doctor`.
 #[derive(Debug, Args)]
 pub struct Doctor {
-    /// Save the plan that repairs, for `apply`; {cluster} and {shard} in the name are replaced
+    /// Save the plan of the repair, for `apply`
+    ///
+    /// {cluster} and {shard} in the name are replaced.
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
-    /// Propose repairs of this group or slot only; may repeat
+    /// Repair only this group or slot (may repeat)
     #[arg(long, value_name = "ADDR")]
     target: Vec<InShard<Selector>>,
     /// Propose no repair of this group or slot; may repeat

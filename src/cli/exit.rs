@@ -15,10 +15,9 @@ pub const TERMINATED: u8 = 143;
 /// The table in `--help`.
 pub const HELP: &str = "\
 Exit codes:
-  0    done; `drift`: none; `doctor`: nothing is wrong
-  1    an error, a wrong flag included
-  2    `plan --detailed-exitcode`: there are changes; `drift`: there is drift;
-       `doctor`: something is wrong
+  0    success
+  1    an error
+  2    changes (`plan --detailed-exitcode`), drift (`drift`), problems (`doctor`)
   130  stopped by SIGINT (Ctrl-C)
   143  stopped by SIGTERM";
 

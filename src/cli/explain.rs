@@ -13,11 +13,12 @@ use crate::report::variables;
 /// Options of `explain`.
 #[derive(Debug, Args)]
 pub struct Explain {
-    /// The userdata of a group or slot: the layer and line of each value, and what was dropped
+    /// Explain the userdata of a group or slot
+    ///
+    /// Shows the layer and line of each value, and dropped values.
     #[arg(value_name = "ADDR.userdata", value_parser = userdata_path, required_unless_present = "vars")]
     path: Option<InShard<Selector>>,
-    /// Each variable, its value, and whether that is the default, or from the environment, a file
-    /// or the command line
+    /// List variables with their values and sources
     #[arg(long, conflicts_with = "path")]
     vars: bool,
 }

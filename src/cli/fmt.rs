@@ -18,7 +18,7 @@ use crate::report::diagnostic;
 /// Options of `fmt`.
 #[derive(Debug, Args)]
 pub struct Fmt {
-    /// Files, or folders of configuration files; `-` is standard input [default: the configuration]
+    /// Files, folders, or `-` for standard input [default: the configuration]
     paths: Vec<PathBuf>,
     /// Write nothing; exit with 1 if a file isn't formatted
     #[arg(long)]

@@ -45,6 +45,7 @@ pub mod userdata;
 pub mod validate;
 pub mod watch;
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::io::IsTerminal as _;
 use std::path::PathBuf;
@@ -68,7 +69,7 @@ use failure::{Failure, Failures};
 
 /// A declarative planner for fleets of cloud VMs.
 #[derive(Debug, Parser)]
-#[command(name = "nstance", version, after_help = exit::HELP, propagate_version = true)]
+#[command(name = "nstance", version, after_long_help = exit::HELP, propagate_version = true)]
 pub struct Cli {
     #[command(flatten)]
     globals: Globals,
@@ -80,70 +81,83 @@ pub struct Cli {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Global options")]
 pub struct Globals {
-    /// The configuration: a file, or a folder whose files make one; may repeat, a shard each (also
-    /// `NSTANCE_CONFIG`, several separated as in PATH) [default: the working folder]
+    /// Read the configuration from this file or folder [default: .]
+    ///
+    /// May repeat, for a shard each. `NSTANCE_CONFIG` is used without it; several paths are
+    /// separated as in PATH.
     #[arg(short, long, value_name = "PATH")]
     config: Vec<PathBuf>,
-    /// Where the state is: sqlite:PATH, in which {cluster} and {shard} are replaced [default:
-    /// .nstance/CLUSTER/SHARD.db beside the configuration]
+    /// Use the state at this URL
+    ///
+    /// `sqlite:PATH`, in which {cluster} and {shard} are replaced. The default is
+    /// .nstance/CLUSTER/SHARD.db beside the configuration.
     #[arg(
         long,
         global = true,
+        hide_short_help = true,
         value_name = "URL",
         env = "NSTANCE_STATE",
         hide_env_values = true
     )]
     state: Option<String>,
-    /// Take the keys of states and saved plans from this file (also `NSTANCE_STATE_KEY` and
-    /// `NSTANCE_STATE_PASSPHRASE`) [default: .nstance/key beside the configuration, made when the
-    /// first state is]
+    /// Read the keys of states and saved plans from this file
+    ///
+    /// Without it, keys come from `NSTANCE_STATE_KEY`, `NSTANCE_STATE_PASSPHRASE`, or .nstance/key
+    /// beside the configuration, which is made with the first state.
     #[arg(
         long,
         global = true,
+        hide_short_help = true,
         value_name = "FILE",
         env = "NSTANCE_KEY_FILE",
         hide_env_values = true
     )]
     key_file: Option<PathBuf>,
-    /// Use the embedded cloud in place of the configured one, by the configured one's rules
+    /// Use the embedded cloud, by the rules of the configured one
     #[arg(long, global = true, env = "NSTANCE_SIM", hide_env_values = true, value_parser = |text: &str| switch("NSTANCE_SIM", text))]
     sim: bool,
     /// Print JSON
     #[arg(long, global = true, env = "NSTANCE_JSON", hide_env_values = true, value_parser = |text: &str| switch("NSTANCE_JSON", text))]
     json: bool,
-    /// Print no colours (also `NO_COLOR`)
-    #[arg(long, global = true, env = "NSTANCE_NO_COLOR", hide_env_values = true, value_parser = |text: &str| switch("NSTANCE_NO_COLOR", text))]
+    /// Print without colors
+    ///
+    /// `NO_COLOR` does the same.
+    #[arg(long, global = true, hide_short_help = true, env = "NSTANCE_NO_COLOR", hide_env_values = true, value_parser = |text: &str| switch("NSTANCE_NO_COLOR", text))]
     no_color: bool,
-    /// Calls to the cloud at once
-    #[arg(long, global = true, value_name = "N", env = "NSTANCE_PARALLELISM", hide_env_values = true, value_parser = clap::value_parser!(u16).range(1..=1000))]
+    /// Limit the calls to the cloud at once
+    #[arg(long, global = true, hide_short_help = true, value_name = "N", env = "NSTANCE_PARALLELISM", hide_env_values = true, value_parser = clap::value_parser!(u16).range(1..=1000))]
     parallelism: Option<u16>,
-    /// How long to wait for the state's lock, such as 30s or 5m
-    #[arg(long, global = true, value_name = "DURATION", default_value = "0s", env = "NSTANCE_LOCK_TIMEOUT", hide_env_values = true, value_parser = duration)]
+    /// Wait for the state's lock, such as 30s or 5m
+    #[arg(long, global = true, hide_short_help = true, value_name = "DURATION", default_value = "0s", env = "NSTANCE_LOCK_TIMEOUT", hide_env_values = true, value_parser = duration)]
     lock_timeout: Wait,
     /// Treat unset vars as errors
-    #[arg(long, global = true, env = "NSTANCE_STRICT", hide_env_values = true, value_parser = |text: &str| switch("NSTANCE_STRICT", text))]
+    #[arg(long, global = true, hide_short_help = true, env = "NSTANCE_STRICT", hide_env_values = true, value_parser = |text: &str| switch("NSTANCE_STRICT", text))]
     strict: bool,
     /// Override the current time (RFC 3339)
-    #[arg(long, global = true, value_name = "TIME", env = "NSTANCE_NOW", hide_env_values = true, value_parser = time)]
+    #[arg(long, global = true, hide_short_help = true, value_name = "TIME", env = "NSTANCE_NOW", hide_env_values = true, value_parser = time)]
     now: Option<Timestamp>,
     /// Print results and errors only
     #[arg(
         short,
         long,
         global = true,
+        hide_short_help = true,
         env = "NSTANCE_QUIET",
         hide_env_values = true,
         value_parser = |text: &str| switch("NSTANCE_QUIET", text)
     )]
     quiet: bool,
-    /// Print more
-    #[arg(long, global = true, env = "NSTANCE_VERBOSE", hide_env_values = true, value_parser = |text: &str| switch("NSTANCE_VERBOSE", text))]
+    /// Print details
+    #[arg(long, global = true, hide_short_help = true, env = "NSTANCE_VERBOSE", hide_env_values = true, value_parser = |text: &str| switch("NSTANCE_VERBOSE", text))]
     verbose: bool,
-    /// Set a variable; where the configuration declares none, a top-level var; may repeat (also
-    /// `NSTANCE_VAR_name`)
+    /// Set a variable (may repeat)
+    ///
+    /// Without declared variables, it sets a top-level var. `NSTANCE_VAR_name` does the same.
     #[arg(long = "var", value_name = "KEY=VALUE", value_parser = key_value)]
     var: Vec<(String, String)>,
-    /// Take variables from a file: .tfvars or .hcl, .json, .yaml; may repeat, the last one wins
+    /// Read variables from a file (may repeat)
+    ///
+    /// A .tfvars, .hcl, .json or .yaml file; the last one wins.
     #[arg(long = "var-file", value_name = "FILE")]
     var_file: Vec<PathBuf>,
 }
@@ -297,13 +311,45 @@ impl Cli {
     pub fn read_from<W: Into<OsString> + Clone>(
         words: impl IntoIterator<Item = W>,
     ) -> Result<Self, clap::Error> {
-        let matches = Self::command_line().try_get_matches_from(words)?;
+        let command = Self::command_line();
+        let names = long_names(&command);
+        let words = words.into_iter().map(Into::into);
+        let matches = command.try_get_matches_from(with_two_dashes(words, &names))?;
         let mut cli = Self::from_arg_matches(&matches)?;
         cli.globals.config = repeated_values(&matches, "config");
         cli.globals.var = repeated_values(&matches, "var");
         cli.globals.var_file = repeated_values(&matches, "var_file");
         Ok(cli)
     }
+}
+
+/// The names of all long options.
+fn long_names(command: &clap::Command) -> BTreeSet<String> {
+    let own = command
+        .get_arguments()
+        .filter_map(|option| option.get_long());
+    let below = command.get_subcommands().flat_map(long_names);
+    own.map(str::to_owned).chain(below).collect()
+}
+
+/// Gives long options with one dash, as Terraform has them, a second one. Nothing changes after `--`.
+fn with_two_dashes(
+    words: impl Iterator<Item = OsString>,
+    names: &BTreeSet<String>,
+) -> Vec<OsString> {
+    let mut is_open = true;
+    let fix = |word: OsString| {
+        is_open &= word != "--";
+        let name = word.to_str().and_then(|word| word.strip_prefix('-'));
+        let name = name.map(|rest| rest.split_once('=').map_or(rest, |(name, _)| name));
+        if is_open && name.is_some_and(|name| names.contains(name)) {
+            let mut long = OsString::from("-");
+            long.push(word);
+            return long;
+        }
+        word
+    };
+    words.map(fix).collect()
 }
 
 /// Adds the root's options of these names to every subcommand.
@@ -397,7 +443,7 @@ pub fn main() -> ExitCode {
 
 /// Whether an invalid command line asks for JSON.
 fn asks_for_json() -> bool {
-    std::env::args_os().any(|argument| argument == "--json")
+    std::env::args_os().any(|argument| argument == "--json" || argument == "-json")
         || std::env::var_os("NSTANCE_JSON").is_some_and(|value| !value.is_empty())
 }
 
@@ -484,4 +530,60 @@ fn sim_path(loaded: &Loaded) -> PathBuf {
     loaded
         .directory
         .join(options.path.as_deref().unwrap_or(DEFAULT_PATH))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// All commands, by their words.
+    fn commands(command: &clap::Command, words: &str, found: &mut Vec<(String, clap::Command)>) {
+        found.push((words.to_owned(), command.clone()));
+        for below in command.get_subcommands() {
+            commands(below, &format!("{words} {}", below.get_name()), found);
+        }
+    }
+
+    #[test]
+    fn short_help_fits_a_screen() {
+        let mut all = Vec::new();
+        commands(&Cli::command_line(), "nstance", &mut all);
+        let mut wrong = Vec::new();
+        for (words, command) in all {
+            let help = Cli::read_from(words.split(' ').chain(["-h"])).unwrap_err();
+            let lines = help.to_string().lines().count();
+            if lines > 40 {
+                wrong.push(format!("{words}: {lines} lines"));
+            }
+            let about = command.get_about().map(ToString::to_string);
+            let options = command.get_arguments().map(|option| {
+                let help = option.get_help().map(ToString::to_string);
+                (option.get_id().to_string(), help)
+            });
+            for (name, help) in options.chain([(String::new(), about)]) {
+                let help = help.unwrap_or_default();
+                if help.chars().count() > 72 || help.ends_with('.') {
+                    wrong.push(format!("{words} {name}: {help}"));
+                }
+            }
+        }
+        assert!(wrong.is_empty(), "{wrong:#?}");
+    }
+
+    #[test]
+    fn terraforms_long_options_have_one_dash() {
+        let names = long_names(&Cli::command_line());
+        for (given, expected) in [
+            ("plan -var a=b -out x.plan", "plan --var a=b --out x.plan"),
+            ("plan -refresh=false", "plan --refresh=false"),
+            ("apply -auto-approve -json", "apply --auto-approve --json"),
+            ("plan -c conf -q -h -V -cq", "plan -c conf -q -h -V -cq"),
+            ("apply -- -json", "apply -- -json"),
+            ("plan --var x=-json -", "plan --var x=-json -"),
+        ] {
+            let words = given.split(' ').map(OsString::from);
+            let words = with_two_dashes(words, &names);
+            assert_eq!(words.join(&OsString::from(" ")), OsString::from(expected));
+        }
+    }
 }

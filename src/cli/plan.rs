@@ -27,10 +27,12 @@ use crate::report::{json, text};
 /// Options of `plan`.
 #[derive(Debug, Args)]
 pub struct PlanCommand {
-    /// Save the plan, for `apply` and `show`; {cluster} and {shard} in the name are replaced
+    /// Save the plan, for `apply` and `show`
+    ///
+    /// {cluster} and {shard} in the name are replaced.
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
-    /// End with 2 if there are changes
+    /// Exit with code 2 if there are changes
     #[arg(long)]
     detailed_exitcode: bool,
     #[command(flatten)]

@@ -14,7 +14,9 @@ use crate::plan::inputs::Options;
 /// What may be replaced in protected groups.
 #[derive(Debug, Args)]
 pub struct Replacements {
-    /// Replace instances of this protected group, or of `all`; may repeat
+    /// Allow replacements in a protected group
+    ///
+    /// May repeat. `all` allows every group.
     #[arg(long, value_name = "GROUP|all")]
     pub allow_replace: Vec<InShard<AllowedGroups>>,
 }
@@ -22,13 +24,13 @@ pub struct Replacements {
 /// What plan and apply can be asked for.
 #[derive(Debug, Clone, Args)]
 pub struct PlanArgs {
-    /// Plan only this group or slot; may repeat
+    /// Plan only this group or slot (may repeat)
     #[arg(long, value_name = "ADDR")]
     pub target: Vec<InShard<Selector>>,
-    /// Leave out this group or slot; may repeat
+    /// Leave out this group or slot (may repeat)
     #[arg(long, value_name = "ADDR")]
     pub exclude: Vec<InShard<Selector>>,
-    /// Replace this group or slot; may repeat
+    /// Replace this group or slot (may repeat)
     #[arg(long, value_name = "ADDR")]
     pub replace: Vec<InShard<Selector>>,
     /// Plan to delete everything
@@ -37,10 +39,10 @@ pub struct PlanArgs {
     /// Plan only to record what the cloud reports
     #[arg(long, conflicts_with = "replace")]
     pub refresh_only: bool,
-    /// Whether to ask the cloud what there is
+    /// List the instances of the cloud first
     #[arg(long, value_name = "BOOL", default_value_t = true, num_args = 0..=1, default_missing_value = "true", action = clap::ArgAction::Set, require_equals = true)]
     pub refresh: bool,
-    /// Look images up even where a young answer is kept
+    /// Look up images even if the cached result is fresh
     #[arg(long)]
     pub refresh_images: bool,
 }

@@ -26,9 +26,10 @@ const NEW_PASSPHRASE: &str = "NSTANCE_NEW_STATE_PASSPHRASE";
 /// Options of `state rekey`.
 #[derive(Debug, Args)]
 pub struct Rekey {
-    /// Take the new key from this file, which is made if it isn't there; without it, and without
-    /// `NSTANCE_NEW_STATE_KEY` and `NSTANCE_NEW_STATE_PASSPHRASE`, a new one is put into the key
-    /// file
+    /// Read the new key from this file, which is made if missing
+    ///
+    /// Without it, the new key comes from `NSTANCE_NEW_STATE_KEY` or
+    /// `NSTANCE_NEW_STATE_PASSPHRASE`, or is generated and written to the key file.
     #[arg(long, value_name = "FILE")]
     new_key_file: Option<PathBuf>,
 }

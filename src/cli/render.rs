@@ -43,12 +43,14 @@ pub struct Render {
     /// Say of each value which layer set it, and where
     #[arg(long)]
     explain: bool,
-    /// Only the userdata, as the instance reads it; with --explain where each of its values comes
-    /// from, and what was dropped
+    /// Show only the userdata, as the instance reads it
+    ///
+    /// With --explain, it shows the source of each value, and dropped values.
     #[arg(long, conflicts_with = "out")]
     userdata: bool,
-    /// Write DIR/tenant/group/slot/{spec.json,userdata,files/NAME}, below DIR/shard for each of
-    /// several
+    /// Write the specs, userdata and files below this folder
+    ///
+    /// DIR/tenant/group/slot/{spec.json,userdata,files/NAME}; with several shards below DIR/shard.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Show sensitive values, and write them with --out

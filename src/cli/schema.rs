@@ -10,7 +10,7 @@ use crate::config::schema::{json_schema, part_schema};
 /// Options of `schema`.
 #[derive(Debug, Args)]
 pub struct Schema {
-    /// The schema of a file that is one of several, or overrides others: nothing must be there
+    /// Print the schema of one of several files: no key is required
     #[arg(long)]
     part: bool,
     /// Write it to a file

@@ -89,8 +89,9 @@ pub enum SimCommand {
 /// The subcommands of `nstance sim image`.
 #[derive(Debug, Subcommand)]
 pub enum ImageCommand {
-    /// Publish an image: what isn't given is taken from the known image of the same name but for
-    /// its date
+    /// Publish an image
+    ///
+    /// Omitted values come from the known image of the same name with another date.
     Publish {
         /// Its name
         name: String,

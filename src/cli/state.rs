@@ -56,9 +56,11 @@ pub enum StateCommand {
         #[arg(value_name = "FILE")]
         file: Option<PathBuf>,
     },
-    /// Print the state as a document that another store can be made of; secrets are sealed in it
+    /// Print the state as a document for `state push`
+    ///
+    /// Secrets are sealed in it.
     Pull,
-    /// Put a pulled document, or a backup, in the state's place
+    /// Replace the state with a pulled document or a backup
     Push {
         /// The document or backup; `-` for standard input
         #[arg(value_name = "FILE")]

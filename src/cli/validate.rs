@@ -23,7 +23,7 @@ use crate::resolve::fetch;
 /// Options of `validate`.
 #[derive(Debug, Args)]
 pub struct Validate {
-    /// Validate again whenever a file of the configuration changes, until interrupted
+    /// Validate again whenever a file of the configuration changes
     #[arg(long)]
     watch: bool,
 }

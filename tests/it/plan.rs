@@ -622,3 +622,12 @@ fn terraforms_count_is_called_size() {
         "{ended}"
     );
 }
+
+#[test]
+fn options_are_taken_with_one_dash_as_in_terraform() {
+    let harness = Harness::with(TWO);
+    let ended = harness.ok("plan -target=default/web -refresh=false -no-color -out next.plan");
+    assert!(ended.stdout.contains("Plan: 3 to add"), "{ended}");
+    harness.ok("apply -json next.plan");
+    assert_eq!(harness.live().len(), 3);
+}

@@ -16,7 +16,7 @@ use crate::resolve::fetch::fetch;
 /// Options of `userdata decode`.
 #[derive(Debug, Args)]
 pub struct Decode {
-    /// The file, `-` for standard input; or the address or id of an instance that is recorded
+    /// A file, `-`, or the address or id of a recorded instance
     #[arg(value_name = "FILE|ADDR|ID")]
     file: PathBuf,
     /// Fetch what `#include` names, and open that too

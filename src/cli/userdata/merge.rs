@@ -32,11 +32,13 @@ pub struct Merge {
     /// Say of each line which file and line it came from, and what was lost
     #[arg(long)]
     explain: bool,
-    /// Merge as cloud-init's documentation says where the program does otherwise: with a stack of
-    /// mergers, and `allow_delete` of absent keys. No machine does that
+    /// Merge as cloud-init's documentation says
+    ///
+    /// It differs from the program in stacks of mergers and in `allow_delete` of absent keys. No
+    /// machine merges like that.
     #[arg(long)]
     as_documented: bool,
-    /// Fetch what `#include` names, and put it in its place; otherwise the machine fetches it
+    /// Fetch the URLs of `#include`, which machines fetch otherwise
     #[arg(long)]
     fetch: bool,
     /// Write it to a file

@@ -176,11 +176,11 @@ impl Aws {
         text
     }
 
-    /// A text as it is on every run. When calls are tried again is chance's.
+    /// A text as it is on every run. When calls are tried again, and which take long, is chance's.
     pub(crate) fn shown(&self, text: &str) -> String {
         let lines = text.split_inclusive('\n');
         let mut text: String = lines
-            .filter(|line| !line.contains(": trying again in "))
+            .filter(|line| !line.contains(": trying again in ") && !line.contains(": Still "))
             .collect();
         for (id, shown) in &*self.names.borrow() {
             text = text.replace(id, shown);
