@@ -143,6 +143,8 @@ pub(super) type ErrorKey = (Span, usize, String);
 #[derive(Debug, Clone)]
 pub(super) struct Note {
     pub(super) severity: Severity,
+    /// With `--strict`, it is an error.
+    pub(super) is_strict: bool,
     pub(super) summary: String,
     /// The text at its place.
     pub(super) label: String,
@@ -239,6 +241,8 @@ fn shown(found: &Found) -> String {
 #[derive(Debug)]
 struct Failure {
     severity: Severity,
+    /// With `--strict`, it is an error.
+    is_strict: bool,
     execution: Option<Circumstances>,
     summary: Cow<'static, str>,
     /// The text at its place, if that is more than the summary.
@@ -297,6 +301,7 @@ impl Report {
             .and_modify(|failure| failure.count += 1)
             .or_insert_with(|| Failure {
                 severity: Severity::Error,
+                is_strict: false,
                 summary: "a template can't be rendered".into(),
                 label: None,
                 detail: None,
@@ -316,6 +321,7 @@ impl Report {
             .and_modify(|failure| failure.count += 1)
             .or_insert_with(|| Failure {
                 severity: note.severity,
+                is_strict: note.is_strict,
                 execution: None,
                 summary: note.summary.into(),
                 label: Some(note.label),
@@ -424,7 +430,12 @@ impl Report {
                 Some(label) => (failure.place.word_at(sources, *offset), label),
                 None => (failure.place.at(sources, *offset), message),
             };
-            let mut finding = Diagnostic::of(failure.severity, &*failure.summary)
+            let severity = if strict && failure.is_strict {
+                Severity::Error
+            } else {
+                failure.severity
+            };
+            let mut finding = Diagnostic::of(severity, &*failure.summary)
                 .at(place, label.clone())
                 .about(&failure.first);
             if let Some(execution) = &failure.execution {

@@ -428,6 +428,7 @@ impl CompiledUserdata {
     /// errors to the report.
     pub(super) fn check_single(&self, rendered: Vec<u8>, execution: &mut Execution<'_>) -> bool {
         let Some(layer) = self.layers.first().filter(|_| is_read(&rendered)) else {
+            self.tell_ignored(&rendered, execution);
             return true;
         };
         let mut layers = [RenderedLayer {

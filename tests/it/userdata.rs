@@ -5,7 +5,7 @@ use std::process::Stdio;
 
 use insta::assert_snapshot;
 
-use crate::harness::{Ended, Harness};
+use crate::harness::{Ended, Harness, TWO};
 
 const BASE: &str = "\
 #cloud-config
@@ -184,5 +184,43 @@ fn nothing_of_a_file_can_change_the_terminal() {
         let ended = harness.run(words);
         let said = ended.stdout + &ended.stderr;
         assert!(!said.contains('\u{1b}'), "{said}");
+    }
+}
+
+#[test]
+fn userdata_that_cloud_init_ignores_is_warned_of() {
+    for (userdata, line) in [
+        (
+            "# cloud-config\\npackages: [nginx]\\n",
+            Some("#cloud-config"),
+        ),
+        ("packages: [nginx]\\n", Some("#cloud-config")),
+        ("apt-get update\\n", Some("#!/bin/sh")),
+        ("#!/bin/sh\\napt-get update\\n", None),
+        ("<powershell>\\nmkdir a\\n</powershell>\\n", None),
+        ("{\\\"ignition\\\": {\\\"version\\\": \\\"3.4.0\\\"}}", None),
+    ] {
+        let harness = Harness::with(TWO);
+        harness.edit(
+            "\"kind\": \"srv\",",
+            &format!("\"kind\": \"srv\", \"userdata\": \"{userdata}\","),
+        );
+        let warned = harness.ok("validate");
+        let Some(line) = line else {
+            assert_eq!(warned.stderr, "", "{warned}");
+            continue;
+        };
+        let hint = format!("hint: Begin it with the line `{line}`");
+        assert!(
+            warned
+                .stderr
+                .contains("warning: cloud-init ignores this userdata"),
+            "{warned}"
+        );
+        assert!(warned.stderr.contains(&hint), "{warned}");
+        let strict = harness.run("validate --strict");
+        assert_eq!(strict.code, Some(1), "{strict}");
+        let planned = harness.ok("plan");
+        assert!(planned.stderr.contains(&hint), "{planned}");
     }
 }

@@ -3,6 +3,7 @@
 //! In: findings with a place in rendered text. Out: notes with a place in the configuration. Must
 //! not: add or drop findings.
 
+use nstance_cloudinit::detect::missing_first_line;
 use nstance_cloudinit::layers::{LayerFinding, Place as CloudPlace, Severity as FindingSeverity};
 
 use super::{CompiledPart, CompiledUserdata, PartText};
@@ -31,6 +32,25 @@ impl CompiledUserdata {
         }
         let sound = |finding: &LayerFinding| finding.severity != FindingSeverity::Error;
         joint.findings.iter().all(sound)
+    }
+
+    /// Warns of userdata that cloud-init ignores because of its first line.
+    pub(super) fn tell_ignored(&self, rendered: &[u8], execution: &mut Execution<'_>) {
+        let text = std::str::from_utf8(rendered).ok();
+        let Some((line, part)) = text.and_then(missing_first_line).zip(self.part(0, 0)) else {
+            return;
+        };
+        let note = Note {
+            severity: Severity::Warning,
+            is_strict: true,
+            summary: "cloud-init ignores this userdata".to_owned(),
+            label: "its first line isn't one that cloud-init knows".to_owned(),
+            detail: None,
+            hint: Some(format!("Begin it with the line `{line}`")),
+        };
+        execution
+            .report
+            .note(part.place, 0, note, execution.address);
     }
 
     pub(super) fn tell(
@@ -69,6 +89,7 @@ impl CompiledUserdata {
                 FindingSeverity::Error => Severity::Error,
                 FindingSeverity::Warning => Severity::Warning,
             },
+            is_strict: false,
             summary: finding.summary.clone(),
             label: what,
             detail: finding.detail.clone(),
@@ -89,6 +110,7 @@ fn masked(note: Note, finding: &LayerFinding, layers: &[RenderedLayer]) -> Note 
     if !is_open {
         return Note {
             severity: note.severity,
+            is_strict: note.is_strict,
             summary: "something is wrong with the userdata".to_owned(),
             label: MASKED_REASON.to_owned(),
             detail: None,
@@ -97,6 +119,7 @@ fn masked(note: Note, finding: &LayerFinding, layers: &[RenderedLayer]) -> Note 
     }
     Note {
         severity: note.severity,
+        is_strict: note.is_strict,
         summary: pieces.redact(&note.summary),
         label: pieces.redact(&note.label),
         detail: note.detail.map(|detail| pieces.redact(&detail)),
