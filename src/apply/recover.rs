@@ -20,9 +20,7 @@ use super::journal::{self, Settlement, StoreOperation};
 use super::requests::{self, CreateIntent};
 use crate::address::Address;
 use crate::clock::Clock;
-use crate::config::model::Config;
 use crate::fault_injection::InjectedFault;
-use crate::merge::group::size_of;
 use crate::provider::retry::RetryingReads;
 use crate::provider::{Cloud, CloudError, CloudErrorKind, DeleteRequest, Observation, Owner};
 use crate::refresh::may_be_unseen_until;
@@ -62,7 +60,8 @@ pub enum RecoverError {
     },
 }
 
-/// Settles every open intent, with its own entry in the history.
+/// Settles every open intent, with its own entry in the history. `wanted` returns whether an address
+/// is still configured.
 ///
 /// Fails as [`recover`] does; the entry then records the failure.
 pub fn recover_with_entry(
@@ -71,13 +70,9 @@ pub fn recover_with_entry(
     clock: &dyn Clock,
     owner: &Owner,
     entry: NewApply,
-    config: &Config,
+    wanted: &dyn Fn(&Address) -> bool,
 ) -> Result<Vec<Settled>, RecoverError> {
     let started = store.commit(clock.now().into(), vec![Write::StartApply(entry)])?;
-    let wanted = |address: &Address| {
-        let group = config.group(&address.group);
-        group.is_some_and(|group| address.slot < size_of(config, group))
-    };
     let apply = started.apply;
     let settled = recover(
         store,
@@ -85,7 +80,7 @@ pub fn recover_with_entry(
         clock,
         owner,
         apply,
-        &wanted,
+        wanted,
         InjectedFault::None,
     );
     let (status, count) = match &settled {

@@ -25,6 +25,8 @@ use crate::threads::{self, GROUPS_A_THREAD};
 pub enum Purpose {
     /// Planning: every group must be complete.
     Plan,
+    /// Commands that render nothing: only the cluster, the shard and the load balancers are needed.
+    Identity,
     /// Rendering only: `kind`, `arch` and `instance_type` are optional.
     Render,
 }

@@ -89,7 +89,12 @@ pub fn run(globals: &Globals, command: &Apply) -> Ending {
         order: command.order,
     };
     signals::plan_to_apply();
-    apply(Fleet::load(globals, Purpose::Plan)?, &request)
+    let purpose = if command.plans.is_empty() {
+        Purpose::Plan
+    } else {
+        Purpose::Identity
+    };
+    apply(Fleet::load(globals, purpose)?, &request)
 }
 
 /// Runs `destroy`.

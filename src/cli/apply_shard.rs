@@ -18,6 +18,7 @@ use super::selection::Selection;
 use super::session::Session;
 use super::signals::Graceful;
 use super::state_edit::{back_up, entry};
+use crate::address::Address;
 use crate::apply::driver::{World, apply};
 use crate::apply::engine::Limits;
 use crate::apply::export::Exporter;
@@ -25,6 +26,7 @@ use crate::apply::recover::recover_with_entry;
 use crate::apply::staleness::moved_on;
 use crate::diagnostic::Diagnostics;
 use crate::fault_injection::InjectedFault;
+use crate::merge::group::size_of;
 use crate::pipeline::{Caches, PlanError, Prepared};
 use crate::plan::change::Plan;
 use crate::provider::{Cloud, Owner};
@@ -81,7 +83,11 @@ impl<'s, 'g> LockedShard<'s, 'g> {
         if refused.has_errors() {
             return Err(refused.into());
         }
-        let store = self.settled()?;
+        let sizes = &saved.plan.sizes;
+        let store = self.settled(&|address| {
+            let size = sizes.get(address.group.as_str());
+            size.is_some_and(|size| address.slot < *size)
+        })?;
         let snapshot = store.as_ref().map(SqliteStore::snapshot).transpose()?;
         let clock = &*self.session.clock;
         let moved = moved_on(
@@ -107,7 +113,11 @@ impl<'s, 'g> LockedShard<'s, 'g> {
         shape: &PlanArgs,
         chosen: &Selection,
     ) -> Result<(ReadyShard<'s, 'g>, Diagnostics), Failure> {
-        let mut store = self.settled()?;
+        let config = self.session.config();
+        let mut store = self.settled(&|address| {
+            let group = config.group(&address.group);
+            group.is_some_and(|group| address.slot < size_of(config, group))
+        })?;
         let options = shape.options(self.session, chosen, false)?;
         let cloud = shape.refresh.then_some(&*self.cloud);
         let prepared = match self.prepared.take() {
@@ -151,10 +161,11 @@ impl<'s, 'g> LockedShard<'s, 'g> {
         }
     }
 
-    /// The state, after settling the open intents of earlier runs.
+    /// The state, after settling the open intents of earlier runs. `wanted` returns whether an
+    /// address is still configured.
     ///
     /// Fails if the state or the cloud fails.
-    fn settled(&self) -> Result<Option<SqliteStore>, Failure> {
+    fn settled(&self, wanted: &dyn Fn(&Address) -> bool) -> Result<Option<SqliteStore>, Failure> {
         let session = self.session;
         let Some(mut store) = session.open_to_write()? else {
             return Ok(None);
@@ -174,7 +185,7 @@ impl<'s, 'g> LockedShard<'s, 'g> {
             &*session.clock,
             &owner,
             entry("recovery", None),
-            session.config(),
+            wanted,
         )?;
         for one in settled.iter().filter(|_| !session.globals.quiet) {
             console::error(&format!(

@@ -215,6 +215,7 @@ impl Globals {
             environment,
             files: self.var_file.clone(),
             command_line: self.var.clone(),
+            identity_only: false,
         }
     }
 }
@@ -494,7 +495,7 @@ pub(crate) fn unplaced(failure: impl Into<Failure>) -> Failures {
 }
 
 fn run_sim(globals: &Globals, command: &sim::SimArgs) -> Ending {
-    let mut paths: Vec<PathBuf> = fleet::read(globals, Purpose::Render)
+    let mut paths: Vec<PathBuf> = fleet::read(globals, Purpose::Identity)
         .iter()
         .map(sim_path)
         .collect();

@@ -14,6 +14,8 @@ use super::session::Session;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::plan::change::Plan;
 use crate::plan::file;
+use crate::redact;
+use crate::sensitivity::cover::secrets;
 
 /// The path of each shard's plan.
 ///
@@ -79,6 +81,7 @@ pub fn read(fleet: &mut Fleet<'_>, files: &[PathBuf]) -> Result<Vec<SavedPlan>, 
                 continue;
             }
         };
+        redact::know(secrets(&plan));
         let its = plan.identity();
         let of = |session: &Session<'_>| session.identity() == its;
         let Some(index) = fleet.shards.iter().position(of) else {

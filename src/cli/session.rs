@@ -24,6 +24,7 @@ use crate::config::load::Loaded;
 #[cfg(feature = "aws")]
 use crate::config::model::LoadBalancer;
 use crate::config::model::{Config, ProviderKind};
+use crate::config::variables::Given;
 use crate::credentials;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::home::{self, HOME};
@@ -67,7 +68,11 @@ impl<'g> Session<'g> {
     /// Loads a configuration, valid or not: `path`, or the one of the working folder.
     pub fn read(globals: &Globals, purpose: Purpose, path: Option<&Path>) -> Loaded {
         let directory = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("."));
-        let loaded = load_for(purpose, path, &directory, &globals.given());
+        let given = Given {
+            identity_only: purpose == Purpose::Identity,
+            ..globals.given()
+        };
+        let loaded = load_for(purpose, path, &directory, &given);
         redact::know(&loaded.secrets.0);
         redact::know(
             globals

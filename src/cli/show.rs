@@ -36,7 +36,7 @@ pub fn run(globals: &Globals, command: &Show) -> Ending {
     {
         return saved_plan(globals, Path::new(what)).map_err(unplaced);
     }
-    let mut fleet = Fleet::load(globals, Purpose::Render)?;
+    let mut fleet = Fleet::load(globals, Purpose::Identity)?;
     let selector = command.what.as_deref().map(str::parse::<InShard<Selector>>);
     let selector = selector
         .transpose()

@@ -92,7 +92,7 @@ pub enum StateCommand {
 
 /// Runs `state`.
 pub fn run(globals: &Globals, command: &StateCommand) -> Ending {
-    let mut fleet = Fleet::load(globals, Purpose::Render)?;
+    let mut fleet = Fleet::load(globals, Purpose::Identity)?;
     let listing = Form::Plain.documents_or(globals.json);
     let code = match command {
         StateCommand::List { address } => {

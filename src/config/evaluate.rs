@@ -6,13 +6,15 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use nstance_hcl::Item;
+
 use super::assemble::Document;
 use super::hcl::{self, Folders, Known, Module, Places};
 use super::model::Config;
 use super::node::{Alias, Entry, Node, NodeValue};
 use super::source::{SourceMap, Span};
 use super::variables::{self, Declarations, Given, Origin, Secrets, Setting, interpolate};
-use crate::diagnostic::{Diagnostics, Reported, all};
+use crate::diagnostic::{Diagnostic, Diagnostics, Reported, all};
 
 /// One parsed file.
 pub(super) struct Parsed {
@@ -144,8 +146,8 @@ impl Evaluation<'_> {
     ) -> Evaluated {
         let places = Places::default();
         let Prepared {
-            trees,
-            files,
+            mut trees,
+            mut files,
             declarations,
             known,
         } = prepare(documents, sources, &places, findings);
@@ -156,7 +158,13 @@ impl Evaluation<'_> {
             sources,
             findings,
         );
-        findings.extend(settled.missing.values().cloned());
+        let missing: Vec<Diagnostic> = settled.missing.values().cloned().collect();
+        let is_reduced = self.given.identity_only && !missing.is_empty();
+        if is_reduced {
+            keep_identity(&mut trees, &mut files);
+        } else {
+            findings.extend(missing.clone());
+        }
         let texts = (&*sources, &places);
         let module = Module::new(texts, &files, &settled.values, &known, self.folders);
         settled.keep_secrets(&declarations, &module);
@@ -179,6 +187,10 @@ impl Evaluation<'_> {
             known.settle_groups(&mut documents);
             documents
         });
+        if is_reduced && documents.is_err() {
+            // Why a value isn't known.
+            findings.extend(missing);
+        }
         let overrides = settled.overrides.into_iter().map(|given| {
             let entry = Entry {
                 key: given.name,
@@ -205,6 +217,35 @@ impl Evaluation<'_> {
             aliases: made.aliases,
             repeated: made.repeated,
         }
+    }
+}
+
+/// The keys and blocks that identify a shard and its cloud, and those that they may refer to.
+const IDENTITY: [&str; 7] = [
+    "cluster",
+    "shard",
+    "load_balancer",
+    "load_balancers",
+    "locals",
+    "variable",
+    "variables",
+];
+
+/// Reduces a configuration to what identifies its shard and its cloud.
+fn keep_identity(trees: &mut [Tree], files: &mut [hcl::File]) {
+    for (root, ..) in trees {
+        if let Some(NodeValue::Object(entries)) = root.as_mut().map(|root| &mut root.value) {
+            entries.retain(|entry| IDENTITY.contains(&&*entry.key));
+        }
+    }
+    for file in files {
+        file.body.items.retain(|item| {
+            let name = match item {
+                Item::Attribute(attribute) => &attribute.name.name,
+                Item::Block(block) => &block.kind.name,
+            };
+            IDENTITY.contains(&&**name)
+        });
     }
 }
 

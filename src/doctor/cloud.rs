@@ -455,6 +455,7 @@ impl Repair<'_> {
                 by_group: BTreeMap::new(),
                 ..plan.deletions.clone()
             },
+            sizes: plan.sizes.clone(),
             // The changes don't depend on each other.
             groups: changed
                 .into_iter()

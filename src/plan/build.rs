@@ -245,6 +245,12 @@ fn assemble(inputs: &Inputs<'_>, lineage: String, mut gathered: Planned) -> Plan
         read_from,
         created_at: inputs.now,
         images,
+        sizes: inputs
+            .groups
+            .iter()
+            .map(|renderer| &renderer.group.merged)
+            .map(|group| (group.name.to_string(), group.size))
+            .collect(),
         groups: planned_groups(inputs, gathered.changes.iter().chain(&gathered.held_back)),
         changes: gathered.changes,
         held_back: gathered.held_back,

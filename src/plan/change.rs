@@ -518,6 +518,9 @@ pub struct Plan {
     pub left_out: Vec<LeftOut>,
     /// The deletions and their limits.
     pub deletions: Deletions,
+    /// The sizes of all configured groups.
+    #[serde(default)]
+    pub sizes: BTreeMap<String, u32>,
     /// The groups with changes or held back replacements, in dependency order.
     pub groups: Vec<PlannedGroup>,
 }

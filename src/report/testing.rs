@@ -38,6 +38,7 @@ pub(crate) fn empty() -> Plan {
         images: BTreeMap::new(),
         changes: Vec::new(),
         held_back: Vec::new(),
+        sizes: BTreeMap::new(),
         unchanged: Vec::new(),
         drift: Vec::new(),
         summary: Summary::default(),

@@ -4,6 +4,7 @@
 //! replaced by masks. Must not: hide that something changes.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -12,6 +13,79 @@ use super::{HIDDEN, Mark, Marks, TextMark, cover_both, file_text, userdata_text}
 use crate::plan::change::{AttributeChange, Change, Drift, InstanceView, Plan};
 use crate::provider::rules::Effect;
 use crate::spec::{Content, SpecBody};
+
+/// The sensitive texts of a plan: what its reports mask. Whoever applies it may lack the variables
+/// that they come from.
+pub(crate) fn secrets(plan: &Plan) -> BTreeSet<String> {
+    let mut texts = BTreeSet::new();
+    let changes = plan.changes.iter().chain(&plan.held_back);
+    for change in changes {
+        let sides = [&change.before, &change.after].into_iter().flatten();
+        for side in sides.filter(|side| !side.marks.is_empty()) {
+            let address = &change.address;
+            let (open, masked) = (plan.view_in_clear(address, side), plan.view(address, side));
+            gather_hidden(&open, &masked, &mut texts);
+        }
+    }
+    texts
+}
+
+fn gather_hidden(open: &Value, masked: &Value, texts: &mut BTreeSet<String>) {
+    match (open, masked) {
+        (Value::Object(open), Value::Object(masked)) => {
+            for (key, value) in open {
+                let masked = masked.get(key).unwrap_or(&Value::Null);
+                gather_hidden(value, masked, texts);
+            }
+        }
+        (Value::Array(open), Value::Array(masked)) if open.len() == masked.len() => {
+            for (open, masked) in open.iter().zip(masked) {
+                gather_hidden(open, masked, texts);
+            }
+        }
+        (Value::String(open), Value::String(masked)) if open != masked => {
+            texts.extend(hidden_pieces(open, masked));
+        }
+        (Value::Object(open), _) => {
+            let values = open.values();
+            values.for_each(|value| gather_hidden(value, masked, texts));
+        }
+        (Value::Array(open), _) => {
+            let values = open.iter();
+            values.for_each(|value| gather_hidden(value, masked, texts));
+        }
+        (Value::Number(number), Value::String(_)) => drop(texts.insert(number.to_string())),
+        _ => {}
+    }
+}
+
+/// The pieces of a text that its masked form hides; the whole lines where that isn't certain.
+fn hidden_pieces(open: &str, masked: &str) -> Vec<String> {
+    let mut shown = masked.split(HIDDEN);
+    let mut pieces = Vec::new();
+    let mut rest = shown.next().and_then(|first| open.strip_prefix(first));
+    for part in shown {
+        let Some(text) = rest else { break };
+        let at = if part.is_empty() {
+            Some(text.len())
+        } else {
+            text.find(part)
+        };
+        rest = at.map(|at| {
+            pieces.push(text[..at].to_owned());
+            &text[at + part.len()..]
+        });
+    }
+    if rest != Some("") {
+        let lines = open.lines().map(str::trim);
+        let shown: BTreeSet<&str> = masked.lines().map(str::trim).collect();
+        return lines
+            .filter(|line| !shown.contains(line))
+            .map(str::to_owned)
+            .collect();
+    }
+    pieces
+}
 
 /// The masked plan; every report of a plan starts with this.
 pub(crate) fn covered(plan: &Plan) -> Cow<'_, Plan> {

@@ -2,7 +2,7 @@
 
 use insta::assert_snapshot;
 
-use crate::harness::Harness;
+use crate::harness::{CANARY, Harness};
 
 const HCL: &str = r#"
 variable "region" {
@@ -288,4 +288,101 @@ vars:
 "#,
     );
     assert_snapshot!("wrong_interpolations", harness.run("validate"));
+}
+
+/// A required variable in a group, or in the shard's region.
+const REQUIRED: [(&str, &str); 2] = [
+    (
+        "nstance.hcl",
+        r#"
+variable "password" {
+  type      = string
+  sensitive = true
+}
+variable "shard" { type = string }
+locals { id = var.shard }
+cluster { id = "test" }
+shard {
+  id = local.id
+  infra {
+    provider = "sim"
+    region   = "r"
+    zone     = "z"
+  }
+}
+group "web" {
+  kind          = "web"
+  arch          = "arm64"
+  instance_type = "small"
+  size          = 2
+  args          = { ImageId = "debian-13", Token = var.password }
+}
+"#,
+    ),
+    (
+        "nstance.yaml",
+        "variables:\n  password: {type: string, sensitive: true}\n  shard: {type: string}\n\
+         cluster: {id: test}\nshard:\n  id: \"${var.shard}\"\n  infra: {provider: sim, region: r, zone: z}\n\
+         groups:\n  default:\n    web: {kind: web, arch: arm64, instance_type: small, size: 2,\n      \
+         args: {ImageId: debian-13, Token: \"${var.password}\"}}\n",
+    ),
+];
+
+#[test]
+fn what_renders_nothing_needs_only_the_variables_of_the_shard() {
+    for (name, config) in REQUIRED {
+        let harness = Harness::empty();
+        harness.give_key();
+        harness.write(name, config);
+        let given = "--var shard=one --var password=hunter2";
+        harness.ok(&format!("plan --out first.plan {given}"));
+        // A saved plan has everything that was rendered.
+        harness.ok("apply first.plan --var shard=one");
+        assert_eq!(harness.live().len(), 2);
+        for words in [
+            "state list",
+            "state show default/web",
+            "state history",
+            "show",
+            "sim list",
+            "sim delete default/web/1",
+            "state rm default/web/1",
+        ] {
+            let ended = harness.ok(&format!("{words} --var shard=one"));
+            assert!(!ended.stderr.contains("has no value"), "{ended}");
+        }
+        for words in ["state list", "show", "apply first.plan"] {
+            let ended = harness.run(words);
+            assert_eq!(ended.code, Some(1), "{ended}");
+            let said = "variable `shard` has no value";
+            assert!(ended.stderr.contains(said), "{ended}");
+        }
+        let plan = harness.run("plan --var shard=one");
+        assert_eq!(plan.code, Some(1), "{plan}");
+        assert!(
+            plan.stderr.contains("variable `password` has no value"),
+            "{plan}"
+        );
+    }
+}
+
+#[test]
+fn secrets_of_a_saved_plan_are_masked_without_their_variables() {
+    let (name, config) = REQUIRED[0];
+    let harness = Harness::empty();
+    harness.give_key();
+    // The cloud refuses the address, and quotes it.
+    harness.write(
+        name,
+        config.replace(
+            "Token = var.password",
+            "PrivateIpAddress = \"${var.password}{{ .Instance.Index }}\"",
+        ),
+    );
+    harness.ok(&format!(
+        "plan --out first.plan --var shard=one --var password={CANARY}"
+    ));
+    let ended = harness.run("apply first.plan --var shard=one");
+    assert_eq!(ended.code, Some(1), "{ended}");
+    assert!(ended.stderr.contains("(sensitive value)"), "{ended}");
 }

@@ -50,7 +50,7 @@ pub(super) fn find(globals: &Globals, asked: &Path) -> Result<Option<Vec<u8>>, F
     let Some(asked) = Wanted::of(asked) else {
         return Ok(None);
     };
-    let mut fleet = match (Fleet::load(globals, Purpose::Render), &asked) {
+    let mut fleet = match (Fleet::load(globals, Purpose::Identity), &asked) {
         (Ok(fleet), _) => fleet,
         // Without a configuration, it can only be a file.
         (Err(_), Wanted::Id(_)) => return Ok(None),

@@ -34,6 +34,9 @@ pub struct Given {
     pub files: Vec<PathBuf>,
     /// `--var`, in order.
     pub command_line: Vec<(String, String)>,
+    /// Whether only the cluster, the shard and the load balancers matter: then variables that these
+    /// don't read need no value.
+    pub identity_only: bool,
 }
 
 impl Given {
