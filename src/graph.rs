@@ -12,7 +12,8 @@ use petgraph::algo::tarjan_scc;
 use petgraph::graph::{DiGraph, NodeIndex};
 
 use crate::address::GroupName;
-use crate::config::model::Config;
+use crate::config::model::{Common, Config, FileContent};
+use crate::config::node::{Node as Value, NodeValue};
 use crate::diagnostic::{Diagnostic, Diagnostics, nearest};
 
 /// One thing of a configuration.
@@ -88,9 +89,17 @@ pub fn build(
         if let Some(template) = template {
             graph.add_edge(template, at, ());
         }
-        // What a group reads it reads through its template, where it has one.
-        let reader = template.unwrap_or(at);
-        for image in read.iter().filter_map(image_at) {
+        for name in read {
+            let Some(image) = image_at(name) else {
+                continue;
+            };
+            // Only what the template itself says is read through it.
+            let low = group
+                .template
+                .as_ref()
+                .and_then(|name| config.templates.get(&name.value));
+            let is_templates = low.is_some_and(|low| mentions(&low.value.common, name));
+            let reader = template.filter(|_| is_templates).unwrap_or(at);
             if drawn.insert((image, reader)) {
                 graph.add_edge(image, reader, ());
             }
@@ -126,6 +135,37 @@ pub fn build(
         edges: graph,
         order,
         dependencies,
+    }
+}
+
+/// Whether a template's own texts read an image by its name.
+fn mentions(common: &Common, image: &str) -> bool {
+    let path = format!(".Image.{image}");
+    let names = |text: &str| {
+        text.match_indices(&path).any(|(at, _)| {
+            let after = text[at + path.len()..].chars().next();
+            !after.is_some_and(|c| c.is_alphanumeric() || c == '_')
+        })
+    };
+    let in_args = [&common.args, &common.vars].into_iter().flatten();
+    let parts = common.userdata.iter().flat_map(|userdata| &userdata.parts);
+    let mut files = common.files.values().map(|file| &file.value.content);
+    in_args.into_iter().any(|node| any_text(node, &names))
+        || parts.into_iter().any(|part| names(&part.text.content))
+        || files.any(|content| match content {
+            FileContent::Env(node) | FileContent::Json(node) => any_text(node, &names),
+            FileContent::String(text) | FileContent::Storage(text) => names(text),
+            _ => false,
+        })
+}
+
+/// Whether a text anywhere in a value fits.
+fn any_text(node: &Value, fits: &dyn Fn(&str) -> bool) -> bool {
+    match &node.value {
+        NodeValue::String(text) => fits(text),
+        NodeValue::Array(elements) => elements.iter().any(|element| any_text(element, fits)),
+        NodeValue::Object(entries) => entries.iter().any(|entry| any_text(&entry.value, fits)),
+        _ => false,
     }
 }
 

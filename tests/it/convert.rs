@@ -110,3 +110,46 @@ fn a_folder_becomes_one_file() {
     // A file alone is evaluated alone.
     assert_snapshot!("alone", harness.run("convert fleet/groups.hcl --to yaml"));
 }
+
+#[test]
+fn a_dependency_on_a_block_with_for_each_is_written_as_names() {
+    let harness = Harness::empty();
+    harness.write(
+        "nstance.hcl",
+        r#"
+cluster { id = "c" }
+shard {
+  id = "s"
+  infra {
+    provider = "sim"
+    region   = "r"
+    zone     = "z"
+  }
+}
+group "db" {
+  for_each      = toset(["a", "b"])
+  kind          = "srv"
+  arch          = "arm64"
+  instance_type = "small"
+  args          = { ImageId = "debian-13" }
+}
+group "web" {
+  kind          = "srv"
+  arch          = "arm64"
+  instance_type = "small"
+  args          = { ImageId = "debian-13" }
+  depends_on    = [group.db]
+}
+"#,
+    );
+    for language in ["jsonc", "yaml", "hcl"] {
+        let made = format!("made.{language}");
+        harness.ok(&format!("convert --to {language} --out {made}"));
+        let graph = harness.ok(&format!("-c {made} graph"));
+        for needed in ["default/db-a", "default/db-b"] {
+            let edge = format!("\"group.{needed}\" -> \"group.default/web\"");
+            assert!(graph.stdout.contains(&edge), "{graph}");
+        }
+        std::fs::remove_file(harness.path(&made)).unwrap();
+    }
+}

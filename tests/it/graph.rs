@@ -27,3 +27,41 @@ fn a_group_that_depends_on_another() {
     assert_eq!(ended.code, Some(1));
     assert_snapshot!(ended);
 }
+
+#[test]
+fn an_image_leads_to_whose_texts_read_it() {
+    let harness = Harness::with(AWS);
+    let image = |name: &str| {
+        format!(
+            "\"{name}\": {{ \"provider\": \"aws\", \"owners\": [\"1\"], \
+             \"filters\": [{{ \"name\": \"name\", \"values\": [\"{name}\"] }}] }},"
+        )
+    };
+    harness.edit(
+        "\"images\": {",
+        &format!(
+            "\"images\": {{ {} {}",
+            image("of_group"),
+            image("of_template")
+        ),
+    );
+    harness.edit(
+        "\"workers\": {",
+        "\"workers\": { \"args\": { \"KeyName\": \"{{ .Image.of_group }}\" },",
+    );
+    harness.edit(
+        "\"knd\": {",
+        "\"knd\": { \"args\": { \"KernelId\": \"{{ .Image.of_template }}\" },",
+    );
+    let graph = harness.ok("graph");
+    for edge in [
+        "\"image.of_group\" -> \"group.default/workers\"",
+        "\"image.of_template\" -> \"template.knd\"",
+    ] {
+        assert!(graph.stdout.contains(edge), "{edge}: {graph}");
+    }
+    assert!(
+        !graph.stdout.contains("\"image.of_group\" -> \"template"),
+        "{graph}"
+    );
+}
