@@ -308,6 +308,15 @@ impl From<Diagnostic> for Diagnostics {
     }
 }
 
+/// `1 instance`, `2 instances`.
+pub fn counted(count: usize, noun: &str) -> String {
+    if count == 1 {
+        format!("1 {noun}")
+    } else {
+        format!("{count} {noun}s")
+    }
+}
+
 /// The known name nearest to a misspelled one; `None` if none is near enough.
 pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let folded = name.to_lowercase();

@@ -12,8 +12,7 @@ use petgraph::algo::tarjan_scc;
 use petgraph::graph::{DiGraph, NodeIndex};
 
 use crate::address::GroupName;
-use crate::config::model::{Common, Config, FileContent};
-use crate::config::node::{Node as Value, NodeValue};
+use crate::config::model::Config;
 use crate::diagnostic::{Diagnostic, Diagnostics, nearest};
 
 /// One thing of a configuration.
@@ -38,16 +37,21 @@ pub struct Graph {
     pub dependencies: HashMap<GroupName, Vec<GroupName>>,
 }
 
-/// Builds the graph. `images_of` are the images that each group's merged templates read, as the
-/// groups are written. Unknown names and cycles become findings; the order is then as good as it
-/// can be.
-pub fn build(
-    config: &Config,
-    images_of: &[BTreeSet<Arc<str>>],
-    findings: &mut Diagnostics,
-) -> Graph {
-    let (images, templates) = (config.images.len(), config.templates.len());
-    let count = images + templates + config.groups.len();
+/// The images that texts read.
+#[derive(Debug, Default)]
+pub struct ImagesRead {
+    /// By each group, its template's texts included; as the groups are written.
+    pub of_groups: Vec<BTreeSet<Arc<str>>>,
+    /// By each template's own texts.
+    pub of_templates: HashMap<Arc<str>, BTreeSet<Arc<str>>>,
+}
+
+/// Builds the graph. Unknown names and cycles become findings; the order is then as good as it can
+/// be.
+pub fn build(config: &Config, images: &ImagesRead, findings: &mut Diagnostics) -> Graph {
+    let first_template = config.images.len();
+    let first_group = first_template + config.templates.len();
+    let count = first_group + config.groups.len();
     let mut graph = DiGraph::with_capacity(count, config.groups.len());
     for name in config.images.keys() {
         graph.add_node(Node::Image(Arc::clone(name)));
@@ -61,9 +65,9 @@ pub fn build(
     let image_at = |name: &Arc<str>| config.images.get_index_of(name).map(NodeIndex::new);
     let template_at = |name: &Arc<str>| {
         let index = config.templates.get_index_of(name)?;
-        Some(NodeIndex::new(images + index))
+        Some(NodeIndex::new(first_template + index))
     };
-    let group_at = |index: usize| NodeIndex::new(images + templates + index);
+    let group_at = |index: usize| NodeIndex::new(first_group + index);
     // Where no group names another, nobody asks for a group by its name.
     let is_alone = config
         .groups
@@ -80,7 +84,7 @@ pub fn build(
     // Asking the graph whether it has an edge walks all edges of a node, and a template may have
     // thousands.
     let mut drawn: HashSet<(NodeIndex, NodeIndex)> = HashSet::new();
-    for ((index, group), read) in config.groups.iter().enumerate().zip(images_of) {
+    for ((index, group), read) in config.groups.iter().enumerate().zip(&images.of_groups) {
         let at = group_at(index);
         let template = group
             .template
@@ -89,16 +93,15 @@ pub fn build(
         if let Some(template) = template {
             graph.add_edge(template, at, ());
         }
+        let low = group
+            .template
+            .as_ref()
+            .and_then(|name| images.of_templates.get(&name.value));
         for name in read {
             let Some(image) = image_at(name) else {
                 continue;
             };
-            // Only what the template itself says is read through it.
-            let low = group
-                .template
-                .as_ref()
-                .and_then(|name| config.templates.get(&name.value));
-            let is_templates = low.is_some_and(|low| mentions(&low.value.common, name));
+            let is_templates = low.is_some_and(|low| low.contains(name));
             let reader = template.filter(|_| is_templates).unwrap_or(at);
             if drawn.insert((image, reader)) {
                 graph.add_edge(image, reader, ());
@@ -129,43 +132,12 @@ pub fn build(
         (0..config.groups.len()).collect()
     } else {
         report_cycles(config, &graph, findings);
-        order(&graph, images + templates)
+        order(&graph, first_group)
     };
     Graph {
         edges: graph,
         order,
         dependencies,
-    }
-}
-
-/// Whether a template's own texts read an image by its name.
-fn mentions(common: &Common, image: &str) -> bool {
-    let path = format!(".Image.{image}");
-    let names = |text: &str| {
-        text.match_indices(&path).any(|(at, _)| {
-            let after = text[at + path.len()..].chars().next();
-            !after.is_some_and(|c| c.is_alphanumeric() || c == '_')
-        })
-    };
-    let in_args = [&common.args, &common.vars].into_iter().flatten();
-    let parts = common.userdata.iter().flat_map(|userdata| &userdata.parts);
-    let mut files = common.files.values().map(|file| &file.value.content);
-    in_args.into_iter().any(|node| any_text(node, &names))
-        || parts.into_iter().any(|part| names(&part.text.content))
-        || files.any(|content| match content {
-            FileContent::Env(node) | FileContent::Json(node) => any_text(node, &names),
-            FileContent::String(text) | FileContent::Storage(text) => names(text),
-            _ => false,
-        })
-}
-
-/// Whether a text anywhere in a value fits.
-fn any_text(node: &Value, fits: &dyn Fn(&str) -> bool) -> bool {
-    match &node.value {
-        NodeValue::String(text) => fits(text),
-        NodeValue::Array(elements) => elements.iter().any(|element| any_text(element, fits)),
-        NodeValue::Object(entries) => entries.iter().any(|entry| any_text(&entry.value, fits)),
-        _ => false,
     }
 }
 

@@ -8,7 +8,7 @@ use super::failure::Failure;
 use super::selection::{AllowedGroups, Selection};
 use super::session::Session;
 use crate::address::InShard;
-use crate::diagnostic::Diagnostic;
+use crate::diagnostic::{Diagnostic, counted};
 use crate::plan::change::{Allowance, Plan, Refusal};
 
 /// What apply may do without asking.
@@ -85,11 +85,14 @@ pub fn refuse(
             .hint(allow(groups[0]))
         }
         Some(Refusal::OverBudget(budgeted)) => Diagnostic::error(format!(
-            "{budgeted} instances would be deleted, which is more than the destroy budget allows"
+            "{} would be deleted, which is more than the destroy budget allows",
+            counted(budgeted, "instance")
         ))
         .detail(format!(
-            "the budget is {} instances or {} percent of the {} recorded, whichever is more",
-            deletions.budget_count, deletions.budget_percent, deletions.recorded
+            "the budget is {} or {} percent of the {} recorded, whichever is more",
+            counted(deletions.budget_count as usize, "instance"),
+            deletions.budget_percent,
+            deletions.recorded
         ))
         .hint(allow(
             deletions

@@ -17,7 +17,7 @@ use crate::resolve::images::{Policy, resolve};
 /// Options of `images`.
 #[derive(Debug, Args)]
 pub struct Images {
-    /// Look them up even where a young answer is kept
+    /// Look up images even if the cached result is fresh
     #[arg(long)]
     refresh_images: bool,
 }

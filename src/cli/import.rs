@@ -51,7 +51,7 @@ fn import(session: &Session<'_>, command: &Import) -> Result<Reply, Failure> {
             .map(|group| group.name.to_string())
             .collect();
         let name = address.group.to_string();
-        let finding = Diagnostic::error(format!("group `{name}` isn't configured"));
+        let finding = Diagnostic::error(format!("group `{name}` is not defined"));
         return Err(Failure::new(
             match crate::diagnostic::nearest(&name, known.iter().map(String::as_str)) {
                 Some(near) => finding.hint(format!("there is a group `{}`", session.name(near))),

@@ -403,7 +403,7 @@ pub fn secret(name: &str) -> Option<Zeroizing<String>> {
 /// Fails if the text isn't a key.
 pub fn parsed(text: &str, place: &str) -> Result<Key, KeyError> {
     text.parse().map_err(|_| KeyError {
-        why: format!("{place} is no key"),
+        why: format!("{place} is not a valid key"),
         hint: Some("A key is `nstance-key-1-` and 64 hexadecimal digits".to_owned()),
     })
 }

@@ -13,7 +13,7 @@ use super::keys::Keyrings;
 use super::session::Session;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::plan::change::Plan;
-use crate::plan::file;
+use crate::plan::file::{self, PlanFileError};
 use crate::redact;
 use crate::sensitivity::cover::secrets;
 
@@ -77,7 +77,12 @@ pub fn read(fleet: &mut Fleet<'_>, files: &[PathBuf]) -> Result<Vec<SavedPlan>, 
         let (plan, digest) = match file::read(path, &keys) {
             Ok(read) => read,
             Err(error) => {
-                findings.extend(Failure::plan_file(path, &error).findings);
+                findings.extend(match &error {
+                    PlanFileError::NoKey { of, .. } if is_foreign(fleet, of) => {
+                        foreign(fleet, of).into()
+                    }
+                    error => Failure::plan_file(path, error).findings,
+                });
                 continue;
             }
         };
@@ -85,7 +90,7 @@ pub fn read(fleet: &mut Fleet<'_>, files: &[PathBuf]) -> Result<Vec<SavedPlan>, 
         let its = plan.identity();
         let of = |session: &Session<'_>| session.identity() == its;
         let Some(index) = fleet.shards.iter().position(of) else {
-            let mut finding = foreign(fleet, &plan);
+            let mut finding = foreign(fleet, &its.to_string());
             if files.len() > 1 || fleet.is_several() {
                 finding = finding.detail(path.display().to_string());
             }
@@ -113,9 +118,14 @@ pub fn read(fleet: &mut Fleet<'_>, files: &[PathBuf]) -> Result<Vec<SavedPlan>, 
         .collect())
 }
 
+/// Whether a plan is for a shard outside of this run; empty if it doesn't say.
+fn is_foreign(fleet: &Fleet<'_>, its: &str) -> bool {
+    let mut identities = fleet.shards.iter().map(Session::identity);
+    !its.is_empty() && !identities.any(|identity| identity.to_string() == its)
+}
+
 /// The error that a plan belongs to a shard outside of this run.
-fn foreign(fleet: &Fleet<'_>, plan: &Plan) -> Diagnostic {
-    let its = plan.identity();
+fn foreign(fleet: &Fleet<'_>, its: &str) -> Diagnostic {
     let summary = match &fleet.shards[..] {
         [only] => format!(
             "the plan is for {its}, this configuration is {}",

@@ -15,6 +15,7 @@ use super::console;
 use super::session::Session;
 use crate::address::Address;
 use crate::apply::engine::{Progress, Step};
+use crate::diagnostic::counted;
 use crate::plan::change::{Action, Change, Plan};
 use crate::report::events::{Events, Operation};
 
@@ -49,7 +50,8 @@ impl Listing {
 
     /// Shows a count.
     pub fn set(&self, count: usize) {
-        self.bar.set_message(format!("{count} instances listed"));
+        self.bar
+            .set_message(format!("{} listed", counted(count, "instance")));
     }
 
     /// Clears the line.

@@ -21,7 +21,7 @@ use crate::address::{Address, InShard, Selector};
 use crate::check::Purpose;
 use crate::config::files::LARGEST_FILE;
 use crate::config::model::Functions;
-use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::diagnostic::{Diagnostic, Diagnostics, counted};
 use crate::limited;
 use crate::merge::deep::{first_index, first_key};
 use crate::merge::group::{MergedGroup, merge_group};
@@ -244,7 +244,7 @@ fn render(session: &Session<'_>, command: &Render) -> Result<Reply, Failure> {
             reply = reply.telling(findings);
         }
         if !session.globals.quiet {
-            let instances = counted(sides.len());
+            let instances = counted(sides.len(), "instance");
             reply.note = format!("Wrote {instances} to {}\n", folder.display());
         }
         reply
@@ -276,13 +276,6 @@ fn render(session: &Session<'_>, command: &Render) -> Result<Reply, Failure> {
         Reply::text(text).telling(findings)
     };
     Ok(reply.ending(code))
-}
-
-fn counted(count: usize) -> String {
-    format!(
-        "{count} {}",
-        if count == 1 { "instance" } else { "instances" }
-    )
 }
 
 /// The planned side of every configured instance.

@@ -41,7 +41,7 @@ pub fn install() {
                 }
                 (false, _) => {
                     if PLANNING.load(Ordering::SeqCst) {
-                        console::error("\nInterrupted before anything was applied.\n");
+                        console::error("\nInterrupted. The plan was not applied.\n");
                     }
                     std::process::exit(i32::from(code()))
                 }
@@ -50,7 +50,7 @@ pub fn install() {
     });
 }
 
-/// Says from now on that nothing was applied, if a signal ends the process.
+/// Says that no plan was applied, if a signal ends the process before [`graceful`].
 pub fn plan_to_apply() {
     PLANNING.store(true, Ordering::SeqCst);
 }
@@ -58,6 +58,7 @@ pub fn plan_to_apply() {
 /// Counts signals until the guard is dropped; the caller decides when to end.
 pub fn graceful() -> Graceful {
     GRACEFUL.store(true, Ordering::SeqCst);
+    PLANNING.store(false, Ordering::SeqCst);
     Graceful
 }
 

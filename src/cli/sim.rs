@@ -11,6 +11,7 @@ use clap::{Args, Subcommand};
 use serde_json::json;
 
 use crate::clock::{Clock, Timestamp};
+use crate::diagnostic::counted;
 use crate::provider::sim::admin::{Admin, InstanceDetail, InstanceRow, NewImage};
 use crate::provider::sim::{SimError, SimImage};
 use crate::report::json::FORMAT_VERSION;
@@ -338,7 +339,8 @@ impl Printer<'_> {
         }
         writeln!(
             self.out,
-            "The simulated cloud is empty ({instances} instances deleted)."
+            "The simulated cloud is empty ({} deleted).",
+            counted(instances, "instance")
         )?;
         Ok(())
     }

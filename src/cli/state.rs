@@ -304,6 +304,12 @@ fn mv(session: &Session<'_>, from: &Selector, to: &Selector) -> Result<Reply, Fa
         }
     };
     find(&snapshot, from)?;
+    if from == to {
+        let finding = Diagnostic::error(format!("`{from}` is recorded there already"));
+        return Err(Failure::new(
+            finding.hint("Name two different places: state mv FROM TO"),
+        ));
+    }
     // A slot's deposed instances move with its live one.
     let moved = snapshot.group(from.group().as_str()).iter();
     let steps: Vec<Step> = moved

@@ -15,7 +15,7 @@ use super::failure::Failure;
 use super::fleet::Reply;
 use super::session::Session;
 use super::state_edit::{Step, operate};
-use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::diagnostic::{Diagnostic, Diagnostics, counted};
 use crate::limited;
 use crate::spec::SpecBody;
 
@@ -185,7 +185,7 @@ fn anew(session: &Session<'_>, contents: &Contents) -> Result<String, Failure> {
     })?;
     Ok(format!(
         "The state is made, with {}, at serial {}\n",
-        records(steps.len()),
+        counted(steps.len(), "record"),
         contents.serial
     ))
 }
@@ -238,14 +238,7 @@ fn over(
     })?;
     Ok(format!(
         "The state is replaced: {} changed, serial {}\n",
-        records(steps.len()),
+        counted(steps.len(), "record"),
         store.meta()?.serial
     ))
-}
-
-fn records(count: usize) -> String {
-    match count {
-        1 => "1 record".to_owned(),
-        count => format!("{count} records"),
-    }
 }

@@ -51,11 +51,18 @@ pub(super) fn assemble(documents: Vec<Document>, findings: &mut Diagnostics) -> 
     if several && !is_object(&whole, findings) {
         return None;
     }
+    let mut clashes = Diagnostics::default();
     for root in plain {
         if is_object(&root, findings) {
-            join_top(&mut whole, root, findings);
+            join_top(&mut whole, root, &mut clashes);
         }
     }
+    // Two configurations in one folder clash in much; how to choose one is said once.
+    if let Some(first) = clashes.iter_mut().next() {
+        let hint = "Or name the files to read: -c FILE";
+        first.hints.push(hint.to_owned());
+    }
+    findings.extend(clashes);
     for document in overrides {
         if is_object(&document.root, findings) {
             replace(&mut whole, document.root);
@@ -166,10 +173,6 @@ pub(super) fn twice(path: &str, first: Span, second: Span) -> Diagnostic {
         .hint(
             "Remove or rename one of the two; a file whose name ends with `_override` may change \
              what others define",
-        )
-        .hint_if(
-            first.source != second.source,
-            "Or name the files to read: -c FILE",
         )
 }
 

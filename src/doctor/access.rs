@@ -3,7 +3,8 @@
 //! In: the cloud's answers. Out: a finding for each missing permission, with its name. Must not:
 //! query the cloud.
 
-use super::{Check, Examination, Finding, Severity, counted};
+use super::{Check, Examination, Finding, Severity};
+use crate::diagnostic::counted;
 use crate::provider::{Access, CloudError, Verdict};
 
 /// Evaluates the answers.

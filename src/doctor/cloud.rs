@@ -12,9 +12,10 @@ use std::sync::Arc;
 
 use nstance_state::Snapshot;
 
-use super::{Check, Examination, Finding, Severity, counted};
+use super::{Check, Examination, Finding, Severity};
 use crate::address::{Address, GroupName};
 use crate::diagnostic::Diagnostics;
+use crate::diagnostic::counted;
 use crate::plan::change::{
     Action, AttributeChange, Change, Deletions, Drift, DriftKind, DriftedAttribute, InstanceView,
     Mode, Plan, PlannedGroup, Reason, RecordAttributes, Summary,
@@ -89,7 +90,7 @@ pub fn examine(compared: &Compared<'_>) -> Examination {
                 Check::Cloud,
                 Severity::Note,
                 "drift",
-                format!("{drifted} changed behind our back"),
+                format!("{drifted} changed outside nstance"),
                 "they are known and ours, but not as they were made",
             )
             .advise("See what changed: nstance drift"),

@@ -4,8 +4,9 @@
 
 use nstance_state::{Apply, ApplyStatus, Intent, LockInfo, Operation, Problem, ProblemKind};
 
-use super::{Check, Examination, Finding, Severity, counted};
+use super::{Check, Examination, Finding, Severity};
 use crate::clock::Timestamp;
+use crate::diagnostic::counted;
 use crate::report::age;
 
 /// Facts about a shard's files.

@@ -161,11 +161,3 @@ impl Examination {
         self.verdicts.push((check, verdict.into()));
     }
 }
-
-/// `1 record`, `2 records`
-fn counted(count: usize, what: &str) -> String {
-    match count {
-        1 => format!("1 {what}"),
-        count => format!("{count} {what}s"),
-    }
-}

@@ -2,7 +2,7 @@
 //!
 //! In: a configuration, and the bodies of its URLs. Out: the compiled groups in dependency order.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -11,7 +11,7 @@ use super::validate::try_groups;
 use crate::config::model::{Config, Group};
 use crate::config::source::SourceMap;
 use crate::diagnostic::{Diagnostics, Reported};
-use crate::graph::{self, Graph};
+use crate::graph::{self, Graph, ImagesRead};
 use crate::merge::group::merge_group;
 use crate::render::cache::TemplateCache;
 use crate::render::group::{CompiledGroup, compile};
@@ -122,14 +122,14 @@ pub fn compile_all<'a>(
     });
     parts.sort_by_key(|(start, _)| *start);
     let mut made = Vec::with_capacity(config.groups.len());
-    let mut images_of = Vec::with_capacity(config.groups.len());
+    let mut images = ImagesRead::default();
     for (_, part) in parts {
         made.extend(part.made);
-        images_of.extend(part.images_of);
+        images.of_groups.extend(part.images_of);
         findings.extend(part.findings);
     }
-    check_unused_templates(config, bodies, &mut cache, findings);
-    let graph = graph::build(config, &images_of, findings);
+    images.of_templates = compile_templates(config, bodies, &mut cache, findings);
+    let graph = graph::build(config, &images, findings);
     let ordered = graph.order.iter().filter_map(|index| made[*index].take());
     Compiled {
         groups: ordered.collect(),
@@ -172,23 +172,34 @@ fn compile_some<'a>(
     }
 }
 
-/// Checks templates that no group uses, each through a minimal group.
-fn check_unused_templates(
+/// Compiles each template by itself, through a minimal group, and returns the images that its own
+/// texts read. Findings count where no group uses the template: a group's include them.
+fn compile_templates(
     config: &Config,
     bodies: &Bodies,
     cache: &mut TemplateCache<'_>,
     findings: &mut Diagnostics,
-) {
+) -> HashMap<Arc<str>, BTreeSet<Arc<str>>> {
     let used: BTreeSet<&str> = config
         .groups
         .iter()
         .filter_map(|group| group.template.as_ref().map(|name| &*name.value))
         .collect();
-    for (name, template) in &config.templates {
+    let each = config.templates.iter().map(|(name, template)| {
+        let group = Group::of_template(name, template.span);
+        let mut found = Diagnostics::default();
+        let alone = compile(
+            merge_group(config, &group),
+            config,
+            bodies,
+            cache,
+            &mut found,
+        );
         if !used.contains(&**name) {
-            let group = Group::of_template(name, template.span);
-            // Only the findings matter.
-            let _ = compile(merge_group(config, &group), config, bodies, cache, findings);
+            findings.extend(found);
         }
-    }
+        let images = alone.map(|group| group.images);
+        (Arc::clone(name), images.unwrap_or_default())
+    });
+    each.collect()
 }

@@ -28,6 +28,8 @@ const ANY_MAGIC: &[u8] = b"nstance plan ";
 const START_OF_DATABASE: &[u8] = b"SQLite format 3\0";
 /// The third line of a plan that isn't sealed.
 const CLEAR: &str = "clear";
+/// Before the identity in the third line, which names the plan's shard if its key is missing.
+const FOR: &str = " for ";
 /// The limit of an unpacked plan, in bytes.
 const LARGEST_PLAN: u64 = 8 * 1024 * 1024 * 1024;
 /// The limit of a plan file, in bytes.
@@ -53,6 +55,8 @@ pub enum PlanFileError {
     NoKey {
         /// The id of the required key.
         needed: KeyId,
+        /// The identity of the plan's shard; empty in plans of older versions.
+        of: String,
         /// Why the key is missing.
         reason: KeyError,
     },
@@ -95,6 +99,7 @@ pub fn write(path: &Path, plan: &Plan, key: Option<&NewKey>) -> Result<String, P
             if let Some(derivation) = derivation {
                 line.push_str(&format!(" {derivation}"));
             }
+            line.push_str(&format!("{FOR}{}", plan.identity()));
             let sealed = key.seal(&context(&plan.lineage, &[line.as_bytes()]), &packed)?;
             [line.as_bytes(), b"\n", &sealed].concat()
         }
@@ -184,7 +189,8 @@ fn opened<'b>(body: &'b [u8], keys: &dyn Keys) -> Result<Cow<'b, [u8]>, PlanFile
         return Ok(Cow::Borrowed(packed));
     }
     let text = str::from_utf8(line).map_err(|_| PlanFileError::Damaged)?;
-    let mut words = text.split(' ');
+    let (sealing, of) = text.split_once(FOR).unwrap_or((text, ""));
+    let mut words = sealing.split(' ');
     let (Some("sealed"), Some(_), Some(lineage)) = (words.next(), words.next(), words.next())
     else {
         return Err(PlanFileError::Damaged);
@@ -192,7 +198,12 @@ fn opened<'b>(body: &'b [u8], keys: &dyn Keys) -> Result<Cow<'b, [u8]>, PlanFile
     let derivation = words.next().map(str::parse).transpose();
     let id = nstance_state::key_of(packed).map_err(|_| PlanFileError::Damaged)?;
     let derivation = derivation.map_err(|_| PlanFileError::Damaged)?;
-    let refused = |reason| PlanFileError::NoKey { needed: id, reason };
+    let of = of.to_owned();
+    let refused = |reason| PlanFileError::NoKey {
+        needed: id,
+        of: of.clone(),
+        reason,
+    };
     let key = keys.find(&KeyNeed { id, derivation }).map_err(refused)?;
     match key.open(&context(lineage, &[line]), packed) {
         Ok(packed) => Ok(Cow::Owned(packed)),
@@ -209,7 +220,7 @@ pub fn stale(plan: &Plan, snapshot: Option<&Snapshot>) -> Vec<String> {
     let mut moved = Vec::new();
     match snapshot {
         None if !plan.new_state => {
-            moved.push("the state it was made from isn't there any more".to_owned());
+            moved.push("the state it was made from no longer exists".to_owned());
             return moved;
         }
         Some(snapshot) if snapshot.meta.lineage != plan.lineage => {

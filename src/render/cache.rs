@@ -328,7 +328,7 @@ impl<'a> TemplateCache<'a> {
                 self.sources,
                 access,
                 place,
-                format!("image `{field}` isn't configured"),
+                format!("image `{field}` is not defined"),
                 nearest(field, self.images.iter().copied())
                     .map(|near| format!("there is an image `{near}`")),
                 "images are defined under the top-level key `images`".to_owned(),

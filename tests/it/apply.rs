@@ -364,3 +364,34 @@ fn a_template_that_is_wrong_leaves_everything_as_it_was() {
         assert_eq!(harness.files(), before, "{words}");
     }
 }
+
+/// `apply > log` on a terminal: the question must not go into the log.
+#[cfg(unix)]
+#[test]
+fn the_question_goes_to_standard_error() {
+    use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+    use std::io::Write as _;
+
+    let terminal = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+    grantpt(&terminal).unwrap();
+    unlockpt(&terminal).unwrap();
+    let name = ptsname(&terminal, Vec::new()).unwrap();
+    let input = std::fs::File::open(name.to_str().unwrap()).unwrap();
+    let answers = [("no", Some(1), 0), ("yes", Some(0), 5)];
+    for (answer, code, instances) in answers {
+        let harness = Harness::with(TWO);
+        let child = harness
+            .command("apply")
+            .stdin(input.try_clone().unwrap())
+            .spawn()
+            .unwrap();
+        let mut answers = std::fs::File::from(terminal.try_clone().unwrap());
+        writeln!(answers, "{answer}").unwrap();
+        let ended = harness.wait("apply", child);
+        assert_eq!(ended.code, code, "{ended}");
+        assert!(ended.stderr.contains("Enter a value:"), "{ended}");
+        assert!(!ended.stdout.contains("Enter a value:"), "{ended}");
+        assert!(ended.stdout.contains("will be created"), "{ended}");
+        assert_eq!(harness.live().len(), instances);
+    }
+}

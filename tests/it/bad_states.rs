@@ -204,5 +204,9 @@ fn an_instance_has_one_address_and_an_address_one_instance() {
         assert!(ended.stderr.contains("hint: "), "{ended}");
     }
     assert_snapshot!(harness.refused(TWO_STATE, "state mv default/db/0 default/web/1"));
+    assert_snapshot!(
+        "moved_to_itself",
+        harness.refused(TWO_STATE, "state mv default/web/1 default/web/1")
+    );
     assert_eq!(harness.agrees(""), 5);
 }

@@ -42,7 +42,7 @@ fn an_image_leads_to_whose_texts_read_it() {
         &format!(
             "\"images\": {{ {} {}",
             image("of_group"),
-            image("of_template")
+            image("of-template")
         ),
     );
     harness.edit(
@@ -51,12 +51,12 @@ fn an_image_leads_to_whose_texts_read_it() {
     );
     harness.edit(
         "\"knd\": {",
-        "\"knd\": { \"args\": { \"KernelId\": \"{{ .Image.of_template }}\" },",
+        "\"knd\": { \"args\": { \"KernelId\": \"{{ index .Image `of-template` }}\" },",
     );
     let graph = harness.ok("graph");
     for edge in [
         "\"image.of_group\" -> \"group.default/workers\"",
-        "\"image.of_template\" -> \"template.knd\"",
+        "\"image.of-template\" -> \"template.knd\"",
     ] {
         assert!(graph.stdout.contains(edge), "{edge}: {graph}");
     }

@@ -238,7 +238,7 @@ fn a_signal_while_planning_changes_nothing() {
     assert!(
         ended
             .stderr
-            .contains("Interrupted before anything was applied."),
+            .contains("Interrupted. The plan was not applied."),
         "{ended}"
     );
     assert!(harness.bytes(crate::harness::TWO_STATE) == before);

@@ -184,3 +184,20 @@ fn a_saved_plan_replaces_saved_plans_and_empty_files_only() {
     // The hint doesn't propose to replace it.
     assert_snapshot!("no_saved_plan", harness.run("apply nstance.jsonc").stderr);
 }
+
+#[test]
+fn a_plan_of_another_cluster_is_named_even_without_its_key() {
+    let theirs = Harness::applied(TWO);
+    theirs.edit("\"size\": 3", "\"size\": 4");
+    theirs.ok("plan --out their.plan");
+    let ours = Harness::with(TWO);
+    ours.edit(
+        "\"cluster\": { \"id\": \"test\" }",
+        "\"cluster\": { \"id\": \"other\" }",
+    );
+    ours.ok("apply --auto-approve");
+    ours.write("their.plan", theirs.read("their.plan"));
+    let ended = ours.run("apply their.plan");
+    assert_eq!(ended.code, Some(1));
+    assert_snapshot!("of_another_cluster", ended);
+}

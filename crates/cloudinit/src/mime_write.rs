@@ -97,7 +97,7 @@ fn headers(text: &mut String, part: &Outgoing<'_>) -> Result<(), String> {
         let name = checked("the file name", part.filename)?;
         if name.contains(['"', '\\']) || name.trim() != name {
             return Err(format!(
-                "the file name `{name}` has a quotation mark, a backslash, or a blank at an end"
+                "the file name `{name}` has a quotation mark, a backslash, or a space at an end"
             ));
         }
         let _ = writeln!(text, "Content-Disposition: attachment; filename=\"{name}\"");

@@ -61,7 +61,7 @@ impl<'n> Object<'n> {
                 let near = near.or_else(|| nearest(&entry.key, table.names()));
                 let mut finding = unknown_key(entry, &name, table, near);
                 if let Some((key, value)) = colon {
-                    let hint = format!("a colon and a blank stand behind a key: `{key}: {value}`");
+                    let hint = format!("a colon and a space follow a key: `{key}: {value}`");
                     finding.hints = vec![hint];
                 }
                 findings.push(finding);

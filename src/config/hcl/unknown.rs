@@ -41,7 +41,7 @@ impl Module<'_> {
             format!("references start with {}", roots.join(", "))
         };
         let Some((whole, hint)) = self.expansion_at(place) else {
-            let quoted = || format!("text stands in quotes, `\"{name}\"`; {}", references());
+            let quoted = || format!("strings must be quoted, `\"{name}\"`; {}", references());
             return vec![error.hint(near.unwrap_or_else(quoted))];
         };
         let is_name = whole.end - whole.start == place.end - place.start + "${}".len() as u32;

@@ -525,10 +525,10 @@ struct Constants;
 impl Scope for Constants {
     fn resolve(&self, reference: Reference<'_>) -> Result<(Value, usize), Vec<Error>> {
         let name = &reference.root.name;
-        let error = Error::new(reference.span, "This can't refer to anything")
+        let error = Error::new(reference.span, "References aren't allowed here")
             .detail("expected a value that is written out");
         Err(vec![if reference.steps.is_empty() {
-            error.hint(format!("text stands in quotes: `\"{name}\"`"))
+            error.hint(format!("strings must be quoted: `\"{name}\"`"))
         } else {
             error.hint("in a configuration, `locals` may depend on variables")
         }])

@@ -54,6 +54,7 @@ use thiserror::Error;
 
 use crate::clock::{Clock, Timestamp};
 use crate::config::model::ProviderKind;
+use crate::diagnostic::counted;
 
 use super::{
     Cloud, CloudError, CloudErrorKind, CreateRequest, DEFAULT_WAIT_TIMEOUT, DeleteRequest,
@@ -137,7 +138,7 @@ pub enum SimError {
         id: String,
     },
     /// Deleting everything wasn't confirmed.
-    #[error("a reset deletes every instance and published image ({instances} live instances)")]
+    #[error("a reset deletes every instance and published image ({})", counted(*instances, "live instance"))]
     Unconfirmed {
         /// How many live instances there are.
         instances: usize,

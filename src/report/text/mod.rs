@@ -28,6 +28,7 @@ pub use value::age;
 
 use self::change::Detail;
 use self::collapse::Block;
+use crate::diagnostic::counted;
 use crate::plan::change::{Action, Change, Mode, Plan, Summary};
 use crate::sensitivity::cover::covered;
 
@@ -40,7 +41,7 @@ const SHOWN_IN_FULL: usize = 100;
 /// The text of `nstance plan`.
 pub fn plan(plan: &Plan, style: Style<'_>) -> String {
     let plan = &*covered(plan);
-    with_end(plan, notes::footer(plan, style), style)
+    with_end(plan, WILL, notes::footer(plan, style), style)
 }
 
 /// The text of `nstance drift --against config`: the plan, with one verdict.
@@ -50,11 +51,16 @@ pub fn drift_from_config(plan: &Plan, style: Style<'_>) -> String {
     }
     let plan = &*covered(plan);
     let verdict = drift::verdict(plan, Some(&plan.summary), style);
-    with_end(plan, vec![verdict], style)
+    with_end(plan, WOULD, vec![verdict], style)
 }
 
-/// A masked plan; `end` has the last lines.
-fn with_end(plan: &Plan, end: Vec<String>, style: Style<'_>) -> String {
+/// Before the changes that an apply makes.
+const WILL: &str = "nstance will perform the following actions:";
+/// Before the changes that only `drift` shows.
+const WOULD: &str = "nstance would perform the following actions:";
+
+/// A masked plan; `actions` announces its changes, `end` has the last lines.
+fn with_end(plan: &Plan, actions: &str, end: Vec<String>, style: Style<'_>) -> String {
     let mut head = notes::files(plan);
     head.extend(notes::images(plan, style));
     head.extend(drift::note(plan, style));
@@ -63,7 +69,7 @@ fn with_end(plan: &Plan, end: Vec<String>, style: Style<'_>) -> String {
     tail.extend(notes::deletions(plan, style));
     tail.extend(end);
     if plan.summary.is_applyable() {
-        head.extend(legend(plan, style));
+        head.extend(legend(plan, actions, style));
         let room = if plan.changes.len() > SHOWN_IN_FULL {
             // Reserves the line about omitted changes, and the empty one after it.
             MOST_LINES.saturating_sub(head.len() + tail.len() + 2)
@@ -78,7 +84,7 @@ fn with_end(plan: &Plan, end: Vec<String>, style: Style<'_>) -> String {
     text
 }
 
-fn legend(plan: &Plan, style: Style<'_>) -> Vec<String> {
+fn legend(plan: &Plan, actions: &str, style: Style<'_>) -> Vec<String> {
     let words = [
         (Action::Create, "create"),
         (Action::Update, "update in-place"),
@@ -113,7 +119,7 @@ fn legend(plan: &Plan, style: Style<'_>) -> Vec<String> {
     lines.push(if plan.errored() {
         "nstance planned the following actions, but then encountered a problem:".to_owned()
     } else {
-        "nstance will perform the following actions:".to_owned()
+        actions.to_owned()
     });
     lines.push(String::new());
     lines
@@ -133,8 +139,8 @@ fn held_back(plan: &Plan, style: Style<'_>) -> Vec<String> {
         format!(
             "{} {} in {}, because of `protect`:",
             style.warning("Held back:"),
-            value::counted(plan.held_back.len(), "replacement"),
-            value::counted(groups.len(), "group"),
+            counted(plan.held_back.len(), "replacement"),
+            counted(groups.len(), "group"),
         ),
         String::new(),
     ];
@@ -208,7 +214,7 @@ fn squeezed(
     }
     let hidden = &blocks[shown..];
     lines.push(if hidden.is_empty() && rest.is_empty() {
-        let changes = value::counted(without_details, "change");
+        let changes = counted(without_details, "change");
         format!("  … and the details of {changes}; --json has all")
     } else {
         rest_line(hidden, rest)
@@ -245,8 +251,8 @@ fn rest_line(blocks: &[Block<'_>], changes: &[Change]) -> String {
         .collect();
     format!(
         "  … and {} in {} ({}); --json has all",
-        value::counted(count, "more change"),
-        value::counted(groups.len(), "group"),
+        counted(count, "more change"),
+        counted(groups.len(), "group"),
         words.join(", ")
     )
 }

@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use super::nothing_to_do;
 use super::paint::Style;
-use super::value::{age, counted, listed, visible};
+use super::value::{age, listed, visible};
+use crate::diagnostic::counted;
 use crate::plan::change::{Mode, Plan};
 use crate::report::events::planned_counts;
 
@@ -128,8 +129,8 @@ pub(super) fn deletions(plan: &Plan, style: Style<'_>) -> Vec<String> {
         );
         if deletions.by_group.len() > LISTED {
             lines.push(format!(
-                "    … and {} more groups",
-                deletions.by_group.len() - LISTED
+                "    … and {}",
+                counted(deletions.by_group.len() - LISTED, "more group")
             ));
         }
     }

@@ -3,7 +3,7 @@
 //! In: names and counts of each. Out: headings and totals. Must not: show instances.
 
 use super::paint::Style;
-use super::value::counted;
+use crate::diagnostic::counted;
 use crate::plan::change::Summary;
 use crate::report::events::{Done, done_counts, planned_counts};
 

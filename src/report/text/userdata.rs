@@ -8,7 +8,8 @@ use serde_json::Value;
 
 use super::entry::Entry;
 use super::paint::Sign;
-use super::value::{self, Line, counted};
+use super::value::{self, Line};
+use crate::diagnostic::counted;
 use crate::plan::diff::USERDATA;
 use crate::sensitivity::HIDDEN_LINE;
 

@@ -9,6 +9,7 @@ use serde_json::Value;
 use similar::{ChangeTag, TextDiff};
 
 use super::paint::Sign;
+use crate::diagnostic::counted;
 use crate::sensitivity::HIDDEN;
 
 /// The number of context lines around a difference.
@@ -206,7 +207,10 @@ pub(super) fn text_lines(text: &str, limit: usize) -> Vec<Line> {
         })
         .collect();
     if count > shown {
-        lines.push(Line::note(format!("({} more lines)", count - shown)));
+        lines.push(Line::note(format!(
+            "({})",
+            counted(count - shown, "more line")
+        )));
     }
     lines
 }
@@ -249,7 +253,7 @@ fn diff_of(unit: &str, before: &str, after: &str, limit: usize) -> Vec<Line> {
     if lines.len() > limit + 1 {
         let more = lines.len() - limit;
         lines.truncate(limit);
-        lines.push(Line::note(format!("({more} more lines)")));
+        lines.push(Line::note(format!("({})", counted(more, "more line"))));
     }
     lines
 }
@@ -260,15 +264,6 @@ fn hidden(count: usize, unit: &str, lines: &mut Vec<Line>) {
             "# ({} hidden)",
             counted(count, &format!("unchanged {unit}"))
         )));
-    }
-}
-
-/// `1 instance`, `2 instances`.
-pub(super) fn counted(count: usize, noun: &str) -> String {
-    if count == 1 {
-        format!("1 {noun}")
-    } else {
-        format!("{count} {noun}s")
     }
 }
 

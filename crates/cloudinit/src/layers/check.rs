@@ -93,7 +93,7 @@ impl Joiner<'_> {
         } else if finding.message.starts_with("this is a mapping")
             && finding.message.contains("a string")
         {
-            let hint = "A colon and a blank make a mapping of a text without quotes: write quotes";
+            let hint = "A colon and a space make a mapping of a text without quotes: write quotes";
             made.hint = Some(hint.to_owned());
         } else if finding.wants_list() {
             let hint = "A list stands in brackets, or has each item on a line of its own: `- item`";

@@ -39,7 +39,7 @@ impl Scanner<'_> {
         };
         let next = self.cursor.peek();
         if next != ' ' && !is_break_or_end(next) {
-            return Err(self.in_tag("a blank is missing", start));
+            return Err(self.in_tag("a space is missing", start));
         }
         let end = self.cursor.mark();
         let kind = TokenKind::Tag { handle, suffix };
@@ -123,12 +123,12 @@ impl Scanner<'_> {
                 blanks(self);
                 let handle = self.handle(start)?;
                 if self.cursor.peek() != ' ' {
-                    return Err(wrong(self, "a blank is missing"));
+                    return Err(wrong(self, "a space is missing"));
                 }
                 blanks(self);
                 let prefix = self.uri(start)?;
                 if !is_over(self.cursor.peek()) {
-                    return Err(wrong(self, "a blank is missing"));
+                    return Err(wrong(self, "a space is missing"));
                 }
                 Directive::Tag { handle, prefix }
             }
