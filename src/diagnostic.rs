@@ -242,6 +242,14 @@ impl Diagnostics {
             .any(|diagnostic| diagnostic.severity == Severity::Error)
     }
 
+    /// How many of them are errors.
+    pub fn errors(&self) -> usize {
+        let errors = self
+            .iter()
+            .filter(|finding| finding.severity == Severity::Error);
+        errors.count()
+    }
+
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.list().is_empty()
@@ -315,6 +323,13 @@ pub fn counted(count: usize, noun: &str) -> String {
     } else {
         format!("{count} {noun}s")
     }
+}
+
+/// The known name that a name is likely to be a misspelling of.
+pub fn typo<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let near = nearest(name, known)?;
+    let distance = strsim::osa_distance(&name.to_lowercase(), near);
+    (distance <= (name.chars().count() / 4).max(1)).then_some(near)
 }
 
 /// The known name nearest to a misspelled one; `None` if none is near enough.

@@ -7,9 +7,14 @@ use std::path::Path;
 
 use crate::check::{Purpose, check};
 use crate::config::decode::Draft;
+use crate::config::files::LARGEST_FILE;
 use crate::config::load::{Loaded, decode_files, decode_text};
+use crate::config::model::Config;
+use crate::config::source::Spanned;
 use crate::config::variables::Given;
-use crate::diagnostic::Reported;
+use crate::diagnostic::{Diagnostic, Diagnostics, Reported};
+use crate::limited::read_text;
+use crate::provider::rules::Rules;
 
 /// Loads a configuration to be planned: `path` as given, or that of `working_dir`.
 pub fn load(path: Option<&Path>, working_dir: &Path, given: &Given) -> Loaded {
@@ -23,22 +28,81 @@ pub fn load_for(
     working_dir: &Path,
     given: &Given,
 ) -> Loaded {
-    let (loaded, draft) = decode_files(path, working_dir, given);
-    checked(loaded, draft, purpose)
+    let (mut loaded, mut draft) = decode_files(path, working_dir, given);
+    if let Ok(draft) = &mut draft {
+        read_ca_cert(&mut draft.config, &loaded.directory, &mut loaded.findings);
+    }
+    checked(loaded, draft, purpose, given)
 }
 
 /// Loads a configuration from a text. Messages call it `name`, whose extension selects the
 /// language. Its functions can't read files.
 pub fn load_text(purpose: Purpose, name: &str, text: &str, given: &Given) -> Loaded {
     let (loaded, draft) = decode_text(name, text, given);
-    checked(loaded, draft, purpose)
+    checked(loaded, draft, purpose, given)
 }
 
 /// Checks references and the provider's rules.
-fn checked(mut loaded: Loaded, draft: Result<Draft, Reported>, purpose: Purpose) -> Loaded {
-    let config = draft.and_then(|draft| {
+fn checked(
+    mut loaded: Loaded,
+    draft: Result<Draft, Reported>,
+    purpose: Purpose,
+    given: &Given,
+) -> Loaded {
+    let config = draft.and_then(|mut draft| {
+        if !given.nonce_command.is_empty() {
+            let words = given.nonce_command.iter();
+            draft.config.nonce_command = words.map(|word| word.as_str().into()).collect();
+        }
+        settle_args(&mut draft, &mut loaded.findings);
         check(&draft, purpose, &loaded.sources, &mut loaded.findings);
         draft.finish(&loaded.findings)
     });
     loaded.finish(config)
+}
+
+/// The cluster's CA certificate in the server's storage.
+const CA_CERT: &str = "ca.crt";
+
+/// Reads `cluster.ca_cert` where it names a file; without it, takes the server's own from its storage
+/// in files.
+fn read_ca_cert(config: &mut Config, directory: &Path, findings: &mut Diagnostics) {
+    let cluster = &mut config.cluster;
+    if let Some(given) = &mut cluster.ca_cert {
+        let Some(path) = given.value.strip_prefix("file:") else {
+            return;
+        };
+        match read_text(&directory.join(path), LARGEST_FILE) {
+            Ok(text) => given.value = text.into(),
+            Err(error) => findings.push(
+                Diagnostic::error(format!("the CA certificate can't be read: {error}"))
+                    .at(given.span, "this file"),
+            ),
+        }
+    } else if let Some(storage) = &cluster.storage
+        && &*storage.provider == "file"
+    {
+        let folder = directory.join(&*storage.bucket).join(&*storage.prefix);
+        let text = read_text(&folder.join(CA_CERT), LARGEST_FILE);
+        cluster.ca_cert = text
+            .ok()
+            .map(|text| Spanned::new(text.into(), cluster.id.span));
+    }
+}
+
+/// Gives members within args the names that the provider's API knows.
+fn settle_args(draft: &mut Draft, findings: &mut Diagnostics) {
+    let config = &mut draft.config;
+    let rules = Rules::of(config.shard.infra.provider.value);
+    let of_templates = config.templates.values_mut();
+    let of_templates = of_templates.filter_map(|template| template.value.common.args.as_mut());
+    let of_groups = config.groups.iter_mut().flat_map(|group| {
+        let overrides = group.overrides.values_mut();
+        let overrides = overrides.filter_map(|differs| differs.value.args.as_mut());
+        group.common.args.as_mut().into_iter().chain(overrides)
+    });
+    let all = config.defaults.args.as_mut().into_iter();
+    for args in all.chain(of_templates).chain(of_groups) {
+        rules.settle_args(args, findings);
+    }
 }

@@ -44,19 +44,16 @@ impl Exporter {
             return remove_folder(&folder);
         }
         std::fs::create_dir_all(&folder)?;
-        for entry in std::fs::read_dir(&folder)? {
-            let entry = entry?;
-            if !exported.iter().any(|(name, _)| entry.file_name() == **name) {
-                std::fs::remove_file(entry.path())?;
-            }
-        }
+        let names: Vec<_> = exported.iter().map(|(name, _)| Path::new(name)).collect();
+        keep_only(&folder, &names)?;
         for (name, content) in exported {
+            let path = folder.join(name);
+            let folder = path.parent().unwrap_or(&folder);
+            std::fs::create_dir_all(folder)?;
             // Write to a temporary file and rename it, so that readers see the old or the new file.
-            let mut temporary = tempfile::NamedTempFile::new_in(&folder)?;
+            let mut temporary = tempfile::NamedTempFile::new_in(folder)?;
             io::Write::write_all(&mut temporary, content.as_bytes())?;
-            temporary
-                .persist(folder.join(name))
-                .map_err(|error| error.error)?;
+            temporary.persist(&path).map_err(|error| error.error)?;
         }
         Ok(())
     }
@@ -67,6 +64,30 @@ impl Exporter {
     pub fn remove(&self, address: &Address) -> io::Result<()> {
         remove_folder(&self.folder(address))
     }
+}
+
+/// Removes everything from a folder but these files, whose paths are relative to it.
+fn keep_only(folder: &Path, files: &[&Path]) -> io::Result<()> {
+    for entry in std::fs::read_dir(folder)? {
+        let entry = entry?;
+        let name = PathBuf::from(entry.file_name());
+        let path = entry.path();
+        let below: Vec<&Path> = files
+            .iter()
+            .filter_map(|file| file.strip_prefix(&name).ok())
+            .filter(|rest| !rest.as_os_str().is_empty())
+            .collect();
+        if !entry.file_type()?.is_dir() {
+            if !files.contains(&&*name) {
+                std::fs::remove_file(path)?;
+            }
+        } else if below.is_empty() {
+            std::fs::remove_dir_all(path)?;
+        } else {
+            keep_only(&path, &below)?;
+        }
+    }
+    Ok(())
 }
 
 fn remove_folder(folder: &Path) -> io::Result<()> {

@@ -6,11 +6,10 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::config::model::{
-    Common, FileContent, Group, Lifecycle, LoadBalancer, ProviderKind, Template,
-};
+use crate::config::model::{Common, FileContent, Group, Lifecycle, ProviderKind, Template};
 use crate::config::source::{Span, Spanned};
 use crate::diagnostic::{Diagnostic, Diagnostics, nearest};
+use crate::merge::group::size_of;
 use crate::provider::rules::{Effect, Rules};
 
 use super::{Checker, Purpose, names, unknown_reference};
@@ -25,7 +24,6 @@ impl Checker<'_> {
         }
         for (_, file) in &common.files {
             if let FileContent::Certificate { template, .. } = &file.value.content
-                && !template.contains("{{")
                 && !self.config.certificates.contains_key(&template.value)
                 && !self.broken.maps.contains("certificates")
             {
@@ -80,17 +78,23 @@ impl Checker<'_> {
             }
         }
         let template = self.template_of(group);
-        let of_template = || {
-            let known = template.and_then(|template| template.common.size);
-            let size = known.map(|size| size.value);
-            size.or_else(|| (!self.is_broken(group)).then_some(1))
-        };
         let is_broken = self.broken.groups.contains(&group.name);
-        let size = match group.common.size {
-            Some(size) => Some(size.value),
-            None if is_broken => None,
-            None => of_template(),
+        let size = (!is_broken || group.size.is_some()).then(|| size_of(group));
+        let is_servers = || {
+            let nat = self.config.nat.get(group.name.tenant());
+            nat.is_some_and(|nat| &*nat.value.group.value == group.name.name())
         };
+        let is_planned = purpose.is_complete() && !is_servers();
+        if size == Some(0) && group.size.is_none() && is_planned {
+            findings.push(
+                Diagnostic::warning(format!(
+                    "group `{}` has no `size`, so it has no instances",
+                    group.name
+                ))
+                .at(group.span, "`size` is missing here")
+                .hint("Write its `size`, or `\"size\": 0`"),
+            );
+        }
         for (slot, differs) in &group.overrides {
             if let Some(size) = size
                 && *slot >= size
@@ -105,7 +109,7 @@ impl Checker<'_> {
                 );
             }
         }
-        if purpose == Purpose::Plan {
+        if purpose.is_complete() {
             self.complete(group, template, findings);
         }
     }
@@ -134,22 +138,18 @@ impl Checker<'_> {
                 }
                 continue;
             };
-            let provider = match balancer.value {
-                LoadBalancer::Aws { .. } => ProviderKind::Aws,
-                LoadBalancer::Gcp { .. } => ProviderKind::Gcp,
-                LoadBalancer::Sim => ProviderKind::Sim,
-            };
             if let Some(shard) = self.provider()
+                && let Some(provider) = balancer.value.provider
                 && shard.value != provider
             {
                 findings.push(
-                    Diagnostic::error(format!(
+                    Diagnostic::warning(format!(
                         "load balancer `{}` is of provider `{}`, the shard is of `{}`",
                         name.value,
                         provider.as_str(),
                         shard.as_str()
                     ))
-                    .at(name.span, "can't be used here")
+                    .at(name.span, "instances aren't registered with it")
                     .related(balancer.span, "it is defined here")
                     .related(shard.span, "the shard's provider"),
                 );
@@ -157,8 +157,8 @@ impl Checker<'_> {
         }
     }
 
-    /// Checks that a group's kind, architecture and instance type are set, since no instance can be
-    /// created without them.
+    /// Checks that a group's kind and architecture are set, since no instance can be created without
+    /// them. A new instance's type is checked when it is planned.
     fn complete(&self, group: &Group, template: Option<&Template>, findings: &mut Diagnostics) {
         let Some(provider) = self.provider().filter(|_| !self.is_broken(group)) else {
             return;
@@ -167,9 +167,6 @@ impl Checker<'_> {
             given(&group.common) || template.is_some_and(|template| given(&template.common))
         };
         let mut lacking = Vec::new();
-        if !has(|common| common.instance_type.is_some()) {
-            lacking.push("`instance_type`");
-        }
         // The embedded cloud accepts the defaults that `render` uses.
         if provider.value != ProviderKind::Sim {
             if !has(|common| common.kind.is_some()) {

@@ -4,6 +4,7 @@
 //! the configuration, or report consequences of a decoding error.
 
 mod groups;
+pub mod server;
 mod userdata;
 
 use std::collections::HashMap;
@@ -11,11 +12,12 @@ use std::sync::Arc;
 
 use crate::address::GroupName;
 use crate::config::decode::{Broken, Draft};
-use crate::config::model::{Config, Group, Named, ProviderKind, Template};
+use crate::config::model::{Config, FileContent, Group, Named, ProviderKind, Template};
 use crate::config::node::{Node, NodeValue};
 use crate::config::source::{Language, SourceMap, Span, Spanned};
 use crate::diagnostic::{Diagnostic, Diagnostics, nearest};
 use crate::provider::aws::AwsOptions;
+use crate::provider::proxmox;
 use crate::provider::rules::Rules;
 use crate::provider::sim::SimOptions;
 use crate::threads::{self, GROUPS_A_THREAD};
@@ -25,10 +27,19 @@ use crate::threads::{self, GROUPS_A_THREAD};
 pub enum Purpose {
     /// Planning: every group must be complete.
     Plan,
+    /// The same, with warnings of what today's Nstance server doesn't know.
+    Server,
     /// Commands that render nothing: only the cluster, the shard and the load balancers are needed.
     Identity,
     /// Rendering only: `kind`, `arch` and `instance_type` are optional.
     Render,
+}
+
+impl Purpose {
+    /// Whether every group must be complete.
+    pub fn is_complete(self) -> bool {
+        matches!(self, Self::Plan | Self::Server)
+    }
 }
 
 /// Adds a finding for each unknown reference and each violated rule.
@@ -70,6 +81,8 @@ pub(crate) fn check(
     });
     findings.extend(found.into_iter().flatten());
     checker.moves(findings);
+    checker.nat(findings);
+    checker.server_files(findings);
 }
 
 /// The args of a group's overrides.
@@ -251,6 +264,15 @@ impl Checker<'_> {
         let mut layers: Vec<&Node> = self.config.defaults.args.iter().collect();
         layers.extend(template.and_then(|template| template.common.args.as_ref()));
         layers.extend(&group.common.args);
+        if provider.value == ProviderKind::Proxmox && !self.is_broken(group) {
+            for lacking in proxmox::lacking(&layers) {
+                findings.push(
+                    Diagnostic::error(format!("group `{}`: {lacking}", group.name))
+                        .at(group.span, "of this group")
+                        .about(&group.name),
+                );
+            }
+        }
         if layers.len() > 1 {
             rules.check_merged_args(&layers, findings);
         }
@@ -267,6 +289,72 @@ impl Checker<'_> {
             .templates
             .get(&name.value)
             .map(|template| &template.value)
+    }
+
+    /// Checks the server's own files, which have plain names and no certificates.
+    fn server_files(&self, findings: &mut Diagnostics) {
+        for (name, file) in &self.config.server_files {
+            if name.contains('/') {
+                findings.push(
+                    Diagnostic::error(format!(
+                        "`{name}` can't be the name of a file of the server"
+                    ))
+                    .at(file.span, "it contains a path separator"),
+                );
+            }
+            if matches!(file.value.content, FileContent::Certificate { .. }) {
+                findings.push(
+                    Diagnostic::error(format!("file `{name}` of the server is a certificate"))
+                        .at(file.span, "only instances have these"),
+                );
+            }
+        }
+    }
+
+    /// Checks the groups of NAT instances.
+    fn nat(&self, findings: &mut Diagnostics) {
+        for (tenant, nat) in &self.config.nat {
+            let named = &nat.value.group;
+            let Ok(name) = format!("{tenant}/{}", named.value).parse::<GroupName>() else {
+                findings.push(
+                    Diagnostic::error(format!("`{}` isn't the name of a group", named.value))
+                        .at(named.span, "expected a group of the tenant"),
+                );
+                continue;
+            };
+            let Some(group) = self.config.group(&name) else {
+                let groups = self
+                    .config
+                    .groups
+                    .iter()
+                    .filter(|group| group.name.tenant() == &**tenant);
+                let groups: Vec<&str> = groups.map(|group| group.name.name()).collect();
+                findings.push(
+                    Diagnostic::error(format!("tenant `{tenant}` has no group `{}`", named.value))
+                        .at(named.span, "no such group")
+                        .suggest(nearest(named, groups.iter().copied())),
+                );
+                continue;
+            };
+            if let Some(size) = group.size {
+                findings.push(
+                    Diagnostic::error(format!("group `{name}` can't have a `size`"))
+                        .at(size.span, "the server sizes groups of NAT instances")
+                        .related(named.span, "`nat` names it here"),
+                );
+            }
+            let own = group.common.instance_type.as_ref();
+            let ladder = &nat.value.instance_types;
+            if own.is_none_or(|own| !ladder.iter().any(|known| known.value == own.value)) {
+                findings.push(
+                    Diagnostic::error(format!(
+                        "the `instance_type` of group `{name}` must be in `instance_type_ladder`"
+                    ))
+                    .at(own.map_or(group.span, |own| own.span), "of this group")
+                    .related(named.span, "`nat` names it here"),
+                );
+            }
+        }
     }
 
     fn moves(&self, findings: &mut Diagnostics) {

@@ -116,7 +116,7 @@ impl<'s, 'g> LockedShard<'s, 'g> {
         let config = self.session.config();
         let mut store = self.settled(&|address| {
             let group = config.group(&address.group);
-            group.is_some_and(|group| address.slot < size_of(config, group))
+            group.is_some_and(|group| address.slot < size_of(group))
         })?;
         let options = shape.options(self.session, chosen, false)?;
         let cloud = shape.refresh.then_some(&*self.cloud);

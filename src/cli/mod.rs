@@ -124,6 +124,31 @@ pub struct Globals {
     /// `NO_COLOR` does the same.
     #[arg(long, global = true, hide_short_help = true, env = "NSTANCE_NO_COLOR", hide_env_values = true, value_parser = |text: &str| switch("NSTANCE_NO_COLOR", text))]
     no_color: bool,
+    /// Add the groups in this file of the Nstance server's
+    ///
+    /// Of a group that is configured, too, its size, instance type and vars count.
+    #[arg(
+        long,
+        global = true,
+        hide_short_help = true,
+        value_name = "FILE",
+        env = "NSTANCE_GROUPS",
+        hide_env_values = true
+    )]
+    groups: Option<PathBuf>,
+    /// Get the `.Nonce` of each new instance from this command
+    ///
+    /// A program and its arguments, separated by spaces, in place of the configuration's
+    /// `nonce_command`.
+    #[arg(
+        long,
+        global = true,
+        hide_short_help = true,
+        value_name = "COMMAND",
+        env = "NSTANCE_NONCE_COMMAND",
+        hide_env_values = true
+    )]
+    nonce_command: Option<String>,
     /// Limit the calls to the cloud at once
     #[arg(long, global = true, hide_short_help = true, value_name = "N", env = "NSTANCE_PARALLELISM", hide_env_values = true, value_parser = clap::value_parser!(u16).range(1..=1000))]
     parallelism: Option<u16>,
@@ -216,6 +241,15 @@ impl Globals {
             files: self.var_file.clone(),
             command_line: self.var.clone(),
             identity_only: false,
+            groups: self.groups.clone(),
+            nonce_command: self
+                .nonce_command
+                .as_deref()
+                .unwrap_or_default()
+                .split_whitespace()
+                .map(str::to_owned)
+                .collect(),
+            server_compatible: false,
         }
     }
 }

@@ -124,6 +124,7 @@ impl PlanArgs {
             replace: chosen.replace.clone(),
             keep_unchanged,
             strict: config.strict || session.globals.strict,
+            only_shown: false,
             importing: None,
         })
     }

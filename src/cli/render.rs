@@ -155,6 +155,7 @@ fn render(session: &Session<'_>, command: &Render) -> Result<Reply, Failure> {
     let options = Options {
         targets: selector.cloned().into_iter().collect(),
         keep_unchanged: true,
+        only_shown: true,
         strict: session.config().strict || session.globals.strict,
         ..Options::default()
     };
@@ -349,6 +350,7 @@ fn write(folder: &Path, side: &InstanceView, document: &Value) -> std::io::Resul
     for (name, file) in &side.spec.files {
         if let Some(content) = file.content.as_deref().filter(|_| !file.by_server) {
             let path = folder.join("files").join(&**name);
+            std::fs::create_dir_all(path.parent().unwrap_or(&folder))?;
             write_file(&path, content.as_bytes(), private)?;
         }
     }

@@ -314,7 +314,7 @@ impl<'f, 'g> Places<'f, 'g> {
     fn checked(&self, index: usize, selector: &Selector) -> Result<usize, Box<Diagnostic>> {
         let config = self.fleet.shards[index].config();
         let group = config.group(selector.group());
-        let size = group.map(|group| size_of(config, group));
+        let size = group.map(size_of);
         let recorded = || self.recorded()[index].get(selector.group().as_str());
         let is_there = match selector {
             Selector::Group(_) => size.is_some() || recorded().is_some(),

@@ -70,6 +70,7 @@ impl<'g> Session<'g> {
         let directory = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("."));
         let given = Given {
             identity_only: purpose == Purpose::Identity,
+            server_compatible: purpose == Purpose::Server,
             ..globals.given()
         };
         let loaded = load_for(purpose, path, &directory, &given);
@@ -195,13 +196,10 @@ impl<'g> Session<'g> {
             }
             Failure::new(finding)
         })?;
-        let groups = config
-            .load_balancers
-            .iter()
-            .flat_map(|(_, balancer)| match &balancer.value {
-                LoadBalancer::Aws { target_group_arns } => &target_group_arns[..],
-                LoadBalancer::Gcp { .. } | LoadBalancer::Sim => &[],
-            });
+        let balancers = config.load_balancers.values();
+        let groups = balancers
+            .filter(|balancer| balancer.value.provider == Some(ProviderKind::Aws))
+            .flat_map(|balancer| &balancer.value.targets);
         Ok(Box::new(AwsCloud::new(
             Arc::new(client),
             options,

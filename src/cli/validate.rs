@@ -26,14 +26,27 @@ pub struct Validate {
     /// Validate again whenever a file of the configuration changes
     #[arg(long)]
     watch: bool,
+    /// Warn of what today's Nstance server doesn't know
+    #[arg(long)]
+    server_compatible: bool,
+}
+
+impl Validate {
+    fn purpose(&self) -> Purpose {
+        if self.server_compatible {
+            Purpose::Server
+        } else {
+            Purpose::Plan
+        }
+    }
 }
 
 /// Runs `validate`.
 pub fn run(globals: &Globals, command: &Validate) -> Ending {
     if command.watch {
-        return keep_watching(globals).map_err(unplaced);
+        return keep_watching(globals, command.purpose()).map_err(unplaced);
     }
-    let mut checked = check_all(globals);
+    let mut checked = check_all(globals, command.purpose());
     if let [_] = checked[..] {
         let only = checked.remove(0);
         if only.loaded.findings.has_errors() {
@@ -52,8 +65,8 @@ pub fn run(globals: &Globals, command: &Validate) -> Ending {
     Ok(several(globals, checked, console::print_json))
 }
 
-fn check_all(globals: &Globals) -> Vec<Checked> {
-    fleet::read(globals, Purpose::Plan)
+fn check_all(globals: &Globals, purpose: Purpose) -> Vec<Checked> {
+    fleet::read(globals, purpose)
         .into_iter()
         .map(|loaded| check(globals, loaded))
         .collect()
@@ -62,11 +75,11 @@ fn check_all(globals: &Globals) -> Vec<Checked> {
 /// Validates after every change, until a signal.
 ///
 /// Fails if files can't be watched.
-fn keep_watching(globals: &Globals) -> Result<u8, Failure> {
+fn keep_watching(globals: &Globals, purpose: Purpose) -> Result<u8, Failure> {
     let mut watch = Watch::new()?;
     loop {
         let (checked, inputs) = loop {
-            let checked = check_all(globals);
+            let checked = check_all(globals, purpose);
             let mut inputs = Inputs::default();
             for one in &checked {
                 inputs.extend(one.inputs());

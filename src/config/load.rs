@@ -6,8 +6,10 @@
 
 #[cfg(test)]
 mod cascades;
+mod dynamic_groups;
 mod findings;
 mod foreign;
+mod only_ours;
 mod reading;
 #[cfg(test)]
 mod tests;
@@ -15,8 +17,10 @@ mod tests;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use self::dynamic_groups::lay_over;
 use self::findings::{name_aliases, say_once};
 use self::foreign::foreign;
+use self::only_ours::only_ours;
 use self::reading::Reading;
 use super::assemble::{Document, assemble};
 use super::decode::{Draft, decode};
@@ -25,6 +29,7 @@ use super::files;
 use super::hcl::{self, Folders};
 use super::inputs::Inputs;
 use super::jsonc;
+use super::letter_case;
 use super::model::Config;
 use super::node::{Alias, Entry, Node};
 use super::sensitive::{find_exposed, masked_places};
@@ -32,7 +37,8 @@ use super::size;
 use super::source::{Language, SourceMap, Span};
 use super::variables::{Given, Origin, Secrets, Setting, name_interpolations};
 use super::yaml;
-use crate::diagnostic::{Diagnostics, Reported};
+use crate::diagnostic::{Diagnostic, Diagnostics, Reported};
+use crate::limited::read_text;
 
 /// A configuration, or the errors of the stage that failed.
 #[derive(Debug, Default)]
@@ -55,6 +61,8 @@ pub struct Loaded {
     aliases: Vec<Alias>,
     /// Given values for the top-level `vars`.
     overrides: Vec<(Entry, Origin)>,
+    /// Whether warnings of what today's Nstance server doesn't know are wanted.
+    pub server_compatible: bool,
     /// The size of all values that expressions produced, in bytes.
     size: usize,
     /// Blocks that `for_each` expands; an error in one instance usually occurs in all.
@@ -69,14 +77,15 @@ pub(crate) fn decode_files(
 ) -> (Loaded, Result<Draft, Reported>) {
     let mut loaded = Loaded {
         directory: working_dir.to_owned(),
+        server_compatible: given.server_compatible,
         ..Loaded::default()
     };
     let draft = loaded
-        .read(path, working_dir, &given.files)
+        .read(path, working_dir, given)
         .and_then(|(parsed, folders)| {
             let draft = loaded.decode(parsed, given, working_dir, &folders);
             loaded.inputs.extend(folders.seen());
-            for file in &given.files {
+            for file in given.files.iter().chain(&given.groups) {
                 loaded.inputs.file(&working_dir.join(file));
             }
             draft
@@ -123,7 +132,7 @@ pub fn document(path: Option<&Path>, working_dir: &Path, given: &Given) -> Evalu
         ..Loaded::default()
     };
     let root = loaded
-        .read(path, working_dir, &given.files)
+        .read(path, working_dir, given)
         .and_then(|(parsed, folders)| loaded.document(parsed, given, working_dir, &folders));
     loaded.into_evaluated(root)
 }
@@ -143,9 +152,10 @@ impl Loaded {
         &mut self,
         path: Option<&Path>,
         working_dir: &Path,
-        var_files: &[PathBuf],
+        given: &Given,
     ) -> Result<(Vec<Parsed>, Folders), Reported> {
-        let files = match files::find(path, working_dir, var_files, &mut self.inputs) {
+        let beside: Vec<PathBuf> = given.files.iter().chain(&given.groups).cloned().collect();
+        let files = match files::find(path, working_dir, &beside, &mut self.inputs) {
             Ok(files) => files,
             Err(diagnostic) => {
                 self.findings.push(*diagnostic);
@@ -252,10 +262,34 @@ impl Loaded {
         working_dir: &Path,
         folders: &Folders,
     ) -> Result<Draft, Reported> {
-        let root = self.document(parsed, given, working_dir, folders)?;
+        let mut root = self.document(parsed, given, working_dir, folders)?;
+        if let Some(file) = &given.groups {
+            let groups = self.groups_file(file, working_dir)?;
+            lay_over(&mut root, groups, &mut self.findings);
+        }
+        letter_case::settle(&mut root, &mut self.findings);
+        if given.server_compatible {
+            only_ours(&root, &mut self.findings);
+        }
         let draft = decode(&root, &mut self.findings)?;
         find_exposed(&root, &mut self.findings);
         Ok(draft)
+    }
+
+    /// The document of a groups file.
+    fn groups_file(&mut self, file: &Path, working_dir: &Path) -> Result<Node, Reported> {
+        let text = match read_text(&working_dir.join(file), files::LARGEST_FILE) {
+            Ok(text) => text,
+            Err(error) => {
+                let finding = format!("can't read the groups file {}: {error}", file.display());
+                self.findings.push(Diagnostic::error(finding));
+                return Err(Reported);
+            }
+        };
+        let source = self.sources.add(file.display().to_string(), text);
+        let text = Arc::clone(&self.sources.get(source).text);
+        let document = self.findings.keep(jsonc::read(source, &text));
+        document.ok_or(Reported)
     }
 
     /// The final result; its findings are sorted by place.

@@ -9,6 +9,7 @@
 
 mod userdata;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -39,8 +40,16 @@ pub struct Config {
     pub load_balancers: Named<LoadBalancer>,
     /// `images`
     pub images: Named<Image>,
-    /// `certificates`: names only; the server holds their content.
-    pub certificates: Named<()>,
+    /// `certificates`; the server makes them.
+    pub certificates: Named<Certificate>,
+    /// `server.files`: the server's own, only checked.
+    pub server_files: Named<File>,
+    /// `nat`: tenant → its group of NAT instances.
+    pub nat: Named<Nat>,
+    /// The groups that `nat` names, whose instances are the server's.
+    pub server_groups: BTreeSet<GroupName>,
+    /// `nonce_command`: makes an instance's `.Nonce`.
+    pub nonce_command: Vec<Arc<str>>,
     /// Top-level `vars`, overridden by `--var`.
     pub vars: Option<Node>,
     /// `defaults`
@@ -93,6 +102,37 @@ pub struct Cluster {
     pub slug: Arc<str>,
     /// `fqdn`, by default empty.
     pub fqdn: Arc<str>,
+    /// `ca_cert`: the text, or `file:PATH`.
+    pub ca_cert: Option<Spanned<Arc<str>>>,
+    /// `storage`, for what it has of the cluster.
+    pub storage: Option<Storage>,
+}
+
+/// `cluster.storage`: where the server keeps what belongs to the cluster.
+#[derive(Debug, Clone)]
+pub struct Storage {
+    /// `provider`: `s3`, `gcs` or `file`.
+    pub provider: Arc<str>,
+    /// `bucket`; a folder with `file`.
+    pub bucket: Arc<str>,
+    /// `prefix`, default `cluster/`.
+    pub prefix: Arc<str>,
+}
+
+/// One of `certificates`.
+#[derive(Debug, Clone, Default)]
+pub struct Certificate {
+    /// `cn`, `dns`, `ip`, `uri`: Go templates.
+    pub names: Vec<Node>,
+}
+
+/// One of `nat`.
+#[derive(Debug, Clone)]
+pub struct Nat {
+    /// `group`, of the same tenant.
+    pub group: Spanned<Arc<str>>,
+    /// `instance_type_ladder`
+    pub instance_types: Vec<Spanned<Arc<str>>>,
 }
 
 /// `shard`
@@ -135,6 +175,8 @@ impl Shard {
 pub struct Infra {
     /// `provider`
     pub provider: Spanned<ProviderKind>,
+    /// `provider` as written, such as `mock`: `.Provider.Kind`.
+    pub provider_name: Arc<str>,
     /// `region`
     pub region: Spanned<Arc<str>>,
     /// `zone`
@@ -148,7 +190,7 @@ pub struct Infra {
 pub enum ProviderKind {
     /// `aws`: EC2.
     Aws,
-    /// `gcp`: Compute Engine.
+    /// `google` (once `gcp`): Compute Engine.
     Gcp,
     /// `sim` (also `mock`, `tmux`): the embedded cloud.
     Sim,
@@ -199,19 +241,12 @@ pub struct Expiry {
 
 /// One of `load_balancers`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum LoadBalancer {
-    /// `{provider: aws, target_group_arns}`
-    Aws {
-        /// Not empty.
-        target_group_arns: Vec<Arc<str>>,
-    },
-    /// `{provider: gcp, instance_group_name}`
-    Gcp {
-        /// Not empty.
-        instance_group_name: Arc<str>,
-    },
-    /// `{provider: sim}`
-    Sim,
+pub struct LoadBalancer {
+    /// `provider`; `None` for `tunnel`, which the server fills.
+    pub provider: Option<ProviderKind>,
+    /// What an instance is registered with: ARNs of target groups, each with `:PORT` where a port is
+    /// configured; names of network endpoint groups, of an instance group, or of the load balancer.
+    pub targets: Vec<Arc<str>>,
 }
 
 /// One of `images`.
@@ -308,8 +343,6 @@ pub struct Common {
     pub instance_type: Option<Spanned<Arc<str>>>,
     /// `subnet_pool`
     pub subnet_pool: Option<Spanned<Arc<str>>>,
-    /// `size`
-    pub size: Option<Spanned<u32>>,
     /// `args`, an object.
     pub args: Option<Node>,
     /// `vars`, an object.
@@ -368,6 +401,8 @@ pub struct Group {
     pub template: Option<Spanned<Arc<str>>>,
     /// The shared fields.
     pub common: Common,
+    /// `size`; without it, there are no instances.
+    pub size: Option<Spanned<u32>>,
     /// `drain_timeout`
     pub drain_timeout: Option<Duration>,
     /// `load_balancers`: names.
@@ -391,6 +426,7 @@ impl Group {
             span,
             template: Some(Spanned::new(Arc::clone(template), span)),
             common: Common::default(),
+            size: None,
             drain_timeout: None,
             load_balancers: Vec::new(),
             depends_on: Vec::new(),
@@ -447,16 +483,16 @@ pub enum FileContent {
     Json(Node),
     /// `string`
     String(Spanned<Arc<str>>),
-    /// `secret`: its source.
+    /// `secret`: its source, a Go template.
     Secret(Spanned<Arc<str>>),
     /// `storage`: its source, a Go template.
     Storage(Spanned<Arc<str>>),
     /// `certificate`
     Certificate {
-        /// `template`: a name in `certificates`, a Go template.
+        /// `template`: a name in `certificates`.
         template: Spanned<Arc<str>>,
-        /// `key`, a Go template.
-        key: Option<Spanned<Arc<str>>>,
+        /// `key`: `{source, name}`, or a text in its old form.
+        key: Option<Node>,
     },
 }
 

@@ -99,7 +99,7 @@ fn every_field_is_read() {
         web.moved_from.as_ref().unwrap().value.as_str(),
         "default/old"
     );
-    assert_eq!(web.common.size.unwrap().value, 3);
+    assert_eq!(web.size.unwrap().value, 3);
     let template = &config.templates["knd"].value.common;
     assert_eq!(template.files.len(), 6);
     assert_eq!(
@@ -185,7 +185,7 @@ fn the_documented_examples_plan_unmodified() {
         ]
     );
     let loaded = load_text(Purpose::Plan, "vars.jsonc", vars, &Given::default());
-    assert_eq!(loaded.findings.len(), 4);
+    assert_eq!(loaded.findings.errors(), 4);
 }
 
 #[test]

@@ -41,6 +41,8 @@ pub struct MergedGroup<'a> {
     pub subnet_pool: Option<Spanned<Arc<str>>>,
     /// The desired number of instances.
     pub size: u32,
+    /// Whether `size` is written; without it, there are none.
+    pub has_size: bool,
     /// Args, an object.
     pub args: Option<Merged>,
     /// Vars, an object.
@@ -186,15 +188,8 @@ fn template_of<'a>(config: &'a Config, group: &Group) -> Option<&'a Template> {
 }
 
 /// The desired number of instances of a group.
-pub fn size_of(config: &Config, group: &Group) -> u32 {
-    let template = template_of(config, group);
-    let inherited = template.and_then(|template| template.common.size.as_ref());
-    group
-        .common
-        .size
-        .as_ref()
-        .or(inherited)
-        .map_or(1, |size| size.value)
+pub fn size_of(group: &Group) -> u32 {
+    group.size.map_or(0, |size| size.value)
 }
 
 /// Merges the layers of one group.
@@ -277,7 +272,8 @@ pub fn merge_group<'a>(config: &'a Config, group: &'a Group) -> MergedGroup<'a> 
             .as_ref()
             .or_else(|| low.and_then(|common| common.arch.as_ref()))
             .map_or(Arch::Amd64, |arch| arch.value),
-        size: size_of(config, group),
+        size: size_of(group),
+        has_size: group.size.is_some(),
         args: args(None),
         vars: vars(None),
         files,

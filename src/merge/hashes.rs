@@ -150,8 +150,20 @@ fn write_file(out: &mut String, file: &File) {
         }
         FileContent::Certificate { template, key } => {
             write_field(out, "template", &template.value);
-            if let Some(key) = key.as_ref().filter(|key| !key.value.is_empty()) {
-                write_field(out, "key", &key.value);
+            match key.as_ref() {
+                Some(key) if key.as_str() == Some("") => {}
+                Some(key) if key.as_str().is_some() => {
+                    write_field(out, "key", key.as_str().unwrap_or_default());
+                }
+                Some(key) => {
+                    let field = |name: &str| key.get(name).and_then(Node::as_str);
+                    out.push_str(",\"key\":{");
+                    let [source, name] =
+                        ["source", "name"].map(|name| field(name).unwrap_or_default());
+                    write_present(out, &[("source", source), ("name", name)]);
+                    out.push('}');
+                }
+                None => {}
             }
         }
     }

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Compiled, prepare, renderer};
 use crate::address::Address;
+use crate::check::server;
 use crate::config::load::Loaded;
 use crate::config::model::Config;
 use crate::config::source::SourceMap;
@@ -31,6 +32,9 @@ pub fn validate(loaded: &mut Loaded, strict: bool) {
             let mut found = prepared.findings;
             replaced_layers(config, &prepared.bodies, &mut found);
             found.extend(try_groups(config, &prepared.compiled, sources, strict));
+            if loaded.server_compatible {
+                found.extend(server::warnings(config, &prepared.compiled.groups, sources));
+            }
             found
         }
         Err(found) => found,
@@ -77,7 +81,8 @@ fn try_group(renderer: &GroupRenderer<'_>, mut report: Report) -> Report {
         .filter(|slot| *slot < group.size);
     let mut slots: BTreeSet<u32> = overridden.collect();
     // Slots without overrides differ most at the ends.
-    let mut ends = (0..group.size).filter(|slot| !slots.contains(slot));
+    // A group without instances is tried, too: another may size it.
+    let mut ends = (0..group.size.max(1)).filter(|slot| !slots.contains(slot));
     let ends = [ends.next(), ends.next_back()];
     let mut try_slot = |slot: u32| {
         let facts = InstanceFacts::example(group, slot, &renderer.head(slot).instance_type);

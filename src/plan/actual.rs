@@ -116,6 +116,16 @@ impl<'a> ActualInstances<'a> {
             .collect()
     }
 
+    /// Leaves out the instances of some groups.
+    pub fn leave_out(&mut self, groups: &BTreeSet<GroupName>) {
+        for group in groups {
+            self.by_group.remove(group.as_str());
+            self.deposed.remove(group.as_str());
+            let is_another = |seen: &&Observation| seen.group.as_deref() != Some(group.as_str());
+            self.duplicates.retain(is_another);
+        }
+    }
+
     /// The instances of a group; taken, so that what is left belongs to no group.
     pub fn take(&mut self, group: &str) -> BTreeMap<u32, ActualInstance<'a>> {
         self.by_group.remove(group).unwrap_or_default()

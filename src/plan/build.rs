@@ -26,6 +26,8 @@ use crate::resolve::subnets::Placer;
 pub fn build(inputs: &Inputs<'_>, placer: &mut Placer<'_>) -> (Plan, Diagnostics) {
     let lineage = inputs.lineage();
     let mut actual = ActualInstances::new(inputs.snapshot, inputs.observed);
+    // The server creates and deletes them.
+    actual.leave_out(&inputs.config.server_groups);
     let mut gathered = Planned::default();
     let configured: BTreeSet<&str> = inputs
         .groups

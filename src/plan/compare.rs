@@ -55,7 +55,7 @@ impl GroupPlanner<'_> {
                     ..Change::new(address, Action::Create, vec![Reason::Missing])
                 });
             } else {
-                planned.left_out(&address, "it can't be rendered or placed");
+                planned.left_out(&address, "it can't be rendered, placed or created");
             }
             return;
         }
@@ -161,7 +161,10 @@ impl GroupPlanner<'_> {
         let Some(successor) =
             self.new_instance(kept.slot, zone, Some(&recorded), placer, report, planned)
         else {
-            planned.left_out(&address, "its successor can't be rendered or placed");
+            planned.left_out(
+                &address,
+                "its successor can't be rendered, placed or created",
+            );
             return;
         };
         let mut new = successor.view;

@@ -12,12 +12,13 @@ use super::actual::{ActualInstance, Presence};
 use super::change::{
     Action, Change, DriftKind, InstanceView, LeftOut, Mode, Reason, RecordAttributes,
 };
+use super::creatable;
 use super::diff::{self, Lifecycle};
 use super::inputs::{Inputs, new_instance_id};
 use super::planned::Planned;
 use crate::address::{Address, GroupName};
-use crate::config::model::OnNewer;
-use crate::diagnostic::Diagnostic;
+use crate::config::model::{OnNewer, ProviderKind};
+use crate::diagnostic::{Diagnostic, counted};
 use crate::provider::Observation;
 use crate::render::data::InstanceFacts;
 use crate::render::files::Deferred;
@@ -104,6 +105,39 @@ impl GroupPlanner<'_> {
         missing && self.renderer.group.merged.ignores_size()
     }
 
+    /// Leaves out the instances of a group without a size: a forgotten line must not delete them.
+    /// Returns whether there are any.
+    fn refuse_without_size(
+        &self,
+        actual: &BTreeMap<u32, ActualInstance<'_>>,
+        planned: &mut Planned,
+    ) -> bool {
+        let is_recorded = |(slot, instance): &(&u32, &ActualInstance<'_>)| {
+            matches!(instance, ActualInstance::Recorded { .. })
+                && self.inputs.options.selects(&self.address(**slot))
+        };
+        let count = actual.iter().filter(is_recorded).count();
+        let group = &self.renderer.group.merged;
+        if count > 0 {
+            planned.findings.push(
+                Diagnostic::error(format!(
+                    "group `{}` has no `size`, but {}",
+                    group.name,
+                    counted(count, "recorded instance")
+                ))
+                .at(group.span, "`size` is missing here")
+                .about(&group.name)
+                .hint("Write its `size`; `\"size\": 0` deletes the instances"),
+            );
+            planned.left_out.push(LeftOut {
+                address: group.name.to_string(),
+                count,
+                why: "the group has no `size`".to_owned(),
+            });
+        }
+        count > 0
+    }
+
     fn converge(
         &self,
         actual: &BTreeMap<u32, ActualInstance<'_>>,
@@ -116,6 +150,9 @@ impl GroupPlanner<'_> {
             .filter(|(_, instance)| !self.was_taken_away(instance))
             .map(|(slot, _)| *slot)
             .collect();
+        if !group.has_size && !group.ignores_size() && self.refuse_without_size(actual, planned) {
+            return;
+        }
         let size = if group.ignores_size() && !actual.is_empty() {
             filled.len() as u32
         } else {
@@ -239,7 +276,7 @@ impl GroupPlanner<'_> {
                 address: group.name.to_string(),
                 count: failed,
                 why: if why.is_empty() {
-                    "they can't be rendered or placed".to_owned()
+                    "they can't be rendered, placed or created".to_owned()
                 } else {
                     why.join("; ")
                 },
@@ -413,6 +450,10 @@ impl GroupPlanner<'_> {
         let spec = self
             .renderer
             .render(&address, &facts, &BTreeMap::new(), report)?;
+        if let Some(finding) = self.refusal(&spec) {
+            planned.findings.push(finding);
+            return None;
+        }
         let change = group.overrides.get(&slot);
         let pool = change.map_or(group.subnet_pool.as_ref(), |c| c.subnet_pool.as_ref());
         let placed = match pool {
@@ -461,6 +502,16 @@ impl GroupPlanner<'_> {
             deferred,
             alternatives: alternatives.unwrap_or_default(),
         })
+    }
+
+    /// Why a new instance can't be created, unless the plan is only looked at.
+    fn refusal(&self, spec: &InstanceSpec) -> Option<Diagnostic> {
+        let inputs = self.inputs;
+        if inputs.options.only_shown {
+            return None;
+        }
+        let is_real_cloud = inputs.provider_name != ProviderKind::Sim.as_str();
+        creatable::refusal(inputs.config, self.renderer.group, spec, is_real_cloud)
     }
 
     fn adopt(

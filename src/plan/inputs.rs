@@ -36,6 +36,8 @@ pub struct Options {
     pub keep_unchanged: bool,
     /// Treat unset vars as errors.
     pub strict: bool,
+    /// Whether nothing is created from the plan, so that what only a creation needs may be missing.
+    pub only_shown: bool,
     /// The instance id of an instance that `import` is about to record in this empty slot. The
     /// slot's spec is rendered with this id instead of a new one.
     pub importing: Option<(Address, Arc<str>)>,

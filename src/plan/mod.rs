@@ -7,6 +7,7 @@ pub mod actual;
 pub mod build;
 pub mod change;
 mod compare;
+mod creatable;
 pub mod diff;
 pub mod drift;
 mod exclusive;

@@ -153,7 +153,6 @@ pub fn effect(path: &str) -> Effect {
 /// The managed labels of an instance, and its `name`.
 pub fn managed_labels(who: &Ownership<'_>) -> BTreeMap<String, String> {
     who.facts()
-        .into_iter()
         .map(|(short, value)| (format!("{OUR_LABELS}{short}"), sanitise_label(&value)))
         .chain([("name".to_owned(), cut(&sanitise_label(&who.name())))])
         .collect()

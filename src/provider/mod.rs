@@ -10,6 +10,7 @@
 pub mod aws;
 pub mod gcp;
 mod options;
+pub mod proxmox;
 pub mod retry;
 pub mod rules;
 mod shape;

@@ -56,21 +56,36 @@ pub struct Ownership<'a> {
     pub spec: &'a str,
 }
 
+/// The short names of the managed tags.
+pub const FACTS: [&str; 10] = [
+    "managed",
+    "instance-id",
+    "cluster-id",
+    "shard",
+    "tenant",
+    "group",
+    "template",
+    "instance-kind",
+    "slot",
+    "spec",
+];
+
 impl Ownership<'_> {
     /// The values of the managed tags, by short name.
-    pub fn facts(&self) -> [(&'static str, String); 10] {
-        [
-            ("managed", "true".to_owned()),
-            ("instance-id", self.instance_id.to_owned()),
-            ("cluster-id", self.cluster.to_owned()),
-            ("shard", self.shard.to_owned()),
-            ("tenant", self.tenant.to_owned()),
-            ("group", self.group.to_owned()),
-            ("template", self.template.to_owned()),
-            ("instance-kind", self.kind.to_owned()),
-            ("slot", self.slot.to_string()),
-            ("spec", self.spec.to_owned()),
-        ]
+    pub fn facts(&self) -> impl Iterator<Item = (&'static str, String)> {
+        let values = [
+            "true".to_owned(),
+            self.instance_id.to_owned(),
+            self.cluster.to_owned(),
+            self.shard.to_owned(),
+            self.tenant.to_owned(),
+            self.group.to_owned(),
+            self.template.to_owned(),
+            self.kind.to_owned(),
+            self.slot.to_string(),
+            self.spec.to_owned(),
+        ];
+        FACTS.into_iter().zip(values)
     }
 
     /// The display name.
@@ -153,6 +168,13 @@ impl Rules {
             ProviderKind::Sim | ProviderKind::Proxmox | ProviderKind::Yandex => {
                 sim::rules::check_args(args, findings);
             }
+        }
+    }
+
+    /// Gives members within args the names that the API knows.
+    pub fn settle_args(self, args: &mut Node, findings: &mut Diagnostics) {
+        if self.kind == ProviderKind::Aws {
+            aws::rules::settle_args(args, findings);
         }
     }
 
@@ -244,7 +266,7 @@ impl Rules {
     pub fn is_managed_tag(self, key: &str) -> bool {
         match self.kind {
             ProviderKind::Gcp => key.starts_with("nstance-"),
-            _ => key.starts_with("nstance:"),
+            _ => aws::rules::is_managed_tag(key),
         }
     }
 

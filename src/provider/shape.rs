@@ -52,6 +52,53 @@ pub(super) fn check(entries: &[Entry], members: Members, owner: &str, findings: 
     }
 }
 
+/// Renames members that differ from the known ones in letter case only, at any depth, with a warning
+/// for each.
+pub(super) fn settle(node: &mut Node, shape: &Shape, findings: &mut Diagnostics) {
+    match (shape, &mut node.value) {
+        (Shape::Required(shape) | Shape::Deprecated(_, shape), _) => settle(node, shape, findings),
+        (Shape::List(shape), NodeValue::Array(items)) => {
+            items
+                .iter_mut()
+                .for_each(|item| settle(item, shape, findings));
+        }
+        (Shape::Map(shape), NodeValue::Object(entries)) => {
+            for entry in entries {
+                settle(&mut entry.value, shape, findings);
+            }
+        }
+        (Shape::Structure(members), NodeValue::Object(entries)) => {
+            for index in 0..entries.len() {
+                rename(entries, index, members, findings);
+            }
+            for entry in entries {
+                if let Some(shape) = find(members, &entry.key) {
+                    settle(&mut entry.value, shape, findings);
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+fn rename(entries: &mut [Entry], index: usize, members: Members, findings: &mut Diagnostics) {
+    let entry = &entries[index];
+    if find(members, &entry.key).is_some() {
+        return;
+    }
+    let mut names = members.iter().map(|(name, _)| *name);
+    let known = names.find(|name| name.eq_ignore_ascii_case(&entry.key));
+    let is_free = |known: &&str| !entries.iter().any(|entry| &*entry.key == *known);
+    if let Some(known) = known.filter(is_free) {
+        findings.push(
+            Diagnostic::warning(format!("`{}` is read as `{known}`", entry.key))
+                .at(entry.key_span, "letter case differs")
+                .hint(format!("Write `{known}`")),
+        );
+        entries[index].key = known.into();
+    }
+}
+
 /// The shape of a member. Uses a binary search, since lists may have thousands of structures.
 pub(super) fn find(members: Members, name: &str) -> Option<&'static Shape> {
     let index = members

@@ -13,8 +13,9 @@ use crate::address::InstanceId;
 use crate::merge::group::MergedGroup;
 
 /// The fields of the root, in declaration order.
-pub const ROOT_FIELDS: [&str; 9] = [
+pub const ROOT_FIELDS: [&str; 10] = [
     "Vars", "Var", "Image", "Instance", "Server", "Provider", "Cluster", "Group", "Template",
+    "Nonce",
 ];
 
 const INSTANCE: [&str; 15] = [
@@ -36,7 +37,7 @@ const INSTANCE: [&str; 15] = [
 ];
 const SERVER: [&str; 4] = ["Shard", "RegistrationAddr", "AgentAddr", "OperatorAddr"];
 const PROVIDER: [&str; 3] = ["Kind", "Region", "Zone"];
-const CLUSTER: [&str; 3] = ["ID", "Slug", "FQDN"];
+const CLUSTER: [&str; 4] = ["ID", "Slug", "FQDN", "CACert"];
 const GROUP: [&str; 4] = ["Name", "Tenant", "Size", "Labels"];
 const TEMPLATE: [&str; 1] = ["Name"];
 
@@ -44,7 +45,7 @@ const TEMPLATE: [&str; 1] = ["Name"];
 /// field.
 pub fn fields_of(root: &str) -> Option<&'static [&'static str]> {
     Some(match root {
-        "Vars" | "Var" | "Image" => &[],
+        "Vars" | "Var" | "Image" | "Nonce" => &[],
         "Instance" => &INSTANCE,
         "Server" => &SERVER,
         "Provider" => &PROVIDER,
@@ -57,6 +58,9 @@ pub fn fields_of(root: &str) -> Option<&'static [&'static str]> {
 
 /// Whether the value at this path differs between instances of a group.
 pub fn is_per_instance(path: &str) -> bool {
+    if path == ".Nonce" {
+        return true;
+    }
     match path.strip_prefix(".Instance") {
         Some(".Kind" | ".Arch" | ".Type") => false,
         Some(rest) => rest.is_empty() || rest.starts_with('.'),
@@ -74,6 +78,8 @@ pub struct ShardFacts {
     pub cluster_slug: Arc<str>,
     /// `cluster.fqdn`
     pub cluster_fqdn: Arc<str>,
+    /// `cluster.ca_cert`, or a text in its place.
+    pub ca_cert: Arc<str>,
     /// `shard.id`
     pub shard: Arc<str>,
     /// `shard.advertise.registration_addr`
@@ -135,6 +141,14 @@ pub struct InstanceFacts {
     pub ip4: Option<Arc<str>>,
     /// The IPv6 address, once it is known.
     pub ip6: Option<Arc<str>>,
+    /// The nonce of a trial; otherwise its placeholder.
+    #[serde(skip)]
+    pub trial_nonce: Option<&'static str>,
+}
+
+/// What stands for the nonce of an instance until it is created.
+pub fn nonce_placeholder(instance_id: &str) -> String {
+    format!("nonce-of-{instance_id}")
 }
 
 impl InstanceFacts {
@@ -163,7 +177,14 @@ impl InstanceFacts {
             short_id: InstanceId::from(id).short().into(),
             ip4: None,
             ip6: None,
+            trial_nonce: None,
         }
+    }
+
+    /// `.Nonce`
+    fn nonce(&self) -> String {
+        let placeholder = || nonce_placeholder(&self.id);
+        self.trial_nonce.map_or_else(placeholder, str::to_owned)
     }
 }
 
@@ -217,7 +238,12 @@ impl ShardData {
             ),
             cluster: structure(
                 &TYPES.cluster,
-                fields(&[&facts.cluster_id, &facts.cluster_slug, &facts.cluster_fqdn]),
+                fields(&[
+                    &facts.cluster_id,
+                    &facts.cluster_slug,
+                    &facts.cluster_fqdn,
+                    &facts.ca_cert,
+                ]),
             ),
             facts,
         }
@@ -315,6 +341,7 @@ impl GroupData {
                 self.cluster.clone(),
                 self.group.clone(),
                 self.template.clone(),
+                Value::from(instance.nonce()),
             ],
         )
     }

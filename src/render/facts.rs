@@ -19,11 +19,15 @@ pub(super) fn shard_facts(config: &Config) -> ShardFacts {
         cluster_id: Arc::clone(&config.cluster.id.value),
         cluster_slug: Arc::clone(&config.cluster.slug),
         cluster_fqdn: Arc::clone(&config.cluster.fqdn),
+        ca_cert: config.cluster.ca_cert.as_ref().map_or_else(
+            || format!("ca-cert-of-{}", config.cluster.id.value).into(),
+            |text| Arc::clone(&text.value),
+        ),
         shard: Arc::clone(&config.shard.id.value),
         registration_addr: Arc::clone(&advertise.registration_addr),
         agent_addr: Arc::clone(&advertise.agent_addr),
         operator_addr: Arc::clone(&advertise.operator_addr),
-        provider: config.shard.infra.provider.value.as_str().into(),
+        provider: Arc::clone(&config.shard.infra.provider_name),
         region: Arc::clone(&config.shard.infra.region.value),
         zone: Arc::clone(&config.shard.infra.zone.value),
     }

@@ -39,7 +39,7 @@ pub struct CompiledFile {
 
 #[derive(Debug, Clone)]
 enum Content {
-    Env(Vec<(Arc<str>, Span, Text)>),
+    Env(Vec<(Arc<str>, Text)>),
     /// A document, and its sensitive parts as written.
     Json(Tree, Mark),
     String(Text),
@@ -106,23 +106,25 @@ impl CompiledFile {
                 let text = Text::compile(&text.value, text.span, sensitivity, cache, findings)?;
                 Content::String(text)
             }
-            // The source of a secret is not a template.
-            FileContent::Secret(source) => Content::Server(vec![Text::Constant(
-                Arc::clone(&source.value),
-                open.clone(),
-            )]),
-            FileContent::Storage(source) => Content::Server(vec![Text::compile(
-                &source.value,
-                source.span,
-                open,
-                cache,
-                findings,
-            )?]),
+            FileContent::Secret(source) | FileContent::Storage(source) => {
+                Content::Server(vec![Text::compile(
+                    &source.value,
+                    source.span,
+                    open,
+                    cache,
+                    findings,
+                )?])
+            }
             FileContent::Certificate { template, key } => {
-                let texts = [Some(template), key.as_ref()].into_iter().flatten();
-                Content::Server(all(texts.map(|text| {
-                    Text::compile(&text.value, text.span, open, cache, findings)
-                }))?)
+                let name = |key: &Node| key.get("name").unwrap_or(key).as_str().map(Arc::from);
+                let key = key.as_ref().and_then(name);
+                let texts = [Some(Arc::clone(&template.value)), key];
+                let texts = texts.into_iter().flatten();
+                Content::Server(
+                    texts
+                        .map(|text| Text::Constant(text, open.clone()))
+                        .collect(),
+                )
             }
         };
         Ok(Self {
@@ -158,7 +160,7 @@ impl CompiledFile {
             }
         };
         match &self.content {
-            Content::Env(entries) => entries.iter().for_each(|(_, _, value)| text(value)),
+            Content::Env(entries) => entries.iter().for_each(|(_, value)| text(value)),
             Content::Json(tree, _) => tree.templates(visit),
             Content::String(value) => text(value),
             Content::Server(values) => values.iter().for_each(text),
@@ -169,7 +171,7 @@ impl CompiledFile {
     pub(super) fn is_sensitive(&self, data: &Sensitive) -> bool {
         self.is_sensitive
             || match &self.content {
-                Content::Env(entries) => entries.iter().any(|(_, _, text)| text.is_sensitive(data)),
+                Content::Env(entries) => entries.iter().any(|(_, text)| text.is_sensitive(data)),
                 Content::Json(tree, mark) => !mark.is_open() || !tree.mark(data).is_open(),
                 Content::String(text) => text.is_sensitive(data),
                 Content::Server(texts) => texts.iter().any(|text| text.is_sensitive(data)),
@@ -186,7 +188,7 @@ impl CompiledFile {
             Content::Env(entries) => {
                 let hidden: Vec<bool> = entries
                     .iter()
-                    .map(|(_, _, text)| text.is_sensitive(data))
+                    .map(|(_, text)| text.is_sensitive(data))
                     .collect();
                 TextMark::of_hidden(content, &hidden)
             }
@@ -243,7 +245,7 @@ fn env_entries(
     node: &Node,
     cache: &mut TemplateCache<'_>,
     findings: &mut Diagnostics,
-) -> Result<Vec<(Arc<str>, Span, Text)>, Reported> {
+) -> Result<Vec<(Arc<str>, Text)>, Reported> {
     let texts = node
         .entries()
         .iter()
@@ -253,28 +255,18 @@ fn env_entries(
         });
     all(texts.map(|(key, node, text)| {
         let text = Text::compile(text, node.span, &node.sensitivity, cache, findings)?;
-        Ok((Arc::clone(key), node.span, text))
+        Ok((Arc::clone(key), text))
     }))
 }
 
-fn render_env(entries: &[(Arc<str>, Span, Text)], execution: &mut Execution<'_>) -> Option<String> {
+fn render_env(entries: &[(Arc<str>, Text)], execution: &mut Execution<'_>) -> Option<String> {
     let mut text = String::new();
     let mut sound = true;
-    for (key, span, value) in entries {
+    for (key, value) in entries {
         let Some(value) = value.render(execution) else {
             sound = false;
             continue;
         };
-        if value.contains(['\n', '\r']) {
-            execution.report.failure(
-                "an env file can't be written",
-                Place::Behind(*span),
-                format!("the value of `{key}` has a line break"),
-                Some("An env file can't hold it: use a file of kind `string`".to_owned()),
-                execution.address,
-            );
-            sound = false;
-        }
         text.push_str(key);
         text.push('=');
         text.push_str(&value);

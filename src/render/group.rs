@@ -15,7 +15,7 @@ use super::data::ShardData;
 use super::files::CompiledFile;
 use super::layers::{self, CompiledUserdata};
 use super::userdata::Bodies;
-use crate::config::model::{Config, LoadBalancer};
+use crate::config::model::Config;
 use crate::diagnostic::{Diagnostic, Diagnostics, Reported, all};
 use crate::merge::deep::{Merged, MergedValue};
 use crate::merge::group::MergedGroup;
@@ -33,6 +33,10 @@ pub struct CompiledGroup<'a> {
     pub(super) shard: Arc<OnceLock<ShardData>>,
     /// The images its templates read.
     pub images: BTreeSet<Arc<str>>,
+    /// Whether they can read `.Nonce`.
+    pub reads_nonce: bool,
+    /// Whether they can read `.Cluster.CACert`.
+    pub reads_ca_cert: bool,
     /// The sensitive parts of its data.
     pub(super) sensitive: Sensitive,
     /// Whether any part of its instances is sensitive.
@@ -102,34 +106,33 @@ pub fn compile<'a>(
         files: files?,
         shard: cache.shard(),
         images: BTreeSet::new(),
+        reads_nonce: false,
+        reads_ca_cert: false,
         sensitive: sensitive_data(&merged),
         is_sensitive: false,
         merged,
     };
     group.is_sensitive = group.has_sensitive();
     group.images = group.read_images(config);
-    group.warn_of_size(cache, findings);
+    group.reads_nonce = group.reads(".Nonce");
+    group.reads_ca_cert = group.reads(".Cluster.CACert");
+    let errors = findings.errors();
+    group.check_reads(config, cache, findings);
+    if findings.errors() > errors {
+        return Err(Reported);
+    }
     Ok(group)
 }
 
 fn load_balancer_targets(config: &Config, group: &MergedGroup<'_>) -> Vec<String> {
+    let provider = config.shard.infra.provider.value;
     let mut targets: Vec<String> = group
         .load_balancers
         .iter()
-        .flat_map(
-            |name| match config.load_balancers.get(&name.value).map(|lb| &lb.value) {
-                Some(LoadBalancer::Aws { target_group_arns }) => {
-                    target_group_arns.iter().map(ToString::to_string).collect()
-                }
-                Some(LoadBalancer::Gcp {
-                    instance_group_name,
-                }) => {
-                    vec![instance_group_name.to_string()]
-                }
-                Some(LoadBalancer::Sim) => vec![name.value.to_string()],
-                None => Vec::new(),
-            },
-        )
+        .filter_map(|name| config.load_balancers.get(&name.value))
+        .filter(|balancer| balancer.value.provider == Some(provider))
+        .flat_map(|balancer| &balancer.value.targets)
+        .map(ToString::to_string)
         .collect();
     targets.sort();
     targets.dedup();
@@ -190,6 +193,21 @@ impl CompiledGroup<'_> {
         self.files.iter().for_each(|file| file.templates(visit));
     }
 
+    /// Calls `visit` with every template, and whether it is a file's.
+    pub fn visit(&self, visit: &mut dyn FnMut(bool, &Compiled)) {
+        for variant in std::iter::once(&self.base).chain(self.overrides.values()) {
+            variant
+                .args
+                .templates(&mut |compiled| visit(false, compiled));
+        }
+        for compiled in self.userdata.iter().flat_map(CompiledUserdata::templates) {
+            visit(false, compiled);
+        }
+        for file in &self.files {
+            file.templates(&mut |compiled| visit(true, compiled));
+        }
+    }
+
     /// Whether its templates only insert values into texts that need no validation.
     pub(super) fn only_inserts(&self) -> bool {
         let is_single = |userdata: &CompiledUserdata| userdata.single().is_some();
@@ -219,26 +237,59 @@ impl CompiledGroup<'_> {
         images
     }
 
-    /// Warns if userdata reads the group's size: scaling would then replace every instance.
-    fn warn_of_size(&self, cache: &TemplateCache<'_>, findings: &mut Diagnostics) {
-        let compiled = self.userdata.iter().flat_map(CompiledUserdata::templates);
-        let reads = compiled.flat_map(|compiled| {
-            let paths = compiled.template.reads().paths.iter();
-            paths.map(move |access| (compiled, access))
-        });
-        for (compiled, access) in reads {
-            if access.path == ".Group.Size" {
-                findings.push(
-                    Diagnostic::warning("the userdata reads the group's size")
-                        .at(
-                            compiled
-                                .place_of(&access.template)
-                                .at(cache.sources(), access.offset),
-                            "scaling the group replaces all of its instances",
-                        )
-                        .hint("Read it in a file, which is changed in place"),
-                );
-            }
+    /// Reports reads of data that a template had better not read where it does.
+    fn check_reads(&self, config: &Config, cache: &TemplateCache<'_>, findings: &mut Diagnostics) {
+        let of_userdata = |visit: &mut dyn FnMut(&Compiled)| {
+            let templates = self.userdata.iter().flat_map(CompiledUserdata::templates);
+            templates.for_each(visit);
+        };
+        let of_files = |visit: &mut dyn FnMut(&Compiled)| {
+            self.files
+                .iter()
+                .for_each(|file| file.templates(&mut |compiled| visit(compiled)));
+        };
+        let mut find = |templates: &dyn Fn(&mut dyn FnMut(&Compiled)),
+                        path,
+                        finding: Diagnostic,
+                        label: &str| {
+            templates(&mut |compiled| {
+                let paths = compiled.template.reads().paths.iter();
+                for access in paths.filter(|access| access.path == path) {
+                    let place = compiled.place_of(&access.template);
+                    let finding = finding.clone();
+                    findings.push(finding.at(place.at(cache.sources(), access.offset), label));
+                }
+            });
+        };
+        find(
+            &of_userdata,
+            ".Group.Size",
+            Diagnostic::warning("the userdata reads the group's size")
+                .hint("Read it in a file, which is changed in place"),
+            "scaling the group replaces all of its instances",
+        );
+        find(
+            &of_files,
+            ".Nonce",
+            Diagnostic::error("a file can't read `.Nonce`")
+                .hint("Read it in userdata or args: it is made when the instance is created"),
+            "there is none for files",
+        );
+        if config.cluster.ca_cert.is_none() {
+            find(
+                &|visit| self.templates(&mut |compiled| visit(compiled)),
+                ".Cluster.CACert",
+                Diagnostic::warning("the cluster's CA certificate isn't known")
+                    .hint("Set `cluster.ca_cert`: a text in PEM, or `file:PATH`"),
+                "a text stands for it",
+            );
         }
+    }
+
+    /// Whether args or userdata can read the value at a path.
+    fn reads(&self, path: &str) -> bool {
+        let mut found = false;
+        self.templates(&mut |compiled| found |= compiled.template.reads().reads(path));
+        found
     }
 }

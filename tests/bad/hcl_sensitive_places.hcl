@@ -16,6 +16,7 @@ template "web" {
   instance_type = var.s
 }
 group "a" {
+  size = 1
   template = template.web
   zones    = ["z", var.s]
   override "0" {
@@ -23,6 +24,7 @@ group "a" {
   }
 }
 group "b" {
+  size = 1
   instance_type = substr(var.s, 0, 3)
   vars          = { PASSWORD = var.s }
 }

@@ -14,6 +14,7 @@ template "worker" {
   }
 }
 group "web" {
+  size = 1
   template  = template.worker
   instances = 3
 }

@@ -91,13 +91,6 @@ fn an_address_before_there_is_one() {
 }
 
 #[test]
-fn an_env_value_with_a_line_break() {
-    assert_snapshot!(told(
-        r#""files": { "a.env": { "kind": "env", "template": { "ONE": "1", "TWO": "{{ .Vars.GREETING }}\nworld" } } },"#
-    ));
-}
-
-#[test]
 fn userdata_that_is_too_large_and_what_took_most() {
     let filler = "0123456789abcdef".repeat(1_200);
     let told = told(&format!(
@@ -330,7 +323,7 @@ fn a_file_that_waits_for_its_address_calls_snippets() {
   "shard": { "id": "one", "infra": { "provider": "sim", "region": "r", "zone": "z" } },
   "templates_lib": { "line": "{{ template \"ip\" . }} of {{ .Group.Name }}", "names": "{{ define \"ip\" }}{{ .Instance.IP4 }}{{ end }}" },
   "groups": { "default": { "web": {
-    "kind": "srv", "arch": "arm64", "instance_type": "small",
+    "size": 1, "kind": "srv", "arch": "arm64", "instance_type": "small",
     "files": { "line": { "kind": "string", "template": "{{ template \"line\" . }}" } },
   } } },
 }

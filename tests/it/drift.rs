@@ -42,7 +42,7 @@ fn the_configuration_counts_when_asked() {
 #[test]
 fn a_configuration_that_cannot_be_planned_is_one() {
     let harness = Harness::applied(TWO);
-    harness.edit("\"debian-13\"", "\"{{ .Image.nope }}\"");
+    harness.edit("\"debian-13\"", "\"{{ .Nope }}\"");
     assert_eq!(harness.run("drift --against config").code, Some(1));
 }
 

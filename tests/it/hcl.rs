@@ -74,6 +74,7 @@ template "base" {
 group "front" {
   for_each       = local.names
   name           = "${each.key}-front"
+  size           = 1
   template       = template.base["large"]
   load_balancers = [load_balancer.front]
   depends_on     = [group.data.db]
@@ -86,6 +87,7 @@ group "front" {
 
 group "data" "db" {
   template = template.base-small
+  size     = 1
 }
 "#;
 
@@ -141,6 +143,7 @@ shard {
   }
 }
 group "web" {
+  size          = 1
   instance_type = "small"
   userdata      = local.shared
   args = {
@@ -170,17 +173,17 @@ fn files_of_all_languages_join() {
     harness.write(
         "fleet/b.hcl",
         "cluster { id = \"test\" }\nshard {\n  id = \"one\"\n  infra {\n    provider = \"sim\"\n    region = \"r\"\n    zone = local.zone\n  }\n}\n\
-         group \"web\" {\n  template = template.base\n  userdata = templatefile(\"user.sh\", {})\n  depends_on = [group.db]\n}\n",
+         group \"web\" {\n  size = 1\n  template = template.base\n  userdata = templatefile(\"user.sh\", {})\n  depends_on = [group.db]\n}\n",
     );
     harness.write("fleet/user.sh", "#!/bin/sh\n");
     harness.write("more/t.yaml", "templates: {base: {instance_type: small}}\n");
     harness.write(
         "more/g.jsonc",
-        "{\"groups\": {\"default\": {\"db\": {\"template\": \"base\"}}}}",
+        "{\"groups\": {\"default\": {\"db\": {\"template\": \"base\", \"size\": 1}}}}",
     );
     harness.write(
         "more/h.hcl",
-        "group \"other\" \"x\" {\n  template = template.base\n  vars = { ROOT = path.root, DEPENDS = local.zone, F = can(templatefile(\"user.sh\", {})) }\n}\n",
+        "group \"other\" \"x\" {\n  size = 1\n  template = template.base\n  vars = { ROOT = path.root, DEPENDS = local.zone, F = can(templatefile(\"user.sh\", {})) }\n}\n",
     );
     harness.write(
         "fleet/prod_override.hcl",

@@ -27,7 +27,7 @@ fn args_merge_as_the_table_says() {
       "args": { "a": "2", "b": { "hello": "there", "location": "world" }, "c": 3 },
     },
   },
-  "groups": { "default": { "example": { "template": "example" } } },"#,
+  "groups": { "default": { "example": { "template": "example", "size": 1 } } },"#,
     );
     let rendered = instances(&harness, "render --json");
     assert_eq!(
@@ -45,10 +45,10 @@ fn vars_come_from_the_highest_layer_that_sets_them() {
   "defaults": { "userdata": "{{ .Vars.EXAMPLE }}" },
   "templates": { "default": { "vars": { "EXAMPLE": "two" } } },
   "groups": {
-    "blue": {},
-    "green": { "template": "default" },
-    "red": { "template": "default", "vars": { "EXAMPLE": "three" } },
-    "black": { "vars": { "EXAMPLE": "four" } },
+    "blue": { "size": 1 },
+    "green": { "size": 1, "template": "default" },
+    "red": { "size": 1, "template": "default", "vars": { "EXAMPLE": "three" } },
+    "black": { "size": 1, "vars": { "EXAMPLE": "four" } },
   },"#,
     );
     let rendered = |group: &str| {

@@ -341,7 +341,7 @@ fn short_and_numeric_secrets_are_hidden_by_their_place() {
         ("echo open", "{{ fail .Vars.SHORT }}"),
         ("echo open", "{{ index .Vars.SHORT 99 }}"),
         ("echo open", "{{ template \"${var.short}\" . }}"),
-        ("echo open", "{{ .Image.${var.short} }}"),
+        ("echo open", "{{ .Group.${var.short} }}"),
         ("echo open", "{{ ${var.short} }}"),
         ("echo open", "{{ printf \"%d\" ${var.pin}x }}"),
         (
@@ -526,7 +526,7 @@ fn credentials_of_options_and_urls_are_secrets() {
     let config = format!(
         "cluster: {{id: test}}\nshard:\n  id: one\n  infra:\n    provider: aws\n    region: r\n    \
          zone: z\n    options: {{secret_access_key: \"{CANARY}\", endpoint_url: \"https://me:{CANARY}@h\"}}\n\
-         groups:\n  default:\n    web:\n      kind: web\n      arch: arm64\n      instance_type: small\n      \
+         groups:\n  default:\n    web:\n      size: 1\n      kind: web\n      arch: arm64\n      instance_type: small\n      \
          args: {{ImageId: x}}\n      userdata: {{source: url, content: \"http://me:{CANARY}@127.0.0.1:1/x?sig={CANARY}\"}}\n    \
          more:\n      kind: web\n      arch: arm64\n      instance_type: small\n      args: {{ImageId: x}}\n      \
          userdata: {{includes: fetch, content: \"#include http://me:{CANARY}@127.0.0.1:1/y?sig={CANARY}\"}}\n"
@@ -650,7 +650,7 @@ fn findings_tell_nothing_that_only_a_secret_makes_them_say() {
         ),
         (
             "zulu9",
-            "args = { A = \"{{ .Image.${var.pw} }}\" }",
+            "args = { A = \"{{ .Group.${var.pw} }}\" }",
             "zulu9",
         ),
         (
@@ -673,7 +673,7 @@ fn findings_tell_nothing_that_only_a_secret_makes_them_say() {
         ),
     ] {
         let variable = "variable \"pw\" {\n  sensitive = true\n}\n";
-        let group = format!("group \"web\" {{\n  instance_type = \"m\"\n{body}\n}}\n");
+        let group = format!("group \"web\" {{\n  size = 1\n  instance_type = \"m\"\n{body}\n}}\n");
         harness.write("nstance.hcl", format!("{head}{variable}{group}"));
         harness.write("s.tfvars", format!("pw = \"{secret}\"\n"));
         for words in ["validate", "validate --json", "plan"] {

@@ -87,9 +87,9 @@ fn what_has_no_userdata_of_its_own_is_explained_too() {
   "cluster": { "id": "test" },
   "shard": { "id": "one", "infra": { "provider": "sim", "region": "r", "zone": "z" } },
   "groups": { "default": {
-    "files": { "instance_type": "small", "files": { "motd": { "kind": "string", "template": "Hi.\n", "deliver": "userdata", "path": "/etc/motd" } } },
-    "none": { "instance_type": "small" },
-    "plain": { "instance_type": "small", "userdata": "#cloud-config\n# a comment\ntimezone: UTC\n" },
+    "files": { "size": 1, "instance_type": "small", "files": { "motd": { "kind": "string", "template": "Hi.\n", "deliver": "userdata", "path": "/etc/motd" } } },
+    "none": { "size": 1, "instance_type": "small" },
+    "plain": { "size": 1, "instance_type": "small", "userdata": "#cloud-config\n# a comment\ntimezone: UTC\n" },
   } },
 }"##,
     );
@@ -154,7 +154,7 @@ fn packed_userdata_is_opened() {
     let config = |text: &str| {
         format!(
             "cluster: {{id: test}}\nshard: {{id: one, infra: {{provider: sim, region: r, zone: z}}}}\n\
-             groups: {{default: {{web: {{instance_type: small, userdata: {text}}}}}}}\n"
+             groups: {{default: {{web: {{size: 1, instance_type: small, userdata: {text}}}}}}}\n"
         )
     };
     let harness = Harness::empty();
@@ -213,7 +213,7 @@ fn errors_are_placed_in_every_language() {
   "shard": { "id": "one", "infra": { "provider": "sim", "region": "r", "zone": "z" } },
   "defaults": { "userdata": "#cloud-config\npackages: [curl]\n" },
   "groups": { "default": { "web": {
-    "instance_type": "small",
+    "size": 1, "instance_type": "small",
     "userdata": {
       "merge": "nstance",
       "parts": ["#cloud-config\ntimezone: \u0055TC\npackages: curl\n"],
@@ -238,6 +238,7 @@ defaults {
   userdata = "#cloud-config\npackages: [curl]\n"
 }
 group "web" {
+  size          = 1
   instance_type = "small"
   userdata {
     merge = "cloud-init"
@@ -273,7 +274,7 @@ fn a_limit_is_told_with_the_share_of_each_layer() {
   "shard": {{ "id": "one", "infra": {{ "provider": "aws", "region": "us-west-2", "zone": "us-west-2a" }} }},
   "defaults": {{ "userdata": "#!/bin/sh\n# {random}\n" }},
   "groups": {{ "default": {{ "web": {{
-    "instance_type": "t3.small", "arch": "amd64", "kind": "web", "args": {{ "ImageId": "ami-1" }},
+    "size": 1, "instance_type": "t3.small", "arch": "amd64", "kind": "web", "args": {{ "ImageId": "ami-1" }},
     "userdata": {{ "merge": "append", "parts": ["#!/bin/sh\n# {random}\n# {random}\n"]{more} }},
   }} }} }},
 }}"##
@@ -415,7 +416,7 @@ fn what_a_single_source_says_of_a_secret_is_hidden() {
         "nstance.yaml",
         "cluster: {id: test}\nshard: {id: one, infra: {provider: sim, region: r, zone: z}}\n\
          variables: {word: {type: string, sensitive: true, default: \"hunter2: [\"}}\n\
-         groups: {default: {web: {instance_type: small, userdata: \"#cloud-config\\ntimezone: ${var.word}\\n\"}}}\n",
+         groups: {default: {web: {size: 1, instance_type: small, userdata: \"#cloud-config\\ntimezone: ${var.word}\\n\"}}}\n",
     );
     for words in ["validate", "plan"] {
         let told = harness.run(words);

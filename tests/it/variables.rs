@@ -196,7 +196,7 @@ fn without_variables_vars_are_set_as_before() {
         "nstance.yaml",
         "vars: {A: 1, B: '${not.read}'}\ncluster: {id: test}\n\
          shard: {id: one, infra: {provider: sim, region: r, zone: z}}\n\
-         groups: {default: {web: {instance_type: small}}}\n",
+         groups: {default: {web: {size: 1, instance_type: small}}}\n",
     );
     harness.write("v.yaml", "A: [1, 2]\nC: three\n");
     let line = "render --json --var-file v.yaml --var D=4";
@@ -234,6 +234,7 @@ vars:
 groups:
   default:
     web:
+      size: 1
       instance_type: small
 "#;
     harness.write("nstance.yaml", yaml);
@@ -243,7 +244,7 @@ groups:
         serde_json::json!({
             "PLAIN": "a some name b",
             "TYPED": [1, "two", {"three": 3.5}],
-            "NULL": null,
+            "NULL": "",
             "ESCAPED": "${var.name} $$ $ some name!",
             "GO": "{{ if eq .Vars.PLAIN \"${var.name}\" }}SOME NAME{{ end }}",
             "INNER": "a}-b}",
@@ -259,6 +260,7 @@ shard: {id: one, infra: {provider: sim, region: r, zone: z}}
 groups:
   default:
     web:
+      size: 1
       instance_type: small
       userdata: |
         #!/bin/sh

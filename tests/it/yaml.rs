@@ -37,6 +37,7 @@ fn mistakes_in_templates_are_found_in_every_kind_of_string() {
          groups:\n\
          \x20 default:\n\
          \x20   web:\n\
+         \x20     size: 1\n\
          \x20     instance_type: small\n\
          \x20     args:\n\
          \x20       SINGLE: 'it''s {{ nope1 }}'\n\

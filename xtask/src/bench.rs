@@ -39,9 +39,7 @@ pub(crate) fn run(arguments: &[&str]) -> Result<(), Failure> {
     let command = format!("cargo xtask bench {}", arguments.join(" "));
     let mut report = format!("Made by `{}` on {}.\n\n", command.trim_end(), machine());
     process::run(process::cargo().args(["build", "--release", "--locked", "--bin", "nstance"]))?;
-    let target = std::env::var_os("CARGO_TARGET_DIR")
-        .map_or_else(|| process::root().join("target"), Into::into);
-    let rows = measure::run(&target.join("release/nstance"), up_to)?;
+    let rows = measure::run(&process::target().join("release/nstance"), up_to)?;
     report.push_str(&table(&rows));
     if !quick {
         let benches = process::output(process::cargo().args([

@@ -11,10 +11,10 @@ use std::time::Duration;
 
 use nstance_gotemplate::conformance::run_case;
 
-use crate::{Failure, process};
+use crate::{Failure, nstance_case, process};
 
 /// What there are corpora for.
-pub(crate) const KINDS: [&str; 3] = ["gotemplate", "hcl", "cloud-init"];
+pub(crate) const KINDS: [&str; 4] = ["gotemplate", "hcl", "cloud-init", "nstance"];
 
 /// How long a case may take.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -24,6 +24,7 @@ pub(crate) type Verdict = Result<(), String>;
 
 pub(crate) fn run(kind: &str, files: &[&str]) -> Result<(), Failure> {
     let (mut passed, mut failed) = (0, 0);
+    let program = (kind == "nstance").then(build_nstance).transpose()?;
     for file in files {
         let text = std::fs::read_to_string(Path::new(file))
             .map_err(|error| Failure::say(format!("{file}: {error}")))?;
@@ -33,6 +34,12 @@ pub(crate) fn run(kind: &str, files: &[&str]) -> Result<(), Failure> {
                 continue;
             }
             let verdict = match kind {
+                "nstance" => {
+                    let program = program.clone().unwrap_or_default();
+                    judge(line, PATIENCE, move |line| {
+                        nstance_case::run_case(&program, line)
+                    })
+                }
                 "hcl" => {
                     let folder = folder.clone();
                     judge(line, PATIENCE, |line| hcl(line, folder))
@@ -55,6 +62,12 @@ pub(crate) fn run(kind: &str, files: &[&str]) -> Result<(), Failure> {
         return Ok(());
     }
     Err(Failure(String::new()))
+}
+
+/// Builds the program, and returns its path.
+fn build_nstance() -> Result<PathBuf, Failure> {
+    process::run(process::cargo().args(["build", "--locked", "--bin", "nstance"]))?;
+    Ok(process::target().join("debug/nstance"))
 }
 
 fn go_template(line: &str) -> Verdict {

@@ -22,6 +22,8 @@ mod kill;
 mod measure;
 mod memory;
 mod moto;
+#[path = "../../tests/it/nstance_case.rs"]
+mod nstance_case;
 mod process;
 mod simulate;
 mod sprig;
@@ -38,6 +40,7 @@ cargo xtask test --all                      also the clients of clouds, simulati
 cargo xtask test ARGS…                      run `cargo test ARGS…` with what the tests need
 cargo xtask conformance gotemplate FILE…    run the cases of a corpus
 cargo xtask conformance hcl FILE…           the same against Terraform's answers
+cargo xtask conformance nstance FILE…       configurations of the Nstance server
 cargo xtask simulate --seeds N --from S     whole lifetimes of random fleets, every fault included
                                             --minutes M: end after that; --jobs J: processes
                                             --tell: say what happens; --mutants: break nstance
@@ -84,7 +87,7 @@ fn main() -> ExitCode {
             conformance::run(kind, files)
         }
         ["conformance", ..] => Err(Failure::say(
-            "usage: cargo xtask conformance gotemplate|hcl FILE…",
+            "usage: cargo xtask conformance gotemplate|hcl|cloud-init|nstance FILE…",
         )),
         ["cloud-init", ref rest @ ..] => cloud_init::run(rest),
         ["fuzz-gotemplate", ref rest @ ..] => fuzz::run(rest),

@@ -35,6 +35,8 @@ cluster {
   id   = "reference"
   slug = "ref"
   fqdn = "${"reference"}.example.com"
+
+  ca_cert = "file:../shared/ca.crt"
   # These three only the Nstance server reads.
   storage {
     provider = "s3"
@@ -91,10 +93,30 @@ shard {
 
 load_balancer "public" { provider = "sim" }
 load_balancer "aws" {
-  provider          = "aws"
-  target_group_arns = ["arn:aws:elasticloadbalancing:eu-west-1:1:targetgroup/a/1"]
+  provider = "aws"
+  target_groups = [{
+    arn           = "arn:aws:elasticloadbalancing:eu-west-1:1:targetgroup/a/1"
+    listener_port = 443
+    target_port   = 8443
+    proxy_port    = 9443
+  }]
 }
-load_balancer "gcp" {
+load_balancer "google" {
+  provider                = "google"
+  network_endpoint_groups = ["workers"]
+  frontends               = [{ ip = "203.0.113.10", port = 443 }]
+}
+load_balancer "edge" {
+  provider  = "tunnel"
+  listeners = [{ target_port = 443, proxy_port = 9444 }]
+}
+
+# Older forms of two of these.
+load_balancer "arns" {
+  provider          = "aws"
+  target_group_arns = ["arn:aws:elasticloadbalancing:eu-west-1:1:targetgroup/b/2"]
+}
+load_balancer "instance-group" {
   provider            = "gcp"
   instance_group_name = "workers"
 }
@@ -122,10 +144,49 @@ image "debian-12" {
   project  = "debian-cloud"
 }
 
+# The server makes these; `cn`, `dns`, `ip` and `uri` are templates.
 certificate "kubelet" {
-  common_name = "kubelet"
-  ttl         = "24h"
+  kind         = "client"
+  cn           = "system:node:{{ .Instance.ID }}"
+  organization = ["system:nodes"]
+  dns          = ["{{ .Instance.Hostname }}"]
+  ip           = ["{{ .Instance.IP4 }}"]
+  uri          = []
+  country      = ["DE"]
+  province     = []
+  locality     = []
+  street       = []
+  postal_code  = []
+  ttl          = 24
 }
+
+# What the server runs itself. It creates and deletes the instances of a group of NAT instances.
+nat = {
+  default = {
+    group                      = "nat"
+    mode                       = "nat44"
+    public_addresses           = [{ ipv4 = "192.0.2.10", allocation_id = "eipalloc-1" }]
+    last_instance_grace_period = "10m"
+    instance_type_ladder       = ["small", "medium"]
+    scale_up_thresholds        = { cpu_percent = 70 }
+    scale_down_thresholds      = { cpu_percent = 20 }
+    scale_up_window            = "3m"
+    scale_down_window          = "20m"
+    cooldown                   = "10m"
+    replacement_timeout        = "15m"
+  }
+}
+tunnels = {
+  edge = { image = "registry.example.com/tunnel@sha256:00", args = ["run"] }
+}
+server {
+  files = {
+    proxy = { kind = "json", template = { shard = "{{ .Server.Shard }}" } }
+  }
+}
+
+# Prints the `.Nonce` of an instance that is about to be created, where a template reads it.
+nonce_command = ["./sign-nonce", "--ttl", "5m"]
 
 # Layers, the lowest first: vars, defaults, template, group, slot.
 vars {
@@ -165,7 +226,6 @@ template "worker" {
   arch          = "amd64"
   instance_type = "small"
   subnet_pool   = "workers"
-  size          = 2
   args = {
     Token = "Bearer ${var.token}"
     Tags  = [{ Key = "a", Value = "{{ .Group.Name }}" }]
@@ -206,7 +266,7 @@ template "worker" {
   file "kubelet.pem" {
     kind     = "certificate"
     template = certificate.kubelet
-    key      = "{{ .Instance.ID }}"
+    key      = { source = "agent", name = "kubelet.pub" }
   }
 
   update {
@@ -296,11 +356,18 @@ group "default" "builders" {
   update { max_surge = 1 }
 }
 
+# The server's: without a size, and never planned.
+group "default" "nat" {
+  template      = template.worker
+  instance_type = "small"
+}
+
 group "batch" "night" {
   kind          = "bat"
   arch          = "amd64"
   instance_type = "small"
   subnet_pool   = "workers"
+  size          = 2
   args          = { ImageId = image.debian-12 }
   userdata {
     source   = "inline"

@@ -69,9 +69,10 @@ fn check_name(entry: &Entry, findings: &mut Diagnostics) {
     let name = &*entry.key;
     let reason = if name.is_empty() {
         "it is empty"
-    } else if matches!(name, "." | "..") {
-        "it names a folder"
-    } else if name.contains(['/', '\\']) {
+    } else if name.split('/').any(|part| matches!(part, "" | "." | "..")) {
+        // It is exported below a folder, never outside.
+        "a part of it is empty, `.` or `..`"
+    } else if name.contains('\\') {
         "it contains a path separator"
     } else if name.chars().any(char::is_control) {
         "it contains a control character"
@@ -140,10 +141,8 @@ fn file(entry: &Entry, findings: &mut Diagnostics) -> Option<File> {
 
 /// Reports errors that don't depend on the file's kind.
 fn check_content_of_any_kind(object: &Object<'_>, findings: &mut Diagnostics) {
-    for key in ["source", "key"] {
-        if let Some(entry) = object.get(key) {
-            filled_text(entry, findings);
-        }
+    if let Some(entry) = object.get("source") {
+        filled_text(entry, findings);
     }
     if let Some(template) = object.get("template").map(|entry| &entry.value)
         && !matches!(template.value, NodeValue::Object(_) | NodeValue::String(_))
@@ -159,14 +158,14 @@ fn content(object: &Object<'_>, kind: Kind, findings: &mut Diagnostics) -> Optio
         return None;
     };
     match kind {
-        Kind::Env => env(entry, findings).map(FileContent::Env),
+        Kind::Env => env(object, entry, findings).map(FileContent::Env),
         Kind::Json => {
             if matches!(entry.value.value, NodeValue::Object(_)) {
                 return Some(FileContent::Json(entry.value.clone()));
             }
             wrong_type(
                 &entry.value,
-                "the `template` of a json file",
+                &format!("the `template` of {}", object.name()),
                 "an object",
                 findings,
             );
@@ -176,7 +175,7 @@ fn content(object: &Object<'_>, kind: Kind, findings: &mut Diagnostics) -> Optio
             NodeValue::Object(_) => {
                 wrong_type(
                     &entry.value,
-                    "the `template` of a string file",
+                    &format!("the `template` of {}", object.name()),
                     "a string",
                     findings,
                 );
@@ -187,19 +186,29 @@ fn content(object: &Object<'_>, kind: Kind, findings: &mut Diagnostics) -> Optio
         Kind::Secret => filled_text(entry, findings).map(FileContent::Secret),
         Kind::Storage => filled_text(entry, findings).map(FileContent::Storage),
         Kind::Certificate => {
-            let key = object
-                .get("key")
-                .and_then(|entry| filled_text(entry, findings));
+            let key = object.get("key").and_then(|entry| key(entry, findings));
             filled_text(entry, findings).map(|template| FileContent::Certificate { template, key })
         }
     }
 }
 
-fn env(entry: &Entry, findings: &mut Diagnostics) -> Option<Node> {
+/// A certificate's key: `{source, name}`, or a text in its old form.
+fn key(entry: &Entry, findings: &mut Diagnostics) -> Option<Node> {
+    if matches!(entry.value.value, NodeValue::String(_)) {
+        filled_text(entry, findings)?;
+    } else {
+        let object = Object::of_entry(entry, &tables::CERTIFICATE_KEY, findings)?;
+        object.text("source", findings);
+        object.text("name", findings);
+    }
+    Some(entry.value.clone())
+}
+
+fn env(object: &Object<'_>, entry: &Entry, findings: &mut Diagnostics) -> Option<Node> {
     let NodeValue::Object(variables) = &entry.value.value else {
         wrong_type(
             &entry.value,
-            "the `template` of an env file",
+            &format!("the `template` of {}", object.name()),
             "an object of strings",
             findings,
         );
@@ -211,7 +220,7 @@ fn env(entry: &Entry, findings: &mut Diagnostics) -> Option<Node> {
             && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
         if !identifier {
             findings.push(
-                Diagnostic::error(format!("`{name}` can't be the name of a variable"))
+                Diagnostic::warning(format!("`{name}` isn't the name of a shell variable"))
                     .at(variable.key_span, "not a shell identifier")
                     .hint("names are letters, digits and `_`, and don't start with a digit"),
             );
@@ -220,7 +229,7 @@ fn env(entry: &Entry, findings: &mut Diagnostics) -> Option<Node> {
             && value.contains(['\n', '\r'])
         {
             findings.push(
-                Diagnostic::error(format!("the value of `{name}` has a line break"))
+                Diagnostic::warning(format!("the value of `{name}` has a line break"))
                     .at(value.span, "a line of an env file can't hold it")
                     .hint("use a file of kind `string`, or encode the value"),
             );

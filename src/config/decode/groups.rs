@@ -18,7 +18,7 @@ use crate::threads::{self, GROUPS_A_THREAD};
 
 use super::check_id;
 use super::form::decide;
-use super::reader::{Object, filled_text, text, wrong_type};
+use super::reader::{Object, text, wrong_type};
 use super::{files, userdata};
 
 /// The form of `groups`.
@@ -50,7 +50,7 @@ pub(super) fn template(entry: &Entry, findings: &mut Diagnostics) -> Option<Temp
 pub(super) struct Groups {
     /// The groups in the order written.
     pub(super) all: Vec<Group>,
-    /// The groups with findings.
+    /// The groups with errors.
     pub(super) broken: HashSet<GroupName>,
 }
 
@@ -108,8 +108,10 @@ pub(super) fn groups(
             for finding in &mut found {
                 finding.address = Some(group.name.to_string());
             }
+            if found.has_errors() {
+                groups.broken.insert(group.name.clone());
+            }
             findings.extend(found);
-            groups.broken.insert(group.name.clone());
         }
         group
     });
@@ -124,6 +126,7 @@ fn group(name: GroupName, form: Form, entry: &Entry, findings: &mut Diagnostics)
         span: entry.key_span,
         template: None,
         common: Common::default(),
+        size: None,
         drain_timeout: None,
         load_balancers: Vec::new(),
         depends_on: Vec::new(),
@@ -155,7 +158,8 @@ fn group(name: GroupName, form: Form, entry: &Entry, findings: &mut Diagnostics)
     };
     group.template = object.text("template", findings);
     group.common = common(&object, findings);
-    group.drain_timeout = object.duration("drain_timeout", findings);
+    group.size = object.whole("size", LARGEST_GROUP, findings);
+    group.drain_timeout = object.drain_timeout("drain_timeout", findings);
     group.load_balancers = object.texts("load_balancers", findings);
     group.depends_on = object.texts("depends_on", findings);
     group.zones = object.texts("zones", findings);
@@ -169,13 +173,10 @@ fn common(object: &Object<'_>, findings: &mut Diagnostics) -> Common {
     Common {
         kind: kind(object, findings),
         arch: arch(object, findings),
-        instance_type: object
-            .get("instance_type")
-            .and_then(|entry| filled_text(entry, findings)),
-        subnet_pool: object.text("subnet_pool", findings),
-        size: object.whole("size", LARGEST_GROUP, findings),
+        instance_type: object.filled("instance_type", findings),
+        subnet_pool: object.filled("subnet_pool", findings),
         args: object.object("args", findings),
-        vars: object.object("vars", findings),
+        vars: object.vars("vars", findings),
         files,
         userdata: userdata::userdata(object, findings),
         lifecycle: lifecycle(object, findings),
@@ -320,12 +321,10 @@ fn overrides(
             continue;
         };
         let differs = SlotOverride {
-            instance_type: object
-                .get("instance_type")
-                .and_then(|entry| filled_text(entry, findings)),
-            subnet_pool: object.text("subnet_pool", findings),
+            instance_type: object.filled("instance_type", findings),
+            subnet_pool: object.filled("subnet_pool", findings),
             args: object.object("args", findings),
-            vars: object.object("vars", findings),
+            vars: object.vars("vars", findings),
         };
         overrides.insert(slot, Spanned::new(differs, entry.key_span));
     }

@@ -22,61 +22,146 @@ pub(super) fn load_balancers(top: &Object<'_>, findings: &mut Diagnostics) -> Na
     })
 }
 
+/// The words for `provider` of a load balancer that the server fills itself.
+const TUNNEL: &str = "tunnel";
+
 fn load_balancer(entry: &Entry, findings: &mut Diagnostics) -> Option<LoadBalancer> {
     let name = format!("load balancer `{}`", entry.key);
     let table = &tables::LOAD_BALANCER;
     let object = Object::open(&entry.value, entry.key_span, name, table, findings)?;
-    object.require("provider", findings)?;
-    let provider = provider(&object, findings)?;
-    let mut refuse = |key: &str| {
-        if let Some(entry) = object.get(key) {
-            findings.push(
-                Diagnostic::error(format!(
-                    "a load balancer of provider `{}` has no `{key}`",
-                    provider.as_str()
-                ))
-                .at(entry.key_span, "belongs to another provider"),
+    let written = object.require("provider", findings)?;
+    let provider = if written.value.as_str() == Some(TUNNEL) {
+        None
+    } else {
+        Some(provider(&object, findings)?)
+    };
+    let before = findings.errors();
+    let targets = match provider.map(|provider| provider.value) {
+        None => {
+            ports(
+                &object,
+                "listeners",
+                &["target_port", "proxy_port"],
+                findings,
             );
+            Vec::new()
+        }
+        Some(ProviderKind::Aws) => match object.get("target_groups") {
+            Some(_) => target_groups(&object, findings),
+            None if object.get("target_group_arns").is_some() => {
+                filled_list(&object, "target_group_arns", findings)
+            }
+            None => {
+                object.report_missing("target_groups", None, findings);
+                Vec::new()
+            }
+        },
+        Some(ProviderKind::Gcp) => {
+            ports(&object, "frontends", &["port"], findings);
+            match object.get("instance_group_name") {
+                Some(_) => object
+                    .required_text("instance_group_name", findings)
+                    .map(|name| name.value)
+                    .into_iter()
+                    .collect(),
+                None => filled_list(&object, "network_endpoint_groups", findings),
+            }
+        }
+        Some(ProviderKind::Sim) => vec![Arc::clone(&entry.key)],
+        Some(ProviderKind::Proxmox | ProviderKind::Yandex) => {
+            findings.push(
+                Diagnostic::error("load balancers of this provider aren't known").at(
+                    written.value.span,
+                    "expected `aws`, `google`, `tunnel` or `sim`",
+                ),
+            );
+            Vec::new()
         }
     };
-    match provider.value {
-        ProviderKind::Aws => {
-            refuse("instance_group_name");
-            let entry = object.require("target_group_arns", findings)?;
-            let arns = object.texts("target_group_arns", findings);
-            if matches!(&entry.value.value, NodeValue::Array(items) if items.is_empty()) {
-                findings.push(
-                    Diagnostic::error("`target_group_arns` is empty")
-                        .at(entry.value.span, "expected at least one ARN"),
-                );
-                return None;
-            }
-            Some(LoadBalancer::Aws {
-                target_group_arns: arns.into_iter().map(|arn| arn.value).collect(),
-            })
-        }
-        ProviderKind::Gcp => {
-            refuse("target_group_arns");
-            Some(LoadBalancer::Gcp {
-                instance_group_name: object.required_text("instance_group_name", findings)?.value,
-            })
-        }
-        ProviderKind::Sim => {
-            refuse("instance_group_name");
-            refuse("target_group_arns");
-            Some(LoadBalancer::Sim)
-        }
-        ProviderKind::Proxmox | ProviderKind::Yandex => {
-            findings.push(
-                Diagnostic::error(format!(
-                    "load balancers of provider `{}` aren't known",
-                    provider.as_str()
-                ))
-                .at(provider.span, "expected `aws`, `gcp` or `sim`"),
-            );
-            None
+    (findings.errors() == before).then_some(LoadBalancer {
+        provider: provider.map(|provider| provider.value),
+        targets,
+    })
+}
+
+/// A required list of texts with at least one item.
+fn filled_list(object: &Object<'_>, key: &str, findings: &mut Diagnostics) -> Vec<Arc<str>> {
+    let Some(entry) = object.require(key, findings) else {
+        return Vec::new();
+    };
+    report_empty(entry, findings);
+    let texts = object.texts(key, findings).into_iter();
+    texts.map(|text| text.value).collect()
+}
+
+fn report_empty(entry: &Entry, findings: &mut Diagnostics) {
+    if matches!(&entry.value.value, NodeValue::Array(items) if items.is_empty()) {
+        findings.push(
+            Diagnostic::error(format!("`{}` is empty", entry.key))
+                .at(entry.value.span, "expected at least one item"),
+        );
+    }
+}
+
+/// `target_groups`: each as its ARN with `target_port`.
+fn target_groups(object: &Object<'_>, findings: &mut Diagnostics) -> Vec<Arc<str>> {
+    let keys = ["listener_port", "target_port", "proxy_port"];
+    let mut targets = Vec::new();
+    for group in ports(object, "target_groups", &keys, findings) {
+        let arn = group.required_text("arn", findings);
+        let port = group.get("target_port").map(|port| &port.value.value);
+        if let (Some(arn), Some(NodeValue::Number(port))) = (arn, port) {
+            targets.push(format!("{}:{port}", arn.value).into());
+        } else if group.get("target_port").is_none() {
+            group.report_missing("target_port", None, findings);
         }
     }
+    targets
+}
+
+/// The objects of a list, whose ports are checked.
+fn ports<'n>(
+    object: &Object<'n>,
+    key: &'static str,
+    ports: &[&str],
+    findings: &mut Diagnostics,
+) -> Vec<Object<'n>> {
+    let Some(entry) = object.get(key) else {
+        return Vec::new();
+    };
+    report_empty(entry, findings);
+    let NodeValue::Array(items) = &entry.value.value else {
+        wrong_type(
+            &entry.value,
+            &format!("`{key}`"),
+            "a list of objects",
+            findings,
+        );
+        return Vec::new();
+    };
+    let table = match key {
+        "target_groups" => &tables::TARGET_GROUP,
+        "listeners" => &tables::LISTENER,
+        _ => &tables::FRONTEND,
+    };
+    let mut objects = Vec::new();
+    for item in items {
+        let name = format!("an item of `{key}`");
+        let Some(object) = Object::open(item, item.span, name, table, findings) else {
+            continue;
+        };
+        for port in ports {
+            let value = object.whole(port, u32::from(u16::MAX), findings);
+            if let Some(zero) = value.filter(|port| port.value == 0) {
+                findings.push(
+                    Diagnostic::error(format!("`{port}` can't be 0"))
+                        .at(zero.span, "expected a port, from 1 to 65535"),
+                );
+            }
+        }
+        objects.push(object);
+    }
+    objects
 }
 
 pub(super) fn images(top: &Object<'_>, findings: &mut Diagnostics) -> Named<Image> {
@@ -192,7 +277,7 @@ fn image(entry: &Entry, findings: &mut Diagnostics) -> Option<Image> {
         at_least_one_filter(&object, findings);
     }
     let owners = object.texts("owners", findings);
-    let fallback = object.text("fallback", findings);
+    let fallback = object.filled("fallback", findings);
     Some(Image {
         provider: provider?,
         filters,

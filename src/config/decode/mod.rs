@@ -12,10 +12,11 @@ pub(super) mod form;
 mod groups;
 mod images;
 mod reader;
+mod server;
 mod shard;
 mod userdata;
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
 use super::model::{Config, Defaults, DestroyBudget, Functions};
@@ -46,7 +47,14 @@ impl Draft {
         if findings.has_errors() {
             return Err(Reported);
         }
-        Ok(self.config)
+        let mut config = self.config;
+        let nat = config.nat.iter();
+        config.server_groups = nat
+            .map(|(tenant, nat)| GroupName::new(tenant, &nat.value.group.value))
+            .collect();
+        let servers = &config.server_groups;
+        config.groups.retain(|group| !servers.contains(&group.name));
+        Ok(config)
     }
 }
 
@@ -82,14 +90,17 @@ pub(super) fn decode(root: &Node, findings: &mut Diagnostics) -> Result<Draft, R
     maps.extend(pools_are_open.then_some("subnet_pools"));
     let load_balancers = images::load_balancers(&top, findings);
     let images = images::images(&top, findings);
-    let certificates = top.named("certificates", findings, |_, _| Some(()));
-    let vars = top.object("vars", findings);
+    let certificates = top.named("certificates", findings, server::certificate);
+    let server_files = server::files(&top, findings);
+    let nat = top.named("nat", findings, server::nat);
+    let nonce_command = top.texts("nonce_command", findings);
+    let vars = top.vars("vars", findings);
     let defaults = defaults(&top, findings);
     let mut broken_templates = HashSet::new();
     let templates = top.named("templates", findings, |entry, findings| {
-        let before = findings.len();
+        let before = findings.errors();
         let template = groups::template(entry, findings);
-        if findings.len() > before {
+        if findings.errors() > before {
             broken_templates.insert(Arc::clone(&entry.key));
         }
         // An invalid template still counts as defined, since its groups are correct.
@@ -133,6 +144,10 @@ pub(super) fn decode(root: &Node, findings: &mut Diagnostics) -> Result<Draft, R
         load_balancers,
         images,
         certificates,
+        server_files,
+        nat,
+        server_groups: BTreeSet::new(),
+        nonce_command: nonce_command.into_iter().map(|word| word.value).collect(),
         vars,
         defaults,
         templates,
@@ -151,7 +166,7 @@ fn defaults(top: &Object<'_>, findings: &mut Diagnostics) -> Defaults {
         .and_then(|entry| Object::of_entry(entry, &tables::DEFAULTS, findings));
     object.map_or_else(Defaults::default, |object| Defaults {
         args: object.object("args", findings),
-        vars: object.object("vars", findings),
+        vars: object.vars("vars", findings),
         userdata: userdata::userdata(&object, findings),
     })
 }

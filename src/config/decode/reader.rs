@@ -12,7 +12,7 @@ use crate::config::model::Named;
 use crate::config::node::{Entry, Node, NodeValue};
 use crate::config::schema::Table;
 use crate::config::source::{Span, Spanned};
-use crate::diagnostic::{Conversion, Diagnostic, Diagnostics, nearest};
+use crate::diagnostic::{Conversion, Diagnostic, Diagnostics, nearest, typo};
 
 /// An object with a known set of keys.
 pub(super) struct Object<'n> {
@@ -58,7 +58,7 @@ impl<'n> Object<'n> {
             if table.key(&entry.key).is_none() && !reported.contains(&&*entry.key) {
                 let colon = lost_colon(entry, table);
                 let near = colon.map(|(key, _)| key);
-                let near = near.or_else(|| nearest(&entry.key, table.names()));
+                let near = near.or_else(|| typo(&entry.key, table.names()));
                 let mut finding = unknown_key(entry, &name, table, near);
                 if let Some((key, value)) = colon {
                     let hint = format!("a colon and a space follow a key: `{key}: {value}`");
@@ -89,6 +89,11 @@ impl<'n> Object<'n> {
             table,
             findings,
         )
+    }
+
+    /// Its name in messages.
+    pub(super) fn name(&self) -> &str {
+        &self.name
     }
 
     /// The entry of a key; null counts as absent.
@@ -134,6 +139,15 @@ impl<'n> Object<'n> {
         self.get(key).and_then(|entry| text(entry, findings))
     }
 
+    /// An optional text; an empty one counts as absent.
+    pub(super) fn filled(
+        &self,
+        key: &str,
+        findings: &mut Diagnostics,
+    ) -> Option<Spanned<Arc<str>>> {
+        self.text(key, findings).filter(|text| !text.is_empty())
+    }
+
     /// An optional text; empty if it is missing.
     pub(super) fn text_or_empty(&self, key: &str, findings: &mut Diagnostics) -> Arc<str> {
         self.text(key, findings)
@@ -155,6 +169,16 @@ impl<'n> Object<'n> {
         self.get(key).and_then(|entry| duration(entry, findings))
     }
 
+    /// An optional duration; a negative one counts as zero, as on the server.
+    pub(super) fn drain_timeout(&self, key: &str, findings: &mut Diagnostics) -> Option<Duration> {
+        let entry = self.get(key)?;
+        let positive = entry.value.as_str().and_then(|text| text.strip_prefix('-'));
+        match positive.map(parse_duration) {
+            Some(Ok(_)) => Some(Duration::ZERO),
+            _ => duration(entry, findings),
+        }
+    }
+
     /// An optional object, unchanged.
     pub(super) fn object(&self, key: &str, findings: &mut Diagnostics) -> Option<Node> {
         let entry = self.get(key)?;
@@ -163,6 +187,19 @@ impl<'n> Object<'n> {
         }
         wrong_type(&entry.value, &format!("`{key}`"), "an object", findings);
         None
+    }
+
+    /// An optional object of vars. A null var is empty: on the server, vars are texts.
+    pub(super) fn vars(&self, key: &str, findings: &mut Diagnostics) -> Option<Node> {
+        let mut vars = self.object(key, findings)?;
+        if let NodeValue::Object(entries) = &mut vars.value {
+            for entry in entries {
+                if entry.value.value == NodeValue::Null {
+                    entry.value.value = NodeValue::String("".into());
+                }
+            }
+        }
+        Some(vars)
     }
 
     /// A list of texts; empty if it is missing.
@@ -224,11 +261,31 @@ impl<'n> Object<'n> {
         findings: &mut Diagnostics,
     ) -> Option<Spanned<T>> {
         let text = self.text(key, findings)?;
-        let found = choices.iter().find(|(word, _)| *word == &**text);
+        Self::chosen(key, &text, choices, findings)
+    }
+
+    /// An optional choice of words; an empty text counts as absent.
+    pub(super) fn filled_choice<T: Copy>(
+        &self,
+        key: &str,
+        choices: &[(&str, T)],
+        findings: &mut Diagnostics,
+    ) -> Option<Spanned<T>> {
+        let text = self.filled(key, findings)?;
+        Self::chosen(key, &text, choices, findings)
+    }
+
+    fn chosen<T: Copy>(
+        key: &str,
+        text: &Spanned<Arc<str>>,
+        choices: &[(&str, T)],
+        findings: &mut Diagnostics,
+    ) -> Option<Spanned<T>> {
+        let found = choices.iter().find(|(word, _)| *word == &*text.value);
         if found.is_none() {
             findings.push(no_such_choice(
                 key,
-                &text,
+                text,
                 choices.iter().map(|(word, _)| *word),
             ));
         }
@@ -299,16 +356,32 @@ fn lost_colon<'e>(entry: &'e Entry, table: &Table) -> Option<(&'e str, &'e str)>
     (table.key(key).is_some() && !value.is_empty()).then_some((key, value))
 }
 
-/// The error that an object has no such key; `near` is the likely correction.
+/// The finding that an object has no such key: an error if it is likely to be a misspelt one.
 fn unknown_key(entry: &Entry, owner: &str, table: &Table, near: Option<&str>) -> Diagnostic {
     // Terraform's name for it.
     let near = match &*entry.key {
         "count" => table.key("size").map(|_| "size"),
         _ => near,
     };
-    Diagnostic::error(format!("{} has no key `{}`", owner, entry.key))
-        .at(entry.key_span, "unknown key")
-        .suggest_or_list(near, "known here:", table.names())
+    let summary = format!("{owner} has no key `{}`", entry.key);
+    if &*entry.key == "size" && owner.starts_with("template") {
+        return Diagnostic::warning(summary)
+            .at(entry.key_span, "ignored")
+            .hint("Write the `size` of each group");
+    }
+    match near {
+        Some(_) => Diagnostic::error(summary)
+            .at(entry.key_span, "unknown key")
+            .suggest(near),
+        // Newer servers have newer keys.
+        None => Diagnostic::warning(summary)
+            .at(entry.key_span, "ignored")
+            .suggest_or_list(
+                nearest(&entry.key, table.names()),
+                "known here:",
+                table.names(),
+            ),
+    }
 }
 
 /// The name of a list of texts in messages.

@@ -10,12 +10,14 @@ use crate::config::schema::tables;
 use crate::config::source::Spanned;
 use crate::diagnostic::Diagnostics;
 
-use super::reader::{Object, no_such_choice, texts};
+use super::reader::{Object, filled_text, no_such_choice, texts};
+use super::server::storage;
 use super::{absent, check_id};
 
 /// The accepted names of providers; the first name of each is the preferred one.
 pub(super) const PROVIDERS: &[(&str, ProviderKind)] = &[
     ("aws", ProviderKind::Aws),
+    ("google", ProviderKind::Gcp),
     ("gcp", ProviderKind::Gcp),
     ("sim", ProviderKind::Sim),
     ("mock", ProviderKind::Sim),
@@ -33,6 +35,8 @@ pub(super) fn cluster(top: &Object<'_>, findings: &mut Diagnostics) -> Cluster {
             id: absent(top.place),
             slug: "".into(),
             fqdn: "".into(),
+            ca_cert: None,
+            storage: None,
         };
     };
     let id = id(&object, "cluster", findings);
@@ -40,6 +44,10 @@ pub(super) fn cluster(top: &Object<'_>, findings: &mut Diagnostics) -> Cluster {
     Cluster {
         slug: slug.map_or_else(|| id.value.clone(), |slug| slug.value),
         fqdn: object.text_or_empty("fqdn", findings),
+        ca_cert: object
+            .get("ca_cert")
+            .and_then(|entry| filled_text(entry, findings)),
+        storage: storage(&object),
         id,
     }
 }
@@ -120,6 +128,7 @@ const IMAGE_REFRESH_INTERVAL: Duration = Duration::from_hours(6);
 fn no_infra(object: &Object<'_>) -> Infra {
     Infra {
         provider: Spanned::new(ProviderKind::Sim, object.place),
+        provider_name: "sim".into(),
         region: absent(object.place),
         zone: absent(object.place),
         options: None,
@@ -137,6 +146,11 @@ fn infra(shard: &Object<'_>, findings: &mut Diagnostics) -> (Infra, bool) {
     let provider = provider(&object, findings);
     let infra = Infra {
         provider: provider.unwrap_or(Spanned::new(ProviderKind::Sim, object.place)),
+        provider_name: object
+            .get("provider")
+            .and_then(|entry| entry.value.as_str())
+            .unwrap_or_default()
+            .into(),
         region: object
             .required_text("region", findings)
             .unwrap_or_else(|| absent(object.place)),
@@ -160,7 +174,7 @@ pub(super) fn provider(
         let usual = PROVIDERS
             .iter()
             .map(|(word, _)| *word)
-            .filter(|word| matches!(*word, "aws" | "gcp" | "sim"));
+            .filter(|word| matches!(*word, "aws" | "google" | "sim"));
         findings.push(no_such_choice("provider", &text, usual));
     }
     found.map(|(_, provider)| Spanned::new(*provider, text.span))

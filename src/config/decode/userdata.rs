@@ -215,7 +215,7 @@ fn plain(text: &Arc<str>, node: &Node) -> TextSource {
 
 /// `source`, `encoding` and `content`.
 fn encoded(object: &Object<'_>, span: Span, findings: &mut Diagnostics) -> Option<TextSource> {
-    let source = object.choice(
+    let source = object.filled_choice(
         "source",
         &[
             ("inline", UserdataSource::Inline),
@@ -223,7 +223,7 @@ fn encoded(object: &Object<'_>, span: Span, findings: &mut Diagnostics) -> Optio
         ],
         findings,
     );
-    let encoding = object.choice(
+    let encoding = object.filled_choice(
         "encoding",
         &[
             ("plain", Encoding::Plain),

@@ -33,7 +33,7 @@ pub(super) fn foreign(content: &Content, sources: &SourceMap) -> Option<Diagnost
     let finding = if is_groups {
         Diagnostic::error(format!("{file} is a groups file of the Nstance server"))
             .at(*place, "a tenant's groups")
-            .hint("Move its content below the key `groups`")
+            .hint("Add it with --groups, or move its content below the key `groups`")
     } else {
         Diagnostic::error(format!("{file} is not part of an nstance configuration"))
             .at(*place, format!("`{first}` is not a key of configurations"))

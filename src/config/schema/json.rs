@@ -125,6 +125,8 @@ impl Builder {
             Shape::GroupName => pattern(&format!("^{ID}/{ID}$")),
             Shape::Kind => pattern("^[a-z]{3}$"),
             Shape::Duration => pattern(DURATION),
+            Shape::SignedDuration => pattern(&DURATION.replace(r"\+?", "[-+]?")),
+            Shape::Port => json!({"type": "integer", "minimum": 1, "maximum": 65_535}),
             Shape::Path => pattern("^/"),
             Shape::Permissions => pattern("^[0-7]{3,5}$"),
             Shape::Flag => json!({"type": "boolean"}),
@@ -152,9 +154,9 @@ impl Builder {
             Shape::Images(value) => self.named(&json!({"pattern": IMAGE_NAME}), *value),
             Shape::Files(value) => {
                 let names = json!({
-                    "pattern": "^[^/\\\\\\u0000-\\u001f\\u007f-\\u009f]+$",
+                    "pattern": "^[^/\\\\\\u0000-\\u001f\\u007f-\\u009f]+(/[^/\\\\\\u0000-\\u001f\\u007f-\\u009f]+)*$",
                     "maxLength": 255,
-                    "not": {"enum": [".", ".."]},
+                    "not": {"pattern": "(^|/)\\.\\.?(/|$)"},
                 });
                 self.named(&names, *value)
             }
@@ -303,30 +305,24 @@ fn rules(title: &str) -> Option<Value> {
                 &json!({"properties": {"groups": or_null(reference(FLAT))}})
             ),
         ]),
-        "load_balancer" => json!([
-            when(
-                "provider",
-                &["aws"],
-                &with(
-                    "target_group_arns",
-                    &json!({"type": "array"}),
-                    &["instance_group_name"]
-                )
-            ),
-            when(
-                "provider",
-                &["gcp"],
-                &with("instance_group_name", &filled, &["target_group_arns"])
-            ),
-            when(
-                "provider",
-                &["sim", "mock", "tmux"],
-                &without(&["instance_group_name", "target_group_arns"])
-            ),
-        ]),
+        "load_balancer" => {
+            let (objects, texts) = (json!({"type": "array"}), json!({"type": "array"}));
+            let of_aws = json!({"anyOf": [
+                with("target_groups", &objects, &[]),
+                with("target_group_arns", &texts, &[]),
+            ]});
+            let of_google = json!({"anyOf": [
+                with("network_endpoint_groups", &texts, &[]),
+                with("instance_group_name", &filled, &[]),
+            ]});
+            json!([
+                when("provider", &["aws"], &of_aws),
+                when("provider", &["google", "gcp"], &of_google),
+            ])
+        }
         "image" => json!([
             when("provider", &["aws"], &without(&["family", "project"])),
-            when("provider", &["gcp"], &without(&["ssm", "include_deprecated"])),
+            when("provider", &["google", "gcp"], &without(&["ssm", "include_deprecated"])),
             {"anyOf": [
                 with(
                     "ssm",
@@ -363,8 +359,7 @@ fn rules(title: &str) -> Option<Value> {
         "file" => {
             let variables = json!({
                 "type": "object",
-                "propertyNames": {"pattern": "^[A-Za-z_][A-Za-z0-9_]*$"},
-                "additionalProperties": {"type": "string", "pattern": "^[^\\n\\r]*$"},
+                "additionalProperties": {"type": "string"},
             });
             let delivered = json!({
                 "if": {"properties": {"deliver": {"const": "userdata"}}, "required": ["deliver"]},

@@ -46,6 +46,8 @@ pub struct Key {
     pub required: bool,
     /// The default, as JSON.
     pub default: Option<&'static str>,
+    /// Whether the Nstance server doesn't know it.
+    pub ours: bool,
 }
 
 impl Key {
@@ -56,6 +58,7 @@ impl Key {
             about,
             required: false,
             default: None,
+            ours: false,
         }
     }
 
@@ -64,6 +67,10 @@ impl Key {
             required: true,
             ..self
         }
+    }
+
+    const fn ours(self) -> Self {
+        Self { ours: true, ..self }
     }
 
     const fn default(self, json: &'static str) -> Self {
@@ -91,14 +98,18 @@ pub enum Shape {
     GroupName,
     /// Three lower-case letters.
     Kind,
-    /// Go's durations.
+    /// Go's durations, not negative.
     Duration,
+    /// Go's durations.
+    SignedDuration,
     /// An absolute path.
     Path,
     /// Octal digits.
     Permissions,
     /// `true` or `false`.
     Flag,
+    /// A port, from 1 to 65535.
+    Port,
     /// A whole number from 0 to this.
     Whole(u32),
     /// One of these words.
@@ -149,12 +160,13 @@ impl Shape {
             | Self::GroupName
             | Self::Kind
             | Self::Duration
+            | Self::SignedDuration
             | Self::Path
             | Self::Permissions
             | Self::Choice(_) => matches!(value, Value::String(_)),
             Self::Only(_) => matches!(value, Value::String(_) | Value::Number(_)),
             Self::Flag => matches!(value, Value::Bool(_)),
-            Self::Whole(_) => matches!(value, Value::Number(_)),
+            Self::Whole(_) | Self::Port => matches!(value, Value::Number(_)),
             Self::Texts | Self::Names | Self::SomeTexts | Self::List(_) | Self::Some(_) => {
                 matches!(value, Value::Array(_))
             }

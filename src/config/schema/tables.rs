@@ -5,7 +5,9 @@
 
 use super::{Key, Shape, Table};
 
-const PROVIDERS: &[&str] = &["aws", "gcp", "sim", "mock", "tmux", "proxmox", "yandex"];
+const PROVIDERS: &[&str] = &[
+    "aws", "google", "gcp", "sim", "mock", "tmux", "proxmox", "yandex",
+];
 
 /// The maximum size of a group; a larger number is most likely a typo.
 pub const LARGEST_GROUP: u32 = 1_000_000;
@@ -42,14 +44,32 @@ pub static TOP: Table = Table {
         ),
         Key::new(
             "certificates",
-            Shape::Named(&Shape::Any),
-            "Certificates by name; their content is read by the Nstance server only.",
+            Shape::Named(&Shape::Object(&CERTIFICATE)),
+            "Certificates by name, which the Nstance server makes.",
         ),
+        Key::new(
+            "nat",
+            Shape::Named(&Shape::Object(&NAT)),
+            "Tenant → its NAT instances, which the Nstance server creates and deletes.",
+        ),
+        Key::new("tunnels", Shape::Any, SERVER),
+        Key::new(
+            "server",
+            Shape::Object(&SERVER_SECTION),
+            "What the Nstance server needs for itself.",
+        ),
+        Key::new(
+            "nonce_command",
+            Shape::Texts,
+            "A program and its arguments that print the `.Nonce` of a new instance.",
+        )
+        .ours(),
         Key::new(
             "vars",
             Shape::Map,
             "The lowest layer of vars; `--var KEY=VALUE` and `NSTANCE_VAR_KEY` set them.",
-        ),
+        )
+        .ours(),
         Key::new(
             "defaults",
             Shape::Object(&DEFAULTS),
@@ -65,12 +85,14 @@ pub static TOP: Table = Table {
             Shape::Choice(&["go", "sprig"]),
             "Which functions Go templates have: Go's own and `default`, or Sprig's and Helm's too.",
         )
+        .ours()
         .default("\"go\""),
         Key::new(
             "templates_lib",
             Shape::Snippets,
             "Named snippets that every Go template can call.",
-        ),
+        )
+        .ours(),
         Key::new(
             "groups",
             Shape::Groups,
@@ -80,28 +102,33 @@ pub static TOP: Table = Table {
             "groups_form",
             Shape::Choice(&["nested", "flat"]),
             "How `groups` is meant, where it could be read either way.",
-        ),
+        )
+        .ours(),
         Key::new(
             "destroy_budget",
             Shape::Object(&DESTROY_BUDGET),
             "More deletions than both of these, replacements aside, and apply requires `--allow-delete`.",
-        ),
+        )
+        .ours(),
         Key::new(
             "strict",
             Shape::Flag,
             "A var that isn't set is an error rather than a warning.",
         )
+        .ours()
         .default("false"),
         Key::new(
             "variables",
             Shape::Named(&Shape::Object(&VARIABLE)),
             "What the configuration asks for, by name; texts reach it as `${var.NAME}`.",
-        ),
+        )
+        .ours(),
         Key::new(
             "include",
             Shape::Paths,
             "Other files of this configuration, relative to this one; `*` and `?` stand for parts of names.",
-        ),
+        )
+        .ours(),
         Key::new(
             "$schema",
             Shape::Any,
@@ -147,9 +174,22 @@ pub static CLUSTER: Table = Table {
             "slug",
             Shape::Text,
             "A short name for it; by default the id.",
+        )
+        .ours(),
+        Key::new("fqdn", Shape::Text, "Its domain name.")
+            .ours()
+            .default("\"\""),
+        Key::new(
+            "ca_cert",
+            Shape::Filled,
+            "Its CA certificate, `.Cluster.CACert`: PEM, or `file:PATH`.",
+        )
+        .ours(),
+        Key::new(
+            "storage",
+            Shape::Any,
+            "Where the Nstance server keeps what belongs to the cluster, such as its CA certificate.",
         ),
-        Key::new("fqdn", Shape::Text, "Its domain name.").default("\"\""),
-        Key::new("storage", Shape::Any, SERVER),
         Key::new("secrets", Shape::Any, SERVER),
         Key::new("leader_election", Shape::Any, SERVER),
     ],
@@ -286,20 +326,128 @@ pub static LOAD_BALANCER: Table = Table {
     keys: &[
         Key::new(
             "provider",
-            Shape::Choice(&["aws", "gcp", "sim", "mock", "tmux"]),
-            "Whose it is.",
+            Shape::Choice(&["aws", "google", "gcp", "tunnel", "sim", "mock", "tmux"]),
+            "Whose it is; the server fills tunnels itself.",
         )
         .required(),
         Key::new(
+            "target_groups",
+            Shape::Some(&Shape::Object(&TARGET_GROUP)),
+            "`aws`: the target groups that instances are registered with.",
+        ),
+        Key::new(
+            "network_endpoint_groups",
+            Shape::SomeTexts,
+            "`google`: names of zonal network endpoint groups.",
+        ),
+        Key::new(
+            "frontends",
+            Shape::Some(&Shape::Object(&FRONTEND)),
+            "`google`: where the load balancer listens.",
+        ),
+        Key::new(
+            "listeners",
+            Shape::Some(&Shape::Object(&LISTENER)),
+            "`tunnel`: the ports that it leads to.",
+        ),
+        Key::new(
             "target_group_arns",
             Shape::SomeTexts,
-            "`aws`: the ARNs of target groups.",
-        ),
+            "`aws`: the ARNs of target groups; an older form of `target_groups`.",
+        )
+        .ours(),
         Key::new(
             "instance_group_name",
             Shape::Filled,
-            "`gcp`: the name of an instance group.",
+            "`google`: the name of an instance group; an older form.",
+        )
+        .ours(),
+    ],
+};
+
+/// One of a load balancer's `target_groups`
+pub static TARGET_GROUP: Table = Table {
+    title: "target_group",
+    about: "A target group, and the port that instances are registered with.",
+    keys: &[
+        Key::new("arn", Shape::Filled, "Its ARN.").required(),
+        Key::new("listener_port", Shape::Port, "The listener's port."),
+        Key::new("target_port", Shape::Port, "The port of the instances.").required(),
+        Key::new("proxy_port", Shape::Port, "The server's proxy's port."),
+    ],
+};
+
+/// One of a load balancer's `frontends`
+pub static FRONTEND: Table = Table {
+    title: "frontend",
+    about: "An address and a port that a load balancer listens on.",
+    keys: &[
+        Key::new("ip", Shape::Any, "The address."),
+        Key::new("port", Shape::Port, "The port."),
+    ],
+};
+
+/// One of a load balancer's `listeners`
+pub static LISTENER: Table = Table {
+    title: "listener",
+    about: "A port that a tunnel leads to.",
+    keys: &[
+        Key::new("target_port", Shape::Port, "The instances' port."),
+        Key::new("proxy_port", Shape::Port, "The server's proxy's port."),
+    ],
+};
+
+/// One of `certificates`
+pub static CERTIFICATE: Table = Table {
+    title: "certificate",
+    about: "A certificate that the server makes for an instance.",
+    keys: &[
+        Key::new("kind", Shape::Any, "`client` or `server`."),
+        Key::new("cn", Shape::Any, "Its common name; a Go template."),
+        Key::new("organization", Shape::Any, "Its organizations."),
+        Key::new("dns", Shape::Any, "Its DNS names; Go templates."),
+        Key::new("ip", Shape::Any, "Its IP addresses; Go templates."),
+        Key::new("uri", Shape::Any, "Its URIs; Go templates."),
+        Key::new("country", Shape::Any, "Its countries."),
+        Key::new("province", Shape::Any, "Its provinces."),
+        Key::new("locality", Shape::Any, "Its localities."),
+        Key::new("street", Shape::Any, "Its street addresses."),
+        Key::new("postal_code", Shape::Any, "Its postal codes."),
+        Key::new("ttl", Shape::Any, "How long it is valid, in hours."),
+    ],
+};
+
+/// `server`
+pub static SERVER_SECTION: Table = Table {
+    title: "server",
+    about: "What the Nstance server needs for itself.",
+    keys: &[Key::new(
+        "files",
+        Shape::Files(&Shape::Object(&FILE)),
+        "The server's own files: checked, never delivered.",
+    )],
+};
+
+/// One of `nat`
+pub static NAT: Table = Table {
+    title: "nat",
+    about: "A tenant's NAT instances, which the server creates and deletes.",
+    keys: &[
+        Key::new("group", Shape::Filled, "The group of the NAT instances.").required(),
+        Key::new("mode", Shape::Any, SERVER),
+        Key::new("public_addresses", Shape::Any, SERVER),
+        Key::new("last_instance_grace_period", Shape::Any, SERVER),
+        Key::new(
+            "instance_type_ladder",
+            Shape::Texts,
+            "The instance types that the server moves between; the group's is one of them.",
         ),
+        Key::new("scale_up_thresholds", Shape::Any, SERVER),
+        Key::new("scale_down_thresholds", Shape::Any, SERVER),
+        Key::new("scale_up_window", Shape::Any, SERVER),
+        Key::new("scale_down_window", Shape::Any, SERVER),
+        Key::new("cooldown", Shape::Any, SERVER),
+        Key::new("replacement_timeout", Shape::Any, SERVER),
     ],
 };
 
@@ -328,22 +476,26 @@ pub static IMAGE: Table = Table {
             "family",
             Shape::Text,
             "Google Cloud: an image family, in place of filters.",
-        ),
+        )
+        .ours(),
         Key::new(
             "project",
             Shape::Text,
             "Google Cloud: the family's project.",
-        ),
+        )
+        .ours(),
         Key::new(
             "ssm",
             Shape::Text,
             "AWS: a public parameter that holds the image's id, in place of filters.",
-        ),
+        )
+        .ours(),
         Key::new(
             "include_deprecated",
             Shape::Flag,
             "AWS: whether deprecated images count too.",
         )
+        .ours()
         .default("false"),
         Key::new(
             "sort",
@@ -367,6 +519,7 @@ pub static IMAGE: Table = Table {
             Shape::Choice(&["replace", "new_only"]),
             "What a newer image does: instances are replaced, or keep theirs.",
         )
+        .ours()
         .default("\"replace\""),
     ],
 };
@@ -419,7 +572,7 @@ const ARCH: Key = Key::new(
 );
 const INSTANCE_TYPE: Key = Key::new(
     "instance_type",
-    Shape::Filled,
+    Shape::Text,
     "The cloud's name for the machine's size.",
 );
 const SUBNET_POOL: Key = Key::new(
@@ -430,7 +583,7 @@ const SUBNET_POOL: Key = Key::new(
 const SIZE: Key = Key::new(
     "size",
     Shape::Whole(LARGEST_GROUP),
-    "How many instances; by default the template's, else 1.",
+    "How many instances, by default none.",
 );
 const MERGED_ARGS: Key = Key::new("args", Shape::Map, ARGS);
 const MERGED_VARS: Key = Key::new("vars", Shape::Map, VARS);
@@ -445,27 +598,32 @@ const UPDATE_KEY: Key = Key::new(
     "update",
     Shape::Object(&UPDATE),
     "How replacements roll out: the one policy there is, spelled out.",
-);
+)
+.ours();
 const LIFECYCLE_KEY: Key = Key::new(
     "lifecycle",
     Shape::Object(&LIFECYCLE),
     "What changes may and may not do.",
-);
+)
+.ours();
 const LABELS: Key = Key::new(
     "labels",
     Shape::Named(&Shape::Text),
     "Tags of the instances; `.Group.Labels`.",
-);
+)
+.ours();
 const PROTECT: Key = Key::new(
     "protect",
     Shape::Flag,
     "Deleting an instance requires `--allow-delete`, replacing it `--allow-replace`.",
-);
+)
+.ours();
 const MOVED_FROM: Key = Key::new(
     "moved_from",
     Shape::GroupName,
     "The group's former name, `tenant/group`; its instances are kept.",
-);
+)
+.ours();
 
 /// One of `templates`
 pub static TEMPLATE: Table = Table {
@@ -476,7 +634,6 @@ pub static TEMPLATE: Table = Table {
         ARCH,
         INSTANCE_TYPE,
         SUBNET_POOL,
-        SIZE,
         MERGED_ARGS,
         MERGED_VARS,
         FILES,
@@ -503,7 +660,8 @@ pub static GROUP: Table = Table {
             "depends_on",
             Shape::Texts,
             "Groups that come first: `group` of the same tenant, or `tenant/group`.",
-        ),
+        )
+        .ours(),
         SIZE,
         INSTANCE_TYPE,
         SUBNET_POOL,
@@ -511,24 +669,26 @@ pub static GROUP: Table = Table {
         MERGED_VARS,
         Key::new(
             "drain_timeout",
-            Shape::Duration,
+            Shape::SignedDuration,
             "How long an instance may drain before it is deleted.",
         ),
         Key::new("load_balancers", Shape::Names, "Names in `load_balancers`."),
-        KIND,
-        ARCH,
+        KIND.ours(),
+        ARCH.ours(),
         Key::new(
             "zones",
             Shape::Names,
             "Slots go round them in this order; without it all are in `shard.infra.zone`.",
-        ),
+        )
+        .ours(),
         Key::new(
             "overrides",
             Shape::Slots(&Shape::Object(&OVERRIDE)),
             "Slot → what differs there.",
-        ),
-        FILES,
-        OWN_USERDATA,
+        )
+        .ours(),
+        FILES.ours(),
+        OWN_USERDATA.ours(),
         UPDATE_KEY,
         LIFECYCLE_KEY,
         LABELS,
@@ -616,24 +776,28 @@ pub static USERDATA_TABLE: Table = Table {
             "parts",
             Shape::Some(&Shape::TextOr(&USERDATA_PART)),
             "Several texts, in place of `content`.",
-        ),
+        )
+        .ours(),
         Key::new(
             "merge",
             Shape::Choice(&["replace", "append", "cloud-init", "nstance"]),
             "How it joins the userdata of the layers below.",
         )
+        .ours()
         .default("\"replace\""),
         Key::new(
             "includes",
             Shape::Choice(&["keep", "fetch"]),
             "What becomes of `#include`: the machine fetches it, or the plan does.",
         )
+        .ours()
         .default("\"keep\""),
         Key::new(
             "compress",
             Shape::Choice(&["auto", "always", "never"]),
             "Whether what is sent is gzipped; `auto`: where it wouldn't fit.",
         )
+        .ours()
         .default("\"auto\""),
     ],
 };
@@ -669,13 +833,13 @@ pub static SNIPPET: Table = Table {
 
 const SOURCE: Key = Key::new(
     "source",
-    Shape::Choice(&["inline", "url"]),
+    Shape::Choice(&["inline", "url", ""]),
     "Where the text is.",
 )
 .default("\"inline\"");
 const ENCODING: Key = Key::new(
     "encoding",
-    Shape::Choice(&["plain", "base64", "gzip", "base64+gzip"]),
+    Shape::Choice(&["plain", "base64", "gzip", "base64+gzip", ""]),
     "How the source is encoded; `gzip` with a URL only.",
 )
 .default("\"plain\"");
@@ -707,28 +871,46 @@ pub static FILE: Table = Table {
             Shape::Filled,
             "`secret`, `storage`: where the server finds it.",
         ),
-        Key::new("key", Shape::Filled, "`certificate`: the name of its key."),
+        Key::new(
+            "key",
+            Shape::TextOr(&CERTIFICATE_KEY),
+            "`certificate`: its key, `{source: agent, name}`.",
+        ),
         Key::new(
             "deliver",
             Shape::Choice(&["export", "userdata"]),
             "How it gets to its instance.",
         )
+        .ours()
         .default("\"export\""),
         Key::new(
             "path",
             Shape::Path,
             "With `\"deliver\": \"userdata\"`: where it is written.",
-        ),
+        )
+        .ours(),
         Key::new(
             "permissions",
             Shape::Permissions,
             "With `\"deliver\": \"userdata\"`: octal, such as `0644`.",
-        ),
+        )
+        .ours(),
         Key::new(
             "owner",
             Shape::Text,
             "With `\"deliver\": \"userdata\"`: `user:group`.",
-        ),
+        )
+        .ours(),
+    ],
+};
+
+/// The key of a file of kind `certificate`
+pub static CERTIFICATE_KEY: Table = Table {
+    title: "certificate_key",
+    about: "Who makes the key, and what the file with its public part is called.",
+    keys: &[
+        Key::new("source", Shape::Text, "Who makes it: `agent`."),
+        Key::new("name", Shape::Text, "The name of the file."),
     ],
 };
 

@@ -37,6 +37,12 @@ pub struct Given {
     /// Whether only the cluster, the shard and the load balancers matter: then variables that these
     /// don't read need no value.
     pub identity_only: bool,
+    /// `--groups`: a file of the Nstance server's dynamic groups.
+    pub groups: Option<PathBuf>,
+    /// `--nonce-command`, which comes before the configuration's; empty if it isn't given.
+    pub nonce_command: Vec<String>,
+    /// `--server-compatible`: warn of what today's Nstance server doesn't know.
+    pub server_compatible: bool,
 }
 
 impl Given {

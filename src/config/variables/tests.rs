@@ -236,7 +236,7 @@ fn wrong_values_of_sensitive_variables_are_located() {
             files: file.map(PathBuf::from).into_iter().collect(),
             environment: environment.map(pair).into_iter().collect(),
             command_line: command_line.map(pair).into_iter().collect(),
-            identity_only: false,
+            ..Given::default()
         };
         let loaded = crate::load::load(Some(std::path::Path::new("a.hcl")), folder.path(), &given);
         let text = findings(&loaded);

@@ -11,7 +11,9 @@ use serde_json::{Map, Value};
 
 use crate::config::node::{Node, NodeValue};
 use crate::diagnostic::{Diagnostic, Diagnostics};
-use crate::provider::rules::{Effect, NamedPlace, Ownership, effect_of, effective, managed_member};
+use crate::provider::rules::{
+    Effect, FACTS, NamedPlace, Ownership, effect_of, effective, managed_member,
+};
 use crate::provider::shape::{self, Members, Shape};
 
 use super::request::SOURCE_DEST_CHECK;
@@ -133,14 +135,11 @@ fn check_tags(specifications: &Node, findings: &mut Diagnostics) {
             let Some(key) = tag.get("Key") else {
                 continue;
             };
-            if let Some(text) = key.as_str().filter(|text| text.starts_with(OUR_TAGS)) {
+            if let Some(text) = key.as_str().filter(|text| is_managed_tag(text)) {
                 findings.push(
-                    Diagnostic::error(format!("the tag `{text}` can't be set"))
-                        .at(
-                            key.span,
-                            "tags that start with `nstance:` are nstance's own",
-                        )
-                        .hint("choose another name"),
+                    Diagnostic::warning(format!("the tag `{text}` has no effect"))
+                        .at(key.span, "nstance sets this tag itself")
+                        .hint("remove it, or choose another name"),
                 );
             }
         }
@@ -227,10 +226,27 @@ pub fn effect(path: &str) -> Effect {
 /// The managed tags of an instance, and its `Name`.
 pub fn managed_tags(who: &Ownership<'_>) -> BTreeMap<String, String> {
     who.facts()
-        .into_iter()
         .map(|(short, value)| (format!("{OUR_TAGS}{short}"), value))
         .chain([("Name".to_owned(), who.name())])
         .collect()
+}
+
+/// Whether nstance sets a tag (`Name` isn't one).
+pub fn is_managed_tag(key: &str) -> bool {
+    let short = key.strip_prefix(OUR_TAGS);
+    short.is_some_and(|short| FACTS.contains(&short))
+}
+
+/// Gives members within args their names in the letter case of the API, since the server reads them
+/// in any case. The names of args themselves are exact.
+pub fn settle_args(args: &mut Node, findings: &mut Diagnostics) {
+    if let NodeValue::Object(entries) = &mut args.value {
+        for entry in entries {
+            if let Some(shape) = shape::find(RUN_INSTANCES, &entry.key) {
+                shape::settle(&mut entry.value, shape, findings);
+            }
+        }
+    }
 }
 
 /// The tags in rendered args; the last of duplicate keys wins. Managed tags are dropped, even if a
@@ -248,7 +264,7 @@ pub fn user_tags(args: &Map<String, Value>) -> BTreeMap<String, String> {
             let value = tag.get("Value").and_then(Value::as_str).unwrap_or_default();
             Some((key, value.to_owned()))
         })
-        .filter(|(key, _)| !key.starts_with(OUR_TAGS))
+        .filter(|(key, _)| !is_managed_tag(key))
         .collect()
 }
 

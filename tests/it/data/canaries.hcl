@@ -90,6 +90,7 @@ group "web" {
 }
 
 group "packed" {
+  size          = 1
   instance_type = "small"
   userdata {
     content  = base64encode("#!/bin/sh\necho ${var.short} {{ .Vars.PIN }}\n")
@@ -107,6 +108,7 @@ group "zipped" {
 }
 
 group "layered" {
+  size          = 1
   instance_type = "small"
   userdata {
     merge = "nstance"

@@ -107,6 +107,7 @@ group "web" {
 
 group "packed" {
   template = "base"
+  size     = 1
   userdata {
     content  = base64encode("#!/bin/sh\necho ${var.password}\n")
     encoding = "base64"
