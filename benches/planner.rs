@@ -218,6 +218,7 @@ fn render_one_instance(bencher: Bencher) {
         short_id: "tp45h1v4".into(),
         ip4: None,
         ip6: None,
+        trial_nonce: None,
     };
     let kept = std::collections::BTreeMap::new();
     bencher.bench_local(|| {

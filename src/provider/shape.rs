@@ -58,9 +58,9 @@ pub(super) fn settle(node: &mut Node, shape: &Shape, findings: &mut Diagnostics)
     match (shape, &mut node.value) {
         (Shape::Required(shape) | Shape::Deprecated(_, shape), _) => settle(node, shape, findings),
         (Shape::List(shape), NodeValue::Array(items)) => {
-            items
-                .iter_mut()
-                .for_each(|item| settle(item, shape, findings));
+            for item in items {
+                settle(item, shape, findings);
+            }
         }
         (Shape::Map(shape), NodeValue::Object(entries)) => {
             for entry in entries {

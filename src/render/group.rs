@@ -50,6 +50,9 @@ pub(super) struct Variant {
     pub(super) vars: Part<Value>,
 }
 
+/// A function that calls its argument with each template.
+type Visitor<'v> = dyn Fn(&mut dyn FnMut(&Compiled)) + 'v;
+
 /// Parses a group's templates.
 ///
 /// Fails if a template has an error.
@@ -248,10 +251,7 @@ impl CompiledGroup<'_> {
                 .iter()
                 .for_each(|file| file.templates(&mut |compiled| visit(compiled)));
         };
-        let mut find = |templates: &dyn Fn(&mut dyn FnMut(&Compiled)),
-                        path,
-                        finding: Diagnostic,
-                        label: &str| {
+        let mut find = |templates: &Visitor<'_>, path, finding: Diagnostic, label: &str| {
             templates(&mut |compiled| {
                 let paths = compiled.template.reads().paths.iter();
                 for access in paths.filter(|access| access.path == path) {

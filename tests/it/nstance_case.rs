@@ -157,7 +157,8 @@ fn equal(name: &str, wanted: &Value, found: &Value) -> bool {
     let (Some(one), Some(other)) = (wanted.as_str(), found.as_str()) else {
         return wanted == found;
     };
-    if name.ends_with(".env") {
+    let is_of = |kind: &str| Path::new(name).extension().is_some_and(|end| end == kind);
+    if is_of("env") {
         let lines = |text: &str| {
             let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
             lines.sort();
@@ -165,7 +166,7 @@ fn equal(name: &str, wanted: &Value, found: &Value) -> bool {
         };
         return lines(one) == lines(other);
     }
-    if name.ends_with(".json")
+    if is_of("json")
         && let (Ok(one), Ok(other)) = (
             serde_json::from_str::<Value>(one),
             serde_json::from_str::<Value>(other),
