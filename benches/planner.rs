@@ -155,6 +155,7 @@ fn apply(loaded: &Loaded, folder: &Path) {
             exporter: &Exporter::new(&folder.join("files")),
             signals: &AtomicUsize::new(0),
             apply: None,
+            nonce_command: &[],
         },
         &mut |_| {},
     );

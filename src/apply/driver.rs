@@ -14,6 +14,7 @@ use super::engine::{
 };
 use super::export::Exporter;
 use super::journal::{self, StoreOperation};
+use super::nonce::{self, NonceRequest};
 use crate::clock::Clock;
 use crate::fault_injection::InjectedFault;
 use crate::plan::change::Plan;
@@ -37,6 +38,8 @@ pub struct World<'a> {
     pub signals: &'a AtomicUsize,
     /// The apply's entry in the history.
     pub apply: Option<ApplyId>,
+    /// The program that makes nonces, and its arguments.
+    pub nonce_command: &'a [Arc<str>],
 }
 
 /// Why an apply ended early.
@@ -92,10 +95,11 @@ pub fn drive(
         cluster: plan.cluster.clone(),
         shard: plan.shard.clone(),
     };
-    let (call_sender, call_receiver) = mpsc::channel::<(TaskId, Call)>();
+    let (call_sender, call_receiver) = mpsc::channel::<(TaskId, Job)>();
     let (event_sender, event_receiver) = mpsc::channel();
     let call_receiver = Arc::new(Mutex::new(call_receiver));
     let (cloud, clock) = (world.cloud, world.clock);
+    let nonce_command = world.nonce_command;
     std::thread::scope(|scope| {
         for _ in 0..limits.parallelism.min(plan.changes.len()).max(1) {
             let calls = Arc::clone(&call_receiver);
@@ -105,15 +109,19 @@ pub fn drive(
                 loop {
                     // The lock is held only while receiving.
                     let taken = calls.lock().map(|calls| calls.recv());
-                    let Ok(Ok((task, call))) = taken else { return };
-                    let result = ask(cloud, clock, owner, call, limits.injected_fault);
-                    if events
-                        .send(Event::Called {
-                            task,
-                            result: Box::new(result),
-                        })
-                        .is_err()
-                    {
+                    let Ok(Ok((task, job))) = taken else { return };
+                    let event = match job {
+                        Job::Call(call) => {
+                            let result = ask(cloud, clock, owner, call, limits.injected_fault);
+                            let result = Box::new(result);
+                            Event::Called { task, result }
+                        }
+                        Job::Nonce(request) => {
+                            let made = nonce::run(nonce_command, &request, nonce::PATIENCE);
+                            Event::NonceMade { task, made }
+                        }
+                    };
+                    if events.send(event).is_err() {
                         return;
                     }
                 }
@@ -135,10 +143,18 @@ pub fn drive(
     Ok(engine.outcome())
 }
 
+/// What a worker does.
+enum Job {
+    /// Ask the cloud.
+    Call(Call),
+    /// Run the nonce command.
+    Nonce(NonceRequest),
+}
+
 fn run(
     engine: &mut Engine<'_>,
     world: &mut World<'_>,
-    calls: &mpsc::Sender<(TaskId, Call)>,
+    jobs: &mpsc::Sender<(TaskId, Job)>,
     answers: &mpsc::Receiver<Event>,
     injected_fault: InjectedFault,
     tell: &mut dyn FnMut(&Progress),
@@ -154,8 +170,12 @@ fn run(
                     Command::Store(task, operation) => wave.push((task, operation)),
                     Command::Call(task, call) => {
                         under_way += 1;
-                        calls
-                            .send((task, call))
+                        jobs.send((task, Job::Call(call)))
+                            .expect("workers live as long as this runs");
+                    }
+                    Command::MakeNonce(task, request) => {
+                        under_way += 1;
+                        jobs.send((task, Job::Nonce(request)))
                             .expect("workers live as long as this runs");
                     }
                     Command::Export(address, spec) => {

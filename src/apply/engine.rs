@@ -14,6 +14,7 @@ use std::sync::Arc;
 
 use nstance_state::IntentId;
 
+use super::nonce::Nonce;
 pub use super::protocol::{
     ADDRESS_WAIT, Call, Command, Event, Limits, Outcome, Progress, STILL, Step, TaskEnd, TaskId,
     action_name,
@@ -57,6 +58,8 @@ pub(super) struct Task {
     pub(super) place: usize,
     pub(super) tries: u32,
     pub(super) polls: u32,
+    /// The nonce that was made for it.
+    pub(super) nonce: Option<Nonce>,
     /// The state of a created or updated instance, as last observed.
     pub(super) is_running: bool,
     /// When to give up waiting for the instance to run.
@@ -76,12 +79,12 @@ pub(super) struct Task {
     pub(super) group: usize,
 }
 
-struct Group {
+pub(super) struct Group {
     after: Vec<usize>,
     parallel: VecDeque<TaskId>,
     serial: VecDeque<TaskId>,
     active: usize,
-    stopped: bool,
+    pub(super) stopped: bool,
 }
 
 impl Group {
@@ -95,7 +98,7 @@ pub struct Engine<'p> {
     pub(super) plan: &'p Plan,
     pub(super) limits: Limits,
     pub(super) tasks: Vec<Task>,
-    groups: Vec<Group>,
+    pub(super) groups: Vec<Group>,
     pub(super) ready: VecDeque<TaskId>,
     pub(super) timers: BinaryHeap<Reverse<(Timestamp, TaskId)>>,
     pub(super) calling: usize,
@@ -190,6 +193,7 @@ impl<'p> Engine<'p> {
             Event::Start | Event::Tick => {}
             Event::Stored { task, intent } => self.stored(task, intent, now, &mut commands),
             Event::Called { task, result } => self.called(task, *result, now, &mut commands),
+            Event::NonceMade { task, made } => self.nonce_made(task, made, now, &mut commands),
             Event::Stop => self.stop(&mut commands),
         }
         self.wake(now);
@@ -274,6 +278,10 @@ impl<'p> Engine<'p> {
         };
         self.tasks[id].tries = 0;
         self.tasks[id].ambiguous = false;
+        if self.lacks_nonce(id, step, now) {
+            self.begin_nonce(id);
+            return;
+        }
         if self.tasks[id].attempt == 0 && step == Step::Create {
             self.tasks[id].place = self.first_place(id);
         }
@@ -285,8 +293,11 @@ impl<'p> Engine<'p> {
             Step::Await => return self.begin_waiting(id, now, commands),
             Step::Create | Step::Update | Step::Delete => {
                 let Task { attempt, place, .. } = self.tasks[id];
-                requests::intent(self.plan, change, step, Try { attempt, place })
+                let nonce = self.tasks[id].nonce.as_ref();
+                requests::intent(self.plan, change, step, Try { attempt, place }, nonce)
             }
+            // It begins by itself.
+            Step::Nonce => return,
         };
         self.tasks[id].phase = Phase::Intending;
         commands.push(Command::Store(id, operation));
@@ -361,6 +372,12 @@ impl<'p> Engine<'p> {
         let steps: Vec<Step> = self.tasks[id].steps.iter().copied().collect();
         let end = match steps[..] {
             [] | [Step::Await] => TaskEnd::Done,
+            // Only a nonce was made.
+            [Step::Create | Step::Update, ..] | [Step::Delete, Step::Create, ..]
+                if !self.tasks[id].touched =>
+            {
+                TaskEnd::NotTried
+            }
             [Step::Await, Step::Delete] if !self.tasks[id].touched => TaskEnd::NotTried,
             [.., Step::Delete] => {
                 TaskEnd::Unfinished("stopped before its predecessor was deleted".to_owned())
@@ -422,13 +439,17 @@ impl<'p> Engine<'p> {
             let Task { attempt, tries, .. } = self.tasks[id];
             if let Some(step) = self.tasks[id].steps.front().copied()
                 && (attempt, tries) == (0, 0)
-                && step != Step::Await
+                && !matches!(step, Step::Await | Step::Nonce)
             {
                 self.tell_started(id, step, now, commands);
             }
             self.tasks[id].tries += 1;
             self.tasks[id].phase = Phase::Calling;
-            commands.push(Command::Call(id, self.call_of(id)));
+            commands.push(if self.tasks[id].steps.front() == Some(&Step::Nonce) {
+                Command::MakeNonce(id, self.nonce_request(id))
+            } else {
+                Command::Call(id, self.call_of(id))
+            });
         }
         for id in later.into_iter().rev() {
             self.ready.push_front(id);
@@ -442,7 +463,9 @@ impl<'p> Engine<'p> {
         match self.tasks[id].steps.front() {
             Some(Step::Create) => {
                 let side = change.creation(self.tasks[id].place);
-                let mut request = requests::create(self.plan, &change.address, &side, attempt);
+                let nonce = self.tasks[id].nonce.as_ref();
+                let address = &change.address;
+                let mut request = requests::create(self.plan, address, &side, attempt, nonce);
                 if self.limits.injected_fault == InjectedFault::FreshToken {
                     request.token = format!("{}-{}", request.token, self.tasks[id].tries);
                 }
@@ -454,7 +477,9 @@ impl<'p> Engine<'p> {
             }
             Some(Step::Update) => {
                 let side = after.expect("an update has an after");
-                Call::Update(Box::new(requests::update(self.plan, change, side, attempt)))
+                let nonce = self.tasks[id].nonce.as_ref();
+                let request = requests::update(self.plan, change, side, attempt, nonce);
+                Call::Update(Box::new(request))
             }
             _ => {
                 let side = change.before.as_deref().expect("a deletion has a before");
@@ -546,7 +571,7 @@ impl<'p> Engine<'p> {
     fn give_up_waiting(&mut self, group: usize, commands: &mut Vec<Command>) {
         let (given_up, ready) = std::mem::take(&mut self.ready).into_iter().partition(|id| {
             let task = &self.tasks[*id];
-            let waits = task.steps.front() == Some(&Step::Await);
+            let waits = matches!(task.steps.front(), Some(Step::Await | Step::Nonce));
             task.group == group && task.phase == Phase::Ready && !waits
         });
         self.ready = ready;
@@ -569,6 +594,9 @@ impl<'p> Engine<'p> {
         for id in waiting {
             if self.tasks[id].steps.front() == Some(&Step::Await) {
                 self.end_wait();
+                self.stop_between_steps(id, commands);
+            } else if self.tasks[id].steps.front() == Some(&Step::Nonce) {
+                self.tasks[id].steps.pop_front();
                 self.stop_between_steps(id, commands);
             } else if self.tasks[id].ambiguous {
                 let why = "stopped before its outcome was known".to_owned();
@@ -610,6 +638,7 @@ impl Task {
             place: 0,
             tries: 0,
             polls: 0,
+            nonce: None,
             is_running: false,
             deadline: Timestamp(0),
             ambiguous: false,

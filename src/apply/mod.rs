@@ -12,6 +12,7 @@ pub mod engine;
 pub mod export;
 mod failures;
 pub mod journal;
+pub mod nonce;
 pub mod protocol;
 pub mod recover;
 pub mod requests;

@@ -6,8 +6,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use nstance_state::{ApplyStatus, IntentId};
+use zeroize::Zeroizing;
 
 use super::journal::StoreOperation;
+use super::nonce::NonceRequest;
 use crate::address::Address;
 use crate::fault_injection::InjectedFault;
 use crate::plan::change::{Action, Summary};
@@ -31,6 +33,10 @@ pub struct Limits {
     pub longest_wait: Duration,
     /// How long an instance may take to run.
     pub wait_timeout: Duration,
+    /// Whether nonces are made; otherwise their placeholders are sent.
+    pub makes_nonces: bool,
+    /// How long a nonce is of use.
+    pub nonce_lifetime: Duration,
     /// A fault of our own, for the simulator.
     pub injected_fault: InjectedFault,
 }
@@ -44,6 +50,8 @@ impl Default for Limits {
             first_wait: Duration::from_millis(200),
             longest_wait: Duration::from_secs(20),
             wait_timeout: DEFAULT_WAIT_TIMEOUT,
+            makes_nonces: false,
+            nonce_lifetime: Duration::from_mins(5),
             injected_fault: InjectedFault::None,
         }
     }
@@ -80,6 +88,13 @@ pub enum Event {
         /// The result.
         result: Box<Result<Option<Observation>, CloudError>>,
     },
+    /// The nonce command ended.
+    NonceMade {
+        /// The task.
+        task: TaskId,
+        /// The nonce, or why there is none.
+        made: Result<Zeroizing<String>, String>,
+    },
     /// Time passed.
     Tick,
     /// Finish operations in progress and start no more.
@@ -93,6 +108,8 @@ pub enum Command {
     Store(TaskId, StoreOperation),
     /// Call the cloud. [`Event::Called`] follows.
     Call(TaskId, Call),
+    /// Run the nonce command.
+    MakeNonce(TaskId, NonceRequest),
     /// Write an instance's exported files.
     Export(Address, Arc<SpecBody>),
     /// Remove an instance's exported files.
@@ -244,6 +261,8 @@ impl Outcome {
 /// A step of a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
+    /// Make the instance's nonce.
+    Nonce,
     /// Create the instance.
     Create,
     /// Update the instance in place.

@@ -17,6 +17,7 @@ use nstance_state::{
 
 use super::driver::find;
 use super::journal::{self, Settlement, StoreOperation};
+use super::nonce;
 use super::requests::{self, CreateIntent};
 use crate::address::Address;
 use crate::clock::Clock;
@@ -279,6 +280,10 @@ impl OpenCreate<'_> {
         }
         if !wanted {
             let result = "was never made, and isn't wanted any more".to_owned();
+            return Ok((Settlement::default(), Ending::Abandoned, result));
+        }
+        if !nonce::is_of_use(self.request.nonce_expires_at, clock.now()) {
+            let result = "was never made, and its nonce has expired".to_owned();
             return Ok((Settlement::default(), Ending::Abandoned, result));
         }
         match cloud.create(&self.request.request) {

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::journal::StoreOperation;
+use super::nonce::Nonce;
 use super::protocol::Step;
 use crate::address::Address;
 use crate::clock::Timestamp;
@@ -37,6 +38,9 @@ pub struct CreateIntent {
     pub forgets: Option<String>,
     /// Files that are rendered once the instance's addresses are known.
     pub deferred: Option<Box<Deferred>>,
+    /// When the nonce in the request expires, if there is one.
+    #[serde(default)]
+    pub nonce_expires_at: Option<nstance_state::Timestamp>,
 }
 
 /// An idempotency token of at most 64 ASCII characters: equal for the same attempt at the same
@@ -72,7 +76,13 @@ pub struct Try {
 }
 
 /// The request that creates a side of a change.
-pub fn create(plan: &Plan, address: &Address, side: &InstanceView, attempt: u32) -> CreateRequest {
+pub fn create(
+    plan: &Plan,
+    address: &Address,
+    side: &InstanceView,
+    attempt: u32,
+    nonce: Option<&Nonce>,
+) -> CreateRequest {
     let tags = plan.tags(address, side);
     CreateRequest {
         token: token(&plan.lineage, address, side.generation, attempt, "create"),
@@ -82,15 +92,38 @@ pub fn create(plan: &Plan, address: &Address, side: &InstanceView, attempt: u32)
         instance_type: side.spec.head.instance_type.to_string(),
         zone: side.zone.to_string(),
         subnet: side.subnet.as_deref().map(str::to_owned),
-        args: side.spec.args.clone(),
-        userdata: side.spec.userdata.as_ref().map(sent_base64),
+        args: args(side, nonce),
+        userdata: userdata(side, nonce),
         tags,
         load_balancers: side.spec.head.load_balancers.clone(),
     }
 }
 
+/// The args to send.
+fn args(side: &InstanceView, nonce: Option<&Nonce>) -> serde_json::Map<String, serde_json::Value> {
+    match nonce {
+        Some(nonce) => nonce.in_args(&side.instance_id, &side.spec.args),
+        None => side.spec.args.clone(),
+    }
+}
+
+/// The userdata to send, in base64.
+fn userdata(side: &InstanceView, nonce: Option<&Nonce>) -> Option<String> {
+    let userdata = side.spec.userdata.as_ref()?;
+    Some(match nonce {
+        Some(nonce) => sent_base64(&nonce.in_userdata(&side.instance_id, userdata)),
+        None => sent_base64(userdata),
+    })
+}
+
 /// The request for an update in place to `after`.
-pub fn update(plan: &Plan, change: &Change, after: &InstanceView, attempt: u32) -> UpdateRequest {
+pub fn update(
+    plan: &Plan,
+    change: &Change,
+    after: &InstanceView,
+    attempt: u32,
+    nonce: Option<&Nonce>,
+) -> UpdateRequest {
     let mut changed: Vec<String> = change
         .attributes
         .iter()
@@ -128,8 +161,8 @@ pub fn update(plan: &Plan, change: &Change, after: &InstanceView, attempt: u32) 
             .iter()
             .any(|attribute| attribute.effect == Effect::Restart),
         instance_type: after.spec.head.instance_type.to_string(),
-        args: after.spec.args.clone(),
-        userdata: after.spec.userdata.as_ref().map(sent_base64),
+        args: args(after, nonce),
+        userdata: userdata(after, nonce),
         tags: plan.tags(&change.address, after),
         load_balancers: after.spec.head.load_balancers.clone(),
         leaves: change
@@ -164,12 +197,13 @@ pub fn intent(
     change: &Change,
     step: Step,
     Try { attempt, place }: Try,
+    nonce: Option<&Nonce>,
 ) -> StoreOperation {
     let address = &change.address;
     let (operation, side, token, request, spec) = match step {
         Step::Create => {
             let side = change.creation(place);
-            let request = create(plan, address, &side, attempt);
+            let request = create(plan, address, &side, attempt, nonce);
             let replaced = change
                 .before
                 .as_deref()
@@ -181,6 +215,7 @@ pub fn intent(
                     .filter(|_| change.action == Action::CreateThenDelete),
                 forgets: replaced.filter(|_| change.action == Action::Create),
                 deferred: change.deferred.clone(),
+                nonce_expires_at: nonce.map(|nonce| nonce.expires_at.into()),
                 request,
             };
             let token = intent.request.token.clone();
@@ -195,7 +230,7 @@ pub fn intent(
         }
         Step::Update => {
             let side = change.after.as_deref().expect("an update has an after");
-            let request = update(plan, change, side, attempt);
+            let request = update(plan, change, side, attempt, nonce);
             let token = request.token.clone();
             let spec = Some((side.digest, side.spec.to_bytes()));
             (
@@ -206,7 +241,7 @@ pub fn intent(
                 spec,
             )
         }
-        Step::Delete | Step::Record | Step::Await => {
+        Step::Delete | Step::Record | Step::Await | Step::Nonce => {
             let side = change.before.as_deref().expect("a deletion has a before");
             let request = delete(plan, change, side);
             let token = request.token.clone();

@@ -276,6 +276,7 @@ impl ReadyShard<'_, '_> {
             None => session.create_state(&plan.identity(), &plan.lineage)?,
         };
         self.caches.save(&mut store, now)?;
+        let nonce_command = &session.config().nonce_command;
         let limits = Limits {
             parallelism: session
                 .globals
@@ -283,6 +284,9 @@ impl ReadyShard<'_, '_> {
                 .map_or(cloud.parallelism(), usize::from),
             wait_timeout: cloud.wait_timeout(),
             create_interval: session.config().shard.create_rate_limit,
+            // The embedded cloud's instances need none.
+            makes_nonces: !nonce_command.is_empty() || !session.uses_sim(),
+            nonce_lifetime: session.config().shard.registration_timeout,
             ..Limits::default()
         };
         let exporter = Exporter::new(&session.exports());
@@ -299,6 +303,7 @@ impl ReadyShard<'_, '_> {
                 exporter: &exporter,
                 signals: signals.count(),
                 apply: None,
+                nonce_command,
             },
             &mut |step| progress.tell(step),
         );

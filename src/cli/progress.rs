@@ -275,7 +275,7 @@ fn operation(step: Step, action: Action) -> Operation {
         (Step::Record, _) => Operation::Adopt,
         (_, Action::Update) => Operation::Update,
         (Step::Delete, _) | (Step::Await, Action::Delete) => Operation::Delete,
-        (Step::Create | Step::Update | Step::Await, _) => Operation::Create,
+        (Step::Nonce | Step::Create | Step::Update | Step::Await, _) => Operation::Create,
     }
 }
 

@@ -21,8 +21,6 @@ use crate::address::in_shard;
 use crate::check::Purpose;
 use crate::clock::{Clock, FixedClock, SystemClock, Timestamp};
 use crate::config::load::Loaded;
-#[cfg(feature = "aws")]
-use crate::config::model::LoadBalancer;
 use crate::config::model::{Config, ProviderKind};
 use crate::config::variables::Given;
 use crate::credentials;

@@ -221,7 +221,8 @@ impl Evaluation<'_> {
 }
 
 /// The keys and blocks that identify a shard and its cloud, and those that they may refer to.
-const IDENTITY: [&str; 7] = [
+const IDENTITY: [&str; 8] = [
+    "nonce_command",
     "cluster",
     "shard",
     "load_balancer",

@@ -158,6 +158,8 @@ pub struct Shard {
     pub image_refresh_interval: Duration,
     /// `expiry`
     pub expiry: Expiry,
+    /// `garbage_collection.registration_timeout`, default 5 min: how long a nonce is of use.
+    pub registration_timeout: Duration,
 }
 
 impl Shard {

@@ -463,6 +463,7 @@ impl Repair<'_> {
                 .map(|name| PlannedGroup {
                     name,
                     after: Vec::new(),
+                    config_hash: String::new(),
                 })
                 .collect(),
         })

@@ -13,11 +13,13 @@ use crate::config::source::SourceMap;
 use crate::diagnostic::{Diagnostics, gather};
 use crate::merge::deep::Merged;
 use crate::provider::rules::Rules;
-use crate::render::data::InstanceFacts;
+use crate::render::cache::Place;
+use crate::render::data::{InstanceFacts, nonce_placeholder};
 use crate::render::hints::replaced_layers;
 use crate::render::instance::Report;
 use crate::render::renderer::GroupRenderer;
 use crate::render::sampling;
+use crate::spec::InstanceSpec;
 use crate::threads::{self, GROUPS_A_THREAD};
 
 /// Adds the errors of templates and rendering to the findings of a configuration without errors.
@@ -87,7 +89,20 @@ fn try_group(renderer: &GroupRenderer<'_>, mut report: Report) -> Report {
     let mut try_slot = |slot: u32| {
         let facts = InstanceFacts::example(group, slot, &renderer.head(slot).instance_type);
         let address = Address::new(group.name.clone(), slot);
-        renderer.render(&address, &facts, &BTreeMap::new(), &mut report)
+        let spec = renderer.render(&address, &facts, &BTreeMap::new(), &mut report)?;
+        if !only_prints_nonce(renderer, &address, &facts, &spec) {
+            report.failure(
+                "`.Nonce` is used for more than printing",
+                Place::Behind(group.span),
+                "in args or userdata of this group".to_owned(),
+                Some(
+                    "Write `{{ .Nonce }}` by itself: it isn't known before the instance is created"
+                        .to_owned(),
+                ),
+                &address,
+            );
+        }
+        Some(spec)
     };
     let first = ends[0].and_then(&mut try_slot);
     if !first.is_some_and(|spec| renderer.stands_for_others(&spec)) {
@@ -98,4 +113,33 @@ fn try_group(renderer: &GroupRenderer<'_>, mut report: Report) -> Report {
     }
     renderer.check_userdata(0, &mut report);
     report
+}
+
+/// Whether args and userdata only print `.Nonce`, so that a nonce can be put in its place later: with
+/// another one, nothing else of them changes.
+fn only_prints_nonce(
+    renderer: &GroupRenderer<'_>,
+    address: &Address,
+    facts: &InstanceFacts,
+    spec: &InstanceSpec,
+) -> bool {
+    const OTHER: &str = "Zq7.x_9-";
+    if !renderer.group.reads_nonce {
+        return true;
+    }
+    let other = InstanceFacts {
+        trial_nonce: Some(OTHER),
+        ..facts.clone()
+    };
+    let mut ignored = Report::of_trial();
+    let Some(with_other) = renderer.render(address, &other, &BTreeMap::new(), &mut ignored) else {
+        return false;
+    };
+    let text = |spec: &InstanceSpec, nonce: &str| {
+        let userdata = spec.userdata.as_ref();
+        let userdata = userdata.map_or("", |userdata| userdata.value.content.display());
+        let args = serde_json::to_string(&spec.args.value).expect("its keys are strings");
+        format!("{args}{userdata}").replace(nonce, "")
+    };
+    text(spec, &nonce_placeholder(&facts.id)) == text(&with_other, OTHER)
 }

@@ -20,6 +20,7 @@ use super::planned::Planned;
 use crate::address::{Address, GroupName};
 use crate::config::model::ProviderKind;
 use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::merge::hashes::hashes;
 use crate::resolve::subnets::Placer;
 
 /// Computes the plan.
@@ -296,11 +297,16 @@ fn planned_groups<'a>(
     let mut groups: Vec<PlannedGroup> = inputs
         .groups
         .iter()
-        .map(|renderer| &renderer.group.merged.name)
-        .filter(|name| changed.contains(name))
-        .map(|name| PlannedGroup {
-            name: name.to_string(),
-            after: changed_before(name, inputs.dependencies, &changed),
+        .map(|renderer| renderer.group)
+        .filter(|group| changed.contains(&group.merged.name))
+        .map(|group| PlannedGroup {
+            name: group.merged.name.to_string(),
+            after: changed_before(&group.merged.name, inputs.dependencies, &changed),
+            config_hash: if group.reads_nonce {
+                hashes(&group.merged, None).runtime
+            } else {
+                String::new()
+            },
         })
         .collect();
     let known: BTreeSet<String> = groups.iter().map(|group| group.name.clone()).collect();
@@ -312,6 +318,7 @@ fn planned_groups<'a>(
             .map(|name| PlannedGroup {
                 name,
                 after: Vec::new(),
+                config_hash: String::new(),
             }),
     );
     groups

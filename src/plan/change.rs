@@ -378,6 +378,9 @@ pub struct PlannedGroup {
     pub name: String,
     /// The groups it depends on.
     pub after: Vec<String>,
+    /// The runtime hash of its configuration, which nonces are made with; empty if they aren't.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub config_hash: String,
 }
 
 /// The mode of a plan.

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 
 use super::change::{DriftedAttribute, InstanceView};
+use super::nonces::without_nonce;
 use crate::provider::rules::Rules;
 use crate::provider::{Attributes, LifecycleState, Observation};
 use crate::sensitivity::Marks;
@@ -41,6 +42,7 @@ pub fn compare_all(
     observation: &Observation,
     attributes: &Attributes,
 ) -> Vec<DriftedAttribute> {
+    let attributes = &*without_nonce(attributes, &side.spec);
     let mut found = Vec::new();
     let mut add = |path: String, recorded: Option<Value>, observed: Option<Value>| {
         if recorded != observed {
@@ -175,6 +177,7 @@ pub fn overlay(
 
 /// A spec with the observed values; `like` supplies those that the cloud doesn't report.
 pub fn body_from(attributes: &Attributes, like: &SpecBody, rules: Rules) -> SpecBody {
+    let attributes = &*without_nonce(attributes, like);
     let mut body = like.clone();
     body.head.instance_type = attributes.instance_type.as_str().into();
     let reported = attributes.normalized(&like.args);

@@ -14,5 +14,6 @@ mod exclusive;
 pub mod file;
 pub mod group;
 pub mod inputs;
+pub mod nonces;
 pub mod observation_cache;
-pub mod planned;
+mod planned;

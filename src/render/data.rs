@@ -146,9 +146,15 @@ pub struct InstanceFacts {
     pub trial_nonce: Option<&'static str>,
 }
 
+/// The limit of a nonce, in bytes; limits of userdata count as many.
+pub const LARGEST_NONCE: usize = 1_024;
+
+/// What a nonce's placeholder begins with.
+pub const NONCE_PREFIX: &str = "nonce-of-";
+
 /// What stands for the nonce of an instance until it is created.
 pub fn nonce_placeholder(instance_id: &str) -> String {
-    format!("nonce-of-{instance_id}")
+    format!("{NONCE_PREFIX}{instance_id}")
 }
 
 impl InstanceFacts {

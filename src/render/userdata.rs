@@ -193,14 +193,19 @@ fn mime_type(bytes: &[u8]) -> &'static str {
         .map_or("text/plain", |(_, m)| m)
 }
 
-/// Decides whether a document is gzipped.
+/// Decides whether a document is gzipped. `reserve` are the bytes that are added to it when it is sent.
 ///
 /// Fails with its size if it is too large for the cloud.
-pub fn pack(bytes: Vec<u8>, compress: Compress, rules: Rules) -> Result<Userdata, usize> {
+pub fn pack(
+    bytes: Vec<u8>,
+    reserve: usize,
+    compress: Compress,
+    rules: Rules,
+) -> Result<Userdata, usize> {
     let limit = rules.userdata_limit().unwrap_or(usize::MAX);
     let gzipped = match compress {
         Compress::Always => Some(gzip(&bytes)),
-        Compress::Auto if bytes.len() > limit => Some(gzip(&bytes)),
+        Compress::Auto if bytes.len() + reserve > limit => Some(gzip(&bytes)),
         Compress::Auto | Compress::Never => None,
     };
     let mut sent = gzipped.as_ref().map_or(bytes.len(), Vec::len);
@@ -209,6 +214,7 @@ pub fn pack(bytes: Vec<u8>, compress: Compress, rules: Rules) -> Result<Userdata
     if rules.kind() == ProviderKind::Gcp && !is_text {
         sent = sent.div_ceil(3) * 4;
     }
+    sent += reserve;
     if sent > limit {
         return Err(sent);
     }
@@ -301,14 +307,18 @@ mod tests {
     #[test]
     fn packing_compresses_only_what_does_not_fit() {
         let rules = Rules::of(ProviderKind::Aws);
-        let small = pack(vec![b'a'; 16_384], Compress::Auto, rules).unwrap();
+        let small = pack(vec![b'a'; 16_384], 0, Compress::Auto, rules).unwrap();
         assert!(!small.gzip);
-        let large = pack(vec![b'a'; 16_385], Compress::Auto, rules).unwrap();
+        let large = pack(vec![b'a'; 16_385], 0, Compress::Auto, rules).unwrap();
         assert!(large.gzip);
         assert_eq!(
-            pack(vec![b'a'; 16_385], Compress::Never, rules),
+            pack(vec![b'a'; 16_385], 0, Compress::Never, rules),
             Err(16_385)
         );
-        assert!(pack(b"a".to_vec(), Compress::Always, rules).unwrap().gzip);
+        assert!(
+            pack(b"a".to_vec(), 0, Compress::Always, rules)
+                .unwrap()
+                .gzip
+        );
     }
 }

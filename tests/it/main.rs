@@ -28,6 +28,7 @@ mod interrupted;
 mod keys;
 mod lifecycle;
 mod locks;
+mod nonce;
 mod nstance_case;
 mod plan;
 mod plan_files;

@@ -108,6 +108,7 @@ impl Fleet {
             exporter: &Exporter::new(&self.folder.path().join("files")),
             signals: &AtomicUsize::new(0),
             apply: None,
+            nonce_command: &[],
         };
         drive(plan, limits, 1, &mut world, &mut |_| {}).map(|outcome| outcome.is_complete())
     }

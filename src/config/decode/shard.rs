@@ -4,6 +4,7 @@
 
 use std::time::Duration;
 
+use crate::config::duration::parse_duration;
 use crate::config::model::{Advertise, Cluster, Expiry, Infra, Named, ProviderKind, Shard};
 use crate::config::node::Entry;
 use crate::config::schema::tables;
@@ -83,6 +84,7 @@ pub(super) fn shard(top: &Object<'_>, findings: &mut Diagnostics) -> (Shard, boo
             default_drain_timeout: DRAIN_TIMEOUT,
             image_refresh_interval: IMAGE_REFRESH_INTERVAL,
             expiry: Expiry::default(),
+            registration_timeout: REGISTRATION_TIMEOUT,
         };
         return (nothing, false, true);
     };
@@ -117,11 +119,18 @@ pub(super) fn shard(top: &Object<'_>, findings: &mut Diagnostics) -> (Shard, boo
             .get("expiry")
             .map(|entry| expiry(entry, findings))
             .unwrap_or_default(),
+        registration_timeout: object
+            .get("garbage_collection")
+            .and_then(|entry| entry.value.get("registration_timeout")?.as_str())
+            .and_then(|text| parse_duration(text).ok())
+            .filter(|timeout| !timeout.is_zero())
+            .unwrap_or(REGISTRATION_TIMEOUT),
     };
     (shard, provider_known, pools_are_open)
 }
 
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
+const REGISTRATION_TIMEOUT: Duration = Duration::from_mins(5);
 const DRAIN_TIMEOUT: Duration = Duration::from_mins(5);
 const IMAGE_REFRESH_INTERVAL: Duration = Duration::from_hours(6);
 

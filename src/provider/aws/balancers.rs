@@ -1,7 +1,7 @@
 //! Target groups: membership, registering and deregistering.
 //!
-//! In: instances and the ARNs of target groups. Out: memberships. Must not: change a target group
-//! that isn't named.
+//! In: instances and targets: ARNs of target groups, each with `:PORT` where one is configured. Out:
+//! memberships. Must not: change a target group that isn't named.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Mutex, PoisonError};
@@ -33,15 +33,27 @@ enum Way {
 
 /// The target groups of a configuration, and those that requests name.
 pub(super) struct Balancers {
-    /// The configured target groups, sorted.
+    /// The configured targets, sorted.
     watched: Vec<String>,
     members: Mutex<Option<(Timestamp, Members)>>,
     /// Whether a group registers targets by address; queried once.
     by_address: Mutex<HashMap<String, bool>>,
-    moves: Combiner<(Way, String), String, ()>,
+    moves: Combiner<(Way, String), Member, ()>,
 }
 
-/// The ARNs of each target's groups, by instance id or address.
+/// A member of a target group: an instance id or an address, and its port, by default the group's.
+type Member = (String, Option<u16>);
+
+/// The ARN of a target, and its port.
+fn parts(target: &str) -> (&str, Option<u16>) {
+    let port = target.rsplit_once(':');
+    match port.and_then(|(arn, port)| Some((arn, port.parse().ok()?))) {
+        Some((arn, port)) => (arn, Some(port)),
+        None => (target, None),
+    }
+}
+
+/// The targets of each member, by instance id or address.
 type Members = HashMap<String, BTreeSet<String>>;
 
 impl Balancers {
@@ -103,15 +115,24 @@ impl Balancers {
 
     fn read(&self, calls: &Calls) -> Result<Members, CloudError> {
         let mut members = Members::new();
-        for arn in &self.watched {
+        let arns: BTreeSet<&str> = self.watched.iter().map(|target| parts(target).0).collect();
+        for arn in arns {
             let input = json!({"TargetGroupArn": arn});
             let answer = calls.call(Operation::DescribeTargetHealth, &input)?;
-            for target in items(&answer, "TargetHealthDescriptions").filter(|it| is_in(it)) {
-                if let Some(id) = target.get("Target").and_then(|target| text(target, "Id")) {
+            for described in items(&answer, "TargetHealthDescriptions").filter(|it| is_in(it)) {
+                let Some(member) = described.get("Target") else {
+                    continue;
+                };
+                let port = member.get("Port").and_then(Value::as_u64);
+                let watched = self.watched.iter().filter(|target| {
+                    let (of, wanted) = parts(target);
+                    of == arn && wanted.is_none_or(|wanted| port == Some(u64::from(wanted)))
+                });
+                if let Some(id) = text(member, "Id") {
                     members
                         .entry(id.to_owned())
                         .or_default()
-                        .insert(arn.clone());
+                        .extend(watched.cloned());
                 }
             }
         }
@@ -127,9 +148,10 @@ impl Balancers {
         instance: &Value,
         groups: &[String],
     ) -> Result<(), CloudError> {
-        for arn in groups {
-            let target = self.target(calls, arn, instance)?;
-            self.send(calls, Way::In, arn, target)?;
+        for target in groups {
+            let (arn, port) = parts(target);
+            let id = self.target(calls, arn, instance)?;
+            self.send(calls, Way::In, arn, (id, port))?;
         }
         Ok(())
     }
@@ -147,15 +169,17 @@ impl Balancers {
         drain: Duration,
     ) -> Result<(), CloudError> {
         let mut left = Vec::new();
-        for arn in groups {
+        for target in groups {
+            let (arn, port) = parts(target);
             // A deleted group has no members.
             let gone = |error: &CloudError| error.code == "TargetGroupNotFound";
-            let sent = self.target(calls, arn, instance).and_then(|target| {
-                self.send(calls, Way::Out, arn, target.clone())?;
-                Ok(target)
+            let sent = self.target(calls, arn, instance).and_then(|id| {
+                let member = (id, port);
+                self.send(calls, Way::Out, arn, member.clone())?;
+                Ok(member)
             });
             match sent {
-                Ok(target) => left.push((arn, target)),
+                Ok(member) => left.push((arn, member)),
                 Err(error) if gone(&error) || error.code == "InvalidTarget" => {}
                 Err(error) => return Err(error),
             }
@@ -165,8 +189,8 @@ impl Balancers {
         }
         // After the timeout, remaining connections are cut, as the setting intends.
         calls.poll(options, drain, || {
-            while let Some((arn, target)) = left.last() {
-                if is_draining(calls, arn, target)? {
+            while let Some((arn, member)) = left.last() {
+                if is_draining(calls, arn, member)? {
                     return Ok(None);
                 }
                 left.pop();
@@ -176,15 +200,15 @@ impl Balancers {
         Ok(())
     }
 
-    fn send(&self, calls: &Calls, way: Way, arn: &str, target: String) -> Result<(), CloudError> {
+    fn send(&self, calls: &Calls, way: Way, arn: &str, member: Member) -> Result<(), CloudError> {
         let operation = match way {
             Way::In => Operation::RegisterTargets,
             Way::Out => Operation::DeregisterTargets,
         };
         self.look_anew();
-        self.moves.ask(&(way, arn.to_owned()), target, |targets| {
-            together_or_alone(targets, |targets| {
-                let targets: Vec<Value> = targets.iter().map(|id| json!({"Id": id})).collect();
+        self.moves.ask(&(way, arn.to_owned()), member, |members| {
+            together_or_alone(members, |members| {
+                let targets: Vec<Value> = members.iter().map(described).collect();
                 let input = json!({"TargetGroupArn": arn, "Targets": targets});
                 calls.call(operation, &input).map(|_| ())
             })
@@ -224,8 +248,16 @@ impl Balancers {
     }
 }
 
-fn is_draining(calls: &Calls, arn: &str, target: &str) -> Result<bool, CloudError> {
-    let input = json!({"TargetGroupArn": arn, "Targets": [{"Id": target}]});
+/// A member, as requests describe it.
+fn described((id, port): &Member) -> Value {
+    match port {
+        Some(port) => json!({"Id": id, "Port": port}),
+        None => json!({"Id": id}),
+    }
+}
+
+fn is_draining(calls: &Calls, arn: &str, member: &Member) -> Result<bool, CloudError> {
+    let input = json!({"TargetGroupArn": arn, "Targets": [described(member)]});
     let answer = calls.call(Operation::DescribeTargetHealth, &input)?;
     Ok(items(&answer, "TargetHealthDescriptions").any(|it| health(it) == Some("draining")))
 }

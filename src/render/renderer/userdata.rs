@@ -12,7 +12,7 @@ use super::{GroupRenderer, RenderedUserdata, with_address};
 use crate::address::Address;
 use crate::config::model::{Compress, Deliver};
 use crate::render::cache::Place;
-use crate::render::data::InstanceFacts;
+use crate::render::data::{InstanceFacts, LARGEST_NONCE, NONCE_PREFIX};
 use crate::render::instance::{Execution, Report, Timing};
 use crate::render::join_cache::Joint;
 use crate::render::layers;
@@ -68,7 +68,12 @@ impl GroupRenderer<'_> {
             return Some(RenderedUserdata(None));
         };
         let compress = source.map_or(Compress::Auto, |userdata| userdata.compress);
-        match userdata::pack(whole, compress, self.rules) {
+        let nonces = if self.group.reads_nonce {
+            memchr::memmem::find_iter(&whole, NONCE_PREFIX).count()
+        } else {
+            0
+        };
+        match userdata::pack(whole, nonces * LARGEST_NONCE, compress, self.rules) {
             Ok(userdata) => Some(RenderedUserdata(Some(Part::new(userdata)))),
             Err(sent) => {
                 report.failure(

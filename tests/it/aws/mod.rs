@@ -11,6 +11,7 @@ mod failures;
 mod images;
 mod lifecycle;
 mod many;
+mod nonces;
 mod places;
 mod updates;
 mod world;

@@ -365,11 +365,18 @@ impl Aws {
 
     /// The instances registered with a target group.
     pub(crate) fn targets(&self, arn: &str) -> BTreeSet<String> {
+        let targets = self.targets_with_ports(arn).into_iter();
+        targets.map(|(id, _)| id).collect()
+    }
+
+    /// The instances registered with a target group, and their ports.
+    pub(crate) fn targets_with_ports(&self, arn: &str) -> BTreeSet<(String, String)> {
         let answer = self.balancing("DescribeTargetHealth", &[("TargetGroupArn", arn)]);
         let members = answer.items("DescribeTargetHealthResult/TargetHealthDescriptions");
-        let members = members.iter();
+        let part = |member: &Element, name: &str| member.text_at(name).to_owned();
         members
-            .map(|member| member.text_at("Target/Id").to_owned())
+            .iter()
+            .map(|member| (part(member, "Target/Id"), part(member, "Target/Port")))
             .collect()
     }
 
