@@ -343,6 +343,7 @@ fn build_plan(
         groups: renderers,
         dependencies: &compiled.graph.dependencies,
         images,
+        unfetched: &request.prepared.unfetched,
         snapshot: record.snapshot.as_ref(),
         observed,
         specs: &specs,

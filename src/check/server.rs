@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::config::model::{Config, FileContent, ProviderKind};
+use crate::config::model::{Config, Deliver, FileContent, ProviderKind};
 use crate::config::node::Node;
 use crate::config::source::{SourceMap, Span};
 use crate::diagnostic::{Diagnostic, Diagnostics};
@@ -51,7 +51,8 @@ pub fn warnings(config: &Config, groups: &[CompiledGroup<'_>], sources: &SourceM
             reads(config, is_file, compiled, sources, &mut findings);
         });
         for (name, (_, file)) in &merged.files {
-            if !ENDINGS.iter().any(|ending| name.ends_with(ending)) {
+            let is_exported = file.value.deliver == Deliver::Export;
+            if is_exported && !ENDINGS.iter().any(|ending| name.ends_with(ending)) {
                 findings.push(warning(
                     format!("file `{name}` doesn't reach an agent"),
                     file.span,

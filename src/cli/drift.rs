@@ -12,6 +12,7 @@ use super::session::Session;
 use super::{Ending, Globals, exit};
 use crate::address::{InShard, Selector};
 use crate::check::Purpose;
+use crate::diagnostic::Severity;
 use crate::plan::change::Mode;
 use crate::report::{json, text};
 
@@ -79,8 +80,12 @@ fn drift(
     let made = make(session, store.as_mut(), Some(&*cloud), false, &options)?;
     keep(session, made.caches);
     let against_config = command.against == Against::Config;
-    // Against the record, findings about the configuration are irrelevant.
-    let findings = all_findings(session, made.findings);
+    let mut findings = all_findings(session, made.findings);
+    if !against_config {
+        // Against the record, errors in the configuration are irrelevant.
+        let all = std::mem::take(&mut findings).into_iter();
+        findings.extend(all.filter(|finding| finding.severity == Severity::Warning));
+    }
     let plan = made.plan;
     let drifted = plan.drift.iter().any(|drift| !drift.accepted);
     let planned = against_config && plan.summary.has_changes();

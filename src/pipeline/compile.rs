@@ -17,7 +17,7 @@ use crate::render::cache::TemplateCache;
 use crate::render::group::{CompiledGroup, compile};
 use crate::render::library::Snippets;
 use crate::render::userdata::Bodies;
-use crate::resolve::fetch;
+use crate::resolve::fetch::{self, Unfetched};
 use crate::threads::{GROUPS_A_THREAD, cores};
 
 /// A configuration whose templates are parsed and whose groups are in order.
@@ -34,6 +34,8 @@ pub struct Prepared<'a> {
     pub compiled: Compiled<'a>,
     /// The bodies of userdata URLs.
     pub bodies: Bodies,
+    /// The URLs that can't be fetched.
+    pub unfetched: Unfetched,
     /// Warnings.
     pub findings: Diagnostics,
 }
@@ -52,7 +54,7 @@ pub fn prepare<'a>(
     strict: bool,
 ) -> Result<Prepared<'a>, Diagnostics> {
     let mut findings = Diagnostics::default();
-    let mut unfetched = Diagnostics::default();
+    let mut unfetched = Unfetched::default();
     let bodies = fetch::bodies(
         config,
         directory,
@@ -64,13 +66,12 @@ pub fn prepare<'a>(
     let compiled = compile_all(config, sources, &bodies, &mut findings);
     if findings.has_errors() {
         findings.extend(try_groups(config, &compiled, sources, strict));
-        findings.extend(unfetched);
         return Err(findings);
     }
-    findings.extend(unfetched);
     Ok(Prepared {
         compiled,
         bodies,
+        unfetched,
         findings,
     })
 }

@@ -272,6 +272,16 @@ impl GroupPlanner<'_> {
             why.push(format!("image `{image}` can't be resolved"));
         }
         if failed > 0 {
+            let parts = group.userdata.joined();
+            let parts = parts.flat_map(|(_, userdata)| &userdata.parts);
+            let unfetched = parts.filter_map(|part| {
+                let content = &part.text.content.value;
+                self.inputs.unfetched.get(content)
+            });
+            for findings in unfetched {
+                planned.findings.extend(findings.iter().cloned());
+                why.push("its userdata can't be fetched".to_owned());
+            }
             planned.left_out.push(LeftOut {
                 address: group.name.to_string(),
                 count: failed,

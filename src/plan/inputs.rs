@@ -18,6 +18,7 @@ use crate::config::source::SourceMap;
 use crate::provider::rules::Rules;
 use crate::refresh::Observed;
 use crate::render::renderer::GroupRenderer;
+use crate::resolve::fetch::Unfetched;
 use crate::resolve::images::ResolvedImages;
 use crate::spec::SpecBody;
 
@@ -84,6 +85,8 @@ pub struct Inputs<'a> {
     pub dependencies: &'a HashMap<GroupName, Vec<GroupName>>,
     /// The resolved images.
     pub images: &'a ResolvedImages,
+    /// The userdata URLs that can't be fetched.
+    pub unfetched: &'a Unfetched,
     /// The snapshot of the state; `None` if there is no state yet.
     pub snapshot: Option<&'a Snapshot>,
     /// The observation; `None` if the cloud wasn't queried.

@@ -66,10 +66,10 @@ fn placeholder_in(value: &Value) -> Option<&str> {
 
 fn settle(recorded: &Value, placeholder: &str, observed: &mut Value) {
     match (recorded, observed) {
-        (Value::String(recorded), Value::String(observed)) => {
-            if recorded.contains(placeholder) && fits(recorded, placeholder, observed) {
-                observed.clone_from(recorded);
-            }
+        (Value::String(recorded), Value::String(observed))
+            if recorded.contains(placeholder) && fits(recorded, placeholder, observed) =>
+        {
+            observed.clone_from(recorded);
         }
         (Value::Array(recorded), Value::Array(observed)) => {
             for (recorded, observed) in recorded.iter().zip(observed) {

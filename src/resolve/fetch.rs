@@ -4,7 +4,7 @@
 //! and a size limit. Must not: decode or render them.
 
 use std::borrow::Cow;
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -17,6 +17,7 @@ use crate::config::node::{Node, NodeValue};
 use crate::config::source::{Span, Spanned};
 use crate::credentials::{is_telling, of_url, shown_url};
 use crate::diagnostic::{Diagnostic, Diagnostics};
+use crate::merge::group::UserdataLayers;
 use crate::render::args::is_template;
 use crate::render::layers::source_bytes;
 use crate::render::userdata::Bodies;
@@ -44,6 +45,21 @@ fn userdata(config: &Config) -> impl Iterator<Item = &Userdata> {
         );
     all.flatten()
 }
+
+/// The userdata that instances are made of: not that of unused templates, nor a layer that a higher
+/// one replaces.
+fn needed(config: &Config) -> impl Iterator<Item = &Userdata> {
+    let mut seen = BTreeSet::new();
+    let groups = config.groups.iter();
+    let layers = groups.flat_map(|group| UserdataLayers::of(config, group).joined());
+    layers
+        .map(|(_, userdata)| userdata)
+        .filter(move |userdata| seen.insert(std::ptr::from_ref::<Userdata>(userdata)))
+}
+
+/// The errors of what can't be fetched, by the text of the part that names it: a URL, or a text with
+/// `#include`.
+pub type Unfetched = HashMap<Arc<str>, Vec<Diagnostic>>;
 
 /// Every userdata URL, with its place.
 pub fn urls(config: &Config) -> Vec<Spanned<Arc<str>>> {
@@ -110,30 +126,43 @@ pub fn is_file(url: &str) -> bool {
 
 /// Reads files, and with `network` fetches URLs and the URLs that they include.
 ///
-/// Failures become findings. `kept` returns a cached body if the network fails or isn't allowed.
+/// Failures to read files become findings; a URL that can't be fetched concerns only the instances
+/// that need it. `kept` returns a cached body if the network fails or isn't allowed.
 pub fn bodies(
     config: &Config,
     directory: &Path,
     network: bool,
     kept: impl Fn(&str) -> Option<Vec<u8>>,
     findings: &mut Diagnostics,
-    unfetched: &mut Diagnostics,
+    unfetched: &mut Unfetched,
 ) -> Bodies {
     let mut bodies = Bodies::new();
-    for url in urls(config) {
-        let body = if is_file(&url.value) {
-            read_file(&url.value, directory)
-                .map_err(|error| findings.push(failure(&error, url.span)))
-                .ok()
-        } else {
-            from_network(&url, network, &kept, unfetched)
-        };
-        if let Some(body) = body {
-            bodies.insert(Arc::clone(&url.value), body.into());
+    for url in urls(config).iter().filter(|url| is_file(&url.value)) {
+        match read_file(&url.value, directory) {
+            Ok(body) => {
+                bodies.insert(Arc::clone(&url.value), body.into());
+            }
+            Err(error) => findings.push(failure(&error, url.span)),
+        }
+    }
+    for part in needed(config).flat_map(|userdata| &userdata.parts) {
+        let url = &part.text.content;
+        let is_known = bodies.contains_key(&url.value) || unfetched.contains_key(&url.value);
+        if !part.text.is_url() || is_file(&url.value) || is_known {
+            continue;
+        }
+        match from_network(url, network, &kept, findings) {
+            Ok(Some(body)) => {
+                bodies.insert(Arc::clone(&url.value), body.into());
+            }
+            Ok(None) => {}
+            Err(finding) => {
+                unfetched.insert(Arc::clone(&url.value), vec![*finding]);
+            }
         }
     }
     let mut failed = BTreeSet::new();
-    let fetching = userdata(config).filter(|userdata| userdata.includes == Includes::Fetch);
+    let fetching = needed(config).filter(|userdata| userdata.includes == Includes::Fetch);
     for part in fetching.flat_map(|userdata| &userdata.parts) {
         let span = part.text.content.span;
         let Some(bytes) = source_bytes(&part.text, &bodies).map(Cow::into_owned) else {
@@ -151,7 +180,13 @@ pub fn bodies(
             let url = Spanned::new(Arc::from(address), span);
             let mut found = Diagnostics::default();
             let body = from_network(&url, network, &kept, &mut found);
-            unfetched.extend(found.into_iter().map(|one| of_included(one, address)));
+            findings.extend(found.into_iter().map(|one| of_included(one, address)));
+            let body = body.unwrap_or_else(|finding| {
+                let finding = of_included(*finding, address);
+                let text = Arc::clone(&part.text.content.value);
+                unfetched.entry(text).or_default().push(finding);
+                None
+            });
             let Some(body) = body else {
                 failed.insert(address.to_owned());
                 return None;
@@ -165,19 +200,20 @@ pub fn bodies(
     bodies
 }
 
-/// A URL's body, fetched or cached; `None` if there is neither. Rendering then fails for the
-/// instances that need it.
+/// A URL's body, fetched or cached; `None` if it wasn't asked for.
+///
+/// Fails if it can't be fetched and isn't cached. Rendering then fails for the instances that need it.
 fn from_network(
     url: &Spanned<Arc<str>>,
     network: bool,
     kept: impl Fn(&str) -> Option<Vec<u8>>,
     findings: &mut Diagnostics,
-) -> Option<Vec<u8>> {
+) -> Result<Option<Vec<u8>>, Box<Diagnostic>> {
     if !network {
-        return kept(&url.value);
+        return Ok(kept(&url.value));
     }
     let error = match fetch(&url.value) {
-        Ok(body) => return Some(body),
+        Ok(body) => return Ok(Some(body)),
         Err(error) => error,
     };
     match kept(&url.value) {
@@ -188,12 +224,9 @@ fn from_network(
                 ))
                 .at(url.span, "fetched from here"),
             );
-            Some(body)
+            Ok(Some(body))
         }
-        None => {
-            findings.push(failure(&error, url.span));
-            None
-        }
+        None => Err(Box::new(failure(&error, url.span))),
     }
 }
 

@@ -107,15 +107,15 @@ pub fn resolve<'n>(
     for (name, image) in config.images.iter().filter(|(name, _)| wanted(name)) {
         let query = query_of(&image.value);
         let digest = digest_of(&query);
-        let cached: Option<&'n ImageRow> = cache
-            .iter()
-            .find(|row| row.name == **name && row.query_digest == digest);
+        let kept: Option<&'n ImageRow> = cache.iter().find(|row| row.name == **name);
+        let is_current = kept.is_some_and(|row| row.query_digest == digest);
         let outcome = resolve_one(
             name,
             &image.value,
             image.span,
             &query,
-            cached,
+            kept,
+            is_current,
             config.shard.image_refresh_interval,
             policy,
             &mut resolved.warnings,
@@ -146,7 +146,8 @@ fn resolve_one(
     image: &Image,
     span: Span,
     query: &ImageQuery,
-    cached: Option<&ImageRow>,
+    kept: Option<&ImageRow>,
+    is_current: bool,
     interval: std::time::Duration,
     policy: Policy<'_>,
     warnings: &mut Vec<Diagnostic>,
@@ -156,14 +157,15 @@ fn resolve_one(
         source: ImageSource::Cache,
         resolved_at: Some(row.resolved_at.into()),
     };
-    if let Some(row) = cached
+    if let Some(row) = kept
+        && is_current
         && (policy.cloud.is_none()
             || !policy.refresh && policy.now.since(row.resolved_at.into()) < interval)
     {
         return Ok(from_cache(row));
     }
     let message = match policy.cloud.map(|cloud| cloud.find_images(query)) {
-        None => "the cloud wasn't asked and no earlier answer is kept".to_owned(),
+        None => "the cloud wasn't asked".to_owned(),
         Some(Ok(matches)) => match choose(matches, image.sort, image.order) {
             Some(found) => {
                 return Ok(ResolvedImage {
@@ -176,14 +178,23 @@ fn resolve_one(
         },
         Some(Err(error)) => error.to_string(),
     };
-    if let Some(row) = cached {
+    // An answer is kept until the next look-up that succeeds, even if the look-up changed.
+    if let Some(row) = kept {
+        let of_before = if is_current {
+            ""
+        } else {
+            ", by its earlier look-up"
+        };
         warnings.push(
             Diagnostic::warning(format!(
                 "image `{name}` is from the cache: its look-up failed: {message}"
             ))
             .at(
                 span,
-                format!("resolved at {}", Timestamp::from(row.resolved_at)),
+                format!(
+                    "resolved at {}{of_before}",
+                    Timestamp::from(row.resolved_at)
+                ),
             ),
         );
         return Ok(from_cache(row));

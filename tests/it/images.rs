@@ -2,7 +2,7 @@
 
 use insta::assert_snapshot;
 
-use crate::harness::{Harness, STARTER, STARTER_STATE};
+use crate::harness::{AWS, Harness, STARTER, STARTER_STATE};
 
 #[test]
 fn looked_up_then_from_the_cache_then_anew() {
@@ -70,4 +70,21 @@ fn existing_instances_may_keep_theirs() {
         "{images:?}"
     );
     assert_eq!(images[3], "ami-new");
+}
+
+/// The source document: the cache persists until the next successful look-up.
+#[test]
+fn a_changed_look_up_that_finds_nothing_keeps_the_cached_answer() {
+    let harness = Harness::with(AWS);
+    harness.ok("apply --sim --auto-approve");
+    harness.edit("debian-13-arm64-*", "no-such-image-*");
+    let plan = harness.run("plan --sim --refresh-images");
+    assert_eq!(plan.code, Some(0), "{plan}");
+    assert!(
+        plan.stderr
+            .contains("is from the cache: its look-up failed"),
+        "{plan}"
+    );
+    assert!(plan.stderr.contains("by its earlier look-up"), "{plan}");
+    assert!(plan.stdout.contains("no changes are needed"), "{plan}");
 }

@@ -528,7 +528,7 @@ fn credentials_of_options_and_urls_are_secrets() {
          zone: z\n    options: {{secret_access_key: \"{CANARY}\", endpoint_url: \"https://me:{CANARY}@h\"}}\n\
          groups:\n  default:\n    web:\n      size: 1\n      kind: web\n      arch: arm64\n      instance_type: small\n      \
          args: {{ImageId: x}}\n      userdata: {{source: url, content: \"http://me:{CANARY}@127.0.0.1:1/x?sig={CANARY}\"}}\n    \
-         more:\n      kind: web\n      arch: arm64\n      instance_type: small\n      args: {{ImageId: x}}\n      \
+         more:\n      size: 1\n      kind: web\n      arch: arm64\n      instance_type: small\n      args: {{ImageId: x}}\n      \
          userdata: {{includes: fetch, content: \"#include http://me:{CANARY}@127.0.0.1:1/y?sig={CANARY}\"}}\n"
     );
     let cage = Cage::new("nstance.yaml", &config, "--sim");

@@ -561,3 +561,46 @@ fn files_are_fetched_for_without_a_configuration() {
         "{gone}"
     );
 }
+
+/// A URL that can't be fetched concerns the instances that need it, and nobody else.
+#[test]
+fn a_url_that_cannot_be_fetched_stops_its_own_instances_only() {
+    let harness = Harness::empty();
+    let config = |url: &str| {
+        format!(
+            r##"{{
+  "cluster": {{ "id": "test" }},
+  "shard": {{ "id": "one", "infra": {{ "provider": "sim", "region": "r", "zone": "z" }} }},
+  "templates": {{ "unused": {{ "userdata": {{ "source": "url", "content": "http://127.0.0.1:1/unused.sh" }} }} }},
+  "groups": {{ "default": {{
+    "far": {{ "size": 1, "instance_type": "small", "userdata": {{ "source": "url", "content": "{url}" }} }},
+    "near": {{ "size": 1, "instance_type": "small", "userdata": "#!/bin/sh\n" }},
+  }} }},
+}}"##
+        )
+    };
+    harness.configure(&config("http://127.0.0.1:1/far.sh"));
+    for words in [
+        "validate",
+        "plan --target default/near",
+        "apply --auto-approve --target default/near",
+        "render default/near",
+        "drift",
+    ] {
+        let ended = harness.ok(words);
+        assert!(!ended.stderr.contains("can't be fetched"), "{ended}");
+    }
+    let whole = harness.run("plan");
+    assert_eq!(whole.code, Some(1));
+    assert!(
+        whole.stdout.contains("its userdata can't be fetched"),
+        "{whole}"
+    );
+    assert_eq!(
+        whole.stderr.matches("can't be fetched").count(),
+        1,
+        "{whole}"
+    );
+    harness.ok("destroy --auto-approve");
+    assert_eq!(harness.live().len(), 0);
+}

@@ -82,7 +82,13 @@ shard {
     ondemand_age = "24h"
   }
   # From here on only the server reads.
-  bind { health_addr = "0.0.0.0:8990" }
+  bind {
+    health_addr       = "0.0.0.0:8990"
+    election_addr     = "0.0.0.0:8991"
+    registration_addr = "0.0.0.0:8992"
+    operator_addr     = "0.0.0.0:8993"
+    agent_addr        = "0.0.0.0:8994"
+  }
   leader_network { interface = "eth1" }
   leader_election       = local.frequent
   health_check_interval = "1m"
@@ -91,6 +97,7 @@ shard {
   error_exit_jitter { min_delay = "10s" }
 }
 
+# Only those of the shard's provider can be used here; today's server refuses the others.
 load_balancer "public" { provider = "sim" }
 load_balancer "aws" {
   provider = "aws"
@@ -142,6 +149,8 @@ image "debian-12" {
   provider = "sim"
   family   = "debian-12"
   project  = "debian-cloud"
+  sort     = "creation-date"
+  order    = "desc"
 }
 
 # The server makes these; `cn`, `dns`, `ip` and `uri` are templates.
@@ -255,15 +264,15 @@ template "worker" {
     permissions = "0644"
     owner       = "root:root"
   }
-  file "token" {
+  file "token.key" {
     kind   = "secret"
     source = "reference/token"
   }
-  file "data" {
+  file "data.json" {
     kind   = "storage"
     source = "{{ .Vars.ENVIRONMENT }}/data"
   }
-  file "kubelet.pem" {
+  file "kubelet.crt" {
     kind     = "certificate"
     template = certificate.kubelet
     key      = { source = "agent", name = "kubelet.pub" }

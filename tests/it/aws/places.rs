@@ -34,8 +34,8 @@ fn a_subnet_that_no_group_can_use_is_an_error() {
     assert!(aws.live().is_empty());
     // Of one pool, groups in several zones use what lies in theirs.
     aws.edit(
-        "\"store\": { \"template\": \"node\" }",
-        "\"store\": { \"template\": \"node\", \"zones\": [\"eu-north-1b\"] }",
+        "\"store\": { \"template\": \"node\", \"size\": 1 }",
+        "\"store\": { \"template\": \"node\", \"size\": 1, \"zones\": [\"eu-north-1b\"] }",
     );
     aws.apply("");
     let far = aws.id("subnet-", 3);

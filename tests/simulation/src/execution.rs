@@ -131,7 +131,8 @@ impl<'a> Execution<'a> {
                     lock(&self.person.after.in_flight).push((task, call));
                 }
                 Command::Tell(progress) => self.person.tell(&progress),
-                Command::Export(..) | Command::Unexport(_) => {}
+                // Its fleets read no nonces.
+                Command::Export(..) | Command::Unexport(_) | Command::MakeNonce(..) => {}
             }
         }
     }

@@ -75,7 +75,11 @@ impl<'p> Rehearsal<'p> {
                             self.log.push((now, Happening::Called(task, kind(&call))));
                             calls.push((task, call));
                         }
-                        Command::Export(..) | Command::Unexport(_) | Command::Tell(_) => {}
+                        // Its fleets read no nonces.
+                        Command::Export(..)
+                        | Command::Unexport(_)
+                        | Command::MakeNonce(..)
+                        | Command::Tell(_) => {}
                     }
                 }
             }
