@@ -12,7 +12,7 @@ use crate::config::load::{Loaded, decode_files, decode_text};
 use crate::config::model::Config;
 use crate::config::source::Spanned;
 use crate::config::variables::Given;
-use crate::diagnostic::{Diagnostic, Diagnostics, Reported};
+use crate::diagnostic::{Diagnostic, Diagnostics, Reported, Severity};
 use crate::limited::read_text;
 use crate::provider::rules::Rules;
 
@@ -56,6 +56,12 @@ fn checked(
         }
         settle_args(&mut draft, &mut loaded.findings);
         check(&draft, purpose, &loaded.sources, &mut loaded.findings);
+        // What today's server doesn't know is for information only.
+        if (given.strict || draft.config.strict) && !given.server_compatible {
+            for finding in &mut loaded.findings {
+                finding.severity = Severity::Error;
+            }
+        }
         draft.finish(&loaded.findings)
     });
     loaded.finish(config)

@@ -335,7 +335,9 @@ fn build_plan(
 ) -> Result<(Plan, Diagnostics), PlanError> {
     let compiled = &request.prepared.compiled;
     let groups = compiled.groups.iter().map(|group| &group.merged);
-    let mut placer = Placer::new(request.config, request.rules, cloud, groups);
+    // Whether a subnet has room is of interest only if something is created in it.
+    let asked = cloud.filter(|_| !request.options.only_shown);
+    let mut placer = Placer::new(request.config, request.rules, asked, groups);
     let specs = |digest| record.spec(digest);
     let inputs = Inputs {
         config: request.config,

@@ -155,7 +155,7 @@ pub struct Globals {
     /// Wait for the state's lock, such as 30s or 5m
     #[arg(long, global = true, hide_short_help = true, value_name = "DURATION", default_value = "0s", env = "NSTANCE_LOCK_TIMEOUT", hide_env_values = true, value_parser = duration)]
     lock_timeout: Wait,
-    /// Treat unset vars as errors
+    /// Treat warnings of the configuration as errors
     #[arg(long, global = true, hide_short_help = true, env = "NSTANCE_STRICT", hide_env_values = true, value_parser = |text: &str| switch("NSTANCE_STRICT", text))]
     strict: bool,
     /// Override the current time (RFC 3339)
@@ -249,6 +249,7 @@ impl Globals {
                 .split_whitespace()
                 .map(str::to_owned)
                 .collect(),
+            strict: self.strict,
             server_compatible: false,
         }
     }

@@ -64,7 +64,7 @@ pub struct Config {
     pub groups: Vec<Group>,
     /// `destroy_budget`
     pub destroy_budget: DestroyBudget,
-    /// `strict`: unset vars are errors.
+    /// `strict`: warnings, and unset vars, are errors.
     pub strict: bool,
 }
 

@@ -127,6 +127,12 @@ pub fn compile<'a>(
     Ok(group)
 }
 
+/// Whether an address is of no particular host: `:8992`, `0.0.0.0:8992`, `[::]:8992`.
+fn names_any_host(address: &str) -> bool {
+    let host = address.rsplit_once(':').map(|(host, _)| host);
+    host.is_some_and(|host| matches!(host, "" | "0.0.0.0" | "[::]" | "::"))
+}
+
 fn load_balancer_targets(config: &Config, group: &MergedGroup<'_>) -> Vec<String> {
     let provider = config.shard.infra.provider.value;
     let mut targets: Vec<String> = group
@@ -275,6 +281,22 @@ impl CompiledGroup<'_> {
                 .hint("Read it in userdata or args: it is made when the instance is created"),
             "there is none for files",
         );
+        let advertise = &config.shard.advertise;
+        for (path, address) in [
+            (".Server.RegistrationAddr", &advertise.registration_addr),
+            (".Server.AgentAddr", &advertise.agent_addr),
+            (".Server.OperatorAddr", &advertise.operator_addr),
+        ] {
+            if names_any_host(address) {
+                find(
+                    &|visit| self.templates(&mut |compiled| visit(compiled)),
+                    path,
+                    Diagnostic::warning(format!("`{path}` is `{address}`, as written"))
+                        .hint("The Nstance server puts its own address there; write it in `shard.advertise`"),
+                    "it has no host",
+                );
+            }
+        }
         if config.cluster.ca_cert.is_none() {
             find(
                 &|visit| self.templates(&mut |compiled| visit(compiled)),

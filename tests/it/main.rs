@@ -37,6 +37,7 @@ mod render;
 mod replacements;
 mod schema;
 mod secrets;
+mod server;
 mod shards;
 mod shards_applied;
 mod show;

@@ -130,7 +130,7 @@ fn all_that_a_configuration_reads_is_watched() {
     );
     harness.write(
         "more/web.jsonc",
-        "{\"groups\": {\"default\": {\"web\": {\"instance_type\": \"small\",
+        "{\"groups\": {\"default\": {\"web\": {\"size\": 1, \"instance_type\": \"small\",
           \"userdata\": {\"source\": \"url\", \"content\": \"file:../data/init.sh\"}}}}}",
     );
     harness.write("data/init.sh", "#!/bin/sh\n");

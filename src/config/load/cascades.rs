@@ -145,7 +145,7 @@ fn what_has_no_value_is_all_that_is_told() {
 fn a_stage_reports_all_of_its_errors() {
     let whole = example("reference/hcl/nstance.hcl");
     let evaluation = "group \"a\" { size = var.lost }\nlocals { b = upper() }\n";
-    let schema = "template \"last\" { knid = 1 }\ngroup \"last\" { template = \"lost\" }\n";
+    let schema = "template \"last\" { knid = 1 }\ngroup \"last\" {\n  size     = 1\n  template = \"lost\"\n}\n";
     let rendering = r##"
 group "motd" {
   size          = 1

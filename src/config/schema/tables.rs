@@ -113,7 +113,7 @@ pub static TOP: Table = Table {
         Key::new(
             "strict",
             Shape::Flag,
-            "A var that isn't set is an error rather than a warning.",
+            "Warnings of the configuration, such as a var that isn't set, are errors.",
         )
         .ours()
         .default("false"),

@@ -41,6 +41,8 @@ pub struct Given {
     pub groups: Option<PathBuf>,
     /// `--nonce-command`, which comes before the configuration's; empty if it isn't given.
     pub nonce_command: Vec<String>,
+    /// `--strict`: warnings are errors.
+    pub strict: bool,
     /// `--server-compatible`: warn of what today's Nstance server doesn't know.
     pub server_compatible: bool,
 }
