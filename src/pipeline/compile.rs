@@ -13,8 +13,10 @@ use crate::config::source::SourceMap;
 use crate::diagnostic::{Diagnostics, Reported};
 use crate::graph::{self, Graph, ImagesRead};
 use crate::merge::group::merge_group;
+use crate::render::args::Tree;
 use crate::render::cache::TemplateCache;
-use crate::render::group::{CompiledGroup, compile};
+use crate::render::files::CompiledFile;
+use crate::render::group::{CompiledGroup, compile, no_nonce};
 use crate::render::library::Snippets;
 use crate::render::userdata::Bodies;
 use crate::resolve::fetch::{self, Unfetched};
@@ -130,6 +132,7 @@ pub fn compile_all<'a>(
         findings.extend(part.findings);
     }
     images.of_templates = compile_templates(config, bodies, &mut cache, findings);
+    compile_of_server(config, &mut cache, findings);
     let graph = graph::build(config, &images, findings);
     let ordered = graph.order.iter().filter_map(|index| made[*index].take());
     Compiled {
@@ -203,4 +206,21 @@ fn compile_templates(
         (Arc::clone(name), images.unwrap_or_default())
     });
     each.collect()
+}
+
+/// Compiles what the server renders itself, its files and the names in certificates, so that their
+/// errors are found.
+fn compile_of_server(config: &Config, cache: &mut TemplateCache<'_>, findings: &mut Diagnostics) {
+    for (name, file) in &config.server_files {
+        let file = CompiledFile::compile(name, &file.value, cache, findings);
+        if let Ok(file) = file {
+            file.templates(&mut |compiled| findings.extend(no_nonce(compiled, cache.sources())));
+        }
+    }
+    let certificates = config.certificates.values();
+    for names in certificates.flat_map(|certificate| &certificate.value.names) {
+        if let Ok(names) = Tree::from_node(names, cache, findings) {
+            names.templates(&mut |compiled| findings.extend(no_nonce(compiled, cache.sources())));
+        }
+    }
 }

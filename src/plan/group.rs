@@ -517,7 +517,7 @@ impl GroupPlanner<'_> {
     /// Why a new instance can't be created, unless the plan is only looked at.
     fn refusal(&self, spec: &InstanceSpec) -> Option<Diagnostic> {
         let inputs = self.inputs;
-        if inputs.options.only_shown {
+        if inputs.options.only_shown || inputs.options.importing.is_some() {
             return None;
         }
         let is_real_cloud = inputs.provider_name != ProviderKind::Sim.as_str();

@@ -16,6 +16,7 @@ use super::files::CompiledFile;
 use super::layers::{self, CompiledUserdata};
 use super::userdata::Bodies;
 use crate::config::model::Config;
+use crate::config::source::SourceMap;
 use crate::diagnostic::{Diagnostic, Diagnostics, Reported, all};
 use crate::merge::deep::{Merged, MergedValue};
 use crate::merge::group::MergedGroup;
@@ -125,6 +126,20 @@ pub fn compile<'a>(
         return Err(Reported);
     }
     Ok(group)
+}
+
+/// The errors that a file or a certificate reads `.Nonce`.
+pub fn no_nonce(compiled: &Compiled, sources: &SourceMap) -> Vec<Diagnostic> {
+    let paths = compiled.template.reads().paths.iter();
+    let errors = paths
+        .filter(|access| access.path == ".Nonce")
+        .map(|access| {
+            let place = compiled.place_of(&access.template);
+            Diagnostic::error("a file can't read `.Nonce`")
+                .at(place.at(sources, access.offset), "there is none for files")
+                .hint("Read it in userdata or args: it is made when the instance is created")
+        });
+    errors.collect()
 }
 
 /// Whether an address is of no particular host: `:8992`, `0.0.0.0:8992`, `[::]:8992`.
@@ -257,6 +272,7 @@ impl CompiledGroup<'_> {
                 .iter()
                 .for_each(|file| file.templates(&mut |compiled| visit(compiled)));
         };
+        of_files(&mut |compiled| findings.extend(no_nonce(compiled, cache.sources())));
         let mut find = |templates: &Visitor<'_>, path, finding: Diagnostic, label: &str| {
             templates(&mut |compiled| {
                 let paths = compiled.template.reads().paths.iter();
@@ -273,13 +289,6 @@ impl CompiledGroup<'_> {
             Diagnostic::warning("the userdata reads the group's size")
                 .hint("Read it in a file, which is changed in place"),
             "scaling the group replaces all of its instances",
-        );
-        find(
-            &of_files,
-            ".Nonce",
-            Diagnostic::error("a file can't read `.Nonce`")
-                .hint("Read it in userdata or args: it is made when the instance is created"),
-            "there is none for files",
         );
         let advertise = &config.shard.advertise;
         for (path, address) in [

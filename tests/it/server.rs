@@ -158,3 +158,35 @@ fn an_instance_that_a_cloud_cannot_make_is_left_out() {
     assert_eq!(plan.code, Some(1));
     assert!(plan.stderr.contains("has no `instance_type`"), "{plan}");
 }
+
+/// What the server renders itself is checked, too.
+#[test]
+fn templates_of_certificates_and_of_the_servers_files_are_checked() {
+    for (text, wanted) in [
+        ("{{ .Instance.Nmae }}", "has no field `Nmae`"),
+        ("{{ if }}", "missing value"),
+        ("{{ .Nonce }}", "a file can't read `.Nonce`"),
+        ("{{ .Instance.IP4 }}", ""),
+    ] {
+        let sections = [
+            format!(
+                "\"certificates\": {{ \"c\": {{ \"kind\": \"client\", \"dns\": [\"{text}\"] }} }}"
+            ),
+            format!(
+                "\"server\": {{ \"files\": {{ \"f.env\": {{ \"kind\": \"env\", \"template\": {{ \"A\": \"{text}\" }} }} }} }}"
+            ),
+        ];
+        for section in sections {
+            let harness = Harness::with(TWO);
+            harness.edit("\"groups\": {", &format!("{section},\n  \"groups\": {{"));
+            let ended = harness.run("validate");
+            assert_eq!(ended.code == Some(0), wanted.is_empty(), "{text}: {ended}");
+            assert!(ended.stderr.contains(wanted), "{ended}");
+        }
+    }
+    // The server's own certificate is made before there is an instance.
+    let harness = Harness::with(TWO);
+    let own = "\"certificates\": { \"ca\": { \"cn\": \"{{ nope }}\" } }";
+    harness.edit("\"groups\": {", &format!("{own},\n  \"groups\": {{"));
+    harness.ok("validate");
+}
