@@ -315,6 +315,13 @@ mod tests {
             pack(vec![b'a'; 16_385], 0, Compress::Never, rules),
             Err(16_385)
         );
+        // A nonce takes its place when the document is sent.
+        assert_eq!(
+            pack(vec![b'a'; 16_000], 1_024, Compress::Never, rules),
+            Err(17_024)
+        );
+        let nearly = pack(vec![b'a'; 16_000], 1_024, Compress::Auto, rules);
+        assert!(nearly.unwrap().gzip);
         assert!(
             pack(b"a".to_vec(), 0, Compress::Always, rules)
                 .unwrap()

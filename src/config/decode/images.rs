@@ -94,7 +94,8 @@ fn filled_list(object: &Object<'_>, key: &str, findings: &mut Diagnostics) -> Ve
     texts.map(|text| text.value).collect()
 }
 
-fn report_empty(entry: &Entry, findings: &mut Diagnostics) {
+/// Reports an empty list.
+pub(super) fn report_empty(entry: &Entry, findings: &mut Diagnostics) {
     if matches!(&entry.value.value, NodeValue::Array(items) if items.is_empty()) {
         findings.push(
             Diagnostic::error(format!("`{}` is empty", entry.key))

@@ -164,9 +164,10 @@ impl<'n> Object<'n> {
         filled_text(entry, findings)
     }
 
-    /// An optional duration.
+    /// An optional duration. Null is an error, as on the server.
     pub(super) fn duration(&self, key: &str, findings: &mut Diagnostics) -> Option<Duration> {
-        self.get(key).and_then(|entry| duration(entry, findings))
+        let entry = self.entries.iter().find(|entry| &*entry.key == key)?;
+        duration(entry, findings)
     }
 
     /// An optional duration; a negative one counts as zero, as on the server.

@@ -11,6 +11,7 @@ use crate::config::schema::tables;
 use crate::config::source::Spanned;
 use crate::diagnostic::Diagnostics;
 
+use super::images::report_empty;
 use super::reader::{Object, filled_text, no_such_choice, texts};
 use super::server::storage;
 use super::{absent, check_id};
@@ -96,6 +97,7 @@ pub(super) fn shard(top: &Object<'_>, findings: &mut Diagnostics) -> (Shard, boo
         infra,
         subnet_pools: object.named("subnet_pools", findings, |entry, findings| {
             check_id("subnet pool", &entry.key, entry.key_span, findings);
+            report_empty(entry, findings);
             Some(texts(entry, findings))
         }),
         dynamic_subnet_pools: object.texts("dynamic_subnet_pools", findings),

@@ -99,7 +99,8 @@ impl Builder {
 
     fn key(&mut self, key: &Key) -> Value {
         let mut schema = self.shape(key.shape);
-        if !key.required || self.partial {
+        let takes_null = !matches!(key.shape, Shape::Duration);
+        if takes_null && (!key.required || self.partial) {
             schema = or_null(schema);
         }
         schema["description"] = key.about.into();
@@ -140,6 +141,10 @@ impl Builder {
             Shape::Names => json!({
                 "type": "array", "items": {"type": "string", "minLength": 1}, "uniqueItems": true,
             }),
+            Shape::SomeNames => json!({
+                "type": "array", "items": {"type": "string", "minLength": 1},
+                "minItems": 1, "uniqueItems": true,
+            }),
             Shape::SomeTexts => json!({
                 "type": "array", "items": {"type": "string", "minLength": 1}, "minItems": 1,
             }),
@@ -161,7 +166,7 @@ impl Builder {
                 self.named(&names, *value)
             }
             Shape::Slots(value) => self.named(&json!({"pattern": "^(0|[1-9][0-9]{0,5})$"}), *value),
-            Shape::Pools => self.named(&id(), Shape::Names),
+            Shape::Pools => self.named(&id(), Shape::SomeNames),
             Shape::TextOr(table) => json!({"anyOf": [
                 {"type": "string", "minLength": 1},
                 self.reference(table),

@@ -120,6 +120,8 @@ pub enum Shape {
     Texts,
     /// A list of distinct non-empty strings.
     Names,
+    /// A non-empty list of distinct non-empty strings.
+    SomeNames,
     /// A non-empty list of non-empty strings.
     SomeTexts,
     /// A list.
@@ -167,7 +169,12 @@ impl Shape {
             Self::Only(_) => matches!(value, Value::String(_) | Value::Number(_)),
             Self::Flag => matches!(value, Value::Bool(_)),
             Self::Whole(_) | Self::Port => matches!(value, Value::Number(_)),
-            Self::Texts | Self::Names | Self::SomeTexts | Self::List(_) | Self::Some(_) => {
+            Self::Texts
+            | Self::Names
+            | Self::SomeNames
+            | Self::SomeTexts
+            | Self::List(_)
+            | Self::Some(_) => {
                 matches!(value, Value::Array(_))
             }
             Self::Map
