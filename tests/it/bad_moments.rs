@@ -173,7 +173,11 @@ pub(crate) fn executable_for_anyone() -> (tempfile::TempDir, std::path::PathBuf)
     let folder = tempfile::tempdir().unwrap();
     fs::set_permissions(folder.path(), Permissions::from_mode(0o755)).unwrap();
     let copy = folder.path().join("nstance");
-    fs::copy(env!("CARGO_BIN_EXE_nstance"), &copy).unwrap();
+    // By another process: a copy that this one has open for writing, and a child of another test
+    // inherits, can't be run for a moment.
+    let mut copying = Command::new("cp");
+    copying.arg(env!("CARGO_BIN_EXE_nstance")).arg(&copy);
+    assert!(copying.status().unwrap().success());
     (folder, copy)
 }
 

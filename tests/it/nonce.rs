@@ -15,13 +15,15 @@ fn reading() -> Harness {
     harness
 }
 
-/// A program that signs a nonce and counts its calls.
-#[cfg(unix)]
-fn signer(harness: &Harness, script: &str) {
-    use std::os::unix::fs::PermissionsExt as _;
-    harness.write("sign", format!("#!/bin/sh\n{script}"));
-    let path = harness.path("sign");
-    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
+/// The same, with a command that makes nonces: a script that `sh` reads.
+fn signing(script: &str) -> Harness {
+    let harness = reading();
+    harness.edit(
+        "\"groups\": {",
+        "\"nonce_command\": [\"sh\", \"sign\"],\n  \"groups\": {",
+    );
+    harness.write("sign", script);
+    harness
 }
 
 /// What each instance of a group was given, as the cloud has it.
@@ -35,32 +37,27 @@ fn given(harness: &Harness, group: &str) -> Vec<String> {
     details.collect()
 }
 
-#[cfg(unix)]
 #[test]
 fn each_new_instance_gets_its_own_and_nobody_sees_it() {
-    let harness = reading();
-    signer(
-        &harness,
-        &format!(
-            "echo called >>calls\n\
+    let harness = signing(&format!(
+        "echo called >>calls\n\
              printf '%s %s %s %s\\n' \"$NSTANCE_CLUSTER\" \"$NSTANCE_SHARD\" \"$NSTANCE_TENANT/$NSTANCE_GROUP\" \"$NSTANCE_EXPIRES_IN\" >>told\n\
              printf '%s' \"$NSTANCE_CONFIG_HASH\" >hash\n\
              echo \"{CANARY}.$NSTANCE_INSTANCE_ID\"\n"
-        ),
-    );
-    let plan = harness.ok("plan --nonce-command ./sign");
+    ));
+    let plan = harness.ok("plan");
     assert!(plan.stdout.contains("nonce-of-"), "{plan}");
     assert!(!harness.path("calls").exists());
     // The harness fails if anything prints the canary.
-    harness.ok("--nonce-command ./sign apply --auto-approve --json");
+    harness.ok("apply --auto-approve --json");
     assert_eq!(harness.read("calls").len(), 2 * "called\n".len());
     assert_eq!(
         String::from_utf8(harness.read("told")).unwrap(),
         "test one default/db 300\n".repeat(2)
     );
     assert!(harness.read("hash").starts_with(b"sha256:"));
-    // It is no reason for a change, and no drift.
-    let again = harness.ok("--nonce-command ./sign plan --detailed-exitcode");
+    // It neither changes nor drifts.
+    let again = harness.ok("plan --detailed-exitcode");
     assert!(again.stdout.contains("no changes are needed"), "{again}");
     harness.ok("drift");
     for file in harness.bytes(crate::harness::TWO_STATE).iter().flatten() {
@@ -79,12 +76,10 @@ fn each_new_instance_gets_its_own_and_nobody_sees_it() {
     }
 }
 
-#[cfg(unix)]
 #[test]
 fn a_command_that_fails_fails_that_creation_before_the_cloud_is_asked() {
-    let harness = reading();
-    signer(&harness, "exit 3\n");
-    let failed = harness.run("--nonce-command ./sign apply --auto-approve");
+    let harness = signing("exit 3\n");
+    let failed = harness.run("apply --auto-approve");
     assert_eq!(failed.code, Some(1));
     assert_snapshot!(failed);
     let live = harness.live();
@@ -93,9 +88,17 @@ fn a_command_that_fails_fails_that_creation_before_the_cloud_is_asked() {
             .all(|[address, ..]| address.starts_with("default/web/"))
     );
     assert_eq!(live.len(), 3);
+    // The option comes before the configuration.
+    let other = harness.run("--nonce-command true apply --auto-approve");
+    assert!(
+        other
+            .stderr
+            .contains("the nonce command printed nothing: true"),
+        "{other}"
+    );
     // The next one goes on.
-    signer(&harness, "echo signed\n");
-    harness.ok("--nonce-command ./sign apply --auto-approve");
+    harness.write("sign", "echo signed\n");
+    harness.ok("apply --auto-approve");
     assert_eq!(harness.agrees(""), 5);
 }
 

@@ -8,16 +8,14 @@ use crate::harness::CANARY;
 
 /// The fleet, whose instances of `web` read their nonce.
 fn reading(script: &str) -> Option<Aws> {
-    use std::os::unix::fs::PermissionsExt as _;
     let aws = Aws::new()?;
-    let config = FLEET.replace(
+    let command = "\"nonce_command\": [\"sh\", \"sign\"],\n  \"images\"";
+    let config = FLEET.replace("\"images\"", command).replace(
         "\"size\": 2 }",
         "\"size\": 2, \"userdata\": \"#!/bin/sh\\njoin {{ .Nonce }}\\n\" }",
     );
     aws.harness.configure(&aws.filled(&config));
-    aws.harness.write("sign", format!("#!/bin/sh\n{script}"));
-    let sign = aws.harness.path("sign");
-    std::fs::set_permissions(sign, std::fs::Permissions::from_mode(0o755)).unwrap();
+    aws.harness.write("sign", script);
     Some(aws)
 }
 
@@ -35,17 +33,14 @@ fn a_signed_nonce_is_sent_and_never_shown() {
     // The harness fails if anything prints the canary.
     let script = format!("echo \"{CANARY}.$NSTANCE_INSTANCE_ID\"\n");
     let Some(aws) = reading(&script) else { return };
-    aws.apply("--nonce-command ./sign");
+    aws.apply("");
     let sent = sent(&aws);
     assert_eq!(sent.iter().filter(|text| text.contains(CANARY)).count(), 2);
     assert!(
         sent.iter().all(|text| !text.contains("nonce-of-")),
         "{sent:?}"
     );
-    assert!(
-        aws.told("--nonce-command ./sign plan")
-            .contains("no changes are needed")
-    );
+    assert!(aws.told("plan").contains("no changes are needed"));
     assert!(aws.told("drift").contains("No drift"));
 }
 
@@ -54,21 +49,17 @@ fn without_a_nonce_nothing_is_created_and_the_next_apply_goes_on() {
     let Some(aws) = reading("exit 1\n") else {
         return;
     };
-    let failed = aws.told("--nonce-command ./sign apply --auto-approve");
+    let failed = aws.told("apply --auto-approve");
     assert!(failed.contains("the nonce command failed"), "{failed}");
     assert!(aws.live().iter().all(|one| !one.address.contains("web")));
     // Killed together with apply, while the command runs.
-    aws.harness
-        .write("sign", "#!/bin/sh\ntouch begun\nexec sleep 600\n");
-    let mut child = aws
-        .command("--nonce-command ./sign apply --auto-approve")
-        .spawn()
-        .unwrap();
+    aws.harness.write("sign", "touch begun\nexec sleep 60\n");
+    let mut child = aws.command("apply --auto-approve").spawn().unwrap();
     assert!(aws.harness.comes(|| aws.harness.path("begun").exists()));
     child.kill().unwrap();
     child.wait().unwrap();
-    aws.harness.write("sign", "#!/bin/sh\necho signed\n");
-    aws.apply("--nonce-command ./sign");
+    aws.harness.write("sign", "echo signed\n");
+    aws.apply("");
     assert_eq!(
         aws.live()
             .iter()
