@@ -126,12 +126,6 @@ impl Diagnostic {
         self
     }
 
-    /// Adds a hint on a condition.
-    #[must_use]
-    pub fn hint_if(self, condition: bool, hint: &str) -> Self {
-        if condition { self.hint(hint) } else { self }
-    }
-
     /// Asks whether the nearest name was meant, if there is one.
     #[must_use]
     pub fn suggest(self, near: Option<&str>) -> Self {

@@ -14,7 +14,8 @@ use super::engine::{
 };
 use super::export::Exporter;
 use super::journal::{self, StoreOperation};
-use super::nonce::{self, NonceRequest};
+use super::nonce::NonceRequest;
+use super::nonce_command::{self, PATIENCE};
 use crate::clock::Clock;
 use crate::fault_injection::InjectedFault;
 use crate::plan::change::Plan;
@@ -99,7 +100,7 @@ pub fn drive(
     let (event_sender, event_receiver) = mpsc::channel();
     let call_receiver = Arc::new(Mutex::new(call_receiver));
     let (cloud, clock) = (world.cloud, world.clock);
-    let nonce_command = world.nonce_command;
+    let words = world.nonce_command;
     std::thread::scope(|scope| {
         for _ in 0..limits.parallelism.min(plan.changes.len()).max(1) {
             let calls = Arc::clone(&call_receiver);
@@ -117,7 +118,7 @@ pub fn drive(
                             Event::Called { task, result }
                         }
                         Job::Nonce(request) => {
-                            let made = nonce::run(nonce_command, &request, nonce::PATIENCE);
+                            let made = nonce_command::run(words, &request, PATIENCE);
                             Event::NonceMade { task, made }
                         }
                     };

@@ -13,6 +13,7 @@ pub mod export;
 mod failures;
 pub mod journal;
 pub mod nonce;
+pub mod nonce_command;
 pub mod protocol;
 pub mod recover;
 pub mod requests;

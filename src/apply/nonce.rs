@@ -1,10 +1,9 @@
 //! Nonces: what an instance proves itself with when it starts, made when it is created.
 //!
 //! In: a change whose spec has the placeholder of a nonce, and the answer of the nonce command. Out:
-//! requests with the nonce in its place. Must not: put a nonce into a spec, a record or a message.
+//! requests with the nonce in its place. Must not: run the
+//! command, or put a nonce into a spec, a record or a message.
 
-use std::process::{Command as Process, Stdio};
-use std::sync::mpsc;
 use std::time::Duration;
 
 use nstance_state::Timestamp as StoredAt;
@@ -15,12 +14,8 @@ use super::engine::{Engine, Phase};
 use super::protocol::{Command, Step, TaskEnd, TaskId};
 use crate::clock::Timestamp;
 use crate::plan::change::{Action, Change, InstanceView, Plan};
-use crate::redact;
-use crate::render::data::{LARGEST_NONCE, nonce_placeholder};
+use crate::render::data::nonce_placeholder;
 use crate::spec::{Content, SpecBody, Userdata};
-
-/// How long a nonce command may take.
-pub const PATIENCE: Duration = Duration::from_mins(1);
 
 /// A nonce, and until when it is of use.
 #[derive(Debug, Clone)]
@@ -30,7 +25,7 @@ pub struct Nonce {
     pub expires_at: Timestamp,
 }
 
-/// What the nonce command is told of an instance, as environment variables.
+/// The environment variables of the nonce command, which say for which instance it is run.
 #[derive(Debug, Clone)]
 pub struct NonceRequest {
     /// Names without `NSTANCE_`, and values.
@@ -130,7 +125,7 @@ impl Engine<'_> {
             && after.is_some_and(|after| reads_nonce(&after.instance_id, &after.spec))
     }
 
-    /// What the nonce command is told.
+    /// The request to the nonce command.
     pub(super) fn nonce_request(&self, id: TaskId) -> NonceRequest {
         let change = &self.plan.changes[id];
         let after = change.after.as_deref().expect("a creation has an after");
@@ -189,116 +184,7 @@ fn request(plan: &Plan, change: &Change, after: &InstanceView, lifetime: Duratio
     }
 }
 
-/// Runs the nonce command: its words, with the facts in its environment.
-///
-/// Fails if there is none, or if it fails, prints nothing or too much, or takes longer than
-/// `patience`.
-pub fn run(
-    words: &[impl AsRef<str>],
-    request: &NonceRequest,
-    patience: Duration,
-) -> Result<Zeroizing<String>, String> {
-    let Some((program, arguments)) = words.split_first() else {
-        return Err("nothing makes its nonce: set `nonce_command`, or --nonce-command".to_owned());
-    };
-    let program = program.as_ref();
-    let mut child = Process::new(program)
-        .args(arguments.iter().map(AsRef::as_ref))
-        .envs(
-            request
-                .facts
-                .iter()
-                .map(|(name, value)| (format!("NSTANCE_{name}"), value)),
-        )
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::inherit())
-        .spawn()
-        .map_err(|error| format!("the nonce command can't be run: {error}: {program}"))?;
-    let output = child.stdout.take().expect("it is piped");
-    let (sender, receiver) = mpsc::channel();
-    // Left behind if the command doesn't end.
-    std::thread::spawn(move || {
-        let bytes = crate::limited::read(output, LARGEST_NONCE as u64 + 1);
-        // Nobody listens any more if it took too long.
-        let _ = sender.send(bytes);
-    });
-    let Ok(bytes) = receiver.recv_timeout(patience) else {
-        let _ = child.kill();
-        let _ = child.wait();
-        return Err(format!(
-            "the nonce command didn't answer within {} s: {program}",
-            patience.as_secs()
-        ));
-    };
-    let bytes = match bytes {
-        Ok(bytes) => Zeroizing::new(bytes),
-        Err(error) => {
-            let _ = child.kill();
-            let _ = child.wait();
-            return Err(format!("the nonce command's answer can't be read: {error}"));
-        }
-    };
-    let status = child
-        .wait()
-        .map_err(|error| format!("the nonce command can't be awaited: {error}"))?;
-    if !status.success() {
-        return Err(format!("the nonce command failed ({status}): {program}"));
-    }
-    let text = std::str::from_utf8(&bytes)
-        .map_err(|_| "the nonce command's answer isn't UTF-8".to_owned())?;
-    let text = text.strip_suffix('\n').unwrap_or(text);
-    if text.is_empty() {
-        return Err(format!("the nonce command printed nothing: {program}"));
-    }
-    let text = Zeroizing::new(text.to_owned());
-    redact::know([&*text]);
-    Ok(text)
-}
-
 /// Whether a nonce in an intent, if any, is still of use.
 pub(super) fn is_of_use(expires_at: Option<StoredAt>, now: Timestamp) -> bool {
     expires_at.is_none_or(|at| StoredAt::from(now) < at)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn answer(script: &str, patience: Duration) -> Result<String, String> {
-        let request = NonceRequest {
-            facts: vec![("INSTANCE_ID", "web1".to_owned())],
-        };
-        let made = run(&["sh", "-c", script], &request, patience);
-        made.map(|text| text.as_str().to_owned())
-    }
-
-    #[test]
-    fn the_answer_is_what_the_command_prints() {
-        let long = Duration::from_mins(10);
-        let told = answer("echo \"of $NSTANCE_INSTANCE_ID\"", long);
-        assert_eq!(told, Ok("of web1".to_owned()));
-        let broken = |script: &str| answer(script, long).unwrap_err();
-        assert!(broken("echo half; exit 3").contains("failed (exit status: 3)"));
-        assert!(broken("true").contains("printed nothing"));
-        assert!(broken("head -c 5000 /dev/zero").contains("can't be read"));
-        let none: [&str; 0] = [];
-        let request = NonceRequest { facts: Vec::new() };
-        assert!(
-            run(&none, &request, long)
-                .unwrap_err()
-                .contains("--nonce-command")
-        );
-        assert!(
-            run(&["/no/such"], &request, long)
-                .unwrap_err()
-                .contains("can't be run")
-        );
-    }
-
-    #[test]
-    fn a_command_that_hangs_is_ended() {
-        let late = answer("exec sleep 600", Duration::from_millis(1));
-        assert!(late.unwrap_err().contains("didn't answer"));
-    }
 }

@@ -80,11 +80,8 @@ impl Checker<'_> {
         let template = self.template_of(group);
         let is_broken = self.broken.groups.contains(&group.name);
         let size = (!is_broken || group.size.is_some()).then(|| size_of(group));
-        let is_servers = || {
-            let nat = self.config.nat.get(group.name.tenant());
-            nat.is_some_and(|nat| &*nat.value.group.value == group.name.name())
-        };
-        let is_planned = purpose.is_complete() && !is_servers();
+        let is_servers = config.server_groups.contains(&group.name);
+        let is_planned = purpose.is_complete() && !is_servers;
         if size == Some(0) && group.size.is_none() && is_planned {
             findings.push(
                 Diagnostic::warning(format!(

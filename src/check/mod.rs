@@ -17,7 +17,6 @@ use crate::config::node::{Node, NodeValue};
 use crate::config::source::{Language, SourceMap, Span, Spanned};
 use crate::diagnostic::{Diagnostic, Diagnostics, nearest};
 use crate::provider::aws::AwsOptions;
-use crate::provider::proxmox;
 use crate::provider::rules::Rules;
 use crate::provider::sim::SimOptions;
 use crate::threads::{self, GROUPS_A_THREAD};
@@ -264,14 +263,13 @@ impl Checker<'_> {
         let mut layers: Vec<&Node> = self.config.defaults.args.iter().collect();
         layers.extend(template.and_then(|template| template.common.args.as_ref()));
         layers.extend(&group.common.args);
-        if provider.value == ProviderKind::Proxmox && !self.is_broken(group) {
-            for lacking in proxmox::lacking(&layers) {
-                findings.push(
-                    Diagnostic::error(format!("group `{}`: {lacking}", group.name))
-                        .at(group.span, "of this group")
-                        .about(&group.name),
-                );
-            }
+        let whole = !self.is_broken(group);
+        for lacking in rules.lacking_args(&layers).into_iter().filter(|_| whole) {
+            findings.push(
+                Diagnostic::error(format!("group `{}`: {lacking}", group.name))
+                    .at(group.span, "of this group")
+                    .about(&group.name),
+            );
         }
         if layers.len() > 1 {
             rules.check_merged_args(&layers, findings);

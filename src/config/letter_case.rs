@@ -18,7 +18,7 @@ fn object(node: &mut Node, table: &'static Table, findings: &mut Diagnostics) {
         return;
     };
     for index in 0..entries.len() {
-        rename(entries, index, table, findings);
+        rename(entries, index, table.names(), findings);
     }
     for entry in entries {
         if let Some(key) = table.key(&entry.key) {
@@ -27,11 +27,20 @@ fn object(node: &mut Node, table: &'static Table, findings: &mut Diagnostics) {
     }
 }
 
-fn rename(entries: &mut [Entry], index: usize, table: &Table, findings: &mut Diagnostics) {
+/// Gives an entry the known name that its key differs from in letter case only, with a warning. An
+/// error if the name is there, too.
+pub(crate) fn rename(
+    entries: &mut [Entry],
+    index: usize,
+    names: impl Iterator<Item = &'static str> + Clone,
+    findings: &mut Diagnostics,
+) {
     let entry = &entries[index];
-    let has_capitals = entry.key.bytes().any(|byte| byte.is_ascii_uppercase());
-    let mut names = table.names().filter(|_| has_capitals);
-    let Some(known) = names.find(|name| name.eq_ignore_ascii_case(&entry.key)) else {
+    if names.clone().any(|name| *name == *entry.key) {
+        return;
+    }
+    let mut names = names.filter(|name| name.eq_ignore_ascii_case(&entry.key));
+    let Some(known) = names.next() else {
         return;
     };
     let summary = format!("`{}` is read as `{known}`", entry.key);

@@ -11,7 +11,7 @@ pub(crate) mod files;
 pub(crate) mod hcl;
 pub mod inputs;
 pub mod jsonc;
-mod letter_case;
+pub(crate) mod letter_case;
 pub mod load;
 pub(crate) mod localize_hints;
 pub mod model;

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use super::validate::try_groups;
 use crate::config::model::{Config, Group};
 use crate::config::source::SourceMap;
-use crate::diagnostic::{Diagnostics, Reported};
+use crate::diagnostic::{Diagnostics, Reported, Severity};
 use crate::graph::{self, Graph, ImagesRead};
 use crate::merge::group::merge_group;
 use crate::render::args::Tree;
@@ -45,7 +45,7 @@ pub struct Prepared<'a> {
 /// Reads and fetches userdata, merges the groups and compiles their templates.
 ///
 /// Fetches URLs only with `network`; `kept` returns a cached body for a URL that can't be fetched.
-/// With `strict`, unset vars are errors. Fails if a template has an error, in parsing or in
+/// With `strict`, warnings of templates, such as of unset vars, are errors. Fails if a template has an error, in parsing or in
 /// rendering.
 pub fn prepare<'a>(
     config: &'a Config,
@@ -65,7 +65,14 @@ pub fn prepare<'a>(
         &mut findings,
         &mut unfetched,
     );
-    let compiled = compile_all(config, sources, &bodies, &mut findings);
+    let mut found = Diagnostics::default();
+    let compiled = compile_all(config, sources, &bodies, &mut found);
+    if strict || config.strict {
+        for finding in &mut found {
+            finding.severity = Severity::Error;
+        }
+    }
+    findings.extend(found);
     if findings.has_errors() {
         findings.extend(try_groups(config, &compiled, sources, strict));
         return Err(findings);

@@ -1,4 +1,4 @@
-//! Recognizes what was sent in the place of a nonce's placeholder, so that it is no difference.
+//! Recognizes what was sent in the place of a nonce's placeholder, so that it isn't taken for drift.
 //!
 //! In: what the cloud reports of an instance, and its spec, which has the placeholder. Out: the
 //! report with the placeholder. Must not: let a nonce through to a plan.

@@ -8,7 +8,7 @@ use crate::config::model::ProviderKind;
 use crate::config::node::{Entry, Node, NodeValue};
 use crate::diagnostic::{Diagnostic, Diagnostics};
 
-use super::{aws, gcp, sim};
+use super::{aws, gcp, proxmox, sim};
 
 /// What a change of an existing instance's attribute requires.
 #[derive(
@@ -175,6 +175,16 @@ impl Rules {
     pub fn settle_args(self, args: &mut Node, findings: &mut Diagnostics) {
         if self.kind == ProviderKind::Aws {
             aws::rules::settle_args(args, findings);
+        }
+    }
+
+    /// What merged args lack, in words; `layers` are the args of one group, lowest first.
+    pub fn lacking_args(self, layers: &[&Node]) -> Vec<&'static str> {
+        match self.kind {
+            ProviderKind::Proxmox => proxmox::lacking(layers),
+            ProviderKind::Aws | ProviderKind::Gcp | ProviderKind::Sim | ProviderKind::Yandex => {
+                Vec::new()
+            }
         }
     }
 

@@ -2,6 +2,7 @@
 //!
 //! In: a table of members and the args of one layer. Out: findings. Must not: know a cloud.
 
+use crate::config::letter_case::rename;
 use crate::config::node::{Entry, Node, NodeValue};
 use crate::diagnostic::{Conversion, Diagnostic, Diagnostics, nearest};
 
@@ -69,7 +70,8 @@ pub(super) fn settle(node: &mut Node, shape: &Shape, findings: &mut Diagnostics)
         }
         (Shape::Structure(members), NodeValue::Object(entries)) => {
             for index in 0..entries.len() {
-                rename(entries, index, members, findings);
+                let names = members.iter().map(|(name, _)| *name);
+                rename(entries, index, names, findings);
             }
             for entry in entries {
                 if let Some(shape) = find(members, &entry.key) {
@@ -78,24 +80,6 @@ pub(super) fn settle(node: &mut Node, shape: &Shape, findings: &mut Diagnostics)
             }
         }
         _ => {}
-    }
-}
-
-fn rename(entries: &mut [Entry], index: usize, members: Members, findings: &mut Diagnostics) {
-    let entry = &entries[index];
-    if find(members, &entry.key).is_some() {
-        return;
-    }
-    let mut names = members.iter().map(|(name, _)| *name);
-    let known = names.find(|name| name.eq_ignore_ascii_case(&entry.key));
-    let is_free = |known: &&str| !entries.iter().any(|entry| &*entry.key == *known);
-    if let Some(known) = known.filter(is_free) {
-        findings.push(
-            Diagnostic::warning(format!("`{}` is read as `{known}`", entry.key))
-                .at(entry.key_span, "letter case differs")
-                .hint(format!("Write `{known}`")),
-        );
-        entries[index].key = known.into();
     }
 }
 

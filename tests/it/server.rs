@@ -46,7 +46,7 @@ fn a_group_that_lost_its_size_is_an_error_and_no_deletion() {
     assert_eq!(harness.live().len(), 0);
 }
 
-/// The server's dynamic groups, in a file of the folder that is no part of the configuration.
+/// The server's dynamic groups, in a file of the folder that isn't part of the configuration.
 #[test]
 fn dynamic_groups_are_laid_over_the_configuration() {
     let harness = Harness::applied(TWO);
@@ -137,6 +137,22 @@ fn warnings_of_a_configuration_are_errors_if_asked_for() {
     let strict = harness.run("validate --strict");
     assert_eq!(strict.code, Some(1));
     assert_eq!(strict.stderr.matches("error: ").count(), 2, "{strict}");
+    // Those of templates, too.
+    let harness = Harness::with(TWO);
+    harness.edit("\"debian-13\"", "\"{{ .Cluster.CACert }}\"");
+    assert!(
+        harness
+            .ok("validate")
+            .stderr
+            .contains("warning: the cluster's CA certificate")
+    );
+    let strict = harness.run("validate --strict");
+    assert!(
+        strict
+            .stderr
+            .contains("error: the cluster's CA certificate"),
+        "{strict}"
+    );
 }
 
 #[test]

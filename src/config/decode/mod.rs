@@ -16,7 +16,7 @@ mod server;
 mod shard;
 mod userdata;
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use super::model::{Config, Defaults, DestroyBudget, Functions};
@@ -48,10 +48,6 @@ impl Draft {
             return Err(Reported);
         }
         let mut config = self.config;
-        let nat = config.nat.iter();
-        config.server_groups = nat
-            .map(|(tenant, nat)| GroupName::new(tenant, &nat.value.group.value))
-            .collect();
         let servers = &config.server_groups;
         config.groups.retain(|group| !servers.contains(&group.name));
         Ok(config)
@@ -93,6 +89,10 @@ pub(super) fn decode(root: &Node, findings: &mut Diagnostics) -> Result<Draft, R
     let certificates = top.named("certificates", findings, server::certificate);
     let server_files = server::files(&top, findings);
     let nat = top.named("nat", findings, server::nat);
+    let server_groups = nat
+        .iter()
+        .map(|(tenant, nat)| GroupName::new(tenant, &nat.value.group.value))
+        .collect();
     let nonce_command = top.texts("nonce_command", findings);
     let vars = top.vars("vars", findings);
     let defaults = defaults(&top, findings);
@@ -146,7 +146,7 @@ pub(super) fn decode(root: &Node, findings: &mut Diagnostics) -> Result<Draft, R
         certificates,
         server_files,
         nat,
-        server_groups: BTreeSet::new(),
+        server_groups,
         nonce_command: nonce_command.into_iter().map(|word| word.value).collect(),
         vars,
         defaults,

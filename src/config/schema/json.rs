@@ -311,13 +311,13 @@ fn rules(title: &str) -> Option<Value> {
             ),
         ]),
         "load_balancer" => {
-            let (objects, texts) = (json!({"type": "array"}), json!({"type": "array"}));
+            let list = json!({"type": "array"});
             let of_aws = json!({"anyOf": [
-                with("target_groups", &objects, &[]),
-                with("target_group_arns", &texts, &[]),
+                with("target_groups", &list, &[]),
+                with("target_group_arns", &list, &[]),
             ]});
             let of_google = json!({"anyOf": [
-                with("network_endpoint_groups", &texts, &[]),
+                with("network_endpoint_groups", &list, &[]),
                 with("instance_group_name", &filled, &[]),
             ]});
             json!([
