@@ -10,7 +10,7 @@ use std::sync::atomic::AtomicUsize;
 use divan::{Bencher, black_box};
 use nstance::address::{Address, GroupName};
 use nstance::apply::driver::{World, drive};
-use nstance::apply::engine::Limits;
+use nstance::apply::engine::{Limits, Starts};
 use nstance::apply::export::Exporter;
 use nstance::check::Purpose;
 use nstance::clock::{Clock, FixedClock, Timestamp};
@@ -100,6 +100,7 @@ fn make(loaded: &Loaded, folder: &Path, store: Option<&mut SqliteStore>, cloud: 
     let made = pipeline::plan(Request {
         config,
         sources: &loaded.sources,
+        document: None,
         prepared: prepared.unwrap_or_else(|found| panic!("{found:?}")),
         store: store.map(|store| store as &mut dyn Store),
         cloud: Some(cloud),
@@ -148,6 +149,7 @@ fn apply(loaded: &Loaded, folder: &Path) {
             ..Limits::default()
         },
         1,
+        &Starts::default(),
         &mut World {
             store: &mut store,
             cloud: &cloud,
@@ -156,6 +158,7 @@ fn apply(loaded: &Loaded, folder: &Path) {
             signals: &AtomicUsize::new(0),
             apply: None,
             nonce_command: &[],
+            rollout: None,
         },
         &mut |_| {},
     );

@@ -20,6 +20,18 @@ pub enum InjectedFault {
     NoWindow,
     /// Predecessors are deleted before their successors run.
     NoSuccessor,
+    /// The limits of rollouts aren't kept.
+    NoLimits,
+    /// Instances count as healthy once they run.
+    NoHealthGate,
+    /// Registering, deregistering and draining aren't entered in the journal.
+    NoStepIntent,
+    /// Instances are drained and deleted while they are registered.
+    NoDeregistration,
+    /// An apply doesn't read the record of an earlier rollout.
+    NoRolloutRecord,
+    /// A failed group isn't rolled back.
+    NoRollback,
     /// What an earlier run left open isn't settled.
     NoRecovery,
     /// What came of a call isn't recorded.

@@ -5,6 +5,7 @@
 
 mod capacity;
 mod compile;
+mod last_good;
 mod validate;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -15,15 +16,17 @@ use nstance_state::{
 };
 
 use crate::clock::{Clock, Timestamp};
-use crate::config::model::{Config, OnNewer};
+use crate::config::model::{Config, OnFailure, OnNewer};
+use crate::config::node::Node;
 use crate::config::source::SourceMap;
 use crate::credentials::key_of_url;
 use crate::diagnostic::{Diagnostic, Diagnostics, gather};
 use crate::digest::sha256_hex;
 use crate::plan::build;
-use crate::plan::change::Plan;
+use crate::plan::change::{Change, Mode, Plan};
 use crate::plan::inputs::{Inputs, Options};
 use crate::plan::observation_cache::{ObservationCache, Recorded};
+use crate::plan::rollout::rolls_back;
 use crate::provider::retry::RetryingReads;
 use crate::provider::rules::Rules;
 use crate::provider::{Cloud, CloudError, Owner};
@@ -46,6 +49,8 @@ pub struct Request<'a, 'c> {
     pub config: &'c Config,
     /// The configuration's source texts.
     pub sources: &'c SourceMap,
+    /// The evaluated document, if what is last good is to be kept.
+    pub document: Option<&'c Node>,
     /// Its groups, compiled.
     pub prepared: Prepared<'c>,
     /// The state, if it exists.
@@ -185,6 +190,7 @@ pub fn plan<'c>(mut request: Request<'_, 'c>) -> Result<PlanOutput<'c>, PlanErro
         now,
     )?;
     findings.extend(gather(found));
+    findings.extend(record.prepare_rollbacks(&mut plan, &request)?);
     if let Some(cloud) = cloud {
         findings.extend(capacity::check(&mut plan, &renderers, cloud));
     }
@@ -303,6 +309,63 @@ impl<'s> ReadRecord<'s> {
             changed = (next != cache).then_some(next);
         }
         Ok((Some(observed), changed))
+    }
+
+    /// Gives changes what they can be rolled back to, and groups what will be last good. Returns a
+    /// warning for each group without a last good configuration.
+    ///
+    /// Fails if the state can't be read.
+    fn prepare_rollbacks(
+        &self,
+        plan: &mut Plan,
+        request: &Request<'_, '_>,
+    ) -> Result<Diagnostics, StateError> {
+        let mut findings = Diagnostics::default();
+        if plan.mode != Mode::Normal {
+            return Ok(findings);
+        }
+        let ids: BTreeMap<String, String> = plan
+            .images
+            .iter()
+            .map(|(name, image)| (name.clone(), image.id.clone()))
+            .collect();
+        for group in &request.prepared.compiled.groups {
+            let name = &group.merged.name;
+            if group.merged.update.on_failure != Some(OnFailure::Rollback) {
+                continue;
+            }
+            let stored = match &self.store {
+                Some(store) => match store.lock() {
+                    Ok(store) => store.last_good(&[name.as_str()])?.remove(name.as_str()),
+                    Err(_) => None,
+                },
+                None => None,
+            };
+            let own = |change: &Change| change.address.group == *name;
+            let changes = plan.changes.iter().any(own);
+            let bodies = &request.prepared.bodies;
+            if let Some(document) = request.document
+                && (changes || stored.is_none())
+                && let Some(good) = last_good::text_of(document, name, &ids, bodies)
+            {
+                plan.last_good.insert(name.to_string(), good);
+            }
+            if let Some(stored) = stored.filter(|_| changes) {
+                last_good::add_fallbacks(plan, name, &stored, request.rules);
+            }
+            let lacks =
+                |change: &Change| own(change) && rolls_back(change) && change.fallback.is_none();
+            if plan.changes.iter().any(lacks) {
+                findings.push(
+                    Diagnostic::warning(format!(
+                        "group `{name}` can't be rolled back fully: its last good configuration isn't known"
+                    ))
+                    .detail("a rollback keeps predecessors that exist, and creates none again")
+                    .about(name),
+                );
+            }
+        }
+        Ok(findings)
     }
 
     /// Fails if a spec couldn't be read, or if a concurrent apply removed it after the snapshot.

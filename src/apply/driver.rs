@@ -3,23 +3,34 @@
 //! In: a plan, and its [`World`]. Out: the [`Outcome`]. Must not: decide anything; it executes the
 //! engine's commands and returns their results as events.
 
+use std::collections::HashSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
-use nstance_state::{ApplyId, NewApply, StateError, Store, Write};
+use nstance_state::{
+    ApplyId, NewApply, NewRollout, RolloutId, RolloutStatus, StateError, Store, Write,
+};
 
+use super::availability;
+use super::checks::{self, CommandError};
 use super::engine::{
-    ADDRESS_WAIT, Call, Command, Engine, Event, Limits, Outcome, Progress, TaskId,
+    ADDRESS_WAIT, Answer, Call, Command, DrainRequest, Engine, Event, Limits, Note, Outcome,
+    Progress, Starts, SurveyRequest, TaskId,
 };
 use super::export::Exporter;
 use super::journal::{self, StoreOperation};
 use super::nonce::NonceRequest;
 use super::nonce_command::{self, PATIENCE};
+use super::rollback;
 use crate::clock::Clock;
 use crate::fault_injection::InjectedFault;
-use crate::plan::change::Plan;
+use crate::plan::change::{Mode, Plan, PlannedGroup};
+use crate::plan::rollout::is_limited;
 use crate::provider::{Cloud, CloudError, Observation, Owner};
+
+/// How often requests of `nstance rollout` are read.
+const REQUEST_POLL: Duration = Duration::from_secs(1);
 
 /// How often the signal counter is polled while nothing happens.
 const SIGNAL_POLL: Duration = Duration::from_millis(100);
@@ -41,6 +52,8 @@ pub struct World<'a> {
     pub apply: Option<ApplyId>,
     /// The program that makes nonces, and its arguments.
     pub nonce_command: &'a [Arc<str>],
+    /// The record of the rollout, if one is kept.
+    pub rollout: Option<RolloutId>,
 }
 
 /// Why an apply ended early.
@@ -54,6 +67,96 @@ pub enum DriveError {
     Killed(usize),
 }
 
+/// How an apply is recorded as a rollout.
+#[derive(Debug)]
+pub enum RolloutRecord {
+    /// Not at all: nothing of it waits.
+    None,
+    /// Not at all, and this rollout is over.
+    Supersedes(RolloutId),
+    /// As a new rollout.
+    New(Box<NewRollout>),
+    /// As the continuation of this one.
+    Known(RolloutId),
+    /// As the continuation of its way back.
+    GoingBack(RolloutId),
+}
+
+/// How an apply begins.
+#[derive(Debug)]
+pub struct Beginning {
+    /// Its entry in the history.
+    pub entry: NewApply,
+    /// How it is recorded as a rollout.
+    pub record: RolloutRecord,
+    /// How far an earlier apply of the plan came.
+    pub starts: Starts,
+}
+
+/// How an apply ended, and the way back of groups that failed.
+#[derive(Debug)]
+pub struct Applied {
+    /// The outcome of the plan.
+    pub outcome: Outcome,
+    /// The plan of the way back and its outcome, if groups went back.
+    pub back: Option<(Plan, Outcome)>,
+}
+
+impl RolloutRecord {
+    /// The record of a new apply: only of a plan whose changes take turns or wait.
+    pub fn of(plan: &Plan, plan_digest: Option<&str>) -> Self {
+        let is_waiting = |group: &PlannedGroup| {
+            let rollout = group.rollout.as_ref();
+            rollout.is_some_and(|rollout| rollout.checks_new)
+        };
+        let rolls = plan.changes.iter().any(is_limited) || plan.groups.iter().any(is_waiting);
+        if plan.mode != Mode::Normal || !rolls {
+            return Self::None;
+        }
+        Self::New(Box::new(NewRollout {
+            target: String::new(),
+            plan_digest: plan_digest.map(str::to_owned),
+            plan: serde_json::to_vec(plan).expect("its keys are strings"),
+            status: RolloutStatus::Running,
+        }))
+    }
+
+    fn begin(&self) -> Option<Write> {
+        match self {
+            Self::None => None,
+            Self::Supersedes(id) => Some(set_status(*id, RolloutStatus::Superseded)),
+            Self::New(rollout) => Some(Write::StartRollout(rollout.clone())),
+            Self::Known(id) => Some(set_status(*id, RolloutStatus::Running)),
+            Self::GoingBack(id) => Some(set_status(*id, RolloutStatus::RollingBack)),
+        }
+    }
+}
+
+fn set_status(id: RolloutId, status: RolloutStatus) -> Write {
+    Write::SetRolloutStatus { id, status }
+}
+
+/// Where a rollout stands after an apply, or after its way back.
+fn rollout_status(outcome: &Outcome, goes_back: bool) -> RolloutStatus {
+    if goes_back {
+        if outcome.is_complete() {
+            RolloutStatus::RolledBack
+        } else {
+            RolloutStatus::RollingBack
+        }
+    } else if outcome.is_complete() {
+        RolloutStatus::Done
+    } else if outcome.stopped {
+        RolloutStatus::Running
+    } else if outcome.waits() {
+        RolloutStatus::Waiting
+    } else if outcome.failures > 0 {
+        RolloutStatus::Failed
+    } else {
+        RolloutStatus::Running
+    }
+}
+
 /// Applies a plan with its own entry in the history, then removes specs that nothing refers to.
 /// Calls `tell` with all progress.
 ///
@@ -62,23 +165,86 @@ pub fn apply(
     plan: &Plan,
     limits: Limits,
     seed: u64,
-    entry: NewApply,
+    beginning: Beginning,
     mut world: World<'_>,
-    tell: &mut dyn FnMut(&Progress),
-) -> Result<Outcome, DriveError> {
+    tell: &mut dyn FnMut(&Plan, &Progress),
+) -> Result<Applied, DriveError> {
+    let Beginning {
+        entry,
+        record,
+        starts,
+    } = beginning;
     let now = world.clock.now().into();
-    let started = world.store.commit(now, vec![Write::StartApply(entry)])?;
+    let mut begin = vec![Write::StartApply(entry)];
+    begin.extend(record.begin());
+    let started = world.store.commit(now, begin)?;
     world.apply = started.apply;
-    let outcome = drive(plan, limits, seed, &mut world, tell)?;
+    let mut goes_back = matches!(record, RolloutRecord::GoingBack(_));
+    world.rollout = match record {
+        RolloutRecord::None | RolloutRecord::Supersedes(_) => None,
+        RolloutRecord::New(_) => started.rollout,
+        RolloutRecord::Known(id) | RolloutRecord::GoingBack(id) => Some(id),
+    };
+    let mut told = |step: &Progress| tell(plan, step);
+    let outcome = drive(plan, limits, seed, &starts, &mut world, &mut told)?;
+    let mut back = None;
+    if !outcome.rollback.is_empty()
+        && !outcome.stopped
+        && let Some(id) = world.rollout
+    {
+        goes_back = true;
+        let way = begin_back(plan, &outcome, id, &mut world)?;
+        let mut told = |step: &Progress| tell(&way, step);
+        let none = Starts::default();
+        let came = drive(&way, limits, seed, &none, &mut world, &mut told)?;
+        back = Some((way, came));
+    }
+    let last = back.as_ref().map_or(&outcome, |(_, came)| came);
+    let status = rollout_status(last, goes_back);
     let finish = Write::FinishApply {
         id: started.apply,
         status: outcome.status(),
         summary_json: serde_json::to_string(&outcome.done).expect("its keys are strings"),
     };
     let now = world.clock.now().into();
-    let last = vec![finish, Write::CollectGarbage];
+    let mut last = vec![finish, Write::CollectGarbage];
+    last.extend(world.rollout.map(|id| set_status(id, status)));
+    last.extend(good_groups(plan, &outcome));
     world.store.commit(now, last)?;
-    Ok(outcome)
+    Ok(Applied { outcome, back })
+}
+
+/// Records that groups go back, and how.
+///
+/// Fails if the store fails.
+fn begin_back(
+    plan: &Plan,
+    outcome: &Outcome,
+    id: RolloutId,
+    world: &mut World<'_>,
+) -> Result<Plan, StateError> {
+    let way = rollback::plan(plan, &outcome.rollback, &world.store.snapshot()?);
+    let bytes = serde_json::to_vec(&way).expect("its keys are strings");
+    let writes = vec![
+        Write::SetRolloutPlan { id, plan: bytes },
+        set_status(id, RolloutStatus::RollingBack),
+    ];
+    world.store.commit(world.clock.now().into(), writes)?;
+    Ok(way)
+}
+
+/// What groups are good with from now on: those whose changes are all done.
+fn good_groups<'p>(plan: &'p Plan, outcome: &Outcome) -> impl Iterator<Item = Write> + 'p {
+    let undone = outcome.undone.iter();
+    let undone: HashSet<&str> = undone
+        .map(|(task, _)| plan.changes[*task].address.group.as_str())
+        .collect();
+    let good = plan.last_good.iter();
+    good.filter(move |(group, _)| !undone.contains(group.as_str()))
+        .map(|(group, good)| Write::PutLastGood {
+            group: group.clone(),
+            body: good.text.clone().into_bytes(),
+        })
 }
 
 /// Applies a plan. Calls `tell` with all progress.
@@ -88,15 +254,16 @@ pub fn drive(
     plan: &Plan,
     limits: Limits,
     seed: u64,
+    starts: &Starts,
     world: &mut World<'_>,
     tell: &mut dyn FnMut(&Progress),
 ) -> Result<Outcome, DriveError> {
-    let mut engine = Engine::new(plan, limits, seed);
+    let mut engine = Engine::new(plan, limits, seed, starts);
     let owner = Owner {
         cluster: plan.cluster.clone(),
         shard: plan.shard.clone(),
     };
-    let (call_sender, call_receiver) = mpsc::channel::<(TaskId, Job)>();
+    let (call_sender, call_receiver) = mpsc::channel::<Job>();
     let (event_sender, event_receiver) = mpsc::channel();
     let call_receiver = Arc::new(Mutex::new(call_receiver));
     let (cloud, clock) = (world.cloud, world.clock);
@@ -110,16 +277,24 @@ pub fn drive(
                 loop {
                     // The lock is held only while receiving.
                     let taken = calls.lock().map(|calls| calls.recv());
-                    let Ok(Ok((task, job))) = taken else { return };
+                    let Ok(Ok(job)) = taken else { return };
                     let event = match job {
-                        Job::Call(call) => {
+                        Job::Call(task, call) => {
                             let result = ask(cloud, clock, owner, call, limits.injected_fault);
                             let result = Box::new(result);
                             Event::Called { task, result }
                         }
-                        Job::Nonce(request) => {
+                        Job::Nonce(task, request) => {
                             let made = nonce_command::run(words, &request, PATIENCE);
                             Event::NonceMade { task, made }
+                        }
+                        Job::Survey(group, request) => {
+                            let result = availability::survey(cloud, &request);
+                            Event::Surveyed { group, result }
+                        }
+                        Job::Drain(task, request) => {
+                            let result = drain(&request);
+                            Event::Drained { task, result }
                         }
                     };
                     if events.send(event).is_err() {
@@ -147,37 +322,66 @@ pub fn drive(
 /// What a worker does.
 enum Job {
     /// Ask the cloud.
-    Call(Call),
+    Call(TaskId, Call),
     /// Run the nonce command.
-    Nonce(NonceRequest),
+    Nonce(TaskId, NonceRequest),
+    /// Find out which instances of a group are available.
+    Survey(usize, SurveyRequest),
+    /// Run a drain command.
+    Drain(TaskId, DrainRequest),
+}
+
+/// Runs a drain command. One that takes too long has had its time.
+///
+/// Fails if it can't be run, or fails.
+fn drain(request: &DrainRequest) -> Result<(), String> {
+    let DrainRequest {
+        words,
+        subject,
+        timeout,
+    } = request;
+    match checks::run(words, subject, *timeout, "the drain command") {
+        Ok(()) | Err(CommandError::TimedOut(_)) => Ok(()),
+        Err(CommandError::Failed(why)) => Err(why),
+    }
 }
 
 fn run(
     engine: &mut Engine<'_>,
     world: &mut World<'_>,
-    jobs: &mpsc::Sender<(TaskId, Job)>,
+    jobs: &mpsc::Sender<Job>,
     answers: &mpsc::Receiver<Event>,
     injected_fault: InjectedFault,
     tell: &mut dyn FnMut(&Progress),
 ) -> Result<(), DriveError> {
     let mut events = vec![Event::Start];
+    if world.rollout.is_some() {
+        events.extend(requests(world)?);
+    }
     let mut under_way = 0_usize;
     let mut stopping = false;
+    let mut asked_at = None;
+    let begin = |under_way: &mut usize, job| {
+        *under_way += 1;
+        jobs.send(job).expect("workers live as long as this runs");
+    };
     loop {
         let mut wave: Vec<(TaskId, StoreOperation)> = Vec::new();
+        let mut notes: Vec<Note> = Vec::new();
         for event in events.drain(..) {
             for command in engine.step(event, world.clock.now()) {
                 match command {
                     Command::Store(task, operation) => wave.push((task, operation)),
-                    Command::Call(task, call) => {
-                        under_way += 1;
-                        jobs.send((task, Job::Call(call)))
-                            .expect("workers live as long as this runs");
-                    }
+                    Command::Note(note) => notes.push(note),
+                    Command::Call(task, call) => begin(&mut under_way, Job::Call(task, call)),
                     Command::MakeNonce(task, request) => {
-                        under_way += 1;
-                        jobs.send((task, Job::Nonce(request)))
-                            .expect("workers live as long as this runs");
+                        begin(&mut under_way, Job::Nonce(task, request));
+                    }
+                    Command::Survey(group, request) => {
+                        begin(&mut under_way, Job::Survey(group, request));
+                    }
+                    Command::Drain(task, request) => {
+                        begin(&mut under_way, Job::Drain(task, request));
                     }
                     Command::Export(address, spec) => {
                         if let Err(error) = world.exporter.write(&address, &spec.files) {
@@ -199,7 +403,11 @@ fn run(
                 }
             }
         }
-        if !wave.is_empty() {
+        let notes = world
+            .rollout
+            .map(|rollout| journal::notes(rollout, notes))
+            .unwrap_or_default();
+        if !wave.is_empty() || !notes.is_empty() {
             // Results that already arrived join the wave, so that a busy apply commits less often.
             let (tasks, operations): (Vec<_>, Vec<_>) = wave.into_iter().unzip();
             let ids = journal::commit(
@@ -207,6 +415,7 @@ fn run(
                 world.clock.now(),
                 world.apply,
                 operations,
+                notes,
                 injected_fault,
             )?;
             events.extend(
@@ -230,6 +439,13 @@ fn run(
             _ => return Err(DriveError::Killed(under_way)),
         }
         let now = world.clock.now();
+        if world.rollout.is_some() && asked_at.is_none_or(|at| now.since(at) >= REQUEST_POLL) {
+            asked_at = Some(now);
+            events.extend(requests(world)?);
+            if !events.is_empty() {
+                continue;
+            }
+        }
         let wait = engine.next_wake(now).map(|at| at.since(now));
         if under_way == 0
             && let Some(wait) = wait
@@ -262,23 +478,61 @@ pub fn ask(
     owner: &Owner,
     call: Call,
     injected_fault: InjectedFault,
-) -> Result<Option<Observation>, CloudError> {
-    match call {
-        Call::Create(request) => cloud.create(&request).map(Some),
-        Call::Update(request) => cloud.update(&request).map(Some),
-        Call::Delete(request) => cloud.delete(&request).map(|()| None),
+) -> Result<Answer, CloudError> {
+    let instance = match call {
+        Call::Create(request) => Some(cloud.create(&request)?),
+        Call::Update(request) => Some(cloud.update(&request)?),
+        Call::Delete(request) => {
+            cloud.delete(&request)?;
+            None
+        }
         Call::Find { instance_id } => {
             if injected_fault != InjectedFault::NoWindow {
                 clock.sleep(cloud.visibility_window());
             }
-            find(cloud, owner, &instance_id)
+            find(cloud, owner, &instance_id)?
         }
         Call::Describe { provider_id } => {
             clock.sleep(ADDRESS_WAIT);
-            Ok(cloud.describe(&[provider_id])?.into_iter().next())
+            cloud.describe(&[provider_id])?.into_iter().next()
         }
-        Call::Observe { provider_id } => Ok(cloud.describe(&[provider_id])?.into_iter().next()),
+        Call::Register(request) => {
+            cloud.register(&request)?;
+            None
+        }
+        Call::Deregister(request) => {
+            cloud.deregister(&request)?;
+            None
+        }
+        Call::Look(request) => return availability::look(cloud, &request).map(Answer::Looked),
+        Call::Targets(request) => {
+            return availability::targets(cloud, &request).map(Answer::Targets);
+        }
+    };
+    Ok(Answer::Instance(instance))
+}
+
+/// The requests of `nstance rollout`, as events; they are removed from the state.
+///
+/// Fails if the store fails.
+fn requests(world: &mut World<'_>) -> Result<Vec<Event>, DriveError> {
+    let asked = world.store.rollout_requests()?;
+    if asked.is_empty() {
+        return Ok(Vec::new());
     }
+    let done = asked
+        .iter()
+        .map(|asked| Write::RemoveRequest { id: asked.id });
+    world
+        .store
+        .commit(world.clock.now().into(), done.collect())?;
+    let events = asked.into_iter().filter_map(|asked| {
+        Some(Event::Asked {
+            request: super::engine::Request::parse(&asked.kind)?,
+            group: asked.group,
+        })
+    });
+    Ok(events.collect())
 }
 
 /// The live instance with this instance id; `None` if the listing lacks it.

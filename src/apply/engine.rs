@@ -11,20 +11,23 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashMap, HashSet, VecDeque};
 use std::sync::Arc;
+use std::time::Duration;
 
 use nstance_state::IntentId;
 
+use super::gates::Group;
+pub use super::gates::GroupStart;
 use super::nonce::Nonce;
 pub use super::protocol::{
-    ADDRESS_WAIT, Call, Command, Event, Limits, Outcome, Progress, STILL, Step, TaskEnd, TaskId,
-    action_name,
+    ADDRESS_WAIT, Answer, Call, Command, DrainRequest, Event, GroupStage, Limits, Look,
+    LookRequest, Note, Outcome, Progress, Request, STILL, Seen, Step, SurveyRequest, TaskEnd,
+    TaskId, action_name,
 };
 use super::requests::{self, Try};
+use super::steps::{self, Start};
 use crate::clock::Timestamp;
 use crate::fault_injection::InjectedFault;
-use crate::plan::change::{Action, Change, Mode, Plan};
-use crate::plan::drift::STATE;
-use crate::provider::rules::Effect;
+use crate::plan::change::{Mode, Plan};
 use crate::provider::{CloudError, Observation};
 
 /// How often an instance's addresses are polled, if its files need them.
@@ -44,6 +47,8 @@ pub(super) enum Phase {
     Finding,
     Describing,
     Settling,
+    /// Waits until the group's limits allow its step.
+    Gated,
     Ended(TaskEnd),
 }
 
@@ -62,12 +67,33 @@ pub(super) struct Task {
     pub(super) nonce: Option<Nonce>,
     /// The state of a created or updated instance, as last observed.
     pub(super) is_running: bool,
-    /// When to give up waiting for the instance to run.
+    /// Since when its checks have succeeded.
+    pub(super) healthy_since: Option<Timestamp>,
+    /// Failed checks in a row.
+    pub(super) failed_checks: u32,
+    /// When to give up waiting, and how long that is.
     pub(super) deadline: Timestamp,
+    pub(super) waits_for: Duration,
+    /// Why it last waited on.
+    pub(super) last_reason: String,
+    /// Its place among the tasks that began, from 1.
+    pub(super) began: usize,
+    /// Its new instance counts as being created.
+    pub(super) is_counted: bool,
+    /// Its new or updated instance is available.
+    pub(super) has_arrived: bool,
+    /// Its gate is open: its instance goes out of service.
+    pub(super) is_leaving: bool,
+    /// Its instance is deleted.
+    pub(super) has_deleted: bool,
     /// The result of a try was lost, so the call may have taken effect.
     pub(super) ambiguous: bool,
     /// A step is done and recorded.
     pub(super) touched: bool,
+    /// An earlier apply did it.
+    was_done: bool,
+    /// Its stages are noted in the rollout's record.
+    pub(super) is_noted: bool,
     /// The final state, once the current store operation is durable.
     pub(super) pending_end: Option<TaskEnd>,
     /// Whether to restart the step with the next token, once the current store operation is
@@ -79,32 +105,31 @@ pub(super) struct Task {
     pub(super) group: usize,
 }
 
-pub(super) struct Group {
-    after: Vec<usize>,
-    parallel: VecDeque<TaskId>,
-    serial: VecDeque<TaskId>,
-    active: usize,
-    pub(super) stopped: bool,
-}
-
-impl Group {
-    fn is_over(&self) -> bool {
-        self.active == 0 && (self.stopped || self.parallel.is_empty() && self.serial.is_empty())
-    }
-}
-
 /// A running apply.
 pub struct Engine<'p> {
     pub(super) plan: &'p Plan,
     pub(super) limits: Limits,
     pub(super) tasks: Vec<Task>,
-    pub(super) groups: Vec<Group>,
+    pub(super) groups: Vec<Group<'p>>,
     pub(super) ready: VecDeque<TaskId>,
     pub(super) timers: BinaryHeap<Reverse<(Timestamp, TaskId)>>,
     pub(super) calling: usize,
     active: usize,
-    /// The number of tasks that wait for their instance to run.
+    /// The number of tasks that only wait.
     pub(super) awaiting: usize,
+    /// The number of tasks that began, and that failed.
+    pub(super) begun: usize,
+    failures: usize,
+    /// The number of surveys under way.
+    pub(super) surveys: usize,
+    /// When a step last began or ended.
+    pub(super) last_progress: Timestamp,
+    /// Whether it stops because it waited for too long.
+    pub(super) has_waited_long: bool,
+    /// Stages that groups reached, to be reported.
+    pub(super) entered: Vec<(usize, GroupStage)>,
+    /// Load balancers without a listener that were reported.
+    pub(super) unused: HashSet<String>,
     /// Steps in progress, and when to report that next.
     pub(super) in_progress: BTreeMap<TaskId, Timestamp>,
     next_create: Timestamp,
@@ -115,24 +140,14 @@ pub struct Engine<'p> {
 }
 
 impl<'p> Engine<'p> {
-    /// An engine for a plan; `seed` seeds the jitter of retries.
-    pub fn new(plan: &'p Plan, limits: Limits, seed: u64) -> Self {
+    /// An engine for a plan; `seed` seeds the jitter of retries. `starts` says how far an earlier
+    /// apply of the plan came; empty means that there was none.
+    pub fn new(plan: &'p Plan, limits: Limits, seed: u64, starts: &Starts) -> Self {
         let mut indices: HashMap<&str, usize> = HashMap::new();
-        let mut groups: Vec<Group> = plan
-            .groups
-            .iter()
-            .enumerate()
-            .map(|(index, group)| {
-                indices.insert(&group.name, index);
-                Group {
-                    after: Vec::new(),
-                    parallel: VecDeque::new(),
-                    serial: VecDeque::new(),
-                    active: 0,
-                    stopped: false,
-                }
-            })
-            .collect();
+        for (index, group) in plan.groups.iter().enumerate() {
+            indices.insert(&group.name, index);
+        }
+        let mut groups: Vec<Group<'p>> = Group::all(plan, &indices);
         for (index, group) in plan.groups.iter().enumerate() {
             for before in group
                 .after
@@ -160,13 +175,24 @@ impl<'p> Engine<'p> {
                 .get(change.address.group.as_str())
                 .copied()
                 .unwrap_or_default();
-            // A deposed instance may go once the slot's new one runs, so that one's change comes first.
-            if change.action.is_replace() || change.deposed.is_some() {
-                groups[group].serial.push_back(id);
-            } else {
-                groups[group].parallel.push_back(id);
+            let planned = plan
+                .groups
+                .get(group)
+                .and_then(|group| group.rollout.as_ref());
+            let mut steps = steps::of(change, plan.mode, planned, awaited.contains(&group));
+            if limits.injected_fault == InjectedFault::NoDeregistration {
+                steps.retain(|step| !matches!(step, Step::Deregister | Step::Connections));
             }
-            tasks.push(Task::new(change, group, awaited.contains(&group)));
+            tasks.push(Task::new(steps, group));
+            if let Some(start) = starts.tasks.get(id) {
+                tasks[id].begin_at(start);
+            }
+        }
+        for (index, group) in groups.iter_mut().enumerate() {
+            if let Some(start) = starts.groups.get(index) {
+                group.resume(*start);
+            }
+            group.resume_tasks(plan, &tasks);
         }
         Self {
             plan,
@@ -178,6 +204,13 @@ impl<'p> Engine<'p> {
             calling: 0,
             active: 0,
             awaiting: 0,
+            begun: 0,
+            failures: 0,
+            surveys: 0,
+            last_progress: Timestamp(i64::MIN),
+            has_waited_long: false,
+            entered: Vec::new(),
+            unused: HashSet::new(),
             in_progress: BTreeMap::new(),
             next_create: Timestamp(i64::MIN),
             entropy: seed | 1,
@@ -189,18 +222,49 @@ impl<'p> Engine<'p> {
     /// Processes an event and returns the next commands.
     pub fn step(&mut self, event: Event, now: Timestamp) -> Vec<Command> {
         let mut commands = Vec::new();
+        if matches!(event, Event::Start) {
+            self.last_progress = now;
+        }
         match event {
             Event::Start | Event::Tick => {}
             Event::Stored { task, intent } => self.stored(task, intent, now, &mut commands),
             Event::Called { task, result } => self.called(task, *result, now, &mut commands),
+            Event::Surveyed { group, result } => {
+                self.surveyed(group, result, now, &mut commands);
+            }
             Event::NonceMade { task, made } => self.nonce_made(task, made, now, &mut commands),
+            Event::Drained { task, result } => self.drained(task, result, now, &mut commands),
+            Event::Asked { group, request } => {
+                self.asked(group.as_deref(), request, now, &mut commands);
+            }
             Event::Stop => self.stop(&mut commands),
         }
         self.wake(now);
         self.tell_long_ones(now, &mut commands);
+        self.end_pauses(now);
         self.start_tasks(now, &mut commands);
+        self.tend_gates(now, &mut commands);
         self.start_calls(now, &mut commands);
+        for (group, stage) in std::mem::take(&mut self.entered) {
+            self.enter(group, stage, "", &mut commands);
+        }
+        if self.has_waited_enough(now) {
+            self.has_waited_long = true;
+            self.stop(&mut commands);
+        }
         commands
+    }
+
+    /// Whether nothing has happened for longer than `--max-wait`, or nothing can happen until
+    /// somebody ends a pause.
+    fn has_waited_enough(&self, now: Timestamp) -> bool {
+        let only_waits = self.calling == 0 && self.active == self.awaiting;
+        if only_waits && !self.stopping && self.active > 0 && self.active == self.paused_at_gates()
+        {
+            return true;
+        }
+        let waits = only_waits && (self.active > 0 || self.has_timed_pause());
+        waits && !self.stopping && now.since(self.last_progress) >= self.limits.max_wait
     }
 
     /// When [`Event::Tick`] is due, unless another event comes first.
@@ -210,37 +274,48 @@ impl<'p> Engine<'p> {
             && self.calling < self.limits.parallelism
             && self.next_create > now)
             .then_some(self.next_create);
-        timer.into_iter().chain(throttled).min()
+        let next = timer
+            .into_iter()
+            .chain(throttled)
+            .chain(self.next_gate())
+            .min();
+        // So that a long wait ends.
+        let patience = self.last_progress.after(self.limits.max_wait);
+        next.map(|at| if patience > now { at.min(patience) } else { at })
     }
 
     /// Whether nothing is in progress and nothing can start.
     pub fn is_over(&self) -> bool {
-        // Any unfinished task can start, or waits for one that can.
-        self.active == 0
-            && (self.stopping || !self.groups.iter().any(|group| self.can_begin(group)))
+        // Each step starts what can start; the rest waits for something that doesn't come.
+        self.active == 0 && self.surveys == 0 && (self.stopping || !self.has_timed_pause())
     }
 
-    fn can_begin(&self, group: &Group) -> bool {
+    fn can_begin(&self, group: &Group<'_>) -> bool {
         let is_open = |before: &usize| {
             let before = &self.groups[*before];
             before.is_over() && !before.stopped
         };
-        !group.is_over() && group.after.iter().all(is_open)
+        !group.is_over() && !group.stopped && group.after.iter().all(is_open)
     }
 
     /// The outcome; final once the engine is over.
     pub fn outcome(&self) -> Outcome {
         let mut outcome = Outcome {
-            stopped: self.stopping,
+            stopped: self.stopping && !self.has_waited_long,
+            failures: self.failures,
             ..Outcome::default()
         };
         for (id, task) in self.tasks.iter().enumerate() {
             match &task.phase {
+                Phase::Ended(TaskEnd::Done) if task.was_done => {}
                 Phase::Ended(TaskEnd::Done) => outcome.done.count(self.plan.changes[id].action),
                 Phase::Ended(end) => outcome.undone.push((id, end.clone())),
                 _ => outcome.undone.push((id, TaskEnd::NotTried)),
             }
         }
+        outcome.waiting = self.waiting_groups();
+        let groups = 0..self.groups.len();
+        outcome.rollback = groups.filter(|group| self.rolls_back(*group)).collect();
         outcome
     }
 
@@ -249,38 +324,44 @@ impl<'p> Engine<'p> {
             return;
         }
         let window = self.limits.parallelism.max(AHEAD);
-        for index in 0..self.groups.len() {
-            let open = self.can_begin(&self.groups[index]);
-            while open && self.active - self.awaiting < window && !self.groups[index].stopped {
-                let group = &mut self.groups[index];
-                let next = match group.parallel.pop_front() {
-                    Some(task) => task,
-                    // Replacements run one at a time, after the group's other changes.
-                    None if group.active == 0 => match group.serial.pop_front() {
-                        Some(task) => task,
-                        None => break,
-                    },
-                    None => break,
-                };
-                group.active += 1;
-                self.active += 1;
-                self.begin_step(next, now, commands);
+        loop {
+            let mut begun = false;
+            for index in 0..self.groups.len() {
+                while self.can_begin(&self.groups[index])
+                    && self.active - self.awaiting < window
+                    && let Some(next) = self.take_next(index, now)
+                {
+                    begun = true;
+                    self.groups[index].active += 1;
+                    self.active += 1;
+                    self.last_progress = now;
+                    self.begin_step(next, now, commands);
+                }
+            }
+            // What ended at once may let other groups begin.
+            if !begun {
+                return;
             }
         }
     }
 
     /// Begins a task's current step: stores its intent, or the change of the record.
     pub(super) fn begin_step(&mut self, id: TaskId, now: Timestamp, commands: &mut Vec<Command>) {
-        let change = &self.plan.changes[id];
         let Some(step) = self.tasks[id].steps.front().copied() else {
             self.end(id, TaskEnd::Done, commands);
             return;
         };
+        let change = &self.plan.changes[id];
         self.tasks[id].tries = 0;
         self.tasks[id].ambiguous = false;
+        self.last_progress = now;
+        self.count_begun(id);
         if self.lacks_nonce(id, step, now) {
             self.begin_nonce(id);
             return;
+        }
+        if self.tasks[id].is_noted {
+            self.note(id, step.as_str(), "", commands);
         }
         if self.tasks[id].attempt == 0 && step == Step::Create {
             self.tasks[id].place = self.first_place(id);
@@ -290,7 +371,24 @@ impl<'p> Engine<'p> {
                 self.tell_started(id, step, now, commands);
                 return self.record(id, now, commands);
             }
-            Step::Await => return self.begin_waiting(id, now, commands),
+            Step::Check => return self.begin_check(id, now, commands),
+            Step::Verdict => return self.begin_verdict(id, now),
+            Step::Connections => return self.begin_connections(id, now, commands),
+            Step::Gate => return self.begin_gate(id),
+            Step::Register | Step::Deregister | Step::Drain
+                if self.limits.injected_fault == InjectedFault::NoStepIntent =>
+            {
+                self.tasks[id].phase = Phase::Ready;
+                self.ready.push_back(id);
+                return;
+            }
+            Step::Register | Step::Deregister | Step::Drain => {
+                let request = match step {
+                    Step::Register => self.arrival(id),
+                    _ => self.departure(id),
+                };
+                requests::step_intent(self.plan, change, step, &request)
+            }
             Step::Create | Step::Update | Step::Delete => {
                 let Task { attempt, place, .. } = self.tasks[id];
                 let nonce = self.tasks[id].nonce.as_ref();
@@ -339,25 +437,38 @@ impl<'p> Engine<'p> {
 
     /// Ends a step, and begins the next one.
     pub(super) fn end_step(&mut self, id: TaskId, now: Timestamp, commands: &mut Vec<Command>) {
+        self.last_progress = now;
+        let action = self.plan.changes[id].action;
         let task = &mut self.tasks[id];
         task.attempt = 0;
         let step = task.steps.pop_front();
-        // An instance that is waited for is complete once it runs.
-        let completed = match (step, self.plan.changes[id].action) {
-            _ if task.steps.front() == Some(&Step::Await) && !self.stopping => None,
-            (Some(Step::Await), Action::Delete) => None,
-            (Some(Step::Await), Action::Update) => Some(Step::Update),
-            (Some(Step::Await), _) => Some(Step::Create),
-            (step, _) => step,
-        };
-        if let Some(step) = completed {
-            self.in_progress.remove(&id);
-            commands.push(Command::Tell(Progress::Completed {
-                task: id,
-                step,
-                provider_id: task.provider_id.clone(),
-                elapsed: now.since(task.started_at),
-            }));
+        let next = task.steps.front().copied();
+        let operation = step.and_then(|step| steps::operation(action, step));
+        let next_operation = next.and_then(|step| steps::operation(action, step));
+        if operation.is_some() && (next_operation != operation || self.stopping) {
+            let is_arrival = operation != Some(Step::Delete) && operation != Some(Step::Record);
+            if is_arrival {
+                self.count_arrived(id);
+                if self.tasks[id].is_noted {
+                    self.note(id, "available", "", commands);
+                }
+            }
+            if self.in_progress.remove(&id).is_some()
+                && let Some(step) = operation
+            {
+                let task = &self.tasks[id];
+                let before = self.plan.changes[id].before.as_deref();
+                let provider_id = match step {
+                    Step::Delete => before.and_then(|view| view.provider_id.clone()),
+                    _ => task.provider_id.clone(),
+                };
+                commands.push(Command::Tell(Progress::Completed {
+                    task: id,
+                    step,
+                    provider_id,
+                    elapsed: now.since(task.started_at),
+                }));
+            }
         }
         if self.stopping {
             self.stop_between_steps(id, commands);
@@ -369,22 +480,22 @@ impl<'p> Engine<'p> {
 
     /// Ends a task whose current step hasn't begun, or only waits.
     pub(super) fn stop_between_steps(&mut self, id: TaskId, commands: &mut Vec<Command>) {
-        let steps: Vec<Step> = self.tasks[id].steps.iter().copied().collect();
-        let end = match steps[..] {
-            [] | [Step::Await] => TaskEnd::Done,
-            // Only a nonce was made.
-            [Step::Create | Step::Update, ..] | [Step::Delete, Step::Create, ..]
-                if !self.tasks[id].touched =>
-            {
-                TaskEnd::NotTried
-            }
-            [Step::Await, Step::Delete] if !self.tasks[id].touched => TaskEnd::NotTried,
-            [.., Step::Delete] => {
-                TaskEnd::Unfinished("stopped before its predecessor was deleted".to_owned())
-            }
-            _ => TaskEnd::Unfinished("stopped before its successor was made".to_owned()),
+        let task = &self.tasks[id];
+        let next = task.steps.iter().find(|step| !step.is_wait());
+        let what = match next {
+            None => return self.end(id, TaskEnd::Done, commands),
+            Some(_) if !task.touched => return self.end(id, TaskEnd::NotTried, commands),
+            Some(Step::Register) => "it was registered",
+            Some(Step::Create | Step::Nonce) => "its successor was made",
+            Some(Step::Update) => "it was updated",
+            Some(_) if self.plan.changes[id].action.is_replace() => "its predecessor was deleted",
+            Some(_) => "it was deleted",
         };
-        self.end(id, end, commands);
+        self.end(
+            id,
+            TaskEnd::Unfinished(format!("stopped before {what}")),
+            commands,
+        );
     }
 
     /// Reports that a step starts.
@@ -400,6 +511,79 @@ impl<'p> Engine<'p> {
         commands.push(Command::Tell(Progress::Started { task: id, step }));
     }
 
+    /// Reports that a step's first call begins.
+    fn tell_begun(&mut self, id: TaskId, step: Step, now: Timestamp, commands: &mut Vec<Command>) {
+        let action = self.plan.changes[id].action;
+        match steps::operation(action, step) {
+            Some(operation)
+                if !step.is_wait()
+                    && step != Step::Nonce
+                    && !self.in_progress.contains_key(&id) =>
+            {
+                self.tell_started(id, operation, now, commands);
+            }
+            _ => {}
+        }
+        if matches!(step, Step::Register | Step::Deregister | Step::Drain) {
+            commands.push(Command::Tell(Progress::Entered { task: id, step }));
+        }
+    }
+
+    /// Notes a slot's stage in the rollout's record.
+    pub(super) fn note(
+        &mut self,
+        id: TaskId,
+        stage: &'static str,
+        detail: &str,
+        commands: &mut Vec<Command>,
+    ) {
+        let change = &self.plan.changes[id];
+        let view = change.after.as_deref().or(change.before.as_deref());
+        commands.push(Command::Note(Note::Slot {
+            address: change.address.clone(),
+            instance_id: view
+                .map(|view| view.instance_id.to_string())
+                .unwrap_or_default(),
+            stage,
+            detail: detail.to_owned(),
+        }));
+    }
+
+    /// The request to the drain command.
+    fn drain_request(&self, id: TaskId) -> DrainRequest {
+        let change = &self.plan.changes[id];
+        let before = change
+            .before
+            .as_deref()
+            .expect("what is drained was there before");
+        let rollout = self.plan.groups[self.tasks[id].group].rollout.as_ref();
+        let words = rollout.and_then(|rollout| rollout.drain.clone());
+        let provider_id = before.provider_id.clone().unwrap_or_default();
+        let mut subject = self.subject(&change.address, &before.instance_id, provider_id);
+        subject.ip4 = before.ip4.as_deref().map(str::to_owned);
+        subject.ip6 = before.ip6.as_deref().map(str::to_owned);
+        DrainRequest {
+            words: words.unwrap_or_default(),
+            subject,
+            timeout: Duration::from_millis(change.drain_timeout_ms),
+        }
+    }
+
+    /// Handles the end of the drain command.
+    fn drained(
+        &mut self,
+        id: TaskId,
+        result: Result<(), String>,
+        now: Timestamp,
+        commands: &mut Vec<Command>,
+    ) {
+        self.calling -= 1;
+        match result {
+            Ok(()) => self.settle_step(id, now, commands),
+            Err(error) => self.settle_failure(id, error, commands),
+        }
+    }
+
     /// Reports the steps that have been in progress for another [`STILL`].
     fn tell_long_ones(&mut self, now: Timestamp, commands: &mut Vec<Command>) {
         for (id, next) in &mut self.in_progress {
@@ -408,9 +592,10 @@ impl<'p> Engine<'p> {
             }
             let task = &self.tasks[*id];
             let step = task.steps.front().copied().unwrap_or(Step::Record);
+            let action = self.plan.changes[*id].action;
             commands.push(Command::Tell(Progress::Still {
                 task: *id,
-                step,
+                step: steps::operation(action, step).unwrap_or(step),
                 elapsed: now.since(task.started_at),
             }));
             while *next <= now {
@@ -439,16 +624,15 @@ impl<'p> Engine<'p> {
             let Task { attempt, tries, .. } = self.tasks[id];
             if let Some(step) = self.tasks[id].steps.front().copied()
                 && (attempt, tries) == (0, 0)
-                && !matches!(step, Step::Await | Step::Nonce)
             {
-                self.tell_started(id, step, now, commands);
+                self.tell_begun(id, step, now, commands);
             }
             self.tasks[id].tries += 1;
             self.tasks[id].phase = Phase::Calling;
-            commands.push(if self.tasks[id].steps.front() == Some(&Step::Nonce) {
-                Command::MakeNonce(id, self.nonce_request(id))
-            } else {
-                Command::Call(id, self.call_of(id))
+            commands.push(match self.tasks[id].steps.front() {
+                Some(Step::Nonce) => Command::MakeNonce(id, self.nonce_request(id)),
+                Some(Step::Drain) => Command::Drain(id, self.drain_request(id)),
+                _ => Command::Call(id, self.call_of(id)),
             });
         }
         for id in later.into_iter().rev() {
@@ -471,10 +655,11 @@ impl<'p> Engine<'p> {
                 }
                 Call::Create(Box::new(request))
             }
-            Some(Step::Await) => {
-                let provider_id = self.awaited(id).unwrap_or_default();
-                Call::Observe { provider_id }
+            Some(step @ (Step::Check | Step::Verdict | Step::Connections)) => {
+                self.call_of_wait(id, *step)
             }
+            Some(Step::Register) => Call::Register(self.arrival(id)),
+            Some(Step::Deregister) => Call::Deregister(self.departure(id)),
             Some(Step::Update) => {
                 let side = after.expect("an update has an after");
                 let nonce = self.tasks[id].nonce.as_ref();
@@ -491,16 +676,21 @@ impl<'p> Engine<'p> {
     fn called(
         &mut self,
         id: TaskId,
-        result: Result<Option<Observation>, CloudError>,
+        result: Result<Answer, CloudError>,
         now: Timestamp,
         commands: &mut Vec<Command>,
     ) {
         self.calling -= 1;
         let step = self.tasks[id].steps.front().copied();
-        if step == Some(Step::Await) {
-            self.observed(id, result, now, commands);
+        if let Some(step) = step.filter(|step| step.is_wait()) {
+            self.observed(id, step, result, now, commands);
             return;
         }
+        let result = result.map(|answer| match answer {
+            Answer::Instance(instance) => instance,
+            Answer::Looked(look) => look.observation,
+            Answer::Targets(_) => None,
+        });
         match (&self.tasks[id].phase, result) {
             (Phase::Finding, Ok(None)) => self.next_attempt(id, commands),
             (Phase::Finding | Phase::Describing, Ok(Some(found))) => {
@@ -520,7 +710,10 @@ impl<'p> Engine<'p> {
                 (Some(Step::Update), observation) => {
                     self.settle_update(id, observation.as_ref(), now, commands);
                 }
-                (Some(Step::Delete), _) => self.settle_delete(id, commands),
+                (Some(Step::Delete), _) => self.settle_delete(id, now, commands),
+                (Some(Step::Register | Step::Deregister), _) => {
+                    self.settle_step(id, now, commands);
+                }
                 _ => self.leave_open(id, "the cloud's answer is empty".to_owned(), commands),
             },
             (_, Err(error)) => self.call_failed(id, step, &error, now, commands),
@@ -541,37 +734,49 @@ impl<'p> Engine<'p> {
 
     pub(super) fn end(&mut self, id: TaskId, end: TaskEnd, commands: &mut Vec<Command>) {
         self.in_progress.remove(&id);
-        let task = &mut self.tasks[id];
-        let group = &mut self.groups[task.group];
-        group.active -= 1;
+        let index = self.tasks[id].group;
         self.active -= 1;
+        self.groups[index].active -= 1;
         match &end {
             TaskEnd::Failed(error) | TaskEnd::Unfinished(error) | TaskEnd::Unsettled(error) => {
-                // Stop the group after its first failure.
-                group.stopped = true;
-                let step = task.steps.front().copied().unwrap_or(Step::Record);
+                let action = self.plan.changes[id].action;
+                let step = self.tasks[id]
+                    .steps
+                    .front()
+                    .copied()
+                    .unwrap_or(Step::Record);
                 let error = error.clone();
                 commands.push(Command::Tell(Progress::Failed {
                     task: id,
-                    step,
-                    error,
+                    step: steps::operation(action, step).unwrap_or(step),
+                    error: error.clone(),
                 }));
+                if !self.stopping {
+                    self.failures += 1;
+                    self.note(id, "failed", &error, commands);
+                    self.count_failure(id, &error, commands);
+                }
             }
+            TaskEnd::Done if self.tasks[id].is_noted => self.note(id, "done", "", commands),
             TaskEnd::Done | TaskEnd::NotTried => {}
         }
+        self.count_ended(id, &end);
         commands.push(Command::Tell(Progress::Ended { task: id }));
-        task.phase = Phase::Ended(end);
-        let group = task.group;
-        if self.groups[group].stopped {
-            self.give_up_waiting(group, commands);
+        self.tasks[id].phase = Phase::Ended(end);
+        if self.groups[index].stopped {
+            self.give_up_waiting(index, commands);
+        } else if self.groups[index].is_over() && self.groups[index].rolls {
+            self.entered.push((index, GroupStage::Done));
         }
     }
 
     /// Ends the tasks of a stopped group that were never tried; tried ones continue to their end.
-    fn give_up_waiting(&mut self, group: usize, commands: &mut Vec<Command>) {
+    /// In a group that goes back, no further instance leaves.
+    pub(super) fn give_up_waiting(&mut self, group: usize, commands: &mut Vec<Command>) {
         let (given_up, ready) = std::mem::take(&mut self.ready).into_iter().partition(|id| {
             let task = &self.tasks[*id];
-            let waits = matches!(task.steps.front(), Some(Step::Await | Step::Nonce));
+            let waits = task.steps.front().is_some_and(|step| step.is_wait());
+            let waits = waits || task.steps.front() == Some(&Step::Nonce);
             task.group == group && task.phase == Phase::Ready && !waits
         });
         self.ready = ready;
@@ -579,21 +784,34 @@ impl<'p> Engine<'p> {
         for id in given_up {
             self.abandon(id, commands);
         }
+        let rolls_back = self.rolls_back(group);
+        for id in self.take_gated(group, rolls_back) {
+            self.awaiting -= 1;
+            self.stop_between_steps(id, commands);
+        }
     }
 
     /// Lets calls in progress finish, and ends tasks that only wait.
     fn stop(&mut self, commands: &mut Vec<Command>) {
         self.stopping = true;
+        let tasks = self.tasks.iter().enumerate();
+        let gated = tasks.filter(|(_, task)| task.phase == Phase::Gated);
+        let gated: Vec<TaskId> = gated.map(|(id, _)| id).collect();
         let waiting: HashSet<TaskId> = self
             .ready
             .drain(..)
             .chain(self.timers.drain().map(|Reverse((_, id))| id))
+            .chain(gated)
             .collect();
         let mut waiting: Vec<_> = waiting.into_iter().collect();
         waiting.sort_unstable();
         for id in waiting {
-            if self.tasks[id].steps.front() == Some(&Step::Await) {
-                self.end_wait();
+            if self.tasks[id]
+                .steps
+                .front()
+                .is_some_and(|step| step.is_wait())
+            {
+                self.awaiting -= 1;
                 self.stop_between_steps(id, commands);
             } else if self.tasks[id].steps.front() == Some(&Step::Nonce) {
                 self.tasks[id].steps.pop_front();
@@ -608,29 +826,22 @@ impl<'p> Engine<'p> {
     }
 }
 
-/// Whether an update restarts the instance, or starts it.
-fn restarts(change: &Change) -> bool {
-    let mut attributes = change.attributes.iter();
-    attributes.any(|attribute| attribute.effect == Effect::Restart || attribute.path == STATE)
+/// How far an earlier apply of the same plan came.
+#[derive(Debug, Clone, Default)]
+pub struct Starts {
+    /// Where each change goes on.
+    pub tasks: Vec<Start>,
+    /// Where each group goes on.
+    pub groups: Vec<GroupStart>,
 }
 
 impl Task {
-    /// `is_awaited`: groups that depend on this one wait until its instances run.
-    fn new(change: &Change, group: usize, is_awaited: bool) -> Self {
-        let steps: &[Step] = match change.action {
-            Action::Create if is_awaited => &[Step::Create, Step::Await],
-            Action::Create => &[Step::Create],
-            Action::Update if is_awaited && restarts(change) => &[Step::Update, Step::Await],
-            Action::Update => &[Step::Update],
-            Action::CreateThenDelete => &[Step::Create, Step::Await, Step::Delete],
-            Action::DeleteThenCreate => &[Step::Delete, Step::Create, Step::Await],
-            Action::Delete if change.deposed.is_some() => &[Step::Await, Step::Delete],
-            Action::Delete => &[Step::Delete],
-            Action::Adopt | Action::Forget => &[Step::Record],
-            Action::NoOp => &[],
-        };
+    /// A task that takes these steps.
+    fn new(steps: VecDeque<Step>, group: usize) -> Self {
         Self {
-            steps: steps.iter().copied().collect(),
+            // A single call is in the journal; that says enough.
+            is_noted: steps.len() > 1,
+            steps,
             phase: Phase::Waiting,
             intent: None,
             attempt: 0,
@@ -640,7 +851,17 @@ impl Task {
             polls: 0,
             nonce: None,
             is_running: false,
+            healthy_since: None,
+            failed_checks: 0,
             deadline: Timestamp(0),
+            waits_for: Duration::ZERO,
+            last_reason: String::new(),
+            was_done: false,
+            began: 0,
+            is_counted: false,
+            has_arrived: false,
+            is_leaving: false,
+            has_deleted: false,
             ambiguous: false,
             touched: false,
             pending_end: None,
@@ -649,6 +870,33 @@ impl Task {
             started_at: Timestamp(0),
             provider_id: None,
             group,
+        }
+    }
+
+    /// Goes on where an earlier apply ended.
+    fn begin_at(&mut self, start: &Start) {
+        match start {
+            Start::Todo => {}
+            Start::Done { provider_id } => {
+                self.steps.clear();
+                self.provider_id.clone_from(provider_id);
+                self.has_arrived = true;
+                self.has_deleted = true;
+                self.was_done = true;
+                self.phase = Phase::Ended(TaskEnd::Done);
+            }
+            Start::After { step, provider_id } => {
+                while let Some(done) = self.steps.pop_front() {
+                    self.has_deleted |= done == Step::Delete;
+                    if done == *step {
+                        break;
+                    }
+                }
+                self.provider_id.clone_from(provider_id);
+                self.touched = true;
+                let next = self.steps.front().copied();
+                self.has_arrived = matches!(next, Some(Step::Gate) | None);
+            }
         }
     }
 }

@@ -31,7 +31,7 @@ impl Engine<'_> {
         let task = &mut self.tasks[id];
         task.ambiguous |= error.kind == CloudErrorKind::Ambiguous;
         match (step, error.kind) {
-            (Some(Step::Delete), CloudErrorKind::NotFound) => self.settle_delete(id, commands),
+            (Some(Step::Delete), CloudErrorKind::NotFound) => self.settle_delete(id, now, commands),
             (Some(Step::Create), CloudErrorKind::TokenMismatch) => {
                 let change = &self.plan.changes[id];
                 let side = change.after.as_deref().expect("a create has an after");

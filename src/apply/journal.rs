@@ -5,8 +5,11 @@
 use std::borrow::Cow;
 
 use nstance_state::{
-    ApplyId, HistoryItem, Intent, IntentId, Outcome, Record, SpecDigest, StateError, Store, Write,
+    ApplyId, HistoryItem, Intent, IntentId, Outcome, Record, RolloutGroup, RolloutId, RolloutSlot,
+    SpecDigest, StateError, Store, Write,
 };
+
+use super::protocol::Note;
 
 use crate::clock::Timestamp;
 use crate::fault_injection::InjectedFault;
@@ -51,7 +54,7 @@ fn without_secrets(text: String) -> String {
     }
 }
 
-/// Commits a wave durably; a crash before it returns leaves none of it. Returns the ids of intents
+/// Commits a wave and notes durably; a crash before it returns leaves none of it. Returns the ids of intents
 /// in order, and `None` for results.
 ///
 /// Fails if the store fails.
@@ -60,6 +63,7 @@ pub fn commit(
     now: Timestamp,
     apply: Option<ApplyId>,
     wave: Vec<StoreOperation>,
+    notes: Vec<Write>,
     injected_fault: InjectedFault,
 ) -> Result<Vec<Option<IntentId>>, StateError> {
     let intends = |operation: &StoreOperation| matches!(operation, StoreOperation::Intend { .. });
@@ -85,11 +89,49 @@ pub fn commit(
             }
         }
     }
+    batch.extend(notes);
     let mut ids = store.commit(now.into(), batch)?.intents.into_iter();
     // What wasn't entered has no number; the engine needs one.
     let none = (injected_fault == InjectedFault::NoIntent).then_some(IntentId(0));
     let id_of = |opens: bool| opens.then(|| ids.next().or(none)).flatten();
     Ok(opens.into_iter().map(id_of).collect())
+}
+
+/// The writes of notes in a rollout's record.
+pub fn notes(id: RolloutId, notes: Vec<Note>) -> Vec<Write> {
+    let since = nstance_state::Timestamp(0);
+    let write = |note| match note {
+        Note::Slot {
+            address,
+            instance_id,
+            stage,
+            detail,
+        } => Write::PutRolloutSlot {
+            id: Some(id),
+            slot: RolloutSlot {
+                address: address.to_string(),
+                instance_id,
+                stage: stage.to_owned(),
+                since,
+                detail: without_secrets(detail),
+            },
+        },
+        Note::Group {
+            group,
+            stage,
+            promoted,
+            detail,
+        } => Write::PutRolloutGroup {
+            id: Some(id),
+            group: RolloutGroup {
+                group,
+                stage: stage.to_text(promoted),
+                since,
+                detail: without_secrets(detail),
+            },
+        },
+    };
+    notes.into_iter().map(write).collect()
 }
 
 fn put_spec((digest, bytes): (SpecDigest, Vec<u8>)) -> Write {

@@ -7,10 +7,13 @@
 //! runs it with threads, a store and a cloud. [`recover`] first settles the intents that an earlier
 //! run left open.
 
+pub mod availability;
+pub mod checks;
 pub mod driver;
 pub mod engine;
 pub mod export;
 mod failures;
+mod gates;
 pub mod journal;
 pub mod nonce;
 pub mod nonce_command;
@@ -18,5 +21,8 @@ pub mod protocol;
 pub mod recover;
 pub mod requests;
 mod results;
+pub mod resume;
+pub mod rollback;
 pub mod staleness;
+pub mod steps;
 mod waiting;

@@ -113,8 +113,16 @@ impl Engine<'_> {
                 .attributes
                 .iter()
                 .any(|attribute| attribute.path == "userdata"),
-            Step::Delete => change.action == Action::DeleteThenCreate,
-            Step::Nonce | Step::Await | Step::Record => false,
+            Step::Deregister | Step::Drain | Step::Delete => {
+                change.action == Action::DeleteThenCreate
+            }
+            Step::Nonce
+            | Step::Check
+            | Step::Register
+            | Step::Verdict
+            | Step::Gate
+            | Step::Connections
+            | Step::Record => false,
         };
         let is_fresh = |nonce: &Nonce| now < nonce.expires_at;
         let has_one = self.tasks[id].nonce.as_ref().is_some_and(is_fresh);

@@ -24,21 +24,11 @@ pub fn run(
     request: &NonceRequest,
     patience: Duration,
 ) -> Result<Zeroizing<String>, String> {
-    let Some((program, arguments)) = words.split_first() else {
+    let Some((program, mut command)) = command(words, &request.facts) else {
         return Err("nothing makes its nonce: set `nonce_command`, or --nonce-command".to_owned());
     };
-    let program = program.as_ref();
-    let mut child = Command::new(program)
-        .args(arguments.iter().map(AsRef::as_ref))
-        .envs(
-            request
-                .facts
-                .iter()
-                .map(|(name, value)| (format!("NSTANCE_{name}"), value)),
-        )
-        .stdin(Stdio::null())
+    let mut child = command
         .stdout(Stdio::piped())
-        .stderr(Stdio::inherit())
         .spawn()
         .map_err(|error| format!("the nonce command can't be run: {error}: {program}"))?;
     let output = child.stdout.take().expect("it is piped");
@@ -80,6 +70,24 @@ pub fn run(
     let text = Zeroizing::new(text.to_owned());
     redact::know([&*text]);
     Ok(text)
+}
+
+/// A command without input, whose stderr is nstance's, and its program; `None` without words. Its
+/// environment has the facts: names without `NSTANCE_`, and values.
+pub(super) fn command<'w>(
+    words: &'w [impl AsRef<str>],
+    facts: &[(&str, String)],
+) -> Option<(&'w str, Command)> {
+    let (program, arguments) = words.split_first()?;
+    let program = program.as_ref();
+    let facts = facts.iter();
+    let mut command = Command::new(program);
+    command
+        .args(arguments.iter().map(AsRef::as_ref))
+        .envs(facts.map(|(name, value)| (format!("NSTANCE_{name}"), value)))
+        .stdin(Stdio::null())
+        .stderr(Stdio::inherit());
+    Some((program, command))
 }
 
 #[cfg(test)]

@@ -2,19 +2,24 @@
 //!
 //! In: nothing (data only). Out: [`Event`]s, [`Command`]s, [`Progress`] and the [`Outcome`].
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use nstance_state::{ApplyStatus, IntentId};
 use zeroize::Zeroizing;
 
+use super::checks::Subject;
+
 use super::journal::StoreOperation;
 use super::nonce::NonceRequest;
 use crate::address::Address;
+use crate::config::model::Check;
 use crate::fault_injection::InjectedFault;
 use crate::plan::change::{Action, Summary};
 use crate::provider::{
-    CloudError, CreateRequest, DEFAULT_WAIT_TIMEOUT, DeleteRequest, Observation, UpdateRequest,
+    CloudError, CreateRequest, DEFAULT_WAIT_TIMEOUT, DeleteRequest, Observation, TargetHealth,
+    TargetsRequest, UpdateRequest,
 };
 use crate::spec::SpecBody;
 
@@ -31,8 +36,10 @@ pub struct Limits {
     pub first_wait: Duration,
     /// The maximum wait before a retry.
     pub longest_wait: Duration,
-    /// How long an instance may take to run.
+    /// How long an instance may take to become available.
     pub wait_timeout: Duration,
+    /// How long a rollout may wait without progress.
+    pub max_wait: Duration,
     /// Whether nonces are made; otherwise their placeholders are sent.
     pub makes_nonces: bool,
     /// How long a nonce is of use.
@@ -50,6 +57,7 @@ impl Default for Limits {
             first_wait: Duration::from_millis(200),
             longest_wait: Duration::from_secs(20),
             wait_timeout: DEFAULT_WAIT_TIMEOUT,
+            max_wait: Duration::from_mins(30),
             makes_nonces: false,
             nonce_lifetime: Duration::from_mins(5),
             injected_fault: InjectedFault::None,
@@ -86,7 +94,28 @@ pub enum Event {
         /// Its task.
         task: TaskId,
         /// The result.
-        result: Box<Result<Option<Observation>, CloudError>>,
+        result: Box<Result<Answer, CloudError>>,
+    },
+    /// A survey of a group returned.
+    Surveyed {
+        /// The index of the group.
+        group: usize,
+        /// Its instances.
+        result: Result<Seen, CloudError>,
+    },
+    /// The drain command ended.
+    Drained {
+        /// The task.
+        task: TaskId,
+        /// Why it failed. A command that takes too long is done.
+        result: Result<(), String>,
+    },
+    /// `nstance rollout`, from another process.
+    Asked {
+        /// The group, or all groups.
+        group: Option<String>,
+        /// The request.
+        request: Request,
     },
     /// The nonce command ended.
     NonceMade {
@@ -110,6 +139,12 @@ pub enum Command {
     Call(TaskId, Call),
     /// Run the nonce command.
     MakeNonce(TaskId, NonceRequest),
+    /// Find out which instances of a group are available. [`Event::Surveyed`] follows.
+    Survey(usize, SurveyRequest),
+    /// Run the drain command. [`Event::Drained`] follows.
+    Drain(TaskId, DrainRequest),
+    /// Store this with the next transaction; nothing waits for it.
+    Note(Note),
     /// Write an instance's exported files.
     Export(Address, Arc<SpecBody>),
     /// Remove an instance's exported files.
@@ -138,11 +173,197 @@ pub enum Call {
         /// The provider id.
         provider_id: String,
     },
-    /// Describe an instance by its provider id.
-    Observe {
-        /// The provider id.
-        provider_id: String,
+    /// Describe an instance and check its health.
+    Look(Box<LookRequest>),
+    /// Register an instance with its load balancers.
+    Register(TargetsRequest),
+    /// Deregister it.
+    Deregister(TargetsRequest),
+    /// Ask its load balancers for their verdict.
+    Targets(TargetsRequest),
+}
+
+/// The answer to a call.
+#[derive(Debug)]
+pub enum Answer {
+    /// The instance after the call; `None` if it doesn't exist, or the call returns nothing.
+    Instance(Option<Observation>),
+    /// An instance and its health.
+    Looked(Look),
+    /// The verdicts of load balancers.
+    Targets(Vec<TargetHealth>),
+}
+
+/// An instance and its health.
+#[derive(Debug)]
+pub struct Look {
+    /// The instance; `None` if it isn't listed.
+    pub observation: Option<Observation>,
+    /// The result of the check of a running instance.
+    pub healthy: Result<(), String>,
+}
+
+/// What to check of an instance.
+#[derive(Debug, Clone)]
+pub struct LookRequest {
+    /// The instance.
+    pub subject: Subject,
+    /// The check.
+    pub check: Check,
+    /// How long the check may take.
+    pub timeout: Duration,
+}
+
+/// The instances of a group that a survey found, by provider id. All others aren't available.
+#[derive(Debug, Clone, Default)]
+pub struct Seen {
+    /// Those that are available.
+    pub available: HashSet<String>,
+    /// Those that the cloud doesn't show: a new instance may serve before it is shown.
+    pub unseen: HashSet<String>,
+}
+
+/// The instances of a group, to find out which are available.
+#[derive(Debug, Clone)]
+pub struct SurveyRequest {
+    /// Each instance with its load balancers.
+    pub subjects: Vec<(Subject, Vec<String>)>,
+    /// The check.
+    pub check: Check,
+    /// How long a check may take.
+    pub timeout: Duration,
+}
+
+/// A drain command.
+#[derive(Debug, Clone)]
+pub struct DrainRequest {
+    /// The program and its arguments.
+    pub words: Arc<[Arc<str>]>,
+    /// The instance.
+    pub subject: Subject,
+    /// How long it may take.
+    pub timeout: Duration,
+}
+
+/// A line of the rollout's record.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Note {
+    /// The stage of a slot.
+    Slot {
+        /// The address.
+        address: Address,
+        /// The instance id.
+        instance_id: String,
+        /// The stage.
+        stage: &'static str,
+        /// More about it, such as an error.
+        detail: String,
     },
+    /// The stage of a group.
+    Group {
+        /// `tenant/group`
+        group: String,
+        /// The stage.
+        stage: GroupStage,
+        /// Whether the canaries' pause is over.
+        promoted: bool,
+        /// More about it.
+        detail: String,
+    },
+}
+
+/// What follows the word of a stage after the canaries' pause.
+const PROMOTED: &str = ", promoted";
+
+/// The stage of a group's rollout.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum GroupStage {
+    /// Changing.
+    Rolling,
+    /// The canaries are done; the pause runs, or waits for `promote`.
+    CanaryPause,
+    /// The canaries' pause is over.
+    Promoted,
+    /// Paused by request.
+    Paused,
+    /// Stopped after a failure.
+    Failed,
+    /// Stopped by request.
+    Aborted,
+    /// Done.
+    Done,
+}
+
+impl GroupStage {
+    /// All stages.
+    pub const ALL: [Self; 7] = [
+        Self::Rolling,
+        Self::CanaryPause,
+        Self::Promoted,
+        Self::Paused,
+        Self::Failed,
+        Self::Aborted,
+        Self::Done,
+    ];
+
+    /// The word in the state, JSON and messages.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Rolling => "rolling",
+            Self::CanaryPause => "canary-pause",
+            Self::Promoted => "promoted",
+            Self::Paused => "paused",
+            Self::Failed => "failed",
+            Self::Aborted => "aborted",
+            Self::Done => "done",
+        }
+    }
+
+    /// The text in the state: the word, and whether the canaries' pause is over.
+    pub fn to_text(self, promoted: bool) -> String {
+        let is_said = matches!(self, Self::Promoted | Self::Done | Self::CanaryPause);
+        let rest = if promoted && !is_said { PROMOTED } else { "" };
+        format!("{}{rest}", self.as_str())
+    }
+
+    /// The stage of a text, and whether the canaries' pause is over.
+    pub fn parse(text: &str) -> Option<(Self, bool)> {
+        let (word, promoted) = match text.strip_suffix(PROMOTED) {
+            Some(word) => (word, true),
+            None => (text, text == Self::Promoted.as_str()),
+        };
+        let stage = Self::ALL.into_iter().find(|stage| stage.as_str() == word)?;
+        Some((stage, promoted))
+    }
+}
+
+/// What `nstance rollout` asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Request {
+    /// Continue after the canaries, or after a pause.
+    Promote,
+    /// Begin nothing more.
+    Pause,
+    /// Stop as after a failure.
+    Abort,
+}
+
+impl Request {
+    /// The word in the state and on the command line.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Promote => "promote",
+            Self::Pause => "pause",
+            Self::Abort => "abort",
+        }
+    }
+
+    /// The request of a word.
+    pub fn parse(word: &str) -> Option<Self> {
+        [Self::Promote, Self::Pause, Self::Abort]
+            .into_iter()
+            .find(|request| request.as_str() == word)
+    }
 }
 
 /// Progress of an apply.
@@ -193,6 +414,34 @@ pub enum Progress {
         /// Its duration.
         elapsed: Duration,
     },
+    /// A step began that waits, or that isn't an operation of its own.
+    Entered {
+        /// The task.
+        task: TaskId,
+        /// The step.
+        step: Step,
+    },
+    /// A step is still waiting, for another reason than before.
+    Waits {
+        /// The task.
+        task: TaskId,
+        /// The reason.
+        why: String,
+    },
+    /// A load balancer has no listener, so its verdict isn't waited for.
+    Unused {
+        /// The load balancer.
+        load_balancer: String,
+    },
+    /// A group's rollout reached another stage, or waits for another reason.
+    Group {
+        /// The index of the group.
+        group: usize,
+        /// The stage.
+        stage: GroupStage,
+        /// What it waits for, or why it stopped.
+        detail: String,
+    },
     /// A task ended.
     Ended {
         /// The task.
@@ -240,6 +489,12 @@ pub struct Outcome {
     pub undone: Vec<(TaskId, TaskEnd)>,
     /// Whether it was interrupted.
     pub stopped: bool,
+    /// The number of changes that failed.
+    pub failures: usize,
+    /// The groups that wait, and for what.
+    pub waiting: Vec<(usize, String)>,
+    /// The groups that stopped and are to be rolled back.
+    pub rollback: Vec<usize>,
 }
 
 impl Outcome {
@@ -250,6 +505,11 @@ impl Outcome {
             (false, true) => ApplyStatus::Interrupted,
             (false, false) => ApplyStatus::Failed,
         }
+    }
+
+    /// Whether it ended because a rollout waits, and not because of a failure or a signal.
+    pub fn waits(&self) -> bool {
+        !self.waiting.is_empty() && self.failures == 0 && !self.stopped
     }
 
     /// Whether all changes were done.
@@ -267,13 +527,50 @@ pub enum Step {
     Create,
     /// Update the instance in place.
     Update,
-    /// Wait until the instance runs: before its predecessor is deleted, before the next replacement,
-    /// or before groups that depend on it.
-    Await,
+    /// Wait until the instance runs and is healthy.
+    Check,
+    /// Register the instance with its load balancers.
+    Register,
+    /// Wait until its load balancers see it as healthy.
+    Verdict,
+    /// Wait until the group's limits let an instance out of service.
+    Gate,
+    /// Deregister the instance from its load balancers.
+    Deregister,
+    /// Wait until its connections have ended, or the drain timeout is over.
+    Connections,
+    /// Run the drain command.
+    Drain,
     /// Delete the instance.
     Delete,
     /// Change only the record.
     Record,
+}
+
+impl Step {
+    /// Whether it only waits; it holds no call slot meanwhile.
+    pub fn is_wait(self) -> bool {
+        matches!(
+            self,
+            Self::Check | Self::Verdict | Self::Gate | Self::Connections
+        )
+    }
+
+    /// The word in the rollout's record and in JSON.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Nonce => "making-nonce",
+            Self::Create => "creating",
+            Self::Update => "updating",
+            Self::Check | Self::Verdict => "checking",
+            Self::Register => "registering",
+            Self::Gate => "waiting",
+            Self::Deregister => "deregistering",
+            Self::Connections | Self::Drain => "draining",
+            Self::Delete => "deleting",
+            Self::Record => "recording",
+        }
+    }
 }
 
 /// The name of an action in history and messages.

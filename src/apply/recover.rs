@@ -144,6 +144,12 @@ pub fn recover(
                 Ending::Abandoned,
                 "will be compared anew".to_owned(),
             ),
+            // These are repeated where they are still needed.
+            Operation::Register | Operation::Deregister | Operation::Drain => (
+                Settlement::default(),
+                Ending::Abandoned,
+                "will be done again".to_owned(),
+            ),
             Operation::Delete => settle_delete(intent, &snapshot, cloud, clock)?,
         };
         let settlement = Settlement {
@@ -152,7 +158,7 @@ pub fn recover(
             ..settlement
         };
         let wave = vec![StoreOperation::Settle(Box::new(settlement))];
-        journal::commit(store, clock.now(), apply, wave, injected_fault)?;
+        journal::commit(store, clock.now(), apply, wave, Vec::new(), injected_fault)?;
         settled.push(Settled {
             address: intent.address.clone(),
             operation: intent.operation,

@@ -20,7 +20,7 @@ use crate::digest::hex;
 use crate::plan::change::{Action, Change, InstanceView, Plan, RecordAttributes};
 use crate::plan::drift;
 use crate::provider::rules::Effect;
-use crate::provider::{CreateRequest, DeleteRequest, Observation, UpdateRequest};
+use crate::provider::{CreateRequest, DeleteRequest, Observation, TargetsRequest, UpdateRequest};
 use crate::render::files::Deferred;
 use crate::render::userdata::sent_base64;
 
@@ -95,7 +95,6 @@ pub fn create(
         args: args(side, nonce),
         userdata: userdata(side, nonce),
         tags,
-        load_balancers: side.spec.head.load_balancers.clone(),
     }
 }
 
@@ -124,10 +123,13 @@ pub fn update(
     attempt: u32,
     nonce: Option<&Nonce>,
 ) -> UpdateRequest {
+    let restarts = crate::plan::rollout::restarts(change);
     let mut changed: Vec<String> = change
         .attributes
         .iter()
         .map(|attribute| attribute.path.as_str())
+        // Around a restart, these are steps of their own.
+        .filter(|path| !(restarts && path.starts_with("load_balancers")))
         .filter(|path| {
             // The cloud doesn't have these.
             !["vars", "files", "template", "subnet_pool", "protect"]
@@ -168,6 +170,7 @@ pub fn update(
         leaves: change
             .before
             .iter()
+            .filter(|_| !restarts)
             .flat_map(|before| &before.spec.head.load_balancers)
             .filter(|target| !after.spec.head.load_balancers.contains(target))
             .cloned()
@@ -182,12 +185,55 @@ pub fn delete(plan: &Plan, change: &Change, side: &InstanceView) -> DeleteReques
         (Some(id), None) => format!("delete {id}"),
         _ => "delete".to_owned(),
     };
+    // Deregistering and draining are steps of their own.
+    let is_drained = !side.spec.head.load_balancers.is_empty();
     DeleteRequest {
         token: token(&plan.lineage, &change.address, side.generation, 0, &what),
         provider_id: side.provider_id.clone().unwrap_or_default(),
-        drain_timeout_ms: change.drain_timeout_ms,
-        load_balancers: side.spec.head.load_balancers.clone(),
+        drain_timeout_ms: if is_drained {
+            0
+        } else {
+            change.drain_timeout_ms
+        },
+        load_balancers: Vec::new(),
         until_gone: change.action == Action::DeleteThenCreate,
+    }
+}
+
+/// The intent of a step that changes no record: registering, deregistering, draining.
+pub fn step_intent(
+    plan: &Plan,
+    change: &Change,
+    step: Step,
+    request: &TargetsRequest,
+) -> StoreOperation {
+    let (operation, side) = match step {
+        Step::Register => (Operation::Register, &change.after),
+        Step::Deregister => (Operation::Deregister, &change.before),
+        _ => (Operation::Drain, &change.before),
+    };
+    let side = side.as_deref().expect("the step has an instance");
+    let address = &change.address;
+    let what = operation.as_str();
+    StoreOperation::Intend {
+        intent: Box::new(Intent {
+            address: address.to_string(),
+            group: address.group.shared(),
+            slot: address.slot,
+            operation,
+            instance_id: side.instance_id.to_string(),
+            provider_id: Some(request.provider_id.clone()),
+            generation: side.generation,
+            attempt: 0,
+            token: token(&plan.lineage, address, side.generation, 0, what),
+            spec: None,
+            request: serde_json::to_vec(request).expect("a request's keys are strings"),
+            // The store sets these.
+            id: IntentId::default(),
+            apply_id: None,
+            opened_at: nstance_state::Timestamp(0),
+        }),
+        spec: None,
     }
 }
 
@@ -241,7 +287,7 @@ pub fn intent(
                 spec,
             )
         }
-        Step::Delete | Step::Record | Step::Await | Step::Nonce => {
+        _ => {
             let side = change.before.as_deref().expect("a deletion has a before");
             let request = delete(plan, change, side);
             let token = request.token.clone();

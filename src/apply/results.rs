@@ -139,17 +139,44 @@ impl Engine<'_> {
         ));
     }
 
-    pub(super) fn settle_delete(&mut self, id: TaskId, commands: &mut Vec<Command>) {
+    /// Closes the intent of a step that changes no record: registering, deregistering, draining.
+    pub(super) fn settle_step(&mut self, id: TaskId, now: Timestamp, commands: &mut Vec<Command>) {
+        if self.tasks[id].intent.is_none() {
+            self.end_step(id, now, commands);
+            return;
+        }
+        self.settle(id, Ending::Done, Settlement::default(), commands);
+    }
+
+    pub(super) fn settle_delete(
+        &mut self,
+        id: TaskId,
+        now: Timestamp,
+        commands: &mut Vec<Command>,
+    ) {
+        self.count_deleted(id);
         let change = &self.plan.changes[id];
         let side = change.before.as_deref().expect("a deletion has a before");
-        self.tasks[id].provider_id.clone_from(&side.provider_id);
+        let restored = change.after.as_deref();
+        let restored = restored.filter(|_| change.action == Action::Delete);
         let settlement = Settlement {
+            specs: restored
+                .map(|view| (view.digest, view.spec.to_bytes()))
+                .into_iter()
+                .collect(),
+            puts: restored
+                .map(|view| requests::record(&change.address, view, None, now))
+                .into_iter()
+                .collect(),
             removes: vec![side.instance_id.to_string()],
             history: (change.action == Action::Delete).then(|| history(change, None, None, "done")),
             ..Settlement::default()
         };
         self.settle(id, Ending::Done, settlement, commands);
-        if change.action == Action::Delete && change.deposed.is_none() {
+        if let Some(restored) = restored {
+            let spec = Arc::clone(&restored.spec);
+            commands.push(Command::Export(change.address.clone(), spec));
+        } else if change.action == Action::Delete && change.deposed.is_none() {
             commands.push(Command::Unexport(change.address.clone()));
         }
     }

@@ -5,6 +5,7 @@
 
 mod groups;
 pub mod server;
+mod update;
 mod userdata;
 
 use std::collections::HashMap;
@@ -76,6 +77,7 @@ pub(crate) fn check(
             finding.address = Some(group.name.to_string());
         }
         checker.merged_args(group, &mut found);
+        checker.update(group, &mut found);
         found
     });
     findings.extend(found.into_iter().flatten());

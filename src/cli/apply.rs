@@ -5,6 +5,7 @@ use std::io::{BufRead as _, IsTerminal as _};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use clap::Args;
 
@@ -21,7 +22,7 @@ use super::progress::Board;
 use super::selection::{AddressArgs, AllowedGroups, Selection};
 use super::session;
 use super::signals::Graceful;
-use super::{Ending, Globals, signals, unplaced};
+use super::{Ending, Globals, Wait, signals, unplaced};
 use crate::address::{InShard, Selector};
 use crate::check::Purpose;
 use crate::diagnostic::Diagnostic;
@@ -41,6 +42,12 @@ pub struct Apply {
     replacements: Replacements,
     #[command(flatten)]
     order: Order,
+    /// End with code 3 when a rollout has waited this long without progress
+    #[arg(long, value_name = "DURATION", default_value = "30m", value_parser = super::duration)]
+    max_wait: Wait,
+    /// Apply a configuration again that was rolled back
+    #[arg(long)]
+    retry: bool,
     #[command(flatten)]
     shape: PlanArgs,
 }
@@ -76,6 +83,8 @@ struct Request<'a> {
     approval: &'a Approval,
     allow_replace: &'a [InShard<AllowedGroups>],
     order: Order,
+    max_wait: Duration,
+    retries: bool,
 }
 
 /// Runs `apply`.
@@ -87,6 +96,8 @@ pub fn run(globals: &Globals, command: &Apply) -> Ending {
         approval: &command.approval,
         allow_replace: &command.replacements.allow_replace,
         order: command.order,
+        max_wait: command.max_wait.0,
+        retries: command.retry,
     };
     signals::plan_to_apply();
     let purpose = if command.plans.is_empty() {
@@ -106,6 +117,8 @@ pub fn destroy(globals: &Globals, command: &Destroy) -> Ending {
         approval: &command.approval,
         allow_replace: &[],
         order: command.order,
+        max_wait: Duration::MAX,
+        retries: false,
     };
     signals::plan_to_apply();
     apply(Fleet::load(globals, Purpose::Plan)?, &request)
@@ -220,7 +233,7 @@ fn begin<'s, 'g>(
         let work = match saved[index].take() {
             Some(saved) => locked.follow(saved, &chosen[index]),
             None => locked
-                .plan(request.shape, &chosen[index])
+                .plan(request.shape, &chosen[index], request.retries)
                 .map(|(work, findings)| {
                     match (fleet.is_several(), fleet.globals.json) {
                         (true, false) => fleet.head(session, std::mem::take(&mut first)),
@@ -319,6 +332,7 @@ fn finish(
     let changes = works.iter().map(|work| work.plan.changes.len()).sum();
     let board = Board::new(fleet.globals, changes);
     let pace = Pace {
+        max_wait: request.max_wait,
         at_once: request.order.shards_parallel.into(),
         continue_on_error: request.approval.continue_on_error,
     };
@@ -378,6 +392,8 @@ pub fn approved(question: &str) -> Result<bool, Failure> {
 /// How shards are applied.
 #[derive(Debug, Clone, Copy)]
 struct Pace {
+    /// How long a rollout may wait without progress.
+    max_wait: Duration,
     /// The number of shards applied in parallel.
     at_once: usize,
     /// Whether to start further shards after one failed.
@@ -406,7 +422,7 @@ fn roll_out(
             // A panic ends the whole run, so a poisoned queue is still consistent.
             let next = queue.lock().unwrap_or_else(PoisonError::into_inner).next();
             let Some((index, work)) = next else { return };
-            let ended = work.apply(operation, board, signals);
+            let ended = work.apply(operation, pace.max_wait, board, signals);
             if ended.end == ShardEnd::Failed {
                 failed.store(true, Ordering::SeqCst);
             }

@@ -3,7 +3,9 @@
 //! In: a session, and the options. Out: the locked shard, its plan (made or loaded, checked and
 //! shown), and the applied plan. Must not: prompt, or know of other shards.
 
-use nstance_state::{Lock, SqliteStore};
+use std::time::Duration;
+
+use nstance_state::{Lock, RolloutId, RolloutStatus, SqliteStore, Store as _, Write};
 
 use super::approval::refuse_stale;
 use super::console;
@@ -14,22 +16,27 @@ use super::plan;
 use super::plan_args::PlanArgs;
 use super::plan_files::SavedPlan;
 use super::progress::{ApplyProgress, Board};
+use super::rollout::{self, OpenRollout};
 use super::selection::Selection;
 use super::session::Session;
 use super::signals::Graceful;
 use super::state_edit::{back_up, entry};
 use crate::address::Address;
-use crate::apply::driver::{World, apply};
-use crate::apply::engine::Limits;
+use crate::apply::driver::{Beginning, RolloutRecord, World, apply};
+use crate::apply::engine::{Limits, Starts};
 use crate::apply::export::Exporter;
 use crate::apply::recover::recover_with_entry;
+use crate::apply::resume;
 use crate::apply::staleness::moved_on;
-use crate::diagnostic::Diagnostics;
+use crate::clock::Timestamp;
+use crate::diagnostic::{Diagnostics, counted};
 use crate::fault_injection::InjectedFault;
 use crate::merge::group::size_of;
 use crate::pipeline::{Caches, PlanError, Prepared};
-use crate::plan::change::Plan;
+use crate::plan::change::{Mode, Plan};
+use crate::provider::retry::RetryingReads;
 use crate::provider::{Cloud, Owner};
+use crate::refresh::refresh;
 use crate::report::events::{self, Events};
 use crate::report::text::{self, ShardEnd};
 
@@ -53,6 +60,19 @@ pub struct ReadyShard<'s, 'g> {
     cloud: Box<dyn Cloud>,
     store: Option<SqliteStore>,
     lock: Lock,
+    /// The rollout that the plan continues.
+    continued: Option<Continued>,
+}
+
+/// A rollout of an earlier apply.
+struct Continued {
+    id: RolloutId,
+    started_at: Timestamp,
+    /// Whether the plan is the way back.
+    goes_back: bool,
+    starts: Starts,
+    /// What is left of the plan.
+    remaining: Plan,
 }
 
 impl<'s, 'g> LockedShard<'s, 'g> {
@@ -88,6 +108,13 @@ impl<'s, 'g> LockedShard<'s, 'g> {
             let size = sizes.get(address.group.as_str());
             size.is_some_and(|size| address.slot < *size)
         })?;
+        if let Some(found) = store.as_ref().map(rollout::open_of).transpose()?.flatten()
+            && (found.stored.plan_digest.as_deref() == Some(&*saved.digest) || found.goes_back())
+            && let Some(state) = &store
+            && let Ok(continued) = self.continued(state, found)?
+        {
+            return Ok(self.go_on(store, continued));
+        }
         let snapshot = store.as_ref().map(SqliteStore::snapshot).transpose()?;
         let clock = &*self.session.clock;
         let moved = moved_on(
@@ -112,6 +139,7 @@ impl<'s, 'g> LockedShard<'s, 'g> {
         mut self,
         shape: &PlanArgs,
         chosen: &Selection,
+        retries: bool,
     ) -> Result<(ReadyShard<'s, 'g>, Diagnostics), Failure> {
         let config = self.session.config();
         let mut store = self.settled(&|address| {
@@ -119,6 +147,24 @@ impl<'s, 'g> LockedShard<'s, 'g> {
             group.is_some_and(|group| address.slot < size_of(group))
         })?;
         let options = shape.options(self.session, chosen, false)?;
+        let mut notes = Diagnostics::default();
+        if let Some(state) = &store
+            && let Some(found) = rollout::open_of(state)?
+        {
+            let is_same = found.plan.target == options.target && !shape.refresh_images;
+            let is_same = is_same || found.goes_back();
+            let mut note = rollout::superseded(&found);
+            if is_same {
+                match self.continued(state, found)? {
+                    Ok(continued) => {
+                        let work = self.go_on(store, continued);
+                        return Ok((work, Diagnostics::default()));
+                    }
+                    Err(why) => note = note.detail(format!("it can't be continued: {why}")),
+                }
+            }
+            notes.push(note);
+        }
         let cloud = shape.refresh.then_some(&*self.cloud);
         let prepared = match self.prepared.take() {
             Some(prepared) => prepared,
@@ -138,6 +184,10 @@ impl<'s, 'g> LockedShard<'s, 'g> {
         plan.deletions.allow(|group| chosen.allows_delete(group));
         made.findings
             .extend(plan.release(|group| chosen.allows_replace(group)));
+        made.findings.extend(notes);
+        if let Some(state) = store.as_ref().filter(|_| !retries) {
+            rollout::refuse_rolled_back(state, &made.plan)?;
+        }
         let findings = plan::all_findings(self.session, made.findings);
         let work = self.work(store, made.plan, None, made.caches);
         Ok((work, findings))
@@ -158,6 +208,64 @@ impl<'s, 'g> LockedShard<'s, 'g> {
             cloud: self.cloud,
             store,
             lock: self.lock,
+            continued: None,
+        }
+    }
+
+    /// How far an open rollout came; the inner result fails with the reason if the state or the
+    /// cloud no longer fits its plan.
+    ///
+    /// Fails if the state or the cloud fails.
+    fn continued(
+        &self,
+        store: &SqliteStore,
+        found: OpenRollout,
+    ) -> Result<Result<(Plan, Continued), String>, Failure> {
+        let OpenRollout { stored, plan } = found;
+        let snapshot = store.snapshot()?;
+        let clock = &*self.session.clock;
+        let cloud = RetryingReads::new(&*self.cloud, clock);
+        let owner = self.owner();
+        let observed = refresh(&cloud, &owner, Some(&snapshot), clock.now(), |_| {});
+        let observed = observed.map_err(|error| {
+            let doing = "the instances can't be listed";
+            PlanError::Cloud { doing, error }
+        })?;
+        let exists = |id: &str| observed.get(id).is_some();
+        Ok(
+            resume::starts(&plan, &stored, &snapshot, exists).and_then(|starts| {
+                let remaining = resume::remaining(&plan, &starts);
+                if remaining.changes.is_empty() {
+                    return Err("all of its changes are done".to_owned());
+                }
+                let continued = Continued {
+                    id: stored.id,
+                    started_at: stored.started_at.into(),
+                    goes_back: stored.status == RolloutStatus::RollingBack,
+                    starts,
+                    remaining,
+                };
+                Ok((plan, continued))
+            }),
+        )
+    }
+
+    /// The shard with the plan of a rollout that goes on.
+    fn go_on(
+        self,
+        store: Option<SqliteStore>,
+        (plan, continued): (Plan, Continued),
+    ) -> ReadyShard<'s, 'g> {
+        let mut work = self.work(store, plan, None, Caches::default());
+        work.continued = Some(continued);
+        work
+    }
+
+    fn owner(&self) -> Owner {
+        let identity = self.session.identity();
+        Owner {
+            cluster: identity.cluster,
+            shard: identity.shard,
         }
     }
 
@@ -174,11 +282,7 @@ impl<'s, 'g> LockedShard<'s, 'g> {
             return Ok(Some(store));
         }
         back_up(session, &store)?;
-        let identity = session.identity();
-        let owner = Owner {
-            cluster: identity.cluster,
-            shard: identity.shard,
-        };
+        let owner = self.owner();
         let settled = recover_with_entry(
             &mut store,
             &*self.cloud,
@@ -225,11 +329,28 @@ fn retry_seed(session: &Session<'_>) -> u64 {
 impl ReadyShard<'_, '_> {
     /// Shows the plan.
     pub fn show(&self, findings: &Diagnostics) {
+        let plan = match &self.continued {
+            Some(continued) => {
+                let done = self.plan.changes.len() - continued.remaining.changes.len();
+                let total = counted(self.plan.changes.len(), "change");
+                let what = if continued.goes_back {
+                    "rolling back"
+                } else {
+                    "the rollout"
+                };
+                console::error(&format!(
+                    "Continuing {what} of {}: {done} of {total} done.\n",
+                    continued.started_at
+                ));
+                &continued.remaining
+            }
+            None => &self.plan,
+        };
         if self.session.globals.json {
             self.session.finding_events(findings);
-            plan_events(self.session, &self.plan);
+            plan_events(self.session, plan);
         } else {
-            console::print(&text::plan(&self.plan, self.session.style()));
+            console::print(&text::plan(plan, self.session.style()));
             self.session.tell(findings);
         }
     }
@@ -239,15 +360,32 @@ impl ReadyShard<'_, '_> {
     /// Fails if the state can't be written.
     pub fn leave(self) -> Result<ShardOutcome, Failure> {
         if let Some(mut store) = self.store {
-            self.caches.save(&mut store, self.session.clock.now())?;
+            let now = self.session.clock.now();
+            self.caches.save(&mut store, now)?;
+            // Groups that are as configured are good.
+            let good = self.plan.last_good.iter();
+            let good = good.map(|(group, good)| Write::PutLastGood {
+                group: group.clone(),
+                body: good.text.clone().into_bytes(),
+            });
+            let good: Vec<Write> = good.collect();
+            if !good.is_empty() {
+                store.commit(now.into(), good)?;
+            }
         }
         Ok(ShardOutcome::unchanged(&self.plan))
     }
 
     /// Applies the plan and reports the result, including failures.
-    pub fn apply(self, operation: &str, board: &Board, signals: &Graceful) -> ShardOutcome {
+    pub fn apply(
+        self,
+        operation: &str,
+        max_wait: Duration,
+        board: &Board,
+        signals: &Graceful,
+    ) -> ShardOutcome {
         let session = self.session;
-        match self.drive(operation, board, signals) {
+        match self.drive(operation, max_wait, board, signals) {
             Ok(ended) => ended,
             Err(failure) => {
                 board.aside(|| session.fail(&failure));
@@ -263,6 +401,7 @@ impl ReadyShard<'_, '_> {
     fn drive(
         self,
         operation: &str,
+        max_wait: Duration,
         board: &Board,
         signals: &Graceful,
     ) -> Result<ShardOutcome, Failure> {
@@ -283,6 +422,7 @@ impl ReadyShard<'_, '_> {
                 .parallelism
                 .map_or(cloud.parallelism(), usize::from),
             wait_timeout: cloud.wait_timeout(),
+            max_wait,
             create_interval: session.config().shard.create_rate_limit,
             // The embedded cloud's instances need none.
             makes_nonces: !nonce_command.is_empty() || !session.uses_sim(),
@@ -290,12 +430,35 @@ impl ReadyShard<'_, '_> {
             ..Limits::default()
         };
         let exporter = Exporter::new(&session.exports());
-        let mut progress = ApplyProgress::new(session, board, plan);
+        let (starts, record) = match self.continued {
+            Some(continued) if continued.goes_back => {
+                (continued.starts, RolloutRecord::GoingBack(continued.id))
+            }
+            Some(continued) => (continued.starts, RolloutRecord::Known(continued.id)),
+            None => {
+                let record = match RolloutRecord::of(plan, self.digest.as_deref()) {
+                    RolloutRecord::None if plan.mode != Mode::RefreshOnly => {
+                        let open = rollout::open_of(&store)?;
+                        open.map_or(RolloutRecord::None, |open| {
+                            RolloutRecord::Supersedes(open.stored.id)
+                        })
+                    }
+                    record => record,
+                };
+                (Starts::default(), record)
+            }
+        };
+        let goes_back = matches!(record, RolloutRecord::GoingBack(_));
+        let mut progress = ApplyProgress::new(session, board, plan, &starts);
         let applied = apply(
             plan,
             limits,
             retry_seed(session),
-            entry(operation, self.digest),
+            Beginning {
+                entry: entry(operation, self.digest),
+                record,
+                starts,
+            },
             World {
                 store: &mut store,
                 cloud,
@@ -304,17 +467,23 @@ impl ReadyShard<'_, '_> {
                 signals: signals.count(),
                 apply: None,
                 nonce_command,
+                rollout: None,
             },
-            &mut |step| progress.tell(step),
+            &mut |of, step| {
+                if !std::ptr::eq(of, plan) {
+                    progress.go_back(of);
+                }
+                progress.tell(step);
+            },
         );
         progress.finish();
-        let outcome = applied.map_err(|error| {
+        let applied = applied.map_err(|error| {
             let mut failure = Failure::from(error);
             failure.code = signals.code().unwrap_or(exit::ERROR);
             failure
         })?;
         self.lock.release();
-        Ok(board.aside(|| conclude(session, plan, &outcome, signals.code())))
+        Ok(board.aside(|| conclude(session, plan, &applied, goes_back, signals.code())))
     }
 }
 

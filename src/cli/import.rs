@@ -135,6 +135,7 @@ fn wanted(
     let made = pipeline::plan(Request {
         config: session.config(),
         sources: &session.loaded.sources,
+        document: None,
         prepared,
         store: store.map(|store| store as &mut dyn Store),
         cloud: Some(&*cloud),

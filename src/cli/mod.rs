@@ -31,6 +31,7 @@ pub mod progress;
 pub mod rekey;
 pub mod render;
 mod render_userdata;
+pub mod rollout;
 pub mod schema;
 pub mod selection;
 pub mod session;
@@ -293,6 +294,9 @@ enum Command {
     Apply(apply::Apply),
     /// Delete all recorded instances
     Destroy(apply::Destroy),
+    /// Show and steer a rollout
+    #[command(subcommand)]
+    Rollout(rollout::RolloutCommand),
     /// Detect changes made outside nstance
     Drift(drift::DriftCommand),
     /// Show a saved plan, or what is recorded
@@ -447,6 +451,7 @@ pub fn main() -> ExitCode {
         Command::Plan(command) => plan::run(globals, command),
         Command::Apply(command) => apply::run(globals, command),
         Command::Destroy(command) => apply::destroy(globals, command),
+        Command::Rollout(command) => rollout::run(globals, command),
         Command::Drift(command) => drift::run(globals, command),
         Command::Show(command) => show::run(globals, command),
         Command::Render(command) => render::run(globals, command),

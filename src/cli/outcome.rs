@@ -9,8 +9,9 @@ use super::console;
 use super::exit;
 use super::fleet::Fleet;
 use super::session::{self, Session};
+use crate::apply::driver::Applied;
 use crate::apply::engine::{Outcome, TaskEnd, action_name};
-use crate::diagnostic::Diagnostic;
+use crate::diagnostic::{Diagnostic, counted};
 use crate::plan::change::{Mode, Plan};
 use crate::report::events::{self, Done};
 use crate::report::text::{self, ShardEnd};
@@ -115,12 +116,16 @@ pub fn conclude_all(fleet: &Fleet<'_>, mode: Mode, ends: &[ShardOutcome]) {
 }
 
 /// Reports what was done, what failed, and what was not tried.
+///
+/// `goes_back` means that the plan is the way back of an earlier rollout.
 pub fn conclude(
     session: &Session<'_>,
     plan: &Plan,
-    outcome: &Outcome,
+    applied: &Applied,
+    goes_back: bool,
     signal: Option<u8>,
 ) -> ShardOutcome {
+    let outcome = &applied.outcome;
     let done = Done {
         added: outcome.done.added(),
         changed: outcome.done.update,
@@ -139,11 +144,27 @@ pub fn conclude(
             None => format!("\n{line}\n"),
         });
     }
+    if is_complete && goes_back {
+        tell(session, rolled_back(session, plan, true));
+        return ShardOutcome {
+            end: ShardEnd::Failed,
+            done: Some(done),
+            code: exit::ERROR,
+        };
+    }
     if is_complete {
         return ShardOutcome {
             end: ShardEnd::Done,
             done: Some(done),
             code: success(plan),
+        };
+    }
+    if outcome.waits() {
+        tell(session, waiting(session, plan, outcome));
+        return ShardOutcome {
+            end: ShardEnd::Waiting,
+            done: Some(done),
+            code: exit::WAITING,
         };
     }
     let mut lines = Vec::new();
@@ -185,13 +206,16 @@ pub fn conclude(
     } else {
         "apply finished with errors"
     };
-    let finding = Diagnostic::error(summary)
-        .detail(detail)
-        .hint("Run `nstance apply` again to continue");
-    if session.globals.json {
-        session.finding_events(&finding.into());
-    } else {
-        session.tell(&finding.into());
+    let finding = Diagnostic::error(summary).detail(detail);
+    match &applied.back {
+        None => tell(
+            session,
+            finding.hint("Run `nstance apply` again to continue"),
+        ),
+        Some((way, came)) => {
+            tell(session, finding);
+            tell(session, rolled_back(session, way, came.is_complete()));
+        }
     }
     let failed = |end: &TaskEnd| matches!(end, TaskEnd::Failed(_) | TaskEnd::Unsettled(_));
     let only_stopped = outcome.stopped && !outcome.undone.iter().any(|(_, end)| failed(end));
@@ -205,4 +229,50 @@ pub fn conclude(
         done: Some(done),
         code,
     }
+}
+
+/// Reports a finding.
+fn tell(session: &Session<'_>, finding: Diagnostic) {
+    if session.globals.json {
+        session.finding_events(&finding.into());
+    } else {
+        session.tell(&finding.into());
+    }
+}
+
+/// The message that groups went back, or that they couldn't.
+fn rolled_back(session: &Session<'_>, way: &Plan, is_complete: bool) -> Diagnostic {
+    let names: Vec<String> = way
+        .groups
+        .iter()
+        .map(|group| session.name(&group.name))
+        .collect();
+    let names = names.join(", ");
+    if is_complete {
+        Diagnostic::error(format!("{names} was rolled back to what was last good"))
+            .hint("Change the configuration, or try it again with `nstance apply --retry`")
+    } else {
+        Diagnostic::error(format!("the rollback of {names} isn't finished"))
+            .hint("`nstance rollout status` shows how far it came; `nstance apply` continues it")
+    }
+}
+
+/// The message that a rollout waits, and for what.
+fn waiting(session: &Session<'_>, plan: &Plan, outcome: &Outcome) -> Diagnostic {
+    let lines: Vec<String> = outcome
+        .waiting
+        .iter()
+        .map(|(group, why)| {
+            let name = session.name(&plan.groups[*group].name);
+            format!("{name} waits for {why}")
+        })
+        .collect();
+    let left = outcome.undone.len();
+    Diagnostic::warning("the rollout waits")
+        .detail(format!(
+            "{}\n{} left",
+            lines.join("\n"),
+            counted(left, "change")
+        ))
+        .hint("Run `nstance apply` again to continue")
 }

@@ -243,6 +243,7 @@ pub fn make_of<'s>(
     let made = pipeline::plan(Request {
         config: session.config(),
         sources: &session.loaded.sources,
+        document: session.loaded.document.as_ref(),
         prepared,
         store: store.map(|store| store as &mut dyn Store),
         cloud,

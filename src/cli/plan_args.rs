@@ -8,13 +8,14 @@ use super::failure::Failure;
 use super::selection::{AddressArgs, AllowedGroups, Selection};
 use super::session::Session;
 use crate::address::{InShard, Selector};
+use crate::digest::sha256_hex;
 use crate::plan::change::Mode;
 use crate::plan::inputs::Options;
 
 /// What may be replaced in protected groups.
 #[derive(Debug, Args)]
 pub struct Replacements {
-    /// Allow replacements in a protected group
+    /// Apply the held back changes of a protected or opportunistic group
     ///
     /// May repeat. `all` allows every group.
     #[arg(long, value_name = "GROUP|all")]
@@ -122,10 +123,29 @@ impl PlanArgs {
             targets,
             excludes: chosen.excludes.clone(),
             replace: chosen.replace.clone(),
+            target: self.target_digest(session, chosen),
             keep_unchanged,
             strict: config.strict || session.globals.strict,
             only_shown: false,
             importing: None,
         })
+    }
+
+    /// A digest of the configuration and of what is planned of it, by which a rollout is recognised.
+    fn target_digest(&self, session: &Session<'_>, chosen: &Selection) -> String {
+        let mut text = format!(
+            "{}\n{} {}",
+            session.loaded.digest, self.destroy, self.refresh_only
+        );
+        for (what, selectors) in [
+            ("target", &chosen.targets),
+            ("exclude", &chosen.excludes),
+            ("replace", &chosen.replace),
+        ] {
+            for selector in selectors {
+                text.push_str(&format!("\n{what} {selector}"));
+            }
+        }
+        sha256_hex(text.as_bytes())
     }
 }

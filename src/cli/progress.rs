@@ -3,7 +3,8 @@
 //! In: counts and the engine's progress. Out: bars on a terminal, plain lines elsewhere, JSON
 //! events with `--json`; everything but events goes to standard error. Must not: block.
 
-use std::collections::BTreeSet;
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::IsTerminal as _;
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +15,10 @@ use super::Globals;
 use super::console;
 use super::session::Session;
 use crate::address::Address;
-use crate::apply::engine::{Progress, Step};
+use crate::apply::engine::{GroupStage, Progress, Starts, Step};
+use crate::apply::steps::Start;
+use crate::config::duration::shown;
+use crate::config::model::CanaryPause;
 use crate::diagnostic::counted;
 use crate::plan::change::{Action, Change, Plan};
 use crate::report::events::{Events, Operation};
@@ -104,23 +108,37 @@ impl Board {
 pub struct ApplyProgress<'a> {
     session: &'a Session<'a>,
     board: &'a Board,
-    plan: &'a Plan,
+    plan: Cow<'a, Plan>,
     bar: ProgressBar,
     events: Events,
     /// Subnets for which a capacity note was shown.
     elsewhere: BTreeSet<Arc<str>>,
+    /// How many changes of each group have ended.
+    done: BTreeMap<String, usize>,
 }
 
 impl<'a> ApplyProgress<'a> {
     /// Progress of one plan.
-    pub fn new(session: &'a Session<'a>, board: &'a Board, plan: &'a Plan) -> Self {
+    pub fn new(
+        session: &'a Session<'a>,
+        board: &'a Board,
+        plan: &'a Plan,
+        starts: &Starts,
+    ) -> Self {
+        let mut done: BTreeMap<String, usize> = BTreeMap::new();
+        for (change, start) in plan.changes.iter().zip(&starts.tasks) {
+            if matches!(start, Start::Done { .. }) {
+                *done.entry(change.address.group.to_string()).or_default() += 1;
+            }
+        }
         Self {
             session,
             board,
-            plan,
+            plan: Cow::Borrowed(plan),
             bar: board.bar(session, plan.changes.len()),
             events: Events::of(plan).in_shard(session.label.as_deref()),
             elsewhere: BTreeSet::new(),
+            done,
         }
     }
 
@@ -129,6 +147,21 @@ impl<'a> ApplyProgress<'a> {
         let address = self.session.name(address);
         let line = format!("{address}: {text}\n");
         self.board.aside(|| console::error(&line));
+    }
+
+    /// Shows the steps of the way back from now on.
+    pub fn go_back(&mut self, way: &Plan) {
+        if matches!(self.plan, Cow::Borrowed(_)) {
+            self.plan = Cow::Owned(way.clone());
+            self.done.clear();
+            for group in &way.groups {
+                let name = self.session.name(&group.name);
+                let line = format!("{name}: rolling back\n");
+                if !self.session.globals.json {
+                    self.board.aside(|| console::error(&line));
+                }
+            }
+        }
     }
 
     /// Shows one step.
@@ -176,7 +209,34 @@ impl<'a> ApplyProgress<'a> {
                 let text = format!("Still {doing}... [{}s elapsed]", elapsed.as_secs());
                 self.line(&change.address, &text);
             }
-            Progress::Started { .. }
+            Progress::Entered { task, step } if lines => {
+                let address = &self.plan.changes[*task].address;
+                let doing = match step {
+                    Step::Register => "Registering with its load balancers",
+                    Step::Deregister => "Deregistering from its load balancers",
+                    Step::Drain => "Running the drain command",
+                    _ => return,
+                };
+                self.line(address, &format!("{doing}..."));
+            }
+            Progress::Waits { task, why } if lines => {
+                let address = &self.plan.changes[*task].address;
+                self.line(address, &format!("Waiting: {why}"));
+            }
+            Progress::Unused { load_balancer } => {
+                let line = format!(
+                    "warning: `{load_balancer}` has no listener; its verdict isn't waited for\n"
+                );
+                self.board.aside(|| console::error(&line));
+            }
+            Progress::Group {
+                group,
+                stage,
+                detail,
+            } => self.group_line(*group, *stage, detail),
+            Progress::Entered { .. }
+            | Progress::Waits { .. }
+            | Progress::Started { .. }
             | Progress::Still { .. }
             | Progress::Completed { .. }
             | Progress::Retrying { .. } => {}
@@ -196,14 +256,61 @@ impl<'a> ApplyProgress<'a> {
                 let noun = noun(*step, change);
                 self.line(&change.address, &format!("{noun} failed: {error}"));
             }
-            Progress::Ended { .. } => self.bar.inc(1),
+            Progress::Ended { task } => {
+                self.bar.inc(1);
+                self.note_end(*task);
+            }
             Progress::ExportFailed { address, error } => {
                 self.line(address, &format!("its files can't be exported: {error}"));
             }
         }
     }
 
-    fn json_event(&self, progress: &Progress) -> Option<serde_json::Value> {
+    /// Counts an ended change of a group that takes turns.
+    fn note_end(&mut self, task: usize) {
+        let group = self.plan.changes[task].address.group.as_str();
+        *self.done.entry(group.to_owned()).or_default() += 1;
+    }
+
+    /// How many changes of a group have ended, and how many there are.
+    fn counts(&self, group: usize) -> (usize, usize) {
+        let name = &self.plan.groups[group].name;
+        let changes = self.plan.changes.iter();
+        let total = changes.filter(|change| change.address.group.as_str() == name);
+        (
+            self.done.get(name).copied().unwrap_or_default(),
+            total.count(),
+        )
+    }
+
+    /// Prints a line about a group's rollout.
+    fn group_line(&self, group: usize, stage: GroupStage, detail: &str) {
+        let (done, total) = self.counts(group);
+        let so_far = format!("{done} of {}", counted(total, "change"));
+        let text = match stage {
+            GroupStage::Done => return,
+            GroupStage::Rolling if detail.is_empty() => format!("rollout continues, {so_far} done"),
+            GroupStage::Rolling => format!("{so_far} done, waiting for {detail}"),
+            GroupStage::CanaryPause => {
+                let rollout = self.plan.groups[group].rollout.as_ref();
+                match rollout.and_then(|rollout| rollout.canary_pause) {
+                    Some(CanaryPause::For(pause)) => {
+                        format!("canaries are done, pausing for {}", shown(pause))
+                    }
+                    _ => "canaries are done, paused until `nstance rollout promote`".to_owned(),
+                }
+            }
+            GroupStage::Promoted => format!("promoted, {so_far} done"),
+            GroupStage::Paused => format!("paused by request, {so_far} done"),
+            GroupStage::Failed => format!("rollout stopped, {so_far} done: {detail}"),
+            GroupStage::Aborted => format!("rollout aborted by request, {so_far} done"),
+        };
+        let name = self.session.name(&self.plan.groups[group].name);
+        self.board
+            .aside(|| console::error(&format!("{name}: {text}\n")));
+    }
+
+    fn json_event(&mut self, progress: &Progress) -> Option<serde_json::Value> {
         let now = self.session.clock.now();
         let events = &self.events;
         Some(match progress {
@@ -259,7 +366,30 @@ impl<'a> ApplyProgress<'a> {
                 event["subnet"] = (&**subnet).into();
                 event
             }
-            Progress::Ended { .. } | Progress::ExportFailed { .. } => return None,
+            Progress::Entered { task, step } => {
+                let change = &self.plan.changes[*task];
+                let operation = operation(*step, change.action);
+                events.rollout_step(now, &change.address, operation, step.as_str(), "")
+            }
+            Progress::Waits { task, why } => {
+                let change = &self.plan.changes[*task];
+                let operation = operation(Step::Check, change.action);
+                events.rollout_step(now, &change.address, operation, "checking", why)
+            }
+            Progress::Group {
+                group,
+                stage,
+                detail,
+            } => {
+                let name = &self.plan.groups[*group].name;
+                let (done, total) = self.counts(*group);
+                events.rollout_progress(now, name, stage.as_str(), done, total, detail)
+            }
+            Progress::Ended { task } => {
+                self.note_end(*task);
+                return None;
+            }
+            Progress::Unused { .. } | Progress::ExportFailed { .. } => return None,
         })
     }
 
@@ -274,8 +404,19 @@ fn operation(step: Step, action: Action) -> Operation {
         (Step::Record, Action::Forget) => Operation::Forget,
         (Step::Record, _) => Operation::Adopt,
         (_, Action::Update) => Operation::Update,
-        (Step::Delete, _) | (Step::Await, Action::Delete) => Operation::Delete,
-        (Step::Nonce | Step::Create | Step::Update | Step::Await, _) => Operation::Create,
+        (_, Action::Delete)
+        | (Step::Gate | Step::Deregister | Step::Connections | Step::Drain | Step::Delete, _) => {
+            Operation::Delete
+        }
+        (
+            Step::Nonce
+            | Step::Create
+            | Step::Update
+            | Step::Check
+            | Step::Register
+            | Step::Verdict,
+            _,
+        ) => Operation::Create,
     }
 }
 

@@ -163,6 +163,7 @@ fn render(session: &Session<'_>, command: &Render) -> Result<Reply, Failure> {
     let made = pipeline::plan(Request {
         config: session.config(),
         sources: &session.loaded.sources,
+        document: None,
         prepared,
         store: store.as_mut().map(|store| store as &mut dyn Store),
         cloud: cloud.as_deref(),

@@ -68,7 +68,7 @@ pub struct AddressArgs<'a> {
     pub replace: &'a [InShard<Selector>],
     /// Permit deletions in these groups.
     pub allow_delete: &'a [InShard<AllowedGroups>],
-    /// Permit replacements in these protected groups.
+    /// Release the held back changes of these groups.
     pub allow_replace: &'a [InShard<AllowedGroups>],
 }
 
@@ -83,7 +83,7 @@ pub struct Selection {
     pub replace: Vec<Selector>,
     /// Permit deletions in these groups.
     pub allow_delete: Vec<AllowedGroups>,
-    /// Permit replacements in these protected groups.
+    /// Release the held back changes of these groups.
     pub allow_replace: Vec<AllowedGroups>,
 }
 
@@ -95,7 +95,7 @@ impl Selection {
             .any(|allowed| allowed.covers(group))
     }
 
-    /// Whether a protected group's instances may be replaced: who may delete them may do that.
+    /// Whether a group's held back changes are released: who may delete instances may replace them.
     pub fn allows_replace(&self, group: &str) -> bool {
         let mut allowed = self.allow_replace.iter();
         allowed.any(|allowed| allowed.covers(group)) || self.allows_delete(group)

@@ -50,6 +50,18 @@ pub enum SimCommand {
         /// The instance
         id: String,
     },
+    /// Make an instance unhealthy
+    ///
+    /// Its health checks fail until `nstance sim recover`; it keeps running.
+    Fail {
+        /// The instance
+        id: String,
+    },
+    /// Make an instance healthy again after `nstance sim fail`
+    Recover {
+        /// The instance
+        id: String,
+    },
     /// Delete an instance, whatever protects it
     Delete {
         /// The instance
@@ -139,6 +151,8 @@ pub fn run(
         SimCommand::Show { id } => print.detail(&admin.show(id)?),
         SimCommand::Stop { id } => print.changed("stopped", &admin.stop(id)?),
         SimCommand::Start { id } => print.changed("started", &admin.start(id)?),
+        SimCommand::Fail { id } => print.changed("is unhealthy", &admin.fail(id)?),
+        SimCommand::Recover { id } => print.changed("recovered", &admin.recover(id)?),
         SimCommand::Delete { id } => print.changed("deleted", &admin.delete(id)?),
         SimCommand::SetTag { id, tags, unset } => {
             let changes = tags
@@ -257,6 +271,7 @@ impl Printer<'_> {
             ("cluster", row.cluster.as_deref()),
             ("shard", row.shard.as_deref()),
             ("state", Some(row.state.as_str())),
+            ("health", detail.unhealthy.then_some("unhealthy (by hand)")),
             ("type", Some(row.instance_type.as_str())),
             ("zone", Some(row.zone.as_str())),
             ("subnet", row.subnet.as_deref()),

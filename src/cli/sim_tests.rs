@@ -5,7 +5,7 @@ use super::*;
 use crate::clock::FixedClock;
 use crate::config::model::ProviderKind;
 use crate::provider::sim::{SimCloud, SimOptions};
-use crate::provider::{Cloud, CreateRequest};
+use crate::provider::{Cloud, CreateRequest, TargetsRequest};
 
 #[derive(Parser)]
 struct Line {
@@ -34,7 +34,12 @@ impl Desk {
         )
         .unwrap();
         for slot in 0..2 {
-            cloud.create(&request(slot)).unwrap();
+            let made = cloud.create(&request(slot)).unwrap();
+            let targets = TargetsRequest {
+                provider_id: made.provider_id,
+                load_balancers: vec!["tg-a".to_owned()],
+            };
+            cloud.register(&targets).unwrap();
         }
         desk.clock.sleep(std::time::Duration::from_mins(3));
         desk
@@ -87,7 +92,6 @@ fn request(slot: u32) -> CreateRequest {
             .into_iter()
             .map(|(key, value)| (key.to_owned(), value))
             .collect(),
-        load_balancers: vec!["tg-a".to_owned()],
     }
 }
 
@@ -143,6 +147,8 @@ fn instances_change_by_hand() {
     for (line, words) in [
         ("stop default/web/0", "(default/web/0) stopped"),
         ("start default/web/0", "(default/web/0) started"),
+        ("fail default/web/0", "(default/web/0) is unhealthy"),
+        ("recover default/web/0", "(default/web/0) recovered"),
         ("set-type default/web/0 m5.large", "(default/web/0) changed"),
         (
             "set-tag default/web/0 team=blue a=b=c",
@@ -173,6 +179,21 @@ fn instances_change_by_hand() {
             .len(),
         2
     );
+}
+
+#[test]
+fn an_instance_that_was_failed_is_shown_as_unhealthy() {
+    let desk = Desk::new();
+    let health = |desk: &Desk| desk.json("show default/web/0")["instance"]["unhealthy"].clone();
+    desk.run("fail default/web/0");
+    assert!(
+        desk.run("show default/web/0")
+            .contains("\nhealth       unhealthy (by hand)\n")
+    );
+    assert_eq!(health(&desk), true);
+    desk.run("recover default/web/0");
+    assert!(!desk.run("show default/web/0").contains("health"));
+    assert_eq!(health(&desk), false);
 }
 
 #[test]

@@ -55,6 +55,28 @@ pub fn parse_duration(text: &str) -> Result<Duration, DurationError> {
     Ok(Duration::from_nanos(total))
 }
 
+/// A duration as it is written: `90s`, `10m`, `1h30m`, `500ms`.
+pub fn shown(duration: Duration) -> String {
+    let millis = duration.as_millis();
+    if millis == 0 {
+        return "0s".to_owned();
+    }
+    if millis < 1_000 {
+        return format!("{millis}ms");
+    }
+    let seconds = duration.as_secs();
+    let parts = [
+        (seconds / 3600, "h"),
+        (seconds / 60 % 60, "m"),
+        (seconds % 60, "s"),
+    ];
+    let mut text = String::new();
+    for (count, unit) in parts.into_iter().filter(|(count, _)| *count > 0) {
+        text.push_str(&format!("{count}{unit}"));
+    }
+    text
+}
+
 /// Parses one number with its unit; returns its nanoseconds and the rest.
 ///
 /// Fails if the number or its unit is invalid.

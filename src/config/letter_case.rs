@@ -63,7 +63,9 @@ pub(crate) fn rename(
 
 fn value(node: &mut Node, shape: Shape, findings: &mut Diagnostics) {
     match shape {
-        Shape::Object(table) | Shape::TextOr(table) => object(node, table, findings),
+        Shape::Object(table) | Shape::TextOr(table) | Shape::WordOr(_, table) => {
+            object(node, table, findings);
+        }
         Shape::Groups => groups(node, findings),
         Shape::Snippets => each(node, &mut |snippet| {
             object(snippet, &tables::SNIPPET, findings);

@@ -40,6 +40,12 @@ use super::yaml;
 use crate::diagnostic::{Diagnostic, Diagnostics, Reported};
 use crate::limited::read_text;
 
+/// The configuration of an evaluated document that was valid once; `None` if it isn't any more.
+pub fn restore(document: &Node) -> Option<Config> {
+    let mut findings = Diagnostics::default();
+    decode(document, &mut findings).ok()?.finish(&findings).ok()
+}
+
 /// A configuration, or the errors of the stage that failed.
 #[derive(Debug, Default)]
 pub struct Loaded {
@@ -57,6 +63,10 @@ pub struct Loaded {
     pub secrets: Secrets,
     /// All files that loading looked at.
     pub inputs: Inputs,
+    /// The evaluated document.
+    pub document: Option<Node>,
+    /// A digest of it.
+    pub digest: String,
     /// References to values written elsewhere.
     aliases: Vec<Alias>,
     /// Given values for the top-level `vars`.
@@ -271,8 +281,10 @@ impl Loaded {
         if given.server_compatible {
             only_ours(&root, &mut self.findings);
         }
+        self.digest = root.digest();
         let draft = decode(&root, &mut self.findings)?;
         find_exposed(&root, &mut self.findings);
+        self.document = Some(root);
         Ok(draft)
     }
 

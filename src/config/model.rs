@@ -7,6 +7,7 @@
 //! `docs/configuration.md` describes them. Defaults are applied here, so that later stages don't
 //! need to know them. Args, vars and file templates stay [`Node`]s.
 
+mod update;
 mod userdata;
 
 use std::collections::BTreeSet;
@@ -19,6 +20,7 @@ use super::node::{Node, Sensitivity};
 use super::source::{Span, Spanned};
 use crate::address::GroupName;
 
+pub use update::{Amount, CanaryPause, Check, Health, OnFailure, Update, UpdateOrder, ZoneOrder};
 pub use userdata::{
     Compress, Encoding, Includes, Joining, TextSource, Userdata, UserdataPart, UserdataSource,
 };
@@ -230,14 +232,14 @@ pub struct Advertise {
     pub agent_addr: Arc<str>,
 }
 
-/// `shard.expiry`: older instances are planned for replacement.
+/// `shard.expiry`: the ages from which instances are replaced.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Expiry {
-    /// `eligible_age`: may be replaced.
+    /// `eligible_age`: a group's oldest such instance is replaced if no other of the group is.
     pub eligible_age: Option<Duration>,
-    /// `forced_age`: must be replaced.
+    /// `forced_age`: instances older than this are replaced.
     pub forced_age: Option<Duration>,
-    /// `ondemand_age`: for on-demand instances.
+    /// `ondemand_age`: for the server's on-demand instances; plans ignore it.
     pub ondemand_age: Option<Duration>,
 }
 
@@ -323,6 +325,8 @@ pub struct Defaults {
     pub vars: Option<Node>,
     /// `userdata`
     pub userdata: Option<Userdata>,
+    /// `update`
+    pub update: Update,
 }
 
 /// A label's value.
@@ -359,9 +363,8 @@ pub struct Common {
     pub labels: Named<Label>,
     /// `protect`: deletions require `--allow-delete`, replacements `--allow-replace`.
     pub protect: Option<Spanned<bool>>,
-    /// `update`: the rollout policy. There is only the built-in one, so only the block's place is
-    /// kept.
-    pub update: Option<Span>,
+    /// `update`
+    pub update: Update,
 }
 
 /// `amd64` or `arm64`.

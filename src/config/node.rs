@@ -10,7 +10,10 @@ use std::sync::Arc;
 use foldhash::fast::RandomState;
 use serde_json::Number;
 
+use sha2::{Digest as _, Sha256};
+
 use super::source::Span;
+use crate::digest::hex;
 
 /// A value of a document and its place.
 #[derive(Debug, Clone, PartialEq)]
@@ -192,6 +195,41 @@ impl Node {
         match &self.value {
             NodeValue::String(text) => Some(text),
             _ => None,
+        }
+    }
+
+    /// The SHA-256 of the value, whatever file or language it is written in.
+    pub fn digest(&self) -> String {
+        let mut hasher = Sha256::new();
+        self.hash_into(&mut hasher);
+        hex(&hasher.finalize())
+    }
+
+    fn hash_into(&self, hasher: &mut Sha256) {
+        let mut text = |kind: u8, text: &str| {
+            hasher.update([kind]);
+            hasher.update((text.len() as u64).to_be_bytes());
+            hasher.update(text);
+        };
+        match &self.value {
+            NodeValue::Null => text(b'n', ""),
+            NodeValue::Bool(value) => text(b'b', if *value { "1" } else { "0" }),
+            NodeValue::Number(value) => text(b'd', &value.to_string()),
+            NodeValue::String(value) => text(b's', value),
+            NodeValue::Array(items) => {
+                text(b'a', &items.len().to_string());
+                for item in items {
+                    item.hash_into(hasher);
+                }
+            }
+            NodeValue::Object(entries) => {
+                text(b'o', &entries.len().to_string());
+                for entry in entries {
+                    hasher.update((entry.key.len() as u64).to_be_bytes());
+                    hasher.update(&*entry.key);
+                    entry.value.hash_into(hasher);
+                }
+            }
         }
     }
 

@@ -444,6 +444,8 @@ impl Repair<'_> {
             new_state: plan.new_state,
             read_from: Vec::new(),
             created_at: plan.created_at,
+            target: String::new(),
+            last_good: BTreeMap::new(),
             images: BTreeMap::new(),
             changes,
             held_back: Vec::new(),
@@ -464,6 +466,7 @@ impl Repair<'_> {
                     name,
                     after: Vec::new(),
                     config_hash: String::new(),
+                    rollout: None,
                 })
                 .collect(),
         })

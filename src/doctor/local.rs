@@ -208,6 +208,9 @@ fn journal(local: &Local, now: Timestamp, examination: &mut Examination) {
             Operation::Create => "creation",
             Operation::Update => "change",
             Operation::Delete => "deletion",
+            Operation::Register => "registration",
+            Operation::Deregister => "deregistration",
+            Operation::Drain => "draining",
         };
         let (severity, kind, state) = if running {
             (Severity::Note, "under-way", "is under way")
@@ -220,6 +223,9 @@ fn journal(local: &Local, now: Timestamp, examination: &mut Examination) {
             }
             Operation::Update => "the next apply compares it with what it should be",
             Operation::Delete => "the next apply looks whether it is gone, and forgets it if it is",
+            Operation::Register | Operation::Deregister | Operation::Drain => {
+                "the next apply does it again if it is still needed"
+            }
         };
         let finding = Finding::new(
             Check::Journal,

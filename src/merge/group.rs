@@ -13,7 +13,8 @@ use super::Layer;
 use super::deep::{Merged, merge};
 use crate::address::GroupName;
 use crate::config::model::{
-    Arch, Common, Config, File, Group, Joining, SlotOverride, Template, TextSource, Userdata,
+    Arch, Common, Config, File, Group, Joining, SlotOverride, Template, TextSource, Update,
+    Userdata,
 };
 use crate::config::source::{Span, Spanned};
 
@@ -65,6 +66,8 @@ pub struct MergedGroup<'a> {
     pub protect: bool,
     /// How long connections may drain before an instance is deleted.
     pub drain_timeout: Duration,
+    /// `update` of the group, over its template's, over that of `defaults`.
+    pub update: Update,
     /// The zones that its slots are spread over; never empty.
     pub zones: Vec<Arc<str>>,
     /// Names of load balancers.
@@ -192,6 +195,16 @@ pub fn size_of(group: &Group) -> u32 {
     group.size.map_or(0, |size| size.value)
 }
 
+/// The merged `update` of a group.
+pub fn update_of(config: &Config, group: &Group) -> Update {
+    let lower = &config.defaults.update;
+    let own = &group.common.update;
+    match template_of(config, group) {
+        Some(template) => own.over(&template.common.update.over(lower)),
+        None => own.over(lower),
+    }
+}
+
 /// Merges the layers of one group.
 pub fn merge_group<'a>(config: &'a Config, group: &'a Group) -> MergedGroup<'a> {
     let template = template_of(config, group);
@@ -300,6 +313,7 @@ pub fn merge_group<'a>(config: &'a Config, group: &'a Group) -> MergedGroup<'a> 
         drain_timeout: group
             .drain_timeout
             .unwrap_or(config.shard.default_drain_timeout),
+        update: update_of(config, group),
         zones,
         load_balancers: group.load_balancers.clone(),
         overrides: group
@@ -409,6 +423,75 @@ mod tests {
             assert_eq!(layered.single().is_some(), single, "{names:?}");
             let lost = layered.replaced().count();
             assert_eq!(lost + joined.len(), layered.all().count(), "{names:?}");
+        }
+    }
+
+    #[test]
+    fn the_highest_layer_that_sets_a_key_of_update_wins() {
+        use crate::check::Purpose;
+        use crate::config::model::{Amount, Check, UpdateOrder};
+        use crate::config::variables::Given;
+        use crate::load::load_text;
+
+        let text = r#"{
+            "cluster": {"id": "c"},
+            "shard": {"id": "s", "infra": {"provider": "sim", "region": "r", "zone": "z"}},
+            "defaults": {"update": {
+                "max_surge": 1, "max_creating": 9,
+                "health": {"check": "tcp", "port": 22, "retries": 7},
+                "drain": {"command": ["low"]},
+            }},
+            "templates": {
+                "t": {"update": {"max_surge": "50%", "order": "create_first", "max_deleting": 3}},
+                "bare": {},
+            },
+            "groups": {"default": {
+                "all": {"template": "t", "size": 1, "update": {
+                    "max_surge": 4, "health": {"min_healthy_time": "1m"},
+                }},
+                "template": {"template": "t", "size": 1},
+                "defaults": {"template": "bare", "size": 1},
+                "alone": {"size": 1, "update": {"max_creating": 0}},
+            }},
+        }"#;
+        let loaded = load_text(Purpose::Plan, "a.jsonc", text, &Given::default());
+        assert!(loaded.findings.is_empty());
+        let config = loaded.config.unwrap();
+        let merged = |name: &str| {
+            let group = config.group(&GroupName::new("default", name)).unwrap();
+            merge_group(&config, group).update
+        };
+        for (name, surge, creating, deleting, order) in [
+            (
+                "all",
+                Amount::Count(4),
+                9,
+                Some(3),
+                Some(UpdateOrder::CreateFirst),
+            ),
+            (
+                "template",
+                Amount::Percent(50),
+                9,
+                Some(3),
+                Some(UpdateOrder::CreateFirst),
+            ),
+            ("defaults", Amount::Count(1), 9, None, None),
+            ("alone", Amount::Count(1), 0, None, None),
+        ] {
+            let update = merged(name);
+            assert_eq!(update.max_surge.unwrap().value, surge, "{name}");
+            assert_eq!(update.max_creating, Some(creating), "{name}");
+            assert_eq!(update.max_deleting, deleting, "{name}");
+            assert_eq!(update.order.map(|order| order.value), order, "{name}");
+            assert_eq!(update.drain.as_deref(), Some(&["low".into()][..]), "{name}");
+            // `health` is one key: what a higher layer leaves out is the default.
+            let health = update.health.unwrap();
+            let (check, retries) = match name {
+                "all" => (Check::Running, 2),
+                _ => (Check::Tcp { port: 22 }, 7),
+            };
+            assert_eq!((health.check, health.retries), (check, retries), "{name}");
         }
     }
 }

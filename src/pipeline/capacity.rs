@@ -192,7 +192,7 @@ mod tests {
     use crate::plan::change::Reason;
     use crate::provider::{
         CloudError, CloudErrorKind, CreateRequest, DeleteRequest, ImageMatch, ImageQuery,
-        Observation, Owner, Page, SubnetInfo, UpdateRequest,
+        Observation, Owner, Page, SubnetInfo, TargetHealth, TargetsRequest, UpdateRequest,
     };
     use crate::report::testing::{body, change, plan_of, side};
 
@@ -224,6 +224,19 @@ mod tests {
             unreachable!("it is asked for types only")
         }
         fn update(&self, _: &UpdateRequest) -> Result<Observation, CloudError> {
+            unreachable!("it is asked for types only")
+        }
+        fn register(&self, _: &TargetsRequest) -> Result<(), CloudError> {
+            unreachable!("it is asked for types only")
+        }
+        fn deregister(&self, _: &TargetsRequest) -> Result<(), CloudError> {
+            unreachable!("it is asked for types only")
+        }
+        fn target_health(
+            &self,
+            _: &[String],
+            _: &[String],
+        ) -> Result<Vec<TargetHealth>, CloudError> {
             unreachable!("it is asked for types only")
         }
         fn delete(&self, _: &DeleteRequest) -> Result<(), CloudError> {

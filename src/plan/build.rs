@@ -10,13 +10,14 @@ use std::sync::Arc;
 
 use super::actual::{ActualInstance, ActualInstances};
 use super::change::{
-    Action, Change, Deletions, DriftKind, Mode, Plan, PlannedGroup, PlannedImage, Reason,
+    Action, Change, Deletions, DriftKind, LeftOut, Mode, Plan, PlannedGroup, PlannedImage, Reason,
     RulesName, Summary,
 };
 use super::exclusive::leave_out_duplicates;
 use super::group::GroupPlanner;
 use super::inputs::{Inputs, Options};
 use super::planned::Planned;
+use super::rollout::{Assumed, Bounds, Impossible, Member, Rollout, is_limited};
 use crate::address::{Address, GroupName};
 use crate::config::model::ProviderKind;
 use crate::diagnostic::{Diagnostic, Diagnostics};
@@ -58,6 +59,7 @@ pub fn build(inputs: &Inputs<'_>, placer: &mut Placer<'_>) -> (Plan, Diagnostics
             lineage: &lineage,
             deposed: actual.deposed_slots(moved_from.as_ref().unwrap_or(name).as_str()),
             moved_from,
+            bounds: Bounds::of(&renderer.group.merged.update, renderer.group.merged.size),
         };
         planner.plan(&own, placer, &mut gathered);
     }
@@ -66,9 +68,10 @@ pub fn build(inputs: &Inputs<'_>, placer: &mut Placer<'_>) -> (Plan, Diagnostics
         .snapshot
         .map_or(&[][..], |snapshot| &snapshot.records);
     leave_out_duplicates(records, &mut gathered);
+    let rollouts = rollouts(inputs, &mut gathered);
     let mut findings = std::mem::take(&mut gathered.findings);
     findings.extend(target_warning(inputs.options));
-    (assemble(inputs, lineage, gathered), findings)
+    (assemble(inputs, lineage, gathered, rollouts), findings)
 }
 
 /// Plans what belongs to no configured group: removed groups, deposed and duplicate instances.
@@ -167,7 +170,106 @@ fn target_warning(options: &Options) -> Option<Diagnostic> {
     })
 }
 
-fn assemble(inputs: &Inputs<'_>, lineage: String, mut gathered: Planned) -> Plan {
+/// The rollout of each configured group with changes. Leaves out changes that the limits of their
+/// group forbid.
+fn rollouts(inputs: &Inputs<'_>, gathered: &mut Planned) -> HashMap<GroupName, Rollout> {
+    let mut by_group: HashMap<&GroupName, Vec<&Change>> = HashMap::new();
+    for change in gathered.changes.iter().chain(&gathered.held_back) {
+        by_group
+            .entry(&change.address.group)
+            .or_default()
+            .push(change);
+    }
+    let changed: HashSet<&str> = gathered
+        .changes
+        .iter()
+        .filter_map(|change| Some(&*change.before.as_deref()?.instance_id))
+        .collect();
+    let mut found = HashMap::new();
+    let mut impossible = Vec::new();
+    for renderer in inputs.groups {
+        let group = &renderer.group.merged;
+        let Some(changes) = by_group.get(&group.name) else {
+            continue;
+        };
+        let changes = changes.iter().copied();
+        let update = &group.update;
+        match Rollout::of(update, group.size, &group.zones, &changes) {
+            Ok(mut rollout) => {
+                if changes.clone().any(is_limited) {
+                    rollout.members = members(inputs, &group.name, &changed);
+                }
+                found.insert(group.name.clone(), rollout);
+            }
+            // What is held back may wait for another limit.
+            Err(_)
+                if !gathered
+                    .changes
+                    .iter()
+                    .any(|change| change.address.group == group.name) => {}
+            Err(Impossible(assumed)) => impossible.push((group, assumed)),
+        }
+    }
+    let mut refused = Vec::new();
+    for (group, assumed) in impossible {
+        let what = match assumed {
+            Assumed::Exclusive => "an arg that only one instance can have",
+            Assumed::Restart => "a change that restarts instances",
+        };
+        let span = group.update.max_unavailable.map(|amount| amount.span);
+        let finding = Diagnostic::error(format!(
+            "`max_unavailable` of group `{}` is 0, and there is {what}",
+            group.name
+        ));
+        refused.push((
+            group.name.clone(),
+            finding
+                .at(span.unwrap_or(group.span), "no instance may be unavailable")
+                .about(&group.name)
+                .hint("Set it to at least 1, or leave the change out"),
+        ));
+    }
+    for (name, finding) in refused {
+        gathered.findings.push(finding);
+        let before = gathered.changes.len();
+        gathered
+            .changes
+            .retain(|change| change.address.group != name || !is_limited(change));
+        gathered.left_out.push(LeftOut {
+            address: name.to_string(),
+            count: before - gathered.changes.len(),
+            why: "its limits forbid the change".to_owned(),
+        });
+    }
+    found
+}
+
+/// The recorded instances of a group that the plan doesn't change.
+fn members(inputs: &Inputs<'_>, group: &GroupName, changed: &HashSet<&str>) -> Vec<Member> {
+    let records = inputs
+        .snapshot
+        .iter()
+        .flat_map(|snapshot| &snapshot.records);
+    records
+        .filter(|record| *record.group == *group.as_str() && !record.deposed)
+        .filter(|record| !changed.contains(record.instance_id.as_str()))
+        .map(|record| Member {
+            address: Address::new(group.clone(), record.slot),
+            instance_id: record.instance_id.as_str().into(),
+            provider_id: record.provider_id.clone(),
+            load_balancers: (inputs.specs)(record.spec)
+                .map(|spec| spec.head.load_balancers.clone())
+                .unwrap_or_default(),
+        })
+        .collect()
+}
+
+fn assemble(
+    inputs: &Inputs<'_>,
+    lineage: String,
+    mut gathered: Planned,
+    mut rollouts: HashMap<GroupName, Rollout>,
+) -> Plan {
     gathered.changes.sort_by(Change::order);
     gathered.held_back.sort_by(Change::order);
     gathered
@@ -247,6 +349,8 @@ fn assemble(inputs: &Inputs<'_>, lineage: String, mut gathered: Planned) -> Plan
         new_state: inputs.snapshot.is_none(),
         read_from,
         created_at: inputs.now,
+        target: inputs.options.target.clone(),
+        last_good: BTreeMap::new(),
         images,
         sizes: inputs
             .groups
@@ -254,7 +358,11 @@ fn assemble(inputs: &Inputs<'_>, lineage: String, mut gathered: Planned) -> Plan
             .map(|renderer| &renderer.group.merged)
             .map(|group| (group.name.to_string(), group.size))
             .collect(),
-        groups: planned_groups(inputs, gathered.changes.iter().chain(&gathered.held_back)),
+        groups: planned_groups(
+            inputs,
+            gathered.changes.iter().chain(&gathered.held_back),
+            &mut rollouts,
+        ),
         changes: gathered.changes,
         held_back: gathered.held_back,
         unchanged: gathered.unchanged,
@@ -292,6 +400,7 @@ fn changed_before(
 fn planned_groups<'a>(
     inputs: &Inputs<'_>,
     changes: impl Iterator<Item = &'a Change>,
+    rollouts: &mut HashMap<GroupName, Rollout>,
 ) -> Vec<PlannedGroup> {
     let changed: BTreeSet<&GroupName> = changes.map(|change| &change.address.group).collect();
     let mut groups: Vec<PlannedGroup> = inputs
@@ -302,6 +411,7 @@ fn planned_groups<'a>(
         .map(|group| PlannedGroup {
             name: group.merged.name.to_string(),
             after: changed_before(&group.merged.name, inputs.dependencies, &changed),
+            rollout: rollouts.remove(&group.merged.name),
             config_hash: if group.reads_nonce {
                 hashes(&group.merged, None).runtime
             } else {
@@ -319,6 +429,7 @@ fn planned_groups<'a>(
                 name,
                 after: Vec::new(),
                 config_hash: String::new(),
+                rollout: None,
             }),
     );
     groups

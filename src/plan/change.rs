@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::planned::protected;
+use super::rollout::Rollout;
 use crate::address::Address;
 use crate::clock::Timestamp;
 use crate::diagnostic::Diagnostics;
@@ -119,6 +120,8 @@ pub enum Reason {
     },
     /// `--refresh-only`
     RefreshOnly,
+    /// The rollout failed, and the group goes back.
+    RolledBack,
 }
 
 impl Reason {
@@ -142,6 +145,7 @@ impl Reason {
             Self::Unrecorded => "adopt_because_unrecorded",
             Self::Moved { .. } => "update_because_moved",
             Self::RefreshOnly => "refresh_only",
+            Self::RolledBack => "rollback",
         }
     }
 }
@@ -297,6 +301,25 @@ impl RecordAttributes {
     }
 }
 
+/// What a group goes back to once its changes are done.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LastGood {
+    /// The text for the state.
+    pub text: String,
+    /// Whether any part of it is sensitive.
+    pub is_sensitive: bool,
+}
+
+/// The instance to create if a change is rolled back and its predecessor is gone.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Fallback {
+    /// The instance.
+    pub view: InstanceView,
+    /// Its files that are rendered after creation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deferred: Option<Box<Deferred>>,
+}
+
 /// The change of one address.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Change {
@@ -332,6 +355,9 @@ pub struct Change {
     /// How long connections may drain before deletion, in milliseconds.
     #[serde(default)]
     pub drain_timeout_ms: u64,
+    /// What to go back to, if the group's policy is to roll back and it is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fallback: Option<Box<Fallback>>,
 }
 
 impl Change {
@@ -350,12 +376,24 @@ impl Change {
             deferred: None,
             alternatives: Vec::new(),
             drain_timeout_ms: 0,
+            fallback: None,
         }
     }
 
     /// Sorts by address; a slot's deposed instances come last.
     pub fn order(a: &Self, b: &Self) -> Ordering {
         (&a.address, &a.deposed).cmp(&(&b.address, &b.deposed))
+    }
+
+    /// Why a held back change is held back.
+    pub fn held_back_by(&self) -> HoldBack {
+        let is_protected = self.after.as_deref().is_some_and(|after| after.protected);
+        // `protect` leaves updates alone.
+        if is_protected && self.action.is_replace() {
+            HoldBack::Protect
+        } else {
+            HoldBack::Opportunistic
+        }
     }
 
     /// The instance to create in try `place`: 0 is the planned subnet, then the alternatives.
@@ -371,6 +409,25 @@ impl Change {
     }
 }
 
+/// The setting that holds a change back until `--allow-replace`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HoldBack {
+    /// `protect`
+    Protect,
+    /// `update.opportunistic`
+    Opportunistic,
+}
+
+impl HoldBack {
+    /// The name of the setting.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Protect => "protect",
+            Self::Opportunistic => "opportunistic",
+        }
+    }
+}
+
 /// A group of the plan, and the groups before it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PlannedGroup {
@@ -381,6 +438,9 @@ pub struct PlannedGroup {
     /// The runtime hash of its configuration, which nonces are made with; empty if they aren't.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub config_hash: String,
+    /// How its changes follow each other; `None` for a group that isn't configured any more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rollout: Option<Rollout>,
 }
 
 /// The mode of a plan.
@@ -502,12 +562,16 @@ pub struct Plan {
     pub read_from: Vec<String>,
     /// When it was made.
     pub created_at: Timestamp,
+    /// A digest of the configuration and the options it was made with; empty in plans of older
+    /// versions.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub target: String,
     /// The resolved images.
     pub images: BTreeMap<String, PlannedImage>,
     /// All changes except no-ops, sorted by address; a slot's deposed instances come last.
     pub changes: Vec<Change>,
-    /// Replacements in protected groups, sorted by address; [`Plan::release`] moves them to
-    /// `changes`.
+    /// Replacements in protected groups, and replacements and restarts that `opportunistic` leaves
+    /// to later, sorted by address; [`Plan::release`] moves them to `changes`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub held_back: Vec<Change>,
     /// No-ops, if the caller requested them; not in plan files.
@@ -524,7 +588,10 @@ pub struct Plan {
     /// The sizes of all configured groups.
     #[serde(default)]
     pub sizes: BTreeMap<String, u32>,
-    /// The groups with changes or held back replacements, in dependency order.
+    /// What each group with changes goes back to from the next apply on, once these are done.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub last_good: BTreeMap<String, LastGood>,
+    /// The groups with changes, held back or not, in dependency order.
     pub groups: Vec<PlannedGroup>,
 }
 
@@ -545,7 +612,7 @@ pub struct Summary {
     pub forget: usize,
     /// Left as they are.
     pub no_op: usize,
-    /// Replacements that `--allow-replace` would release.
+    /// Replacements and restarts that `--allow-replace` would release.
     #[serde(default, skip_serializing_if = "no_count")]
     pub held_back: usize,
 }
@@ -731,8 +798,8 @@ impl Plan {
             .map(Refusal::OverBudget)
     }
 
-    /// Moves the held back replacements of allowed groups to the changes. Leaves out those that the
-    /// cloud would refuse; returns the findings.
+    /// Moves the held back changes of allowed groups to the changes. Leaves out replacements that
+    /// the cloud would refuse; returns the findings.
     pub fn release(&mut self, allowed: impl Fn(&str) -> bool) -> Diagnostics {
         let mut findings = Diagnostics::default();
         let held_back = std::mem::take(&mut self.held_back);
@@ -742,7 +809,9 @@ impl Plan {
         self.held_back = held_back;
         let rules = self.rules();
         let (refused, released): (Vec<_>, Vec<_>) = released.into_iter().partition(|change| {
+            // An update in place deletes nothing.
             let before = change.before.as_deref();
+            let before = before.filter(|_| change.action.is_replace());
             let refusal =
                 before.and_then(|before| protected(rules, &change.address, before, "replaced"));
             let is_refused = refusal.is_some();
@@ -754,7 +823,7 @@ impl Plan {
             count: 1,
             why: "it is protected against deletion".to_owned(),
         }));
-        // What was planned for the slot without its replacement is part of the replacement.
+        // What was planned for the slot without the held back change is part of it.
         let slots: HashSet<&Address> = released.iter().map(|change| &change.address).collect();
         self.changes
             .retain(|change| change.deposed.is_some() || !slots.contains(&change.address));
@@ -813,10 +882,16 @@ impl Plan {
     pub fn holds_secrets(&self) -> bool {
         let changes = self.changes.iter().chain(&self.held_back);
         let changes = changes.chain(&self.unchanged);
-        let sides = changes.flat_map(|change| [&change.before, &change.after]);
+        let sides = changes
+            .clone()
+            .flat_map(|change| [&change.before, &change.after]);
+        let fallbacks = changes.filter_map(|change| change.fallback.as_deref());
+        let mut fallbacks = fallbacks.map(|fallback| &fallback.view);
         let drifted = self.drift.iter().map(|drift| &drift.before);
         let mut sides = sides.chain(drifted).flatten();
         sides.any(|side| !side.marks.is_empty())
+            || fallbacks.any(|view| !view.marks.is_empty())
+            || self.last_good.values().any(|good| good.is_sensitive)
     }
 
     /// One side of a change as JSON, with sensitive values masked.

@@ -16,8 +16,9 @@ use super::drift;
 use super::exclusive;
 use super::group::{GroupPlanner, MatchedSlot};
 use super::planned::{Planned, protected};
+use super::rollout::{are_configured, is_optional};
 use crate::address::Address;
-use crate::config::model::Shard;
+use crate::config::model::{Shard, UpdateOrder};
 use crate::provider::Observation;
 use crate::provider::rules::Effect;
 use crate::render::instance::Report;
@@ -125,16 +126,23 @@ impl GroupPlanner<'_> {
             )
         });
         if !replaced {
-            planned.changes.push(Change {
+            let change = Change {
                 before: Some(Box::new(before)),
                 after: Some(Box::new(after)),
                 attributes,
+                drain_timeout_ms: group.drain_timeout.as_millis() as u64,
                 ..Change::new(address, Action::Update, reasons)
-            });
+            };
+            if self.is_left_to_later(&change) {
+                planned.held_back.push(change);
+            } else {
+                planned.changes.push(change);
+            }
             return;
         }
         // `Plan::release` checks what is held back.
-        if !group.protect
+        let is_held_back = group.protect || self.is_opportunistic() && are_configured(&reasons);
+        if !is_held_back
             && let Some(finding) = protected(inputs.rules, &address, &before, "replaced")
         {
             planned.findings.push(finding);
@@ -177,7 +185,9 @@ impl GroupPlanner<'_> {
         }
         // Two instances can't share a fixed address. And if an earlier predecessor still exists, it
         // serves until the successor runs, so that a slot never has three instances.
-        let deletes_first = exclusive::shared(&before, &new) || self.deposed.contains(&kept.slot);
+        let deletes_first = self.bounds.order == UpdateOrder::DeleteFirst
+            || exclusive::shared(&before, &new)
+            || self.deposed.contains(&kept.slot);
         let action = if deletes_first {
             Action::DeleteThenCreate
         } else {
@@ -194,9 +204,21 @@ impl GroupPlanner<'_> {
         };
         if group.protect {
             self.hold_back(change, recorded, planned);
+        } else if self.is_left_to_later(&change) {
+            planned.held_back.push(change);
         } else {
             planned.changes.push(change);
         }
+    }
+
+    /// Whether the group's policy leaves the change until the instance is replaced anyway.
+    fn is_left_to_later(&self, change: &Change) -> bool {
+        self.is_opportunistic() && is_optional(change)
+    }
+
+    /// `update.opportunistic`
+    fn is_opportunistic(&self) -> bool {
+        self.renderer.group.merged.update.opportunistic == Some(true)
     }
 
     /// Holds a replacement back. Plans what needs no new instance: the slot's move to another
@@ -253,7 +275,7 @@ impl GroupPlanner<'_> {
         if self.inputs.options.replaces(address) {
             reasons.push(Reason::Requested);
         }
-        if let Some(age_seconds) = self.expired(kept.record) {
+        if let Some(age_seconds) = self.expired(kept) {
             reasons.push(Reason::Expired { age_seconds });
         }
         if let Some(from) = former {

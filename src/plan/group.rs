@@ -5,17 +5,19 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 use nstance_state::Record;
 
 use super::actual::{ActualInstance, Presence};
 use super::change::{
-    Action, Change, DriftKind, InstanceView, LeftOut, Mode, Reason, RecordAttributes,
+    Action, Change, DriftKind, HoldBack, InstanceView, LeftOut, Mode, Reason, RecordAttributes,
 };
 use super::creatable;
 use super::diff::{self, Lifecycle};
 use super::inputs::{Inputs, new_instance_id};
 use super::planned::Planned;
+use super::rollout::Bounds;
 use crate::address::{Address, GroupName};
 use crate::config::model::{OnNewer, ProviderKind};
 use crate::diagnostic::{Diagnostic, counted};
@@ -44,6 +46,8 @@ pub struct GroupPlanner<'a> {
     pub moved_from: Option<GroupName>,
     /// The slots with a deposed instance that still exists.
     pub deposed: BTreeSet<u32>,
+    /// The limits of its replacements.
+    pub bounds: Bounds,
 }
 
 /// A recorded instance in a configured slot.
@@ -52,6 +56,8 @@ pub(super) struct MatchedSlot<'a> {
     pub(super) slot: u32,
     pub(super) record: &'a Record,
     pub(super) presence: Presence<'a>,
+    /// Whether `eligible_age` is enough to replace it.
+    pub(super) is_due: bool,
 }
 
 /// An instance to create.
@@ -176,6 +182,7 @@ impl GroupPlanner<'_> {
                     slot,
                     record,
                     presence,
+                    is_due: false,
                 }),
                 ActualInstance::Unrecorded(observation) => {
                     self.adopt(slot, observation, &mut report, planned);
@@ -190,8 +197,14 @@ impl GroupPlanner<'_> {
             kept.iter().map(|_| Verdict::Failed).collect()
         };
         let mut failed = 0;
+        let oldest = self.oldest_eligible(&kept, &verdicts);
+        let mut postponed = None;
+        let before = (planned.changes.len(), planned.held_back.len());
         for (kept, verdict) in kept.iter().zip(verdicts) {
             match verdict {
+                Verdict::Candidate(spec) if oldest == Some(kept.slot) => {
+                    postponed = Some((*kept, spec));
+                }
                 Verdict::Unchanged(spec) => {
                     planned.no_op += 1;
                     if let Some(spec) = spec {
@@ -206,6 +219,17 @@ impl GroupPlanner<'_> {
                     self.note_drift(kept, planned);
                 }
             }
+        }
+        if let Some((mut kept, spec)) = postponed {
+            let changes = planned.changes[before.0..].iter();
+            // What `opportunistic` leaves to later doesn't come by itself.
+            let held_back = planned.held_back[before.1..]
+                .iter()
+                .filter(|change| change.held_back_by() == HoldBack::Protect);
+            let mut all = changes.chain(held_back);
+            // A predecessor that still exists belongs to a replacement that isn't complete.
+            kept.is_due = self.deposed.is_empty() && !all.any(|change| change.action.is_replace());
+            self.compare(&kept, &spec, placer, &mut report, planned);
         }
         for slot in selected(&slots.grown) {
             if !is_sound {
@@ -360,11 +384,13 @@ impl GroupPlanner<'_> {
         let Some(spec) = self.renderer.render(&address, &facts, &images, report) else {
             return Verdict::Failed;
         };
+        let expiry = self.inputs.config.shard.expiry;
+        let limit = expiry.eligible_age.or(expiry.forced_age);
         let unchanged = spec.digest() == kept.record.spec
             && matches!(kept.presence, Presence::InSync)
             && self.moved_from.is_none()
             && !self.inputs.options.replaces(&address)
-            && self.expired(kept.record).is_none()
+            && self.older_than(kept.record, limit).is_none()
             && self.stays_in_zone(&kept.record.zone)
             && RecordAttributes::parse(&kept.record.attributes).protected
                 == self.renderer.group.merged.protect;
@@ -384,14 +410,30 @@ impl GroupPlanner<'_> {
             .any(|listed| &**listed == zone)
     }
 
-    pub(super) fn expired(&self, record: &Record) -> Option<u64> {
+    /// The age in seconds of an instance that `shard.expiry` wants replaced. `ondemand_age` is the
+    /// server's business.
+    pub(super) fn expired(&self, kept: &MatchedSlot<'_>) -> Option<u64> {
         let expiry = self.inputs.config.shard.expiry;
-        let limit = [expiry.eligible_age, expiry.forced_age, expiry.ondemand_age]
-            .into_iter()
-            .flatten()
-            .min()?;
+        let eligible = expiry.eligible_age.filter(|_| kept.is_due);
+        self.older_than(kept.record, eligible.or(expiry.forced_age))
+    }
+
+    /// The slot of the oldest instance that is older than `eligible_age`.
+    fn oldest_eligible(&self, kept: &[MatchedSlot<'_>], verdicts: &[Verdict]) -> Option<u32> {
+        let eligible_age = self.inputs.config.shard.expiry.eligible_age?;
+        let eligible = kept.iter().zip(verdicts).filter(|(kept, verdict)| {
+            matches!(verdict, Verdict::Candidate(_))
+                && !matches!(kept.presence, Presence::Missing)
+                && self.older_than(kept.record, Some(eligible_age)).is_some()
+        });
+        let oldest = eligible.min_by_key(|(kept, _)| (kept.record.created_at, kept.slot));
+        oldest.map(|(kept, _)| kept.slot)
+    }
+
+    /// The age in seconds of an instance that is older than a limit.
+    fn older_than(&self, record: &Record, limit: Option<Duration>) -> Option<u64> {
         let age = self.inputs.now.since(record.created_at.into());
-        (age > limit).then_some(age.as_secs())
+        (age > limit?).then_some(age.as_secs())
     }
 
     pub(super) fn keep_unchanged(

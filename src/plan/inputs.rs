@@ -33,6 +33,8 @@ pub struct Options {
     pub excludes: Vec<Selector>,
     /// Replace these addresses.
     pub replace: Vec<Selector>,
+    /// A digest of the configuration and of these options; see [`super::change::Plan::target`].
+    pub target: String,
     /// Keep no-ops in [`super::change::Plan::unchanged`].
     pub keep_unchanged: bool,
     /// Treat unset vars as errors.

@@ -17,3 +17,4 @@ pub mod inputs;
 pub mod nonces;
 pub mod observation_cache;
 mod planned;
+pub mod rollout;

@@ -24,7 +24,7 @@ use crate::spec::SpecBody;
 pub struct Planned {
     /// All changes except no-ops.
     pub changes: Vec<Change>,
-    /// Replacements in protected groups.
+    /// Replacements in protected groups, and what `opportunistic` leaves to later.
     pub held_back: Vec<Change>,
     /// No-ops, if the caller requested them.
     pub unchanged: Vec<Change>,

@@ -28,7 +28,7 @@ use serde_json::Value;
 use thiserror::Error;
 
 use crate::clock::Timestamp;
-use crate::config::model::{ImageFilter, ImageOrder, ImageSort};
+use crate::config::model::{Check, ImageFilter, ImageOrder, ImageSort};
 
 /// The API of a cloud. Calls block; the caller provides threads and retries. A method that returns
 /// a `Result` fails with the cloud's error.
@@ -48,13 +48,33 @@ pub trait Cloud: Send + Sync {
     /// The existing subnets of these ids.
     fn subnets(&self, ids: &[String]) -> Result<Vec<SubnetInfo>, CloudError>;
 
-    /// Creates an instance and registers it with its load balancers. The same token and request
-    /// return the same instance; the same token with another request fails with
-    /// [`CloudErrorKind::TokenMismatch`].
+    /// Creates an instance. The same token and request return the same instance; the same token
+    /// with another request fails with [`CloudErrorKind::TokenMismatch`].
     fn create(&self, request: &CreateRequest) -> Result<Observation, CloudError>;
 
     /// Updates what `request.changed` names, in place. Idempotent.
     fn update(&self, request: &UpdateRequest) -> Result<Observation, CloudError>;
+
+    /// Registers a running instance with load balancers. Idempotent.
+    fn register(&self, request: &TargetsRequest) -> Result<(), CloudError>;
+
+    /// Deregisters an instance, without waiting for its connections to end. Idempotent; succeeds if
+    /// it isn't registered, or doesn't exist any more.
+    fn deregister(&self, request: &TargetsRequest) -> Result<(), CloudError>;
+
+    /// The state of each of these instances with each of these load balancers, in any order.
+    fn target_health(
+        &self,
+        provider_ids: &[String],
+        load_balancers: &[String],
+    ) -> Result<Vec<TargetHealth>, CloudError>;
+
+    /// The result of a health check of a running instance; `None` if the cloud's instances are
+    /// reached over the network, so that the caller must check them itself.
+    fn probe(&self, provider_id: &str, check: &Check) -> Option<Result<(), String>> {
+        let _ = (provider_id, check);
+        None
+    }
 
     /// Deregisters and deletes an instance; succeeds if it doesn't exist any more.
     fn delete(&self, request: &DeleteRequest) -> Result<(), CloudError>;
@@ -416,8 +436,6 @@ pub struct CreateRequest {
     pub userdata: Option<String>,
     /// All tags, including managed ones.
     pub tags: BTreeMap<String, String>,
-    /// The load balancers to register it with.
-    pub load_balancers: Vec<String>,
 }
 
 /// A request to update an instance in place.
@@ -445,6 +463,45 @@ pub struct UpdateRequest {
     /// The load balancers to deregister it from.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub leaves: Vec<String>,
+}
+
+/// A request to register an instance with load balancers, or to deregister it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TargetsRequest {
+    /// The provider id.
+    pub provider_id: String,
+    /// The load balancers, as the cloud names them.
+    pub load_balancers: Vec<String>,
+}
+
+/// The state of an instance with one of its load balancers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TargetHealth {
+    /// The provider id.
+    pub provider_id: String,
+    /// The load balancer, as requested.
+    pub load_balancer: String,
+    /// Its state.
+    pub state: TargetState,
+    /// The cloud's reason, if it gives one.
+    pub reason: Option<String>,
+}
+
+/// The state of an instance with a load balancer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TargetState {
+    /// Receives requests.
+    Healthy,
+    /// Fails the load balancer's checks.
+    Unhealthy,
+    /// Registered; the first checks aren't done.
+    Initial,
+    /// Deregistered; its connections are ending.
+    Draining,
+    /// The load balancer has no listener, so it checks nothing.
+    Unused,
+    /// Not registered.
+    Absent,
 }
 
 /// A request to delete an instance.

@@ -9,10 +9,11 @@ use std::time::Duration;
 
 use super::{
     Access, AccessSample, Cloud, CloudError, CreateRequest, DeleteRequest, ImageMatch, ImageQuery,
-    InstanceType, LaunchedUserdata, Observation, Owner, Page, SubnetInfo, UpdateRequest,
-    WantedCapacity,
+    InstanceType, LaunchedUserdata, Observation, Owner, Page, SubnetInfo, TargetHealth,
+    TargetsRequest, UpdateRequest, WantedCapacity,
 };
 use crate::clock::Clock;
+use crate::config::model::Check;
 
 /// The maximum number of tries of a read.
 const TRIES: u32 = 6;
@@ -115,6 +116,26 @@ impl Cloud for RetryingReads<'_> {
 
     fn update(&self, request: &UpdateRequest) -> Result<Observation, CloudError> {
         self.cloud.update(request)
+    }
+
+    fn register(&self, request: &TargetsRequest) -> Result<(), CloudError> {
+        self.cloud.register(request)
+    }
+
+    fn deregister(&self, request: &TargetsRequest) -> Result<(), CloudError> {
+        self.cloud.deregister(request)
+    }
+
+    fn target_health(
+        &self,
+        provider_ids: &[String],
+        load_balancers: &[String],
+    ) -> Result<Vec<TargetHealth>, CloudError> {
+        self.retry(|| self.cloud.target_health(provider_ids, load_balancers))
+    }
+
+    fn probe(&self, provider_id: &str, check: &Check) -> Option<Result<(), String>> {
+        self.cloud.probe(provider_id, check)
     }
 
     fn delete(&self, request: &DeleteRequest) -> Result<(), CloudError> {

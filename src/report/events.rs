@@ -192,6 +192,50 @@ impl Events {
         event("info", &message, now, "apply_progress", [("hook", hook)])
     }
 
+    /// A step of a rollout begins, or waits for `why`.
+    pub fn rollout_step(
+        &self,
+        now: Timestamp,
+        address: &Address,
+        operation: Operation,
+        step: &str,
+        why: &str,
+    ) -> Value {
+        let mut message = format!("{}: {step}", self.name(address));
+        let mut hook = self.hook(address, operation, None, None);
+        hook["step"] = step.into();
+        if !why.is_empty() {
+            message.push_str(&format!(": {why}"));
+            hook["waits_for"] = why.into();
+        }
+        event("info", &message, now, "rollout_step", [("hook", hook)])
+    }
+
+    /// A group's rollout reached a stage, or waits for `detail`.
+    pub fn rollout_progress(
+        &self,
+        now: Timestamp,
+        group: &str,
+        stage: &str,
+        done: usize,
+        total: usize,
+        detail: &str,
+    ) -> Value {
+        let group = in_shard(self.shard.as_deref(), group);
+        let message = format!("{group}: {stage}, {done} of {total} done");
+        let mut rollout = json!({"group": group, "stage": stage, "done": done, "total": total});
+        if !detail.is_empty() {
+            rollout["detail"] = detail.into();
+        }
+        event(
+            "info",
+            &message,
+            now,
+            "rollout_progress",
+            [("rollout", rollout)],
+        )
+    }
+
     /// An operation succeeded.
     pub fn apply_complete(
         &self,

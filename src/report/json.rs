@@ -3,14 +3,19 @@
 //! In: a [`Plan`] and its findings as JSON. Out: the documents of `plan`, `drift` and errors. Must
 //! not: print, or omit anything that isn't sensitive.
 
+use std::sync::Arc;
+use std::time::Duration;
+
 use serde_json::{Map, Value, json};
 
 use super::path::{Segment, put, segments};
 use crate::address::Address;
+use crate::config::model::{CanaryPause, Check, Health, ZoneOrder};
 use crate::plan::change::{
     Action, Change, Drift, DriftKind, DriftedAttribute, InstanceView, Plan, Reason, Summary,
 };
 use crate::plan::drift::STATE;
+use crate::plan::rollout::GroupRollout;
 use crate::provider::rules::Effect;
 use crate::sensitivity::cover::covered;
 
@@ -40,7 +45,11 @@ pub fn plan(plan: &Plan, diagnostics: Value) -> Value {
     let held_back: Vec<Value> = plan
         .held_back
         .iter()
-        .map(|change| resource_change(plan, change))
+        .map(|change| {
+            let mut value = resource_change(plan, change);
+            value["held_back_by"] = change.held_back_by().as_str().into();
+            value
+        })
         .collect();
     let resource_changes: Vec<Value> = changes
         .into_iter()
@@ -69,6 +78,7 @@ pub fn plan(plan: &Plan, diagnostics: Value) -> Value {
         "errored": errored,
         "images": images,
         "resource_changes": [],
+        "rollout": [],
         "held_back": [],
         "resource_drift": [],
         "left_out": [],
@@ -76,6 +86,9 @@ pub fn plan(plan: &Plan, diagnostics: Value) -> Value {
     });
     // Move these, since the macro would copy them and they can be large.
     document["resource_changes"] = Value::from(resource_changes);
+    let rollouts = plan.rollouts();
+    let rollouts = rollouts.iter().map(|group| rollout(plan, group));
+    document["rollout"] = rollouts.collect();
     document["held_back"] = Value::from(held_back);
     document["resource_drift"] = Value::from(resource_drift);
     document["left_out"] = Value::from(left_out);
@@ -202,6 +215,96 @@ fn resource_change(plan: &Plan, change: &Change) -> Value {
     }
     value.insert("change".to_owned(), body);
     Value::Object(value)
+}
+
+/// How a group's changes follow each other.
+fn rollout(plan: &Plan, group: &GroupRollout<'_>) -> Value {
+    let rollout = group.rollout;
+    let waves = group.waves.iter().map(|wave| {
+        let indices = wave.changes.iter();
+        let addresses: Vec<String> = indices
+            .map(|index| plan.changes[*index].address.to_string())
+            .collect();
+        let mut value = json!({
+            "addresses": addresses,
+            "canary": wave.is_canary,
+            "then_pause": wave.then_pause,
+        });
+        if let Some(zone) = &wave.zone {
+            value["zone"] = (&**zone).into();
+        }
+        value
+    });
+    let waves: Vec<Value> = waves.collect();
+    let mut value = json!({
+        "group": group.name,
+        "size": rollout.size,
+        "max_unavailable": rollout.max_unavailable,
+        "max_surge": rollout.max_surge,
+        "max_creating": rollout.max_creating,
+        "max_deleting": rollout.max_deleting,
+        "canaries": rollout.canaries,
+        "canary_pause": match rollout.canary_pause {
+            None => Value::Null,
+            Some(CanaryPause::Manual) => "manual".into(),
+            Some(CanaryPause::For(pause)) => seconds(pause),
+        },
+        "health": health(&rollout.health),
+        "drain": rollout.drain.as_deref().map(program),
+        "on_failure": rollout.on_failure,
+        "max_failures": (rollout.max_failures != u32::MAX).then_some(rollout.max_failures),
+        "zone_order": if rollout.zones.is_empty() {
+            ZoneOrder::Interleaved
+        } else {
+            ZoneOrder::OneAtATime
+        },
+        "waves": waves,
+        "least_seconds": seconds(rollout.least_duration(&group.waves)),
+    });
+    if let Some(assumed) = rollout.assumed {
+        value["assumed"] = json!(assumed);
+    }
+    value
+}
+
+/// When an instance is available.
+fn health(health: &Health) -> Value {
+    let mut value = match &health.check {
+        Check::Running => json!({"check": "running"}),
+        Check::Tcp { port } => json!({"check": "tcp", "port": port}),
+        Check::Http {
+            tls,
+            port,
+            path,
+            status,
+        } => {
+            let check = if *tls { "https" } else { "http" };
+            json!({"check": check, "port": port, "path": path, "status": status})
+        }
+        Check::Command { words } => json!({"check": "command", "command": program(words)}),
+    };
+    value["min_healthy_seconds"] = seconds(health.min_healthy_time);
+    value["interval_seconds"] = seconds(health.interval);
+    value["timeout_seconds"] = seconds(health.timeout);
+    value["retries"] = health.retries.into();
+    if let Some(deadline) = health.deadline {
+        value["deadline_seconds"] = seconds(deadline);
+    }
+    value
+}
+
+/// The program of a command: its arguments may be secret.
+fn program(words: &[Arc<str>]) -> &str {
+    words.first().map_or("", |word| word)
+}
+
+/// Seconds: a whole number, unless there are milliseconds.
+fn seconds(duration: Duration) -> Value {
+    if duration.subsec_millis() == 0 {
+        duration.as_secs().into()
+    } else {
+        duration.as_secs_f64().into()
+    }
 }
 
 /// The `action_reason` of a change, from its first reason.

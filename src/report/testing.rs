@@ -4,15 +4,18 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use crate::address::{Address, GroupName};
 use crate::clock::Timestamp;
+use crate::config::model::{CanaryPause, Check, Health, OnFailure};
 use crate::plan::change::{
     Action, AttributeChange, Change, Deletions, Drift, DriftKind, DriftedAttribute, InstanceView,
-    Mode, Plan, PlannedImage, Reason, RulesName, Summary,
+    Mode, Plan, PlannedGroup, PlannedImage, Reason, RulesName, Summary,
 };
+use crate::plan::rollout::Rollout;
 use crate::provider::rules::Effect;
 use crate::spec::{Content, File, SpecBody, Userdata};
 
@@ -35,6 +38,8 @@ pub(crate) fn empty() -> Plan {
         new_state: false,
         read_from: Vec::new(),
         created_at: now(),
+        target: String::new(),
+        last_good: BTreeMap::new(),
         images: BTreeMap::new(),
         changes: Vec::new(),
         held_back: Vec::new(),
@@ -65,6 +70,43 @@ pub(crate) fn plan_of(changes: Vec<Change>) -> Plan {
     plan.deletions.recorded = changes.iter().filter(|c| c.before.is_some()).count();
     plan.changes = changes;
     plan
+}
+
+/// The plan with a group's rollout.
+pub(crate) fn with_rollout(mut plan: Plan, group: &str, rollout: Rollout) -> Plan {
+    plan.groups.push(PlannedGroup {
+        name: group.to_owned(),
+        after: Vec::new(),
+        config_hash: String::new(),
+        rollout: Some(rollout),
+    });
+    plan
+}
+
+/// A policy with a bit of everything: canaries, a check, a drain command.
+pub(crate) fn careful(size: u32) -> Rollout {
+    Rollout {
+        max_surge: 4,
+        max_creating: 8,
+        max_deleting: 2,
+        canaries: 1,
+        canary_pause: Some(CanaryPause::Manual),
+        health: Health {
+            check: Check::Http {
+                tls: false,
+                port: 8080,
+                path: "/healthz".into(),
+                status: 200,
+            },
+            min_healthy_time: Duration::from_secs(30),
+            deadline: Some(Duration::from_mins(10)),
+            ..Health::default()
+        },
+        checks_new: true,
+        drain: Some(["drain.sh".into(), "--token=s3cret".into()].into()),
+        on_failure: OnFailure::Rollback,
+        ..Rollout::standard(size)
+    }
 }
 
 /// An image that was resolved some time before the plan was made.

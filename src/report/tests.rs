@@ -7,7 +7,9 @@ use serde_json::{Value, json};
 use super::events::{self, Done, Events, Operation};
 use super::json;
 use super::testing::*;
+use crate::config::model::{CanaryPause, Check, OnFailure};
 use crate::plan::change::{Action, DriftKind, LeftOut, Mode, Reason};
+use crate::plan::rollout::{Assumed, Rollout};
 
 fn pretty(value: &Value) -> String {
     serde_json::to_string_pretty(value)
@@ -22,6 +24,46 @@ fn a_plan_has_terraforms_keys() {
         .insert("debian".to_owned(), image("ami-0b2", "lookup", 0));
     plan.drift = vec![drift("default/web", 3, DriftKind::Changed)];
     insta::assert_snapshot!(pretty(&json::plan(&plan, json!([]))));
+}
+
+#[test]
+fn a_plan_has_its_rollouts() {
+    let mut policies = vec![
+        careful(3),
+        Rollout::standard(3),
+        Rollout {
+            max_unavailable: 1,
+            assumed: Some(Assumed::Restart),
+            canaries: 1,
+            canary_pause: Some(CanaryPause::For(Duration::from_millis(1_500))),
+            zones: vec!["us-west-2a".into()],
+            on_failure: OnFailure::Continue,
+            max_failures: u32::MAX,
+            ..Rollout::standard(3)
+        },
+    ];
+    for check in [
+        Check::Tcp { port: 5432 },
+        Check::Command {
+            words: ["check.sh".into(), "s3cret".into()].into(),
+        },
+    ] {
+        let mut policy = Rollout::standard(3);
+        policy.health.check = check;
+        policies.push(policy);
+    }
+    let changes = (0..3).map(|slot| replace("default/web", slot));
+    let plan = plan_of(changes.collect());
+    let rollouts: Vec<Value> = policies
+        .into_iter()
+        .map(|policy| {
+            let plan = with_rollout(plan.clone(), "default/web", policy);
+            json::plan(&plan, json!([]))["rollout"][0].take()
+        })
+        .collect();
+    let rollouts = pretty(&rollouts.into());
+    assert!(!rollouts.contains("s3cret"), "{rollouts}");
+    insta::assert_snapshot!(rollouts);
 }
 
 /// The changes without the instances in them.

@@ -8,6 +8,7 @@ use rusqlite::{Connection, Row};
 use crate::error::{Result, StateError};
 use crate::history::{ENTRIES, entry};
 use crate::keys;
+use crate::rollout::{self, GROUPS, LAST_GOOD, PLANS, ROLLOUTS, SLOTS};
 use crate::row_crypto::RowCrypto;
 use crate::seal::{KeyId, key_of};
 use crate::snapshot::{INTENTS, intent};
@@ -23,7 +24,7 @@ pub enum ProblemKind {
     Damage,
     /// A row refers to a missing row.
     Reference,
-    /// A stored spec, request or fetched body can't be read.
+    /// A stored spec, request, fetched body, cache, entry of the history, or rollout can't be read.
     Content,
     /// The journal contradicts the records.
     Journal,
@@ -92,8 +93,8 @@ struct Content {
     sql: &'static str,
     /// The column that identifies the row.
     name: usize,
-    /// The encrypted column.
-    sealed: usize,
+    /// The encrypted column, if there is one.
+    sealed: Option<usize>,
     /// Reads a row as normal operations do.
     open: fn(&Row<'_>, &RowCrypto) -> rusqlite::Result<()>,
 }
@@ -103,36 +104,71 @@ const CONTENTS: &[Content] = &[
         what: "the spec",
         sql: "SELECT digest, size, body, lower(hex(digest)) FROM specs",
         name: 3,
-        sealed: 2,
+        sealed: Some(2),
         open: |row, crypto| spec(row, crypto).map(drop),
     },
     Content {
         what: "the request of intent",
         sql: INTENTS,
         name: 0,
-        sealed: 13,
+        sealed: Some(13),
         open: |row, crypto| intent(row, crypto, crypto).map(drop),
     },
     Content {
         what: "what was fetched from",
         sql: FETCHED,
         name: 0,
-        sealed: 3,
+        sealed: Some(3),
         open: |row, crypto| fetched(row, crypto).map(drop),
     },
     Content {
         what: "the cache of observations",
         sql: OBSERVATION_CACHE,
         name: 0,
-        sealed: 2,
+        sealed: Some(2),
         open: |row, crypto| observation_cache(row, crypto).map(drop),
     },
     Content {
         what: "the entry of the history",
         sql: ENTRIES,
         name: 0,
-        sealed: 11,
+        sealed: Some(11),
         open: |row, crypto| entry(row, crypto).map(drop),
+    },
+    Content {
+        what: "the rollout",
+        sql: ROLLOUTS,
+        name: 0,
+        sealed: None,
+        open: |row, _| rollout::rollout(row).map(drop),
+    },
+    Content {
+        what: "the plan of rollout",
+        sql: PLANS,
+        name: 0,
+        sealed: Some(5),
+        open: |row, crypto| rollout::plan(row, crypto).map(drop),
+    },
+    Content {
+        what: "the rollout of group",
+        sql: GROUPS,
+        name: 1,
+        sealed: Some(4),
+        open: |row, crypto| rollout::group(row, crypto).map(drop),
+    },
+    Content {
+        what: "the rollout of slot",
+        sql: SLOTS,
+        name: 1,
+        sealed: Some(5),
+        open: |row, crypto| rollout::slot(row, crypto).map(drop),
+    },
+    Content {
+        what: "what last succeeded in group",
+        sql: LAST_GOOD,
+        name: 0,
+        sealed: Some(2),
+        open: |row, crypto| rollout::last_good(row, crypto).map(drop),
     },
 ];
 
@@ -156,7 +192,10 @@ impl SqliteStore {
                         (Some(crypto), _) => {
                             (content.open)(row, crypto).err().map(|e| e.to_string())
                         }
-                        (None, Some(need)) => outside(row, content.sealed, need.id),
+                        (None, Some(need)) => {
+                            let sealed = content.sealed?;
+                            outside(row, sealed, need.id)
+                        }
                         (None, None) => None,
                     };
                     open_all(connection, content, wrong, problems)

@@ -579,6 +579,9 @@ impl Seals<'_> {
             "create" => Operation::Create,
             "update" => Operation::Update,
             "delete" => Operation::Delete,
+            "register" => Operation::Register,
+            "deregister" => Operation::Deregister,
+            "drain" => Operation::Drain,
             other => {
                 return Err(DocumentError::Wrong {
                     what: format!("an intent of {address}"),

@@ -199,10 +199,10 @@ pub enum StateError {
         digest: SpecDigest,
     },
 
-    /// There is no open intent or running apply with this id.
+    /// There is no open intent, running apply or kept rollout with this id.
     #[error("there is no open {what} {id} in the state")]
     NotOpen {
-        /// "intent" or "apply".
+        /// "intent", "apply" or "rollout".
         what: &'static str,
         /// The id.
         id: i64,

@@ -50,6 +50,7 @@ mod new_file;
 mod open;
 mod paths;
 mod rekey;
+mod rollout;
 mod row_crypto;
 mod schema;
 mod seal;
@@ -66,8 +67,9 @@ pub use lock::Lock;
 pub use memory::{MemoryDisk, MemoryImage, MemoryStore};
 pub use model::{
     Apply, ApplyId, ApplyStatus, FetchedRow, HistoryIds, HistoryItem, Identity, ImageRow, Intent,
-    IntentId, LockInfo, Meta, NewApply, Operation, Outcome, ParseDigestError, Record, SpecDigest,
-    Timestamp, address,
+    IntentId, LockInfo, Meta, NewApply, NewRequest, NewRollout, Operation, Outcome,
+    ParseDigestError, Record, Rollout, RolloutGroup, RolloutId, RolloutRequest, RolloutRequestId,
+    RolloutSlot, RolloutStatus, SpecDigest, Timestamp, address,
 };
 pub use seal::{
     Context, Derivation, Key, KeyId, KeyNeed, NewKey, OVERHEAD, OpenError, ParseDerivationError,

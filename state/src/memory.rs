@@ -7,6 +7,7 @@
 //! Each commit changes a copy of everything, which replaces the old one on success. That is slow
 //! for large fleets, but atomic.
 
+mod rollouts;
 mod tables;
 
 use std::collections::HashMap;
@@ -17,8 +18,8 @@ use std::time::{Duration, Instant};
 use crate::error::{Result, StateError};
 use crate::history;
 use crate::model::{
-    Apply, ApplyId, FetchedRow, HistoryItem, Identity, ImageRow, LockInfo, Meta, SpecDigest,
-    Timestamp,
+    Apply, ApplyId, FetchedRow, HistoryItem, Identity, ImageRow, LockInfo, Meta, Rollout,
+    RolloutId, RolloutRequest, SpecDigest, Timestamp,
 };
 use crate::snapshot::Snapshot;
 use crate::store::{Backend, Held, Store, Write, Written};
@@ -249,6 +250,27 @@ impl Store for MemoryStore {
         let tables = self.tables()?;
         let items = tables.items.iter().filter(|(apply, _)| *apply == id);
         Ok(items.map(|(_, item)| item.clone()).collect())
+    }
+
+    fn rollout(&self) -> Result<Option<Rollout>> {
+        Ok(self.tables()?.rollouts.rollout())
+    }
+
+    fn rollout_plan(&self, id: RolloutId) -> Result<Option<Vec<u8>>> {
+        Ok(self.tables()?.rollouts.plan(id))
+    }
+
+    fn rollout_requests(&self) -> Result<Vec<RolloutRequest>> {
+        Ok(self.tables()?.rollouts.requests.clone())
+    }
+
+    fn last_good(&self, groups: &[&str]) -> Result<HashMap<String, Vec<u8>>> {
+        let tables = self.tables()?;
+        let found = groups.iter().filter_map(|group| {
+            let body = tables.rollouts.last_good.get(*group)?;
+            Some(((*group).to_owned(), body.clone()))
+        });
+        Ok(found.collect())
     }
 
     fn lead(&mut self) -> Result<()> {

@@ -179,6 +179,12 @@ pub enum Operation {
     Update,
     /// Delete it.
     Delete,
+    /// Register it with load balancers.
+    Register,
+    /// Deregister it.
+    Deregister,
+    /// Run the command that drains it.
+    Drain,
 }
 
 impl Operation {
@@ -188,6 +194,9 @@ impl Operation {
             Self::Create => "create",
             Self::Update => "update",
             Self::Delete => "delete",
+            Self::Register => "register",
+            Self::Deregister => "deregister",
+            Self::Drain => "drain",
         }
     }
 }
@@ -451,4 +460,160 @@ impl HistoryItem {
     pub(crate) fn to_sealed_bytes(&self) -> Vec<u8> {
         serde_json::to_vec(&(&self.result, &self.detail_json)).expect("texts are JSON")
     }
+}
+
+/// The id of a rollout within a state; never reused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RolloutId(pub i64);
+
+/// The status of a rollout.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum RolloutStatus {
+    /// It makes changes, or was interrupted and can continue.
+    Running,
+    /// It waits for a request, a time or an instance.
+    Waiting,
+    /// It stopped after a failure.
+    Failed,
+    /// It undoes its changes.
+    RollingBack,
+    /// Its changes are undone.
+    RolledBack,
+    /// All changes were done.
+    Done,
+    /// Another target replaced its own.
+    Superseded,
+}
+
+impl RolloutStatus {
+    /// All of them.
+    pub const ALL: [Self; 7] = [
+        Self::Running,
+        Self::Waiting,
+        Self::Failed,
+        Self::RollingBack,
+        Self::RolledBack,
+        Self::Done,
+        Self::Superseded,
+    ];
+
+    /// The name in the state.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Running => "running",
+            Self::Waiting => "waiting",
+            Self::Failed => "failed",
+            Self::RollingBack => "rolling_back",
+            Self::RolledBack => "rolled_back",
+            Self::Done => "done",
+            Self::Superseded => "superseded",
+        }
+    }
+
+    /// The status with this name in the state.
+    pub fn parse(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|status| status.as_str() == name)
+    }
+
+    /// Whether nothing needs the plan any more.
+    pub(crate) fn drops_plan(self) -> bool {
+        match self {
+            Self::Done | Self::Superseded => true,
+            Self::Running | Self::Waiting | Self::Failed | Self::RollingBack | Self::RolledBack => {
+                false
+            }
+        }
+    }
+}
+
+/// A new rollout.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewRollout {
+    /// What it leads to, in the caller's form. It is never encrypted.
+    pub target: String,
+    /// The digest of its plan.
+    pub plan_digest: Option<String>,
+    /// Its plan. Stored compressed and encrypted.
+    pub plan: Vec<u8>,
+    /// Its status.
+    pub status: RolloutStatus,
+}
+
+/// A rollout: a plan that is applied in steps. Not part of the serial.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rollout {
+    /// Its id.
+    pub id: RolloutId,
+    /// What it leads to.
+    pub target: String,
+    /// The digest of its plan.
+    pub plan_digest: Option<String>,
+    /// Its status.
+    pub status: RolloutStatus,
+    /// When it started.
+    pub started_at: Timestamp,
+    /// When its status was last set.
+    pub changed_at: Timestamp,
+    /// Its groups, by name.
+    pub groups: Vec<RolloutGroup>,
+    /// Its slots, by address and instance id, as texts.
+    pub slots: Vec<RolloutSlot>,
+}
+
+/// The progress of a rollout in a group.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RolloutGroup {
+    /// `tenant/group`, the key within the rollout.
+    pub group: String,
+    /// The stage, in the caller's form. It is never encrypted.
+    pub stage: String,
+    /// When it was stored, set by the store.
+    pub since: Timestamp,
+    /// What the caller adds. Stored encrypted, since it may quote a cloud's message.
+    pub detail: String,
+}
+
+/// The progress of a rollout with an instance. A slot has one for each of its instances.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RolloutSlot {
+    /// `tenant/group/slot`, the key within the rollout together with the instance id.
+    pub address: String,
+    /// The instance id.
+    pub instance_id: String,
+    /// The stage, in the caller's form. It is never encrypted.
+    pub stage: String,
+    /// When it was stored, set by the store.
+    pub since: Timestamp,
+    /// What the caller adds. Stored encrypted, since it may quote a cloud's message.
+    pub detail: String,
+}
+
+/// The id of a request within a state; never reused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RolloutRequestId(pub i64);
+
+/// A new request to the process that runs the rollout.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewRequest {
+    /// The group that it is about; `None` for all.
+    pub group: Option<String>,
+    /// What is asked for, such as `promote`, `pause`, `abort`.
+    pub kind: String,
+    /// The user who asks.
+    pub who: String,
+}
+
+/// A request to the process that runs the rollout. Never encrypted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RolloutRequest {
+    /// Its id.
+    pub id: RolloutRequestId,
+    /// The group that it is about; `None` for all.
+    pub group: Option<String>,
+    /// What is asked for.
+    pub kind: String,
+    /// The user who asks.
+    pub who: String,
+    /// When it was added, set by the store.
+    pub at: Timestamp,
 }

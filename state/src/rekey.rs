@@ -11,6 +11,7 @@ use crate::error::{Result, StateError};
 use crate::history::{ENTRIES, entry};
 use crate::keys;
 use crate::model::{FetchedRow, IntentId, SpecDigest, Timestamp};
+use crate::rollout::{self, GROUPS, LAST_GOOD, PLANS, SLOTS};
 use crate::row_crypto::{Place, RowCrypto, unreadable};
 use crate::seal::NewKey;
 use crate::snapshot;
@@ -39,6 +40,8 @@ impl Transaction<'_> {
         self.reseal_history(&old)?;
         self.reseal_fetched(&old)?;
         self.reseal_observation_cache(&old)?;
+        self.reseal_rollouts(&old)?;
+        self.reseal_last_good(&old)?;
         let derivation = new.derivation.as_ref().map(ToString::to_string);
         self.execute(
             "UPDATE meta SET key_id = ?1, derivation = ?2, unscrubbed = 1 WHERE id = 1",
@@ -164,6 +167,54 @@ impl Transaction<'_> {
     fn reseal_observation_cache(&mut self, old: &RowCrypto) -> Result<()> {
         let cache = self.row(OBSERVATION_CACHE, (), |row| observation_cache(row, old))?;
         cache.map_or(Ok(()), |bytes| self.put_observation_cache(&bytes))
+    }
+
+    fn reseal_rollouts(&self, old: &RowCrypto) -> Result<()> {
+        for id in self.ids("SELECT id FROM rollouts WHERE plan IS NOT NULL")? {
+            let sql = format!("{PLANS} AND id = ?1");
+            if let Some((place, plan)) = self.row(&sql, [id], |row| rollout::plan(row, old))? {
+                self.execute(
+                    "UPDATE rollouts SET plan = ?2 WHERE id = ?1",
+                    params![id, self.crypto.pack(&place, &plan, Effort::Normal)?],
+                )?;
+            }
+        }
+        for id in self.ids("SELECT rowid FROM rollout_groups")? {
+            let sql = format!("{GROUPS} WHERE rowid = ?1");
+            if let Some((of, group)) = self.row(&sql, [id], |row| rollout::group(row, old))? {
+                let place = Place::rollout_group(of, &group);
+                self.execute(
+                    "UPDATE rollout_groups SET detail = ?2 WHERE rowid = ?1",
+                    params![id, self.crypto.seal(&place, group.detail.into())?],
+                )?;
+            }
+        }
+        for id in self.ids("SELECT rowid FROM rollout_slots")? {
+            let sql = format!("{SLOTS} WHERE rowid = ?1");
+            if let Some((of, slot)) = self.row(&sql, [id], |row| rollout::slot(row, old))? {
+                let place = Place::rollout_slot(of, &slot);
+                self.execute(
+                    "UPDATE rollout_slots SET detail = ?2 WHERE rowid = ?1",
+                    params![id, self.crypto.seal(&place, slot.detail.into())?],
+                )?;
+            }
+        }
+        Ok(())
+    }
+
+    fn reseal_last_good(&self, old: &RowCrypto) -> Result<()> {
+        for id in self.ids("SELECT rowid FROM last_good")? {
+            let sql = format!("{LAST_GOOD} WHERE rowid = ?1");
+            let row = self.row(&sql, [id], |row| rollout::last_good(row, old))?;
+            let Some((_, place, body)) = row else {
+                continue;
+            };
+            self.execute(
+                "UPDATE last_good SET body = ?2 WHERE rowid = ?1",
+                params![id, self.crypto.pack(&place, &body, Effort::Normal)?],
+            )?;
+        }
+        Ok(())
     }
 
     fn ids(&self, sql: &str) -> Result<Vec<i64>> {

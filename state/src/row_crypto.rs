@@ -13,9 +13,13 @@
 //! | history | the apply and the entry's clear columns | when it was added |
 //! | fetched | the keyed name of its URL | when it was fetched |
 //! | observation cache | none: there is one | when it was stored |
+//! | rollout plan | the rollout's id, target and plan digest | when it was stored |
+//! | rollout group | the rollout's id, the group and its stage | when it was stored |
+//! | rollout slot | the rollout's id, the address, the instance and its stage | when it was stored |
+//! | last good | its group | when it was stored |
 //!
 //! So no part decrypts in another row, in another state, or in a row with other clear columns.
-//! Ids of intents and applies are never reused.
+//! Ids of intents, applies and rollouts are never reused.
 
 use std::borrow::Cow;
 use std::io;
@@ -24,7 +28,10 @@ use rusqlite::types::Type;
 
 use crate::codec::{self, Effort};
 use crate::error::StateError;
-use crate::model::{ApplyId, HistoryItem, Intent, IntentId, SpecDigest, Timestamp};
+use crate::model::{
+    ApplyId, HistoryItem, Intent, IntentId, RolloutGroup, RolloutId, RolloutSlot, SpecDigest,
+    Timestamp,
+};
 use crate::seal::{Context, Key, OpenError};
 
 /// Encrypts and decrypts the rows of one state.
@@ -65,6 +72,56 @@ impl Place {
         Self {
             table: "observation cache",
             row: Vec::new(),
+            version: at.0 as u64,
+        }
+    }
+
+    pub(crate) fn rollout_plan(
+        id: RolloutId,
+        target: &str,
+        plan_digest: Option<&str>,
+        at: Timestamp,
+    ) -> Self {
+        Self {
+            table: "rollout plan",
+            row: vec![
+                id.0.to_le_bytes().to_vec(),
+                target.as_bytes().to_vec(),
+                plan_digest.unwrap_or_default().as_bytes().to_vec(),
+            ],
+            version: at.0 as u64,
+        }
+    }
+
+    pub(crate) fn rollout_group(id: RolloutId, group: &RolloutGroup) -> Self {
+        Self {
+            table: "rollout group",
+            row: vec![
+                id.0.to_le_bytes().to_vec(),
+                group.group.as_bytes().to_vec(),
+                group.stage.as_bytes().to_vec(),
+            ],
+            version: group.since.0 as u64,
+        }
+    }
+
+    pub(crate) fn rollout_slot(id: RolloutId, slot: &RolloutSlot) -> Self {
+        Self {
+            table: "rollout slot",
+            row: vec![
+                id.0.to_le_bytes().to_vec(),
+                slot.address.as_bytes().to_vec(),
+                slot.instance_id.as_bytes().to_vec(),
+                slot.stage.as_bytes().to_vec(),
+            ],
+            version: slot.since.0 as u64,
+        }
+    }
+
+    pub(crate) fn last_good(group: &str, at: Timestamp) -> Self {
+        Self {
+            table: "last good",
+            row: vec![group.as_bytes().to_vec()],
             version: at.0 as u64,
         }
     }

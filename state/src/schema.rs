@@ -33,6 +33,10 @@ pub(crate) const MIGRATIONS: &[Migration] = &[
         version: 3,
         sql: include_str!("schema_v3.sql"),
     },
+    Migration {
+        version: 4,
+        sql: include_str!("schema_v4.sql"),
+    },
 ];
 
 /// The version after the last of these migrations.

@@ -254,6 +254,9 @@ pub(crate) fn intent(
         "create" => Operation::Create,
         "update" => Operation::Update,
         "delete" => Operation::Delete,
+        "register" => Operation::Register,
+        "deregister" => Operation::Deregister,
+        "drain" => Operation::Drain,
         other => return Err(unknown(5, &format!("operation \"{other}\""))),
     };
     let spec: Option<[u8; 32]> = row.get(11)?;

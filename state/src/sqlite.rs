@@ -137,8 +137,8 @@ impl SqliteStore {
     /// Sets the source of keys.
     ///
     /// Without the key of an encrypted state, these still work: [`SqliteStore::meta`],
-    /// [`SqliteStore::outline`], [`SqliteStore::images`], the history without errors, backups, and
-    /// partial checks. Everything else, including any change, fails with [`StateError::NoKey`].
+    /// [`SqliteStore::outline`], [`SqliteStore::images`], [`SqliteStore::rollout_requests`], the
+    /// history without errors, backups, and partial checks. Everything else, including any change, fails with [`StateError::NoKey`].
     #[must_use]
     pub fn with_keys(mut self, keys: Arc<dyn Keys>) -> Self {
         self.ring = KeyRing::new(keys);

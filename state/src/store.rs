@@ -17,7 +17,8 @@ use crate::keys::Keys;
 use crate::lock::Lock;
 use crate::model::{
     Apply, ApplyId, ApplyStatus, FetchedRow, HistoryItem, Identity, ImageRow, Intent, IntentId,
-    LockInfo, Meta, NewApply, Outcome, Record, SpecDigest, Timestamp,
+    LockInfo, Meta, NewApply, NewRequest, NewRollout, Outcome, Record, Rollout, RolloutGroup,
+    RolloutId, RolloutRequest, RolloutRequestId, RolloutSlot, RolloutStatus, SpecDigest, Timestamp,
 };
 use crate::seal::NewKey;
 use crate::snapshot::Snapshot;
@@ -54,6 +55,19 @@ pub trait Store: Send {
 
     /// The changes of an apply, in the order they were added.
     fn history_items(&self, id: ApplyId) -> Result<Vec<HistoryItem>>;
+
+    /// The latest rollout, whatever its status.
+    fn rollout(&self) -> Result<Option<Rollout>>;
+
+    /// The plan of a rollout; `None` if the rollout is gone or doesn't need its plan any more.
+    fn rollout_plan(&self, id: RolloutId) -> Result<Option<Vec<u8>>>;
+
+    /// The requests to the process that runs the rollout, oldest first. Needs no key, and is cheap
+    /// enough to be called every second.
+    fn rollout_requests(&self) -> Result<Vec<RolloutRequest>>;
+
+    /// What [`Write::PutLastGood`] stored for these groups; missing ones are omitted.
+    fn last_good(&self, groups: &[&str]) -> Result<HashMap<String, Vec<u8>>>;
 
     /// Raises the fencing token; older handles then fail with [`crate::StateError::Fenced`].
     /// [`Write::StartApply`] does it too.
@@ -139,6 +153,55 @@ pub enum Write {
     PutObservationCache(Vec<u8>),
     /// [`Transaction::collect_garbage`].
     CollectGarbage,
+    /// [`Transaction::start_rollout`].
+    StartRollout(Box<NewRollout>),
+    /// [`Transaction::set_rollout_status`].
+    SetRolloutStatus {
+        /// The rollout.
+        id: RolloutId,
+        /// Its status.
+        status: RolloutStatus,
+    },
+    /// [`Transaction::set_rollout_plan`].
+    SetRolloutPlan {
+        /// The rollout.
+        id: RolloutId,
+        /// Its plan.
+        plan: Vec<u8>,
+    },
+    /// [`Transaction::put_rollout_group`].
+    PutRolloutGroup {
+        /// The rollout; `None` for the one that this batch started.
+        id: Option<RolloutId>,
+        /// The group.
+        group: RolloutGroup,
+    },
+    /// [`Transaction::put_rollout_slot`].
+    PutRolloutSlot {
+        /// The rollout; `None` for the one that this batch started.
+        id: Option<RolloutId>,
+        /// The slot.
+        slot: RolloutSlot,
+    },
+    /// [`Transaction::add_request`].
+    AddRequest(NewRequest),
+    /// [`Transaction::remove_request`].
+    RemoveRequest {
+        /// The request.
+        id: RolloutRequestId,
+    },
+    /// [`Transaction::put_last_good`].
+    PutLastGood {
+        /// The group.
+        group: String,
+        /// What to store.
+        body: Vec<u8>,
+    },
+    /// [`Transaction::remove_last_good`].
+    RemoveLastGood {
+        /// The group.
+        group: String,
+    },
 }
 
 /// The ids that a batch was assigned.
@@ -148,6 +211,8 @@ pub struct Written {
     pub intents: Vec<IntentId>,
     /// The id of the started apply.
     pub apply: Option<ApplyId>,
+    /// The id of the started rollout.
+    pub rollout: Option<RolloutId>,
 }
 
 /// The storage of a state.
@@ -223,6 +288,22 @@ impl Store for SqliteStore {
         SqliteStore::history_items(self, id)
     }
 
+    fn rollout(&self) -> Result<Option<Rollout>> {
+        SqliteStore::rollout(self)
+    }
+
+    fn rollout_plan(&self, id: RolloutId) -> Result<Option<Vec<u8>>> {
+        SqliteStore::rollout_plan(self, id)
+    }
+
+    fn rollout_requests(&self) -> Result<Vec<RolloutRequest>> {
+        SqliteStore::rollout_requests(self)
+    }
+
+    fn last_good(&self, groups: &[&str]) -> Result<HashMap<String, Vec<u8>>> {
+        SqliteStore::last_good(self, groups)
+    }
+
     fn lead(&mut self) -> Result<()> {
         SqliteStore::lead(self)
     }
@@ -273,6 +354,25 @@ impl Transaction<'_> {
             Write::CollectGarbage => {
                 self.collect_garbage()?;
             }
+            Write::StartRollout(rollout) => written.rollout = Some(self.start_rollout(&rollout)?),
+            Write::SetRolloutStatus { id, status } => self.set_rollout_status(id, status)?,
+            Write::SetRolloutPlan { id, plan } => self.set_rollout_plan(id, &plan)?,
+            Write::PutRolloutGroup { id, group } => {
+                self.put_rollout_group(written.rollout(id), group)?;
+            }
+            Write::PutRolloutSlot { id, slot } => {
+                self.put_rollout_slot(written.rollout(id), slot)?;
+            }
+            Write::AddRequest(request) => {
+                self.add_request(&request)?;
+            }
+            Write::RemoveRequest { id } => {
+                self.remove_request(id)?;
+            }
+            Write::PutLastGood { group, body } => self.put_last_good(&group, &body)?,
+            Write::RemoveLastGood { group } => {
+                self.remove_last_good(&group)?;
+            }
         }
         Ok(())
     }
@@ -283,6 +383,12 @@ impl Written {
     /// exist.
     pub(crate) fn apply(&self, id: Option<ApplyId>) -> ApplyId {
         id.or(self.apply).unwrap_or(ApplyId(0))
+    }
+
+    /// The given rollout, or the one that the batch started. If it started none, an id that
+    /// doesn't exist.
+    pub(crate) fn rollout(&self, id: Option<RolloutId>) -> RolloutId {
+        id.or(self.rollout).unwrap_or(RolloutId(0))
     }
 }
 

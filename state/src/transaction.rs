@@ -1,12 +1,13 @@
 //! All changes of a state, as methods of [`Transaction`].
 //!
-//! In: records, specs, intents, history, caches. Out: ids and numbers that the store assigns.
+//! In: records, specs, intents, history, caches, rollouts. Out: ids and numbers that the store assigns.
 //! Changes are durable when [`crate::SqliteStore::transaction`] returns, and not before. The
 //! methods themselves don't sync, so a wave of intents costs one sync. Must not: read a clock.
 
 mod caches;
 mod contents;
 mod journal;
+mod rollouts;
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -458,6 +459,17 @@ impl<'store> Transaction<'store> {
             self.specs.insert(digest, id);
         }
         Ok(id)
+    }
+
+    /// The next id of a table whose rows are encrypted for their ids. An id is never reused.
+    fn next_id(&self, table: &str) -> Result<i64> {
+        // The newest id ever assigned.
+        let newest = self.row(
+            "SELECT seq FROM sqlite_sequence WHERE name = ?1",
+            [table],
+            |row| row.get::<_, i64>(0),
+        )?;
+        Ok(newest.unwrap_or(0) + 1)
     }
 
     /// Executes a statement; returns the number of changed rows.

@@ -312,12 +312,13 @@ fn after(text: &str, mark: &str, put: &str, is_part: fn(char) -> bool) -> String
     out
 }
 
-/// Sorts lines of progress by instance: what happens to one instance has an order, what happens to
+/// Sorts lines of progress by instance and group: what happens to one has an order, what happens to
 /// two has none.
 fn by_instance(text: &str) -> String {
     let instance = |line: &str| {
         let (address, _) = line.split_once(": ")?;
-        (address.matches('/').count() == 2 && !address.contains(' ')).then(|| address.to_owned())
+        (matches!(address.matches('/').count(), 1 | 2) && !address.contains(' '))
+            .then(|| address.to_owned())
     };
     let mut lines: Vec<&str> = text.split_inclusive('\n').collect();
     for part in lines.chunk_by_mut(|a, b| instance(a).is_some() == instance(b).is_some()) {

@@ -35,6 +35,7 @@ mod plan_files;
 mod reference;
 mod render;
 mod replacements;
+mod rollout;
 mod schema;
 mod secrets;
 mod server;

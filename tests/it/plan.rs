@@ -631,3 +631,33 @@ fn options_are_taken_with_one_dash_as_in_terraform() {
     harness.ok("apply -json next.plan");
     assert_eq!(harness.live().len(), 3);
 }
+
+#[test]
+fn a_plan_shows_the_waves_of_a_rollout() {
+    let harness = Harness::applied(TWO);
+    harness.edit(
+        "\"size\": 3 }",
+        r#""size": 7, "zones": ["local-1b", "local-1a"], "update": {
+            "max_surge": 2, "zone_order": "one_at_a_time",
+            "canaries": 1, "canary_pause": "10m",
+            "health": { "check": "tcp", "port": 22, "min_healthy_time": "30s" },
+            "drain": { "command": ["drain.sh", "hidden"] },
+            "on_failure": "rollback" } }"#,
+    );
+    harness.edit("\"debian-13\"", "\"debian-12\"");
+    let plan = harness.ok("plan --out next.plan");
+    let from = plan.stdout.find("Rollout of").expect("a section");
+    assert_snapshot!("waves", &plan.stdout[from..]);
+    let saved = harness.ok("show next.plan");
+    let to = plan.stdout.find("\nPlan:").expect("the counts");
+    assert!(saved.stdout.contains(&plan.stdout[from..to]), "{saved}");
+    let json = harness.json("plan --json");
+    assert_eq!(
+        json["rollout"],
+        harness.json("show --json next.plan")["rollout"]
+    );
+    let mut groups = json["rollout"].as_array().unwrap().iter();
+    let web = groups.find(|one| one["group"] == "default/web");
+    assert_snapshot!("waves_json", serde_json::to_string_pretty(&web).unwrap());
+    assert!(!json["rollout"].to_string().contains("hidden"));
+}

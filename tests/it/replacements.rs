@@ -133,3 +133,168 @@ fn a_dependent_group_waits_until_the_other_one_runs() {
     harness.edit("\"size\": 3", "\"size\": 3, \"depends_on\": [\"db\"]");
     assert_snapshot!("dependent", harness.ok("apply --auto-approve"));
 }
+
+/// The addresses that a plan replaces, each with its reason.
+fn replaced(harness: &Harness, words: &str) -> Vec<String> {
+    let plan = harness.json(&format!("plan --json {words}"));
+    let changes = plan["resource_changes"].as_array().unwrap().iter();
+    changes
+        .filter(|change| {
+            let actions = change["change"]["actions"].as_array().unwrap();
+            actions.len() == 2
+        })
+        .map(|change| {
+            let reason = change["action_reason"].as_str().unwrap();
+            format!("{} {reason}", change["address"].as_str().unwrap())
+        })
+        .collect()
+}
+
+#[test]
+fn expired_instances_are_replaced() {
+    let harness = Harness::applied(TWO);
+    // Slot 0 is the youngest of its group.
+    harness.ok("--now 2026-12-01T01:00:00Z apply --auto-approve --replace default/web/0");
+    let shard = "\"id\": \"one\",";
+    harness.edit(shard, &format!("{shard} \"expiry\": {{}},"));
+    let mut expiry = "{}".to_owned();
+    for (ages, words, expected) in [
+        ("", "", &[][..]),
+        // Not a plan's business.
+        ("\"ondemand_age\": \"1s\"", "", &[]),
+        ("\"eligible_age\": \"3h\"", "", &[]),
+        (
+            "\"eligible_age\": \"2h\"",
+            "",
+            &[
+                "db/0 replace_because_expired",
+                "web/1 replace_because_expired",
+            ],
+        ),
+        // Another replacement of the group comes first.
+        (
+            "\"eligible_age\": \"10m\"",
+            "--replace default/web/2",
+            &["db/0 replace_because_expired", "web/2 replace_by_request"],
+        ),
+        (
+            "\"eligible_age\": \"10m\"",
+            "--target default/web/0",
+            &["web/0 replace_because_expired"],
+        ),
+        (
+            "\"forced_age\": \"2h\"",
+            "",
+            &[
+                "db/0 replace_because_expired",
+                "db/1 replace_because_expired",
+                "web/1 replace_because_expired",
+                "web/2 replace_because_expired",
+            ],
+        ),
+        (
+            "\"eligible_age\": \"10m\", \"forced_age\": \"2h\"",
+            "--exclude default/db",
+            &[
+                "web/1 replace_because_expired",
+                "web/2 replace_because_expired",
+            ],
+        ),
+        (
+            "\"eligible_age\": \"10m\", \"forced_age\": \"3h\", \"ondemand_age\": \"1s\"",
+            "--exclude default/db",
+            &["web/1 replace_because_expired"],
+        ),
+    ] {
+        let next = format!("{{{ages}}}");
+        harness.edit(
+            &format!("\"expiry\": {expiry}"),
+            &format!("\"expiry\": {next}"),
+        );
+        expiry = next;
+        let found = replaced(&harness, &format!("{words} --now 2026-12-01T02:30:00Z"));
+        let expected: Vec<String> = expected
+            .iter()
+            .map(|change| format!("default/{change}"))
+            .collect();
+        assert_eq!(found, expected, "{ages} {words}");
+    }
+}
+
+#[test]
+fn eligible_instances_are_replaced_one_after_the_other() {
+    let harness = Harness::applied(TWO);
+    let shard = "\"id\": \"one\",";
+    let expiry = "\"expiry\": { \"eligible_age\": \"2h\" },";
+    harness.edit(shard, &format!("{shard} {expiry}"));
+    for slot in 0..3 {
+        let now = format!("--now 2026-12-01T03:{slot}0:00Z --target default/web");
+        let found = replaced(&harness, &now);
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert!(found[0].contains(&format!("web/{slot} ")), "{found:?}");
+        harness.ok(&format!("apply --auto-approve {now}"));
+    }
+    let found = replaced(&harness, "--now 2026-12-01T03:30:00Z --target default/web");
+    assert!(found.is_empty(), "{found:?}");
+}
+
+#[test]
+fn a_change_of_update_replaces_nothing() {
+    let harness = Harness::applied(TWO);
+    harness.edit(
+        "\"size\": 3 }",
+        "\"size\": 3, \"update\": { \"order\": \"delete_first\", \"max_unavailable\": \"50%\" } }",
+    );
+    let plan = harness.ok("plan");
+    assert!(plan.stdout.contains("no changes are needed"), "{plan}");
+}
+
+#[test]
+fn an_opportunistic_group_keeps_its_instances_until_they_are_replaced_anyway() {
+    let harness = Harness::applied(TWO);
+    harness.edit(
+        "\"size\": 3 }",
+        "\"size\": 3, \"update\": { \"opportunistic\": true } }",
+    );
+    harness.edit(
+        "\"size\": 2, \"instance_type\": \"large\" }",
+        "\"size\": 2, \"instance_type\": \"huge\", \"update\": { \"opportunistic\": true } }",
+    );
+    harness.edit(
+        "\"web\": { ",
+        "\"web\": { \"args\": { \"ImageId\": \"debian-12\" }, ",
+    );
+    let plan = harness.run("plan --detailed-exitcode --out kept.plan");
+    assert_eq!(plan.code, Some(2));
+    assert_snapshot!("opportunistic", plan);
+    let json = harness.json("plan --json");
+    assert_eq!(json["summary"]["held_back"], 5);
+    assert_eq!(json["applyable"], false);
+    for change in json["held_back"].as_array().unwrap() {
+        assert_eq!(change["held_back_by"], "opportunistic");
+    }
+    // What is replaced anyway gets the new configuration.
+    let found = replaced(&harness, "--replace default/web/1");
+    assert_eq!(found, ["default/web/1 replace_because_cannot_update"]);
+    let shard = "\"id\": \"one\",";
+    let expiry = "\"expiry\": { \"eligible_age\": \"2h\" },";
+    harness.edit(shard, &format!("{shard} {expiry}"));
+    let now = "--now 2026-12-01T03:00:00Z --target default/web";
+    let found = replaced(&harness, now);
+    assert_eq!(found, ["default/web/0 replace_because_cannot_update"]);
+    harness.edit(&format!("{shard} {expiry}"), shard);
+
+    let released = harness.ok("apply --auto-approve kept.plan --allow-replace default/db");
+    assert!(
+        released.stdout.contains("0 added, 2 changed, 0 destroyed"),
+        "{released}"
+    );
+    let released = harness.ok("apply --auto-approve --allow-replace default/web");
+    assert!(
+        released.stdout.contains("3 added, 0 changed, 3 destroyed"),
+        "{released}"
+    );
+    let settled = harness.run("plan --detailed-exitcode");
+    assert_eq!(settled.code, Some(0), "{settled}");
+    assert_eq!(harness.agrees(""), 5);
+}

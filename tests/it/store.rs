@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
 use nstance::apply::driver::{DriveError, World, drive};
-use nstance::apply::engine::Limits;
+use nstance::apply::engine::{Limits, Starts};
 use nstance::apply::export::Exporter;
 use nstance::apply::recover::recover;
 use nstance::check::Purpose;
@@ -80,6 +80,7 @@ impl Fleet {
         let made = pipeline::plan(Request {
             config,
             sources: &loaded.sources,
+            document: None,
             prepared: prepared.unwrap_or_else(|found| panic!("{found:?}")),
             store: store.map(|store| store as &mut dyn Store),
             cloud: Some(&self.cloud),
@@ -109,8 +110,10 @@ impl Fleet {
             signals: &AtomicUsize::new(0),
             apply: None,
             nonce_command: &[],
+            rollout: None,
         };
-        drive(plan, limits, 1, &mut world, &mut |_| {}).map(|outcome| outcome.is_complete())
+        drive(plan, limits, 1, &Starts::default(), &mut world, &mut |_| {})
+            .map(|outcome| outcome.is_complete())
     }
 
     /// The cloud's ids of the live instances.

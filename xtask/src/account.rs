@@ -74,6 +74,7 @@ impl Account {
             pending: below(3) as u32,
             stopping: below(3) as u32,
             shutting_down: below(3) as u32,
+            ..Habits::default()
         });
         self.proxy.set_chance(Some(Chance {
             seed: below(usize::MAX) as u64,

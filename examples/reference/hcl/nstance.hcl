@@ -219,6 +219,10 @@ defaults {
     content  = "file:../shared/base.sh"
     compress = "auto"
   }
+  update {
+    max_creating = 10
+    max_deleting = 0
+  }
 }
 
 functions = "sprig"
@@ -279,10 +283,23 @@ template "worker" {
   }
 
   update {
-    order           = "create_before_delete"
-    max_surge       = 1
+    order           = "create_first"
+    max_surge       = "50%"
     max_unavailable = 0
-    on_failure      = "stop"
+    canaries        = 1
+    canary_pause    = "1m"
+    health {
+      check            = "running"
+      min_healthy_time = "10s"
+      interval         = "2s"
+      timeout          = "1s"
+      retries          = 1
+      deadline         = "15m"
+    }
+    on_failure    = "stop"
+    max_failures  = 0
+    zone_order    = "interleaved"
+    opportunistic = false
   }
   lifecycle {
     prevent_destroy = false
@@ -362,13 +379,25 @@ group "default" "builders" {
     kind     = "string"
     template = "Builds.\n"
   }
-  update { max_surge = 1 }
+  update {
+    max_surge = 1
+    health    = "running"
+  }
 }
 
 # The server's: without a size, and never planned.
 group "default" "nat" {
   template      = template.worker
   instance_type = "small"
+  update {
+    health {
+      check  = "http"
+      port   = 8080
+      path   = "/healthz"
+      status = 200
+    }
+    drain { command = ["/usr/local/bin/drain", "--timeout=1m"] }
+  }
 }
 
 group "batch" "night" {

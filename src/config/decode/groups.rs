@@ -12,14 +12,14 @@ use crate::address::GroupName;
 use crate::config::model::{Arch, Common, Group, Label, Lifecycle, SlotOverride, Template};
 use crate::config::node::{Entry, NodeValue};
 use crate::config::schema::tables::{self, LARGEST_GROUP};
-use crate::config::source::{Span, Spanned};
+use crate::config::source::Spanned;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::threads::{self, GROUPS_A_THREAD};
 
 use super::check_id;
 use super::form::decide;
 use super::reader::{Object, text, wrong_type};
-use super::{files, userdata};
+use super::{files, update, userdata};
 
 /// The form of `groups`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -187,7 +187,7 @@ fn common(object: &Object<'_>, findings: &mut Diagnostics) -> Common {
             })
         }),
         protect: object.flag("protect", findings),
-        update: update(object, findings),
+        update: update::update(object, findings),
     }
 }
 
@@ -234,36 +234,6 @@ fn lifecycle(owner: &Object<'_>, findings: &mut Diagnostics) -> Lifecycle {
         replace_on: object.texts("replace_on", findings),
         restart_on: object.texts("restart_on", findings),
     }
-}
-
-/// Decodes `update`. This version has one rollout policy, so only that is accepted.
-fn update(owner: &Object<'_>, findings: &mut Diagnostics) -> Option<Span> {
-    let entry = owner.get("update")?;
-    let built_in = [
-        ("order", NodeValue::String("create_before_delete".into())),
-        ("max_surge", NodeValue::Number(1.into())),
-        ("max_unavailable", NodeValue::Number(0.into())),
-        ("on_failure", NodeValue::String("stop".into())),
-    ];
-    let object = Object::of_entry(entry, &tables::UPDATE, findings)?;
-    for (key, only) in &built_in {
-        let Some(given) = object.get(key).filter(|given| given.value.value != *only) else {
-            continue;
-        };
-        let only = match only {
-            NodeValue::String(text) => format!("\"{text}\""),
-            NodeValue::Number(number) => number.to_string(),
-            _ => continue,
-        };
-        findings.push(
-            Diagnostic::error(format!(
-                "only `{only}` is supported for `{key}` in this version"
-            ))
-            .at(given.value.span, format!("expected `{only}`"))
-            .hint(format!("write `{only}`, or leave `{key}` out")),
-        );
-    }
-    Some(entry.key_span)
 }
 
 fn moved_from(object: &Object<'_>, findings: &mut Diagnostics) -> Option<Spanned<GroupName>> {

@@ -14,6 +14,7 @@ mod images;
 mod reader;
 mod server;
 mod shard;
+mod update;
 mod userdata;
 
 use std::collections::HashSet;
@@ -63,6 +64,8 @@ pub(crate) struct Broken {
     pub(crate) maps: HashSet<&'static str>,
     /// Invalid load balancers.
     pub(crate) load_balancers: HashSet<Arc<str>>,
+    /// Whether `defaults` has an error.
+    pub(crate) defaults: bool,
     /// Templates with an error.
     pub(crate) templates: HashSet<Arc<str>>,
     /// Groups with an error.
@@ -95,7 +98,9 @@ pub(super) fn decode(root: &Node, findings: &mut Diagnostics) -> Result<Draft, R
         .collect();
     let nonce_command = top.texts("nonce_command", findings);
     let vars = top.vars("vars", findings);
+    let before = findings.errors();
     let defaults = defaults(&top, findings);
+    let defaults_broken = findings.errors() > before;
     let mut broken_templates = HashSet::new();
     let templates = top.named("templates", findings, |entry, findings| {
         let before = findings.errors();
@@ -135,6 +140,7 @@ pub(super) fn decode(root: &Node, findings: &mut Diagnostics) -> Result<Draft, R
             .filter(|name| !load_balancers.contains_key(*name))
             .cloned()
             .collect(),
+        defaults: defaults_broken,
         templates: broken_templates,
         groups: groups.broken,
     };
@@ -168,6 +174,7 @@ fn defaults(top: &Object<'_>, findings: &mut Diagnostics) -> Defaults {
         args: object.object("args", findings),
         vars: object.vars("vars", findings),
         userdata: userdata::userdata(&object, findings),
+        update: update::update(&object, findings),
     })
 }
 

@@ -232,10 +232,21 @@ impl<'n> Object<'n> {
         largest: u32,
         findings: &mut Diagnostics,
     ) -> Option<Spanned<u32>> {
+        self.between(key, 0, largest, findings)
+    }
+
+    /// An optional whole number from `least` to `largest`.
+    pub(super) fn between(
+        &self,
+        key: &str,
+        least: u32,
+        largest: u32,
+        findings: &mut Diagnostics,
+    ) -> Option<Spanned<u32>> {
         let entry = self.get(key)?;
         let wanted = match largest {
-            u32::MAX => "a whole number from 0".to_owned(),
-            _ => format!("a whole number from 0 to {largest}"),
+            u32::MAX => format!("a whole number from {least}"),
+            _ => format!("a whole number from {least} to {largest}"),
         };
         let NodeValue::Number(number) = &entry.value.value else {
             wrong_type(&entry.value, &format!("`{key}`"), &wanted, findings);
@@ -244,7 +255,7 @@ impl<'n> Object<'n> {
         let value = number
             .as_u64()
             .and_then(|value| u32::try_from(value).ok())
-            .filter(|value| *value <= largest);
+            .filter(|value| (least..=largest).contains(value));
         if value.is_none() {
             findings.push(
                 Diagnostic::error(format!("`{key}` can't be {number}"))

@@ -134,6 +134,8 @@ impl Of {
             Self::Instances(_) | Self::Section if name == "userdata" => {
                 Becomes::Once(Self::Userdata)
             }
+            // Its blocks, `health` and `drain`, can't repeat either.
+            Self::Instances(_) | Self::Section if name == "update" => Becomes::Once(Self::Section),
             Self::Userdata if name == "part" => Becomes::Item("parts"),
             Self::Image | Self::Instances(_) | Self::Section | Self::Userdata => {
                 Becomes::Once(Self::Free)

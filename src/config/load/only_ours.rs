@@ -141,7 +141,7 @@ impl<'n> Walk<'n, '_> {
 
     fn value(&mut self, node: &'n Node, shape: Shape) {
         match shape {
-            Shape::Object(table) | Shape::TextOr(table)
+            Shape::Object(table) | Shape::TextOr(table) | Shape::WordOr(_, table)
                 // `shard.advertise` was looked at by its entry.
                 if !matches!(self.path[..], ["shard", "advertise"]) => {
                     self.object(node, table);

@@ -5,7 +5,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::tables::{GROUP, SNIPPET, TOP};
+use super::tables::{GROUP, LARGEST_GROUP, SNIPPET, TOP};
 use super::{Key, Shape, Table};
 use crate::address::LONGEST_ID;
 use crate::config::model::MAIN_TEMPLATE;
@@ -99,7 +99,10 @@ impl Builder {
 
     fn key(&mut self, key: &Key) -> Value {
         let mut schema = self.shape(key.shape);
-        let takes_null = !matches!(key.shape, Shape::Duration);
+        let takes_null = !matches!(
+            key.shape,
+            Shape::Duration | Shape::PositiveDuration | Shape::DurationOr(_)
+        );
         if takes_null && (!key.required || self.partial) {
             schema = or_null(schema);
         }
@@ -126,17 +129,24 @@ impl Builder {
             Shape::GroupName => pattern(&format!("^{ID}/{ID}$")),
             Shape::Kind => pattern("^[a-z]{3}$"),
             Shape::Duration => pattern(DURATION),
+            Shape::PositiveDuration => {
+                json!({"type": "string", "pattern": DURATION, "not": {"pattern": "^[^1-9]*$"}})
+            }
+            Shape::DurationOr(word) => json!({"anyOf": [{"const": word}, pattern(DURATION)]}),
             Shape::SignedDuration => pattern(&DURATION.replace(r"\+?", "[-+]?")),
             Shape::Port => json!({"type": "integer", "minimum": 1, "maximum": 65_535}),
             Shape::Path => pattern("^/"),
             Shape::Permissions => pattern("^[0-7]{3,5}$"),
             Shape::Flag => json!({"type": "boolean"}),
             Shape::Whole(largest) => json!({"type": "integer", "minimum": 0, "maximum": largest}),
-            Shape::Choice(words) => json!({"enum": words}),
-            Shape::Only(json) => {
-                let only: Value = serde_json::from_str(json).expect("the only value is JSON");
-                json!({"enum": [only]})
+            Shape::Between(least, most) => {
+                json!({"type": "integer", "minimum": least, "maximum": most})
             }
+            Shape::Amount(percent) => json!({"anyOf": [
+                self.written_out(Shape::Whole(LARGEST_GROUP)),
+                pattern(&format!("^{}%$", up_to(percent))),
+            ]}),
+            Shape::Choice(words) => json!({"enum": words}),
             Shape::Texts => json!({"type": "array", "items": {"type": "string", "minLength": 1}}),
             Shape::Names => json!({
                 "type": "array", "items": {"type": "string", "minLength": 1}, "uniqueItems": true,
@@ -171,6 +181,9 @@ impl Builder {
                 {"type": "string", "minLength": 1},
                 self.reference(table),
             ]}),
+            Shape::WordOr(word, table) => {
+                json!({"anyOf": [{"const": word}, self.reference(table)]})
+            }
             Shape::Snippets => json!({
                 "type": "object",
                 "propertyNames": {"minLength": 1, "not": {"const": MAIN_TEMPLATE}},
@@ -228,6 +241,12 @@ const ID: &str = "[a-z0-9]+(-[a-z0-9]+)*";
 const IMAGE_NAME: &str = "^([A-Za-z_][A-Za-z0-9_]*|[a-z][a-z0-9]*(-[a-z0-9]+)*)$";
 
 const DURATION: &str = r"^\+?(0|(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|\u00b5s|\u03bcs|ms|s|m|h))+)$";
+
+/// The pattern of the numbers from 0 to a power of ten.
+fn up_to(power: u32) -> String {
+    let zeros = power.ilog10();
+    format!("(0|[1-9][0-9]{{0,{}}}|{power})", zeros - 1)
+}
 
 fn id() -> Value {
     json!({"type": "string", "pattern": format!("^{ID}$"), "maxLength": LONGEST_ID})
@@ -357,6 +376,29 @@ fn rules(title: &str) -> Option<Value> {
             ),
             when("encoding", &["gzip"], &from_url),
         ]),
+        "health" => {
+            let only = |check: &str, keys: &[&str]| {
+                let others: Vec<&str> = ["port", "path", "status", "command"]
+                    .into_iter()
+                    .filter(|key| !keys.contains(key))
+                    .collect();
+                when("check", &[check], &without(&others))
+            };
+            let list = json!({"type": "array"});
+            json!([
+                only("running", &[]),
+                only("tcp", &["port"]),
+                only("http", &["port", "path", "status"]),
+                only("https", &["port", "path", "status"]),
+                only("command", &["command"]),
+                when("check", &["tcp"], &with("port", &json!({"type": "integer"}), &[])),
+                when("check", &["command"], &with("command", &list, &[])),
+                {
+                    "if": {"properties": {"check": {"type": "null"}}},
+                    "then": without(&["port", "path", "status"]),
+                },
+            ])
+        }
         "snippet" => json!([
             when("source", &["url"], &with("content", &url("file:"), &[])),
             when("encoding", &["gzip"], &from_url),

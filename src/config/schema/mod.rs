@@ -100,8 +100,12 @@ pub enum Shape {
     Kind,
     /// Go's durations, not negative.
     Duration,
+    /// Go's durations, more than 0.
+    PositiveDuration,
     /// Go's durations.
     SignedDuration,
+    /// Go's durations, not negative, or this word.
+    DurationOr(&'static str),
     /// An absolute path.
     Path,
     /// Octal digits.
@@ -112,10 +116,12 @@ pub enum Shape {
     Port,
     /// A whole number from 0 to this.
     Whole(u32),
+    /// A whole number between these, inclusive.
+    Between(u32, u32),
+    /// A number of instances, or a percentage from `0%` to this.
+    Amount(u32),
     /// One of these words.
     Choice(&'static [&'static str]),
-    /// Exactly this value, as JSON.
-    Only(&'static str),
     /// A list of non-empty strings.
     Texts,
     /// A list of distinct non-empty strings.
@@ -142,6 +148,8 @@ pub enum Shape {
     Pools,
     /// A non-empty string, or an object with known keys.
     TextOr(&'static Table),
+    /// This word, or an object with known keys.
+    WordOr(&'static str, &'static Table),
     /// A map of snippets by name; each is a string or an object.
     Snippets,
     /// A path, or a list of paths.
@@ -162,13 +170,15 @@ impl Shape {
             | Self::GroupName
             | Self::Kind
             | Self::Duration
+            | Self::PositiveDuration
             | Self::SignedDuration
+            | Self::DurationOr(_)
             | Self::Path
             | Self::Permissions
             | Self::Choice(_) => matches!(value, Value::String(_)),
-            Self::Only(_) => matches!(value, Value::String(_) | Value::Number(_)),
+            Self::Amount(_) => matches!(value, Value::String(_) | Value::Number(_)),
             Self::Flag => matches!(value, Value::Bool(_)),
-            Self::Whole(_) | Self::Port => matches!(value, Value::Number(_)),
+            Self::Whole(_) | Self::Between(..) | Self::Port => matches!(value, Value::Number(_)),
             Self::Texts
             | Self::Names
             | Self::SomeNames
@@ -186,7 +196,9 @@ impl Shape {
             | Self::Pools
             | Self::Snippets
             | Self::Groups => matches!(value, Value::Object(_)),
-            Self::TextOr(_) => matches!(value, Value::String(_) | Value::Object(_)),
+            Self::TextOr(_) | Self::WordOr(..) => {
+                matches!(value, Value::String(_) | Value::Object(_))
+            }
             Self::Paths => matches!(value, Value::String(_) | Value::Array(_)),
         }
     }

@@ -12,6 +12,9 @@ const PROVIDERS: &[&str] = &[
 /// The maximum size of a group; a larger number is most likely a typo.
 pub const LARGEST_GROUP: u32 = 1_000_000;
 
+/// The maximum of `max_surge`, as a percentage of the size.
+pub const LARGEST_SURGE: u32 = 1_000;
+
 /// The description of keys for the server.
 const SERVER: &str = "Read by the Nstance server only; any value.";
 
@@ -245,7 +248,7 @@ pub static SHARD: Table = Table {
         Key::new(
             "expiry",
             Shape::Object(&EXPIRY),
-            "Instances older than these are planned for replacement.",
+            "The ages from which instances are replaced.",
         ),
         Key::new("bind", Shape::Any, SERVER),
         Key::new("leader_network", Shape::Any, SERVER),
@@ -303,18 +306,22 @@ pub static ADVERTISE: Table = Table {
 /// `shard.expiry`
 pub static EXPIRY: Table = Table {
     title: "expiry",
-    about: "Instances older than these are planned for replacement.",
+    about: "The ages from which instances are replaced.",
     keys: &[
         Key::new(
             "eligible_age",
             Shape::Duration,
-            "May be replaced; less than `forced_age`.",
+            "A group's oldest instance beyond this age is replaced, if the plan replaces no other instance of the group; less than `forced_age`.",
         ),
-        Key::new("forced_age", Shape::Duration, "Must be replaced."),
+        Key::new(
+            "forced_age",
+            Shape::Duration,
+            "Instances older than this are replaced.",
+        ),
         Key::new(
             "ondemand_age",
             Shape::Duration,
-            "For instances made on demand.",
+            "For the server's on-demand instances; plans ignore it.",
         ),
     ],
 };
@@ -552,6 +559,7 @@ pub static DEFAULTS: Table = Table {
         Key::new("args", Shape::Map, ARGS),
         Key::new("vars", Shape::Map, VARS),
         Key::new("userdata", Shape::TextOr(&USERDATA_TABLE), USERDATA),
+        UPDATE_KEY,
     ],
 };
 
@@ -594,12 +602,8 @@ const FILES: Key = Key::new(
     "Files for the instances, by name.",
 );
 const OWN_USERDATA: Key = Key::new("userdata", Shape::TextOr(&USERDATA_TABLE), USERDATA);
-const UPDATE_KEY: Key = Key::new(
-    "update",
-    Shape::Object(&UPDATE),
-    "How replacements roll out: the one policy there is, spelled out.",
-)
-.ours();
+const UPDATE_KEY: Key = Key::new("update", Shape::Object(&UPDATE), UPDATE_ABOUT).ours();
+const UPDATE_ABOUT: &str = "How the instances of a group are replaced.";
 const LIFECYCLE_KEY: Key = Key::new(
     "lifecycle",
     Shape::Object(&LIFECYCLE),
@@ -735,29 +739,144 @@ pub static LIFECYCLE: Table = Table {
 /// `update`
 pub static UPDATE: Table = Table {
     title: "update",
-    about: "How replacements roll out: the one policy there is, spelled out.",
+    about: UPDATE_ABOUT,
     keys: &[
         Key::new(
             "order",
-            Shape::Only("\"create_before_delete\""),
-            "What comes first.",
+            Shape::Choice(&["create_first", "delete_first", "create_before_delete"]),
+            "What comes first: the new instance or the old one's deletion. `create_before_delete` is an older name of `create_first`.",
         ),
         Key::new(
             "max_surge",
-            Shape::Only("1"),
-            "How many instances there may be too many.",
+            Shape::Amount(LARGEST_SURGE),
+            "How many instances may exist beyond the size: a number, or a percentage of the size.",
         ),
         Key::new(
             "max_unavailable",
-            Shape::Only("0"),
-            "How many instances there may be too few.",
+            Shape::Amount(100),
+            "How many instances may be unavailable: a number, or a percentage of the size.",
+        ),
+        Key::new(
+            "max_creating",
+            Shape::Whole(LARGEST_GROUP),
+            "How many instances are created at once; 0 means no limit.",
+        ),
+        Key::new(
+            "max_deleting",
+            Shape::Whole(LARGEST_GROUP),
+            "How many instances are deleted at once; 0 means no limit.",
+        ),
+        Key::new(
+            "canaries",
+            Shape::Amount(100),
+            "How many instances change first: a number, or a percentage of the size.",
+        ),
+        Key::new(
+            "canary_pause",
+            Shape::DurationOr("manual"),
+            "How long to wait after the canaries; `manual` waits for `nstance rollout promote`.",
+        ),
+        Key::new(
+            "health",
+            Shape::WordOr("running", &HEALTH),
+            "When a new instance counts as available.",
+        ),
+        Key::new(
+            "drain",
+            Shape::Object(&DRAIN),
+            "What runs before an instance is deleted.",
         ),
         Key::new(
             "on_failure",
-            Shape::Only("\"stop\""),
-            "What a failed replacement does to the group.",
+            Shape::Choice(&["stop", "rollback", "continue"]),
+            "What follows if an instance fails; by default the group's other instances stay as they are.",
+        ),
+        Key::new(
+            "max_failures",
+            Shape::Whole(LARGEST_GROUP),
+            "How many instances may fail before `on_failure` applies, by default 0.",
+        ),
+        Key::new(
+            "zone_order",
+            Shape::Choice(&["interleaved", "one_at_a_time"]),
+            "Whether the zones take turns, which is the default, or each starts when the one before is done.",
+        ),
+        Key::new(
+            "opportunistic",
+            Shape::Flag,
+            "Replace no instance for its new configuration; an instance gets it when it is replaced for another reason.",
         ),
     ],
+};
+
+/// `update.health`
+pub static HEALTH: Table = Table {
+    title: "health",
+    about: "When a new instance counts as available.",
+    keys: &[
+        Key::new(
+            "check",
+            Shape::Choice(&["running", "tcp", "http", "https", "command"]),
+            "What a healthy instance passes, in addition to running; `command` if only that key is set.",
+        )
+        .default("\"running\""),
+        Key::new(
+            "port",
+            Shape::Port,
+            "The port for `tcp`, `http` (default 80) or `https` (default 443).",
+        ),
+        Key::new(
+            "path",
+            Shape::Path,
+            "`http`, `https`: the path of the GET request, by default `/`.",
+        ),
+        Key::new(
+            "status",
+            Shape::Between(100, 599),
+            "`http`, `https`: the status of a healthy instance's response, by default 200.",
+        ),
+        Key::new(
+            "command",
+            Shape::SomeTexts,
+            "`command`: a program and its arguments; exit code 0 means healthy.",
+        ),
+        Key::new(
+            "min_healthy_time",
+            Shape::Duration,
+            "How long the check must succeed before the instance counts as available.",
+        )
+        .default("\"0\""),
+        Key::new(
+            "interval",
+            Shape::PositiveDuration,
+            "The time between two checks.",
+        )
+        .default("\"5s\""),
+        Key::new(
+            "timeout",
+            Shape::PositiveDuration,
+            "How long one check may take.",
+        )
+        .default("\"5s\""),
+        Key::new(
+            "retries",
+            Shape::Whole(u32::MAX),
+            "How many checks in a row may fail before `min_healthy_time` starts again.",
+        )
+        .default("2"),
+        Key::new(
+            "deadline",
+            Shape::PositiveDuration,
+            "How long a new instance may take to become available; by default the cloud's `wait_timeout`.",
+        ),
+    ],
+};
+
+/// `update.drain`
+pub static DRAIN: Table = Table {
+    title: "drain",
+    about: "What runs before an instance is deleted.",
+    keys: &[Key::new("command", Shape::SomeTexts, "A program and its arguments.").required()],
 };
 
 /// `userdata`, where it isn't just a text

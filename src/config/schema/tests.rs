@@ -125,6 +125,7 @@ const UNSEEN: &[(&str, &[&str])] = &[
             "groups_ambiguous.jsonc",
             "image_of_another_provider.jsonc",
             "load_balancer_of_another_provider.jsonc",
+            "update_contradictions.jsonc",
             "yaml_sensitive_places.yaml",
         ],
     ),
@@ -168,6 +169,7 @@ fn bad_configurations_are_rejected_where_their_structure_is_wrong() {
 const COMPARISONS: &[&str] = &[
     "`eligible_age` must be less than",
     "`groups` can be read in two ways",
+    "`min_healthy_time` can't be longer than",
 ];
 
 /// What is checked besides, and shows in the shape of one object.
@@ -380,7 +382,9 @@ fn choices(table: &'static Table, name: &str, seen: &mut Vec<&'static str>) -> V
             shape = *inner;
         }
         match shape {
-            Shape::Object(inner) | Shape::TextOr(inner) => words.extend(choices(inner, name, seen)),
+            Shape::Object(inner) | Shape::TextOr(inner) | Shape::WordOr(_, inner) => {
+                words.extend(choices(inner, name, seen));
+            }
             Shape::Groups => words.extend(choices(&GROUP, name, seen)),
             _ => {}
         }
@@ -399,6 +403,7 @@ fn defaults_are_the_decoders() {
             "templates": {"t": {
                 "files": {"f": {"kind": "string", "template": ""}},
                 "userdata": {"content": "x"},
+                "update": {"health": {}},
             }},
             "templates_lib": {"l": {"content": "x"}},
             "destroy_budget": {},
@@ -431,6 +436,7 @@ fn defaults_are_the_decoders() {
         ("/images/i", &tables::IMAGE),
         ("/destroy_budget", &tables::DESTROY_BUDGET),
         ("/templates/t/files/f", &tables::FILE),
+        ("/templates/t/update/health", &tables::HEALTH),
     ]
     .into();
     let mut count = 0;
@@ -444,6 +450,6 @@ fn defaults_are_the_decoders() {
             count += 1;
         }
     }
-    assert_eq!(count, 14);
+    assert_eq!(count, 19);
     assert!(LOAD_BALANCER.keys.iter().all(|key| key.default.is_none()));
 }

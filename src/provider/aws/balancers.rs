@@ -11,7 +11,7 @@ use nstance_ec2::Operation;
 use serde_json::{Value, json};
 
 use crate::clock::Timestamp;
-use crate::provider::CloudError;
+use crate::provider::{CloudError, TargetHealth, TargetState};
 
 use super::calls::Calls;
 use super::combine::{Combiner, together_or_alone};
@@ -200,6 +200,67 @@ impl Balancers {
         Ok(())
     }
 
+    /// The state of each instance with each target, from one call per target group.
+    ///
+    /// Fails if the API does.
+    pub(super) fn health(
+        calls: &Calls,
+        ids: &[String],
+        targets: &[String],
+    ) -> Result<Vec<TargetHealth>, CloudError> {
+        let mut groups: HashMap<&str, Vec<Value>> = HashMap::new();
+        if ids.is_empty() {
+            return Ok(Vec::new());
+        }
+        for arn in targets.iter().map(|target| parts(target).0) {
+            if !groups.contains_key(arn) {
+                groups.insert(arn, descriptions(calls, arn)?);
+            }
+        }
+        // Members of groups with the target type `ip` are addresses.
+        let has_addresses = groups
+            .values()
+            .flatten()
+            .any(|it| !member_id(it).starts_with("i-"));
+        let instances = if has_addresses {
+            calls.instances(ids)?
+        } else {
+            Vec::new()
+        };
+        let addresses: HashMap<&str, &str> = instances
+            .iter()
+            .filter_map(|it| Some((text(it, "InstanceId")?, text(it, "PrivateIpAddress")?)))
+            .collect();
+        let mut found = Vec::with_capacity(ids.len() * targets.len());
+        for target in targets {
+            let (arn, port) = parts(target);
+            let mut members: HashMap<&str, (TargetState, Option<&str>)> = HashMap::new();
+            for described in &groups[arn] {
+                if port.is_some() && member_port(described) != port {
+                    continue;
+                }
+                // Without a port, the member's worst port counts.
+                let verdict = verdict(described);
+                let known = members.entry(member_id(described)).or_insert(verdict);
+                if badness(verdict.0) > badness(known.0) {
+                    *known = verdict;
+                }
+            }
+            for id in ids {
+                let address = addresses.get(id.as_str());
+                let member = members.get(id.as_str()).or_else(|| members.get(address?));
+                let (state, reason) = member.copied().unwrap_or((TargetState::Absent, None));
+                found.push(TargetHealth {
+                    provider_id: id.clone(),
+                    load_balancer: target.clone(),
+                    state,
+                    reason: reason.map(str::to_owned),
+                });
+            }
+        }
+        Ok(found)
+    }
+
     fn send(&self, calls: &Calls, way: Way, arn: &str, member: Member) -> Result<(), CloudError> {
         let operation = match way {
             Way::In => Operation::RegisterTargets,
@@ -264,6 +325,67 @@ fn is_draining(calls: &Calls, arn: &str, member: &Member) -> Result<bool, CloudE
 
 fn health(description: &Value) -> Option<&str> {
     text(description.get("TargetHealth")?, "State")
+}
+
+/// The descriptions of a group's members; none if the group doesn't exist any more.
+///
+/// Fails if the API does.
+fn descriptions(calls: &Calls, arn: &str) -> Result<Vec<Value>, CloudError> {
+    let input = json!({"TargetGroupArn": arn});
+    match calls.call(Operation::DescribeTargetHealth, &input) {
+        Ok(answer) => Ok(items(&answer, "TargetHealthDescriptions")
+            .cloned()
+            .collect()),
+        Err(error) if error.code == "TargetGroupNotFound" => Ok(Vec::new()),
+        Err(error) => Err(error),
+    }
+}
+
+/// The instance id or the address of a described member.
+fn member_id(description: &Value) -> &str {
+    let target = description.get("Target");
+    target
+        .and_then(|target| text(target, "Id"))
+        .unwrap_or_default()
+}
+
+fn member_port(description: &Value) -> Option<u16> {
+    let port = description.get("Target")?.get("Port")?.as_u64()?;
+    u16::try_from(port).ok()
+}
+
+/// The state of a described member, and the reason that ELB gives.
+fn verdict(description: &Value) -> (TargetState, Option<&str>) {
+    let health = description.get("TargetHealth").unwrap_or(&Value::Null);
+    let code = text(health, "Reason").filter(|code| !code.is_empty());
+    let described = text(health, "Description").filter(|text| !text.is_empty());
+    let state = match (text(health, "State").unwrap_or_default(), code) {
+        (_, Some("Target.NotRegistered")) => TargetState::Absent,
+        // Without health checks, ELB sends requests to all targets.
+        ("healthy", _) | ("unavailable", Some("Target.HealthCheckDisabled")) => {
+            TargetState::Healthy
+        }
+        // The last ones are stopped, or terminated.
+        ("unhealthy" | "unhealthy.draining", _)
+        | ("unused", Some("Target.InvalidState" | "Target.IpUnusable")) => TargetState::Unhealthy,
+        ("unused" | "unavailable", _) => TargetState::Unused,
+        ("draining", _) => TargetState::Draining,
+        // `initial`, and states that ELB may add.
+        _ => TargetState::Initial,
+    };
+    (state, described.or(code))
+}
+
+/// The order of states from good to bad.
+fn badness(state: TargetState) -> u8 {
+    match state {
+        TargetState::Absent => 0,
+        TargetState::Healthy => 1,
+        TargetState::Unused => 2,
+        TargetState::Initial => 3,
+        TargetState::Draining => 4,
+        TargetState::Unhealthy => 5,
+    }
 }
 
 /// Whether a target is a member; a draining one isn't.

@@ -3,9 +3,8 @@
 //! In: requests, and an [`Api`] that makes calls. Out: observations and errors. Must not: read the
 //! configuration or the state, or keep data beyond a run.
 //!
-//! A request that needs several calls (register a running instance, stop one to update it) is
-//! completed before it returns. If the process dies in between, the next plan reports the rest as
-//! drift.
+//! A request that needs several calls (stop an instance to update it) is completed before it
+//! returns. If the process dies in between, the next plan reports the rest as drift.
 
 mod changes;
 
@@ -22,7 +21,8 @@ use crate::clock::Clock;
 use crate::provider::{
     Access, AccessSample, Cloud, CloudError, CloudErrorKind, CreateRequest, DeleteRequest,
     ImageMatch, ImageQuery, InstanceType, LaunchedUserdata, LifecycleState, Observation, Owner,
-    Page, SubnetInfo, UpdateRequest, WantedCapacity, readable_userdata,
+    Page, SubnetInfo, TargetHealth, TargetsRequest, UpdateRequest, WantedCapacity,
+    readable_userdata,
 };
 
 use super::access;
@@ -199,27 +199,22 @@ impl AwsCloud {
         let check = request.args.get(SOURCE_DEST_CHECK);
         let check = check
             .filter(|check| check.is_boolean() && instance.get(SOURCE_DEST_CHECK) != Some(*check));
-        // A pending instance can't be changed or registered.
-        if check.is_some() || !request.load_balancers.is_empty() {
+        if let Some(check) = check {
+            // A pending instance can't be changed.
             instance = self
                 .wait_until(&id, LifecycleState::Running)?
                 .map_err(Unfinished::Ended)?;
-        }
-        if let Some(check) = check {
             let (operation, input) = update::source_dest_check(&instance, json!({"Value": check}));
             self.calls.call(operation, &input)?;
             instance[SOURCE_DEST_CHECK] = check.clone();
         }
-        self.balancers
-            .join(&self.calls, &instance, &request.load_balancers)?;
-        let mut groups = request.load_balancers.clone();
-        groups.sort();
         let watched = self.balancers.watched();
         let sent = request.userdata.as_deref().unwrap_or_default();
         Ok(self.observation(
             &instance,
             Beside {
-                load_balancers: watched.is_some().then_some(groups),
+                // It is registered later.
+                load_balancers: watched.is_some().then(Vec::new),
                 watched,
                 userdata: self.options.userdata_drift.then(|| readable(sent)),
             },
@@ -266,25 +261,25 @@ impl AwsCloud {
         })
     }
 
-    /// Deregisters an instance before its deletion.
+    /// Deregisters an instance from these target groups, and from those of the configuration that it
+    /// is in. Waits up to `drain` for its connections to end.
     ///
     /// Fails if the API does.
-    fn drain(&self, request: &DeleteRequest) -> Result<(), CloudError> {
-        if request.load_balancers.is_empty() && !self.balancers.watches_any() {
+    fn leave(&self, id: &str, requested: &[String], drain: Duration) -> Result<(), CloudError> {
+        if requested.is_empty() && !self.balancers.watches_any() {
             return Ok(());
         }
         // An instance that isn't found has nothing to drain; the deletion checks whether it exists.
-        let Some(instance) = self.look(&request.provider_id)?.filter(is_live) else {
+        let Some(instance) = self.look(id)?.filter(is_live) else {
             return Ok(());
         };
         let mut groups = self
             .balancers
             .of(&self.calls, &instance)?
             .unwrap_or_default();
-        groups.extend(request.load_balancers.iter().cloned());
+        groups.extend(requested.iter().cloned());
         groups.sort();
         groups.dedup();
-        let drain = Duration::from_millis(request.drain_timeout_ms);
         self.balancers
             .leave(&self.calls, &self.options, &instance, &groups, drain)
     }
@@ -363,9 +358,32 @@ impl Cloud for AwsCloud {
         self.observe(&self.need(id)?)
     }
 
+    fn register(&self, request: &TargetsRequest) -> Result<(), CloudError> {
+        let instance = self.need(&request.provider_id)?;
+        self.balancers
+            .join(&self.calls, &instance, &request.load_balancers)
+    }
+
+    fn deregister(&self, request: &TargetsRequest) -> Result<(), CloudError> {
+        self.leave(
+            &request.provider_id,
+            &request.load_balancers,
+            Duration::ZERO,
+        )
+    }
+
+    fn target_health(
+        &self,
+        provider_ids: &[String],
+        load_balancers: &[String],
+    ) -> Result<Vec<TargetHealth>, CloudError> {
+        Balancers::health(&self.calls, provider_ids, load_balancers)
+    }
+
     fn delete(&self, request: &DeleteRequest) -> Result<(), CloudError> {
         let id = request.provider_id.as_str();
-        self.drain(request)?;
+        let drain = Duration::from_millis(request.drain_timeout_ms);
+        self.leave(id, &request.load_balancers, drain)?;
         let ended = self.terminations.ask(&(), id.to_owned(), |ids| {
             together_or_alone(ids, |ids| {
                 let input = json!({"InstanceIds": ids});

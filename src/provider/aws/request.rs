@@ -135,7 +135,6 @@ mod tests {
                 ("Name".into(), "web".into()),
                 ("nstance:slot".into(), "0".into()),
             ]),
-            load_balancers: Vec::new(),
         }
     }
 

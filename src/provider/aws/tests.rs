@@ -5,6 +5,7 @@ mod changes;
 mod ends;
 mod fake;
 mod life;
+mod targets;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -106,7 +107,6 @@ fn request(slot: u32, args: &Value) -> CreateRequest {
             .into_iter()
             .map(|(key, value)| (key.to_owned(), value))
             .collect(),
-        load_balancers: Vec::new(),
     }
 }
 

@@ -15,6 +15,7 @@ use crate::diagnostic::nearest;
 use crate::provider::{Attributes, LifecycleState};
 
 use super::SimError;
+use super::health;
 use super::images::{self, SimImage};
 use super::instances::{self, Live};
 use super::store::Store;
@@ -70,6 +71,8 @@ pub struct InstanceDetail {
     /// Its short form.
     #[serde(flatten)]
     pub row: InstanceRow,
+    /// Whether [`Admin::fail`] marked it.
+    pub unhealthy: bool,
     /// Its observed attributes.
     pub attributes: Attributes,
 }
@@ -140,8 +143,10 @@ impl Admin {
     pub fn show(&mut self, id: &str) -> Result<InstanceDetail, SimError> {
         let row = self.find(id)?;
         let now = self.clock.now();
-        let seen = instances::observe(self.store.reader()?, row.row, now)?;
+        let connection = self.store.reader()?;
+        let seen = instances::observe(connection, row.row, now)?;
         Ok(InstanceDetail {
+            unhealthy: health::is_failed(connection, row.row)?,
             attributes: seen.attributes()?,
             row,
         })
@@ -159,6 +164,24 @@ impl Admin {
     /// Fails if `id` matches no instance, or several.
     pub fn start(&mut self, id: &str) -> Result<InstanceRow, SimError> {
         self.set_state(id, LifecycleState::Running)
+    }
+
+    /// Makes an instance unhealthy until [`Admin::recover`].
+    ///
+    /// Fails if `id` matches no instance, or several.
+    pub fn fail(&mut self, id: &str) -> Result<InstanceRow, SimError> {
+        self.change(id, |transaction, live, _| {
+            health::set_failed(transaction, live.row, true)
+        })
+    }
+
+    /// Ends the effect of [`Admin::fail`].
+    ///
+    /// Fails if `id` matches no instance, or several.
+    pub fn recover(&mut self, id: &str) -> Result<InstanceRow, SimError> {
+        self.change(id, |transaction, live, _| {
+            health::set_failed(transaction, live.row, false)
+        })
     }
 
     fn set_state(&mut self, id: &str, state: LifecycleState) -> Result<InstanceRow, SimError> {
@@ -252,7 +275,8 @@ impl Admin {
         // Keep the file, since other processes may have it open.
         transaction.execute_batch(
             "DELETE FROM token; DELETE FROM instance; DELETE FROM part; DELETE FROM tally;
-             DELETE FROM address; DELETE FROM subnet; DELETE FROM image; DELETE FROM counter;",
+             DELETE FROM address; DELETE FROM subnet; DELETE FROM image; DELETE FROM counter;
+             DELETE FROM failed;",
         )?;
         transaction.commit()?;
         Ok(live)

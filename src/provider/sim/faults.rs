@@ -37,8 +37,8 @@ pub(super) fn judge(
     subject: &str,
 ) -> Result<Verdict, SimError> {
     let options = &world.options;
-    let chance = options.error_rate > 0.0 || options.lost_answer_rate > 0.0;
-    if options.throttle.is_none() && options.fail.is_empty() && !chance {
+    let random = options.error_rate > 0.0 || options.lost_answer_rate > 0.0;
+    if options.throttle.is_none() && options.fail.is_empty() && !random {
         return Ok(Verdict::Proceed);
     }
     let transaction = store.ledger()?;
@@ -77,15 +77,14 @@ fn weigh(
     if options.error_rate > 0.0 || options.lost_answer_rate > 0.0 {
         let call = count(transaction, &format!("{} {subject}", operation.as_str()))?;
         let happens = |what: &str, rate: f64| {
-            let digest = hash(&[
+            let of = [
                 what.as_bytes(),
                 &options.seed.to_be_bytes(),
                 operation.as_str().as_bytes(),
                 subject.as_bytes(),
                 &call.to_be_bytes(),
-            ]);
-            let drawn = u32::from_be_bytes(digest[..4].try_into().expect("4 of 32 bytes"));
-            f64::from(drawn) < rate * 4_294_967_296.0
+            ];
+            chance(&of, rate)
         };
         if happens("error", options.error_rate) {
             return refuse(CloudErrorKind::Transient);
@@ -95,6 +94,13 @@ fn weigh(
         }
     }
     Ok(Verdict::Proceed)
+}
+
+/// Whether something with this probability, 0 to 1, happens; a function of `of`.
+pub(super) fn chance(of: &[&[u8]], probability: f64) -> bool {
+    let digest = hash(of);
+    let drawn = u32::from_be_bytes(digest[..4].try_into().expect("4 of 32 bytes"));
+    f64::from(drawn) < probability * 4_294_967_296.0
 }
 
 /// Takes a token from a bucket with `rate` tokens per second, which holds one second's worth, but

@@ -10,7 +10,7 @@ use crate::clock::Timestamp;
 use crate::config::model::ProviderKind;
 use crate::provider::{
     Attributes, CloudError, CloudErrorKind, CreateRequest, DeleteRequest, LifecycleState,
-    Observation, Owner, Page, UpdateRequest,
+    Observation, Owner, Page, TargetsRequest, UpdateRequest,
 };
 
 use super::record::{OBSERVED, Stored, observation};
@@ -173,7 +173,7 @@ pub(super) fn create(
         args: request.args.clone(),
         tags: request.tags.clone(),
         userdata,
-        load_balancers: Some(sorted(&request.load_balancers)),
+        load_balancers: Some(Vec::new()),
         watched: None,
         form: None,
     };
@@ -280,6 +280,22 @@ impl Live {
         Ok(())
     }
 
+    /// Stores the load balancers that it is registered with, if they differ.
+    ///
+    /// Fails if the database does.
+    fn set_load_balancers(
+        mut self,
+        transaction: &Transaction<'_>,
+        wanted: Vec<String>,
+    ) -> Result<(), SimError> {
+        if self.attributes.load_balancers.as_ref() == Some(&wanted) {
+            return Ok(());
+        }
+        self.attributes.load_balancers = Some(wanted);
+        let instance_type = self.attributes.instance_type.clone();
+        self.write_attributes(transaction, &instance_type)
+    }
+
     /// Stores the states of the instance.
     ///
     /// Fails if the database does.
@@ -329,9 +345,7 @@ pub(super) fn update(
     request: &UpdateRequest,
 ) -> Result<Observation, SimError> {
     let Some(mut live) = Live::find(transaction, &request.provider_id, now)? else {
-        let mut error = faults::error(world.provider, CloudErrorKind::NotFound);
-        error.message = format!("The instance '{}' does not exist", request.provider_id);
-        return Err(error.into());
+        return Err(missing(world, &request.provider_id));
     };
     let before = live.attributes.clone();
     for path in &request.changed {
@@ -362,6 +376,46 @@ pub(super) fn update(
         live.write_timeline(transaction, timeline)?;
     }
     observe(transaction, live.row, now)
+}
+
+/// The error that an instance doesn't exist.
+fn missing(world: &World, provider_id: &str) -> SimError {
+    let mut error = faults::error(world.provider, CloudErrorKind::NotFound);
+    error.message = format!("The instance '{provider_id}' does not exist");
+    error.into()
+}
+
+/// Registers an instance with load balancers.
+///
+/// Fails if it doesn't exist.
+pub(super) fn register(
+    transaction: &Transaction<'_>,
+    world: &World,
+    now: Timestamp,
+    request: &TargetsRequest,
+) -> Result<(), SimError> {
+    let Some(live) = Live::find(transaction, &request.provider_id, now)? else {
+        return Err(missing(world, &request.provider_id));
+    };
+    let mut wanted = live.attributes.load_balancers.clone().unwrap_or_default();
+    wanted.extend_from_slice(&request.load_balancers);
+    live.set_load_balancers(transaction, sorted(&wanted))
+}
+
+/// Deregisters an instance from load balancers; succeeds if it doesn't exist.
+///
+/// Fails if the database does.
+pub(super) fn deregister(
+    transaction: &Transaction<'_>,
+    now: Timestamp,
+    request: &TargetsRequest,
+) -> Result<(), SimError> {
+    let Some(live) = Live::find(transaction, &request.provider_id, now)? else {
+        return Ok(());
+    };
+    let mut wanted = live.attributes.load_balancers.clone().unwrap_or_default();
+    wanted.retain(|name| !request.load_balancers.contains(name));
+    live.set_load_balancers(transaction, wanted)
 }
 
 /// Sets one path of the attributes to the requested value.

@@ -22,19 +22,22 @@
 //! | `wait_timeout` | how long apply waits for an instance to run; `10m` |
 //! | `stale_listing` | how long a new instance is missing from `list` and `describe` |
 //! | `error_rate` | 0–1: the share of calls that fail without effect (transient) |
-//! | `lost_answer_rate` | 0–1: the share of creates, updates and deletes that take effect but time out |
+//! | `lost_answer_rate` | 0–1: the share of calls with an effect that take it but time out |
+//! | `unhealthy` | `{image id or name: share}`: the share, 0–1, of its instances that never become healthy |
+//! | `healthy_after` | how long an instance runs before it is healthy; default 0 |
 //! | `throttle` | calls per second, with bursts of one second's worth; others are throttled |
 //! | `capacity` | `{instance type: n}`: more than n of that type fail with no capacity |
 //! | `quota` | how many instances there can be at all |
 //! | `subnets` | `{id: {zone, size}}`; without a zone it spans zones; size 251 |
 //! | `images` | `[{id, name, created, owner, arch, tags}]` beside the [`catalogue()`] |
-//! | `fail` | `[{operation, after, count, error}]`: of `operation` (`create`, `update`, `delete`, `list`, `describe`, `images`, `subnets`) the calls after the first `after` (0), `count` (1) of them, fail with `error` (`throttled`, `transient`, `ambiguous`, `capacity`, `quota`, `not-found`, `invalid`, `denied`, `token-mismatch`, `unavailable`); `ambiguous` has its effect |
+//! | `fail` | `[{operation, after, count, error}]`: of `operation` (`create`, `update`, `delete`, `register`, `deregister`, `list`, `describe`, `images`, `subnets`, `target-health`) the calls after the first `after` (0), `count` (1) of them, fail with `error` (`throttled`, `transient`, `ambiguous`, `capacity`, `quota`, `not-found`, `invalid`, `denied`, `token-mismatch`, `unavailable`); `ambiguous` has its effect |
 //! | `strict_images` | instances need an image that exists and fits their architecture |
 //! | `strict_subnets` | subnets that `subnets` doesn't list don't exist; else any id is a subnet that spans zones and has 251 addresses (GCP: 65,532) |
 
 pub mod admin;
 mod catalogue;
 mod faults;
+mod health;
 pub mod images;
 mod instances;
 mod network;
@@ -53,12 +56,13 @@ use sha2::{Digest, Sha256};
 use thiserror::Error;
 
 use crate::clock::{Clock, Timestamp};
-use crate::config::model::ProviderKind;
+use crate::config::model::{Check, ProviderKind};
 use crate::diagnostic::counted;
 
 use super::{
     Cloud, CloudError, CloudErrorKind, CreateRequest, DEFAULT_WAIT_TIMEOUT, DeleteRequest,
-    ImageMatch, ImageQuery, Observation, Owner, Page, SubnetInfo, UpdateRequest,
+    ImageMatch, ImageQuery, Observation, Owner, Page, SubnetInfo, TargetHealth, TargetsRequest,
+    UpdateRequest,
 };
 use faults::Verdict;
 use options::Operation;
@@ -323,6 +327,55 @@ impl Cloud for SimCloud {
             transaction.commit()?;
             Ok(changed)
         })
+    }
+
+    fn register(&self, request: &TargetsRequest) -> Result<(), CloudError> {
+        self.call(Operation::Register, &request.provider_id, |store, now| {
+            let transaction = store.write()?;
+            instances::register(&transaction, &self.world, now, request)?;
+            transaction.commit()?;
+            Ok(())
+        })
+    }
+
+    fn deregister(&self, request: &TargetsRequest) -> Result<(), CloudError> {
+        self.call(Operation::Deregister, &request.provider_id, |store, now| {
+            let transaction = store.write()?;
+            instances::deregister(&transaction, now, request)?;
+            transaction.commit()?;
+            Ok(())
+        })
+    }
+
+    fn target_health(
+        &self,
+        provider_ids: &[String],
+        load_balancers: &[String],
+    ) -> Result<Vec<TargetHealth>, CloudError> {
+        let subject = provider_ids.first().map_or("", String::as_str);
+        self.call(Operation::TargetHealth, subject, |store, now| {
+            health::of_targets(
+                store.reader()?,
+                &self.world,
+                now,
+                provider_ids,
+                load_balancers,
+            )
+        })
+    }
+
+    fn probe(&self, provider_id: &str, check: &Check) -> Option<Result<(), String>> {
+        // A command runs here, not in the instance.
+        if matches!(check, Check::Command { .. }) {
+            return None;
+        }
+        // No call of the API: a health check goes to the instance itself.
+        let mut store = self.store.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = self.clock.now();
+        let checked = store
+            .reader()
+            .and_then(|connection| health::probe(connection, &self.world, now, provider_id, check));
+        Some(checked.unwrap_or_else(|error| Err(error.to_string())))
     }
 
     fn delete(&self, request: &DeleteRequest) -> Result<(), CloudError> {

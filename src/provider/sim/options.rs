@@ -38,6 +38,11 @@ pub struct SimOptions {
     pub error_rate: f64,
     /// `lost_answer_rate`, 0 to 1.
     pub lost_answer_rate: f64,
+    /// `unhealthy`: the share of instances that never become healthy, 0 to 1, by the id or name of
+    /// their image.
+    pub unhealthy: BTreeMap<String, f64>,
+    /// `healthy_after`
+    pub healthy_after: Duration,
     /// `throttle`: calls per second, greater than 0.
     pub throttle: Option<f64>,
     /// `capacity`: the maximum number of instances, by type.
@@ -76,6 +81,10 @@ pub enum Operation {
     Update,
     /// `delete`
     Delete,
+    /// `register`
+    Register,
+    /// `deregister`
+    Deregister,
     /// `list`
     List,
     /// `describe`
@@ -84,17 +93,22 @@ pub enum Operation {
     Images,
     /// `subnets`
     Subnets,
+    /// `target-health`
+    TargetHealth,
 }
 
 impl Operation {
-    const ALL: [Self; 7] = [
+    const ALL: [Self; 10] = [
         Self::Create,
         Self::Update,
         Self::Delete,
+        Self::Register,
+        Self::Deregister,
         Self::List,
         Self::Describe,
         Self::Images,
         Self::Subnets,
+        Self::TargetHealth,
     ];
 
     /// The name in `fail`.
@@ -103,16 +117,24 @@ impl Operation {
             Self::Create => "create",
             Self::Update => "update",
             Self::Delete => "delete",
+            Self::Register => "register",
+            Self::Deregister => "deregister",
             Self::List => "list",
             Self::Describe => "describe",
             Self::Images => "images",
             Self::Subnets => "subnets",
+            Self::TargetHealth => "target-health",
         }
     }
 
     /// Whether it changes anything.
     pub fn has_effect(self) -> bool {
-        matches!(self, Self::Create | Self::Update | Self::Delete)
+        match self {
+            Self::Create | Self::Update | Self::Delete | Self::Register | Self::Deregister => true,
+            Self::List | Self::Describe | Self::Images | Self::Subnets | Self::TargetHealth => {
+                false
+            }
+        }
     }
 }
 
@@ -131,7 +153,7 @@ pub struct FailRule {
     pub error: CloudErrorKind,
 }
 
-const KEYS: [&str; 16] = [
+const KEYS: [&str; 18] = [
     "path",
     "seed",
     "latency",
@@ -140,6 +162,8 @@ const KEYS: [&str; 16] = [
     "stale_listing",
     "error_rate",
     "lost_answer_rate",
+    "unhealthy",
+    "healthy_after",
     "throttle",
     "capacity",
     "quota",
@@ -174,6 +198,10 @@ impl SimOptions {
                 }
                 "error_rate" => options.error_rate = read.rate(key, value),
                 "lost_answer_rate" => options.lost_answer_rate = read.rate(key, value),
+                "unhealthy" => options.unhealthy = read.shares(key, value),
+                "healthy_after" => {
+                    options.healthy_after = read.duration(key, value, Duration::ZERO);
+                }
                 "throttle" => options.throttle = read.call_rate(key, value),
                 "capacity" => options.capacity = read.capacity(key, value),
                 "quota" => options.quota = read.count(key, value),
@@ -281,6 +309,15 @@ impl Reader<'_> {
             self.wrong(key, node, "a number from 0 to 1");
         }
         rate.unwrap_or(0.0)
+    }
+
+    /// A share by name.
+    fn shares(&mut self, key: &str, node: &Node) -> BTreeMap<String, f64> {
+        let entries = self.entries(key, node);
+        entries
+            .into_iter()
+            .map(|(name, value)| (name.to_owned(), self.rate(&format!("{key}.{name}"), value)))
+            .collect()
     }
 
     fn list<T>(

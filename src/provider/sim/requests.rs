@@ -57,10 +57,7 @@ pub(super) fn check_image(
     if !world.options.strict_images {
         return Ok(());
     }
-    let asked = ["ImageId", "SourceImage"]
-        .iter()
-        .find_map(|member| request.args.get(*member)?.as_str());
-    let Some(id) = asked else {
+    let Some(id) = image(&request.args) else {
         return Err(invalid(
             "MissingParameter",
             "The request must contain the parameter ImageId".to_owned(),
@@ -81,6 +78,20 @@ pub(super) fn check_image(
         )),
         Some(_) => Ok(()),
     }
+}
+
+/// The image that args request.
+pub(super) fn image(args: &Map<String, Value>) -> Option<&str> {
+    let disk = || {
+        args.get("disks")?
+            .get(0)?
+            .get("initializeParams")?
+            .get("sourceImage")
+    };
+    args.get("ImageId")
+        .or_else(|| args.get("SourceImage"))
+        .or_else(disk)?
+        .as_str()
 }
 
 /// Userdata as text: decompressed if it is gzipped, in base64 if it isn't UTF-8.

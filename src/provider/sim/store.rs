@@ -85,6 +85,10 @@ CREATE TABLE counter (
 ) STRICT, WITHOUT ROWID;
 ";
 
+/// The instances that `nstance sim fail` marked. Databases of earlier versions lack the table, so it
+/// isn't part of [`SCHEMA`].
+const FAILED: &str = "failed (instance INTEGER PRIMARY KEY) STRICT";
+
 /// Where the database is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Place {
@@ -266,6 +270,15 @@ impl Store {
     /// Switches to the file, and takes over the counts so far.
     fn settle(&mut self, connection: Connection, place: Place) -> Result<(), SimError> {
         tune(&connection)?;
+        // A file that can't be written to gets the table in memory.
+        let temporary = match place {
+            Place::File => "",
+            Place::ReadOnlyFile | Place::Nowhere => "TEMPORARY",
+        };
+        if !connection.table_exists(None, "failed")? {
+            connection
+                .execute_batch(&format!("CREATE {temporary} TABLE IF NOT EXISTS {FAILED}"))?;
+        }
         if place == Place::File {
             let counted = counters(&self.connection)?;
             for (name, value) in counted {
@@ -300,6 +313,7 @@ fn counters(connection: &Connection) -> Result<Vec<(String, i64)>, SimError> {
 fn in_memory() -> Result<Connection, SimError> {
     let connection = Connection::open_in_memory()?;
     connection.execute_batch(SCHEMA)?;
+    connection.execute_batch(&format!("CREATE TABLE {FAILED}"))?;
     tune(&connection)?;
     Ok(connection)
 }

@@ -2,6 +2,7 @@
 
 mod admin;
 mod faults;
+mod health;
 mod images;
 mod instances;
 mod listing;
@@ -126,7 +127,6 @@ fn request(slot: u32) -> CreateRequest {
             .into_iter()
             .map(|(key, value)| (key.to_owned(), value))
             .collect(),
-        load_balancers: Vec::new(),
     }
 }
 

@@ -70,6 +70,13 @@ impl Timeline {
             .map_or(self.first, |(_, state)| state)
     }
 
+    /// Since when it runs; `None` if it doesn't, or if the time isn't known.
+    pub(super) fn running_since(&self, now: Timestamp) -> Option<Timestamp> {
+        let mut steps = [self.then, self.next].into_iter().flatten();
+        let (at, state) = steps.find(|(at, _)| *at <= now)?;
+        (state == LifecycleState::Running).then_some(at)
+    }
+
     /// Reads [`COLUMNS`], the first of which is column `from`.
     ///
     /// Fails if the row is invalid.
@@ -161,5 +168,11 @@ mod tests {
         }
         let at_once = Timeline::restarting(start, Duration::ZERO);
         assert_eq!(at_once.at(start), S::Running);
+        assert_eq!(at_once.running_since(start), Some(start));
+        let booting = Timeline::booting(start, takes);
+        assert_eq!(booting.running_since(start), None);
+        let later = start.after(takes * 2);
+        assert_eq!(booting.running_since(later), Some(start.after(takes)));
+        assert_eq!(Timeline::steady(S::Running).running_since(later), None);
     }
 }

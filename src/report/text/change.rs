@@ -149,6 +149,7 @@ fn reason_text(reason: &Reason, change: &Change, block: &Block<'_>) -> Option<St
                 age(Duration::from_secs(least))
             )
         }
+        Reason::RolledBack => "the rollout failed, and the group goes back".to_owned(),
         Reason::Duplicate => "another instance holds the same slot".to_owned(),
         Reason::Deposed => "its successor has taken its slot".to_owned(),
         Reason::Unrecorded => "it carries this shard's tags and isn't recorded".to_owned(),

@@ -12,6 +12,7 @@ mod entry;
 mod instance;
 mod notes;
 mod paint;
+mod rollout;
 mod shards;
 #[cfg(test)]
 mod tests;
@@ -29,7 +30,7 @@ pub use value::age;
 use self::change::Detail;
 use self::collapse::Block;
 use crate::diagnostic::counted;
-use crate::plan::change::{Action, Change, Mode, Plan, Summary};
+use crate::plan::change::{Action, Change, HoldBack, Mode, Plan, Summary};
 use crate::sensitivity::cover::covered;
 
 /// The line limit of a plan.
@@ -41,7 +42,8 @@ const SHOWN_IN_FULL: usize = 100;
 /// The text of `nstance plan`.
 pub fn plan(plan: &Plan, style: Style<'_>) -> String {
     let plan = &*covered(plan);
-    with_end(plan, WILL, notes::footer(plan, style), style)
+    let turns = rollout::sections(plan, style);
+    with_end(plan, WILL, turns, notes::footer(plan, style), style)
 }
 
 /// The text of `nstance drift --against config`: the plan, with one verdict.
@@ -51,7 +53,7 @@ pub fn drift_from_config(plan: &Plan, style: Style<'_>) -> String {
     }
     let plan = &*covered(plan);
     let verdict = drift::verdict(plan, Some(&plan.summary), style);
-    with_end(plan, WOULD, vec![verdict], style)
+    with_end(plan, WOULD, Vec::new(), vec![verdict], style)
 }
 
 /// Before the changes that an apply makes.
@@ -59,12 +61,20 @@ const WILL: &str = "nstance will perform the following actions:";
 /// Before the changes that only `drift` shows.
 const WOULD: &str = "nstance would perform the following actions:";
 
-/// A masked plan; `actions` announces its changes, `end` has the last lines.
-fn with_end(plan: &Plan, actions: &str, end: Vec<String>, style: Style<'_>) -> String {
+/// A masked plan; `actions` announces its changes, `turns` has the lines after them, `end` the last
+/// ones.
+fn with_end(
+    plan: &Plan,
+    actions: &str,
+    turns: Vec<String>,
+    end: Vec<String>,
+    style: Style<'_>,
+) -> String {
     let mut head = notes::files(plan);
     head.extend(notes::images(plan, style));
     head.extend(drift::note(plan, style));
-    let mut tail = held_back(plan, style);
+    let mut tail = turns;
+    tail.extend(held_back(plan, style));
     tail.extend(notes::left_out(plan, style));
     tail.extend(notes::deletions(plan, style));
     tail.extend(end);
@@ -125,26 +135,48 @@ fn legend(plan: &Plan, actions: &str, style: Style<'_>) -> Vec<String> {
     lines
 }
 
-/// The replacements that are held back, and the option that releases them.
+/// The changes that are held back, by cause, and the option that releases them.
 fn held_back(plan: &Plan, style: Style<'_>) -> Vec<String> {
-    if plan.held_back.is_empty() {
-        return Vec::new();
+    let mut lines = Vec::new();
+    for cause in [HoldBack::Protect, HoldBack::Opportunistic] {
+        let changes = plan.held_back.iter();
+        let changes: Vec<Change> = changes
+            .filter(|change| change.held_back_by() == cause)
+            .cloned()
+            .collect();
+        if !changes.is_empty() {
+            lines.extend(held_back_by(plan, &changes, cause, style));
+        }
     }
-    let groups: BTreeSet<&str> = plan
-        .held_back
+    lines
+}
+
+/// The changes that one setting holds back.
+fn held_back_by(plan: &Plan, changes: &[Change], cause: HoldBack, style: Style<'_>) -> Vec<String> {
+    let groups: BTreeSet<&str> = changes
         .iter()
         .map(|change| change.address.group.as_str())
         .collect();
+    let replacements = changes.iter().filter(|change| change.action.is_replace());
+    let replacements = replacements.count();
+    let restarts = changes.len() - replacements;
+    let counts = [(replacements, "replacement"), (restarts, "restart")];
+    let counts: Vec<String> = counts
+        .into_iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, noun)| counted(count, noun))
+        .collect();
     let mut lines = vec![
         format!(
-            "{} {} in {}, because of `protect`:",
+            "{} {} in {}, because of `{}`:",
             style.warning("Held back:"),
-            counted(plan.held_back.len(), "replacement"),
+            counts.join(" and "),
             counted(groups.len(), "group"),
+            cause.as_str(),
         ),
         String::new(),
     ];
-    lines.extend(blocks(plan, &plan.held_back, MOST_LINES / 2, style));
+    lines.extend(blocks(plan, changes, MOST_LINES / 2, style));
     let groups = groups.into_iter();
     let flags: Vec<String> = if groups.len() <= 3 {
         groups
@@ -153,7 +185,16 @@ fn held_back(plan: &Plan, style: Style<'_>) -> Vec<String> {
     } else {
         vec!["--allow-replace all".to_owned()]
     };
-    lines.push(format!("To replace them, pass `{}`.", flags.join(" ")));
+    let flags = flags.join(" ");
+    match cause {
+        HoldBack::Protect => lines.push(format!("To replace them, pass `{flags}`.")),
+        HoldBack::Opportunistic => {
+            lines.push(
+                "Each instance gets its change when it is replaced for another reason.".to_owned(),
+            );
+            lines.push(format!("To apply the changes now, pass `{flags}`."));
+        }
+    }
     lines.push(String::new());
     lines
 }

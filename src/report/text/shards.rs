@@ -89,6 +89,8 @@ pub enum ShardEnd {
     Done,
     /// A change, the state or the cloud failed.
     Failed,
+    /// Its rollout waits.
+    Waiting,
     /// A signal interrupted it.
     Interrupted,
     /// It wasn't started.
@@ -102,6 +104,7 @@ impl ShardEnd {
             Self::Unchanged => "unchanged",
             Self::Done => "done",
             Self::Failed => "failed",
+            Self::Waiting => "waiting",
             Self::Interrupted => "interrupted",
             Self::NotTried => "not_tried",
         }
@@ -121,7 +124,7 @@ pub fn ends(shards: &[(String, ShardEnd, Option<Done>)], style: Style<'_>) -> St
         let word = match end {
             ShardEnd::Done | ShardEnd::Unchanged => style.success(word),
             ShardEnd::Failed => style.danger(word),
-            ShardEnd::Interrupted | ShardEnd::NotTried => style.warning(word),
+            ShardEnd::Waiting | ShardEnd::Interrupted | ShardEnd::NotTried => style.warning(word),
         };
         text.push_str(&format!("    {name:width$}  {word}"));
         let begun = !matches!(end, ShardEnd::Unchanged | ShardEnd::NotTried);

@@ -1,14 +1,18 @@
 //! What plans look like.
 
+use std::fmt::Write as _;
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use super::super::testing::*;
-use super::{Style, instance, plan};
+use super::{Style, instance, plan, rollout};
+use crate::config::model::{CanaryPause, Check, Health, OnFailure};
 use crate::plan::change::{
     Action, AttributeChange, Change, DriftKind, LeftOut, Mode, Plan, Reason,
 };
+use crate::plan::rollout::{Assumed, Rollout};
 use crate::provider::rules::Effect;
 use crate::spec::{Content, Userdata};
 
@@ -400,4 +404,172 @@ fn ages_of_a_block_are_its_least() {
         text.contains("# default/web/[0..2] must be replaced (3 instances)"),
         "{text}"
     );
+}
+
+/// Replacements of all instances of a group.
+fn replaced(size: u32) -> Plan {
+    plan_of((0..size).map(|slot| replace("default/web", slot)).collect())
+}
+
+/// The lines about rollouts.
+fn turns(of: &Plan) -> String {
+    rollout::sections(of, PLAIN).join("\n")
+}
+
+#[test]
+fn rollouts_show_their_waves() {
+    let standard = Rollout::standard;
+    let updates = |size| plan_of((0..size).map(|slot| update("default/web", slot)).collect());
+    let restarts = |size| Rollout {
+        max_unavailable: 1,
+        assumed: Some(Assumed::Restart),
+        ..standard(size)
+    };
+    let mut deletes_first = replaced(3);
+    for change in &mut deletes_first.changes {
+        change.action = Action::DeleteThenCreate;
+        change.drain_timeout_ms = 300_000;
+    }
+    let mut zoned = replaced(7);
+    for change in &mut zoned.changes {
+        let zone = ["us-west-2b", "us-west-2a"][change.address.slot as usize % 2];
+        change.after.as_mut().unwrap().zone = zone.into();
+    }
+    let deletes = (1..3).map(|slot| delete("default/web", slot, Reason::GroupShrank));
+    let deletes = plan_of(deletes.collect());
+    let health = |check| Health {
+        check,
+        ..Health::default()
+    };
+    let cases = [
+        ("standard, one change", replaced(1), standard(1)),
+        ("standard", replaced(3), standard(3)),
+        ("a restart", updates(1), restarts(1)),
+        ("restarts", updates(3), restarts(3)),
+        (
+            "an address",
+            deletes_first.clone(),
+            Rollout {
+                assumed: Some(Assumed::Exclusive),
+                ..restarts(3)
+            },
+        ),
+        (
+            "an address, one more change",
+            plan_of(vec![
+                replace("default/web", 0),
+                update("default/web", 1),
+                update("default/web", 2),
+            ]),
+            restarts(3),
+        ),
+        ("careful", replaced(40), careful(40)),
+        (
+            "delete first",
+            deletes_first,
+            Rollout {
+                max_surge: 0,
+                max_unavailable: 2,
+                drain: Some(["drain.sh".into(), "--token=s3cret".into()].into()),
+                on_failure: OnFailure::Continue,
+                max_failures: u32::MAX,
+                checks_new: true,
+                health: health(Check::Tcp { port: 5432 }),
+                ..standard(3)
+            },
+        ),
+        (
+            "zones",
+            zoned,
+            Rollout {
+                max_unavailable: 1,
+                canaries: 2,
+                canary_pause: Some(CanaryPause::For(Duration::from_mins(10))),
+                zones: vec!["us-west-2a".into(), "us-west-2b".into()],
+                max_failures: 2,
+                checks_new: true,
+                health: health(Check::Running),
+                ..standard(7)
+            },
+        ),
+        (
+            "many waves",
+            plan_of(
+                (0..40)
+                    .map(|slot| match slot % 4 {
+                        0 | 1 => replace("default/web", slot),
+                        _ => update("default/web", slot),
+                    })
+                    .collect(),
+            ),
+            Rollout {
+                checks_new: true,
+                health: health(Check::Command {
+                    words: ["check.sh".into(), "s3cret".into()].into(),
+                }),
+                ..restarts(40)
+            },
+        ),
+        ("deletions", deletes.clone(), standard(1)),
+        (
+            "limited deletions",
+            deletes,
+            Rollout {
+                max_deleting: 1,
+                ..standard(1)
+            },
+        ),
+    ];
+    let mut text = String::new();
+    for (name, plan, rollout) in cases {
+        let plan = with_rollout(plan, "default/web", rollout);
+        let _ = writeln!(text, "--- {name}\n{}", turns(&plan));
+    }
+    assert!(!text.contains("s3cret"), "{text}");
+    insta::assert_snapshot!(text);
+}
+
+#[test]
+fn only_a_normal_plan_shows_rollouts() {
+    let plan = with_rollout(replaced(40), "default/web", careful(40));
+    let color = Style {
+        shard: Some("west"),
+        color: true,
+        ..PLAIN
+    };
+    insta::assert_snapshot!(rollout::sections(&plan, color).join("\n"));
+    for mode in [Mode::Destroy, Mode::RefreshOnly] {
+        let plan = Plan {
+            mode,
+            ..plan.clone()
+        };
+        assert_eq!(turns(&plan), "");
+    }
+}
+
+#[test]
+fn many_rollouts_fit_into_the_lines() {
+    let names: Vec<String> = (10..40)
+        .map(|number| format!("default/g{number}"))
+        .collect();
+    let changes = names
+        .iter()
+        .flat_map(|name| (0..40).map(|slot| replace(name, slot)));
+    let mut plan = plan_of(changes.collect());
+    for name in &names {
+        plan = with_rollout(plan, name, careful(40));
+    }
+    insta::assert_snapshot!(turns(&plan));
+    let text = shown(&plan);
+    assert!(text.lines().count() <= 200, "{text}");
+}
+
+#[test]
+fn held_back_changes_say_what_releases_them() {
+    let mut guarded = replace("default/db", 0);
+    guarded.after.as_mut().unwrap().protected = true;
+    let mut plan = empty();
+    plan.held_back = vec![guarded, replace("default/web", 0), update("default/web", 1)];
+    plan.summary.held_back = 3;
+    insta::assert_snapshot!(shown(&plan));
 }

@@ -7,6 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
+use super::rollouts::Rollouts;
 use crate::error::{Result, StateError};
 use crate::model::{
     Apply, ApplyId, ApplyStatus, FetchedRow, HistoryItem, Identity, ImageRow, Intent, IntentId,
@@ -30,6 +31,7 @@ pub(super) struct Tables {
     pub(super) observation_cache: Option<Vec<u8>>,
     pub(super) applies: Vec<Apply>,
     pub(super) items: Vec<(ApplyId, HistoryItem)>,
+    pub(super) rollouts: Rollouts,
     /// By instance id.
     records: HashMap<String, Arc<Record>>,
     /// The instance ids of each slot's records.
@@ -59,6 +61,7 @@ impl Tables {
             observation_cache: None,
             applies: Vec::new(),
             items: Vec::new(),
+            rollouts: Rollouts::default(),
             records: HashMap::new(),
             slots: BTreeMap::new(),
             provider_ids: HashMap::new(),
@@ -171,6 +174,8 @@ impl Change {
     ///
     /// Fails as the methods of [`crate::Transaction`] do.
     pub(super) fn write(&mut self, write: Write, written: &mut Written) -> Result<()> {
+        let now = self.now;
+        let rollouts = &mut self.tables.rollouts;
         match write {
             Write::PutSpec { digest, bytes } => {
                 let specs = &mut self.tables.specs;
@@ -207,6 +212,23 @@ impl Change {
             }
             Write::PutObservationCache(bytes) => self.tables.observation_cache = Some(bytes),
             Write::CollectGarbage => self.collect_garbage(),
+            Write::StartRollout(new) => written.rollout = Some(rollouts.start(now, *new)),
+            Write::SetRolloutStatus { id, status } => rollouts.set_status(now, id, status)?,
+            Write::SetRolloutPlan { id, plan } => rollouts.set_plan(id, plan)?,
+            Write::PutRolloutGroup { id, group } => {
+                rollouts.put_group(now, written.rollout(id), group)?;
+            }
+            Write::PutRolloutSlot { id, slot } => {
+                rollouts.put_slot(now, written.rollout(id), slot)?;
+            }
+            Write::AddRequest(request) => rollouts.add_request(now, request),
+            Write::RemoveRequest { id } => rollouts.remove_request(id),
+            Write::PutLastGood { group, body } => {
+                rollouts.last_good.insert(group, body);
+            }
+            Write::RemoveLastGood { group } => {
+                rollouts.last_good.remove(&group);
+            }
         }
         Ok(())
     }

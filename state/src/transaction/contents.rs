@@ -48,7 +48,8 @@ impl Transaction<'_> {
     }
 
     /// Replaces the contents `now` of a state by `contents`. Rows that differ get the next version,
-    /// and the serial becomes greater than both.
+    /// and the serial becomes greater than both. Removes the rollout, its requests and all that
+    /// [`Transaction::put_last_good`] stored, since they are about the former records.
     ///
     /// Fails like [`Transaction::put_record`], and with [`StateError::Unsettled`] if an intent is
     /// open that isn't in `contents`.
@@ -83,6 +84,8 @@ impl Transaction<'_> {
             .cloned()
             .collect();
         self.open_as_they_were(&new)?;
+        self.remove_rollouts()?;
+        self.execute("DELETE FROM last_good", ())?;
         self.changed = true;
         Ok(())
     }

@@ -35,7 +35,7 @@ impl Transaction<'_> {
     /// Fails like [`Transaction::open_intents`].
     pub(super) fn open_intent(&mut self, intent: &Intent) -> Result<IntentId> {
         let spec = intent.spec.map(|digest| self.spec(digest)).transpose()?;
-        let id = self.next_intent()?;
+        let id = IntentId(self.next_id("journal")?);
         let place = Place::request(id, intent);
         self.execute(
             "INSERT INTO journal (id, apply_id, address, group_name, slot, operation, instance_id,
@@ -71,17 +71,6 @@ impl Transaction<'_> {
             self.raise_generation(group, intent.slot, intent.generation)?;
         }
         Ok(id)
-    }
-
-    /// The id of the next intent, which its request is encrypted for.
-    fn next_intent(&self) -> Result<IntentId> {
-        // The newest id ever assigned.
-        let newest = self.row(
-            "SELECT seq FROM sqlite_sequence WHERE name = 'journal'",
-            (),
-            |row| row.get::<_, i64>(0),
-        )?;
-        Ok(IntentId(newest.unwrap_or(0) + 1))
     }
 
     /// Closes an intent and removes its request. The same transaction must record the result.

@@ -3,6 +3,7 @@
 //! A store that isn't here yet has to be a [`Subject`], and a line at the end.
 
 mod alike;
+mod rollouts;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,8 +13,8 @@ use std::time::Duration;
 
 use nstance_state::{
     ApplyId, ApplyStatus, Backend, FetchedRow, HistoryIds, HistoryItem, Identity, ImageRow, Intent,
-    IntentId, Key, MemoryDisk, NewApply, Outcome, Record, SpecDigest, SqliteFile, StateError,
-    Store, Timestamp, Write, Written,
+    IntentId, Key, MemoryDisk, NewApply, Outcome, Record, Rollout, RolloutId, RolloutRequest,
+    RolloutStatus, SpecDigest, SqliteFile, StateError, Store, Timestamp, Write, Written,
 };
 use tempfile::TempDir;
 
@@ -151,13 +152,17 @@ struct Seen {
     images: Vec<ImageRow>,
     history: Vec<(nstance_state::Apply, Vec<HistoryItem>)>,
     generations: Vec<u64>,
+    rollout: Option<(Rollout, Option<Vec<u8>>)>,
+    requests: Vec<RolloutRequest>,
+    last_good: BTreeMap<String, Vec<u8>>,
 }
 
 fn seen(store: &dyn Store) -> Seen {
     let snapshot = store.snapshot().unwrap();
     let digests: Vec<SpecDigest> = (0..12).map(digest).collect();
     let mut generations = Vec::new();
-    for group in ["default/web", "default/db"] {
+    let groups = ["default/web", "default/db"];
+    for group in groups {
         generations.extend((0..6).map(|slot| snapshot.generation(group, slot)));
     }
     Seen {
@@ -178,6 +183,12 @@ fn seen(store: &dyn Store) -> Seen {
             })
             .collect(),
         generations,
+        rollout: store.rollout().unwrap().map(|rollout| {
+            let plan = store.rollout_plan(rollout.id).unwrap();
+            (rollout, plan)
+        }),
+        requests: store.rollout_requests().unwrap(),
+        last_good: store.last_good(&groups).unwrap().into_iter().collect(),
     }
 }
 
@@ -216,6 +227,11 @@ fn everything() -> Vec<Write> {
         }),
         Write::PutObservationCache(b"first".to_vec()),
         Write::PutObservationCache(b"second".to_vec()),
+        rollouts::start("v1"),
+        rollouts::group(None, "default/web", "canary"),
+        rollouts::slot(None, "default/web/0", "soaking"),
+        rollouts::request("pause"),
+        rollouts::last_good("default/web", "v0"),
     ]
 }
 
@@ -234,6 +250,11 @@ fn what_is_committed_survives_a_crash_at_any_moment_after(subject: &dyn Subject)
     );
     assert_eq!((full.specs.len(), full.history[0].1.len()), (2, 2));
     assert_eq!(full.intents[1].request, creation("default/web", 2).request);
+    let (rollout, plan) = full.rollout.as_ref().unwrap();
+    assert_eq!(written.rollout, Some(rollout.id));
+    assert_eq!((rollout.groups.len(), rollout.slots.len()), (1, 1));
+    assert_eq!(plan.as_deref(), Some(&b"the plan of v1"[..]));
+    assert_eq!((full.requests.len(), full.last_good.len()), (1, 1));
     // Nobody said goodbye.
     let crashed = subject.crashed();
     let after = opened(&*crashed);
@@ -252,7 +273,7 @@ fn a_batch_is_done_or_not(subject: &dyn Subject) {
     let mut store = created(subject);
     store.commit(Timestamp(2), everything()).unwrap();
     let before = seen(&*store);
-    let cases: [(Write, Refused); 8] = [
+    let cases: [(Write, Refused); 12] = [
         (
             put(Record {
                 spec: digest(11),
@@ -295,6 +316,28 @@ fn a_batch_is_done_or_not(subject: &dyn Subject) {
             |error| matches!(error, StateError::NotOpen { id: 99, .. }),
         ),
         (
+            Write::SetRolloutStatus {
+                id: RolloutId(99),
+                status: RolloutStatus::Done,
+            },
+            |error| matches!(error, StateError::NotOpen { id: 99, .. }),
+        ),
+        (
+            Write::SetRolloutPlan {
+                id: RolloutId(99),
+                plan: Vec::new(),
+            },
+            |error| matches!(error, StateError::NotOpen { id: 99, .. }),
+        ),
+        (
+            rollouts::group(Some(RolloutId(99)), "default/web", "done"),
+            |error| matches!(error, StateError::NotOpen { id: 99, .. }),
+        ),
+        // The batch starts none.
+        (rollouts::slot(None, "default/web/0", "done"), |error| {
+            matches!(error, StateError::NotOpen { id: 0, .. })
+        }),
+        (
             Write::MoveRecord {
                 from: ("default/web".into(), 5),
                 to: ("default/web".into(), 4),
@@ -320,6 +363,10 @@ fn a_batch_is_done_or_not(subject: &dyn Subject) {
                 instance_id: "knd-default/web-0".into(),
             },
             put(record("default/web", 0)),
+            rollouts::request("abort"),
+            Write::RemoveLastGood {
+                group: "default/web".into(),
+            },
             write,
         ];
         let error = store.commit(Timestamp(3), batch).unwrap_err();
@@ -385,7 +432,7 @@ fn intents_stay_until_they_are_closed(subject: &dyn Subject) {
         }),
         open(creation("default/web", 1)),
     ];
-    let Written { intents, apply } = store.commit(Timestamp(2), batch).unwrap();
+    let Written { intents, apply, .. } = store.commit(Timestamp(2), batch).unwrap();
     // Kept as long as the intent is open, and not longer.
     let collected = |store: &mut dyn Store| {
         store
@@ -646,6 +693,10 @@ fn a_full_memory_disk_keeps_nothing_of_a_batch() {
     assert_eq!(seen(&*store).records.len(), 3);
 }
 
+use rollouts::{
+    a_request_needs_no_lock_and_fences_nobody, rollouts_are_kept_until_the_next_starts,
+};
+
 /// A test for each promise and each store.
 macro_rules! every_store {
     ($($check:ident),* $(,)?) => {
@@ -676,4 +727,6 @@ every_store![
     who_lost_its_lock_cant_write,
     what_is_anothers_is_refused,
     a_hundred_thousand_instances,
+    rollouts_are_kept_until_the_next_starts,
+    a_request_needs_no_lock_and_fences_nobody,
 ];

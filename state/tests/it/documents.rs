@@ -1,7 +1,8 @@
 //! A state as a document, and a document as a state.
 
 use nstance_state::{
-    Contents, Document, DocumentError, Key, OpenError, Outcome, SqliteStore, StateError, Timestamp,
+    Contents, Document, DocumentError, Key, NewRequest, NewRollout, OpenError, Outcome,
+    RolloutStatus, SqliteStore, StateError, Timestamp,
 };
 
 use crate::common::{Place, creation, digest, identity, record};
@@ -133,6 +134,48 @@ fn contents_take_the_place_of_others_whatever_was_exchanged() {
     // What was ever given isn't given again.
     assert_eq!(store.snapshot().unwrap().generation("default/web", 0), 2);
     assert!(store.check().unwrap().is_empty());
+}
+
+#[test]
+fn a_rollout_is_in_no_document_and_ends_with_the_records_that_it_is_about() {
+    let (_place, mut store) = full();
+    let document = text(&store);
+    let rollout = NewRollout {
+        target: "v2".into(),
+        plan_digest: None,
+        plan: b"plan".to_vec(),
+        status: RolloutStatus::Running,
+    };
+    let request = NewRequest {
+        group: None,
+        kind: "pause".into(),
+        who: "ann".into(),
+    };
+    let id = store
+        .transaction(NOW, |transaction| {
+            let id = transaction.start_rollout(&rollout)?;
+            transaction.add_request(&request)?;
+            transaction.put_last_good("default/web", b"v1")?;
+            Ok(id)
+        })
+        .unwrap();
+    assert_eq!(text(&store), document);
+
+    let now = Contents::of(&store).unwrap();
+    let mut wanted = now.clone();
+    wanted.records.remove(0);
+    store
+        .transaction(NOW, |transaction| transaction.replace(&now, &wanted))
+        .unwrap();
+    assert_eq!(store.rollout().unwrap(), None);
+    assert_eq!(store.rollout_plan(id).unwrap(), None);
+    assert_eq!(store.rollout_requests().unwrap(), []);
+    assert!(store.last_good(&["default/web"]).unwrap().is_empty());
+    // Whoever still runs it can't take the next one for its own.
+    let next = store
+        .transaction(NOW, |transaction| transaction.start_rollout(&rollout))
+        .unwrap();
+    assert!(next > id);
 }
 
 #[test]

@@ -9,7 +9,8 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use nstance_state::{
-    ApplyStatus, Intent, Lock, NewApply, Outcome, Record, SqliteStore, StateError, Timestamp,
+    ApplyStatus, Intent, Lock, NewApply, NewRequest, NewRollout, Outcome, Record, RolloutStatus,
+    SqliteStore, StateError, Timestamp,
 };
 
 use crate::common::{Place, creation, identity, put, put_in, record};
@@ -32,6 +33,36 @@ fn child() {
                 .unwrap();
             say("held");
             forever();
+        }
+        "roll out until something is asked for" => {
+            let _lock = Lock::acquire(&path, info("child"), Duration::ZERO).unwrap();
+            let mut store = SqliteStore::open(&path, None).unwrap();
+            let rollout = NewRollout {
+                target: "v2".into(),
+                plan_digest: None,
+                plan: Vec::new(),
+                status: RolloutStatus::Waiting,
+            };
+            let id = store
+                .transaction(Timestamp(1), |transaction| {
+                    transaction.start_apply(apply())?;
+                    transaction.start_rollout(&rollout)
+                })
+                .unwrap();
+            say("waiting");
+            let request = loop {
+                if let Some(request) = store.rollout_requests().unwrap().pop() {
+                    break request;
+                }
+                std::thread::sleep(Duration::from_millis(5));
+            };
+            store
+                .transaction(Timestamp(3), |transaction| {
+                    transaction.remove_request(request.id)?;
+                    transaction.set_rollout_status(id, RolloutStatus::Failed)
+                })
+                .unwrap();
+            say(&format!("{} asked to {}", request.who, request.kind));
         }
         "stay in a transaction" => {
             let mut store = SqliteStore::open(&path, None).unwrap();
@@ -184,6 +215,29 @@ fn the_lock_of_another_process_ends_with_it() {
         ApplyStatus::Interrupted
     );
     lock.release();
+}
+
+#[test]
+fn a_request_reaches_the_process_that_holds_the_lock() {
+    let (place, store) = Place::new();
+    drop(store);
+    let mut child = Running::start("roll out until something is asked for", &place);
+    assert_eq!(child.hear().unwrap(), "waiting");
+    let mut store = SqliteStore::open(&place.path, Some(&identity())).unwrap();
+    let request = NewRequest {
+        group: None,
+        kind: "abort".into(),
+        who: "ann".into(),
+    };
+    store
+        .transaction(Timestamp(2), |transaction| {
+            transaction.add_request(&request)
+        })
+        .unwrap();
+    assert_eq!(child.hear().unwrap(), "ann asked to abort");
+    let rollout = store.rollout().unwrap().unwrap();
+    assert_eq!(rollout.status, RolloutStatus::Failed);
+    assert_eq!(store.rollout_requests().unwrap(), []);
 }
 
 #[test]

@@ -9,7 +9,8 @@ use std::sync::Arc;
 
 use nstance_state::{
     ApplyId, Derivation, FetchedRow, HistoryIds, HistoryItem, Intent, Key, KeyError, KeyNeed, Keys,
-    NewApply, NewKey, Outcome, Record, SqliteStore, StateError, Timestamp, Transaction,
+    NewApply, NewKey, NewRequest, NewRollout, Outcome, Record, RolloutGroup, RolloutId,
+    RolloutSlot, RolloutStatus, SqliteStore, StateError, Timestamp, Transaction,
 };
 use rusqlite::Connection;
 
@@ -94,7 +95,58 @@ fn fill(transaction: &mut Transaction<'_>) -> nstance_state::Result<ApplyId> {
         fetched_at: Timestamp(9),
     })?;
     transaction.put_observation_cache(CANARY.as_bytes())?;
+    let rollout = transaction.start_rollout(&NewRollout {
+        target: "v2".into(),
+        plan_digest: Some("digest".into()),
+        plan: CANARY.as_bytes().to_vec(),
+        status: RolloutStatus::Running,
+    })?;
+    for group in ["default/web", "default/db"] {
+        let progress = RolloutGroup {
+            group: group.into(),
+            stage: "canary".into(),
+            since: Timestamp(0),
+            detail: format!("{group}: {CANARY}"),
+        };
+        transaction.put_rollout_group(rollout, progress)?;
+        transaction.put_last_good(group, format!("{group}: {CANARY}").as_bytes())?;
+    }
+    for slot in [4, 5] {
+        let progress = RolloutSlot {
+            address: format!("default/web/{slot}"),
+            instance_id: format!("knd-{slot}"),
+            stage: "ready".into(),
+            since: Timestamp(0),
+            detail: format!("{slot}: {CANARY}"),
+        };
+        transaction.put_rollout_slot(rollout, progress)?;
+    }
+    let kind = "pause".to_owned();
+    let who = "me".to_owned();
+    let request = NewRequest {
+        group: None,
+        kind,
+        who,
+    };
+    transaction.add_request(&request)?;
     Ok(apply)
+}
+
+/// Everything that [`fill`] stored of its rollout can be read as it was given.
+fn assert_rollout_is_filled(store: &SqliteStore) {
+    let rollout = store.rollout().unwrap().unwrap();
+    let groups: Vec<_> = rollout.groups.iter().map(|group| &*group.detail).collect();
+    let both = ["default/db", "default/web"];
+    assert_eq!(groups, both.map(|group| format!("{group}: {CANARY}")));
+    let slots: Vec<_> = rollout.slots.iter().map(|slot| &*slot.detail).collect();
+    assert_eq!(slots, [4, 5].map(|slot| format!("{slot}: {CANARY}")));
+    let plan = store.rollout_plan(rollout.id).unwrap();
+    assert_eq!(plan.as_deref(), Some(CANARY.as_bytes()));
+    let last_good = store.last_good(&both).unwrap();
+    for group in both {
+        assert_eq!(last_good[group], format!("{group}: {CANARY}").as_bytes());
+    }
+    assert_eq!(store.rollout_requests().unwrap()[0].kind, "pause");
 }
 
 /// Everything that [`fill`] stored can be read as it was given.
@@ -117,6 +169,7 @@ fn assert_filled(store: &SqliteStore, apply: ApplyId) {
     assert_eq!(fetched.body, CANARY.as_bytes());
     let cache = store.observation_cache().unwrap();
     assert_eq!(cache.as_deref(), Some(CANARY.as_bytes()));
+    assert_rollout_is_filled(store);
     assert_eq!(store.check().unwrap(), []);
 }
 
@@ -341,6 +394,9 @@ fn without_the_right_key_nothing_is_touched_and_what_needs_none_works() {
             store.fetched(URL).map(drop),
             store.observation_cache().map(drop),
             store.history_items(apply).map(drop),
+            store.rollout().map(drop),
+            store.rollout_plan(RolloutId(1)).map(drop),
+            store.last_good(&["default/web"]).map(drop),
         ] {
             assert_eq!(refused.unwrap_err().to_string(), expected);
         }
@@ -350,6 +406,7 @@ fn without_the_right_key_nothing_is_touched_and_what_needs_none_works() {
         assert_eq!(outline[0].provider_id, "i-default/web-0");
         assert_ne!(outline[0].spec, digest(7));
         assert_eq!(store.history(10).unwrap().len(), 1);
+        assert_eq!(store.rollout_requests().unwrap().len(), 1);
         assert_eq!(store.check().unwrap(), []);
         assert!(store.images().unwrap().is_empty());
     }
@@ -546,11 +603,18 @@ fn who_lost_the_lead_cant_write() {
     ));
 }
 
-/// Makes a state of schema 2 of one of schema 3: all that came with 3 is a table.
-fn to_schema_2(place: &Place) {
+/// Makes a state of an older schema of one of schema 4: all that came with 3 and 4 are tables.
+fn to_schema(place: &Place, version: u32) {
     let file = Connection::open(&place.path).unwrap();
-    file.execute_batch("DROP TABLE observation_cache; PRAGMA user_version = 2")
-        .unwrap();
+    file.execute_batch(
+        "DROP TABLE rollout_groups; DROP TABLE rollout_slots; DROP TABLE rollouts;
+         DROP TABLE rollout_requests; DROP TABLE last_good",
+    )
+    .unwrap();
+    if version == 2 {
+        file.execute_batch("DROP TABLE observation_cache").unwrap();
+    }
+    file.pragma_update(None, "user_version", version).unwrap();
 }
 
 #[test]
@@ -575,7 +639,7 @@ fn the_cache_of_observations_leaves_what_was_fetched() {
             })
             .unwrap();
         drop(store);
-        to_schema_2(&place);
+        to_schema(&place, 2);
         let before = content(&place);
         let with_key = |store: SqliteStore| store.with_keys(Arc::new(key.clone()));
 
@@ -599,5 +663,62 @@ fn the_cache_of_observations_leaves_what_was_fetched() {
         assert_eq!(store.check().unwrap(), []);
         drop(store);
         assert_eq!(place.names(), ["prod.db", "prod.db.backup-v2-1"]);
+    }
+}
+
+#[test]
+fn a_state_of_the_third_schema_learns_of_rollouts() {
+    let key = Key::generate().unwrap();
+    for is_sealed in [false, true] {
+        let (place, mut store) = if is_sealed {
+            sealed(&key)
+        } else {
+            Place::new()
+        };
+        let apply = store.transaction(Timestamp(3), fill).unwrap();
+        let records = store.snapshot().unwrap().records;
+        drop(store);
+        to_schema(&place, 3);
+        let before = content(&place);
+        let with_key = |store: SqliteStore| store.with_keys(Arc::new(key.clone()));
+        let assert_empty = |store: &SqliteStore| {
+            assert_eq!(store.rollout().unwrap(), None);
+            assert_eq!(store.rollout_requests().unwrap(), []);
+            assert!(store.last_good(&["default/web"]).unwrap().is_empty());
+            assert_eq!(store.snapshot().unwrap().records, records);
+            assert_eq!(store.history_items(apply).unwrap().len(), 2);
+            assert_eq!(store.meta().unwrap().schema_version, 4);
+            assert_eq!(store.check().unwrap(), []);
+        };
+
+        // Reading an older schema leaves it as it is.
+        let reader = with_key(SqliteStore::open_read_only(&place.path, None).unwrap());
+        assert!(reader.is_outdated());
+        assert_empty(&reader);
+        drop(reader);
+        assert_eq!(content(&place), before);
+
+        let mut store = with_key(SqliteStore::open(&place.path, Some(&identity())).unwrap());
+        assert_empty(&store);
+        let start = NewRollout {
+            target: "v2".into(),
+            plan_digest: None,
+            plan: b"plan".to_vec(),
+            status: RolloutStatus::Waiting,
+        };
+        let id = store
+            .transaction(Timestamp(4), |transaction| {
+                transaction.start_rollout(&start)
+            })
+            .unwrap();
+        assert_eq!(store.rollout_plan(id).unwrap().unwrap(), b"plan");
+        drop(store);
+        assert_eq!(place.names(), ["prod.db", "prod.db.backup-v3-1"]);
+        let backup = place.folder.path().join("prod.db.backup-v3-1");
+        let version: u32 = Connection::open(backup)
+            .unwrap()
+            .pragma_query_value(None, "user_version", |row| row.get(0))
+            .unwrap();
+        assert_eq!(version, 3);
     }
 }

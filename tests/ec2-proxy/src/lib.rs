@@ -23,6 +23,7 @@ mod proxy;
 mod query;
 mod quotas;
 mod states;
+mod targets;
 mod world;
 mod xml;
 
@@ -33,5 +34,6 @@ pub use fault::{Fault, Rule};
 pub use moto::{Moto, Refused};
 pub use proxy::Proxy;
 pub use query::Query;
+pub use targets::Health;
 pub use world::Habits;
 pub use xml::Element;

@@ -20,6 +20,7 @@ use crate::moto::{Moto, Refused};
 use crate::query::Query;
 use crate::quotas::{self, Quotas};
 use crate::states;
+use crate::targets::{self, Health, Targets};
 use crate::world::{Habits, World};
 use crate::xml::Element;
 
@@ -40,6 +41,7 @@ pub(crate) struct Shared {
     ended: AtomicBool,
     requests: AtomicU64,
     world: Mutex<World>,
+    targets: Mutex<Targets>,
     tokens: Mutex<Tokens>,
     pages: Mutex<Pages>,
     quotas: Mutex<Quotas>,
@@ -60,6 +62,7 @@ impl Proxy {
             ended: AtomicBool::new(false),
             requests: AtomicU64::new(0),
             world: Mutex::default(),
+            targets: Mutex::default(),
             tokens: Mutex::default(),
             pages: Mutex::default(),
             quotas: Mutex::default(),
@@ -91,6 +94,11 @@ impl Proxy {
     /// Sets how much Service Quotas says that the account may have of what a code stands for.
     pub fn set_quota(&self, code: &str, value: f64) {
         lock(&self.shared.quotas).insert(code.to_owned(), value);
+    }
+
+    /// Says how healthy targets are. The first that is for a target decides; moto has the others.
+    pub fn set_health(&self, health: Vec<Health>) {
+        self.shared.targets().health = health;
     }
 
     /// Adds a rule. The first that is for a call decides; chance has what no rule is for.
@@ -142,6 +150,10 @@ impl Shared {
 
     pub(crate) fn world(&self) -> MutexGuard<'_, World> {
         lock(&self.world)
+    }
+
+    pub(crate) fn targets(&self) -> MutexGuard<'_, Targets> {
+        lock(&self.targets)
     }
 
     pub(crate) fn tokens(&self) -> MutexGuard<'_, Tokens> {
@@ -286,6 +298,8 @@ impl Shared {
         let answer = match (&*query.service, &*query.action) {
             ("ec2", "RunInstances") => launch::run(self, query, request),
             ("ec2", "DescribeInstances") => describe::instances(self, query),
+            (_, "RegisterTargets" | "DeregisterTargets") => targets::change(self, query, request),
+            (_, "DescribeTargetHealth") => targets::describe(self, query, request),
             _ => states::pass(self, query, request),
         };
         match answer {

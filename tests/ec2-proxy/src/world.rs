@@ -20,6 +20,10 @@ pub struct Habits {
     pub stopping: u32,
     /// What was terminated is `shutting-down`.
     pub shutting_down: u32,
+    /// A target that was registered is `initial`.
+    pub initial: u32,
+    /// A target that was deregistered is `draining`.
+    pub draining: u32,
 }
 
 /// A state that passes, by its name; and the one that follows.

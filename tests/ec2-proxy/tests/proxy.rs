@@ -13,7 +13,7 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use nstance_ec2_proxy::{
-    Chance, ERRORS, Element, Fault, Habits, Moto, Outcome, Proxy, Refusal, Rule,
+    Chance, ERRORS, Element, Fault, Habits, Health, Moto, Outcome, Proxy, Refusal, Rule,
 };
 
 const REGION: &str = "eu-north-1";
@@ -210,6 +210,7 @@ fn states_pass_through_others() {
         pending: 2,
         stopping: 2,
         shutting_down: 1,
+        ..Habits::default()
     });
     let id = world.run(&[]).unwrap();
     let one = [("InstanceId.1", &*id)];
@@ -506,4 +507,57 @@ fn chance_repeats_itself() {
     assert_eq!(outcomes(), first);
     let failed = first.iter().filter(|outcome| outcome.is_err()).count();
     assert!((4..30).contains(&failed), "{failed}");
+}
+
+#[test]
+fn targets_are_as_healthy_as_a_test_says() {
+    let Some(world) = World::new() else { return };
+    let elb = "elasticloadbalancing";
+    let moto = world.proxy.moto();
+    let vpcs = moto.call("ec2", REGION, "DescribeVpcs", &[]).unwrap();
+    let group = [
+        ("Name", "api"),
+        ("Protocol", "TCP"),
+        ("Port", "6443"),
+        ("VpcId", vpcs.text_at("vpcSet/item/vpcId")),
+        ("TargetType", "instance"),
+    ];
+    let group = moto.call(elb, REGION, "CreateTargetGroup", &group).unwrap();
+    let arn = group.text_at("CreateTargetGroupResult/TargetGroups/member/TargetGroupArn");
+    let (one, two) = (world.run(&[]).unwrap(), world.run(&[]).unwrap());
+    let change = |action: &str, id: &str| {
+        let parameters = [("TargetGroupArn", arn), ("Targets.member.1.Id", id)];
+        world.call_to(elb, action, &parameters).unwrap();
+    };
+    let state = |id: &str| {
+        let parameters = [("TargetGroupArn", arn)];
+        let answer = world
+            .call_to(elb, "DescribeTargetHealth", &parameters)
+            .unwrap();
+        let members = answer.items("DescribeTargetHealthResult/TargetHealthDescriptions");
+        let found = members.iter().find(|it| it.text_at("Target/Id") == id);
+        found.map(|it| it.text_at("TargetHealth/State").to_owned())
+    };
+    let healthy = Some("healthy".to_owned());
+    world.proxy.set_habits(Habits {
+        initial: 1,
+        draining: 1,
+        ..Habits::default()
+    });
+    change("RegisterTargets", &one);
+    assert_eq!(state(&one).as_deref(), Some("initial"));
+    assert_eq!(state(&one), healthy);
+    change("RegisterTargets", &two);
+    let unhealthy = Health::of([&*one], "unhealthy", "Target.Timeout");
+    let unhealthy = unhealthy.after_deregistrations(1).looks(1);
+    let unused = Health::of_others([&*one], "unused", "Target.NotInUse");
+    world.proxy.set_health(vec![unhealthy, unused]);
+    assert_eq!(state(&two).as_deref(), Some("initial"));
+    assert_eq!(state(&two).as_deref(), Some("unused"));
+    assert_eq!(state(&one), healthy);
+    change("DeregisterTargets", &two);
+    assert_eq!(state(&two).as_deref(), Some("draining"));
+    // That was the one look.
+    assert_eq!(state(&one), healthy);
+    assert_eq!(state(&two), None);
 }

@@ -170,6 +170,7 @@ fn whatever_happens_the_fleet_is_there_in_the_end() {
             pending: 1,
             stopping: 1,
             shutting_down: 2,
+            ..Habits::default()
         });
         aws.proxy.set_chance(Some(Chance {
             seed,

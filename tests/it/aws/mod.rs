@@ -13,5 +13,6 @@ mod lifecycle;
 mod many;
 mod nonces;
 mod places;
+mod rollouts;
 mod updates;
 mod world;

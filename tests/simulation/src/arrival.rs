@@ -35,6 +35,7 @@ pub(crate) fn arrive(
             mode,
             allow_delete: true,
             injected_fault,
+            releases: true,
             ..Course::default()
         };
         let ran = apply(world, fleet, &course)?;
@@ -42,6 +43,15 @@ pub(crate) fn arrive(
         match ran.end {
             End::Empty => {
                 world.pass(Duration::from_mins(1));
+                // What was made a moment ago, and isn't shown yet, may have to be registered.
+                let is_late = declared.groups.iter().any(|group| group.balanced)
+                    && !world.weather.stale_listing.is_zero();
+                if round < applies && is_late {
+                    let plan = plan_of(world, fleet, mode)?;
+                    if plan.summary.has_changes() {
+                        continue;
+                    }
+                }
                 world.check_arrived(declared)?;
                 let plan = plan_of(world, fleet, mode)?;
                 if plan.summary.has_changes() {

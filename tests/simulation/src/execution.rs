@@ -4,18 +4,35 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use nstance::apply::availability::survey;
 use nstance::apply::driver::ask;
-use nstance::apply::engine::{Call, Command, Engine, Event, Limits, Outcome, TaskId};
+use nstance::apply::engine::{
+    Answer, Call, Command, Engine, Event, Limits, Note, Outcome, Starts, SurveyRequest, TaskId,
+};
 use nstance::apply::journal::{self, StoreOperation};
 use nstance::clock::{Clock as _, Timestamp};
 use nstance::plan::change::Plan;
-use nstance::provider::{CloudError, Observation};
-use nstance_state::{ApplyId, SqliteStore};
+use nstance::provider::{CloudError, CloudErrorKind};
+use nstance_state::{ApplyId, Intent, Operation, SqliteStore};
 
 use crate::chance::Chance;
 use crate::person::Person;
+use crate::promise::{is_balanced, registered};
 use crate::run::{End, owner};
 use crate::watch::lock;
+use crate::world::Broken;
+
+/// The answer to a call.
+struct Answered {
+    task: TaskId,
+    what: &'static str,
+    /// The instance that was looked at.
+    subject: String,
+    result: Result<Answer, CloudError>,
+}
+
+/// No run takes more.
+const MOST_STEPS: usize = 50_000;
 
 pub(crate) struct Execution<'a> {
     person: &'a Person<'a>,
@@ -25,10 +42,15 @@ pub(crate) struct Execution<'a> {
     limits: Limits,
     chance: Chance,
     writes: Vec<(TaskId, StoreOperation)>,
-    answers: Vec<(TaskId, Result<Option<Observation>, CloudError>)>,
+    notes: Vec<Note>,
+    surveys: Vec<(usize, SurveyRequest)>,
+    answers: Vec<Answered>,
     /// Tokens that creates went out with, and when the last new one did.
     tokens: BTreeSet<String>,
     created_at: Option<Timestamp>,
+    /// Who meddles, and when.
+    fate: Chance,
+    plan: &'a Plan,
 }
 
 impl<'a> Execution<'a> {
@@ -50,13 +72,17 @@ impl<'a> Execution<'a> {
             person,
             store,
             apply,
-            engine: Engine::new(plan, limits, chance.next()),
+            engine: Engine::new(plan, limits, chance.next(), &Starts::default()),
             limits,
             chance,
             writes: Vec::new(),
+            notes: Vec::new(),
+            surveys: Vec::new(),
             answers: Vec::new(),
             tokens: BTreeSet::new(),
             created_at: None,
+            fate: Chance::new(person.course.seed ^ 0x00fa_7e00),
+            plan,
         }
     }
 
@@ -67,6 +93,12 @@ impl<'a> Execution<'a> {
         let mut stopped = false;
         for step in 0.. {
             *lock(&self.person.after.steps) = step;
+            if step > MOST_STEPS {
+                let endless = format!("no end after {step} steps");
+                self.person.fuse.break_off(endless);
+                return Err(End::GaveUp);
+            }
+            self.meddle();
             let stops = !stopped && self.person.course.stops_after.is_some_and(|at| step >= at);
             if stops {
                 stopped = true;
@@ -88,6 +120,7 @@ impl<'a> Execution<'a> {
             choices.extend((!self.writes.is_empty()).then_some(0));
             choices.extend((calls > 0).then_some(1));
             choices.extend((!self.answers.is_empty()).then_some(2));
+            choices.extend((!self.surveys.is_empty()).then_some(3));
             if choices.is_empty() {
                 if self.engine.is_over() {
                     let outcome = self.engine.outcome();
@@ -108,9 +141,19 @@ impl<'a> Execution<'a> {
             match self.chance.one_of(&choices) {
                 0 => self.write()?,
                 1 => self.call(),
+                3 => {
+                    let chosen = self.chance.below(self.surveys.len());
+                    let (group, request) = self.surveys.swap_remove(chosen);
+                    self.person.fuse.pass();
+                    // Handled at once, so that what it saw is what there is.
+                    let result = survey(self.person.cloud.cloud, &request);
+                    self.step(Event::Surveyed { group, result });
+                }
                 _ => {
                     let chosen = self.chance.below(self.answers.len());
-                    let (task, result) = self.answers.swap_remove(chosen);
+                    let answered = self.answers.swap_remove(chosen);
+                    self.learn(&answered);
+                    let Answered { task, result, .. } = answered;
                     let result = Box::new(result);
                     event = Some(Event::Called { task, result });
                 }
@@ -121,7 +164,17 @@ impl<'a> Execution<'a> {
 
     fn step(&mut self, event: Event) {
         let now = self.person.world.clock.now();
-        for command in self.engine.step(event, now) {
+        let surveyed = match &event {
+            Event::Surveyed { group, .. } => Some(self.plan.groups[*group].name.clone()),
+            _ => None,
+        };
+        let commands = self.engine.step(event, now);
+        if let Some(name) = surveyed {
+            let let_go: Vec<String> = commands.iter().filter_map(let_go).collect();
+            let (world, cloud) = (self.person.world, self.person.cloud.cloud);
+            lock(&self.person.after.promise).surveyed(&name, &let_go, world, cloud, self.store);
+        }
+        for command in commands {
             match command {
                 Command::Store(task, operation) => self.writes.push((task, operation)),
                 Command::Call(task, call) => {
@@ -130,9 +183,14 @@ impl<'a> Execution<'a> {
                     }
                     lock(&self.person.after.in_flight).push((task, call));
                 }
+                Command::Survey(group, request) => self.surveys.push((group, request)),
+                Command::Note(note) => self.notes.push(note),
                 Command::Tell(progress) => self.person.tell(&progress),
-                // Its fleets read no nonces.
-                Command::Export(..) | Command::Unexport(_) | Command::MakeNonce(..) => {}
+                // Its fleets read no nonces and have no drain commands.
+                Command::Export(..)
+                | Command::Unexport(_)
+                | Command::MakeNonce(..)
+                | Command::Drain(..) => {}
             }
         }
     }
@@ -158,7 +216,9 @@ impl<'a> Execution<'a> {
         let now = self.person.world.clock.now();
         self.person.fuse.point();
         let injected_fault = self.limits.injected_fault;
-        let ids = journal::commit(self.store, now, Some(self.apply), wave, injected_fault)
+        let apply = Some(self.apply);
+        let notes = Vec::new();
+        let ids = journal::commit(self.store, now, apply, wave, notes, injected_fault)
             .map_err(|error| self.person.failed(&error))?;
         self.person.fuse.point();
         for (task, intent) in tasks.into_iter().zip(ids) {
@@ -176,7 +236,150 @@ impl<'a> Execution<'a> {
         };
         let clock = &*self.person.world.clock;
         let injected_fault = self.limits.injected_fault;
+        if let Err(broken) = self.keeps_promises(task, &call) {
+            self.person.fuse.break_off(broken);
+        }
+        let what = name_of(&call);
+        let subject = match &call {
+            Call::Look(request) => request.subject.provider_id.clone(),
+            _ => String::new(),
+        };
         let result = ask(self.person.cloud, clock, &owner(), call, injected_fault);
-        self.answers.push((task, result));
+        self.answers.push(Answered {
+            task,
+            what,
+            subject,
+            result,
+        });
+    }
+
+    /// What a call that is about to be sent must not break.
+    fn keeps_promises(&self, task: TaskId, call: &Call) -> Result<(), Broken> {
+        let Person { world, after, .. } = self.person;
+        let cloud = self.person.cloud.cloud;
+        let mut promise = lock(&after.promise);
+        let operation = match call {
+            Call::Create(request) => {
+                promise.creates(request, world)?;
+                Operation::Create
+            }
+            Call::Update(request) => {
+                promise.updates(request, world, cloud, self.store)?;
+                Operation::Update
+            }
+            Call::Delete(request) => {
+                let id = &request.provider_id;
+                promise.departs(id, world, cloud, self.store)?;
+                // One that isn't recorded as registered is deregistered by its deletion.
+                let snapshot = self.store.snapshot();
+                let records = snapshot.into_iter().flat_map(|snapshot| snapshot.records);
+                let is_recorded = records
+                    .filter(|record| record.provider_id == *id)
+                    .any(|record| is_balanced(self.store, &record));
+                if is_recorded && !registered(world, id).is_empty() {
+                    return Err(format!("{id} is deleted while it is registered"));
+                }
+                Operation::Delete
+            }
+            Call::Register(request) => {
+                promise.registers(&request.provider_id, world)?;
+                Operation::Register
+            }
+            Call::Deregister(request) => {
+                promise.departs(&request.provider_id, world, cloud, self.store)?;
+                Operation::Deregister
+            }
+            Call::Find { .. } | Call::Describe { .. } | Call::Look(_) | Call::Targets(_) => {
+                return Ok(());
+            }
+        };
+        promise.begins(task, world.clock.now())?;
+        let address = self.plan.changes[task].address.to_string();
+        let intents = match self.store.open_intents() {
+            Ok(intents) => intents,
+            Err(_) if world.has_trouble() => return Ok(()),
+            Err(error) => return Err(format!("the journal can't be read: {error}")),
+        };
+        let is_intended =
+            |intent: &Intent| intent.operation == operation && intent.address == address;
+        if intents.iter().any(is_intended) {
+            Ok(())
+        } else {
+            Err(format!("{operation:?} of {address} without an intent"))
+        }
+    }
+
+    /// Notes what the cloud answered.
+    fn learn(&self, answered: &Answered) {
+        let Answered {
+            task,
+            what,
+            subject,
+            result,
+        } = answered;
+        let (task, what) = (*task, *what);
+        let now = self.person.world.clock.now();
+        let mut promise = lock(&self.person.after.promise);
+        match result {
+            Ok(Answer::Looked(look)) => {
+                promise.saw(look.observation.as_slice());
+                if look.healthy.is_ok() {
+                    promise.passed(subject, now);
+                }
+            }
+            Ok(Answer::Instance(seen)) => {
+                promise.saw(seen.as_slice());
+                if what != "find" || seen.is_some() {
+                    promise.did(task, if what == "find" { "create" } else { what }, now);
+                }
+            }
+            Err(error) if error.kind == CloudErrorKind::NotFound => {
+                promise.did(task, what, now);
+            }
+            Ok(Answer::Targets(_)) | Err(_) => {}
+        }
+    }
+
+    /// Somebody changes an instance behind our back.
+    fn meddle(&mut self) {
+        if self.person.course.meddling == 0 || !self.fate.happens(self.person.course.meddling) {
+            return;
+        }
+        let live = self.person.world.live();
+        if live.is_empty() {
+            return;
+        }
+        let id = &live[self.fate.below(live.len())].provider_id;
+        let mut admin = self.person.world.admin();
+        match self.fate.below(8) {
+            0 => drop(admin.delete(id).unwrap()),
+            1..4 => drop(admin.fail(id).unwrap()),
+            _ => drop(admin.recover(id).unwrap()),
+        }
+    }
+}
+
+/// The instance that a survey let go, by what is about to be done with it.
+fn let_go(command: &Command) -> Option<String> {
+    match command {
+        Command::Store(_, StoreOperation::Intend { intent, .. }) => match intent.operation {
+            Operation::Create | Operation::Register => None,
+            _ => intent.provider_id.clone(),
+        },
+        _ => None,
+    }
+}
+
+fn name_of(call: &Call) -> &'static str {
+    match call {
+        Call::Create(_) => "create",
+        Call::Update(_) => "update",
+        Call::Delete(_) => "delete",
+        Call::Find { .. } => "find",
+        Call::Describe { .. } => "describe",
+        Call::Look(_) => "look",
+        Call::Register(_) => "register",
+        Call::Deregister(_) => "deregister",
+        Call::Targets(_) => "targets",
     }
 }

@@ -8,8 +8,13 @@ use nstance::config::load::Loaded;
 use nstance::config::variables::Given;
 use nstance::load::load_text;
 
+use crate::policy::Policy;
+
 /// A secret in the userdata of every instance.
 pub(crate) const CANARY: &str = "correct-horse-battery-staple";
+
+/// The load balancer of the groups that have one.
+pub(crate) const BALANCER: &str = "front";
 
 /// One group of a fleet.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,6 +34,12 @@ pub(crate) struct Group {
     pub(crate) depends_on: Vec<&'static str>,
     /// Whether it is placed in one of three subnets; changes by replacement.
     pub(crate) pool: bool,
+    /// How it is replaced.
+    pub(crate) policy: Option<Policy>,
+    /// Whether it is registered with a load balancer.
+    pub(crate) balanced: bool,
+    /// Whether it is in two zones.
+    pub(crate) zones: bool,
 }
 
 impl Group {
@@ -43,6 +54,9 @@ impl Group {
             file: false,
             depends_on: Vec::new(),
             pool: false,
+            policy: None,
+            balanced: false,
+            zones: false,
         }
     }
 }
@@ -72,6 +86,22 @@ impl Fleet {
         self.groups.iter().find(|group| group.name == short)
     }
 
+    /// Whether a group is only replaced where that is allowed.
+    pub(crate) fn is_opportunistic(&self, name: &str) -> bool {
+        let group = self.group(name);
+        group.is_some_and(|it| {
+            it.policy
+                .as_ref()
+                .is_some_and(|policy| policy.opportunistic)
+        })
+    }
+
+    /// Whether a group's policy refuses some changes.
+    pub(crate) fn forbids(&self) -> bool {
+        let mut policies = self.groups.iter().filter_map(|group| group.policy.as_ref());
+        policies.any(Policy::forbids)
+    }
+
     /// Whether an address is declared, as `apply` asks it of recovery.
     pub(crate) fn wants(&self, address: &Address) -> bool {
         self.group(address.group.as_str())
@@ -84,6 +114,7 @@ impl Fleet {
             r##"{{"cluster": {{"id": "sea"}},
 "shard": {{"id": "reef", "infra": {{"provider": "sim", "region": "r", "zone": "za"}},
   "subnet_pools": {{"shoal": ["sub-a", "sub-b", "sub-c"]}}}},
+"load_balancers": {{"{BALANCER}": {{"provider": "sim"}}}},
 "destroy_budget": {{"count": {count}, "percent": {percent}}},
 "defaults": {{"userdata": "#!/bin/sh\n: {CANARY}\n"}}"##,
         );
@@ -113,6 +144,17 @@ impl Fleet {
             } else {
                 ""
             };
+            let policy = group.policy.as_ref().map(Policy::text).unwrap_or_default();
+            let balanced = if group.balanced {
+                format!(r#""load_balancers": ["{BALANCER}"],"#)
+            } else {
+                String::new()
+            };
+            let zones = if group.zones {
+                r#""zones": ["za", "zb"],"#
+            } else {
+                ""
+            };
             let depends_on: Vec<_> = group
                 .depends_on
                 .iter()
@@ -123,7 +165,7 @@ impl Fleet {
                 text,
                 r#"
 "{name}": {{"kind": "web", "arch": "amd64", "instance_type": "{instance_type}", "size": {size},
-  "depends_on": [{depends_on}], {pool} {file}
+  "depends_on": [{depends_on}], {pool} {file} {policy} {balanced} {zones}
   "args": {{"ImageId": "{image}", {address}
     "TagSpecifications": [{{"ResourceType": "instance",
       "Tags": [{{"Key": "colour", "Value": "{colour}"}}]}}]}}}},"#

@@ -11,6 +11,10 @@
     clippy::unwrap_used,
     reason = "a test may panic: that is how it fails; and it tells how much it did"
 )]
+#![allow(
+    clippy::result_large_err,
+    reason = "an end is an error of its steps, and comes once a run"
+)]
 
 mod arrival;
 mod chance;
@@ -22,6 +26,8 @@ pub mod ledger;
 pub mod lifetimes;
 pub mod mutants;
 mod person;
+mod policy;
+mod promise;
 mod run;
 mod shared_memory;
 mod turns;

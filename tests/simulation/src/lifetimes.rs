@@ -12,8 +12,12 @@ use crate::arrival::arrive;
 use crate::chance::Chance;
 use crate::disk::Trouble;
 use crate::fleet::{Fleet, Group};
+use crate::policy::Policy;
 use crate::run::{Course, End, Ran, SavedPlan, Task, apply, apply_both};
 use crate::world::{Broken, World};
+
+/// How many of a hundred lifetimes have rollouts with policies, checks, load balancers and zones.
+const POLICIED: usize = 50;
 
 /// How many of a hundred lifetimes are looked at after every single step.
 const WATCHED: usize = 30;
@@ -28,7 +32,11 @@ pub fn live(
     let mut life = Lifetime::new(seed, injected_fault, tell);
     for episode in 0..2 + life.chance.below(3) {
         change(&mut life.fleet, &mut life.chance);
+        life.change_policies();
+        let health = life.health_weather();
         life.world.weather = SimOptions {
+            unhealthy: health.unhealthy,
+            healthy_after: health.healthy_after,
             // What is on the way isn't seen earlier because the weather changed.
             stale_listing: life.world.weather.stale_listing,
             ..weather(&mut life.chance)
@@ -54,6 +62,9 @@ struct Lifetime<'a> {
     saved: Option<Box<SavedPlan>>,
     injected_fault: InjectedFault,
     watched: bool,
+    /// What rollouts are like, if there is more to them than replacing one by one. Apart, so that
+    /// the rest is as it was without it.
+    rollouts: Option<Chance>,
 }
 
 impl<'a> Lifetime<'a> {
@@ -61,6 +72,7 @@ impl<'a> Lifetime<'a> {
         let mut chance = Chance::new(seed);
         let world = World::new(weather(&mut chance));
         let watched = chance.happens(WATCHED);
+        let mut rollouts = Chance::new(seed ^ 0x7011_0075);
         Self {
             tell,
             chance,
@@ -69,7 +81,29 @@ impl<'a> Lifetime<'a> {
             saved: None,
             injected_fault,
             watched,
+            rollouts: rollouts.happens(POLICIED).then_some(rollouts),
         }
+    }
+
+    /// Groups change how they are replaced.
+    fn change_policies(&mut self) {
+        if let Some(chance) = &mut self.rollouts {
+            change_policies(&mut self.fleet, chance);
+        }
+    }
+
+    /// Which instances are sick by nature.
+    fn health_weather(&mut self) -> SimOptions {
+        let mut weather = SimOptions::default();
+        let Some(chance) = &mut self.rollouts else {
+            return weather;
+        };
+        if chance.happens(30) {
+            let share = chance.one_of(&[0.5, 1.0]);
+            weather.unhealthy = [("img-c".to_owned(), share)].into();
+        }
+        weather.healthy_after = Duration::from_secs(chance.one_of(&[0, 0, 2, 10]));
+        weather
     }
 
     fn course(&mut self) -> Course {
@@ -95,6 +129,10 @@ impl<'a> Lifetime<'a> {
             watched: self.watched,
             ..Course::default()
         };
+        if let Some(chance) = &mut self.rollouts {
+            course.meddling = chance.one_of(&[0, 0, 1, 3]);
+            course.releases = chance.happens(30);
+        }
         if let Some(saved) = self.saved.take_if(|_| chance.happens(60)) {
             course.task = Task::Follow(saved);
         } else if chance.happens(15) {
@@ -133,6 +171,9 @@ impl<'a> Lifetime<'a> {
         let mut theirs = self.fleet.clone();
         if self.chance.happens(40) {
             change(&mut theirs, &mut self.chance);
+            if let Some(chance) = &mut self.rollouts {
+                change_policies(&mut theirs, chance);
+            }
         }
         let pairs = [(&self.fleet, &both[0]), (&theirs, &both[1])];
         let ran = apply_both(&self.world, pairs, self.chance.next())
@@ -156,6 +197,16 @@ impl<'a> Lifetime<'a> {
 
     fn pass_time(&mut self) {
         meddle(&mut self.world, &mut self.chance);
+        if let Some(chance) = &mut self.rollouts {
+            for row in self.world.live() {
+                let mut admin = self.world.admin();
+                match chance.below(20) {
+                    0..3 => drop(admin.fail(&row.provider_id).unwrap()),
+                    3..6 => drop(admin.recover(&row.provider_id).unwrap()),
+                    _ => {}
+                }
+            }
+        }
         if self.chance.happens(60) {
             let milliseconds = self.chance.below(20_000) as u64;
             self.world.pass(Duration::from_millis(milliseconds));
@@ -167,8 +218,23 @@ impl<'a> Lifetime<'a> {
         self.world.weather = SimOptions {
             stale_listing: self.world.weather.stale_listing,
             boot_time: self.world.weather.boot_time,
+            healthy_after: self.world.weather.healthy_after,
             ..SimOptions::default()
         };
+        for row in self.world.live() {
+            self.world.admin().recover(&row.provider_id).unwrap();
+        }
+        for policy in self
+            .fleet
+            .groups
+            .iter_mut()
+            .filter_map(|it| it.policy.as_mut())
+        {
+            // What it forbids never comes about.
+            if policy.forbids() {
+                policy.max_unavailable = None;
+            }
+        }
         self.world.pass(Duration::from_secs(10));
         let seed = self.chance.next();
         arrive(
@@ -287,6 +353,31 @@ fn change(fleet: &mut Fleet, chance: &mut Chance) {
         } else {
             Vec::new()
         };
+    }
+}
+
+fn change_policies(fleet: &mut Fleet, chance: &mut Chance) {
+    for group in &mut fleet.groups {
+        if chance.happens(30) {
+            group.policy = chance.happens(80).then(|| Policy::draw(chance));
+        }
+        if chance.happens(40) {
+            group.size = chance.below(7) as u32;
+        }
+        if chance.happens(30) {
+            group.image = chance.one_of(&["img-a", "img-b", "img-c"]);
+        }
+        if chance.happens(20) {
+            group.balanced = !group.balanced;
+        }
+        if chance.happens(10) {
+            group.zones = !group.zones;
+        }
+        // A subnet is in one zone.
+        group.pool &= !group.zones;
+        if group.size != 1 {
+            group.fixed_address = None;
+        }
     }
 }
 

@@ -26,7 +26,7 @@ const fn mutant(name: &'static str, what: &'static str, injected_fault: Injected
 }
 
 /// All of them.
-pub const MUTANTS: [Mutant; 11] = [
+pub const MUTANTS: [Mutant; 15] = [
     mutant(
         "no-intent",
         "a call without an intent in the journal",
@@ -56,6 +56,26 @@ pub const MUTANTS: [Mutant; 11] = [
         "no-successor",
         "a predecessor deleted before its successor runs",
         InjectedFault::NoSuccessor,
+    ),
+    mutant(
+        "no-limits",
+        "the limits of a rollout ignored",
+        InjectedFault::NoLimits,
+    ),
+    mutant(
+        "no-health-gate",
+        "an instance taken for healthy because it runs",
+        InjectedFault::NoHealthGate,
+    ),
+    mutant(
+        "no-step-intent",
+        "a step without an intent in the journal",
+        InjectedFault::NoStepIntent,
+    ),
+    mutant(
+        "no-deregistration",
+        "a registered instance deleted",
+        InjectedFault::NoDeregistration,
     ),
     mutant(
         "no-settlement",

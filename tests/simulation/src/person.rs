@@ -22,6 +22,7 @@ use nstance_state::{
 
 use crate::execution::Execution;
 use crate::fleet::{CANARY, Fleet};
+use crate::promise::Promise;
 use crate::run::{Afterlife, Course, End, SavedPlan, Task, owner};
 use crate::watch::{Fuse, WatchedClock, WatchedCloud, lock};
 use crate::world::World;
@@ -54,6 +55,7 @@ pub(crate) fn plan(
     let made = pipeline::plan(Request {
         config,
         sources: &loaded.sources,
+        document: None,
         prepared: prepared.unwrap_or_else(|found| panic!("{found:?}")),
         store: store.map(|store| store as &mut dyn Store),
         cloud: Some(cloud),
@@ -69,6 +71,9 @@ pub(crate) fn plan(
     });
     match made {
         Ok(made) => {
+            if made.plan.errored() && fleet.forbids() {
+                return Err("its limits forbid the change".to_owned());
+            }
             assert!(!made.plan.errored(), "{:?}", made.plan.left_out);
             Ok(made.plan)
         }
@@ -134,6 +139,13 @@ impl Person<'_> {
             return Err(End::OverBudget);
         }
         self.grant(&plan);
+        let (declared, is_saved) = match &self.course.task {
+            Task::Follow(saved) => (&saved.fleet, true),
+            _ => (self.fleet, false),
+        };
+        let there = self.world.live();
+        let promise = Promise::of(&plan, declared, store.as_ref(), &there, is_saved);
+        *lock(&self.after.promise) = promise;
         self.fuse.point();
         let clock = &*self.world.clock;
         let mut store = match store {
@@ -162,7 +174,7 @@ impl Person<'_> {
         });
         finished.map_err(|error| self.failed(&error))?;
         self.fuse.point();
-        Ok(End::Applied(outcome))
+        Ok(End::Applied(Box::new(outcome)))
     }
 
     fn unfence(&self, store: &mut SqliteStore) {
@@ -250,7 +262,14 @@ impl Person<'_> {
     fn plan(&self, store: Option<&mut SqliteStore>) -> Result<Plan, End> {
         let options = options(self.course.mode, &self.course.replace);
         let clock = &*self.world.clock;
-        plan(self.fleet, &options, store, self.cloud, clock).map_err(|error| {
+        let planned = plan(self.fleet, &options, store, self.cloud, clock).map(|mut plan| {
+            if self.course.releases {
+                let findings = plan.release(|name| self.fleet.is_opportunistic(name));
+                assert!(!findings.has_errors());
+            }
+            plan
+        });
+        planned.map_err(|error| {
             self.tell(&error);
             match error.strip_prefix(STATE) {
                 Some(error) => self.failed_with(error),
@@ -276,7 +295,8 @@ impl Person<'_> {
         // Through a file's form, as a saved plan goes.
         let text = serde_json::to_vec(&plan).unwrap();
         let plan = serde_json::from_slice(&text).unwrap();
-        Ok(SavedPlan { plan, rows })
+        let fleet = self.fleet.clone();
+        Ok(SavedPlan { plan, fleet, rows })
     }
 
     /// A saved plan, if its rows are as they were.

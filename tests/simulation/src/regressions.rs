@@ -3,19 +3,21 @@
 use std::time::Duration;
 
 use nstance::clock::Clock as _;
+use nstance::config::model::Check;
 use nstance::plan::change::{Action, Mode};
 use nstance::provider::sim::SimOptions;
 use nstance::provider::sim::options::{FailRule, Operation};
 use nstance::provider::{
     Cloud, CloudError, CloudErrorKind, CreateRequest, DeleteRequest, ImageMatch, ImageQuery,
-    Observation, Owner, Page, SubnetInfo, UpdateRequest,
+    Observation, Owner, Page, SubnetInfo, TargetHealth, TargetsRequest, UpdateRequest,
 };
 use nstance::refresh::refresh;
 use nstance_state::SqliteStore;
 
 use crate::arrival::arrive_unharmed as arrive;
-use crate::fleet::{Fleet, Group};
+use crate::fleet::{BALANCER, Fleet, Group};
 use crate::person::{options, plan};
+use crate::policy::{Amount, Health, Policy};
 use crate::run::{Course, End, apply, owner, plan_of};
 use crate::world::World;
 
@@ -93,6 +95,22 @@ impl Cloud for Bent<'_> {
     }
     fn update(&self, request: &UpdateRequest) -> Result<Observation, CloudError> {
         self.cloud.update(request)
+    }
+    fn register(&self, request: &TargetsRequest) -> Result<(), CloudError> {
+        self.cloud.register(request)
+    }
+    fn deregister(&self, request: &TargetsRequest) -> Result<(), CloudError> {
+        self.cloud.deregister(request)
+    }
+    fn target_health(
+        &self,
+        provider_ids: &[String],
+        load_balancers: &[String],
+    ) -> Result<Vec<TargetHealth>, CloudError> {
+        self.cloud.target_health(provider_ids, load_balancers)
+    }
+    fn probe(&self, provider_id: &str, check: &Check) -> Option<Result<(), String>> {
+        self.cloud.probe(provider_id, check)
     }
     fn delete(&self, request: &DeleteRequest) -> Result<(), CloudError> {
         self.cloud.delete(request)
@@ -294,7 +312,6 @@ fn a_copy_in_another_slot_leaves_its_original_recorded() {
             args: attributes.args,
             userdata: None,
             tags,
-            load_balancers: Vec::new(),
         })
         .unwrap();
     world.lost = world
@@ -307,4 +324,85 @@ fn a_copy_in_another_slot_leaves_its_original_recorded() {
     assert_eq!(world.live().len(), 2);
     let snapshot = world.snapshot().unwrap().unwrap();
     assert_eq!(snapshot.records.len(), 2);
+}
+
+/// A fleet that a policy replaces, before and after.
+fn rolled(size: u32, balanced: bool, policy: Policy) -> (Fleet, Fleet) {
+    let mut from = web(size);
+    from.groups[0].balanced = balanced;
+    from.groups[0].policy = Some(policy);
+    let mut to = from.clone();
+    to.groups[0].image = "img-b";
+    (from, to)
+}
+
+fn deleting_first(unavailable: u32) -> Policy {
+    Policy {
+        order: Some("delete_first"),
+        max_unavailable: Some(Amount::Count(unavailable)),
+        ..Policy::default()
+    }
+}
+
+/// Where every instance may go, and `max_creating` held a gate shut, the engine asked to be woken in
+/// the past, over and over.
+#[test]
+fn a_gate_that_max_creating_shuts_is_waited_for_without_spinning() {
+    let policy = Policy {
+        max_creating: Some(1),
+        ..deleting_first(2)
+    };
+    let (from, to) = rolled(2, false, policy);
+    let mut world = World::new(SimOptions {
+        boot_time: Duration::from_secs(5),
+        ..SimOptions::default()
+    });
+    arrive(&mut world, &from, Mode::Normal, 1).unwrap();
+    let ran = apply(&world, &to, &free()).unwrap();
+    assert!(matches!(ran.end, End::Applied(ref outcome) if outcome.is_complete()));
+    assert!(ran.steps < 200, "{} steps", ran.steps);
+}
+
+/// The canary served, the instance after it didn't: the canary waited for it, and it for the canary.
+#[test]
+fn an_instance_that_is_not_available_does_not_wait_for_the_canaries() {
+    let policy = Policy {
+        canaries: Some(Amount::Count(1)),
+        canary_pause: Some(40),
+        health: Some(Health {
+            min_healthy_time: 3,
+            interval: 2,
+            deadline: 60,
+        }),
+        ..deleting_first(1)
+    };
+    let (from, to) = rolled(2, false, policy);
+    let mut world = World::new(SimOptions::default());
+    arrive(&mut world, &from, Mode::Normal, 1).unwrap();
+    let sick = world.live().remove(1).provider_id;
+    world.admin().fail(&sick).unwrap();
+    let ran = apply(&world, &to, &free()).unwrap();
+    assert!(
+        matches!(ran.end, End::Applied(ref outcome) if outcome.is_complete()),
+        "{ran:?}"
+    );
+    arrive(&mut world, &to, Mode::Normal, 1).unwrap();
+}
+
+/// An instance that had lost its load balancer counted as available, since its change began with
+/// what was observed.
+#[test]
+fn an_instance_without_its_load_balancer_is_not_available() {
+    let (from, to) = rolled(3, true, deleting_first(1));
+    let mut world = World::new(SimOptions::default());
+    arrive(&mut world, &from, Mode::Normal, 1).unwrap();
+    let lost = world.live().remove(2).provider_id;
+    let request = TargetsRequest {
+        provider_id: lost,
+        load_balancers: vec![BALANCER.to_owned()],
+    };
+    world.cloud().deregister(&request).unwrap();
+    // What goes out of service is looked at by `apply`.
+    apply(&world, &to, &free()).unwrap();
+    arrive(&mut world, &to, Mode::Normal, 1).unwrap();
 }

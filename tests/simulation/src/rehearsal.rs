@@ -1,9 +1,11 @@
 //! An engine among answers that are made up, in a seeded order; and a log of what it did.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::time::Duration;
 
-use nstance::apply::engine::{Call, Command, Engine, Event, Limits, Outcome, TaskId};
+use nstance::apply::engine::{
+    self, Call, Command, Engine, Event, Limits, Look, Outcome, Seen, Starts, TaskId,
+};
 use nstance::apply::journal::StoreOperation;
 use nstance::clock::Timestamp;
 use nstance::plan::change::Plan;
@@ -22,7 +24,7 @@ pub(crate) enum Happening {
     Stopped,
 }
 
-pub(crate) type Answer = Result<Option<Observation>, CloudError>;
+pub(crate) type Answer = Result<engine::Answer, CloudError>;
 
 /// An engine among answers that are made up.
 pub(crate) struct Rehearsal<'p> {
@@ -51,10 +53,11 @@ impl<'p> Rehearsal<'p> {
         mut answer: impl FnMut(TaskId, &Call, usize) -> Answer,
     ) -> Outcome {
         let mut chance = Chance::new(seed);
-        let mut engine = Engine::new(self.plan, self.limits, seed);
+        let mut engine = Engine::new(self.plan, self.limits, seed, &Starts::default());
         let mut now = Timestamp(1_000_000);
         let mut writes: Vec<(TaskId, bool)> = Vec::new();
         let mut calls: Vec<(TaskId, Call)> = Vec::new();
+        let mut surveys: Vec<(usize, HashSet<String>)> = Vec::new();
         let mut counts: BTreeMap<TaskId, usize> = BTreeMap::new();
         let mut events = vec![Event::Start];
         let mut stopped = false;
@@ -75,8 +78,16 @@ impl<'p> Rehearsal<'p> {
                             self.log.push((now, Happening::Called(task, kind(&call))));
                             calls.push((task, call));
                         }
-                        // Its fleets read no nonces.
+                        // All of its instances are available.
+                        Command::Survey(group, request) => {
+                            let subjects = request.subjects.into_iter();
+                            let all = subjects.map(|(subject, _)| subject.provider_id);
+                            surveys.push((group, all.collect()));
+                        }
+                        // Its fleets read no nonces and have no drain commands.
                         Command::Export(..)
+                        | Command::Drain(..)
+                        | Command::Note(_)
                         | Command::Unexport(_)
                         | Command::MakeNonce(..)
                         | Command::Tell(_) => {}
@@ -89,6 +100,14 @@ impl<'p> Rehearsal<'p> {
                 calls.len(),
                 self.limits.parallelism
             );
+            if let Some((group, available)) = surveys.pop() {
+                let result = Ok(Seen {
+                    available,
+                    ..Seen::default()
+                });
+                events.push(Event::Surveyed { group, result });
+                continue;
+            }
             let pending = writes.len() + calls.len();
             if pending == 0 {
                 if engine.is_over() {
@@ -152,11 +171,13 @@ fn kind(call: &Call) -> &'static str {
         Call::Delete(_) => "delete",
         Call::Find { .. } => "find",
         Call::Describe { .. } => "describe",
-        Call::Observe { .. } => "observe",
+        Call::Look(_) => "look",
+        Call::Register(_) => "register",
+        Call::Deregister(_) => "deregister",
+        Call::Targets(_) => "targets",
     }
 }
 
-#[expect(clippy::unnecessary_wraps, reason = "one of two kinds of answer")]
 pub(crate) fn good(call: &Call) -> Answer {
     let observation = |provider_id: &str, instance_id: &str| Observation {
         provider_id: provider_id.to_owned(),
@@ -173,14 +194,19 @@ pub(crate) fn good(call: &Call) -> Answer {
         digest: [0; 32],
         attributes: "{}".into(),
     };
-    Ok(match call {
+    Ok(engine::Answer::Instance(match call {
         Call::Create(request) => Some(observation(&request.token, &request.instance_id)),
         Call::Update(request) => Some(observation(&request.provider_id, "")),
-        Call::Describe { provider_id } | Call::Observe { provider_id } => {
-            Some(observation(provider_id, ""))
+        Call::Describe { provider_id } => Some(observation(provider_id, "")),
+        Call::Look(request) => {
+            return Ok(engine::Answer::Looked(Look {
+                observation: Some(observation(&request.subject.provider_id, "")),
+                healthy: Ok(()),
+            }));
         }
-        Call::Find { .. } | Call::Delete(_) => None,
-    })
+        Call::Targets(_) => return Ok(engine::Answer::Targets(Vec::new())),
+        Call::Find { .. } | Call::Delete(_) | Call::Register(_) | Call::Deregister(_) => None,
+    }))
 }
 
 pub(crate) fn bad(kind: CloudErrorKind) -> Answer {

@@ -13,6 +13,7 @@ use crate::chance::Chance;
 use crate::disk::Trouble;
 use crate::fleet::Fleet;
 use crate::person::{Person, options, plan};
+use crate::promise::Promise;
 use crate::turns::Turns;
 use crate::watch::{Fuse, Leave, WatchedCloud, lock, until_death};
 use crate::world::{Broken, World};
@@ -33,6 +34,8 @@ pub(crate) enum Task {
 #[derive(Debug, Clone)]
 pub(crate) struct SavedPlan {
     pub(crate) plan: Plan,
+    /// What was declared.
+    pub(crate) fleet: Fleet,
     /// By our id, or by address where a slot was empty.
     pub(crate) rows: Vec<(String, Option<String>)>,
 }
@@ -58,6 +61,10 @@ pub(crate) struct Course {
     /// How often a held lock is tried again.
     pub(crate) patience: usize,
     pub(crate) injected_fault: InjectedFault,
+    /// Of a hundred steps, how many somebody meddles after.
+    pub(crate) meddling: usize,
+    /// Replacements that an opportunistic group leaves to later are allowed.
+    pub(crate) releases: bool,
     /// Look after each step whether all is as it must be.
     pub(crate) watched: bool,
 }
@@ -80,7 +87,7 @@ pub(crate) enum End {
     Empty,
     /// A plan was made, and kept.
     Planned(Box<SavedPlan>),
-    Applied(Outcome),
+    Applied(Box<Outcome>),
 }
 
 /// A run that ended.
@@ -99,6 +106,7 @@ pub(crate) struct Afterlife {
     /// Requests on their way to the cloud.
     pub(crate) in_flight: Mutex<Vec<(TaskId, Call)>>,
     pub(crate) leave: Mutex<Leave>,
+    pub(crate) promise: Mutex<Promise>,
     pub(crate) steps: Mutex<usize>,
 }
 
@@ -193,6 +201,7 @@ fn run(world: &World, fleet: &Fleet, course: &Course, fuse: &Fuse<'_>) -> Result
         world,
         fuse,
         leave: &after.leave,
+        promise: &after.promise,
     };
     let person = Person {
         world,

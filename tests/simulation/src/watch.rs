@@ -9,13 +9,15 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use nstance::clock::{Clock, Timestamp};
+use nstance::config::model::Check;
 use nstance::provider::sim::admin::InstanceRow;
 use nstance::provider::{
     Cloud, CloudError, CreateRequest, DeleteRequest, ImageMatch, ImageQuery, LifecycleState,
-    Observation, Owner, Page, SubnetInfo, UpdateRequest,
+    Observation, Owner, Page, SubnetInfo, TargetHealth, TargetsRequest, UpdateRequest,
 };
 
 use crate::disk::Disk;
+use crate::promise::Promise;
 use crate::turns::Turns;
 use crate::world::{Broken, Eye, World};
 
@@ -172,6 +174,7 @@ pub(crate) struct WatchedCloud<'a> {
     pub(crate) world: &'a World,
     pub(crate) fuse: &'a Fuse<'a>,
     pub(crate) leave: &'a Mutex<Leave>,
+    pub(crate) promise: &'a Mutex<Promise>,
 }
 
 impl WatchedCloud<'_> {
@@ -226,6 +229,42 @@ impl Cloud for WatchedCloud<'_> {
         self.effect(|| self.cloud.update(request))
     }
 
+    fn register(&self, request: &TargetsRequest) -> Result<(), CloudError> {
+        let id = &request.provider_id;
+        let mut leave = lock(self.leave);
+        let live = self.world.live();
+        let row = live.iter().find(|row| row.provider_id == *id);
+        let own = row.and_then(|row| row.instance_id.as_ref());
+        if !leave.changed.contains(id) && own.is_some_and(|own| !leave.born.contains(own)) {
+            leave.unplanned.push(format!("registered {id}"));
+        }
+        drop(leave);
+        self.effect(|| self.cloud.register(request))
+    }
+
+    fn deregister(&self, request: &TargetsRequest) -> Result<(), CloudError> {
+        let id = &request.provider_id;
+        let mut leave = lock(self.leave);
+        if !leave.doomed.contains(id) && !leave.changed.contains(id) {
+            leave.unplanned.push(format!("deregistered {id}"));
+        }
+        drop(leave);
+        self.effect(|| self.cloud.deregister(request))
+    }
+
+    fn target_health(
+        &self,
+        provider_ids: &[String],
+        load_balancers: &[String],
+    ) -> Result<Vec<TargetHealth>, CloudError> {
+        self.read(|| self.cloud.target_health(provider_ids, load_balancers))
+    }
+
+    fn probe(&self, provider_id: &str, check: &Check) -> Option<Result<(), String>> {
+        // From several threads at once: nobody's turn.
+        self.cloud.probe(provider_id, check)
+    }
+
     fn delete(&self, request: &DeleteRequest) -> Result<(), CloudError> {
         let id = &request.provider_id;
         self.asks_leave("deleted", id, |leave| &leave.doomed);
@@ -236,8 +275,12 @@ impl Cloud for WatchedCloud<'_> {
                     && row.address.as_deref() == Some(slot)
                     && row.state == LifecycleState::Running
             };
-            if !self.world.live().iter().any(runs) {
+            let was_available = lock(self.promise).has_successor(slot, id, self.world);
+            if was_available != Some(true) && !self.world.live().iter().any(runs) {
                 let early = format!("deleted before its successor in {slot} ran: {id}");
+                leave.unplanned.push(early);
+            } else if was_available == Some(false) {
+                let early = format!("deleted before its successor in {slot} was available: {id}");
                 leave.unplanned.push(early);
             }
         }

@@ -14,7 +14,7 @@ use nstance::provider::sim::{SimCloud, SimOptions};
 use nstance_state::{Identity, Operation, Snapshot, SqliteStore};
 
 use crate::disk::Disk;
-use crate::fleet::Fleet;
+use crate::fleet::{BALANCER, Fleet};
 use crate::shared_memory::SharedMemory;
 use crate::watch::lock;
 
@@ -345,6 +345,8 @@ impl World {
                 false if self.lost.contains(id) => pool,
                 false => "",
             };
+            let targets = seen.load_balancers.clone().unwrap_or_default();
+            let targets_wanted = if group.balanced { BALANCER } else { "" };
             let tag = |key: &str| seen.tags.get(key).map(String::as_str);
             let facts = [
                 ("type", seen.instance_type.as_str(), group.instance_type),
@@ -377,6 +379,7 @@ impl World {
                     record.subnet.as_deref().unwrap_or_default(),
                 ),
                 ("pool", pool, pool_wanted),
+                ("load balancer", &targets.join(" "), targets_wanted),
             ];
             for (what, is, should) in facts {
                 if is != should {

@@ -9,7 +9,7 @@ use super::fake::TARGET_GROUP;
 use super::{Lab, compared, delete, refused, request, update};
 use crate::clock::Clock;
 use crate::provider::aws::AwsOptions;
-use crate::provider::{Cloud, CloudErrorKind, LifecycleState, Observation};
+use crate::provider::{Cloud, CloudErrorKind, LifecycleState, Observation, TargetsRequest};
 
 #[test]
 fn deletions_and_taggings_at_once_make_few_calls() {
@@ -56,15 +56,17 @@ fn a_protected_instance_spoils_no_other() {
 #[test]
 fn target_groups_are_joined_left_and_watched() {
     let lab = Lab::with(AwsOptions::default(), &[TARGET_GROUP]);
-    let mut wanted = request(0, &json!({}));
-    wanted.load_balancers = vec![TARGET_GROUP.into()];
-    let made = lab.cloud.create(&wanted).unwrap();
-    // EC2 takes running instances only: it was waited for.
-    assert_eq!(made.state, LifecycleState::Running);
+    let made = lab.made(&json!({}));
+    assert!(lab.ec2.members().is_empty());
+    let targets = TargetsRequest {
+        provider_id: made.provider_id.clone(),
+        load_balancers: vec![TARGET_GROUP.into()],
+    };
+    lab.cloud.register(&targets).unwrap();
     assert_eq!(lab.ec2.members(), std::slice::from_ref(&made.provider_id));
     let groups = |observed: &Observation| observed.attributes().unwrap().load_balancers;
     let joined = Some(vec![TARGET_GROUP.to_owned()]);
-    assert_eq!(groups(&made), joined);
+    assert_eq!(groups(&made), Some(Vec::new()));
     lab.clock.sleep(Duration::from_mins(1));
     assert_eq!(groups(&lab.listed()[0]), joined);
     // Somebody takes it out: drift, and an update puts it back.
@@ -122,11 +124,12 @@ fn of_groups_that_arent_watched_nothing_is_known() {
 
 #[test]
 fn a_creation_that_isnt_finished_is_tried_again_with_the_same_token() {
-    let lab = Lab::with(AwsOptions::default(), &[TARGET_GROUP]);
-    let mut wanted = request(0, &json!({"SourceDestCheck": false}));
-    wanted.load_balancers = vec![TARGET_GROUP.into()];
-    lab.ec2
-        .fail_next(Operation::RegisterTargets, refused("TooManyTargets"));
+    let lab = Lab::new();
+    let wanted = request(0, &json!({"SourceDestCheck": false}));
+    lab.ec2.fail_next(
+        Operation::ModifyInstanceAttribute,
+        refused("InvalidParameterValue"),
+    );
     let error = lab.cloud.create(&wanted).unwrap_err();
     // Not `quota`, which would mean that nothing was made.
     assert_eq!(error.kind, CloudErrorKind::Ambiguous);
@@ -136,7 +139,6 @@ fn a_creation_that_isnt_finished_is_tried_again_with_the_same_token() {
     );
     let made = lab.cloud.create(&wanted).unwrap();
     assert_eq!(lab.ec2.instances(), std::slice::from_ref(&made.provider_id));
-    assert_eq!(lab.ec2.members(), std::slice::from_ref(&made.provider_id));
     assert_eq!(
         compared(&made, &json!({"SourceDestCheck": false})),
         json!({"SourceDestCheck": false})
@@ -145,7 +147,7 @@ fn a_creation_that_isnt_finished_is_tried_again_with_the_same_token() {
 
 #[test]
 fn one_that_dies_while_it_starts_says_why() {
-    let lab = Lab::with(AwsOptions::default(), &[TARGET_GROUP]);
+    let lab = Lab::new();
     for (code, kind) in [
         (
             "Server.InsufficientInstanceCapacity",
@@ -155,9 +157,9 @@ fn one_that_dies_while_it_starts_says_why() {
         ("Client.InternalError", CloudErrorKind::Invalid),
     ] {
         lab.ec2.die_at_start(code);
-        let mut wanted = request(0, &json!({}));
+        // It is waited for, since a pending instance can't be changed.
+        let mut wanted = request(0, &json!({"SourceDestCheck": false}));
         wanted.token = code.to_owned();
-        wanted.load_balancers = vec![TARGET_GROUP.into()];
         let error = lab.cloud.create(&wanted).unwrap_err();
         assert_eq!((error.kind, error.code.as_str()), (kind, code), "{error}");
     }

@@ -40,6 +40,8 @@ pub(super) struct FakeEc2 {
 struct World {
     instances: BTreeMap<String, Instance>,
     tokens: BTreeMap<String, (Value, String)>,
+    /// What is described of the members of target groups, in place of `members`.
+    described: BTreeMap<String, Value>,
     /// Target ids; those that drain with when they are gone.
     members: BTreeMap<String, Option<Timestamp>>,
     log: Vec<(Operation, Value)>,
@@ -238,6 +240,16 @@ impl FakeEc2 {
         let world = self.world();
         let members = world.members.iter().filter(|(_, until)| until.is_none());
         members.map(|(id, _)| id.clone()).collect()
+    }
+
+    /// The health that a target group reports, as `(target id, port, state, reason, description)`.
+    pub(super) fn describe_members(&self, arn: &str, members: &[(&str, u16, &str, &str, &str)]) {
+        let members = members.iter().map(|(id, port, state, reason, why)| {
+            let health = json!({"State": state, "Reason": reason, "Description": why});
+            json!({"Target": {"Id": id, "Port": port}, "TargetHealth": health})
+        });
+        let described = json!({"TargetHealthDescriptions": members.collect::<Vec<_>>()});
+        self.world().described.insert(arn.to_owned(), described);
     }
 
     pub(super) fn deregister(&self, id: &str) {

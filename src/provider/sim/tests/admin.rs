@@ -111,7 +111,8 @@ fn a_reset_leaves_an_empty_cloud() {
     assert_eq!(lab.admin().reset().unwrap(), 0);
     assert!(!lab.path().exists());
     let cloud = lab.aws(json!({}));
-    cloud.create(&request(0)).unwrap();
+    let made = cloud.create(&request(0)).unwrap();
+    lab.admin().fail(&made.provider_id).unwrap();
     assert_eq!(lab.admin().reset().unwrap(), 1);
     assert!(listed(&cloud).is_empty());
     // The token is forgotten too.
@@ -121,4 +122,5 @@ fn a_reset_leaves_an_empty_cloud() {
             ..request(0)
         })
         .unwrap();
+    assert!(!lab.admin().show("default/web/0").unwrap().unhealthy);
 }

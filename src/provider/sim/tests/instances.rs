@@ -6,6 +6,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
 
 use super::*;
+use crate::provider::TargetsRequest;
 
 #[test]
 fn the_same_token_and_request_give_the_same_instance() {
@@ -110,13 +111,12 @@ fn attributes_are_what_was_asked_for() {
     let cloud = lab.aws(json!({}));
     let mut wanted = request(0);
     wanted.userdata = Some(BASE64.encode("#cloud-config\n{}\n"));
-    wanted.load_balancers = ["tg-b", "tg-a", "tg-b"].map(str::to_owned).to_vec();
     let attributes = cloud.create(&wanted).unwrap().attributes().unwrap();
     assert_eq!(attributes.instance_type, "t3.small");
     assert_eq!(attributes.args, wanted.args);
     assert_eq!(attributes.tags, wanted.tags);
     assert_eq!(attributes.userdata.as_deref(), Some("#cloud-config\n{}\n"));
-    assert_eq!(attributes.load_balancers.unwrap(), ["tg-a", "tg-b"]);
+    assert_eq!(attributes.load_balancers.unwrap(), [""; 0]);
 }
 
 #[test]
@@ -282,11 +282,12 @@ fn a_deleted_instance_goes_away_in_time() {
     use LifecycleState as S;
     let lab = Lab::new();
     let cloud = lab.aws(json!({"boot_time": "10s"}));
-    let wanted = CreateRequest {
+    let made = cloud.create(&request(0)).unwrap();
+    let targets = TargetsRequest {
+        provider_id: made.provider_id.clone(),
         load_balancers: vec!["tg-a".to_owned()],
-        ..request(0)
     };
-    let made = cloud.create(&wanted).unwrap();
+    cloud.register(&targets).unwrap();
     cloud.delete(&delete_of(&made)).unwrap();
     let seen = &listed(&cloud)[0];
     assert_eq!(seen.state, S::ShuttingDown);

@@ -25,6 +25,8 @@ fn every_option_is_read() {
         "stale_listing": "0",
         "error_rate": 0.25,
         "lost_answer_rate": 1,
+        "unhealthy": {"debian-13": 0.5, "ami-1": 1},
+        "healthy_after": "20s",
         "throttle": 0.5,
         "capacity": {"t3.small": 3},
         "quota": 10,
@@ -45,6 +47,8 @@ fn every_option_is_read() {
         stale_listing: Duration::ZERO,
         error_rate: 0.25,
         lost_answer_rate: 1.0,
+        unhealthy: [("ami-1".to_owned(), 1.0), ("debian-13".to_owned(), 0.5)].into(),
+        healthy_after: Duration::from_secs(20),
         throttle: Some(0.5),
         capacity: [("t3.small".to_owned(), 3)].into(),
         quota: Some(10),
@@ -107,6 +111,10 @@ fn what_is_wrong_is_said_all_at_once() {
         (
             json!({"error_rate": 1.1}),
             "`error_rate` must be a number from 0 to 1",
+        ),
+        (
+            json!({"unhealthy": {"debian-13": "half"}}),
+            "`unhealthy.debian-13` must be a number from 0 to 1",
         ),
         (json!({"throttle": 0}), "`throttle` must be calls a second"),
         (

@@ -1,11 +1,11 @@
 //! Stores held to each other: random batches, and the same answers from all.
 
 use nstance_state::{
-    ApplyStatus, Intent, IntentId, Key, MemoryDisk, Outcome, Record, Store, Timestamp, Write,
-    Written,
+    ApplyStatus, Intent, IntentId, Key, MemoryDisk, Outcome, Record, RolloutId, RolloutRequestId,
+    RolloutStatus, Store, Timestamp, Write, Written,
 };
 
-use super::{Memory, Sqlite, Subject, created, item, open, put, seen, spec, started};
+use super::{Memory, Sqlite, Subject, created, item, open, put, rollouts, seen, spec, started};
 use crate::common::{creation, digest, record};
 
 /// Random batches, so that stores can be held against each other.
@@ -26,7 +26,7 @@ fn batches(seed: u64) -> Vec<Vec<Write>> {
             let other = ["default/web", "default/db"][below(2) as usize];
             let (slot, to) = (below(4) as u32, below(4) as u32);
             let instance_id = format!("knd-{}", below(8));
-            let last = match below(9) {
+            let last = match below(12) {
                 0..=2 => put(Record {
                     provider_id: format!("i-{}", below(9)),
                     instance_id,
@@ -50,6 +50,32 @@ fn batches(seed: u64) -> Vec<Vec<Write>> {
                     outcome: Outcome::Done,
                 },
                 7 => Write::CollectGarbage,
+                8 => rollouts::start(&format!("v{round}")),
+                9 => match below(6) {
+                    0 => Write::SetRolloutStatus {
+                        id: RolloutId(below(8) as i64 + 1),
+                        status: RolloutStatus::ALL[below(7) as usize],
+                    },
+                    1 => Write::SetRolloutPlan {
+                        id: RolloutId(below(8) as i64 + 1),
+                        plan: format!("plan {round}").into_bytes(),
+                    },
+                    2 => rollouts::request("promote"),
+                    3 => Write::RemoveRequest {
+                        id: RolloutRequestId(below(8) as i64 + 1),
+                    },
+                    4 => rollouts::last_good(group, &format!("v{round}")),
+                    _ => Write::RemoveLastGood {
+                        group: group.into(),
+                    },
+                },
+                10 => {
+                    batch.push(rollouts::start(&format!("v{round}")));
+                    batch.push(rollouts::group(None, group, "canary"));
+                    let address = format!("{group}/{slot}");
+                    batch.push(rollouts::slot(None, &address, "soaking"));
+                    rollouts::slot(None, &format!("{other}/{to}"), "ready")
+                }
                 _ => {
                     batch.push(started());
                     batch.push(item(None, "done"));

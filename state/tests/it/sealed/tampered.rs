@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use nstance_state::{ApplyId, Key, ProblemKind, SqliteStore, StateError, Timestamp};
+use nstance_state::{ApplyId, Key, ProblemKind, RolloutId, SqliteStore, StateError, Timestamp};
 use rusqlite::Connection;
 
 use super::{URL, assert_filled, fill, open, rekey, sealed};
@@ -25,7 +25,10 @@ fn what_was_moved_or_changed_is_damage() {
     let read_fetched: Reader = |store| store.fetched(URL).map(drop);
     let read_history: Reader = |store| store.history_items(ApplyId(1)).map(drop);
     let read_cache: Reader = |store| store.observation_cache().map(drop);
-    let cases: [(&str, &str, Reader); 11] = [
+    let read_rollout: Reader = |store| store.rollout().map(drop);
+    let read_plan: Reader = |store| store.rollout_plan(RolloutId(1)).map(drop);
+    let read_last_good: Reader = |store| store.last_good(&["default/web"]).map(drop);
+    let cases: [(&str, &str, Reader); 19] = [
         (
             "a body under another digest",
             "CREATE TEMP TABLE old AS SELECT * FROM specs;
@@ -80,6 +83,50 @@ fn what_was_moved_or_changed_is_damage() {
             "another address in the history",
             "UPDATE history SET address = 'default/db/0'",
             read_history,
+        ),
+        (
+            "the plan of another target",
+            "UPDATE rollouts SET target = 'v3'",
+            read_plan,
+        ),
+        (
+            "an old plan made to look young",
+            "UPDATE rollouts SET planned_at = 99",
+            read_plan,
+        ),
+        (
+            "an unknown status",
+            "UPDATE rollouts SET status = 'stopped'",
+            read_rollout,
+        ),
+        (
+            "a group at another stage",
+            "UPDATE rollout_groups SET stage = 'done'",
+            read_rollout,
+        ),
+        (
+            "a detail in clear",
+            "UPDATE rollout_groups SET detail = CAST('all is well' AS BLOB)",
+            read_rollout,
+        ),
+        (
+            "details of slots exchanged",
+            "CREATE TEMP TABLE old AS SELECT * FROM rollout_slots;
+             UPDATE rollout_slots SET detail =
+                 (SELECT detail FROM old WHERE old.address <> rollout_slots.address)",
+            read_rollout,
+        ),
+        (
+            "what was good in another group",
+            "CREATE TEMP TABLE old AS SELECT * FROM last_good;
+             UPDATE last_good SET (size, body) =
+                 (SELECT size, body FROM old WHERE old.group_name <> last_good.group_name)",
+            read_last_good,
+        ),
+        (
+            "what was good earlier made to look young",
+            "UPDATE last_good SET at = 99",
+            read_last_good,
         ),
         (
             "a request in another table",
@@ -159,7 +206,8 @@ fn a_check_without_the_key_sees_what_isnt_sealed_as_it_should_be() {
         &place.path,
         "UPDATE specs SET body = x'789c030000000001';
          UPDATE fetched SET body =
-             CAST(x'01' || x'1122334455667788' || substr(body, 10) AS BLOB)",
+             CAST(x'01' || x'1122334455667788' || substr(body, 10) AS BLOB);
+         UPDATE rollout_slots SET detail = x'00' WHERE address = 'default/web/4'",
     );
     let store = SqliteStore::open_read_only(&place.path, None).unwrap();
     let told: Vec<String> = store
@@ -168,13 +216,17 @@ fn a_check_without_the_key_sees_what_isnt_sealed_as_it_should_be() {
         .into_iter()
         .map(|problem| problem.detail)
         .collect();
-    assert_eq!(told.len(), 2, "{told:?}");
+    assert_eq!(told.len(), 3, "{told:?}");
     assert!(
         told[0].ends_with("can't be read: it isn't sealed"),
         "{told:?}"
     );
     assert!(
         told[1].ends_with("it is sealed with another key, 1122334455667788"),
+        "{told:?}"
+    );
+    assert!(
+        told[2].starts_with("the rollout of slot default/web/4 can't be read: "),
         "{told:?}"
     );
 }

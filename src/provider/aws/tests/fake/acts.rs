@@ -84,7 +84,10 @@ impl World {
             Operation::DescribeTargetGroups => {
                 Ok(json!({"TargetGroups": [{"TargetType": "instance"}]}))
             }
-            Operation::DescribeTargetHealth => Ok(self.health(input, now)),
+            Operation::DescribeTargetHealth => {
+                let described = self.described.get(text(input, "TargetGroupArn"));
+                Ok(described.map_or_else(|| self.health(input, now), Clone::clone))
+            }
             Operation::RegisterTargets | Operation::DeregisterTargets => {
                 self.move_targets(operation, input, now)
             }

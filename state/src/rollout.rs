@@ -1,0 +1,220 @@
+//! Reads the rollout of a state, the requests to it, and what the last successful rollout of each
+//! group left.
+//!
+//! In: an open state. Out: values of the model. Must not: write; transactions do.
+
+use std::collections::HashMap;
+
+use rusqlite::{Connection, OptionalExtension, Row};
+
+use crate::error::Result;
+use crate::model::{
+    Rollout, RolloutGroup, RolloutId, RolloutRequest, RolloutRequestId, RolloutSlot, RolloutStatus,
+    Timestamp,
+};
+use crate::row_crypto::{Place, RowCrypto, unknown, unreadable};
+use crate::sqlite::SqliteStore;
+
+impl SqliteStore {
+    /// The latest rollout, whatever its status.
+    ///
+    /// Fails if the state can't be read, or if the key is missing.
+    pub fn rollout(&self) -> Result<Option<Rollout>> {
+        self.read_opened(|connection, crypto| {
+            let latest = connection
+                .prepare_cached(&format!("{ROLLOUTS} ORDER BY id DESC LIMIT 1"))?
+                .query_row((), rollout)
+                .optional()?;
+            let Some(mut rollout) = latest else {
+                return Ok(None);
+            };
+            let of = [rollout.id.0];
+            rollout.groups = connection
+                .prepare_cached(&format!(
+                    "{GROUPS} WHERE rollout_id = ?1 ORDER BY group_name"
+                ))?
+                .query_map(of, |row| Ok(group(row, crypto)?.1))?
+                .collect::<rusqlite::Result<_>>()?;
+            rollout.slots = connection
+                .prepare_cached(&format!(
+                    "{SLOTS} WHERE rollout_id = ?1 ORDER BY address, instance_id"
+                ))?
+                .query_map(of, |row| Ok(slot(row, crypto)?.1))?
+                .collect::<rusqlite::Result<_>>()?;
+            Ok(Some(rollout))
+        })
+    }
+
+    /// The plan of a rollout; `None` if the rollout is gone or doesn't need its plan any more.
+    ///
+    /// Fails if the state can't be read, or if the key is missing.
+    pub fn rollout_plan(&self, id: RolloutId) -> Result<Option<Vec<u8>>> {
+        self.read_opened(|connection, crypto| {
+            let found = connection
+                .prepare_cached(&format!("{PLANS} AND id = ?1"))?
+                .query_row([id.0], |row| plan(row, crypto))
+                .optional()?;
+            Ok(found.map(|(_, plan)| plan))
+        })
+    }
+
+    /// The requests to the process that runs the rollout, oldest first. Needs no key.
+    ///
+    /// Fails if the state can't be read.
+    pub fn rollout_requests(&self) -> Result<Vec<RolloutRequest>> {
+        self.read(|connection| {
+            connection
+                .prepare_cached(
+                    "SELECT id, group_name, kind, who, at FROM rollout_requests ORDER BY id",
+                )?
+                .query_map((), |row| {
+                    Ok(RolloutRequest {
+                        id: RolloutRequestId(row.get(0)?),
+                        group: row.get(1)?,
+                        kind: row.get(2)?,
+                        who: row.get(3)?,
+                        at: Timestamp(row.get(4)?),
+                    })
+                })?
+                .collect()
+        })
+    }
+
+    /// What [`crate::Transaction::put_last_good`] stored for these groups; missing ones are
+    /// omitted.
+    ///
+    /// Fails if the state can't be read, or if the key is missing.
+    pub fn last_good(&self, groups: &[&str]) -> Result<HashMap<String, Vec<u8>>> {
+        self.read_opened(|connection: &Connection, crypto| {
+            let mut statement =
+                connection.prepare_cached(&format!("{LAST_GOOD} WHERE group_name = ?1"))?;
+            let mut found = HashMap::new();
+            for group in groups {
+                let one = statement.query_row([group], |row| last_good(row, crypto));
+                if let Some((group, _, body)) = one.optional()? {
+                    found.insert(group, body);
+                }
+            }
+            Ok(found)
+        })
+    }
+}
+
+/// The columns of `rollouts` for [`rollout`].
+pub(crate) const ROLLOUTS: &str =
+    "SELECT id, target, plan_digest, status, started_at, changed_at FROM rollouts";
+
+/// Reads a row of [`ROLLOUTS`], without groups and slots.
+///
+/// Fails if it is invalid.
+pub(crate) fn rollout(row: &Row<'_>) -> rusqlite::Result<Rollout> {
+    let status = row.get_ref(3)?.as_str()?;
+    let status =
+        RolloutStatus::parse(status).ok_or_else(|| unknown(3, &format!("status \"{status}\"")))?;
+    Ok(Rollout {
+        id: RolloutId(row.get(0)?),
+        target: row.get(1)?,
+        plan_digest: row.get(2)?,
+        status,
+        started_at: Timestamp(row.get(4)?),
+        changed_at: Timestamp(row.get(5)?),
+        groups: Vec::new(),
+        slots: Vec::new(),
+    })
+}
+
+/// The columns of `rollouts` for [`plan`], of rows that have one.
+pub(crate) const PLANS: &str = "SELECT id, target, plan_digest, planned_at, size, plan
+    FROM rollouts WHERE plan IS NOT NULL";
+
+/// Reads a plan of [`PLANS`], with its context.
+///
+/// Fails if it can't be decrypted.
+pub(crate) fn plan(row: &Row<'_>, crypto: &RowCrypto) -> rusqlite::Result<(Place, Vec<u8>)> {
+    let digest: Option<String> = row.get(2)?;
+    let place = Place::rollout_plan(
+        RolloutId(row.get(0)?),
+        row.get_ref(1)?.as_str()?,
+        digest.as_deref(),
+        Timestamp(row.get(3)?),
+    );
+    let plan = crypto
+        .unpack(&place, row.get_ref(5)?.as_blob()?, row.get(4)?)
+        .map_err(|error| unreadable(5, error))?;
+    Ok((place, plan))
+}
+
+/// All columns of `rollout_groups`, for [`group`].
+pub(crate) const GROUPS: &str =
+    "SELECT rollout_id, group_name, stage, since, detail FROM rollout_groups";
+
+/// Reads a row of [`GROUPS`], with its rollout.
+///
+/// Fails if it can't be decrypted.
+pub(crate) fn group(
+    row: &Row<'_>,
+    crypto: &RowCrypto,
+) -> rusqlite::Result<(RolloutId, RolloutGroup)> {
+    let id = RolloutId(row.get(0)?);
+    let mut group = RolloutGroup {
+        group: row.get(1)?,
+        stage: row.get(2)?,
+        since: Timestamp(row.get(3)?),
+        detail: String::new(),
+    };
+    group.detail = detail(row, 4, &Place::rollout_group(id, &group), crypto)?;
+    Ok((id, group))
+}
+
+/// All columns of `rollout_slots`, for [`slot`].
+pub(crate) const SLOTS: &str =
+    "SELECT rollout_id, address, instance_id, stage, since, detail FROM rollout_slots";
+
+/// Reads a row of [`SLOTS`], with its rollout.
+///
+/// Fails if it can't be decrypted.
+pub(crate) fn slot(
+    row: &Row<'_>,
+    crypto: &RowCrypto,
+) -> rusqlite::Result<(RolloutId, RolloutSlot)> {
+    let id = RolloutId(row.get(0)?);
+    let mut slot = RolloutSlot {
+        address: row.get(1)?,
+        instance_id: row.get(2)?,
+        stage: row.get(3)?,
+        since: Timestamp(row.get(4)?),
+        detail: String::new(),
+    };
+    slot.detail = detail(row, 5, &Place::rollout_slot(id, &slot), crypto)?;
+    Ok((id, slot))
+}
+
+fn detail(
+    row: &Row<'_>,
+    column: usize,
+    place: &Place,
+    crypto: &RowCrypto,
+) -> rusqlite::Result<String> {
+    let bytes = crypto
+        .open(place, row.get_ref(column)?.as_blob()?)
+        .map_err(|error| unreadable(column, error))?;
+    String::from_utf8(bytes.into_owned()).map_err(|error| unreadable(column, error))
+}
+
+/// All columns of `last_good`, for [`last_good`].
+pub(crate) const LAST_GOOD: &str = "SELECT group_name, size, body, at FROM last_good";
+
+/// Reads a row of [`LAST_GOOD`]: its group, its context and its body.
+///
+/// Fails if it can't be decrypted.
+pub(crate) fn last_good(
+    row: &Row<'_>,
+    crypto: &RowCrypto,
+) -> rusqlite::Result<(String, Place, Vec<u8>)> {
+    let group: String = row.get(0)?;
+    let place = Place::last_good(&group, Timestamp(row.get(3)?));
+    let body = crypto
+        .unpack(&place, row.get_ref(2)?.as_blob()?, row.get(1)?)
+        .map_err(|error| unreadable(2, error))?;
+    Ok((group, place, body))
+}

@@ -1,0 +1,181 @@
+//! Rollouts: pauses, failures, the way back, and what another terminal asks for.
+//!
+//! In: one group on an embedded cloud, replaced under a policy. Out: what apply does, and its exit
+//! code. Must not: sleep; waiting moves the commands' clock.
+
+use std::collections::BTreeSet;
+
+use insta::assert_snapshot;
+use serde_json::Value;
+
+use crate::harness::Harness;
+
+/// Six instances of `app-1`. Of `app-bad`, none becomes healthy; of `app-half`, some do.
+const FLEET: &str = r#"{
+  "cluster": {"id": "ru"},
+  "shard": {"id": "a", "infra": {"provider": "sim", "region": "local-1", "zone": "local-1a",
+    "options": {
+      "boot_time": "5s", "unhealthy": {"app-bad": 1.0, "app-half": 0.4}, "strict_images": true,
+      "images": [{"id": "app-1", "name": "app-1"}, {"id": "app-2", "name": "app-2"},
+        {"id": "app-bad", "name": "app-bad"}, {"id": "app-half", "name": "app-half"}]}}},
+  "groups": {"default": {"web": {"kind": "web", "instance_type": "small", "size": 6,
+    "args": {"ImageId": "app-1"}, "userdata": "\#!/bin/sh\necho {{ .Instance.ID }}",
+    "update": {
+      "health": {"check": "tcp", "port": 8080, "interval": "5s", "deadline": "1m"}
+    }}}}
+}"#;
+
+/// The fleet, applied, with more in its policy.
+fn fleet(policy: &str) -> Harness {
+    let config = FLEET.replace(r"\#", "#");
+    let harness = Harness::with(&config);
+    if !policy.is_empty() {
+        harness.edit("\"update\": {", &format!("\"update\": {{ {policy},"));
+    }
+    harness.ok("apply --auto-approve");
+    harness
+}
+
+fn code(harness: &Harness, words: &str) -> Option<i32> {
+    harness.run(words).code
+}
+
+/// The images of the live instances.
+fn images(harness: &Harness) -> BTreeSet<String> {
+    let shown = harness.json("show --json");
+    let instances = shown["instances"].as_array().expect("an inventory").clone();
+    let image = |instance: &Value| instance["args"]["ImageId"].as_str().unwrap().to_owned();
+    instances.iter().map(image).collect()
+}
+
+#[test]
+fn a_rollout_waits_for_promote_and_goes_on() {
+    let harness = fleet("\"canaries\": 2, \"canary_pause\": \"manual\", \"max_surge\": 2");
+    harness.edit("\"ImageId\": \"app-1\"", "\"ImageId\": \"app-2\"");
+    let paused = harness.run("apply --auto-approve");
+    assert_eq!(paused.code, Some(3));
+    assert_snapshot!("canaries_done", paused);
+    // Without a word from anyone, it goes on waiting.
+    assert_eq!(code(&harness, "apply --auto-approve"), Some(3));
+    assert_snapshot!("status_of_a_pause", harness.ok("rollout status"));
+    let status = harness.json("rollout status --json");
+    assert_eq!(status["status"], "waiting");
+    assert_eq!(status["groups"][0]["stage"], "canary-pause");
+    let unknown = harness.run("rollout promote nobody");
+    assert_eq!(unknown.code, Some(1));
+    harness.ok("rollout promote web");
+    let promoted = harness.ok("apply --auto-approve");
+    assert_snapshot!("promoted", promoted);
+    assert_eq!(harness.agrees(""), 6);
+    assert_eq!(harness.json("rollout status --json")["status"], "done");
+}
+
+#[test]
+fn a_saved_plan_goes_on_where_it_stopped() {
+    let harness = fleet("\"canaries\": 1, \"canary_pause\": \"manual\"");
+    harness.edit("\"ImageId\": \"app-1\"", "\"ImageId\": \"app-2\"");
+    harness.ok("plan --out roll.plan");
+    assert_eq!(code(&harness, "apply roll.plan"), Some(3));
+    harness.ok("rollout promote");
+    harness.ok("apply roll.plan");
+    assert_eq!(harness.agrees(""), 6);
+    // Now its rows have moved on.
+    assert_eq!(code(&harness, "apply roll.plan"), Some(1));
+}
+
+#[test]
+fn a_pause_and_an_abort_are_read_by_the_next_apply() {
+    let harness = fleet("\"canaries\": 1, \"canary_pause\": \"manual\"");
+    harness.edit("\"ImageId\": \"app-1\"", "\"ImageId\": \"app-2\"");
+    assert_eq!(code(&harness, "apply --auto-approve"), Some(3));
+    harness.ok("rollout promote web");
+    harness.ok("rollout pause web");
+    assert_eq!(code(&harness, "apply --auto-approve"), Some(3));
+    let status = harness.json("rollout status --json");
+    assert_eq!(status["groups"][0]["stage"], "paused, promoted");
+    harness.ok("rollout promote web");
+    harness.ok("rollout abort web");
+    assert_eq!(code(&harness, "apply --auto-approve"), Some(1));
+    let status = harness.json("rollout status --json");
+    assert_eq!(status["groups"][0]["stage"], "aborted, promoted");
+    harness.ok("apply --auto-approve");
+    assert_eq!(harness.agrees(""), 6);
+}
+
+#[test]
+fn another_configuration_supersedes_a_rollout() {
+    let harness = fleet("\"canaries\": 2, \"canary_pause\": \"manual\"");
+    harness.edit("\"ImageId\": \"app-1\"", "\"ImageId\": \"app-2\"");
+    assert_eq!(code(&harness, "apply --auto-approve"), Some(3));
+    harness.edit("\"ImageId\": \"app-2\"", "\"ImageId\": \"app-1\"");
+    harness.edit("\"canary_pause\": \"manual\",", "");
+    let back = harness.ok("apply --auto-approve");
+    let note = "this plan supersedes the rollout of";
+    assert!(back.stderr.contains(note), "{back}");
+    assert!(back.stderr.contains("2 of 6 changes done"), "{back}");
+    assert_eq!(harness.agrees(""), 6);
+}
+
+#[test]
+fn a_failed_canary_stops_and_its_predecessor_stays() {
+    let harness = fleet("\"canaries\": 1");
+    harness.edit("\"ImageId\": \"app-1\"", "\"ImageId\": \"app-bad\"");
+    let failed = harness.run("apply --auto-approve");
+    assert_eq!(failed.code, Some(1));
+    assert_snapshot!("failed_canary", failed);
+    assert_eq!(harness.live().len(), 7);
+    // The repair is a new plan.
+    harness.edit("\"ImageId\": \"app-bad\"", "\"ImageId\": \"app-2\"");
+    harness.ok("apply --auto-approve");
+    assert_eq!(harness.agrees(""), 6);
+}
+
+#[test]
+fn a_group_goes_back_to_what_was_last_good() {
+    let harness = fleet("\"on_failure\": \"rollback\", \"max_surge\": 2");
+    let before = images(&harness);
+    harness.edit("\"ImageId\": \"app-1\"", "\"ImageId\": \"app-half\"");
+    let back = harness.run("apply --auto-approve");
+    assert_eq!(back.code, Some(1));
+    assert_snapshot!("rolled_back", back);
+    assert_eq!(images(&harness), before);
+    assert_eq!(harness.live().len(), 6);
+    let refused = harness.run("apply --auto-approve");
+    assert_eq!(refused.code, Some(1));
+    assert!(refused.stderr.contains("was rolled back at"), "{refused}");
+    // What is there now is what the earlier configuration says.
+    harness.edit("\"ImageId\": \"app-half\"", "\"ImageId\": \"app-1\"");
+    assert_eq!(harness.agrees(""), 6);
+}
+
+#[test]
+fn a_rollout_delete_first_comes_back_too() {
+    let harness = fleet("\"on_failure\": \"rollback\", \"max_unavailable\": 2");
+    harness.edit("\"ImageId\": \"app-1\"", "\"ImageId\": \"app-half\"");
+    assert_eq!(code(&harness, "apply --auto-approve"), Some(1));
+    assert_eq!(images(&harness).into_iter().collect::<Vec<_>>(), ["app-1"]);
+    harness.edit("\"ImageId\": \"app-half\"", "\"ImageId\": \"app-1\"");
+    assert_eq!(harness.agrees(""), 6);
+}
+
+#[test]
+fn a_rollout_that_waits_for_too_long_ends_with_three() {
+    let harness = fleet("");
+    let ids: Vec<String> = harness.live().into_iter().map(|[_, _, id]| id).collect();
+    let sick = ids.last().unwrap();
+    harness.ok(&format!("sim fail {sick}"));
+    harness.edit("\"size\": 6", "\"size\": 3");
+    let sick_first: Vec<String> = ids[..2].to_vec();
+    for id in &sick_first {
+        harness.ok(&format!("sim fail {id}"));
+    }
+    let waits = harness.run("apply --auto-approve --max-wait 10m");
+    assert_eq!(waits.code, Some(3), "{waits}");
+    for id in sick_first.iter().chain([sick]) {
+        if harness.live().iter().any(|[_, _, live]| live == id) {
+            harness.ok(&format!("sim recover {id}"));
+        }
+    }
+    harness.ok("apply --auto-approve");
+    assert_eq!(harness.agrees(""), 3);
+}
