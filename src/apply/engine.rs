@@ -878,10 +878,10 @@ impl Task {
         match start {
             Start::Todo => {}
             Start::Done { provider_id } => {
+                self.has_arrived = true;
+                self.has_deleted = self.steps.contains(&Step::Delete);
                 self.steps.clear();
                 self.provider_id.clone_from(provider_id);
-                self.has_arrived = true;
-                self.has_deleted = true;
                 self.was_done = true;
                 self.phase = Phase::Ended(TaskEnd::Done);
             }
