@@ -344,7 +344,11 @@ impl<'s> ReadRecord<'s> {
             let own = |change: &Change| change.address.group == *name;
             let changes = plan.changes.iter().any(own);
             let bodies = &request.prepared.bodies;
+            // Parts of a group are no configuration of it.
+            let is_whole =
+                request.options.targets.is_empty() && request.options.excludes.is_empty();
             if let Some(document) = request.document
+                && is_whole
                 && (changes || stored.is_none())
                 && let Some(good) = last_good::text_of(document, name, &ids, bodies)
             {

@@ -39,6 +39,14 @@ impl Observed {
         self.by_provider_id.get(provider_id)
     }
 
+    /// The state of an instance; `None` if the cloud doesn't have it.
+    pub fn state(&self, provider_id: &str) -> Option<LifecycleState> {
+        self.get(provider_id).map(|seen| match seen {
+            Seen::InSync => LifecycleState::Running,
+            Seen::Differs(observation) => observation.state,
+        })
+    }
+
     /// Marks an instance as in sync after its attributes were compared.
     pub fn accept(&mut self, provider_id: &str) {
         if let Some(seen) = self.by_provider_id.get_mut(provider_id) {

@@ -3,14 +3,11 @@
 //! In: a plan, and its [`World`]. Out: the [`Outcome`]. Must not: decide anything; it executes the
 //! engine's commands and returns their results as events.
 
-use std::collections::HashSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
-use nstance_state::{
-    ApplyId, NewApply, NewRollout, RolloutId, RolloutStatus, StateError, Store, Write,
-};
+use nstance_state::{ApplyId, NewApply, RolloutId, StateError, Store, Write};
 
 use super::availability;
 use super::checks::{self, CommandError};
@@ -22,11 +19,10 @@ use super::export::Exporter;
 use super::journal::{self, StoreOperation};
 use super::nonce::NonceRequest;
 use super::nonce_command::{self, PATIENCE};
-use super::rollback;
-use crate::clock::Clock;
+use super::rollout_record::{self, RolloutRecord};
+use crate::clock::{Clock, Timestamp};
 use crate::fault_injection::InjectedFault;
-use crate::plan::change::{Mode, Plan, PlannedGroup};
-use crate::plan::rollout::is_limited;
+use crate::plan::change::Plan;
 use crate::provider::{Cloud, CloudError, Observation, Owner};
 
 /// How often requests of `nstance rollout` are read.
@@ -67,21 +63,6 @@ pub enum DriveError {
     Killed(usize),
 }
 
-/// How an apply is recorded as a rollout.
-#[derive(Debug)]
-pub enum RolloutRecord {
-    /// Not at all: nothing of it waits.
-    None,
-    /// Not at all, and this rollout is over.
-    Supersedes(RolloutId),
-    /// As a new rollout.
-    New(Box<NewRollout>),
-    /// As the continuation of this one.
-    Known(RolloutId),
-    /// As the continuation of its way back.
-    GoingBack(RolloutId),
-}
-
 /// How an apply begins.
 #[derive(Debug)]
 pub struct Beginning {
@@ -102,61 +83,6 @@ pub struct Applied {
     pub back: Option<(Plan, Outcome)>,
 }
 
-impl RolloutRecord {
-    /// The record of a new apply: only of a plan whose changes take turns or wait.
-    pub fn of(plan: &Plan, plan_digest: Option<&str>) -> Self {
-        let is_waiting = |group: &PlannedGroup| {
-            let rollout = group.rollout.as_ref();
-            rollout.is_some_and(|rollout| rollout.checks_new)
-        };
-        let rolls = plan.changes.iter().any(is_limited) || plan.groups.iter().any(is_waiting);
-        if plan.mode != Mode::Normal || !rolls {
-            return Self::None;
-        }
-        Self::New(Box::new(NewRollout {
-            target: String::new(),
-            plan_digest: plan_digest.map(str::to_owned),
-            plan: serde_json::to_vec(plan).expect("its keys are strings"),
-            status: RolloutStatus::Running,
-        }))
-    }
-
-    fn begin(&self) -> Option<Write> {
-        match self {
-            Self::None => None,
-            Self::Supersedes(id) => Some(set_status(*id, RolloutStatus::Superseded)),
-            Self::New(rollout) => Some(Write::StartRollout(rollout.clone())),
-            Self::Known(id) => Some(set_status(*id, RolloutStatus::Running)),
-            Self::GoingBack(id) => Some(set_status(*id, RolloutStatus::RollingBack)),
-        }
-    }
-}
-
-fn set_status(id: RolloutId, status: RolloutStatus) -> Write {
-    Write::SetRolloutStatus { id, status }
-}
-
-/// Where a rollout stands after an apply, or after its way back.
-fn rollout_status(outcome: &Outcome, goes_back: bool) -> RolloutStatus {
-    if goes_back {
-        if outcome.is_complete() {
-            RolloutStatus::RolledBack
-        } else {
-            RolloutStatus::RollingBack
-        }
-    } else if outcome.is_complete() {
-        RolloutStatus::Done
-    } else if outcome.stopped {
-        RolloutStatus::Running
-    } else if outcome.waits() {
-        RolloutStatus::Waiting
-    } else if outcome.failures > 0 {
-        RolloutStatus::Failed
-    } else {
-        RolloutStatus::Running
-    }
-}
-
 /// Applies a plan with its own entry in the history, then removes specs that nothing refers to.
 /// Calls `tell` with all progress.
 ///
@@ -169,82 +95,25 @@ pub fn apply(
     mut world: World<'_>,
     tell: &mut dyn FnMut(&Plan, &Progress),
 ) -> Result<Applied, DriveError> {
-    let Beginning {
-        entry,
-        record,
-        starts,
-    } = beginning;
-    let now = world.clock.now().into();
-    let mut begin = vec![Write::StartApply(entry)];
-    begin.extend(record.begin());
-    let started = world.store.commit(now, begin)?;
-    world.apply = started.apply;
-    let mut goes_back = matches!(record, RolloutRecord::GoingBack(_));
-    world.rollout = match record {
-        RolloutRecord::None | RolloutRecord::Supersedes(_) => None,
-        RolloutRecord::New(_) => started.rollout,
-        RolloutRecord::Known(id) | RolloutRecord::GoingBack(id) => Some(id),
-    };
+    let begun = rollout_record::begin(
+        world.store,
+        world.clock.now(),
+        beginning.entry,
+        &beginning.record,
+    )?;
+    (world.apply, world.rollout) = (begun.apply, begun.rollout);
     let mut told = |step: &Progress| tell(plan, step);
-    let outcome = drive(plan, limits, seed, &starts, &mut world, &mut told)?;
+    let outcome = drive(plan, limits, seed, &beginning.starts, &mut world, &mut told)?;
     let mut back = None;
-    if !outcome.rollback.is_empty()
-        && !outcome.stopped
-        && let Some(id) = world.rollout
-    {
-        goes_back = true;
-        let way = begin_back(plan, &outcome, id, &mut world)?;
+    if let Some(way) = begun.back(plan, &outcome, world.store, world.clock.now())? {
         let mut told = |step: &Progress| tell(&way, step);
         let none = Starts::default();
         let came = drive(&way, limits, seed, &none, &mut world, &mut told)?;
         back = Some((way, came));
     }
-    let last = back.as_ref().map_or(&outcome, |(_, came)| came);
-    let status = rollout_status(last, goes_back);
-    let finish = Write::FinishApply {
-        id: started.apply,
-        status: outcome.status(),
-        summary_json: serde_json::to_string(&outcome.done).expect("its keys are strings"),
-    };
-    let now = world.clock.now().into();
-    let mut last = vec![finish, Write::CollectGarbage];
-    last.extend(world.rollout.map(|id| set_status(id, status)));
-    last.extend(good_groups(plan, &outcome));
-    world.store.commit(now, last)?;
-    Ok(Applied { outcome, back })
-}
-
-/// Records that groups go back, and how.
-///
-/// Fails if the store fails.
-fn begin_back(
-    plan: &Plan,
-    outcome: &Outcome,
-    id: RolloutId,
-    world: &mut World<'_>,
-) -> Result<Plan, StateError> {
-    let way = rollback::plan(plan, &outcome.rollback, &world.store.snapshot()?);
-    let bytes = serde_json::to_vec(&way).expect("its keys are strings");
-    let writes = vec![
-        Write::SetRolloutPlan { id, plan: bytes },
-        set_status(id, RolloutStatus::RollingBack),
-    ];
-    world.store.commit(world.clock.now().into(), writes)?;
-    Ok(way)
-}
-
-/// What groups are good with from now on: those whose changes are all done.
-fn good_groups<'p>(plan: &'p Plan, outcome: &Outcome) -> impl Iterator<Item = Write> + 'p {
-    let undone = outcome.undone.iter();
-    let undone: HashSet<&str> = undone
-        .map(|(task, _)| plan.changes[*task].address.group.as_str())
-        .collect();
-    let good = plan.last_good.iter();
-    good.filter(move |(group, _)| !undone.contains(group.as_str()))
-        .map(|(group, good)| Write::PutLastGood {
-            group: group.clone(),
-            body: good.text.clone().into_bytes(),
-        })
+    let applied = Applied { outcome, back };
+    begun.finish(plan, &applied, world.store, world.clock.now())?;
+    Ok(applied)
 }
 
 /// Applies a plan. Calls `tell` with all progress.
@@ -354,10 +223,11 @@ fn run(
     injected_fault: InjectedFault,
     tell: &mut dyn FnMut(&Progress),
 ) -> Result<(), DriveError> {
-    let mut events = vec![Event::Start];
+    let mut events = Vec::new();
     if world.rollout.is_some() {
-        events.extend(requests(world)?);
+        events.extend(requests(world.store, world.clock.now())?);
     }
+    events.push(Event::Start);
     let mut under_way = 0_usize;
     let mut stopping = false;
     let mut asked_at = None;
@@ -441,7 +311,7 @@ fn run(
         let now = world.clock.now();
         if world.rollout.is_some() && asked_at.is_none_or(|at| now.since(at) >= REQUEST_POLL) {
             asked_at = Some(now);
-            events.extend(requests(world)?);
+            events.extend(requests(world.store, world.clock.now())?);
             if !events.is_empty() {
                 continue;
             }
@@ -515,17 +385,15 @@ pub fn ask(
 /// The requests of `nstance rollout`, as events; they are removed from the state.
 ///
 /// Fails if the store fails.
-fn requests(world: &mut World<'_>) -> Result<Vec<Event>, DriveError> {
-    let asked = world.store.rollout_requests()?;
+pub fn requests(store: &mut dyn Store, now: Timestamp) -> Result<Vec<Event>, StateError> {
+    let asked = store.rollout_requests()?;
     if asked.is_empty() {
         return Ok(Vec::new());
     }
     let done = asked
         .iter()
         .map(|asked| Write::RemoveRequest { id: asked.id });
-    world
-        .store
-        .commit(world.clock.now().into(), done.collect())?;
+    store.commit(now.into(), done.collect())?;
     let events = asked.into_iter().filter_map(|asked| {
         Some(Event::Asked {
             request: super::engine::Request::parse(&asked.kind)?,

@@ -122,6 +122,8 @@ pub struct Engine<'p> {
     failures: usize,
     /// The number of surveys under way.
     pub(super) surveys: usize,
+    /// What is asked before counts for the first task already.
+    has_begun: bool,
     /// When a step last began or ended.
     pub(super) last_progress: Timestamp,
     /// Whether it stops because it waited for too long.
@@ -207,6 +209,7 @@ impl<'p> Engine<'p> {
             begun: 0,
             failures: 0,
             surveys: 0,
+            has_begun: false,
             last_progress: Timestamp(i64::MIN),
             has_waited_long: false,
             entered: Vec::new(),
@@ -223,6 +226,7 @@ impl<'p> Engine<'p> {
     pub fn step(&mut self, event: Event, now: Timestamp) -> Vec<Command> {
         let mut commands = Vec::new();
         if matches!(event, Event::Start) {
+            self.has_begun = true;
             self.last_progress = now;
         }
         match event {
@@ -239,6 +243,9 @@ impl<'p> Engine<'p> {
             }
             Event::Stop => self.stop(&mut commands),
         }
+        if !self.has_begun {
+            return commands;
+        }
         self.wake(now);
         self.tell_long_ones(now, &mut commands);
         self.end_pauses(now);
@@ -250,6 +257,7 @@ impl<'p> Engine<'p> {
         }
         if self.has_waited_enough(now) {
             self.has_waited_long = true;
+            self.name_waits(&mut commands);
             self.stop(&mut commands);
         }
         commands
@@ -270,10 +278,8 @@ impl<'p> Engine<'p> {
     /// When [`Event::Tick`] is due, unless another event comes first.
     pub fn next_wake(&self, now: Timestamp) -> Option<Timestamp> {
         let timer = self.timers.peek().map(|Reverse((at, _))| *at);
-        let throttled = (!self.ready.is_empty()
-            && self.calling < self.limits.parallelism
-            && self.next_create > now)
-            .then_some(self.next_create);
+        let is_throttled = !self.ready.is_empty() && self.calling < self.limits.parallelism;
+        let throttled = is_throttled.then_some(self.next_create);
         let next = timer
             .into_iter()
             .chain(throttled)

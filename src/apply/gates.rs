@@ -8,7 +8,6 @@
 //! gate ([`Step::Gate`]) for a survey, which opens as many gates as the available instances allow.
 
 use std::collections::{HashMap, HashSet, VecDeque};
-use std::time::Duration;
 
 use super::checks::Subject;
 use super::engine::{Engine, Phase, Task};
@@ -20,7 +19,7 @@ use crate::clock::Timestamp;
 use crate::config::model::{CanaryPause, OnFailure};
 use crate::fault_injection::InjectedFault;
 use crate::plan::change::{Action, Change, InstanceView, Mode, Plan};
-use crate::plan::rollout::{Rollout, Stage, is_limited};
+use crate::plan::rollout::{Rollout, Stage, is_limited, limit};
 use crate::provider::CloudError;
 
 /// The tasks of one group.
@@ -59,6 +58,8 @@ pub(super) struct Group<'p> {
     promoted: bool,
     /// What it waits for.
     pub(super) waits_for: Option<String>,
+    /// The last survey left it nothing to do.
+    is_stalled: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -184,6 +185,7 @@ impl<'p> Group<'p> {
             pause: Pause::No,
             promoted: false,
             waits_for: None,
+            is_stalled: false,
         }
     }
 
@@ -228,26 +230,20 @@ impl<'p> Group<'p> {
     }
 
     fn max_creating(&self) -> usize {
-        limit(self.rollout.map_or(0, |rollout| rollout.max_creating))
+        limit(self.rollout.map_or(0, |rollout| rollout.max_creating)) as usize
     }
 
     fn max_deleting(&self) -> usize {
-        limit(self.rollout.map_or(0, |rollout| rollout.max_deleting))
-    }
-}
-
-/// A limit of which 0 means any number.
-fn limit(limit: u32) -> usize {
-    if limit == 0 {
-        usize::MAX
-    } else {
-        limit as usize
+        limit(self.rollout.map_or(0, |rollout| rollout.max_deleting)) as usize
     }
 }
 
 impl Engine<'_> {
     /// The next task of a group that may begin, taken from its queues.
     pub(super) fn take_next(&mut self, index: usize, now: Timestamp) -> Option<TaskId> {
+        if self.groups[index].pause == Pause::Requested {
+            return None;
+        }
         self.take_free(index)
             .or_else(|| self.take_follower(index))
             .or_else(|| self.take_staged(index, now))
@@ -321,9 +317,12 @@ impl Engine<'_> {
             self.tasks[id].steps.front(),
             Some(Step::Create | Step::Nonce)
         );
+        // What is deleted first leaves its room.
+        let has_room =
+            group.live < group.room || self.plan.changes[id].action == Action::DeleteThenCreate;
         !creates
             || self.limits.injected_fault == InjectedFault::NoLimits
-            || (group.live < group.room && group.creating < group.max_creating())
+            || (has_room && group.creating < group.max_creating())
     }
 
     /// Without a policy, changes take turns one at a time. With one, they begin, and wait at their
@@ -365,7 +364,6 @@ impl Engine<'_> {
             group.deleting -= 1;
         }
         group.in_stage.remove(&id);
-        group.gated.retain(|gated| *gated != id);
         group.survey = match group.survey {
             Survey::NotBefore(_) => Survey::NotBefore(Timestamp(i64::MIN)),
             Survey::Asked => Survey::Asked,
@@ -575,7 +573,7 @@ impl Engine<'_> {
         self.surveys -= 1;
         let group = &mut self.groups[index];
         let rollout = group.rollout.expect("only a rollout has gates");
-        group.survey = Survey::NotBefore(now.after(survey_interval(rollout)));
+        group.survey = Survey::NotBefore(now.after(rollout.health.interval));
         let Seen { available, unseen } = match result {
             Ok(seen) => seen,
             Err(error) => {
@@ -608,7 +606,10 @@ impl Engine<'_> {
             leaving.push(id);
         }
         let count = leaving.len();
-        self.groups[index].gated.retain(|id| !leaving.contains(id));
+        let is_leaving: HashSet<TaskId> = leaving.iter().copied().collect();
+        self.groups[index]
+            .gated
+            .retain(|id| !is_leaving.contains(id));
         self.open(index, leaving, now, commands);
         let gated = self.groups[index].gated.len();
         if gated > 0 && gated == self.groups[index].active {
@@ -616,7 +617,9 @@ impl Engine<'_> {
             self.pull_forward(index, &serving);
         }
         // Where something else is under way, that is waited for.
-        if gated > 0 && count == 0 && gated == self.groups[index].active {
+        let is_stalled = gated > 0 && count == 0 && gated == self.groups[index].active;
+        self.groups[index].is_stalled = is_stalled;
+        if is_stalled {
             let (available, floor) = (available.len(), floor);
             let why = format!(
                 "more available instances: {available} of {} are, and {floor} must stay",
@@ -803,6 +806,29 @@ impl Engine<'_> {
             && self.limits.injected_fault != InjectedFault::NoRollback
     }
 
+    /// Notes groups that wait in vain, and says what groups wait for whose new instances only have to
+    /// become available.
+    pub(super) fn name_waits(&mut self, commands: &mut Vec<Command>) {
+        for index in 0..self.groups.len() {
+            let group = &self.groups[index];
+            if group.is_stalled && group.pause == Pause::No {
+                let why = group.waits_for.clone().unwrap_or_default();
+                self.enter(index, GroupStage::Stalled, &why, commands);
+            }
+        }
+        for (id, task) in self.tasks.iter().enumerate() {
+            let waits = task.steps.front().is_some_and(|step| step.is_wait());
+            if waits && matches!(task.phase, Phase::Ready | Phase::BackingOff) {
+                let address = &self.plan.changes[id].address;
+                let mut why = format!("{address} to be available");
+                if !task.last_reason.is_empty() {
+                    why.push_str(&format!(": {}", task.last_reason));
+                }
+                self.groups[task.group].waits_for.get_or_insert(why);
+            }
+        }
+    }
+
     /// The groups that wait for more than this run, and for what.
     pub(super) fn waiting_groups(&self) -> Vec<(usize, String)> {
         let groups = self.groups.iter().enumerate();
@@ -820,11 +846,6 @@ impl Engine<'_> {
             })
             .collect()
     }
-}
-
-/// The time between two surveys.
-fn survey_interval(rollout: &Rollout) -> Duration {
-    rollout.health.interval
 }
 
 /// Whether a deletion gives the slot back to its predecessor.

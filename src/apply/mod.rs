@@ -23,6 +23,7 @@ pub mod requests;
 mod results;
 pub mod resume;
 pub mod rollback;
+pub mod rollout_record;
 pub mod staleness;
 pub mod steps;
 mod waiting;

@@ -286,6 +286,8 @@ pub enum GroupStage {
     Promoted,
     /// Paused by request.
     Paused,
+    /// Stopped, since no instances became available that it needs.
+    Stalled,
     /// Stopped after a failure.
     Failed,
     /// Stopped by request.
@@ -296,11 +298,12 @@ pub enum GroupStage {
 
 impl GroupStage {
     /// All stages.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Rolling,
         Self::CanaryPause,
         Self::Promoted,
         Self::Paused,
+        Self::Stalled,
         Self::Failed,
         Self::Aborted,
         Self::Done,
@@ -313,6 +316,7 @@ impl GroupStage {
             Self::CanaryPause => "canary-pause",
             Self::Promoted => "promoted",
             Self::Paused => "paused",
+            Self::Stalled => "stalled",
             Self::Failed => "failed",
             Self::Aborted => "aborted",
             Self::Done => "done",

@@ -215,25 +215,40 @@ pub fn step_intent(
     let side = side.as_deref().expect("the step has an instance");
     let address = &change.address;
     let what = operation.as_str();
+    let token = token(&plan.lineage, address, side.generation, 0, what);
+    let request_bytes = serde_json::to_vec(request).expect("a request's keys are strings");
     StoreOperation::Intend {
         intent: Box::new(Intent {
-            address: address.to_string(),
-            group: address.group.shared(),
-            slot: address.slot,
-            operation,
-            instance_id: side.instance_id.to_string(),
             provider_id: Some(request.provider_id.clone()),
-            generation: side.generation,
-            attempt: 0,
-            token: token(&plan.lineage, address, side.generation, 0, what),
-            spec: None,
-            request: serde_json::to_vec(request).expect("a request's keys are strings"),
-            // The store sets these.
-            id: IntentId::default(),
-            apply_id: None,
-            opened_at: nstance_state::Timestamp(0),
+            ..entry(address, side, operation, token, request_bytes)
         }),
         spec: None,
+    }
+}
+
+/// The journal's entry of an operation; the store sets its id, apply and time.
+fn entry(
+    address: &Address,
+    side: &InstanceView,
+    operation: Operation,
+    token: String,
+    request: Vec<u8>,
+) -> Intent {
+    Intent {
+        address: address.to_string(),
+        group: address.group.shared(),
+        slot: address.slot,
+        operation,
+        instance_id: side.instance_id.to_string(),
+        provider_id: side.provider_id.clone(),
+        generation: side.generation,
+        attempt: 0,
+        token,
+        spec: None,
+        request,
+        id: IntentId::default(),
+        apply_id: None,
+        opened_at: nstance_state::Timestamp(0),
     }
 }
 
@@ -300,23 +315,12 @@ pub fn intent(
             )
         }
     };
+    let request = request.expect("a request's keys are strings");
     StoreOperation::Intend {
         intent: Box::new(Intent {
-            address: address.to_string(),
-            group: address.group.shared(),
-            slot: address.slot,
-            operation,
-            instance_id: side.instance_id.to_string(),
-            provider_id: side.provider_id.clone(),
-            generation: side.generation,
             attempt,
-            token,
             spec: spec.as_ref().map(|(digest, _)| *digest),
-            request: request.expect("a request's keys are strings"),
-            // The store sets these.
-            id: IntentId::default(),
-            apply_id: None,
-            opened_at: nstance_state::Timestamp(0),
+            ..entry(address, &side, operation, token, request)
         }),
         spec,
     }

@@ -1,6 +1,6 @@
 //! Continues a rollout that an earlier apply left unfinished.
 //!
-//! In: its plan and record, a snapshot of the state, and which instances exist. Out: how far each
+//! In: its plan and record, a snapshot of the state, and what the cloud shows. Out: how far each
 //! change came. Must not: change the plan; if the state went another way, there is nothing to
 //! continue.
 //!
@@ -8,57 +8,61 @@
 //! recorded in the transaction that closes its intent. What changes no record (registering,
 //! checking, draining) is done again.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
-use nstance_state::{Record, Rollout as StoredRollout, RolloutStatus, Snapshot};
+use nstance_state::{Record, Rollout as StoredRollout, Snapshot};
 
 use super::engine::Starts;
 use super::gates::GroupStart;
 use super::protocol::{GroupStage, Step};
 use super::steps::Start;
-use crate::plan::change::{Action, Change, Plan, Summary};
+use crate::address::Address;
+use crate::plan::change::{Action, Change, InstanceView, Plan, Summary};
+use crate::plan::drift::STATE;
+use crate::plan::file::stale_changes;
+use crate::plan::rollout::restarts;
+use crate::provider::LifecycleState;
+use crate::refresh::Observed;
 
-/// Whether a rollout can be continued.
-pub fn is_open(status: RolloutStatus) -> bool {
-    matches!(
-        status,
-        RolloutStatus::Running
-            | RolloutStatus::Waiting
-            | RolloutStatus::Failed
-            | RolloutStatus::RollingBack
-    )
-}
-
-/// How far an earlier apply of `plan` came. `exists` says whether an instance is still there.
+/// How far an earlier apply of `plan` came.
 ///
 /// Fails with the reason if the state or the cloud no longer fits the plan.
 pub fn starts(
     plan: &Plan,
     stored: &StoredRollout,
     snapshot: &Snapshot,
-    exists: impl Fn(&str) -> bool,
+    observed: &Observed,
 ) -> Result<Starts, String> {
+    let stalled = stored.groups.iter().find(|group| {
+        let stage = GroupStage::parse(&group.stage);
+        stage.is_some_and(|(stage, _)| stage == GroupStage::Stalled)
+    });
+    if let Some(group) = stalled {
+        return Err(format!(
+            "{} waited in vain for {}",
+            group.group, group.detail
+        ));
+    }
     let records: HashMap<&str, &Record> = snapshot
         .records
         .iter()
         .map(|record| (record.instance_id.as_str(), record))
         .collect();
-    let available: HashMap<&str, &str> = stored
+    let stages: HashMap<&str, &str> = stored
         .slots
         .iter()
         .map(|slot| (slot.instance_id.as_str(), slot.stage.as_str()))
         .collect();
-    let look = Look {
-        records,
-        stages: available,
-        exists: &exists,
-    };
-    let tasks: Result<Vec<Start>, String> = plan
-        .changes
-        .iter()
-        .map(|change| look.start(change))
-        .collect();
-    let tasks = tasks?;
+    let look = Look { records, stages };
+    let starts = plan.changes.iter().map(|change| look.start(change));
+    let tasks: Vec<Start> = starts.collect();
+    let changes = plan.changes.iter().zip(&tasks);
+    let todo = changes.filter(|(_, start)| **start == Start::Todo);
+    let moved = stale_changes(todo.map(|(change, _)| change), snapshot);
+    if let Some(moved) = moved.into_iter().next() {
+        return Err(moved);
+    }
+    check_instances(plan, &tasks, observed)?;
     let groups = plan
         .groups
         .iter()
@@ -75,6 +79,78 @@ pub fn starts(
         })
         .collect();
     Ok(Starts { tasks, groups })
+}
+
+/// Fails if an instance isn't as the rollout counts on it.
+fn check_instances(plan: &Plan, tasks: &[Start], observed: &Observed) -> Result<(), String> {
+    let is_open = |(_, start): &(&Change, &Start)| !matches!(start, Start::Done { .. });
+    let tasks = || plan.changes.iter().zip(tasks);
+    let open: HashSet<&str> = tasks()
+        .filter(is_open)
+        .map(|(change, _)| change.address.group.as_str())
+        .collect();
+    let is_missing = |id: &str| match observed.state(id) {
+        None => Some("gone"),
+        Some(LifecycleState::Stopped | LifecycleState::Stopping) => Some("stopped"),
+        Some(_) => None,
+    };
+    let told = |address: &Address, id: &str, what| Err(format!("{address} ({id}) is {what}"));
+    for (change, start) in
+        tasks().filter(|(change, _)| open.contains(change.address.group.as_str()))
+    {
+        let address = &change.address;
+        let (Start::After { provider_id, .. } | Start::Done { provider_id }) = start else {
+            continue;
+        };
+        if let Some(id) = provider_id
+            && let Some(what) = is_missing(id)
+        {
+            return told(address, id, what);
+        }
+    }
+    for (change, start) in tasks().filter(is_open) {
+        let before = change.before.as_deref();
+        let (action, address) = (change.action, &change.address);
+        let Some(id) = before.and_then(|view| view.provider_id.as_deref()) else {
+            continue;
+        };
+        // What it replaces or updates is gone already, or was never there.
+        let counts = match start {
+            Start::After { .. } => action == Action::CreateThenDelete,
+            _ => !matches!(action, Action::Create | Action::Forget),
+        };
+        let may_be_stopped = action == Action::Delete || action.is_replace() || restarts(change);
+        match observed.state(id) {
+            Some(LifecycleState::Running) if starts_stopped(change) => {
+                return told(address, id, "running again");
+            }
+            state if counts && (state.is_none() || !may_be_stopped) => {
+                if let Some(what) = is_missing(id) {
+                    return told(address, id, what);
+                }
+            }
+            _ => {}
+        }
+    }
+    for group in plan
+        .groups
+        .iter()
+        .filter(|group| open.contains(&*group.name))
+    {
+        let members = group.rollout.iter().flat_map(|rollout| &rollout.members);
+        for member in members {
+            if let Some(what) = is_missing(&member.provider_id) {
+                return told(&member.address, &member.provider_id, what);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Whether a change is to start an instance that was stopped.
+fn starts_stopped(change: &Change) -> bool {
+    let mut attributes = change.attributes.iter();
+    change.action == Action::Update && attributes.any(|attribute| attribute.path == STATE)
 }
 
 /// Whether a change after the canaries began.
@@ -111,97 +187,67 @@ struct Look<'a> {
     records: HashMap<&'a str, &'a Record>,
     /// The last stage of each instance.
     stages: HashMap<&'a str, &'a str>,
-    exists: &'a dyn Fn(&str) -> bool,
 }
 
 impl Look<'_> {
-    fn start(&self, change: &Change) -> Result<Start, String> {
-        let address = &change.address;
-        let before = change.before.as_deref();
-        let after = change.after.as_deref();
-        let old = before.and_then(|view| self.records.get(&*view.instance_id).copied());
-        let is_as_planned = match (before.and_then(|view| view.version), old) {
-            (Some(version), Some(record)) => record.version == version,
-            _ => true,
-        };
-        let moved = || Err(format!("{address} was changed meanwhile"));
+    fn start(&self, change: &Change) -> Start {
+        let record = |view: Option<&InstanceView>| self.records.get(&*view?.instance_id).copied();
+        let old = record(change.before.as_deref());
+        let new = record(change.after.as_deref());
         let done = |record: Option<&Record>| Start::Done {
             provider_id: record.map(|record| record.provider_id.clone()),
         };
+        let wanted = change.after.as_deref().map(|view| view.digest);
+        let is_as_wanted = |record: &Record| Some(record.spec) == wanted;
         match change.action {
-            Action::NoOp => Ok(done(None)),
-            Action::Delete => Ok(match old {
-                None => done(None),
-                Some(_) => Start::Todo,
-            }),
-            Action::Forget => Ok(if old.is_some() {
-                Start::Todo
-            } else {
-                done(None)
-            }),
-            Action::Adopt => {
-                let new = after.and_then(|view| self.records.get(&*view.instance_id).copied());
-                let is_done =
-                    new.is_some_and(|record| after.is_some_and(|view| record.spec == view.digest));
-                Ok(if is_done { done(new) } else { Start::Todo })
-            }
+            Action::NoOp => done(None),
+            Action::Delete | Action::Forget if old.is_none() => done(None),
+            Action::Delete | Action::Forget => Start::Todo,
+            Action::Adopt if new.is_some_and(is_as_wanted) => done(new),
+            Action::Adopt => Start::Todo,
             Action::Update => {
-                let Some(record) = old else { return moved() };
-                let is_done = after.is_some_and(|view| record.spec == view.digest);
-                match (is_done, is_as_planned) {
-                    (_, true) => Ok(Start::Todo),
-                    (true, false) => self.arrived(change, record, Step::Update),
-                    (false, false) => moved(),
+                let planned = change.before.as_deref().and_then(|view| view.version);
+                match old {
+                    Some(record) if Some(record.version) != planned && is_as_wanted(record) => {
+                        self.arrived(change, record, Step::Update)
+                    }
+                    _ => Start::Todo,
                 }
             }
             Action::Create | Action::CreateThenDelete | Action::DeleteThenCreate => {
-                let new = after.and_then(|view| self.records.get(&*view.instance_id).copied());
-                let replaces = change.action != Action::Create;
                 match (new, old) {
-                    (Some(record), old) if old.is_none() || !replaces => {
-                        self.arrived(change, record, Step::Create)
+                    (Some(record), Some(_)) if change.action.is_replace() => {
+                        after(record, Step::Create)
                     }
-                    (Some(record), _) => self.after(record, Step::Create),
-                    (None, Some(record)) if replaces && record.deposed => moved(),
-                    (None, Some(_)) if is_as_planned => Ok(Start::Todo),
-                    (None, Some(_)) => moved(),
-                    (None, None) if change.action == Action::DeleteThenCreate => Ok(Start::After {
+                    (Some(record), _) => self.arrived(change, record, Step::Create),
+                    (None, None) if change.action == Action::DeleteThenCreate => Start::After {
                         step: Step::Delete,
                         provider_id: None,
-                    }),
-                    // Its predecessor went without it.
-                    (None, None) if replaces => moved(),
-                    (None, None) if before.is_some() => moved(),
-                    (None, None) => Ok(Start::Todo),
+                    },
+                    (None, _) => Start::Todo,
                 }
             }
         }
     }
 
     /// A change whose instance is there and has no predecessor left: done if it was available.
-    fn arrived(&self, change: &Change, record: &Record, step: Step) -> Result<Start, String> {
+    fn arrived(&self, change: &Change, record: &Record, step: Step) -> Start {
         let stage = self.stages.get(record.instance_id.as_str()).copied();
         let is_done = change.action == Action::CreateThenDelete
             || matches!(stage, None | Some("done" | "available"));
         if is_done {
-            return Ok(Start::Done {
+            Start::Done {
                 provider_id: Some(record.provider_id.clone()),
-            });
+            }
+        } else {
+            after(record, step)
         }
-        self.after(record, step)
     }
+}
 
-    fn after(&self, record: &Record, step: Step) -> Result<Start, String> {
-        if !(self.exists)(&record.provider_id) {
-            return Err(format!(
-                "{} ({}) is gone",
-                record.address(),
-                record.provider_id
-            ));
-        }
-        Ok(Start::After {
-            step,
-            provider_id: Some(record.provider_id.clone()),
-        })
+fn after(record: &Record, step: Step) -> Start {
+    Start::After {
+        step,
+        provider_id: Some(record.provider_id.clone()),
     }
 }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use nstance_state::{Record, Snapshot};
 
 use crate::address::Address;
-use crate::config::model::{OnFailure, UpdateOrder};
+use crate::config::model::OnFailure;
 use crate::plan::change::{
     Action, Change, Deletions, Fallback, InstanceView, Mode, Plan, PlannedGroup, Reason, Summary,
 };
@@ -29,17 +29,21 @@ pub fn plan(failed: &Plan, groups: &[usize], snapshot: &Snapshot) -> Plan {
         let group = &failed.groups[*index];
         let own = |change: &&Change| change.address.group.as_str() == group.name;
         let own: Vec<&Change> = failed.changes.iter().filter(own).collect();
-        let order = group.rollout.as_ref().map(order_of);
-        let back = own.iter().filter_map(|change| {
-            reverse(change, &records, order.unwrap_or(UpdateOrder::DeleteFirst))
-        });
-        let back: Vec<Change> = back.collect();
+        let surges = group
+            .rollout
+            .as_ref()
+            .is_some_and(|rollout| rollout.max_surge > 0);
+        let back: Vec<Change> = own
+            .iter()
+            .filter_map(|change| reverse(change, &records, surges))
+            .collect();
         // What doesn't change on the way back counts for its limits.
         let changed: HashSet<&Address> = back.iter().map(|change| &change.address).collect();
         let stays = |change: &&&Change| !changed.contains(&change.address);
         let staying = own.iter().filter(stays).filter_map(|change| {
-            let view = change.before.as_deref()?;
-            let record = records.get(&*view.instance_id)?;
+            let mut sides = change.before.iter().chain(&change.after);
+            let (view, record) =
+                sides.find_map(|view| Some((view, records.get(&*view.instance_id)?)))?;
             Some(Member {
                 address: change.address.clone(),
                 instance_id: Arc::clone(&view.instance_id),
@@ -75,14 +79,6 @@ pub fn plan(failed: &Plan, groups: &[usize], snapshot: &Snapshot) -> Plan {
     }
 }
 
-fn order_of(rollout: &Rollout) -> UpdateOrder {
-    if rollout.max_surge > 0 {
-        UpdateOrder::CreateFirst
-    } else {
-        UpdateOrder::DeleteFirst
-    }
-}
-
 /// The policy of the way back: the same limits for the earlier size, without canaries, and it stops
 /// at the first failure.
 fn way_back(rollout: &Rollout, changes: &[&Change]) -> Rollout {
@@ -101,11 +97,7 @@ fn way_back(rollout: &Rollout, changes: &[&Change]) -> Rollout {
 }
 
 /// The change that takes another back, if there is anything to take back.
-fn reverse(
-    change: &Change,
-    records: &HashMap<&str, &Record>,
-    order: UpdateOrder,
-) -> Option<Change> {
+fn reverse(change: &Change, records: &HashMap<&str, &Record>, surges: bool) -> Option<Change> {
     let recorded = |view: Option<&InstanceView>| {
         let view = view?;
         let record = records.get(&*view.instance_id)?;
@@ -144,11 +136,10 @@ fn reverse(
                 ..back(Action::Delete)
             }),
             (Some(new), None) => {
-                let action = match order {
-                    UpdateOrder::CreateFirst if change.action != Action::DeleteThenCreate => {
-                        Action::CreateThenDelete
-                    }
-                    _ => Action::DeleteThenCreate,
+                let action = if surges && change.action != Action::DeleteThenCreate {
+                    Action::CreateThenDelete
+                } else {
+                    Action::DeleteThenCreate
                 };
                 again(action, Some(new))
             }

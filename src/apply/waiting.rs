@@ -248,9 +248,6 @@ impl Engine<'_> {
                 if task.failed_checks > health.retries {
                     task.healthy_since = None;
                 }
-                if task.polls == 0 || task.polls > 8 {
-                    task.polls = 1;
-                }
                 self.keep_checking(id, &why, health.interval, now, commands);
             }
         }

@@ -16,24 +16,25 @@ use super::plan;
 use super::plan_args::PlanArgs;
 use super::plan_files::SavedPlan;
 use super::progress::{ApplyProgress, Board};
-use super::rollout::{self, OpenRollout};
+use super::rollout;
 use super::selection::Selection;
 use super::session::Session;
 use super::signals::Graceful;
 use super::state_edit::{back_up, entry};
 use crate::address::Address;
-use crate::apply::driver::{Beginning, RolloutRecord, World, apply};
+use crate::apply::driver::{Beginning, World, apply};
 use crate::apply::engine::{Limits, Starts};
 use crate::apply::export::Exporter;
 use crate::apply::recover::recover_with_entry;
 use crate::apply::resume;
+use crate::apply::rollout_record::{self, OpenRollout, RolloutRecord};
 use crate::apply::staleness::moved_on;
 use crate::clock::Timestamp;
 use crate::diagnostic::{Diagnostics, counted};
 use crate::fault_injection::InjectedFault;
 use crate::merge::group::size_of;
 use crate::pipeline::{Caches, PlanError, Prepared};
-use crate::plan::change::{Mode, Plan};
+use crate::plan::change::Plan;
 use crate::provider::retry::RetryingReads;
 use crate::provider::{Cloud, Owner};
 use crate::refresh::refresh;
@@ -108,9 +109,9 @@ impl<'s, 'g> LockedShard<'s, 'g> {
             let size = sizes.get(address.group.as_str());
             size.is_some_and(|size| address.slot < *size)
         })?;
-        if let Some(found) = store.as_ref().map(rollout::open_of).transpose()?.flatten()
-            && (found.stored.plan_digest.as_deref() == Some(&*saved.digest) || found.goes_back())
-            && let Some(state) = &store
+        if let Some(state) = &store
+            && let Some(found) = OpenRollout::of(state)?
+            && found.has_digest(&saved.digest)
             && let Ok(continued) = self.continued(state, found)?
         {
             return Ok(self.go_on(store, continued));
@@ -149,10 +150,10 @@ impl<'s, 'g> LockedShard<'s, 'g> {
         let options = shape.options(self.session, chosen, false)?;
         let mut notes = Diagnostics::default();
         if let Some(state) = &store
-            && let Some(found) = rollout::open_of(state)?
+            && let Some(found) = OpenRollout::of(state)?
         {
-            let is_same = found.plan.target == options.target && !shape.refresh_images;
-            let is_same = is_same || found.goes_back();
+            let is_same =
+                found.has_target(&options.target) && (found.goes_back() || !shape.refresh_images);
             let mut note = rollout::superseded(&found);
             if is_same {
                 match self.continued(state, found)? {
@@ -231,9 +232,8 @@ impl<'s, 'g> LockedShard<'s, 'g> {
             let doing = "the instances can't be listed";
             PlanError::Cloud { doing, error }
         })?;
-        let exists = |id: &str| observed.get(id).is_some();
         Ok(
-            resume::starts(&plan, &stored, &snapshot, exists).and_then(|starts| {
+            resume::starts(&plan, &stored, &snapshot, &observed).and_then(|starts| {
                 let remaining = resume::remaining(&plan, &starts);
                 if remaining.changes.is_empty() {
                     return Err("all of its changes are done".to_owned());
@@ -363,12 +363,8 @@ impl ReadyShard<'_, '_> {
             let now = self.session.clock.now();
             self.caches.save(&mut store, now)?;
             // Groups that are as configured are good.
-            let good = self.plan.last_good.iter();
-            let good = good.map(|(group, good)| Write::PutLastGood {
-                group: group.clone(),
-                body: good.text.clone().into_bytes(),
-            });
-            let good: Vec<Write> = good.collect();
+            let good = rollout_record::last_good(&self.plan);
+            let good: Vec<Write> = good.map(|(_, write)| write).collect();
             if !good.is_empty() {
                 store.commit(now.into(), good)?;
             }
@@ -431,22 +427,14 @@ impl ReadyShard<'_, '_> {
         };
         let exporter = Exporter::new(&session.exports());
         let (starts, record) = match self.continued {
-            Some(continued) if continued.goes_back => {
-                (continued.starts, RolloutRecord::GoingBack(continued.id))
-            }
-            Some(continued) => (continued.starts, RolloutRecord::Known(continued.id)),
-            None => {
-                let record = match RolloutRecord::of(plan, self.digest.as_deref()) {
-                    RolloutRecord::None if plan.mode != Mode::RefreshOnly => {
-                        let open = rollout::open_of(&store)?;
-                        open.map_or(RolloutRecord::None, |open| {
-                            RolloutRecord::Supersedes(open.stored.id)
-                        })
-                    }
-                    record => record,
-                };
-                (Starts::default(), record)
-            }
+            Some(known) => (
+                known.starts,
+                RolloutRecord::of_known(known.id, known.goes_back),
+            ),
+            None => (
+                Starts::default(),
+                RolloutRecord::of_new(plan, self.digest.as_deref(), &store)?,
+            ),
         };
         let goes_back = matches!(record, RolloutRecord::GoingBack(_));
         let mut progress = ApplyProgress::new(session, board, plan, &starts);

@@ -288,7 +288,7 @@ impl<'a> ApplyProgress<'a> {
         let (done, total) = self.counts(group);
         let so_far = format!("{done} of {}", counted(total, "change"));
         let text = match stage {
-            GroupStage::Done => return,
+            GroupStage::Done | GroupStage::Stalled => return,
             GroupStage::Rolling if detail.is_empty() => format!("rollout continues, {so_far} done"),
             GroupStage::Rolling => format!("{so_far} done, waiting for {detail}"),
             GroupStage::CanaryPause => {

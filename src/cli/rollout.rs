@@ -4,9 +4,7 @@
 //! not: take the lock, or change anything else.
 
 use clap::{Args, Subcommand};
-use nstance_state::{
-    Lock, NewRequest, Rollout, RolloutStatus, SqliteStore, StateError, Store, Write,
-};
+use nstance_state::{Lock, NewRequest, Rollout, RolloutStatus, SqliteStore, Store as _, Write};
 use serde_json::{Value, json};
 
 use super::failure::Failure;
@@ -16,7 +14,7 @@ use super::session::{Session, who};
 use super::{Ending, Globals, exit};
 use crate::address::InShard;
 use crate::apply::protocol::Request;
-use crate::apply::resume::is_open;
+use crate::apply::rollout_record::{self, OpenRollout};
 use crate::check::Purpose;
 use crate::clock::Timestamp;
 use crate::diagnostic::{Diagnostic, counted};
@@ -43,37 +41,12 @@ pub struct Steered {
     group: Option<InShard<AllowedGroups>>,
 }
 
-/// A rollout that can be continued, and its plan.
-pub struct OpenRollout {
-    /// Its record.
-    pub stored: Rollout,
-    /// Its plan.
-    pub plan: Plan,
-}
-
-impl OpenRollout {
-    /// Whether it is on its way back.
-    pub fn goes_back(&self) -> bool {
-        self.stored.status == RolloutStatus::RollingBack
-    }
-}
-
 /// Fails if the plan repeats a rollout that was rolled back: the same configuration with the same
 /// images.
 pub fn refuse_rolled_back(store: &SqliteStore, plan: &Plan) -> Result<(), Failure> {
-    let is_back = |stored: &Rollout| stored.status == RolloutStatus::RolledBack;
-    let Some(stored) = store.rollout()?.filter(is_back) else {
+    let Some(stored) = rollout_record::repeated(store, plan)? else {
         return Ok(());
     };
-    let bytes = store.rollout_plan(stored.id)?;
-    let back: Option<Plan> = bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok());
-    let ids = |plan: &Plan| -> Vec<String> {
-        plan.images.values().map(|image| image.id.clone()).collect()
-    };
-    let is_same = back.is_some_and(|back| back.target == plan.target && ids(&back) == ids(plan));
-    if !is_same || !plan.summary.is_applyable() {
-        return Ok(());
-    }
     let since = Timestamp::from(stored.changed_at);
     let why = stored.slots.iter().filter(|slot| slot.stage == "failed");
     let why: Vec<String> = why
@@ -85,19 +58,6 @@ pub fn refuse_rolled_back(store: &SqliteStore, plan: &Plan) -> Result<(), Failur
             .detail(why.join("\n"))
             .hint("Change the configuration, or try it again with --retry"),
     ))
-}
-
-/// The rollout of a state, if it can be continued.
-///
-/// Fails if the state can't be read.
-pub fn open_of(store: &SqliteStore) -> Result<Option<OpenRollout>, StateError> {
-    let Some(stored) = store.rollout()?.filter(|rollout| is_open(rollout.status)) else {
-        return Ok(None);
-    };
-    let plan = store.rollout_plan(stored.id)?;
-    // A plan of a later version can't be continued by this one.
-    let plan = plan.and_then(|bytes| serde_json::from_slice(&bytes).ok());
-    Ok(plan.map(|plan| OpenRollout { stored, plan }))
 }
 
 /// The note that a plan takes the place of a rollout.
@@ -271,7 +231,7 @@ fn ask(
     group: Option<&AllowedGroups>,
 ) -> Result<Reply, Failure> {
     let mut store = session.open_as_it_is()?.ok_or_else(no_rollout)?;
-    let Some(OpenRollout { plan, .. }) = open_of(&store)? else {
+    let Some(OpenRollout { plan, .. }) = OpenRollout::of(&store)? else {
         return Err(Failure::new(
             Diagnostic::error("no rollout is open in this state")
                 .hint("`nstance rollout status` shows the latest one"),

@@ -217,35 +217,40 @@ fn opened<'b>(body: &'b [u8], keys: &dyn Keys) -> Result<Cow<'b, [u8]>, PlanFile
 
 /// The differences since planning, one line each; empty means the plan is current.
 pub fn stale(plan: &Plan, snapshot: Option<&Snapshot>) -> Vec<String> {
-    let mut moved = Vec::new();
     match snapshot {
-        None if !plan.new_state => {
-            moved.push("the state it was made from no longer exists".to_owned());
-            return moved;
-        }
+        // Without a state, nothing was recorded.
+        None if plan.new_state => Vec::new(),
+        None => vec!["the state it was made from no longer exists".to_owned()],
         Some(snapshot) if snapshot.meta.lineage != plan.lineage => {
-            moved.push(if plan.new_state {
+            vec![if plan.new_state {
                 "it was made when there was no state; there is one now".to_owned()
             } else {
                 format!(
                     "it was made from another state: lineage {}, this one is {}",
                     plan.lineage, snapshot.meta.lineage
                 )
-            });
-            return moved;
+            }]
         }
-        _ => {}
+        Some(snapshot) => stale_changes(&plan.changes, snapshot),
     }
+}
+
+/// How the records of these changes differ from when they were planned, one line each.
+pub fn stale_changes<'c>(
+    changes: impl IntoIterator<Item = &'c Change>,
+    snapshot: &Snapshot,
+) -> Vec<String> {
+    let mut moved = Vec::new();
     let records: HashMap<&str, &Record> = snapshot
+        .records
         .iter()
-        .flat_map(|snapshot| &snapshot.records)
         .map(|record| (record.instance_id.as_str(), record))
         .collect();
     let by_provider_id: HashMap<&str, &Record> = records
         .values()
         .map(|record| (record.provider_id.as_str(), *record))
         .collect();
-    for change in &plan.changes {
+    for change in changes {
         let address = &change.address;
         if let Some(id) = unrecorded(change)
             && let Some(record) = by_provider_id.get(id)
@@ -274,10 +279,7 @@ pub fn stale(plan: &Plan, snapshot: Option<&Snapshot>) -> Vec<String> {
             }
         }
         let occupies = change.before.is_none() && change.after.is_some();
-        if occupies
-            && let Some(record) =
-                snapshot.and_then(|snapshot| snapshot.live(address.group.as_str(), address.slot))
-        {
+        if occupies && let Some(record) = snapshot.live(address.group.as_str(), address.slot) {
             moved.push(format!(
                 "{address}: the slot is taken by {} now",
                 record.instance_id

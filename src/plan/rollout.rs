@@ -312,7 +312,6 @@ impl Rollout {
     /// How many of the next changes fit into the limits together; at least one.
     fn side_by_side(&self, changes: &[Change], next: &[usize]) -> usize {
         let (mut more, mut less, mut creating) = (0, 0, 0);
-        let any_number = |limit: u32| if limit == 0 { u32::MAX } else { limit };
         let fits = |index: &&usize| {
             match changes[**index].action {
                 Action::CreateThenDelete => more += 1,
@@ -322,7 +321,7 @@ impl Rollout {
             creating += 1;
             more <= self.max_surge
                 && less <= self.max_unavailable
-                && creating <= any_number(self.max_creating)
+                && creating <= limit(self.max_creating)
         };
         next.iter().take_while(fits).count().max(1)
     }
@@ -388,6 +387,11 @@ impl Plan {
         });
         found.collect()
     }
+}
+
+/// A limit; 0 means any number.
+pub fn limit(limit: u32) -> u32 {
+    if limit == 0 { u32::MAX } else { limit }
 }
 
 /// Whether an update restarts the instance, or starts it.

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use nstance::apply::engine::Request;
 use nstance::fault_injection::InjectedFault;
 use nstance::plan::change::Mode;
 
@@ -28,7 +29,11 @@ pub(crate) fn arrive(
     let mut said = Vec::new();
     // Where the state was lost while a listing was late, slots may be filled more than once: each
     // that is too many is adopted first and deleted by the next apply.
-    let applies = APPLIES + 2 * world.lost.len();
+    let mut applies = APPLIES + 2 * world.lost.len();
+    if fleet.groups.iter().any(|group| group.policy.is_some()) {
+        // One that ends what was going back, one that a paused rollout waits in.
+        applies += 2;
+    }
     for round in 0..=applies {
         let course = Course {
             seed: seed.wrapping_add(round as u64),
@@ -36,6 +41,12 @@ pub(crate) fn arrive(
             allow_delete: true,
             injected_fault,
             releases: true,
+            retries: true,
+            asks: if round == 0 {
+                Vec::new()
+            } else {
+                vec![(0, Request::Promote)]
+            },
             ..Course::default()
         };
         let ran = apply(world, fleet, &course)?;

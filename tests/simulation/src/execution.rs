@@ -5,15 +5,16 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use nstance::apply::availability::survey;
-use nstance::apply::driver::ask;
+use nstance::apply::driver::{ask, requests};
 use nstance::apply::engine::{
     Answer, Call, Command, Engine, Event, Limits, Note, Outcome, Starts, SurveyRequest, TaskId,
 };
 use nstance::apply::journal::{self, StoreOperation};
+use nstance::apply::rollout_record::Begun;
 use nstance::clock::{Clock as _, Timestamp};
 use nstance::plan::change::Plan;
 use nstance::provider::{CloudError, CloudErrorKind};
-use nstance_state::{ApplyId, Intent, Operation, SqliteStore};
+use nstance_state::{Intent, NewRequest, Operation, SqliteStore, Store as _, Write};
 
 use crate::chance::Chance;
 use crate::person::Person;
@@ -37,7 +38,7 @@ const MOST_STEPS: usize = 50_000;
 pub(crate) struct Execution<'a> {
     person: &'a Person<'a>,
     store: &'a mut SqliteStore,
-    apply: ApplyId,
+    begun: &'a Begun,
     engine: Engine<'a>,
     limits: Limits,
     chance: Chance,
@@ -48,6 +49,10 @@ pub(crate) struct Execution<'a> {
     /// Tokens that creates went out with, and when the last new one did.
     tokens: BTreeSet<String>,
     created_at: Option<Timestamp>,
+    /// When requests were last read.
+    asked_at: Option<Timestamp>,
+    /// How many of the course's requests were made.
+    asked: usize,
     /// Who meddles, and when.
     fate: Chance,
     plan: &'a Plan,
@@ -58,7 +63,8 @@ impl<'a> Execution<'a> {
         person: &'a Person<'a>,
         plan: &'a Plan,
         store: &'a mut SqliteStore,
-        apply: ApplyId,
+        begun: &'a Begun,
+        starts: &Starts,
     ) -> Self {
         let mut chance = Chance::new(person.course.seed);
         let limits = Limits {
@@ -71,8 +77,8 @@ impl<'a> Execution<'a> {
         Self {
             person,
             store,
-            apply,
-            engine: Engine::new(plan, limits, chance.next(), &Starts::default()),
+            begun,
+            engine: Engine::new(plan, limits, chance.next(), starts),
             limits,
             chance,
             writes: Vec::new(),
@@ -81,6 +87,8 @@ impl<'a> Execution<'a> {
             answers: Vec::new(),
             tokens: BTreeSet::new(),
             created_at: None,
+            asked_at: None,
+            asked: 0,
             fate: Chance::new(person.course.seed ^ 0x00fa_7e00),
             plan,
         }
@@ -89,6 +97,7 @@ impl<'a> Execution<'a> {
     /// Runs to the end; the error is an end before that.
     pub(crate) fn run(mut self) -> Result<Outcome, End> {
         let clock = &*self.person.world.clock;
+        self.ask(0)?;
         let mut event = Some(Event::Start);
         let mut stopped = false;
         for step in 0.. {
@@ -99,6 +108,7 @@ impl<'a> Execution<'a> {
                 return Err(End::GaveUp);
             }
             self.meddle();
+            self.ask(step)?;
             let stops = !stopped && self.person.course.stops_after.is_some_and(|at| step >= at);
             if stops {
                 stopped = true;
@@ -117,7 +127,8 @@ impl<'a> Execution<'a> {
                 return Err(End::GaveUp);
             }
             let mut choices = Vec::new();
-            choices.extend((!self.writes.is_empty()).then_some(0));
+            let writes = !self.writes.is_empty() || !self.notes.is_empty();
+            choices.extend(writes.then_some(0));
             choices.extend((calls > 0).then_some(1));
             choices.extend((!self.answers.is_empty()).then_some(2));
             choices.extend((!self.surveys.is_empty()).then_some(3));
@@ -133,7 +144,13 @@ impl<'a> Execution<'a> {
                     self.person.fuse.break_off(stuck);
                     return Err(End::GaveUp);
                 };
-                clock.sleep(wake.since(now));
+                let wait = wake.since(now);
+                let asks = self.asked < self.person.course.asks.len();
+                clock.sleep(if asks {
+                    wait.min(Duration::from_secs(1))
+                } else {
+                    wait
+                });
                 event = Some(Event::Tick);
                 continue;
             }
@@ -168,6 +185,9 @@ impl<'a> Execution<'a> {
             Event::Surveyed { group, .. } => Some(self.plan.groups[*group].name.clone()),
             _ => None,
         };
+        if let Event::Asked { group, request } = &event {
+            lock(&self.person.after.promise).asked(*request, group.as_deref());
+        }
         let commands = self.engine.step(event, now);
         if let Some(name) = surveyed {
             let let_go: Vec<String> = commands.iter().filter_map(let_go).collect();
@@ -175,6 +195,11 @@ impl<'a> Execution<'a> {
             lock(&self.person.after.promise).surveyed(&name, &let_go, world, cloud, self.store);
         }
         for command in commands {
+            if let Command::Store(task, _) | Command::Call(task, _) = &command
+                && let Err(broken) = lock(&self.person.after.promise).told(*task)
+            {
+                self.person.fuse.break_off(broken);
+            }
             match command {
                 Command::Store(task, operation) => self.writes.push((task, operation)),
                 Command::Call(task, call) => {
@@ -193,6 +218,36 @@ impl<'a> Execution<'a> {
                 | Command::Drain(..) => {}
             }
         }
+    }
+
+    /// Somebody asks something of the rollout from elsewhere; what was asked is read as the command
+    /// line does.
+    fn ask(&mut self, step: usize) -> Result<(), End> {
+        let Person { course, world, .. } = self.person;
+        let asks = course.asks.get(self.asked..).unwrap_or_default();
+        for (_, request) in asks.iter().take_while(|(at, _)| *at <= step) {
+            self.asked += 1;
+            let written = SqliteStore::open(&world.state_path(), None).and_then(|mut other| {
+                let asked = NewRequest {
+                    group: None,
+                    kind: request.as_str().to_owned(),
+                    who: "else".to_owned(),
+                };
+                other.commit(world.clock.now().into(), vec![Write::AddRequest(asked)])
+            });
+            written.map_err(|error| self.person.failed(&error))?;
+        }
+        let now = world.clock.now();
+        let is_due = |at| now.since(at) >= Duration::from_secs(1);
+        if self.begun.rollout.is_none() || !self.asked_at.is_none_or(is_due) {
+            return Ok(());
+        }
+        self.asked_at = Some(now);
+        let asked = requests(self.store, now).map_err(|error| self.person.failed(&error))?;
+        for event in asked {
+            self.step(event);
+        }
+        Ok(())
     }
 
     /// Creations come no faster than allowed; a further try of one isn't held back.
@@ -216,8 +271,13 @@ impl<'a> Execution<'a> {
         let now = self.person.world.clock.now();
         self.person.fuse.point();
         let injected_fault = self.limits.injected_fault;
-        let apply = Some(self.apply);
-        let notes = Vec::new();
+        let apply = self.begun.apply;
+        let notes = std::mem::take(&mut self.notes);
+        let notes = self
+            .begun
+            .rollout
+            .map(|rollout| journal::notes(rollout, notes))
+            .unwrap_or_default();
         let ids = journal::commit(self.store, now, apply, wave, notes, injected_fault)
             .map_err(|error| self.person.failed(&error))?;
         self.person.fuse.point();
@@ -352,7 +412,10 @@ impl<'a> Execution<'a> {
         let id = &live[self.fate.below(live.len())].provider_id;
         let mut admin = self.person.world.admin();
         match self.fate.below(8) {
-            0 => drop(admin.delete(id).unwrap()),
+            0 => {
+                drop(admin.delete(id).unwrap());
+                self.person.world.touch();
+            }
             1..4 => drop(admin.fail(id).unwrap()),
             _ => drop(admin.recover(id).unwrap()),
         }

@@ -96,6 +96,12 @@ impl Fleet {
         })
     }
 
+    /// The groups that are to be rolled back after a failure.
+    pub(crate) fn going_back(&self) -> impl Iterator<Item = &Group> {
+        let goes_back = |it: &&Group| it.policy.as_ref().is_some_and(Policy::goes_back);
+        self.groups.iter().filter(goes_back)
+    }
+
     /// Whether a group's policy refuses some changes.
     pub(crate) fn forbids(&self) -> bool {
         let mut policies = self.groups.iter().filter_map(|group| group.policy.as_ref());

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use nstance::apply::engine::Request;
 use nstance::fault_injection::InjectedFault;
 use nstance::plan::change::Mode;
 use nstance::provider::CloudErrorKind;
@@ -31,8 +32,10 @@ pub fn live(
 ) -> Result<(), Broken> {
     let mut life = Lifetime::new(seed, injected_fault, tell);
     for episode in 0..2 + life.chance.below(3) {
-        change(&mut life.fleet, &mut life.chance);
-        life.change_policies();
+        if !life.repeats() {
+            change(&mut life.fleet, &mut life.chance);
+            life.change_policies();
+        }
         let health = life.health_weather();
         life.world.weather = SimOptions {
             unhealthy: health.unhealthy,
@@ -85,6 +88,13 @@ impl<'a> Lifetime<'a> {
         }
     }
 
+    /// Whether somebody runs the same again.
+    fn repeats(&mut self) -> bool {
+        self.rollouts
+            .as_mut()
+            .is_some_and(|chance| chance.happens(40))
+    }
+
     /// Groups change how they are replaced.
     fn change_policies(&mut self) {
         if let Some(chance) = &mut self.rollouts {
@@ -132,6 +142,19 @@ impl<'a> Lifetime<'a> {
         if let Some(chance) = &mut self.rollouts {
             course.meddling = chance.one_of(&[0, 0, 1, 3]);
             course.releases = chance.happens(30);
+            course.retries = chance.happens(50);
+            if chance.happens(30) {
+                let requests = [
+                    Request::Promote,
+                    Request::Promote,
+                    Request::Pause,
+                    Request::Abort,
+                ];
+                course.asks = (0..=chance.below(2))
+                    .map(|_| (chance.below(60), chance.one_of(&requests)))
+                    .collect();
+                course.asks.sort_by_key(|(at, _)| *at);
+            }
         }
         if let Some(saved) = self.saved.take_if(|_| chance.happens(60)) {
             course.task = Task::Follow(saved);
@@ -196,7 +219,14 @@ impl<'a> Lifetime<'a> {
     }
 
     fn pass_time(&mut self) {
-        meddle(&mut self.world, &mut self.chance);
+        // Somebody leaves it alone for a while.
+        let rests = self
+            .rollouts
+            .as_mut()
+            .is_some_and(|chance| chance.happens(40));
+        if !rests {
+            meddle(&mut self.world, &mut self.chance);
+        }
         if let Some(chance) = &mut self.rollouts {
             for row in self.world.live() {
                 let mut admin = self.world.admin();
@@ -383,6 +413,7 @@ fn change_policies(fleet: &mut Fleet, chance: &mut Chance) {
 
 /// Somebody changes the cloud behind our back, or loses the state.
 fn meddle(world: &mut World, chance: &mut Chance) {
+    world.touch();
     // Whoever takes our tags off an instance that isn't recorded yet takes it from us.
     let settled = world.is_settled;
     for row in world.live() {

@@ -26,7 +26,7 @@ const fn mutant(name: &'static str, what: &'static str, injected_fault: Injected
 }
 
 /// All of them.
-pub const MUTANTS: [Mutant; 15] = [
+pub const MUTANTS: [Mutant; 17] = [
     mutant(
         "no-intent",
         "a call without an intent in the journal",
@@ -76,6 +76,16 @@ pub const MUTANTS: [Mutant; 15] = [
         "no-deregistration",
         "a registered instance deleted",
         InjectedFault::NoDeregistration,
+    ),
+    mutant(
+        "no-rollout-record",
+        "the record of a rollout that isn't read",
+        InjectedFault::NoRolloutRecord,
+    ),
+    mutant(
+        "no-rollback",
+        "a failed group that stays as it is",
+        InjectedFault::NoRollback,
     ),
     mutant(
         "no-settlement",

@@ -4,9 +4,15 @@
 //! The command line's own sequence is `cli::apply_shard`; this is its twin without words.
 
 use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use nstance::apply::driver::Applied;
+use nstance::apply::engine::Starts;
 use nstance::apply::recover::{RecoverError, recover};
+use nstance::apply::resume;
+use nstance::apply::rollout_record::{self, OpenRollout, RolloutRecord};
 use nstance::apply::staleness::moved_on;
 use nstance::clock::Clock;
 use nstance::config::model::ProviderKind;
@@ -16,20 +22,26 @@ use nstance::plan::change::{Action, Change, Mode, Plan};
 use nstance::plan::inputs::Options;
 use nstance::provider::Cloud;
 use nstance::provider::rules::Rules;
+use nstance::refresh::refresh;
 use nstance_state::{
-    ApplyStatus, Lock, LockInfo, NewApply, Operation, Snapshot, SqliteStore, StateError, Store,
+    Lock, LockInfo, NewApply, Operation, RolloutId, RolloutStatus, Snapshot, SqliteStore,
+    StateError, Store, Write,
 };
 
 use crate::execution::Execution;
 use crate::fleet::{CANARY, Fleet};
+use crate::policy::Policy;
 use crate::promise::Promise;
 use crate::run::{Afterlife, Course, End, SavedPlan, Task, owner};
 use crate::watch::{Fuse, WatchedClock, WatchedCloud, lock};
 use crate::world::World;
 
-pub(crate) fn options(mode: Mode, replace: &[String]) -> Options {
+pub(crate) fn options(fleet: &Fleet, mode: Mode, replace: &[String]) -> Options {
+    let mut target = DefaultHasher::new();
+    format!("{fleet:?} {mode:?} {replace:?}").hash(&mut target);
     Options {
         mode,
+        target: format!("{:x}", target.finish()),
         replace: replace.iter().map(|text| text.parse().unwrap()).collect(),
         ..Options::default()
     }
@@ -55,7 +67,7 @@ pub(crate) fn plan(
     let made = pipeline::plan(Request {
         config,
         sources: &loaded.sources,
-        document: None,
+        document: loaded.document.as_ref(),
         prepared: prepared.unwrap_or_else(|found| panic!("{found:?}")),
         store: store.map(|store| store as &mut dyn Store),
         cloud: Some(cloud),
@@ -82,6 +94,13 @@ pub(crate) fn plan(
         Err(PlanError::State(error)) => Err(format!("{STATE}{error}")),
         Err(error) => Err(error.to_string()),
     }
+}
+
+/// A rollout of an earlier run that goes on.
+struct Known {
+    id: RolloutId,
+    goes_back: bool,
+    starts: Starts,
 }
 
 /// Before what the state says of itself.
@@ -122,15 +141,12 @@ impl Person<'_> {
             self.unfence(store);
             self.recover(store)?;
         }
-        let plan = match &self.course.task {
-            Task::Follow(saved) => self.take_up(saved, store.as_ref())?,
-            _ => self.plan(store.as_mut())?,
+        let (plan, known) = match self.continued(store.as_ref())? {
+            Some((plan, known)) => (plan, Some(known)),
+            None => (self.plan_anew(store.as_mut())?, None),
         };
-        if !plan.summary.has_changes() {
-            return Ok(End::Empty);
-        }
         let (mode, injected_fault) = (plan.mode, self.course.injected_fault);
-        let allowed = |_: &str| self.course.allow_delete;
+        let allowed = |_: &str| self.course.allow_delete || known.is_some();
         if plan
             .deletions
             .forbidden(mode, allowed, injected_fault)
@@ -138,14 +154,9 @@ impl Person<'_> {
         {
             return Err(End::OverBudget);
         }
-        self.grant(&plan);
-        let (declared, is_saved) = match &self.course.task {
-            Task::Follow(saved) => (&saved.fleet, true),
-            _ => (self.fleet, false),
-        };
-        let there = self.world.live();
-        let promise = Promise::of(&plan, declared, store.as_ref(), &there, is_saved);
-        *lock(&self.after.promise) = promise;
+        let goes_back = known.as_ref().is_some_and(|known| known.goes_back);
+        self.grant(&plan, goes_back || known.is_some());
+        self.promise(&plan, known.as_ref(), store.as_ref());
         self.fuse.point();
         let clock = &*self.world.clock;
         let mut store = match store {
@@ -155,26 +166,240 @@ impl Person<'_> {
         };
         self.unfence(&mut store);
         self.fuse.point();
-        let apply = store
-            .transaction(clock.now().into(), |transaction| {
-                transaction.start_apply(NewApply {
-                    who: "who".to_owned(),
-                    host: "host".to_owned(),
-                    pid: 1,
-                    operation: "apply".to_owned(),
-                    plan_digest: None,
-                })
-            })
+        let (record, starts) = match known {
+            Some(known) => (
+                RolloutRecord::of_known(known.id, known.goes_back),
+                known.starts,
+            ),
+            None => {
+                let digest = self.course.task.digest();
+                let record = RolloutRecord::of_new(&plan, digest, &store);
+                let record = record.map_err(|error| self.failed(&error))?;
+                (record, Starts::default())
+            }
+        };
+        let entry = NewApply {
+            who: "who".to_owned(),
+            host: "host".to_owned(),
+            pid: 1,
+            operation: "apply".to_owned(),
+            plan_digest: None,
+        };
+        let begun = rollout_record::begin(&mut store, clock.now(), entry, &record)
             .map_err(|error| self.failed(&error))?;
-        let outcome = Execution::new(self, &plan, &mut store, apply).run()?;
+        lock(&self.after.promise).is_open = begun.rollout.is_some();
+        let outcome = Execution::new(self, &plan, &mut store, &begun, &starts).run()?;
         self.fuse.point();
-        let finished = store.transaction(clock.now().into(), |transaction| {
-            transaction.finish_apply(apply, ApplyStatus::Succeeded, "{}")?;
-            transaction.collect_garbage()
-        });
+        let way = begun.back(&plan, &outcome, &mut store, clock.now());
+        let way = way.map_err(|error| self.failed(&error))?;
+        let failed = lock(&self.after.promise).should_go_back(&plan, &outcome);
+        if way.is_none() && !goes_back && !failed.is_empty() {
+            let stays = format!("{failed:?} failed and don't go back: {outcome:?}");
+            self.fuse.break_off(stays);
+        }
+        let back = match way {
+            None => None,
+            Some(way) => {
+                self.fuse.point();
+                self.grant(&way, true);
+                let there = self.world.live();
+                let promise = {
+                    let earlier = lock(&self.after.promise);
+                    Promise::of_way_back(&way, &earlier, &store, &there)
+                };
+                *lock(&self.after.promise) = promise;
+                let none = Starts::default();
+                let came = Execution::new(self, &way, &mut store, &begun, &none).run()?;
+                Some((way, came))
+            }
+        };
+        self.fuse.point();
+        let applied = Applied { outcome, back };
+        let finished = begun.finish(&plan, &applied, &mut store, clock.now());
         finished.map_err(|error| self.failed(&error))?;
+        self.conclude(&plan, &applied, goes_back, &store);
         self.fuse.point();
-        Ok(End::Applied(Box::new(outcome)))
+        Ok(End::Applied(Box::new(applied.outcome)))
+    }
+
+    /// A plan, unless nothing is to be done.
+    fn plan_anew(&self, mut store: Option<&mut SqliteStore>) -> Result<Plan, End> {
+        let plan = match &self.course.task {
+            Task::Follow(saved) => self.take_up(saved, store.as_deref())?,
+            _ => self.plan(store.as_deref_mut())?,
+        };
+        if !plan.summary.has_changes() {
+            if let Some(store) = store {
+                let good = rollout_record::last_good(&plan).map(|(_, write)| write);
+                let good: Vec<Write> = good.collect();
+                if !good.is_empty() {
+                    store
+                        .commit(self.world.clock.now().into(), good)
+                        .map_err(|error| self.failed(&error))?;
+                }
+            }
+            self.note_good(&plan, |_| true);
+            return Err(End::Empty);
+        }
+        if let Some(store) = store {
+            let is_saved = matches!(self.course.task, Task::Follow(_));
+            let repeated = rollout_record::repeated(store, &plan);
+            let repeated = repeated.map_err(|error| self.failed(&error))?.is_some();
+            if repeated && !is_saved && !self.course.retries {
+                return Err(End::RolledBack);
+            }
+            let earlier = lock(&self.world.promise);
+            let is_same = earlier.is_open && earlier.target == self.target();
+            let snapshot = store.snapshot().map_err(|error| self.failed(&error))?;
+            if is_same
+                && plan.mode == Mode::Normal
+                && self.world.untouched.load(Ordering::SeqCst)
+                && let Some(slot) = earlier.begins_anew(&plan, &snapshot.records)
+            {
+                let anew = format!("the rollout of {slot} begins anew");
+                self.fuse.break_off(anew);
+            }
+        }
+        Ok(plan)
+    }
+
+    /// The rollout of an earlier run, if this one continues it.
+    fn continued(&self, store: Option<&SqliteStore>) -> Result<Option<(Plan, Known)>, End> {
+        let reads = self.course.injected_fault != InjectedFault::NoRolloutRecord;
+        let Some(store) = store.filter(|_| reads) else {
+            return Ok(None);
+        };
+        let found = OpenRollout::of(store).map_err(|error| self.failed(&error))?;
+        let goes_on = |found: &OpenRollout| match &self.course.task {
+            Task::Follow(saved) => found.has_digest(&saved.digest),
+            _ => found.has_target(&self.target()),
+        };
+        let Some(OpenRollout { stored, plan }) = found.filter(goes_on) else {
+            return Ok(None);
+        };
+        let snapshot = store.snapshot().map_err(|error| self.failed(&error))?;
+        let now = self.world.clock.now();
+        let observed = refresh(self.cloud, &owner(), Some(&snapshot), now, |_| {});
+        let observed = observed.map_err(|error| {
+            self.tell(&error);
+            End::GaveUp
+        })?;
+        let starts = match resume::starts(&plan, &stored, &snapshot, &observed) {
+            Ok(starts) if !resume::remaining(&plan, &starts).changes.is_empty() => starts,
+            _ => return Ok(None),
+        };
+        let known = Known {
+            id: stored.id,
+            goes_back: stored.status == RolloutStatus::RollingBack,
+            starts,
+        };
+        Ok(Some((plan, known)))
+    }
+
+    /// Notes what a plan must keep to.
+    fn promise(&self, plan: &Plan, known: Option<&Known>, store: Option<&SqliteStore>) {
+        let (declared, is_saved) = match &self.course.task {
+            Task::Follow(saved) => (&saved.fleet, true),
+            _ => (self.fleet, false),
+        };
+        let there = self.world.live();
+        let promise = match (known, store) {
+            (Some(known), Some(store)) => {
+                let earlier = lock(&self.world.promise).clone();
+                let mut promise = if known.goes_back {
+                    Promise::of_way_back(plan, &earlier, store, &there)
+                } else {
+                    Promise::of(plan, &earlier.fleet, Some(store), &there, is_saved)
+                };
+                promise.take_up(earlier, plan, store);
+                promise
+            }
+            _ => {
+                // A late listing may still show what is gone.
+                if self.world.weather.stale_listing.is_zero() {
+                    self.world.untouched.store(true, Ordering::SeqCst);
+                }
+                let mut promise = Promise::of(plan, declared, store, &there, is_saved);
+                promise.target = self.target();
+                promise
+            }
+        };
+        *lock(&self.after.promise) = promise;
+    }
+
+    /// What names the configuration, or the saved plan.
+    fn target(&self) -> String {
+        match &self.course.task {
+            Task::Follow(saved) => saved.digest.clone(),
+            _ => options(self.fleet, self.course.mode, &self.course.replace).target,
+        }
+    }
+
+    /// Looks at what a run brought about, and leaves it to the next one.
+    fn conclude(&self, plan: &Plan, applied: &Applied, goes_back: bool, store: &SqliteStore) {
+        let Applied { outcome, back } = applied;
+        let undone = |name: &str| {
+            let mut undone = outcome.undone.iter();
+            undone.any(|(task, _)| plan.changes[*task].address.group.as_str() == name)
+        };
+        if !goes_back {
+            self.note_good(plan, |name| !undone(name));
+        }
+        let (way, came) = match back {
+            Some((way, came)) => (way, came),
+            None => (plan, outcome),
+        };
+        let mut promise = lock(&self.after.promise);
+        let is_stalled = |(_, why): &(usize, String)| why.starts_with("more available");
+        if came.waiting.iter().any(is_stalled) {
+            // The next run looks anew at what there is.
+            promise.is_open = false;
+        }
+        if !came.is_complete() {
+            return;
+        }
+        promise.is_open = false;
+        if (goes_back || back.is_some())
+            && let Err(broken) = promise.check_back(way, self.world, store)
+        {
+            self.fuse.break_off(broken);
+        }
+    }
+
+    /// Notes groups that are as declared.
+    fn note_good(&self, plan: &Plan, is_done: impl Fn(&str) -> bool) {
+        let declared = match &self.course.task {
+            Task::Follow(saved) => &saved.fleet,
+            _ => self.fleet,
+        };
+        let mut good = lock(&self.world.good);
+        if plan.mode == Mode::Destroy {
+            good.retain(|name, _| !is_done(name));
+            return;
+        }
+        for group in &declared.groups {
+            let name = format!("default/{}", group.name);
+            let changes = plan
+                .changes
+                .iter()
+                .any(|change| change.address.group.as_str() == name);
+            let goes_back = group.policy.as_ref().is_some_and(Policy::goes_back);
+            if is_done(&name) && goes_back {
+                if changes || !good.contains_key(&name) {
+                    good.insert(name, group.clone());
+                }
+            } else if is_done(&name) && changes {
+                good.remove(&name);
+            }
+        }
+    }
+
+    /// What the harness keeps of a run that ended.
+    pub(crate) fn leave_behind(&self) {
+        let promise = lock(&self.after.promise).clone();
+        if !promise.target.is_empty() {
+            *lock(&self.world.promise) = promise;
+        }
     }
 
     fn unfence(&self, store: &mut SqliteStore) {
@@ -260,7 +485,7 @@ impl Person<'_> {
     }
 
     fn plan(&self, store: Option<&mut SqliteStore>) -> Result<Plan, End> {
-        let options = options(self.course.mode, &self.course.replace);
+        let options = options(self.fleet, self.course.mode, &self.course.replace);
         let clock = &*self.world.clock;
         let planned = plan(self.fleet, &options, store, self.cloud, clock).map(|mut plan| {
             if self.course.releases {
@@ -295,8 +520,12 @@ impl Person<'_> {
         // Through a file's form, as a saved plan goes.
         let text = serde_json::to_vec(&plan).unwrap();
         let plan = serde_json::from_slice(&text).unwrap();
-        let fleet = self.fleet.clone();
-        Ok(SavedPlan { plan, fleet, rows })
+        Ok(SavedPlan {
+            digest: format!("saved by {}", self.course.seed),
+            plan,
+            fleet: self.fleet.clone(),
+            rows,
+        })
     }
 
     /// A saved plan, if its rows are as they were.
@@ -327,10 +556,10 @@ impl Person<'_> {
         Ok(saved.plan.clone())
     }
 
-    /// Notes what the plan says may be done.
-    fn grant(&self, plan: &Plan) {
+    /// Notes what the plan says may be done; what was allowed before needs no leave.
+    fn grant(&self, plan: &Plan, is_allowed: bool) {
         let mut leave = lock(&self.after.leave);
-        if !self.course.allow_delete && plan.mode != Mode::Destroy {
+        if !self.course.allow_delete && !is_allowed && plan.mode != Mode::Destroy {
             let (count, percent) = Fleet::BUDGET;
             leave.budget = Some(count.max(percent * plan.deletions.recorded / 100));
         }
@@ -357,7 +586,7 @@ impl Person<'_> {
                     continue;
                 }
                 Action::Delete => {
-                    if change.deposed.is_none() {
+                    if change.deposed.is_none() && !is_allowed {
                         leave.budgeted.extend(was.clone());
                     }
                     leave.doomed.extend(was);

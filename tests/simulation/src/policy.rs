@@ -62,6 +62,14 @@ impl Health {
     pub(crate) const CHECK: Check = Check::Tcp { port: 8080 };
 }
 
+/// What happens after the canaries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Pause {
+    Seconds(u64),
+    /// Until somebody promotes it.
+    Manual,
+}
+
 /// An `update` block.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Policy {
@@ -71,8 +79,7 @@ pub(crate) struct Policy {
     pub(crate) max_creating: Option<u32>,
     pub(crate) max_deleting: Option<u32>,
     pub(crate) canaries: Option<Amount>,
-    /// Seconds.
-    pub(crate) canary_pause: Option<u64>,
+    pub(crate) canary_pause: Option<Pause>,
     pub(crate) on_failure: Option<&'static str>,
     pub(crate) max_failures: Option<u32>,
     pub(crate) by_zone: bool,
@@ -82,7 +89,7 @@ pub(crate) struct Policy {
 
 impl Policy {
     /// What failures may do.
-    const ON_FAILURE: [&'static str; 2] = ["stop", "continue"];
+    const ON_FAILURE: [&'static str; 4] = ["stop", "continue", "rollback", "rollback"];
 
     pub(crate) fn draw(chance: &mut Chance) -> Self {
         let mut policy = Self {
@@ -106,7 +113,10 @@ impl Policy {
             ..Self::default()
         };
         if policy.canaries.is_some() && chance.happens(60) {
-            policy.canary_pause = Some(chance.one_of(&[5, 40, 300]));
+            policy.canary_pause = Some(match chance.one_of(&[5, 40, 300, 0]) {
+                0 => Pause::Manual,
+                seconds => Pause::Seconds(seconds),
+            });
         }
         if policy.order != Some("delete_first") && chance.happens(8) {
             policy.max_unavailable = Some(Amount::Count(0));
@@ -143,8 +153,18 @@ impl Policy {
         self.canaries.map_or(0, |amount| amount.up(size)) as usize
     }
 
-    pub(crate) fn pause(&self) -> Duration {
-        Duration::from_secs(self.canary_pause.unwrap_or(0))
+    /// How long nothing else begins after them; `None`: until somebody promotes it.
+    pub(crate) fn pause(&self) -> Option<Duration> {
+        match self.canary_pause {
+            None => Some(Duration::ZERO),
+            Some(Pause::Seconds(seconds)) => Some(Duration::from_secs(seconds)),
+            Some(Pause::Manual) => None,
+        }
+    }
+
+    /// Whether a failed group goes back.
+    pub(crate) fn goes_back(&self) -> bool {
+        self.on_failure == Some("rollback")
     }
 
     /// The block, with a comma.
@@ -164,7 +184,10 @@ impl Policy {
         say("canaries", self.canaries.map(Amount::text));
         say(
             "canary_pause",
-            self.canary_pause.map(|n| format!("\"{n}s\"")),
+            self.canary_pause.map(|pause| match pause {
+                Pause::Seconds(seconds) => format!("\"{seconds}s\""),
+                Pause::Manual => quoted("manual"),
+            }),
         );
         say("on_failure", self.on_failure.map(quoted));
         say("max_failures", self.max_failures.map(|n| n.to_string()));

@@ -4,24 +4,43 @@
 //! May not: read a [`nstance::plan::rollout::Rollout`].
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use nstance::apply::engine::TaskId;
+use nstance::apply::engine::{Outcome, Request, TaskEnd, TaskId};
 use nstance::clock::Timestamp;
-use nstance::plan::change::{Action, Change, Mode, Plan};
+use nstance::plan::change::{Action, Change, InstanceView, Mode, Plan};
 use nstance::plan::rollout::restarts;
 use nstance::provider::sim::admin::InstanceRow;
 use nstance::provider::{Cloud, CreateRequest, LifecycleState, Observation, UpdateRequest};
 use nstance::spec::SpecBody;
-use nstance_state::SqliteStore;
+use nstance_state::{Record, SqliteStore};
 
 use crate::fleet::{Fleet, Group};
 use crate::policy::Health;
+use crate::watch::lock;
 use crate::world::{Broken, World};
 
 /// What a run must keep to.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Promise {
+    /// What was declared.
+    pub(crate) fleet: Fleet,
+    /// What names the configuration, or the saved plan.
+    pub(crate) target: String,
+    /// Whether its rollout is recorded and goes on in the next run of the same.
+    pub(crate) is_open: bool,
+    /// Our ids of the instances that the plan makes, by slot.
+    born: BTreeMap<String, String>,
+    /// What instances were like when the rollout began, by group and slot.
+    origin: BTreeMap<String, BTreeMap<u32, Facts>>,
+    /// Groups whose canaries' pause somebody ended.
+    promoted: BTreeSet<String>,
+    /// Groups that begin nothing more, until somebody promotes them or for good.
+    halted: BTreeMap<String, Request>,
+    /// Tasks that began.
+    begun: BTreeSet<TaskId>,
+    group_of_task: Vec<String>,
     groups: BTreeMap<String, Rollout>,
     /// Instances that were recorded with a load balancer.
     balanced: BTreeSet<String>,
@@ -39,8 +58,36 @@ pub(crate) struct Promise {
     done_at: BTreeMap<TaskId, Timestamp>,
 }
 
+/// What an instance is like.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Facts {
+    instance_type: String,
+    image: String,
+    colour: String,
+}
+
+impl Facts {
+    fn declared(group: &Group) -> Self {
+        Self {
+            instance_type: group.instance_type.to_owned(),
+            image: group.image.to_owned(),
+            colour: group.colour.to_owned(),
+        }
+    }
+
+    fn recorded(store: &SqliteStore, record: &Record) -> Option<Self> {
+        let spec = spec_of(store, record)?;
+        let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
+        Some(Self {
+            instance_type: spec.head.instance_type.to_string(),
+            image: text(spec.args.get("ImageId")?),
+            colour: text(&spec.args.get("TagSpecifications")?[0]["Tags"][0]["Value"]),
+        })
+    }
+}
+
 /// What one group must keep to.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Rollout {
     group: Group,
     /// How many instances must stay available.
@@ -73,6 +120,11 @@ fn takes_down(change: &Change) -> bool {
     change.action.is_replace() || restarts(change)
 }
 
+/// Whether a change makes an instance.
+fn makes(change: &Change) -> bool {
+    change.action == Action::Create || change.action.is_replace()
+}
+
 impl Promise {
     /// What a plan for a fleet must keep to; `there` are the instances.
     pub(crate) fn of(
@@ -82,13 +134,33 @@ impl Promise {
         there: &[InstanceRow],
         is_saved: bool,
     ) -> Self {
-        let mut promise = Self::default();
+        let mut promise = Self {
+            fleet: fleet.clone(),
+            group_of_task: plan
+                .changes
+                .iter()
+                .map(|change| change.address.group.to_string())
+                .collect(),
+            ..Self::default()
+        };
         if plan.mode != Mode::Normal {
             return promise;
+        }
+        for change in &plan.changes {
+            if let Some(after) = change.after.as_deref().filter(|_| makes(change)) {
+                let id = after.instance_id.to_string();
+                promise.born.insert(change.address.to_string(), id);
+            }
         }
         if let Some(store) = store
             && let Ok(snapshot) = store.snapshot()
         {
+            for record in snapshot.records.iter().filter(|record| !record.deposed) {
+                if let Some(facts) = Facts::recorded(store, record) {
+                    let group = promise.origin.entry(record.group.to_string()).or_default();
+                    group.insert(record.slot, facts);
+                }
+            }
             let records = snapshot.records.iter();
             let balanced = records.filter(|record| is_balanced(store, record));
             promise.balanced = balanced.map(|it| it.provider_id.clone()).collect();
@@ -120,7 +192,7 @@ impl Promise {
             let own: Vec<_> = own
                 .filter(|(_, change)| change.address.group.as_str() == name)
                 .collect();
-            let mut rollout = Rollout::of(group, &own);
+            let mut rollout = Rollout::of(group, group.size, &own);
             if is_saved {
                 // It doesn't know of all.
                 let prefix = format!("{name}/");
@@ -130,6 +202,177 @@ impl Promise {
             promise.groups.insert(name, rollout);
         }
         promise
+    }
+
+    /// What the way back of groups must keep to: their limits, for the sizes that they had.
+    pub(crate) fn of_way_back(
+        plan: &Plan,
+        earlier: &Self,
+        store: &SqliteStore,
+        there: &[InstanceRow],
+    ) -> Self {
+        let mut fleet = earlier.fleet.clone();
+        let mut declared = BTreeMap::new();
+        for group in &mut fleet.groups {
+            let name = format!("default/{}", group.name);
+            declared.insert(name.clone(), group.size);
+            group.size = earlier.origin.get(&name).map_or(0, BTreeMap::len) as u32;
+            if let Some(policy) = &mut group.policy {
+                policy.canaries = None;
+                policy.canary_pause = None;
+            }
+        }
+        let mut promise = Self::of(plan, &fleet, Some(store), there, false);
+        for (name, rollout) in &mut promise.groups {
+            let own = plan.changes.iter().enumerate();
+            let own: Vec<_> = own
+                .filter(|(_, change)| change.address.group.as_str() == name)
+                .collect();
+            *rollout = Rollout::of(&rollout.group, declared[name], &own);
+        }
+        Self {
+            fleet: earlier.fleet.clone(),
+            target: earlier.target.clone(),
+            is_open: earlier.is_open,
+            origin: earlier.origin.clone(),
+            ..promise
+        }
+    }
+
+    /// The rollout of an earlier run goes on: what that did counts.
+    pub(crate) fn take_up(&mut self, earlier: Self, plan: &Plan, store: &SqliteStore) {
+        self.origin = earlier.origin;
+        self.target = earlier.target;
+        self.is_open = earlier.is_open;
+        if earlier.born == self.born {
+            self.todo = earlier.todo;
+            self.done_at = earlier.done_at;
+            self.promoted = earlier.promoted;
+        }
+        let Ok(snapshot) = store.snapshot() else {
+            return;
+        };
+        // An answer may have been lost with that run.
+        let record = |view: Option<&InstanceView>| {
+            let id = &view?.instance_id;
+            let mut records = snapshot.records.iter();
+            records.find(|record| *record.instance_id == **id)
+        };
+        for (task, change) in plan.changes.iter().enumerate() {
+            let before = record(change.before.as_deref());
+            let after = record(change.after.as_deref());
+            let wanted = change.after.as_deref().map(|view| view.digest);
+            let is_updated = after.is_some_and(|after| Some(after.spec) == wanted);
+            let todo = self.todo.entry(task).or_default();
+            todo.retain(|what| match *what {
+                "create" => after.is_none(),
+                "delete" => before.is_some(),
+                _ => !is_updated,
+            });
+            if todo.is_empty() {
+                self.done_at.entry(task).or_insert(Timestamp(i64::MIN));
+            }
+        }
+    }
+
+    /// A plan of the same is made although a rollout goes on: whether that would have been another
+    /// rollout of what isn't done yet.
+    pub(crate) fn begins_anew(&self, plan: &Plan, records: &[Record]) -> Option<String> {
+        let is_recorded = |id: &str| records.iter().any(|record| record.instance_id == id);
+        plan.changes.iter().find_map(|change| {
+            let after = change.after.as_deref().filter(|_| makes(change))?;
+            let address = change.address.to_string();
+            let planned = self.born.get(&address)?;
+            (*planned != *after.instance_id && !is_recorded(planned)).then_some(address)
+        })
+    }
+
+    /// Groups that failed more often than they may and aren't to stay so.
+    pub(crate) fn should_go_back(&self, plan: &Plan, outcome: &Outcome) -> Vec<String> {
+        if !self.is_open || outcome.stopped || !outcome.waiting.is_empty() {
+            return Vec::new();
+        }
+        let groups = self.fleet.going_back();
+        let failed = groups.filter_map(|group| {
+            let name = format!("default/{}", group.name);
+            let undone = outcome.undone.iter();
+            let failures = undone.filter(|(task, end)| {
+                let is_own = plan.changes[*task].address.group.as_str() == name;
+                is_own && matches!(end, TaskEnd::Failed(_) | TaskEnd::Unsettled(_))
+            });
+            let allowed = group.policy.as_ref().and_then(|policy| policy.max_failures);
+            (failures.count() > allowed.unwrap_or(0) as usize).then_some(name)
+        });
+        failed.collect()
+    }
+
+    /// Groups went back: each instance is like before the rollout, or like when all of its group was
+    /// last as declared.
+    pub(crate) fn check_back(
+        &self,
+        way: &Plan,
+        world: &World,
+        store: &SqliteStore,
+    ) -> Result<(), Broken> {
+        let Ok(snapshot) = store.snapshot() else {
+            return Ok(());
+        };
+        let good = lock(&world.good);
+        let untouched = world.untouched.load(Ordering::SeqCst);
+        for group in &way.groups {
+            let name = &group.name;
+            let good = good.get(name).map(Facts::declared);
+            let none = BTreeMap::new();
+            let origin = self.origin.get(name).unwrap_or(&none);
+            let records = snapshot.records.iter();
+            let own = records.filter(|record| *record.group == **name && !record.deposed);
+            let own: BTreeMap<u32, &Record> = own.map(|record| (record.slot, record)).collect();
+            for (slot, record) in &own {
+                let facts = Facts::recorded(store, record);
+                let was = origin.get(slot);
+                if was.is_none() || facts.as_ref() != was && facts != good {
+                    return Err(format!(
+                        "{name}/{slot} went back to {facts:?}; it was {was:?}, and {good:?} was good"
+                    ));
+                }
+            }
+            let missing = origin.keys().find(|slot| !own.contains_key(slot));
+            if let Some(slot) = missing.filter(|_| untouched && good.is_some()) {
+                return Err(format!("{name}/{slot} is missing after it went back"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Somebody asked something of the rollout.
+    pub(crate) fn asked(&mut self, request: Request, group: Option<&str>) {
+        let groups = self.groups.keys();
+        let asked: Vec<String> = groups
+            .filter(|name| group.is_none_or(|group| group == *name))
+            .cloned()
+            .collect();
+        for name in asked {
+            match (request, self.halted.get(&name)) {
+                (_, Some(Request::Abort)) => {}
+                (Request::Promote, Some(_)) => drop(self.halted.remove(&name)),
+                (Request::Promote, None) => drop(self.promoted.insert(name)),
+                (Request::Pause | Request::Abort, _) => {
+                    self.halted.insert(name, request);
+                }
+            }
+        }
+    }
+
+    /// A task is told to do something.
+    pub(crate) fn told(&mut self, task: TaskId) -> Result<(), Broken> {
+        let name = &self.group_of_task[task];
+        if !self.begun.contains(&task)
+            && let Some(request) = self.halted.get(name)
+        {
+            return Err(format!("{task} of {name} begins after {request:?}"));
+        }
+        self.begun.insert(task);
+        Ok(())
     }
 
     /// The instances of a group that are in service, by the cloud's id: they run, are healthy, and
@@ -147,7 +390,7 @@ impl Promise {
             return BTreeSet::new();
         };
         let live = world.live();
-        let serves = |record: &&nstance_state::Record| {
+        let serves = |record: &&Record| {
             let id = &record.provider_id;
             let runs = live
                 .iter()
@@ -378,7 +621,8 @@ impl Promise {
                 }
             }
             let pause = rollout.group.policy.as_ref().unwrap().pause();
-            if now < ended.after(pause) {
+            let is_over = pause.is_some_and(|pause| now >= ended.after(pause));
+            if !is_over && !self.promoted.contains(name) {
                 return Err(format!("{task} of {name} began in the canaries' pause"));
             }
         }
@@ -395,10 +639,11 @@ impl Promise {
 }
 
 impl Rollout {
-    fn of(group: &Group, own: &[(TaskId, &Change)]) -> Self {
+    /// `declared` is the size that percentages are of.
+    fn of(group: &Group, declared: u32, own: &[(TaskId, &Change)]) -> Self {
         let policy = group.policy.clone().unwrap_or_default();
         let size = group.size;
-        let (mut unavailable, surge) = policy.bounds(size);
+        let (mut unavailable, surge) = policy.bounds(declared);
         let is_down = |(_, change): &(TaskId, &Change)| {
             change.action == Action::DeleteThenCreate || restarts(change)
         };
@@ -441,11 +686,14 @@ impl Rollout {
 }
 
 /// Whether an instance is recorded with a load balancer.
-pub(crate) fn is_balanced(store: &SqliteStore, record: &nstance_state::Record) -> bool {
+pub(crate) fn is_balanced(store: &SqliteStore, record: &Record) -> bool {
+    spec_of(store, record).is_some_and(|spec| !spec.head.load_balancers.is_empty())
+}
+
+fn spec_of(store: &SqliteStore, record: &Record) -> Option<SpecBody> {
     let specs = store.specs([record.spec].into_iter()).unwrap_or_default();
     let spec = specs.get(&record.spec);
-    let spec: Option<SpecBody> = spec.and_then(|bytes| serde_json::from_slice(bytes).ok());
-    spec.is_some_and(|spec| !spec.head.load_balancers.is_empty())
+    spec.and_then(|bytes| serde_json::from_slice(bytes).ok())
 }
 
 /// The load balancers that an instance is registered with.

@@ -17,7 +17,7 @@ use nstance_state::SqliteStore;
 use crate::arrival::arrive_unharmed as arrive;
 use crate::fleet::{BALANCER, Fleet, Group};
 use crate::person::{options, plan};
-use crate::policy::{Amount, Health, Policy};
+use crate::policy::{Amount, Health, Pause, Policy};
 use crate::run::{Course, End, apply, owner, plan_of};
 use crate::world::World;
 
@@ -277,7 +277,7 @@ fn a_plan_made_while_another_applies_is_whole_or_says_why() {
         on_list: applied,
     };
     let mut store = SqliteStore::open_read_only(&world.state_path(), None).unwrap();
-    let options = options(Mode::Normal, &[]);
+    let options = options(&red, Mode::Normal, &[]);
     let planned = plan(&red, &options, Some(&mut store), &busy, &*world.clock);
     let said = planned.unwrap_err();
     assert!(
@@ -368,7 +368,7 @@ fn a_gate_that_max_creating_shuts_is_waited_for_without_spinning() {
 fn an_instance_that_is_not_available_does_not_wait_for_the_canaries() {
     let policy = Policy {
         canaries: Some(Amount::Count(1)),
-        canary_pause: Some(40),
+        canary_pause: Some(Pause::Seconds(40)),
         health: Some(Health {
             min_healthy_time: 3,
             interval: 2,

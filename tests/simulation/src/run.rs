@@ -3,7 +3,7 @@
 use std::sync::Mutex;
 
 use nstance::apply::driver::ask;
-use nstance::apply::engine::{Call, Outcome, TaskId};
+use nstance::apply::engine::{Call, Outcome, Request, TaskId};
 use nstance::fault_injection::InjectedFault;
 use nstance::plan::change::{Mode, Plan};
 use nstance::provider::Owner;
@@ -30,12 +30,24 @@ pub(crate) enum Task {
     Plan,
 }
 
+impl Task {
+    /// What names the saved plan, if there is one.
+    pub(crate) fn digest(&self) -> Option<&str> {
+        match self {
+            Self::Follow(saved) => Some(&saved.digest),
+            Self::Apply | Self::Plan => None,
+        }
+    }
+}
+
 /// A plan that was saved, and what its rows were like then.
 #[derive(Debug, Clone)]
 pub(crate) struct SavedPlan {
     pub(crate) plan: Plan,
     /// What was declared.
     pub(crate) fleet: Fleet,
+    /// What names its file.
+    pub(crate) digest: String,
     /// By our id, or by address where a slot was empty.
     pub(crate) rows: Vec<(String, Option<String>)>,
 }
@@ -65,6 +77,10 @@ pub(crate) struct Course {
     pub(crate) meddling: usize,
     /// Replacements that an opportunistic group leaves to later are allowed.
     pub(crate) releases: bool,
+    /// What is asked of the rollout from elsewhere, after that many steps.
+    pub(crate) asks: Vec<(usize, Request)>,
+    /// A rollout that was rolled back may be tried again.
+    pub(crate) retries: bool,
     /// Look after each step whether all is as it must be.
     pub(crate) watched: bool,
 }
@@ -83,6 +99,8 @@ pub(crate) enum End {
     OverBudget,
     /// The disk failed.
     DiskFailed,
+    /// It was rolled back before, and isn't tried again.
+    RolledBack,
     /// Nothing was planned.
     Empty,
     /// A plan was made, and kept.
@@ -116,7 +134,7 @@ pub(crate) fn plan_of(world: &World, fleet: &Fleet, mode: Mode) -> Result<Plan, 
     let mut store = path
         .exists()
         .then(|| SqliteStore::open(&path, None).unwrap());
-    let (options, clock) = (options(mode, &[]), &*world.clock);
+    let (options, clock) = (options(fleet, mode, &[]), &*world.clock);
     plan(fleet, &options, store.as_mut(), &world.cloud(), clock)
 }
 
@@ -212,6 +230,7 @@ fn run(world: &World, fleet: &Fleet, course: &Course, fuse: &Fuse<'_>) -> Result
         after: &after,
     };
     let mut end = until_death(|| person.run()).unwrap_or(End::Died);
+    person.leave_behind();
     if matches!(end, End::DiskFailed) && world.disk().is_some_and(crate::disk::Disk::is_off) {
         end = End::Died;
     }

@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
@@ -14,7 +15,8 @@ use nstance::provider::sim::{SimCloud, SimOptions};
 use nstance_state::{Identity, Operation, Snapshot, SqliteStore};
 
 use crate::disk::Disk;
-use crate::fleet::{BALANCER, Fleet};
+use crate::fleet::{BALANCER, Fleet, Group};
+use crate::promise::Promise;
 use crate::shared_memory::SharedMemory;
 use crate::watch::lock;
 
@@ -34,6 +36,12 @@ pub(crate) struct World {
     pub(crate) is_settled: bool,
     /// Instances whose record was lost with the state: nobody's until they are adopted.
     pub(crate) lost: BTreeSet<String>,
+    /// What the last run had to keep to.
+    pub(crate) promise: Mutex<Promise>,
+    /// Groups as they were when all of them was last as declared, by name.
+    pub(crate) good: Mutex<BTreeMap<String, Group>>,
+    /// Whether nobody but nstance created or deleted anything since its last run began.
+    pub(crate) untouched: AtomicBool,
     last_serial: u64,
     last_records: String,
 }
@@ -69,6 +77,9 @@ impl World {
             clock,
             weather,
             lost: BTreeSet::new(),
+            promise: Mutex::default(),
+            good: Mutex::default(),
+            untouched: AtomicBool::new(true),
             last_serial: 0,
             last_records: String::new(),
         }
@@ -100,6 +111,9 @@ impl World {
         copy.pass(self.clock.now().since(START));
         Self {
             lost: self.lost.clone(),
+            promise: Mutex::new(lock(&self.promise).clone()),
+            good: Mutex::new(lock(&self.good).clone()),
+            untouched: AtomicBool::new(self.untouched.load(Ordering::SeqCst)),
             last_serial: self.last_serial,
             last_records: self.last_records.clone(),
             ..copy
@@ -170,6 +184,11 @@ impl World {
         )
     }
 
+    /// Somebody else changes what there is.
+    pub(crate) fn touch(&self) {
+        self.untouched.store(false, Ordering::SeqCst);
+    }
+
     /// The state's file is deleted; what it knew of is nobody's.
     pub(crate) fn lose_state(&mut self) {
         if !self.state_path().exists() {
@@ -184,8 +203,10 @@ impl World {
         if let Some(disk) = &self.disk {
             disk.forget();
         }
+        self.touch();
         self.last_serial = 0;
         self.last_records.clear();
+        lock(&self.good).clear();
     }
 
     /// Where a state was lost, several instances may claim a slot; nstance leaves those alone that
@@ -200,6 +221,7 @@ impl World {
             let id = row.provider_id;
             if self.lost.contains(&id) && !recorded(&id) {
                 self.admin().delete(&id).unwrap();
+                self.touch();
             }
         }
         Ok(())
