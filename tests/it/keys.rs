@@ -4,6 +4,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::process::Command;
 
 use insta::assert_snapshot;
+use nstance::plan::change::{Fallback, InstanceView, LastGood};
 use nstance::plan::file::{self, PlanFileError};
 use nstance::sensitivity::Marks;
 use nstance_state::{Identity, SqliteStore, Timestamp};
@@ -523,17 +524,88 @@ fn a_plan_with_secrets_is_saved_with_a_key_or_not_at_all() {
     harness.ok("plan --out saved.plan");
     let saved = harness.path("saved.plan");
     let nobody = nstance_state::Key::generate().unwrap();
-    let (mut plan, _) = file::read(&saved, &nobody).unwrap();
-    assert!(!plan.holds_secrets());
-    let side = plan.changes[0].after.as_mut().unwrap();
-    side.marks = std::sync::Arc::new(Marks::whole());
-    assert!(plan.holds_secrets());
-    let before = harness.read("saved.plan");
-    let refused = file::write(&saved, &plan, None).unwrap_err();
-    assert!(matches!(refused, PlanFileError::Secret), "{refused}");
-    assert_eq!(harness.read("saved.plan"), before);
-    file::write(&saved, &plan, Some(&nobody.clone().into())).unwrap();
+    let (clear, _) = file::read(&saved, &nobody).unwrap();
+    assert!(!clear.holds_secrets());
+    let sensitive = |view: &InstanceView| InstanceView {
+        marks: std::sync::Arc::new(Marks::whole()),
+        ..view.clone()
+    };
+    let planned = clear.changes[0].after.as_deref().unwrap().clone();
+
+    let mut after = clear.clone();
+    after.changes[0].after = Some(Box::new(sensitive(&planned)));
+    let mut fallback = clear.clone();
+    fallback.changes[0].fallback = Some(Box::new(Fallback {
+        view: sensitive(&planned),
+        deferred: None,
+    }));
+    let mut last_good = clear.clone();
+    let good = LastGood {
+        text: CANARY.to_owned(),
+        is_sensitive: true,
+    };
+    last_good
+        .last_good
+        .insert("default/web".to_owned(), good.clone());
+    for plan in [after, fallback, last_good] {
+        assert!(plan.holds_secrets());
+        let before = harness.read("saved.plan");
+        let refused = file::write(&saved, &plan, None).unwrap_err();
+        assert!(matches!(refused, PlanFileError::Secret), "{refused}");
+        assert_eq!(harness.read("saved.plan"), before);
+        file::write(&saved, &plan, Some(&nobody.clone().into())).unwrap();
+        assert_eq!(in_clear(&harness), [""; 0]);
+        let (again, _) = file::read(&saved, &nobody).unwrap();
+        assert!(again.holds_secrets());
+    }
+    // What nothing sensitive went into may be saved in clear text.
+    let mut open = clear;
+    let good = LastGood {
+        is_sensitive: false,
+        ..good
+    };
+    open.last_good.insert("default/web".to_owned(), good);
+    assert!(!open.holds_secrets());
+}
+
+#[test]
+fn a_secret_that_no_instance_has_is_part_of_what_a_group_goes_back_to() {
+    let config = |on_failure: &str| {
+        format!(
+            r#"
+variable "token" {{
+  type      = string
+  sensitive = true
+}}
+cluster {{ id = "test" }}
+shard {{
+  id = "one"
+  infra {{
+    provider = "sim"
+    region   = "r"
+    zone     = "z"
+  }}
+}}
+templates_lib = {{ unused = var.token }}
+group "web" {{
+  instance_type = "small"
+  size          = 1
+  update {{ on_failure = "{on_failure}" }}
+}}
+"#
+        )
+    };
+    let harness = Harness::empty();
+    let secret = [("NSTANCE_VAR_token", CANARY)];
+    harness.write("main.hcl", config("stop"));
+    ok_with(&harness, &secret, "plan --out stop.plan");
+    harness.write("main.hcl", config("rollback"));
+    let refused = refused_with(&harness, &secret, "plan --out rollback.plan");
+    let why = "it holds secrets, and there is no key";
+    assert!(refused.stderr.contains(why), "{refused}");
+    assert!(!harness.path("rollback.plan").exists());
+    let keyed = [secret[0], ("NSTANCE_STATE_KEY", &*key('2'))];
+    ok_with(&harness, &keyed, "plan --out rollback.plan");
+    ok_with(&harness, &keyed, "apply rollback.plan");
     assert_eq!(in_clear(&harness), [""; 0]);
-    let (again, _) = file::read(&saved, &nobody).unwrap();
-    assert!(again.holds_secrets());
 }
