@@ -16,6 +16,7 @@ use super::rollback;
 use crate::clock::Timestamp;
 use crate::config::model::OnFailure;
 use crate::plan::change::{Mode, Plan, PlannedGroup};
+use crate::plan::inputs::Options;
 use crate::plan::rollout::is_limited;
 
 /// A rollout that can be continued, and its plan.
@@ -54,15 +55,16 @@ impl OpenRollout {
         self.stored.status == RolloutStatus::RollingBack
     }
 
-    /// Whether an apply of this configuration continues it. A way back is continued first, whatever
-    /// the configuration is.
-    pub fn has_target(&self, target: &str) -> bool {
-        self.goes_back() || self.plan.target == target
+    /// Whether an apply with these options continues it. A way back is finished first, whatever the
+    /// configuration is.
+    pub fn is_continued_by(&self, options: &Options, refresh_images: bool) -> bool {
+        let is_same = self.plan.target == options.target && !refresh_images;
+        options.mode == Mode::Normal && (is_same || self.goes_back())
     }
 
     /// Whether an apply of this saved plan continues it.
     pub fn has_digest(&self, digest: &str) -> bool {
-        self.goes_back() || self.stored.plan_digest.as_deref() == Some(digest)
+        self.stored.plan_digest.as_deref() == Some(digest)
     }
 }
 

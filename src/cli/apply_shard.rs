@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use nstance_state::{Lock, RolloutId, RolloutStatus, SqliteStore, Store as _, Write};
+use nstance_state::{Lock, RolloutId, SqliteStore, Store as _, Write};
 
 use super::approval::refuse_stale;
 use super::console;
@@ -112,9 +112,9 @@ impl<'s, 'g> LockedShard<'s, 'g> {
         if let Some(state) = &store
             && let Some(found) = OpenRollout::of(state)?
             && found.has_digest(&saved.digest)
-            && let Ok(continued) = self.continued(state, found)?
+            && let Ok(continued) = self.continued(state, &found)?
         {
-            return Ok(self.go_on(store, continued));
+            return Ok(self.go_on(store, found.plan, continued));
         }
         let snapshot = store.as_ref().map(SqliteStore::snapshot).transpose()?;
         let clock = &*self.session.clock;
@@ -148,23 +148,21 @@ impl<'s, 'g> LockedShard<'s, 'g> {
             group.is_some_and(|group| address.slot < size_of(group))
         })?;
         let options = shape.options(self.session, chosen, false)?;
-        let mut notes = Diagnostics::default();
+        let mut open = None;
+        let mut why_not = None;
         if let Some(state) = &store
             && let Some(found) = OpenRollout::of(state)?
         {
-            let is_same =
-                found.has_target(&options.target) && (found.goes_back() || !shape.refresh_images);
-            let mut note = rollout::superseded(&found);
-            if is_same {
-                match self.continued(state, found)? {
+            if found.is_continued_by(&options, shape.refresh_images) {
+                match self.continued(state, &found)? {
                     Ok(continued) => {
-                        let work = self.go_on(store, continued);
+                        let work = self.go_on(store, found.plan, continued);
                         return Ok((work, Diagnostics::default()));
                     }
-                    Err(why) => note = note.detail(format!("it can't be continued: {why}")),
+                    Err(why) => why_not = Some(format!("it can't be continued: {why}")),
                 }
             }
-            notes.push(note);
+            open = Some(found);
         }
         let cloud = shape.refresh.then_some(&*self.cloud);
         let prepared = match self.prepared.take() {
@@ -185,7 +183,10 @@ impl<'s, 'g> LockedShard<'s, 'g> {
         plan.deletions.allow(|group| chosen.allows_delete(group));
         made.findings
             .extend(plan.release(|group| chosen.allows_replace(group)));
-        made.findings.extend(notes);
+        if let Some(mut note) = open.and_then(|found| found.superseded_by(&made.plan)) {
+            note.detail = why_not;
+            made.findings.push(note);
+        }
         if let Some(state) = store.as_ref().filter(|_| !retries) {
             rollout::refuse_rolled_back(state, &made.plan)?;
         }
@@ -220,8 +221,8 @@ impl<'s, 'g> LockedShard<'s, 'g> {
     fn continued(
         &self,
         store: &SqliteStore,
-        found: OpenRollout,
-    ) -> Result<Result<(Plan, Continued), String>, Failure> {
+        found: &OpenRollout,
+    ) -> Result<Result<Continued, String>, Failure> {
         let OpenRollout { stored, plan } = found;
         let snapshot = store.snapshot()?;
         let clock = &*self.session.clock;
@@ -233,19 +234,18 @@ impl<'s, 'g> LockedShard<'s, 'g> {
             PlanError::Cloud { doing, error }
         })?;
         Ok(
-            resume::starts(&plan, &stored, &snapshot, &observed).and_then(|starts| {
-                let remaining = resume::remaining(&plan, &starts);
+            resume::starts(plan, stored, &snapshot, &observed).and_then(|starts| {
+                let remaining = resume::remaining(plan, &starts);
                 if remaining.changes.is_empty() {
                     return Err("all of its changes are done".to_owned());
                 }
-                let continued = Continued {
+                Ok(Continued {
                     id: stored.id,
                     started_at: stored.started_at.into(),
-                    goes_back: stored.status == RolloutStatus::RollingBack,
+                    goes_back: found.goes_back(),
                     starts,
                     remaining,
-                };
-                Ok((plan, continued))
+                })
             }),
         )
     }
@@ -254,7 +254,8 @@ impl<'s, 'g> LockedShard<'s, 'g> {
     fn go_on(
         self,
         store: Option<SqliteStore>,
-        (plan, continued): (Plan, Continued),
+        plan: Plan,
+        continued: Continued,
     ) -> ReadyShard<'s, 'g> {
         let mut work = self.work(store, plan, None, Caches::default());
         work.continued = Some(continued);
@@ -334,13 +335,13 @@ impl ReadyShard<'_, '_> {
                 let done = self.plan.changes.len() - continued.remaining.changes.len();
                 let total = counted(self.plan.changes.len(), "change");
                 let what = if continued.goes_back {
-                    "rolling back"
+                    "rollback of the rollout"
                 } else {
-                    "the rollout"
+                    "rollout"
                 };
+                let started = continued.started_at;
                 console::error(&format!(
-                    "Continuing {what} of {}: {done} of {total} done.\n",
-                    continued.started_at
+                    "Continuing the {what} of {started}: {done} of {total} done.\n"
                 ));
                 &continued.remaining
             }

@@ -14,6 +14,7 @@ use super::progress::Listing;
 use super::selection::{AddressArgs, Selection};
 use super::session::Session;
 use super::{Ending, Globals, exit};
+use crate::apply::rollout_record::OpenRollout;
 use crate::check::Purpose;
 use crate::credentials::key_of_url;
 use crate::diagnostic::Diagnostics;
@@ -119,13 +120,19 @@ fn plan(
         (Some(_), None) => session.keys.of_plan(None)?,
         (Some(_), Some(store)) => session.keys.of_plan(store.meta()?.key.as_ref())?,
     };
-    drop(store);
     let PlanOutput {
         mut plan,
         mut findings,
         caches,
         ..
     } = made;
+    if let Some(state) = &store
+        && let Some(found) = OpenRollout::of(state)?
+    {
+        let continues = found.is_continued_by(&options, command.shape.refresh_images);
+        findings.extend(found.note(session, &plan, continues, file.is_some()));
+    }
+    drop(store);
     keep(session, caches);
     findings.extend(plan.release(|group| chosen.allows_replace(group)));
     let findings = all_findings(session, findings);

@@ -18,7 +18,7 @@ use crate::apply::rollout_record::{self, OpenRollout};
 use crate::check::Purpose;
 use crate::clock::Timestamp;
 use crate::diagnostic::{Diagnostic, counted};
-use crate::plan::change::Plan;
+use crate::plan::change::{Mode, Plan};
 
 /// The subcommands of `rollout`.
 #[derive(Debug, Subcommand)]
@@ -41,6 +41,62 @@ pub struct Steered {
     group: Option<InShard<AllowedGroups>>,
 }
 
+impl OpenRollout {
+    /// What `plan` says about it. `continues` says whether an apply of the same configuration
+    /// continues it, `is_saved` whether the plan is saved.
+    pub fn note(
+        &self,
+        session: &Session<'_>,
+        plan: &Plan,
+        continues: bool,
+        is_saved: bool,
+    ) -> Option<Diagnostic> {
+        if !continues {
+            return self.superseded_by(plan);
+        }
+        // A saved plan continues only the rollout that it began, or one that goes back.
+        if is_saved && !self.goes_back() {
+            let hint = "To continue the rollout, run `nstance apply` without a saved plan";
+            return Some(self.superseded_by(plan)?.hint(hint));
+        }
+        Some(self.unfinished(holder(session)))
+    }
+
+    /// The warning that another plan, which is applied, ends it.
+    ///
+    /// `None` if the plan leaves it alone: it only records, or it has no changes.
+    pub fn superseded_by(&self, plan: &Plan) -> Option<Diagnostic> {
+        let supersedes = plan.mode != Mode::RefreshOnly && plan.summary.is_applyable();
+        supersedes.then(|| {
+            let started = Timestamp::from(self.stored.started_at);
+            let so_far = so_far(&self.stored, Some(&self.plan));
+            Diagnostic::warning(format!(
+                "this plan supersedes the rollout of {started}: {so_far}"
+            ))
+        })
+    }
+
+    /// The warning that it isn't finished. `is_running` says that an apply runs.
+    fn unfinished(&self, is_running: bool) -> Diagnostic {
+        let started = Timestamp::from(self.stored.started_at);
+        let so_far = so_far(&self.stored, Some(&self.plan));
+        let summary = match self.stored.status {
+            RolloutStatus::Failed => format!("the rollout of {started} has failed: {so_far}"),
+            RolloutStatus::RollingBack => {
+                format!("the rollout of {started} is being rolled back: {so_far}")
+            }
+            _ => format!("a rollout of {started} is under way: {so_far}"),
+        };
+        Diagnostic::warning(summary)
+            .detail("apply follows the plan of that rollout")
+            .hint(if is_running {
+                "`nstance rollout status` shows what it waits for"
+            } else {
+                "Run `nstance apply` to continue it"
+            })
+    }
+}
+
 /// Fails if the plan repeats a rollout that was rolled back: the same configuration with the same
 /// images.
 pub fn refuse_rolled_back(store: &SqliteStore, plan: &Plan) -> Result<(), Failure> {
@@ -57,15 +113,6 @@ pub fn refuse_rolled_back(store: &SqliteStore, plan: &Plan) -> Result<(), Failur
         Diagnostic::error(format!("this configuration was rolled back at {since}"))
             .detail(why.join("\n"))
             .hint("Change the configuration, or try it again with --retry"),
-    ))
-}
-
-/// The note that a plan takes the place of a rollout.
-pub fn superseded(found: &OpenRollout) -> Diagnostic {
-    let started = Timestamp::from(found.stored.started_at);
-    Diagnostic::warning(format!(
-        "this plan supersedes the rollout of {started}: {}",
-        so_far(&found.stored, Some(&found.plan))
     ))
 }
 

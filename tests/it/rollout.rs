@@ -117,6 +117,60 @@ fn another_configuration_supersedes_a_rollout() {
 }
 
 #[test]
+fn a_plan_says_what_an_open_rollout_becomes() {
+    let harness = fleet("\"canaries\": 2, \"canary_pause\": \"manual\"");
+    harness.edit("\"ImageId\": \"app-1\"", "\"ImageId\": \"app-2\"");
+    assert!(harness.ok("plan").stderr.is_empty());
+    assert_eq!(code(&harness, "apply --auto-approve"), Some(3));
+    assert_snapshot!("plan_of_an_open_rollout", harness.ok("plan"));
+    let json = harness.json("plan --json");
+    let said = &json["diagnostics"][0];
+    let summary = said["summary"].as_str().unwrap();
+    assert!(summary.starts_with("a rollout of "), "{said}");
+    assert_eq!(said["severity"], "warning");
+
+    let supersedes = "this plan supersedes the rollout of";
+    let saved = harness.ok("plan --out again.plan");
+    assert_snapshot!("saved_plan_of_an_open_rollout", saved.stderr);
+    for other in [
+        "plan --target default/web/5",
+        "plan --destroy",
+        "plan --refresh-images",
+    ] {
+        let ended = harness.ok(other);
+        assert!(ended.stderr.contains(supersedes), "{ended}");
+        assert!(!ended.stderr.contains("hint"), "{ended}");
+    }
+    // What only records leaves the rollout open.
+    for other in ["plan --refresh-only", "apply --refresh-only --auto-approve"] {
+        let ended = harness.ok(other);
+        assert!(!ended.stderr.contains("rollout"), "{ended}");
+    }
+    assert_eq!(harness.json("rollout status --json")["status"], "waiting");
+    // A saved plan begins a rollout of its own.
+    assert_eq!(code(&harness, "apply again.plan"), Some(3));
+    let plan = harness.ok("plan");
+    assert!(plan.stderr.contains("2 of 4 changes done"), "{plan}");
+    harness.ok("destroy --auto-approve");
+    let plan = harness.ok("plan");
+    assert!(!plan.stderr.contains("rollout"), "{plan}");
+}
+
+#[test]
+fn a_plan_without_changes_supersedes_nothing() {
+    let harness = fleet("\"canaries\": 1");
+    harness.edit("\"ImageId\": \"app-1\"", "\"ImageId\": \"app-bad\"");
+    assert_eq!(code(&harness, "apply --auto-approve"), Some(1));
+    let failed = harness.ok("plan");
+    assert!(failed.stderr.contains("has failed: 0 of 6"), "{failed}");
+    harness.edit("\"ImageId\": \"app-bad\"", "\"ImageId\": \"app-1\"");
+    let back = harness.ok("apply --auto-approve");
+    assert!(back.stderr.contains("supersedes"), "{back}");
+    let plan = harness.ok("plan --detailed-exitcode");
+    assert!(plan.stderr.is_empty(), "{plan}");
+}
+
+#[test]
 fn a_failed_canary_stops_and_its_predecessor_stays() {
     let harness = fleet("\"canaries\": 1");
     harness.edit("\"ImageId\": \"app-1\"", "\"ImageId\": \"app-bad\"");
@@ -156,6 +210,31 @@ fn a_rollout_delete_first_comes_back_too() {
     assert_eq!(images(&harness).into_iter().collect::<Vec<_>>(), ["app-1"]);
     harness.edit("\"ImageId\": \"app-half\"", "\"ImageId\": \"app-1\"");
     assert_eq!(harness.agrees(""), 6);
+}
+
+/// A fleet whose rollback stopped, because its last good configuration failed, too.
+fn half_way_back() -> Harness {
+    let harness = fleet("\"on_failure\": \"rollback\", \"max_unavailable\": 1");
+    harness.edit("\"ImageId\": \"app-1\"", "\"ImageId\": \"app-bad\"");
+    harness.edit("\"app-bad\": 1.0", "\"app-bad\": 1.0, \"app-1\": 1.0");
+    assert_eq!(code(&harness, "apply --auto-approve"), Some(1));
+    let status = harness.json("rollout status --json");
+    assert_eq!(status["status"], "rolling_back");
+    harness.edit(", \"app-1\": 1.0", "");
+    harness
+}
+
+#[test]
+fn a_rollback_that_stopped_is_continued() {
+    let harness = half_way_back();
+    let plan = harness.ok("plan");
+    let note = "is being rolled back: 0 of";
+    assert!(plan.stderr.contains(note), "{plan}");
+    let back = harness.run("apply --auto-approve");
+    assert_eq!(back.code, Some(1));
+    let head = "Continuing the rollback of the rollout of ";
+    assert!(back.stderr.contains(head), "{back}");
+    assert_eq!(images(&harness).into_iter().collect::<Vec<_>>(), ["app-1"]);
 }
 
 #[test]

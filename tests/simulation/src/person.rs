@@ -272,7 +272,10 @@ impl Person<'_> {
         let found = OpenRollout::of(store).map_err(|error| self.failed(&error))?;
         let goes_on = |found: &OpenRollout| match &self.course.task {
             Task::Follow(saved) => found.has_digest(&saved.digest),
-            _ => found.has_target(&self.target()),
+            _ => {
+                let options = options(self.fleet, self.course.mode, &self.course.replace);
+                found.is_continued_by(&options, false)
+            }
         };
         let Some(OpenRollout { stored, plan }) = found.filter(goes_on) else {
             return Ok(None);
