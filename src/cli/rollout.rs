@@ -54,8 +54,8 @@ impl OpenRollout {
         if !continues {
             return self.superseded_by(plan);
         }
-        // A saved plan continues only the rollout that it began, or one that goes back.
-        if is_saved && !self.goes_back() {
+        // A saved plan continues only the rollout that it began.
+        if is_saved {
             let hint = "To continue the rollout, run `nstance apply` without a saved plan";
             return Some(self.superseded_by(plan)?.hint(hint));
         }

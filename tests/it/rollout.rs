@@ -238,6 +238,28 @@ fn a_rollback_that_stopped_is_continued() {
 }
 
 #[test]
+fn a_saved_plan_is_followed_even_after_a_rollback_that_stopped() {
+    let harness = half_way_back();
+    harness.edit("\"ImageId\": \"app-bad\"", "\"ImageId\": \"app-2\"");
+    let saved = harness.ok("plan --out repair.plan");
+    assert!(saved.stderr.contains("supersedes the rollout"), "{saved}");
+    harness.ok("apply repair.plan");
+    assert_eq!(images(&harness).into_iter().collect::<Vec<_>>(), ["app-2"]);
+    assert_eq!(harness.agrees(""), 6);
+}
+
+#[test]
+fn a_rollback_that_stopped_can_be_destroyed() {
+    let harness = half_way_back();
+    harness.ok("apply --refresh-only --auto-approve");
+    let gone = harness.ok("destroy --auto-approve");
+    assert!(gone.stderr.contains("supersedes the rollout"), "{gone}");
+    assert!(harness.live().is_empty());
+    let status = harness.json("rollout status --json");
+    assert_eq!(status["status"], "superseded");
+}
+
+#[test]
 fn a_rollout_that_waits_for_too_long_ends_with_three() {
     let harness = fleet("");
     let ids: Vec<String> = harness.live().into_iter().map(|[_, _, id]| id).collect();
