@@ -29,12 +29,14 @@ use crate::apply::recover::recover_with_entry;
 use crate::apply::resume;
 use crate::apply::rollout_record::{self, OpenRollout, RolloutRecord};
 use crate::apply::staleness::moved_on;
+use crate::apply::steps::Start;
 use crate::clock::Timestamp;
 use crate::diagnostic::{Diagnostics, counted};
 use crate::fault_injection::InjectedFault;
 use crate::merge::group::size_of;
 use crate::pipeline::{Caches, PlanError, Prepared};
 use crate::plan::change::Plan;
+use crate::plan::rollout::Rollout;
 use crate::provider::retry::RetryingReads;
 use crate::provider::{Cloud, Owner};
 use crate::refresh::refresh;
@@ -235,7 +237,12 @@ impl<'s, 'g> LockedShard<'s, 'g> {
         })?;
         Ok(
             resume::starts(plan, stored, &snapshot, &observed).and_then(|starts| {
-                let remaining = resume::remaining(plan, &starts);
+                let mut remaining = resume::remaining(plan, &starts);
+                for group in &mut remaining.groups {
+                    if let Some(rollout) = &mut group.rollout {
+                        rollout.canaries = canaries_left(plan, &group.name, rollout, &starts);
+                    }
+                }
                 if remaining.changes.is_empty() {
                     return Err("all of its changes are done".to_owned());
                 }
@@ -302,6 +309,17 @@ impl<'s, 'g> LockedShard<'s, 'g> {
         }
         Ok(Some(store))
     }
+}
+
+/// The number of a group's canaries that aren't done.
+fn canaries_left(plan: &Plan, group: &str, rollout: &Rollout, starts: &Starts) -> u32 {
+    let changes = plan.changes.iter().enumerate();
+    let own = changes.filter(|(_, change)| change.address.group.as_str() == group);
+    let stages = rollout.stages(own);
+    let canaries = stages.iter().filter(|stage| stage.is_canary);
+    let canaries = canaries.flat_map(|stage| &stage.changes);
+    let is_open = |task: &&usize| !matches!(starts.tasks[**task], Start::Done { .. });
+    canaries.filter(is_open).count() as u32
 }
 
 /// Prints a plan as events.
