@@ -231,8 +231,8 @@ pub fn conclude(
     }
 }
 
-/// Reports a finding.
-fn tell(session: &Session<'_>, finding: Diagnostic) {
+/// Reports a finding, as an event with `--json`.
+pub fn tell(session: &Session<'_>, finding: Diagnostic) {
     if session.globals.json {
         session.finding_events(&finding.into());
     } else {

@@ -13,13 +13,14 @@ use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 
 use super::Globals;
 use super::console;
+use super::outcome;
 use super::session::Session;
 use crate::address::Address;
 use crate::apply::engine::{GroupStage, Progress, Starts, Step};
 use crate::apply::steps::Start;
 use crate::config::duration::shown;
 use crate::config::model::CanaryPause;
-use crate::diagnostic::counted;
+use crate::diagnostic::{Diagnostic, counted};
 use crate::plan::change::{Action, Change, Plan};
 use crate::report::events::{Events, Operation};
 
@@ -166,6 +167,12 @@ impl<'a> ApplyProgress<'a> {
 
     /// Shows one step.
     pub fn tell(&mut self, progress: &Progress) {
+        if let Progress::Unused { load_balancer } = progress {
+            let warning = Diagnostic::warning(format!(
+                "`{load_balancer}` has no listener; nstance doesn't wait for its verdict"
+            ));
+            return self.board.aside(|| outcome::tell(self.session, warning));
+        }
         if self.session.globals.json {
             if let Some(event) = self.json_event(progress) {
                 self.session.event(event);
@@ -223,18 +230,14 @@ impl<'a> ApplyProgress<'a> {
                 let address = &self.plan.changes[*task].address;
                 self.line(address, &format!("Waiting: {why}"));
             }
-            Progress::Unused { load_balancer } => {
-                let line = format!(
-                    "warning: `{load_balancer}` has no listener; its verdict isn't waited for\n"
-                );
-                self.board.aside(|| console::error(&line));
-            }
             Progress::Group {
                 group,
                 stage,
                 detail,
             } => self.group_line(*group, *stage, detail),
-            Progress::Entered { .. }
+            // Told above.
+            Progress::Unused { .. }
+            | Progress::Entered { .. }
             | Progress::Waits { .. }
             | Progress::Started { .. }
             | Progress::Still { .. }

@@ -259,8 +259,15 @@ fn a_target_group_without_a_listener_says_nothing() {
     assert_eq!(warning(&ended.stderr), 1, "{ended}");
     let old = ids(&aws);
     replace_web(&aws);
-    let ended = aws.ok("apply --auto-approve");
-    assert_eq!(warning(&ended.stderr), 1, "{ended}");
+    let ended = aws.ok("apply --auto-approve --json");
+    let mut events = ended.events();
+    events.retain(|event| event["type"] == "diagnostic");
+    let [event] = &events[..] else {
+        panic!("{ended}");
+    };
+    let summary = event["diagnostic"]["summary"].as_str().unwrap();
+    assert_eq!(warning(summary), 1, "{ended}");
+    assert_eq!(event["diagnostic"]["severity"], "warning");
     assert!(old.is_disjoint(&ids(&aws)));
     assert_eq!(aws.targets(&arn), ids(&aws));
     aws.agrees();
