@@ -305,7 +305,8 @@ impl<'a> ApplyProgress<'a> {
             }
             GroupStage::Promoted => format!("promoted, {so_far} done"),
             GroupStage::Paused => format!("paused by request, {so_far} done"),
-            GroupStage::Failed => format!("rollout stopped, {so_far} done: {detail}"),
+            // The instance's own line says why.
+            GroupStage::Failed => format!("rollout stopped, {so_far} done"),
             GroupStage::Aborted => format!("rollout aborted by request, {so_far} done"),
         };
         let name = self.session.name(&self.plan.groups[group].name);
