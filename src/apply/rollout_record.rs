@@ -122,7 +122,6 @@ impl RolloutRecord {
         let rolls = plan.changes.iter().any(is_limited) || plan.groups.iter().any(waits);
         if plan.mode == Mode::Normal && rolls {
             return Ok(Self::New(Box::new(NewRollout {
-                target: String::new(),
                 plan_digest: plan_digest.map(str::to_owned),
                 plan: serde_json::to_vec(plan).expect("its keys are strings"),
                 status: RolloutStatus::Running,

@@ -146,7 +146,7 @@ const CONTENTS: &[Content] = &[
         what: "the plan of rollout",
         sql: PLANS,
         name: 0,
-        sealed: Some(5),
+        sealed: Some(4),
         open: |row, crypto| rollout::plan(row, crypto).map(drop),
     },
     Content {

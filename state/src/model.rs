@@ -481,7 +481,7 @@ pub enum RolloutStatus {
     RolledBack,
     /// All changes were done.
     Done,
-    /// Another target replaced its own.
+    /// Another plan took its place.
     Superseded,
 }
 
@@ -529,8 +529,6 @@ impl RolloutStatus {
 /// A new rollout.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewRollout {
-    /// What it leads to, in the caller's form. It is never encrypted.
-    pub target: String,
     /// The digest of its plan.
     pub plan_digest: Option<String>,
     /// Its plan. Stored compressed and encrypted.
@@ -544,8 +542,6 @@ pub struct NewRollout {
 pub struct Rollout {
     /// Its id.
     pub id: RolloutId,
-    /// What it leads to.
-    pub target: String,
     /// The digest of its plan.
     pub plan_digest: Option<String>,
     /// Its status.

@@ -102,45 +102,43 @@ impl SqliteStore {
 
 /// The columns of `rollouts` for [`rollout`].
 pub(crate) const ROLLOUTS: &str =
-    "SELECT id, target, plan_digest, status, started_at, changed_at FROM rollouts";
+    "SELECT id, plan_digest, status, started_at, changed_at FROM rollouts";
 
 /// Reads a row of [`ROLLOUTS`], without groups and slots.
 ///
 /// Fails if it is invalid.
 pub(crate) fn rollout(row: &Row<'_>) -> rusqlite::Result<Rollout> {
-    let status = row.get_ref(3)?.as_str()?;
+    let status = row.get_ref(2)?.as_str()?;
     let status =
-        RolloutStatus::parse(status).ok_or_else(|| unknown(3, &format!("status \"{status}\"")))?;
+        RolloutStatus::parse(status).ok_or_else(|| unknown(2, &format!("status \"{status}\"")))?;
     Ok(Rollout {
         id: RolloutId(row.get(0)?),
-        target: row.get(1)?,
-        plan_digest: row.get(2)?,
+        plan_digest: row.get(1)?,
         status,
-        started_at: Timestamp(row.get(4)?),
-        changed_at: Timestamp(row.get(5)?),
+        started_at: Timestamp(row.get(3)?),
+        changed_at: Timestamp(row.get(4)?),
         groups: Vec::new(),
         slots: Vec::new(),
     })
 }
 
 /// The columns of `rollouts` for [`plan`], of rows that have one.
-pub(crate) const PLANS: &str = "SELECT id, target, plan_digest, planned_at, size, plan
+pub(crate) const PLANS: &str = "SELECT id, plan_digest, planned_at, size, plan
     FROM rollouts WHERE plan IS NOT NULL";
 
 /// Reads a plan of [`PLANS`], with its context.
 ///
 /// Fails if it can't be decrypted.
 pub(crate) fn plan(row: &Row<'_>, crypto: &RowCrypto) -> rusqlite::Result<(Place, Vec<u8>)> {
-    let digest: Option<String> = row.get(2)?;
+    let digest: Option<String> = row.get(1)?;
     let place = Place::rollout_plan(
         RolloutId(row.get(0)?),
-        row.get_ref(1)?.as_str()?,
         digest.as_deref(),
-        Timestamp(row.get(3)?),
+        Timestamp(row.get(2)?),
     );
     let plan = crypto
-        .unpack(&place, row.get_ref(5)?.as_blob()?, row.get(4)?)
-        .map_err(|error| unreadable(5, error))?;
+        .unpack(&place, row.get_ref(4)?.as_blob()?, row.get(3)?)
+        .map_err(|error| unreadable(4, error))?;
     Ok((place, plan))
 }
 

@@ -13,7 +13,7 @@
 //! | history | the apply and the entry's clear columns | when it was added |
 //! | fetched | the keyed name of its URL | when it was fetched |
 //! | observation cache | none: there is one | when it was stored |
-//! | rollout plan | the rollout's id, target and plan digest | when it was stored |
+//! | rollout plan | the rollout's id and plan digest | when it was stored |
 //! | rollout group | the rollout's id, the group and its stage | when it was stored |
 //! | rollout slot | the rollout's id, the address, the instance and its stage | when it was stored |
 //! | last good | its group | when it was stored |
@@ -76,17 +76,11 @@ impl Place {
         }
     }
 
-    pub(crate) fn rollout_plan(
-        id: RolloutId,
-        target: &str,
-        plan_digest: Option<&str>,
-        at: Timestamp,
-    ) -> Self {
+    pub(crate) fn rollout_plan(id: RolloutId, plan_digest: Option<&str>, at: Timestamp) -> Self {
         Self {
             table: "rollout plan",
             row: vec![
                 id.0.to_le_bytes().to_vec(),
-                target.as_bytes().to_vec(),
                 plan_digest.unwrap_or_default().as_bytes().to_vec(),
             ],
             version: at.0 as u64,

@@ -3,7 +3,6 @@
 
 CREATE TABLE rollouts (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
-    target TEXT NOT NULL,
     plan_digest TEXT,
     status TEXT NOT NULL,
     started_at INTEGER NOT NULL,

@@ -53,7 +53,6 @@ impl Rollouts {
         self.latest = Some(Kept {
             rollout: Rollout {
                 id,
-                target: new.target,
                 plan_digest: new.plan_digest,
                 status: new.status,
                 started_at: now,

@@ -22,11 +22,10 @@ impl Transaction<'_> {
         self.remove_rollouts()?;
         let id = RolloutId(self.next_id("rollouts")?);
         self.execute(
-            "INSERT INTO rollouts (id, target, plan_digest, status, started_at, changed_at)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?5)",
+            "INSERT INTO rollouts (id, plan_digest, status, started_at, changed_at)
+             VALUES (?1, ?2, ?3, ?4, ?4)",
             params![
                 id.0,
-                rollout.target,
                 rollout.plan_digest,
                 rollout.status.as_str(),
                 self.now.0,
@@ -63,12 +62,11 @@ impl Transaction<'_> {
     pub fn set_rollout_plan(&mut self, id: RolloutId, plan: &[u8]) -> Result<()> {
         let now = self.now;
         let place = self.row(
-            "SELECT target, plan_digest FROM rollouts WHERE id = ?1",
+            "SELECT plan_digest FROM rollouts WHERE id = ?1",
             [id.0],
             |row| {
-                let digest: Option<String> = row.get(1)?;
-                let target = row.get_ref(0)?.as_str()?;
-                Ok(Place::rollout_plan(id, target, digest.as_deref(), now))
+                let digest: Option<String> = row.get(0)?;
+                Ok(Place::rollout_plan(id, digest.as_deref(), now))
             },
         )?;
         let place = place.ok_or_else(|| gone(id))?;

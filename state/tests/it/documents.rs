@@ -141,7 +141,6 @@ fn a_rollout_is_in_no_document_and_ends_with_the_records_that_it_is_about() {
     let (_place, mut store) = full();
     let document = text(&store);
     let rollout = NewRollout {
-        target: "v2".into(),
         plan_digest: None,
         plan: b"plan".to_vec(),
         status: RolloutStatus::Running,

@@ -38,7 +38,6 @@ fn child() {
             let _lock = Lock::acquire(&path, info("child"), Duration::ZERO).unwrap();
             let mut store = SqliteStore::open(&path, None).unwrap();
             let rollout = NewRollout {
-                target: "v2".into(),
                 plan_digest: None,
                 plan: Vec::new(),
                 status: RolloutStatus::Waiting,

@@ -96,7 +96,6 @@ fn fill(transaction: &mut Transaction<'_>) -> nstance_state::Result<ApplyId> {
     })?;
     transaction.put_observation_cache(CANARY.as_bytes())?;
     let rollout = transaction.start_rollout(&NewRollout {
-        target: "v2".into(),
         plan_digest: Some("digest".into()),
         plan: CANARY.as_bytes().to_vec(),
         status: RolloutStatus::Running,
@@ -701,7 +700,6 @@ fn a_state_of_the_third_schema_learns_of_rollouts() {
         let mut store = with_key(SqliteStore::open(&place.path, Some(&identity())).unwrap());
         assert_empty(&store);
         let start = NewRollout {
-            target: "v2".into(),
             plan_digest: None,
             plan: b"plan".to_vec(),
             status: RolloutStatus::Waiting,

@@ -11,11 +11,10 @@ use super::{Subject, created, everything, opened, put, seen, started};
 use crate::common::record;
 use crate::lock::info;
 
-pub(super) fn start(target: &str) -> Write {
+pub(super) fn start(name: &str) -> Write {
     Write::StartRollout(Box::new(NewRollout {
-        target: target.into(),
-        plan_digest: Some(format!("digest of {target}")),
-        plan: format!("the plan of {target}").into_bytes(),
+        plan_digest: Some(format!("digest of {name}")),
+        plan: format!("the plan of {name}").into_bytes(),
         status: RolloutStatus::Running,
     }))
 }
@@ -93,7 +92,7 @@ pub(super) fn rollouts_are_kept_until_the_next_starts(subject: &dyn Subject) {
     ];
     store.commit(Timestamp(3), batch).unwrap();
     let rollout = store.rollout().unwrap().unwrap();
-    assert_eq!((&*rollout.target, rollout.id), ("v2", id));
+    assert_eq!(rollout.id, id);
     assert_eq!(rollout.plan_digest.as_deref(), Some("digest of v2"));
     let groups: Vec<_> = rollout
         .groups

@@ -85,8 +85,8 @@ fn what_was_moved_or_changed_is_damage() {
             read_history,
         ),
         (
-            "the plan of another target",
-            "UPDATE rollouts SET target = 'v3'",
+            "a plan with another digest",
+            "UPDATE rollouts SET plan_digest = 'another'",
             read_plan,
         ),
         (
