@@ -61,13 +61,9 @@ pub fn check(check: &Check, subject: &Subject, timeout: Duration) -> Result<(), 
         Check::Running => Ok(()),
         Check::Tcp { port } => tcp(subject.socket(*port)?, timeout),
         Check::Http {
-            tls,
-            port,
-            path,
-            status,
+            port, path, status, ..
         } => {
-            let scheme = if *tls { "https" } else { "http" };
-            let url = format!("{scheme}://{}{path}", subject.socket(*port)?);
+            let url = format!("{}://{}{path}", check.name(), subject.socket(*port)?);
             let result = http(&url, *status, timeout);
             result.map_err(|why| format!("GET {url}: {why}"))
         }

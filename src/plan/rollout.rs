@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use super::change::{Action, Change, Mode, Plan, Reason};
 use super::drift::STATE;
 use crate::address::Address;
-use crate::config::model::{CanaryPause, Check, Health, OnFailure, Update, UpdateOrder, ZoneOrder};
+use crate::config::model::{CanaryPause, Health, OnFailure, Update, UpdateOrder, ZoneOrder};
 use crate::provider::rules::Effect;
 
 /// The policy of a group in numbers, as the plan fixes it.
@@ -348,11 +348,6 @@ impl Rollout {
     /// How many instances must stay available.
     pub fn floor(&self) -> usize {
         self.size.saturating_sub(self.max_unavailable) as usize
-    }
-
-    /// Whether a check needs more than the cloud's word that an instance runs.
-    pub fn probes(&self) -> bool {
-        self.health.check != Check::Running
     }
 }
 

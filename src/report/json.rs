@@ -269,20 +269,19 @@ fn rollout(plan: &Plan, group: &GroupRollout<'_>) -> Value {
 
 /// When an instance is available.
 fn health(health: &Health) -> Value {
-    let mut value = match &health.check {
-        Check::Running => json!({"check": "running"}),
-        Check::Tcp { port } => json!({"check": "tcp", "port": port}),
+    let mut value = json!({"check": health.check.name()});
+    match &health.check {
+        Check::Running => {}
+        Check::Tcp { port } => value["port"] = (*port).into(),
         Check::Http {
-            tls,
-            port,
-            path,
-            status,
+            port, path, status, ..
         } => {
-            let check = if *tls { "https" } else { "http" };
-            json!({"check": check, "port": port, "path": path, "status": status})
+            value["port"] = (*port).into();
+            value["path"] = (**path).into();
+            value["status"] = (*status).into();
         }
-        Check::Command { words } => json!({"check": "command", "command": program(words)}),
-    };
+        Check::Command { words } => value["command"] = program(words).into(),
+    }
     value["min_healthy_seconds"] = seconds(health.min_healthy_time);
     value["interval_seconds"] = seconds(health.interval);
     value["timeout_seconds"] = seconds(health.timeout);

@@ -171,6 +171,19 @@ pub enum Check {
     },
 }
 
+impl Check {
+    /// Its name in `check`; for a GET request also the scheme of the URL.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Running => "running",
+            Self::Tcp { .. } => "tcp",
+            Self::Http { tls: false, .. } => "http",
+            Self::Http { tls: true, .. } => "https",
+            Self::Command { .. } => "command",
+        }
+    }
+}
+
 /// `on_failure`
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

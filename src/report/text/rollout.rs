@@ -284,7 +284,7 @@ fn health(rollout: &Rollout) -> Option<String> {
     if health.min_healthy_time > Duration::ZERO {
         text.push_str(&format!(" for {}", shown(health.min_healthy_time)));
     }
-    if rollout.probes() {
+    if health.check != Check::Running {
         text.push_str(&format!(", checked every {}", shown(health.interval)));
     }
     if let Some(deadline) = health.deadline {
