@@ -247,9 +247,13 @@ fn rolled_back(session: &Session<'_>, way: &Plan, is_complete: bool) -> Diagnost
         .iter()
         .map(|group| session.name(&group.name))
         .collect();
+    let what = match &names[..] {
+        [_] => "was rolled back to its last good configuration",
+        _ => "were rolled back to their last good configurations",
+    };
     let names = names.join(", ");
     if is_complete {
-        Diagnostic::error(format!("{names} was rolled back to what was last good"))
+        Diagnostic::error(format!("{names} {what}"))
             .hint("Change the configuration, or try it again with `nstance apply --retry`")
     } else {
         Diagnostic::error(format!("the rollback of {names} isn't finished"))

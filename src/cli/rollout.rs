@@ -151,7 +151,7 @@ pub fn run(globals: &Globals, command: &RolloutCommand) -> Ending {
 
 fn no_rollout() -> Failure {
     Failure::new(
-        Diagnostic::error("there is no rollout in this state")
+        Diagnostic::error("no rollout is recorded in this state")
             .hint("An apply that replaces, restarts or checks instances records one"),
     )
 }

@@ -199,7 +199,7 @@ pub enum StateError {
         digest: SpecDigest,
     },
 
-    /// There is no open intent, running apply or kept rollout with this id.
+    /// No open intent, running apply or stored rollout has this id.
     #[error("there is no open {what} {id} in the state")]
     NotOpen {
         /// "intent", "apply" or "rollout".

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::config::source::Spanned;
 
-/// `update` of one layer; what isn't written is `None`.
+/// `update` of one layer; unset keys are `None`.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Update {
     /// `max_unavailable`: how many instances may be missing from the size.
@@ -191,7 +191,7 @@ pub enum OnFailure {
     /// `stop`: the group's other instances stay as they are.
     #[default]
     Stop,
-    /// `rollback`: the group goes back to what was last good.
+    /// `rollback`: the group goes back to its last good configuration.
     Rollback,
     /// `continue`: the other instances change, as far as the limits allow.
     Continue,

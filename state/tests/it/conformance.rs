@@ -402,7 +402,7 @@ fn records_and_generations_follow_the_rules(subject: &dyn Subject) {
     commit(vec![Write::RemoveRecord {
         instance_id: "second".into(),
     }]);
-    // One that isn't there is no change.
+    // Removing an unknown record changes nothing.
     commit(vec![Write::RemoveRecord {
         instance_id: "nobody".into(),
     }]);

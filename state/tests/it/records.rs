@@ -64,7 +64,7 @@ fn the_serial_grows_once_a_transaction_that_changes_a_record() {
     // The same again changes nothing.
     put(&mut store, &[record("a/b", 0), record("a/b", 1)]).unwrap();
     assert_eq!(store.meta().unwrap().serial, 1);
-    // What is no record is no change.
+    // A generation belongs to no record.
     store
         .transaction(Timestamp(11), |transaction| {
             transaction.next_generation("a/b", 5)

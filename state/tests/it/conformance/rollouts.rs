@@ -205,7 +205,7 @@ pub(super) fn a_request_needs_no_lock_and_fences_nobody(subject: &dyn Subject) {
     assert_eq!(found[0].group.as_deref(), Some("default/web"));
     assert_eq!((&*found[0].kind, &*found[0].who), ("pause", "bob"));
     assert!(found.is_sorted_by_key(|request| request.id));
-    // One that isn't there is no change.
+    // Removing an unknown request changes nothing.
     let remove = Write::RemoveRequest { id: found[1].id };
     let batch = vec![remove.clone(), remove];
     running.commit(Timestamp(6), batch).unwrap();
