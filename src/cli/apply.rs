@@ -231,7 +231,7 @@ fn begin<'s, 'g>(
     for (index, locked) in locked {
         let session = &fleet.shards[index];
         let work = match saved[index].take() {
-            Some(saved) => locked.follow(saved, &chosen[index]),
+            Some(saved) => locked.follow(saved, &chosen[index], request.retries),
             None => locked
                 .plan(request.shape, &chosen[index], request.retries)
                 .map(|(work, findings)| {

@@ -31,7 +31,7 @@ use crate::apply::rollout_record::{self, OpenRollout, RolloutRecord};
 use crate::apply::staleness::moved_on;
 use crate::apply::steps::Start;
 use crate::clock::Timestamp;
-use crate::diagnostic::{Diagnostics, counted};
+use crate::diagnostic::{Diagnostics, Severity, counted};
 use crate::fault_injection::InjectedFault;
 use crate::merge::group::size_of;
 use crate::pipeline::{Caches, PlanError, Prepared};
@@ -96,11 +96,12 @@ impl<'s, 'g> LockedShard<'s, 'g> {
 
     /// Settles open intents, then checks a saved plan.
     ///
-    /// Fails if the plan is stale.
+    /// Fails if the plan is stale, or if it was rolled back and isn't retried.
     pub fn follow(
         self,
         mut saved: SavedPlan,
         chosen: &Selection,
+        retries: bool,
     ) -> Result<ReadyShard<'s, 'g>, Failure> {
         let refused = saved.plan.release(|group| chosen.allows_replace(group));
         if refused.has_errors() {
@@ -132,12 +133,13 @@ impl<'s, 'g> LockedShard<'s, 'g> {
             PlanError::Cloud { doing, error }
         })?;
         refuse_stale(&moved)?;
+        refuse_rolled_back(store.as_ref(), &saved.plan, retries)?;
         Ok(self.work(store, saved.plan, Some(saved.digest), Caches::default()))
     }
 
     /// Settles open intents, then makes a plan; returns it with its findings.
     ///
-    /// Fails if planning fails.
+    /// Fails if planning fails, or if the plan was rolled back and isn't retried.
     pub fn plan(
         mut self,
         shape: &PlanArgs,
@@ -189,9 +191,7 @@ impl<'s, 'g> LockedShard<'s, 'g> {
             note.detail = why_not;
             made.findings.push(note);
         }
-        if let Some(state) = store.as_ref().filter(|_| !retries) {
-            rollout::refuse_rolled_back(state, &made.plan)?;
-        }
+        refuse_rolled_back(store.as_ref(), &made.plan, retries)?;
         let findings = plan::all_findings(self.session, made.findings);
         let work = self.work(store, made.plan, None, made.caches);
         Ok((work, findings))
@@ -320,6 +320,21 @@ fn canaries_left(plan: &Plan, group: &str, rollout: &Rollout, starts: &Starts) -
     let canaries = canaries.flat_map(|stage| &stage.changes);
     let is_open = |task: &&usize| !matches!(starts.tasks[**task], Start::Done { .. });
     canaries.filter(is_open).count() as u32
+}
+
+/// Fails if the plan was rolled back, unless it is retried.
+fn refuse_rolled_back(
+    store: Option<&SqliteStore>,
+    plan: &Plan,
+    retries: bool,
+) -> Result<(), Failure> {
+    let Some(store) = store.filter(|_| !retries) else {
+        return Ok(());
+    };
+    match rollout::rolled_back(store, plan, Severity::Error)? {
+        Some(finding) => Err(Failure::new(finding)),
+        None => Ok(()),
+    }
 }
 
 /// Prints a plan as events.

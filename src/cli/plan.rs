@@ -11,13 +11,14 @@ use super::fleet::{Fleet, Form, Reply};
 use super::plan_args::{PlanArgs, Replacements};
 use super::plan_files;
 use super::progress::Listing;
+use super::rollout;
 use super::selection::{AddressArgs, Selection};
 use super::session::Session;
 use super::{Ending, Globals, exit};
 use crate::apply::rollout_record::OpenRollout;
 use crate::check::Purpose;
 use crate::credentials::key_of_url;
-use crate::diagnostic::Diagnostics;
+use crate::diagnostic::{Diagnostics, Severity};
 use crate::pipeline::{self, Caches, PlanError, PlanOutput, Prepared, Request};
 use crate::plan::change::Summary;
 use crate::plan::file;
@@ -126,11 +127,12 @@ fn plan(
         caches,
         ..
     } = made;
-    if let Some(state) = &store
-        && let Some(found) = OpenRollout::of(state)?
-    {
-        let continues = found.is_continued_by(&options, command.shape.refresh_images);
-        findings.extend(found.note(session, &plan, continues, file.is_some()));
+    if let Some(state) = &store {
+        if let Some(found) = OpenRollout::of(state)? {
+            let continues = found.is_continued_by(&options, command.shape.refresh_images);
+            findings.extend(found.note(session, &plan, continues, file.is_some()));
+        }
+        findings.extend(rollout::rolled_back(state, &plan, Severity::Warning)?);
     }
     drop(store);
     keep(session, caches);

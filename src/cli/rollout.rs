@@ -4,7 +4,9 @@
 //! not: take the lock, or change anything else.
 
 use clap::{Args, Subcommand};
-use nstance_state::{Lock, NewRequest, Rollout, RolloutStatus, SqliteStore, Store as _, Write};
+use nstance_state::{
+    Lock, NewRequest, Rollout, RolloutStatus, SqliteStore, StateError, Store as _, Write,
+};
 use serde_json::{Value, json};
 
 use super::failure::Failure;
@@ -17,7 +19,7 @@ use crate::apply::protocol::Request;
 use crate::apply::rollout_record::{self, OpenRollout};
 use crate::check::Purpose;
 use crate::clock::Timestamp;
-use crate::diagnostic::{Diagnostic, counted};
+use crate::diagnostic::{Diagnostic, Severity, counted};
 use crate::plan::change::{Mode, Plan};
 
 /// The subcommands of `rollout`.
@@ -97,11 +99,17 @@ impl OpenRollout {
     }
 }
 
-/// Fails if the plan repeats a rollout that was rolled back: the same configuration with the same
-/// images.
-pub fn refuse_rolled_back(store: &SqliteStore, plan: &Plan) -> Result<(), Failure> {
+/// The finding that the plan repeats a rollout that was rolled back: the same configuration with
+/// the same images.
+///
+/// Fails if the state can't be read.
+pub fn rolled_back(
+    store: &SqliteStore,
+    plan: &Plan,
+    severity: Severity,
+) -> Result<Option<Diagnostic>, StateError> {
     let Some(stored) = rollout_record::repeated(store, plan)? else {
-        return Ok(());
+        return Ok(None);
     };
     let since = Timestamp::from(stored.changed_at);
     let why = stored.slots.iter().filter(|slot| slot.stage == "failed");
@@ -109,10 +117,11 @@ pub fn refuse_rolled_back(store: &SqliteStore, plan: &Plan) -> Result<(), Failur
         .take(5)
         .map(|slot| format!("{}: {}", slot.address, slot.detail))
         .collect();
-    Err(Failure::new(
-        Diagnostic::error(format!("this configuration was rolled back at {since}"))
+    let summary = format!("this configuration was rolled back at {since}");
+    Ok(Some(
+        Diagnostic::of(severity, summary)
             .detail(why.join("\n"))
-            .hint("Change the configuration, or try it again with --retry"),
+            .hint("Change the configuration, or try it again with `nstance apply --retry`"),
     ))
 }
 

@@ -197,6 +197,14 @@ fn a_group_goes_back_to_what_was_last_good() {
     let refused = harness.run("apply --auto-approve");
     assert_eq!(refused.code, Some(1));
     assert!(refused.stderr.contains("was rolled back at"), "{refused}");
+    // The plan says so, and a saved plan is refused, too.
+    let plan = harness.ok("plan --out again.plan");
+    let warning = "warning: this configuration was rolled back at";
+    assert!(plan.stderr.contains(warning), "{plan}");
+    let refused = harness.run("apply again.plan");
+    assert_eq!(refused.code, Some(1));
+    assert!(refused.stderr.contains("was rolled back at"), "{refused}");
+    assert_eq!(images(&harness), before);
     // What is there now is what the earlier configuration says.
     harness.edit("\"ImageId\": \"app-half\"", "\"ImageId\": \"app-1\"");
     assert_eq!(harness.agrees(""), 6);
