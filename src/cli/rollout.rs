@@ -3,9 +3,11 @@
 //! In: the state. Out: its rollout, and requests that the running or the next apply reads. Must
 //! not: take the lock, or change anything else.
 
+use std::collections::HashSet;
+
 use clap::{Args, Subcommand};
 use nstance_state::{
-    Lock, NewRequest, Rollout, RolloutStatus, SqliteStore, StateError, Store as _, Write,
+    Lock, NewRequest, Rollout, RolloutRequest, RolloutStatus, SqliteStore, StateError, Store, Write,
 };
 use serde_json::{Value, json};
 
@@ -15,18 +17,18 @@ use super::selection::{AddressArgs, AllowedGroups};
 use super::session::{Session, who};
 use super::{Ending, Globals, exit};
 use crate::address::InShard;
-use crate::apply::protocol::Request;
+use crate::apply::protocol::{GroupStage, Request};
 use crate::apply::rollout_record::{self, OpenRollout};
 use crate::check::Purpose;
 use crate::clock::Timestamp;
 use crate::diagnostic::{Diagnostic, Severity, counted};
-use crate::plan::change::{Mode, Plan};
+use crate::plan::change::{Change, Mode, Plan};
 
 /// The subcommands of `rollout`.
 #[derive(Debug, Subcommand)]
 pub enum RolloutCommand {
     /// Show the latest rollout
-    Status,
+    Status(Steered),
     /// Continue after the canaries, or after a pause
     Promote(Steered),
     /// Begin no further changes until `promote`
@@ -35,7 +37,7 @@ pub enum RolloutCommand {
     Abort(Steered),
 }
 
-/// Which groups to steer.
+/// Which groups to show or steer.
 #[derive(Debug, Args)]
 pub struct Steered {
     /// The group, or `all` [default: all]
@@ -71,7 +73,7 @@ impl OpenRollout {
         let supersedes = plan.mode != Mode::RefreshOnly && plan.summary.is_applyable();
         supersedes.then(|| {
             let started = Timestamp::from(self.stored.started_at);
-            let so_far = so_far(&self.stored, Some(&self.plan));
+            let so_far = so_far(&self.stored, &self.plan);
             Diagnostic::warning(format!(
                 "this plan supersedes the rollout of {started}: {so_far}"
             ))
@@ -81,7 +83,7 @@ impl OpenRollout {
     /// The warning that it isn't finished. `is_running` says that an apply runs.
     fn unfinished(&self, is_running: bool) -> Diagnostic {
         let started = Timestamp::from(self.stored.started_at);
-        let so_far = so_far(&self.stored, Some(&self.plan));
+        let so_far = so_far(&self.stored, &self.plan);
         let summary = match self.stored.status {
             RolloutStatus::Failed => format!("the rollout of {started} has failed: {so_far}"),
             RolloutStatus::RollingBack => {
@@ -126,13 +128,25 @@ pub fn rolled_back(
 }
 
 /// `3 of 40 changes done`
-fn so_far(stored: &Rollout, plan: Option<&Plan>) -> String {
+fn so_far(stored: &Rollout, plan: &Plan) -> String {
+    let done = done_instances(stored);
+    count_text(plan.changes.iter(), &done)
+}
+
+/// The ids of the instances whose changes are done.
+fn done_instances(stored: &Rollout) -> HashSet<&str> {
     let done = stored.slots.iter().filter(|slot| slot.stage == "done");
-    let done = done.count();
-    match plan {
-        Some(plan) => format!("{done} of {} done", counted(plan.changes.len(), "change")),
-        None => format!("{} done", counted(done, "change")),
+    done.map(|slot| &*slot.instance_id).collect()
+}
+
+fn count_text<'c>(changes: impl Iterator<Item = &'c Change>, done: &HashSet<&str>) -> String {
+    let (mut count, mut total) = (0, 0);
+    for change in changes {
+        let view = change.after.as_deref().or(change.before.as_deref());
+        count += usize::from(view.is_some_and(|view| done.contains(&*view.instance_id)));
+        total += 1;
     }
+    format!("{count} of {} done", counted(total, "change"))
 }
 
 /// Runs `rollout`.
@@ -140,10 +154,10 @@ pub fn run(globals: &Globals, command: &RolloutCommand) -> Ending {
     let mut fleet = Fleet::load(globals, Purpose::Identity)?;
     let form = Form::Headed.documents_or(globals.json);
     let (request, steered) = match command {
-        RolloutCommand::Status => return Ok(fleet.each(form, |_, session| status(session))),
-        RolloutCommand::Promote(steered) => (Request::Promote, steered),
-        RolloutCommand::Pause(steered) => (Request::Pause, steered),
-        RolloutCommand::Abort(steered) => (Request::Abort, steered),
+        RolloutCommand::Status(steered) => (None, steered),
+        RolloutCommand::Promote(steered) => (Some(Request::Promote), steered),
+        RolloutCommand::Pause(steered) => (Some(Request::Pause), steered),
+        RolloutCommand::Abort(steered) => (Some(Request::Abort), steered),
     };
     let chosen = fleet.select(AddressArgs {
         allow_replace: steered.group.as_slice(),
@@ -154,7 +168,10 @@ pub fn run(globals: &Globals, command: &RolloutCommand) -> Ending {
         if steered.group.is_some() && group.is_none() {
             return Ok(Reply::text(String::new()));
         }
-        ask(session, request, group)
+        match request {
+            Some(request) => ask(session, request, group),
+            None => status(session, group),
+        }
     }))
 }
 
@@ -165,17 +182,45 @@ fn no_rollout() -> Failure {
     )
 }
 
-fn status(session: &Session<'_>) -> Result<Reply, Failure> {
+/// The latest rollout, and what `status` says about it.
+struct Status {
+    stored: Rollout,
+    /// Its plan, unless it is done or superseded.
+    plan: Option<Plan>,
+    /// The requests that no apply has read.
+    requests: Vec<RolloutRequest>,
+    is_running: bool,
+}
+
+fn status(session: &Session<'_>, group: Option<&AllowedGroups>) -> Result<Reply, Failure> {
     let store = session.open_to_read()?.ok_or_else(no_rollout)?;
-    let stored = store.rollout()?.ok_or_else(no_rollout)?;
-    let plan: Option<Plan> = store
+    let mut stored = store.rollout()?.ok_or_else(no_rollout)?;
+    let mut plan: Option<Plan> = store
         .rollout_plan(stored.id)?
         .and_then(|bytes| serde_json::from_slice(&bytes).ok());
-    let running = holder(session);
+    let mut requests = store.rollout_requests()?;
+    if let Some(AllowedGroups::Group(name)) = group {
+        let prefix = format!("{name}/");
+        stored.groups.retain(|own| own.group == name.as_str());
+        stored
+            .slots
+            .retain(|slot| slot.address.starts_with(&prefix));
+        requests.retain(|one| one.group.as_deref().is_none_or(|own| own == name.as_str()));
+        if let Some(plan) = &mut plan {
+            plan.groups.retain(|own| own.name == name.as_str());
+            plan.changes.retain(|change| change.address.group == *name);
+        }
+    }
+    let status = Status {
+        stored,
+        plan,
+        requests,
+        is_running: holder(session),
+    };
     Ok(if session.globals.json {
-        Reply::document(document(&stored, plan.as_ref(), running))
+        Reply::document(status.document())
     } else {
-        Reply::text(text(session, &stored, plan.as_ref(), running))
+        Reply::text(status.text(session))
     })
 }
 
@@ -200,84 +245,136 @@ fn meaning(status: RolloutStatus, running: bool) -> &'static str {
     }
 }
 
-fn text(session: &Session<'_>, stored: &Rollout, plan: Option<&Plan>, running: bool) -> String {
-    let started = Timestamp::from(stored.started_at);
-    let mut text = format!(
-        "Rollout of {started}: {}, {}\n",
-        meaning(stored.status, running),
-        so_far(stored, plan)
-    );
-    for group in &stored.groups {
-        let since = Timestamp::from(group.since);
-        text.push_str(&format!(
-            "\n{}: {} since {since}\n",
-            session.name(&group.group),
-            group.stage
-        ));
-        if !group.detail.is_empty() {
-            text.push_str(&format!("  {}\n", group.detail));
-        }
+/// What precedes the time of a stage: `paused after the canaries since`. `None` if the count of
+/// changes says it all.
+fn stage_words(text: &str) -> Option<&'static str> {
+    let (stage, _) = GroupStage::parse(text)?;
+    match stage {
+        GroupStage::Rolling | GroupStage::Done => None,
+        GroupStage::CanaryPause => Some("paused after the canaries since"),
+        GroupStage::Promoted => Some("promoted at"),
+        GroupStage::Paused => Some("paused by request since"),
+        GroupStage::Stalled => Some("stopped waiting at"),
+        GroupStage::Failed => Some("stopped after a failure at"),
+        GroupStage::Aborted => Some("aborted by request at"),
     }
-    let open: Vec<_> = stored
-        .slots
-        .iter()
-        .filter(|slot| slot.stage != "done")
-        .collect();
-    if !open.is_empty() {
-        text.push('\n');
-    }
-    for slot in open {
-        let since = Timestamp::from(slot.since);
-        text.push_str(&format!(
-            "  {}: {} since {since}",
-            session.name(&slot.address),
-            slot.stage
-        ));
-        if slot.detail.is_empty() {
-            text.push('\n');
-        } else {
-            text.push_str(&format!(": {}\n", slot.detail));
-        }
-    }
-    text
 }
 
-fn document(stored: &Rollout, plan: Option<&Plan>, running: bool) -> Value {
-    let groups: Vec<Value> = stored
-        .groups
-        .iter()
-        .map(|group| {
+impl Status {
+    fn text(&self, session: &Session<'_>) -> String {
+        let stored = &self.stored;
+        let started = Timestamp::from(stored.started_at);
+        let meaning = meaning(stored.status, self.is_running);
+        let mut text = format!("Rollout of {started}: {meaning}");
+        let is_back = stored.status == RolloutStatus::RolledBack;
+        if let Some(plan) = self.plan.as_ref().filter(|_| !is_back) {
+            text.push_str(&format!(", {}", so_far(stored, plan)));
+        }
+        text.push_str("\n\n");
+        for line in self.groups(session) {
+            text.push_str(&format!("{line}\n"));
+        }
+        let open = stored.slots.iter().filter(|slot| slot.stage != "done");
+        let mut open: Vec<_> = open.collect();
+        open.sort_by_key(|slot| slot.since);
+        for slot in open {
+            let since = Timestamp::from(slot.since);
+            let name = session.name(&slot.address);
+            text.push_str(&format!("{name}: {} since {since}", slot.stage));
+            if slot.detail.is_empty() {
+                text.push('\n');
+            } else {
+                text.push_str(&format!(": {}\n", slot.detail));
+            }
+        }
+        for request in &self.requests {
+            let group = request.group.as_deref();
+            let whom = group.map_or("all groups".to_owned(), |group| session.name(group));
+            let at = Timestamp::from(request.at);
+            let (kind, who) = (&request.kind, &request.who);
+            text.push_str(&format!(
+                "{whom}: {kind} requested by {who} at {at}, not read yet\n"
+            ));
+        }
+        text.truncate(text.trim_end().len());
+        text.push('\n');
+        text
+    }
+
+    /// A line for each group that isn't done.
+    fn groups(&self, session: &Session<'_>) -> Vec<String> {
+        let Some(plan) = &self.plan else {
+            return Vec::new();
+        };
+        let done = done_instances(&self.stored);
+        let groups = plan.groups.iter().filter_map(|group| {
+            let own = |change: &&Change| change.address.group.as_str() == group.name;
+            plan.changes.iter().find(own)?;
+            let name = session.name(&group.name);
+            if self.stored.status == RolloutStatus::RolledBack {
+                return Some(format!("{name}: rolled back"));
+            }
+            let mut line = format!(
+                "{name}: {}",
+                count_text(plan.changes.iter().filter(own), &done)
+            );
+            let stored = &self.stored.groups;
+            let stored = stored.iter().find(|stored| stored.group == group.name);
+            if let Some(stored) = stored
+                && let Some(words) = stage_words(&stored.stage)
+            {
+                let since = Timestamp::from(stored.since);
+                line.push_str(&format!(", {words} {since}"));
+            }
+            Some(line)
+        });
+        groups.collect()
+    }
+
+    fn document(&self) -> Value {
+        let time = |at: nstance_state::Timestamp| Timestamp::from(at).to_string();
+        let groups = self.stored.groups.iter().map(|group| {
+            let stage = GroupStage::parse(&group.stage);
+            let (stage, promoted) = stage.map_or((&*group.stage, false), |(stage, promoted)| {
+                (stage.as_str(), promoted)
+            });
             json!({
                 "group": group.group,
-                "stage": group.stage,
-                "since": Timestamp::from(group.since).to_string(),
+                "stage": stage,
+                "promoted": promoted,
+                "since": time(group.since),
                 "detail": group.detail,
             })
-        })
-        .collect();
-    let slots: Vec<Value> = stored
-        .slots
-        .iter()
-        .map(|slot| {
+        });
+        let slots = self.stored.slots.iter().map(|slot| {
             json!({
                 "address": slot.address,
                 "instance_id": slot.instance_id,
                 "stage": slot.stage,
-                "since": Timestamp::from(slot.since).to_string(),
+                "since": time(slot.since),
                 "detail": slot.detail,
             })
+        });
+        let requests = self.requests.iter().map(|request| {
+            json!({
+                "group": request.group,
+                "request": request.kind,
+                "who": request.who,
+                "at": time(request.at),
+            })
+        });
+        json!({
+            "format_version": "1.0",
+            "status": self.stored.status.as_str(),
+            "running": self.is_running,
+            "started_at": time(self.stored.started_at),
+            "changed_at": time(self.stored.changed_at),
+            "changes": self.plan.as_ref().map(|plan| plan.changes.len()),
+            "groups": groups.collect::<Vec<_>>(),
+            "slots": slots.collect::<Vec<_>>(),
+            "requests": requests.collect::<Vec<_>>(),
         })
-        .collect();
-    json!({
-        "format_version": "1.0",
-        "status": stored.status.as_str(),
-        "running": running,
-        "started_at": Timestamp::from(stored.started_at).to_string(),
-        "changed_at": Timestamp::from(stored.changed_at).to_string(),
-        "changes": plan.map(|plan| plan.changes.len()),
-        "groups": groups,
-        "slots": slots,
-    })
+    }
 }
 
 /// Writes a request. The handle is opened for it, so that it has today's fencing token.

@@ -61,13 +61,21 @@ fn a_rollout_waits_for_promote_and_goes_on() {
     let status = harness.json("rollout status --json");
     assert_eq!(status["status"], "waiting");
     assert_eq!(status["groups"][0]["stage"], "canary-pause");
-    let unknown = harness.run("rollout promote nobody");
-    assert_eq!(unknown.code, Some(1));
+    for unknown in ["rollout promote nobody", "rollout status nobody"] {
+        assert_eq!(code(&harness, unknown), Some(1));
+    }
     harness.ok("rollout promote web");
+    assert_snapshot!("status_of_a_request", harness.ok("rollout status web"));
+    let status = harness.json("rollout status --json");
+    assert_eq!(status["requests"][0]["request"], "promote");
+    assert_eq!(status["requests"][0]["group"], "default/web");
     let promoted = harness.ok("apply --auto-approve");
     assert_snapshot!("promoted", promoted);
     assert_eq!(harness.agrees(""), 6);
-    assert_eq!(harness.json("rollout status --json")["status"], "done");
+    assert_snapshot!("status_of_the_end", harness.ok("rollout status"));
+    let status = harness.json("rollout status --json");
+    assert_eq!(status["status"], "done");
+    assert_eq!(status["requests"], serde_json::json!([]));
 }
 
 #[test]
@@ -92,12 +100,14 @@ fn a_pause_and_an_abort_are_read_by_the_next_apply() {
     harness.ok("rollout pause web");
     assert_eq!(code(&harness, "apply --auto-approve"), Some(3));
     let status = harness.json("rollout status --json");
-    assert_eq!(status["groups"][0]["stage"], "paused, promoted");
+    assert_eq!(status["groups"][0]["stage"], "paused");
+    assert_eq!(status["groups"][0]["promoted"], true);
     harness.ok("rollout promote web");
     harness.ok("rollout abort web");
     assert_eq!(code(&harness, "apply --auto-approve"), Some(1));
     let status = harness.json("rollout status --json");
-    assert_eq!(status["groups"][0]["stage"], "aborted, promoted");
+    assert_eq!(status["groups"][0]["stage"], "aborted");
+    assert_eq!(status["groups"][0]["promoted"], true);
     harness.ok("apply --auto-approve");
     assert_eq!(harness.agrees(""), 6);
 }
@@ -194,6 +204,7 @@ fn a_group_goes_back_to_what_was_last_good() {
     assert_snapshot!("rolled_back", back);
     assert_eq!(images(&harness), before);
     assert_eq!(harness.live().len(), 6);
+    assert_snapshot!("status_of_a_rollback", harness.ok("rollout status"));
     let refused = harness.run("apply --auto-approve");
     assert_eq!(refused.code, Some(1));
     assert!(refused.stderr.contains("was rolled back at"), "{refused}");
@@ -228,6 +239,7 @@ fn half_way_back() -> Harness {
     assert_eq!(code(&harness, "apply --auto-approve"), Some(1));
     let status = harness.json("rollout status --json");
     assert_eq!(status["status"], "rolling_back");
+    assert_snapshot!("status_half_way_back", harness.ok("rollout status"));
     harness.edit(", \"app-1\": 1.0", "");
     harness
 }
