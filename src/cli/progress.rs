@@ -155,12 +155,21 @@ impl<'a> ApplyProgress<'a> {
         if matches!(self.plan, Cow::Borrowed(_)) {
             self.plan = Cow::Owned(way.clone());
             self.done.clear();
-            for group in &way.groups {
+            for (index, group) in way.groups.iter().enumerate() {
+                if self.session.globals.json {
+                    let now = self.session.clock.now();
+                    let (done, total) = self.counts(index);
+                    let name = &group.name;
+                    let stage = "rolling-back";
+                    let event = self
+                        .events
+                        .rollout_progress(now, name, stage, done, total, "");
+                    self.session.event(event);
+                    continue;
+                }
                 let name = self.session.name(&group.name);
                 let line = format!("{name}: rolling back\n");
-                if !self.session.globals.json {
-                    self.board.aside(|| console::error(&line));
-                }
+                self.board.aside(|| console::error(&line));
             }
         }
     }

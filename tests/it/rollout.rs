@@ -222,6 +222,26 @@ fn a_group_goes_back_to_what_was_last_good() {
 }
 
 #[test]
+fn the_events_of_a_rollback() {
+    let harness = fleet("\"on_failure\": \"rollback\", \"canaries\": 1");
+    harness.edit("\"ImageId\": \"app-1\"", "\"ImageId\": \"app-bad\"");
+    let back = harness.run("apply --auto-approve --json");
+    assert_eq!(back.code, Some(1));
+    let mut events = back.events();
+    events.retain(|event| event["type"] == "rollout_progress");
+    let events: Vec<&Value> = events.iter().map(|event| &event["rollout"]).collect();
+    let stages: Vec<_> = events.iter().map(|event| event["stage"].as_str()).collect();
+    assert_eq!(stages, ["failed", "rolling-back", "done"].map(Some));
+    let why = events[0]["detail"].as_str().unwrap();
+    assert!(why.contains("wasn't healthy within 1m"), "{why}");
+    assert_eq!(events[1]["group"], "default/web");
+    assert_eq!(
+        (&events[1]["done"], &events[1]["total"]),
+        (&0.into(), &1.into())
+    );
+}
+
+#[test]
 fn a_rollout_delete_first_comes_back_too() {
     let harness = fleet("\"on_failure\": \"rollback\", \"max_unavailable\": 2");
     harness.edit("\"ImageId\": \"app-1\"", "\"ImageId\": \"app-half\"");
