@@ -278,5 +278,5 @@ fn waiting(session: &Session<'_>, plan: &Plan, outcome: &Outcome) -> Diagnostic 
             lines.join("\n"),
             counted(left, "change")
         ))
-        .hint("Run `nstance apply` again to continue")
+        .hint("After that, run `nstance apply` again to continue")
 }
