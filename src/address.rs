@@ -55,10 +55,10 @@ impl FromStr for GroupName {
     fn from_str(text: &str) -> Result<Self, AddressError> {
         match text.split('/').collect::<Vec<_>>()[..] {
             [tenant, name] if is_id(tenant) && is_id(name) => Ok(Self(text.into())),
-            _ => Err(AddressError {
-                text: text.to_owned(),
-                lacks_slot: false,
-            }),
+            [tenant, name, slot] if is_id(tenant) && is_id(name) && slot.parse::<u32>().is_ok() => {
+                Err(AddressProblem::HasSlot.of(text))
+            }
+            _ => Err(AddressProblem::Invalid.of(text)),
         }
     }
 }
@@ -121,9 +121,9 @@ impl FromStr for Address {
     type Err = AddressError;
 
     fn from_str(text: &str) -> Result<Self, AddressError> {
-        let error = || AddressError {
-            text: text.to_owned(),
-            lacks_slot: text.parse::<GroupName>().is_ok(),
+        let error = || match text.parse::<GroupName>() {
+            Ok(_) => AddressProblem::LacksSlot.of(text),
+            Err(_) => AddressProblem::Invalid.of(text),
         };
         let (group, slot) = text.rsplit_once('/').ok_or_else(error)?;
         let group = group.parse().map_err(|_| error())?;
@@ -219,10 +219,7 @@ impl FromStr for ShardName {
             None => (None, text),
         };
         if !is_id(shard) || !cluster.is_none_or(is_id) {
-            return Err(AddressError {
-                text: text.to_owned(),
-                lacks_slot: false,
-            });
+            return Err(AddressProblem::Invalid.of(text));
         }
         Ok(Self {
             cluster: cluster.map(str::to_owned),
@@ -282,17 +279,44 @@ pub fn in_shard(shard: Option<&str>, address: impl fmt::Display) -> String {
 pub struct AddressError {
     /// What was given.
     pub text: String,
+    /// What is wrong with it.
+    pub problem: AddressProblem,
+}
+
+/// Why a text isn't the address that is needed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AddressProblem {
+    /// It is no address.
+    Invalid,
     /// It is a group, and a slot is needed.
-    pub lacks_slot: bool,
+    LacksSlot,
+    /// It is a slot, and a group is needed.
+    HasSlot,
+}
+
+impl AddressProblem {
+    fn of(self, text: &str) -> AddressError {
+        AddressError {
+            text: text.to_owned(),
+            problem: self,
+        }
+    }
 }
 
 impl AddressError {
     fn message(&self) -> String {
         let text = &self.text;
-        if self.lacks_slot {
-            format!("`{text}` is a group; name one of its slots, such as `{text}/0`")
-        } else {
-            format!("`{text}` isn't an address: a group is `tenant/group`, a slot `tenant/group/0`")
+        match self.problem {
+            AddressProblem::Invalid => format!(
+                "`{text}` isn't an address: a group is `tenant/group`, a slot `tenant/group/0`"
+            ),
+            AddressProblem::LacksSlot => {
+                format!("`{text}` is a group; name one of its slots, such as `{text}/0`")
+            }
+            AddressProblem::HasSlot => {
+                let group = text.rsplit_once('/').map_or("", |(group, _)| group);
+                format!("`{text}` is a slot; name its group, `{group}`")
+            }
         }
     }
 }
@@ -416,6 +440,19 @@ mod tests {
         assert!(matches!("a/b".parse(), Ok(Selector::Group(_))));
         assert!(matches!("a/b/3".parse(), Ok(Selector::Slot(_))));
         assert!("a".parse::<Selector>().is_err());
+    }
+
+    #[test]
+    fn a_group_and_a_slot_are_told_apart() {
+        let group = "default/web".parse::<Address>().unwrap_err();
+        assert_eq!(group.problem, AddressProblem::LacksSlot);
+        let slot = "one:default/web/3".parse::<InShard<GroupName>>();
+        assert_eq!(
+            slot.unwrap_err().to_string(),
+            "`one:default/web/3` is a slot; name its group, `one:default/web`"
+        );
+        let neither = "default/web/x".parse::<GroupName>().unwrap_err();
+        assert_eq!(neither.problem, AddressProblem::Invalid);
     }
 
     #[test]
