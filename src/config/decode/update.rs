@@ -137,7 +137,14 @@ fn canary_pause(object: &Object<'_>, findings: &mut Diagnostics) -> Option<Spann
 }
 
 fn drain(entry: &Entry, findings: &mut Diagnostics) -> Option<Arc<[Arc<str>]>> {
-    let object = Object::of_entry(entry, &tables::DRAIN, findings)?;
+    let before = findings.len();
+    let Some(object) = Object::of_entry(entry, &tables::DRAIN, findings) else {
+        for finding in findings.iter_mut().skip(before) {
+            let hint = "write `{\"command\": [\"PROGRAM\", \"ARGUMENT\"]}`";
+            finding.hints.push(hint.to_owned());
+        }
+        return None;
+    };
     object.require("command", findings);
     command(&object, findings)
 }

@@ -287,7 +287,7 @@ impl At<'_> {
         if let (Becomes::Once(_) | Becomes::Item(_), Some(label)) = (&becomes, block.labels.first())
         {
             self.find(
-                Diagnostic::error(format!("a `{}` block has no label", kind.name))
+                Diagnostic::error(format!("`{}` blocks have no label", kind.name))
                     .at(self.module.span(label.span), "take this out"),
             );
         }
@@ -369,7 +369,7 @@ fn no_label_here(block: &Block, place: Span) -> Diagnostic {
     let (name, label) = (&block.kind.name, &block.labels[0].name);
     let written = LABELLED.iter().find(|one| one.0 == &**name);
     let written = written.map_or("", |one| one.1).replace("NAME", label);
-    Diagnostic::error(format!("a `{name}` block has no label"))
+    Diagnostic::error(format!("`{name}` blocks have no label"))
         .at(place, "names stand in it")
         .hint(format!("write `{written}`"))
 }

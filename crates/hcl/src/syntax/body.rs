@@ -111,9 +111,23 @@ impl Parser<'_> {
             .related(item, format!("the {what}"));
         Err(match self.byte() {
             b',' | b';' => error.hint("arguments are separated by line breaks only"),
+            b'a'..=b'z' | b'A'..=b'Z' => match self.number_with_unit() {
+                Some(text) => error.hint(format!("strings must be quoted: `\"{text}\"`")),
+                None => error,
+            },
             _ => error,
         }
         .into())
+    }
+
+    /// The text around here if it is a number with a unit, such as `10m`.
+    fn number_with_unit(&self) -> Option<&str> {
+        let is_part = |c: char| c.is_ascii_alphanumeric() || c == '.';
+        let start = self.text[..self.at].trim_end_matches(is_part).len();
+        let rest = &self.text[start..];
+        let end = rest.find(|c| !is_part(c)).unwrap_or(rest.len());
+        let follows_digit = self.text[..self.at].ends_with(|c: char| c.is_ascii_digit());
+        follows_digit.then_some(&rest[..end])
     }
 
     /// Parses a block from its labels.

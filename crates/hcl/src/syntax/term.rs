@@ -27,6 +27,10 @@ impl Parser<'_> {
 
     fn no_term(&mut self) -> Error {
         let error = self.unexpected("Expected a value");
+        let before = self.text[..self.at].trim_end_matches(' ').strip_suffix('%');
+        if before.is_some_and(|number| number.ends_with(|c: char| c.is_ascii_digit())) {
+            return error.hint("percentages must be quoted, such as `\"25%\"`");
+        }
         match self.byte() {
             b'\n' | b'\r' => {
                 error.hint("the value begins on the same line; in parentheses it may span several")

@@ -20,6 +20,20 @@ fn hint(text: &str) -> String {
 }
 
 #[test]
+fn a_number_with_a_unit_needs_quotes() {
+    assert_eq!(hint("a = 10m\n"), "strings must be quoted: `\"10m\"`");
+    assert_eq!(
+        hint("a {\n  b = 1.5h30m # c\n}\n"),
+        "strings must be quoted: `\"1.5h30m\"`"
+    );
+    assert_eq!(hint("a = 10 m\n"), "");
+    assert_eq!(hint("a = b1 c\n"), "");
+    let percentage = "percentages must be quoted, such as `\"25%\"`";
+    assert_eq!(hint("a = 25%\n"), percentage);
+    assert_eq!(hint("a { b = 25% }\n"), percentage);
+}
+
+#[test]
 fn says_what_is_wrong_first() {
     for (text, want) in [
         (
