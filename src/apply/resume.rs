@@ -202,9 +202,8 @@ impl Look<'_> {
         match change.action {
             Action::NoOp => done(None),
             Action::Delete | Action::Forget if old.is_none() => done(None),
-            Action::Delete | Action::Forget => Start::Todo,
             Action::Adopt if new.is_some_and(is_as_wanted) => done(new),
-            Action::Adopt => Start::Todo,
+            Action::Delete | Action::Forget | Action::Adopt => Start::Todo,
             Action::Update => {
                 let planned = change.before.as_deref().and_then(|view| view.version);
                 match old {
