@@ -121,7 +121,7 @@ fn check_instances(plan: &Plan, tasks: &[Start], observed: &Observed) -> Result<
         };
         let may_be_stopped = action == Action::Delete || action.is_replace() || restarts(change);
         match observed.state(id) {
-            Some(LifecycleState::Running) if starts_stopped(change) => {
+            Some(LifecycleState::Running) if *start == Start::Todo && starts_stopped(change) => {
                 return told(address, id, "running again");
             }
             state if counts && (state.is_none() || !may_be_stopped) => {

@@ -48,6 +48,8 @@ pub(crate) struct Promise {
     doomed: BTreeSet<String>,
     /// The groups of instances, by the cloud's id where they were there before, else by ours.
     group_of: BTreeMap<String, String>,
+    /// The slots of recorded instances, by the cloud's id: somebody may take their tags.
+    slot_of: BTreeMap<String, String>,
     /// Instances that were seen running, with their slots.
     ran: BTreeMap<String, String>,
     /// Instances that passed a check: when they first and last did.
@@ -155,6 +157,10 @@ impl Promise {
         if let Some(store) = store
             && let Ok(snapshot) = store.snapshot()
         {
+            for record in &snapshot.records {
+                let slot = record.address();
+                promise.slot_of.insert(record.provider_id.clone(), slot);
+            }
             for record in snapshot.records.iter().filter(|record| !record.deposed) {
                 if let Some(facts) = Facts::recorded(store, record) {
                     let group = promise.origin.entry(record.group.to_string()).or_default();
@@ -330,7 +336,9 @@ impl Promise {
             for (slot, record) in &own {
                 let facts = Facts::recorded(store, record);
                 let was = origin.get(slot);
-                if was.is_none() || facts.as_ref() != was && facts != good {
+                // Without a last good configuration, what has no predecessor stays.
+                let is_back = facts.as_ref() == was || facts == good || good.is_none();
+                if was.is_none() || !is_back {
                     return Err(format!(
                         "{name}/{slot} went back to {facts:?}; it was {was:?}, and {good:?} was good"
                     ));
@@ -516,7 +524,9 @@ impl Promise {
         for seen in seen {
             if seen.state == LifecycleState::Running {
                 // Somebody may have taken its tags.
-                let known = self.ran.entry(seen.provider_id.clone()).or_default();
+                let id = &seen.provider_id;
+                let slot = self.slot_of.get(id).cloned().unwrap_or_default();
+                let known = self.ran.entry(id.clone()).or_insert(slot);
                 if let (Some(group), Some(slot)) = (&seen.group, seen.slot) {
                     *known = format!("{group}/{slot}");
                 }
