@@ -566,8 +566,13 @@ impl<'p> Engine<'p> {
         let words = rollout.and_then(|rollout| rollout.drain.clone());
         let provider_id = before.provider_id.clone().unwrap_or_default();
         let mut subject = self.subject(&change.address, &before.instance_id, provider_id);
-        subject.ip4 = before.ip4.as_deref().map(str::to_owned);
-        subject.ip6 = before.ip6.as_deref().map(str::to_owned);
+        for (name, address) in [("IP4", &before.ip4), ("IP6", &before.ip6)] {
+            let known = address.as_deref().filter(|address| !address.is_empty());
+            subject
+                .facts
+                .extend(known.map(|address| (name, address.to_owned())));
+        }
+        subject.facts.push(("ZONE", before.zone.to_string()));
         DrainRequest {
             words: words.unwrap_or_default(),
             subject,
