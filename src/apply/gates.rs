@@ -811,7 +811,7 @@ impl Engine<'_> {
     pub(super) fn name_waits(&mut self, commands: &mut Vec<Command>) {
         for index in 0..self.groups.len() {
             let group = &self.groups[index];
-            if group.is_stalled && group.pause == Pause::No {
+            if group.is_stalled && group.pause == Pause::No && !group.stopped {
                 let why = group.waits_for.clone().unwrap_or_default();
                 self.enter(index, GroupStage::Stalled, &why, commands);
             }

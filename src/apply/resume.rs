@@ -22,6 +22,7 @@ use crate::plan::drift::STATE;
 use crate::plan::file::stale_changes;
 use crate::plan::rollout::restarts;
 use crate::provider::LifecycleState;
+use crate::provider::rules::Effect;
 use crate::refresh::Observed;
 
 /// How far an earlier apply of `plan` came.
@@ -121,7 +122,7 @@ fn check_instances(plan: &Plan, tasks: &[Start], observed: &Observed) -> Result<
         };
         let may_be_stopped = action == Action::Delete || action.is_replace() || restarts(change);
         match observed.state(id) {
-            Some(LifecycleState::Running) if *start == Start::Todo && starts_stopped(change) => {
+            Some(LifecycleState::Running) if *start == Start::Todo && counts_on_stopped(change) => {
                 return told(address, id, "running again");
             }
             state if counts && (state.is_none() || !may_be_stopped) => {
@@ -147,10 +148,13 @@ fn check_instances(plan: &Plan, tasks: &[Start], observed: &Observed) -> Result<
     Ok(())
 }
 
-/// Whether a change is to start an instance that was stopped.
-fn starts_stopped(change: &Change) -> bool {
+/// Whether a change restarts an instance that was stopped, and so takes nothing out of service first.
+fn counts_on_stopped(change: &Change) -> bool {
     let mut attributes = change.attributes.iter();
-    change.action == Action::Update && attributes.any(|attribute| attribute.path == STATE)
+    let mut effects = change.attributes.iter().map(|attribute| attribute.effect);
+    change.action == Action::Update
+        && attributes.any(|attribute| attribute.path == STATE)
+        && effects.any(|effect| effect == Effect::Restart)
 }
 
 /// Whether a change after the canaries began.
@@ -206,11 +210,16 @@ impl Look<'_> {
             Action::Delete | Action::Forget | Action::Adopt => Start::Todo,
             Action::Update => {
                 let planned = change.before.as_deref().and_then(|view| view.version);
-                match old {
-                    Some(record) if Some(record.version) != planned && is_as_wanted(record) => {
-                        self.arrived(change, record, Step::Update)
-                    }
-                    _ => Start::Todo,
+                let Some(record) = old.filter(|record| is_as_wanted(record)) else {
+                    return Start::Todo;
+                };
+                if Some(record.version) != planned {
+                    self.arrived(change, record, Step::Update)
+                } else if self.stage(record) == Some("done") {
+                    // It repaired drift, so its record stayed as it was.
+                    done(old)
+                } else {
+                    Start::Todo
                 }
             }
             Action::Create | Action::CreateThenDelete | Action::DeleteThenCreate => {
@@ -229,11 +238,14 @@ impl Look<'_> {
         }
     }
 
+    fn stage(&self, record: &Record) -> Option<&str> {
+        self.stages.get(record.instance_id.as_str()).copied()
+    }
+
     /// A change whose instance is there and has no predecessor left: done if it was available.
     fn arrived(&self, change: &Change, record: &Record, step: Step) -> Start {
-        let stage = self.stages.get(record.instance_id.as_str()).copied();
         let is_done = change.action == Action::CreateThenDelete
-            || matches!(stage, None | Some("done" | "available"));
+            || matches!(self.stage(record), None | Some("done" | "available"));
         if is_done {
             Start::Done {
                 provider_id: Some(record.provider_id.clone()),

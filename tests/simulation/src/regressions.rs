@@ -406,3 +406,49 @@ fn an_instance_without_its_load_balancer_is_not_available() {
     apply(&world, &to, &free()).unwrap();
     arrive(&mut world, &to, Mode::Normal, 1).unwrap();
 }
+
+/// An update that repaired drift left no trace in its record, so the next apply took it for one
+/// that was still to be done, and planned the rest of the rollout anew.
+#[test]
+fn a_rollout_goes_on_after_an_update_that_changed_no_record() {
+    let mut world = World::new(SimOptions::default());
+    arrive(&mut world, &web(1), Mode::Normal, 1).unwrap();
+    let stopped = world.live().remove(0).provider_id;
+    world.admin().stop(&stopped).unwrap();
+    world.weather.quota = Some(2);
+    let ran = apply(&world, &web(3), &free()).unwrap();
+    assert!(
+        matches!(ran.end, End::Applied(ref outcome) if outcome.done.update == 1),
+        "{ran:?}"
+    );
+    // Breaks if the ids of the instances that are left differ from those planned first.
+    world.weather.quota = None;
+    arrive(&mut world, &web(3), Mode::Normal, 1).unwrap();
+}
+
+/// A group that stopped after a failure was noted as one that waits in vain, which is planned anew.
+#[test]
+fn a_rollout_goes_on_after_a_failure_while_another_change_waits() {
+    let policy = Policy {
+        max_surge: Some(Amount::Count(1)),
+        ..Policy::default()
+    };
+    let (from, to) = rolled(2, false, policy);
+    let mut world = World::new(SimOptions::default());
+    arrive(&mut world, &from, Mode::Normal, 1).unwrap();
+    let gone = world.live().remove(0).provider_id;
+    world.admin().delete(&gone).unwrap();
+    world.weather.fail = vec![FailRule {
+        operation: Operation::Create,
+        after: 0,
+        count: 1,
+        error: CloudErrorKind::Denied,
+    }];
+    let ran = apply(&world, &to, &free()).unwrap();
+    assert!(
+        matches!(ran.end, End::Applied(ref outcome) if outcome.failures == 1),
+        "{ran:?}"
+    );
+    world.weather.fail = Vec::new();
+    arrive(&mut world, &to, Mode::Normal, 1).unwrap();
+}
