@@ -24,7 +24,8 @@ use crate::diagnostic::{Diagnostic, Diagnostics, gather};
 use crate::digest::sha256_hex;
 use crate::plan::build;
 use crate::plan::change::{Change, Mode, Plan};
-use crate::plan::inputs::{Inputs, Options};
+
+use crate::plan::inputs::{Inputs, Options, lineage};
 use crate::plan::observation_cache::{ObservationCache, Recorded};
 use crate::plan::rollout::rolls_back;
 use crate::provider::retry::RetryingReads;
@@ -179,6 +180,7 @@ pub fn plan<'c>(mut request: Request<'_, 'c>) -> Result<PlanOutput<'c>, PlanErro
         &request.prepared.compiled,
         &ids,
         request.rules,
+        &lineage(record.snapshot.as_ref(), request.identity, now),
     );
     let (mut plan, found) = build_plan(
         &request,
@@ -479,6 +481,7 @@ pub fn renderers<'a>(
     compiled: &'a Compiled<'a>,
     ids: &BTreeMap<Arc<str>, Option<Arc<str>>>,
     rules: Rules,
+    lineage: &str,
 ) -> Vec<GroupRenderer<'a>> {
     let looked = sampling::of_each_text(config);
     compiled
@@ -486,7 +489,7 @@ pub fn renderers<'a>(
         .iter()
         .map(|group| {
             let is_looked_into = looked.contains(&group.merged.name);
-            renderer(config, group, ids, rules).looking_into(is_looked_into)
+            renderer(config, group, ids, rules, lineage).looking_into(is_looked_into)
         })
         .collect()
 }
@@ -497,6 +500,7 @@ pub fn renderer<'a>(
     group: &'a CompiledGroup<'a>,
     ids: &BTreeMap<Arc<str>, Option<Arc<str>>>,
     rules: Rules,
+    lineage: &str,
 ) -> GroupRenderer<'a> {
     let pinned = group.images.iter().any(|name| {
         config
@@ -504,7 +508,7 @@ pub fn renderer<'a>(
             .get(name)
             .is_some_and(|image| image.value.on_newer == OnNewer::NewOnly)
     });
-    GroupRenderer::new(group, config, ids, pinned, rules)
+    GroupRenderer::new(group, config, ids, pinned, rules, lineage)
 }
 
 /// The warning that another process is applying.

@@ -374,6 +374,8 @@ pub fn record(
             images: side.images.clone(),
             protected: side.protected,
             marks: (!side.marks.is_empty()).then(|| Arc::clone(&side.marks)),
+            number: Some(side.seat.number).filter(|it| *it != 0 && *it != address.slot + 1),
+            tag: Arc::clone(&side.seat.tag),
         }
         .to_text(),
         version: 0,

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use crate::config::model::{Common, FileContent, Group, Lifecycle, ProviderKind, Template};
 use crate::config::source::{Span, Spanned};
-use crate::diagnostic::{Diagnostic, Diagnostics, nearest};
+use crate::diagnostic::{Diagnostic, Diagnostics, counted, nearest};
 use crate::merge::group::size_of;
 use crate::provider::rules::{Effect, Rules};
 
@@ -64,14 +64,16 @@ impl Checker<'_> {
         self.group_load_balancers(group, findings);
         let mut zones: HashMap<&str, Span> = HashMap::new();
         for zone in &group.zones {
-            if let Some(first) = zones.insert(zone, zone.span) {
+            let name = &zone.name;
+            if let Some(first) = zones.insert(name, name.span) {
                 findings.push(
-                    Diagnostic::error(format!("duplicate zone `{}` in `zones`", zone.value))
-                        .at(zone.span, "here again")
+                    Diagnostic::error(format!("duplicate zone `{}` in `zones`", name.value))
+                        .at(name.span, "here again")
                         .related(first, "first listed here"),
                 );
             }
         }
+        check_tags(group, findings);
         for (_, differs) in &group.overrides {
             if let Some(pool) = &differs.value.subnet_pool {
                 self.pool_exists(pool, findings);
@@ -295,5 +297,39 @@ fn check_path(key: &str, path: &Spanned<Arc<str>>, size_counts: bool, findings: 
                 .at(path.span, "a name is missing beside a dot"),
         ),
         _ => {}
+    }
+}
+
+/// Reports tags that occur twice, and zones with fewer tags than slots.
+fn check_tags(group: &Group, findings: &mut Diagnostics) {
+    let mut known: HashMap<&str, Span> = HashMap::new();
+    for tag in group.zones.iter().flat_map(|zone| &zone.tags) {
+        if let Some(first) = known.insert(tag, tag.span) {
+            findings.push(
+                Diagnostic::error(format!("duplicate tag `{}`", tag.value))
+                    .at(tag.span, "here again")
+                    .related(first, "first listed here"),
+            );
+        }
+    }
+    if known.is_empty() {
+        return;
+    }
+    let count = group.zones.len() as u32;
+    let size = size_of(group);
+    for (index, zone) in group.zones.iter().enumerate() {
+        let slots = (size + count - 1 - index as u32) / count;
+        if zone.tags.len() < slots as usize {
+            findings.push(
+                Diagnostic::error(format!(
+                    "zone `{}` has {} for {}",
+                    zone.name.value,
+                    counted(zone.tags.len(), "tag"),
+                    counted(slots as usize, "slot")
+                ))
+                .at(zone.name.span, "each slot needs a tag of its own")
+                .hint("Add tags, or leave them out in all zones"),
+            );
+        }
     }
 }

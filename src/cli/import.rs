@@ -15,6 +15,7 @@ use crate::address::{Address, InShard, InstanceId};
 use crate::apply::requests;
 use crate::check::Purpose;
 use crate::diagnostic::Diagnostic;
+use crate::merge::zones::Seat;
 use crate::pipeline::{self, PlanError, Request};
 use crate::plan::change::InstanceView;
 use crate::plan::drift::body_from;
@@ -213,6 +214,7 @@ fn record(
         provider_id: Some(observation.provider_id.clone()),
         generation,
         zone: observation.zone.as_str().into(),
+        seat: Seat::default(),
         subnet: observation.subnet.as_deref().map(Arc::from),
         ip4: observation.ip4.as_deref().map(Arc::from),
         ip6: observation.ip6.as_deref().map(Arc::from),

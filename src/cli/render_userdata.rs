@@ -21,7 +21,9 @@ use crate::report::table;
 
 /// The options for userdata.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct UserdataArgs {
+pub(super) struct UserdataArgs<'a> {
+    /// The lineage of the state.
+    pub(super) lineage: &'a str,
     /// Whether to show where each value was written.
     pub(super) explain: bool,
     /// Whether to show secrets.
@@ -35,11 +37,11 @@ pub(super) fn reply(
     session: &Session<'_>,
     sides: &[(&Address, &InstanceView)],
     compiled: &Compiled<'_>,
-    asked: UserdataArgs,
+    asked: UserdataArgs<'_>,
     findings: Diagnostics,
 ) -> Reply {
     let explanations = if asked.explain {
-        explanations(session, sides, compiled, asked.show_sensitive)
+        explanations(session, sides, compiled, asked)
     } else {
         Vec::new()
     };
@@ -110,7 +112,7 @@ fn explanations(
     session: &Session<'_>,
     sides: &[(&Address, &InstanceView)],
     compiled: &Compiled<'_>,
-    show_sensitive: bool,
+    asked: UserdataArgs<'_>,
 ) -> Vec<Option<Explanation>> {
     let config = session.config();
     let sources = &session.loaded.sources;
@@ -124,21 +126,21 @@ fn explanations(
             .iter()
             .map(|(name, id)| (Arc::clone(name), Some(Arc::clone(id))))
             .collect();
-        let renderer = GroupRenderer::new(group, config, &images, false, session.rules());
-        let kind = &renderer.head(address.slot).instance_type;
+        let renderer = GroupRenderer::new(
+            group,
+            config,
+            &images,
+            false,
+            session.rules(),
+            asked.lineage,
+        );
         let facts = InstanceFacts {
             ip4: side.ip4.clone(),
             ip6: side.ip6.clone(),
-            ..InstanceFacts::of_slot(
-                &group.merged,
-                address.slot,
-                kind,
-                &side.instance_id,
-                &side.zone,
-            )
+            ..renderer.facts(address.slot, &side.instance_id, &side.place())
         };
         let mut ignored = Report::default();
-        renderer.explain_userdata(address, &facts, sources, show_sensitive, &mut ignored)
+        renderer.explain_userdata(address, &facts, sources, asked.show_sensitive, &mut ignored)
     };
     sides.iter().map(explain).collect()
 }

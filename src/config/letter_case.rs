@@ -75,6 +75,7 @@ fn value(node: &mut Node, shape: Shape, findings: &mut Diagnostics) {
         | Shape::Files(inner)
         | Shape::Slots(inner)
         | Shape::List(inner)
+        | Shape::Distinct(inner)
         | Shape::Some(inner) => each(node, &mut |node| value(node, *inner, findings)),
         _ => {}
     }

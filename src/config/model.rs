@@ -20,7 +20,9 @@ use super::node::{Node, Sensitivity};
 use super::source::{Span, Spanned};
 use crate::address::GroupName;
 
-pub use update::{Amount, CanaryPause, Check, Health, OnFailure, Update, UpdateOrder, ZoneOrder};
+pub use update::{
+    Amount, CanaryPause, Check, Health, MinimalAction, OnFailure, Update, UpdateOrder, ZoneOrder,
+};
 pub use userdata::{
     Compress, Encoding, Includes, Joining, TextSource, Userdata, UserdataPart, UserdataSource,
 };
@@ -416,7 +418,13 @@ pub struct Group {
     /// `tenant/group`.
     pub depends_on: Vec<Spanned<Arc<str>>>,
     /// `zones`, in the order listed; if empty, all instances are in `shard.infra.zone`.
-    pub zones: Vec<Spanned<Arc<str>>>,
+    pub zones: Vec<GroupZone>,
+    /// `rebalance`: whether slots move when zones or tags change, so that zones stay even.
+    pub rebalance: bool,
+    /// `texts`: what the group's own strings are.
+    pub texts: Texts,
+    /// `group_labels`: `.Group.Labels`, by default `labels`.
+    pub group_labels: Option<Named<Label>>,
     /// `overrides`: settings by slot (ours: a layer above the group).
     pub overrides: indexmap::IndexMap<u32, Spanned<SlotOverride>>,
     /// `moved_from`: the group's former name.
@@ -436,10 +444,32 @@ impl Group {
             load_balancers: Vec::new(),
             depends_on: Vec::new(),
             zones: Vec::new(),
+            rebalance: false,
+            texts: Texts::default(),
+            group_labels: None,
             overrides: indexmap::IndexMap::new(),
             moved_from: None,
         }
     }
+}
+
+/// One of a group's `zones`.
+#[derive(Debug, Clone)]
+pub struct GroupZone {
+    /// `zone`
+    pub name: Spanned<Arc<str>>,
+    /// `tags`, in the order in which slots take them.
+    pub tags: Vec<Spanned<Arc<str>>>,
+}
+
+/// `texts`: what the strings of a group's args, labels and userdata are.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Texts {
+    /// `templates`: Go templates.
+    #[default]
+    Templates,
+    /// `placeholders`: texts with names in braces, as in instance groups of Yandex Cloud.
+    Placeholders,
 }
 
 /// One of a group's `overrides`.

@@ -11,10 +11,11 @@ use indexmap::IndexMap;
 
 use super::Layer;
 use super::deep::{Merged, merge};
+use super::zones::{Place, Zone};
 use crate::address::GroupName;
 use crate::config::model::{
-    Arch, Common, Config, File, Group, Joining, SlotOverride, Template, TextSource, Update,
-    Userdata,
+    Arch, Common, Config, File, Group, GroupZone, Joining, Label, Named, SlotOverride, Template,
+    TextSource, Texts, Update, Userdata,
 };
 use crate::config::source::{Span, Spanned};
 
@@ -69,7 +70,15 @@ pub struct MergedGroup<'a> {
     /// `update` of the group, over its template's, over that of `defaults`.
     pub update: Update,
     /// The zones that its slots are spread over; never empty.
-    pub zones: Vec<Arc<str>>,
+    pub zones: Vec<Zone>,
+    /// Whether slots move when zones or tags change, so that zones stay even.
+    pub rebalances: bool,
+    /// What the group's own strings are; those of lower layers are templates.
+    pub texts: Texts,
+    /// `.Group.Labels`
+    pub group_labels: BTreeMap<Arc<str>, Arc<str>>,
+    /// The labels among [`Self::labels`] that are texts with placeholders.
+    pub placeholder_labels: BTreeSet<Arc<str>>,
     /// Names of load balancers.
     pub load_balancers: Vec<Spanned<Arc<str>>>,
     /// Slots with an override, by number.
@@ -153,9 +162,15 @@ pub struct MergedSlot {
 }
 
 impl MergedGroup<'_> {
-    /// The zone of a slot's next instance: slots are assigned to zones round-robin.
-    pub fn zone_of(&self, slot: u32) -> &Arc<str> {
-        &self.zones[slot as usize % self.zones.len()]
+    /// The place of a slot if all slots of the group are new.
+    pub fn place_of_new(&self, slot: u32) -> Place {
+        Place::of_new(&self.zones, slot)
+    }
+
+    /// The names of its zones, in the order listed.
+    pub fn zone_names(&self) -> Vec<Arc<str>> {
+        let names = self.zones.iter().map(|zone| Arc::clone(&zone.name));
+        names.collect()
     }
 
     /// Where the value at a path of `slot`'s instance is written; `None` if it has no single place.
@@ -239,9 +254,14 @@ pub fn merge_group<'a>(config: &'a Config, group: &'a Group) -> MergedGroup<'a> 
             .map(|path| tag_path(&path.value))
             .collect()
     };
-    let labels: BTreeMap<_, _> = both(low, high)
+    let labels: BTreeMap<Arc<str>, &Label> = both(low, high)
         .flat_map(|(_, common)| &common.labels)
         .map(|(name, label)| (Arc::clone(name), &label.value))
+        .collect();
+    let sensitive_labels = labels
+        .iter()
+        .filter(|(_, label)| label.is_sensitive)
+        .map(|(name, _)| Arc::clone(name))
         .collect();
     let setting = |get: fn(&Common) -> &Option<Spanned<bool>>| {
         get(high)
@@ -267,14 +287,27 @@ pub fn merge_group<'a>(config: &'a Config, group: &'a Group) -> MergedGroup<'a> 
         ])
     };
     let zones = if group.zones.is_empty() {
-        vec![Arc::clone(&config.shard.infra.zone.value)]
+        vec![Zone {
+            name: Arc::clone(&config.shard.infra.zone.value),
+            tags: Vec::new(),
+        }]
     } else {
-        group
-            .zones
+        let zone = |zone: &GroupZone| Zone {
+            name: Arc::clone(&zone.name.value),
+            tags: zone.tags.iter().map(|tag| Arc::clone(&tag.value)).collect(),
+        };
+        group.zones.iter().map(zone).collect()
+    };
+    let labels_of = |labels: &Named<Label>| -> BTreeMap<Arc<str>, Arc<str>> {
+        labels
             .iter()
-            .map(|zone| Arc::clone(&zone.value))
+            .map(|(name, label)| (Arc::clone(name), Arc::clone(&label.value.text)))
             .collect()
     };
+    let labels: BTreeMap<Arc<str>, Arc<str>> = labels
+        .into_iter()
+        .map(|(name, label)| (name, Arc::clone(&label.text)))
+        .collect();
     MergedGroup {
         name: group.name.clone(),
         span: group.span,
@@ -291,15 +324,16 @@ pub fn merge_group<'a>(config: &'a Config, group: &'a Group) -> MergedGroup<'a> 
         vars: vars(None),
         files,
         userdata: UserdataLayers::of(config, group),
-        sensitive_labels: labels
-            .iter()
-            .filter(|(_, label)| label.is_sensitive)
-            .map(|(name, _)| Arc::clone(name))
-            .collect(),
-        labels: labels
-            .into_iter()
-            .map(|(name, label)| (name, Arc::clone(&label.text)))
-            .collect(),
+        sensitive_labels,
+        group_labels: group
+            .group_labels
+            .as_ref()
+            .map_or_else(|| labels.clone(), labels_of),
+        placeholder_labels: match group.texts {
+            Texts::Placeholders => high.labels.keys().cloned().collect(),
+            Texts::Templates => BTreeSet::new(),
+        },
+        labels,
         ignore_changes: all_lists(|common| &common.lifecycle.ignore_changes),
         replace_on: all_lists(|common| &common.lifecycle.replace_on),
         restart_on: all_lists(|common| &common.lifecycle.restart_on),
@@ -315,6 +349,8 @@ pub fn merge_group<'a>(config: &'a Config, group: &'a Group) -> MergedGroup<'a> 
             .unwrap_or(config.shard.default_drain_timeout),
         update: update_of(config, group),
         zones,
+        rebalances: group.rebalance,
+        texts: group.texts,
         load_balancers: group.load_balancers.clone(),
         overrides: group
             .overrides

@@ -21,11 +21,11 @@ use crate::config::model::Config;
 use crate::config::node::{Entry, Node, NodeValue, Sensitivity};
 use crate::config::source::{SourceId, SourceMap, Span};
 use crate::diagnostic::Diagnostics;
+use crate::merge::zones::Place;
 use crate::plan::change::{Change, Fallback, InstanceView, LastGood, Plan};
 use crate::plan::inputs::new_instance_id;
 use crate::plan::rollout::rolls_back;
 use crate::provider::rules::Rules;
-use crate::render::data::InstanceFacts;
 use crate::render::instance::Report;
 use crate::render::userdata::Bodies;
 
@@ -202,7 +202,7 @@ pub(super) fn add_fallbacks(plan: &mut Plan, group: &GroupName, stored: &[u8], r
     let Some(group) = compiled.groups.iter().find(|own| own.merged.name == *group) else {
         return;
     };
-    let renderer = renderer(&config, group, &images, rules);
+    let renderer = renderer(&config, group, &images, rules, &plan.lineage);
     let (lineage, now) = (plan.lineage.clone(), plan.created_at);
     let of_group = |change: &&mut Change| change.address.group == group.merged.name;
     let changes = plan.changes.iter_mut().filter(of_group);
@@ -215,9 +215,12 @@ pub(super) fn add_fallbacks(plan: &mut Plan, group: &GroupName, stored: &[u8], r
         let generation = after.map_or(model.generation, |view| view.generation) + 1;
         let id = new_instance_id(&group.merged.kind, now, &lineage, &address, generation);
         let id: Arc<str> = id.as_str().into();
-        let instance_type = &renderer.head(address.slot).instance_type;
         let slot = address.slot;
-        let facts = InstanceFacts::of_slot(&group.merged, slot, instance_type, &id, &model.zone);
+        let place = Place {
+            zone: Arc::clone(&model.zone),
+            seat: model.seat.clone(),
+        };
+        let facts = renderer.facts(slot, &id, &place);
         let mut report = Report::default();
         let Some(spec) = renderer.render(&address, &facts, &BTreeMap::new(), &mut report) else {
             continue;
@@ -229,6 +232,7 @@ pub(super) fn add_fallbacks(plan: &mut Plan, group: &GroupName, stored: &[u8], r
             provider_id: None,
             generation,
             zone: Arc::clone(&model.zone),
+            seat: model.seat.clone(),
             subnet: model.subnet.clone(),
             ip4: None,
             ip6: None,

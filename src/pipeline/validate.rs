@@ -63,7 +63,7 @@ pub(super) fn try_groups(
     let looked = sampling::first(config);
     let trials = threads::map(&compiled.groups, GROUPS_A_THREAD, |group| {
         let is_looked_into = looked.contains(&group.merged.name);
-        let renderer = renderer(config, group, &ids, rules).looking_into(is_looked_into);
+        let renderer = renderer(config, group, &ids, rules, "").looking_into(is_looked_into);
         let report = try_group(&renderer, Report::of_trial());
         let names = group.merged.vars.as_ref().and_then(Merged::entries);
         let names = names.into_iter().flatten().map(|(name, _)| &**name);
@@ -87,7 +87,7 @@ fn try_group(renderer: &GroupRenderer<'_>, mut report: Report) -> Report {
     let mut ends = (0..group.size.max(1)).filter(|slot| !slots.contains(slot));
     let ends = [ends.next(), ends.next_back()];
     let mut try_slot = |slot: u32| {
-        let facts = InstanceFacts::example(group, slot, &renderer.head(slot).instance_type);
+        let facts = renderer.example(slot);
         let address = Address::new(group.name.clone(), slot);
         let spec = renderer.render(&address, &facts, &BTreeMap::new(), &mut report)?;
         if !only_prints_nonce(renderer, &address, &facts, &spec) {

@@ -194,7 +194,7 @@ fn rollouts(inputs: &Inputs<'_>, gathered: &mut Planned) -> HashMap<GroupName, R
         };
         let changes = changes.iter().copied();
         let update = &group.update;
-        match Rollout::of(update, group.size, &group.zones, &changes) {
+        match Rollout::of(update, group.size, &group.zone_names(), &changes) {
             Ok(mut rollout) => {
                 if changes.clone().any(is_limited) {
                     rollout.members = members(inputs, &group.name, &changed);
@@ -341,7 +341,8 @@ fn assemble(
         rules: match inputs.rules.kind() {
             ProviderKind::Aws => RulesName::Aws,
             ProviderKind::Gcp => RulesName::Gcp,
-            ProviderKind::Sim | ProviderKind::Proxmox | ProviderKind::Yandex => RulesName::Sim,
+            ProviderKind::Yandex => RulesName::Yandex,
+            ProviderKind::Sim | ProviderKind::Proxmox => RulesName::Sim,
         },
         provider_name: inputs.provider_name.to_owned(),
         lineage,

@@ -18,6 +18,7 @@ use crate::address::Address;
 use crate::clock::Timestamp;
 use crate::diagnostic::Diagnostics;
 use crate::fault_injection::InjectedFault;
+use crate::merge::zones::{Place, Seat};
 use crate::provider::Observation;
 use crate::provider::rules::{Effect, Ownership, Rules};
 use crate::render::files::Deferred;
@@ -181,6 +182,9 @@ pub struct InstanceView {
     pub generation: u64,
     /// The zone.
     pub zone: Arc<str>,
+    /// Its slot's number and tag in the zone.
+    #[serde(default)]
+    pub seat: Seat,
     /// The subnet.
     pub subnet: Option<Arc<str>>,
     /// The IPv4 address, if known.
@@ -216,6 +220,7 @@ impl InstanceView {
             provider_id: Some(record.provider_id.clone()),
             generation: record.generation,
             zone: record.zone.as_str().into(),
+            seat: attributes.seat(record.slot),
             subnet: text(&record.subnet),
             ip4: text(&record.ip4),
             ip6: text(&record.ip6),
@@ -242,6 +247,7 @@ impl InstanceView {
             provider_id: Some(observation.provider_id.clone()),
             generation,
             zone: observation.zone.as_str().into(),
+            seat: Seat::default(),
             subnet: text(&observation.subnet),
             ip4: text(&observation.ip4),
             ip6: text(&observation.ip6),
@@ -252,6 +258,14 @@ impl InstanceView {
             version: None,
             digest: body.clone().into_spec().digest(),
             spec: Arc::new(body),
+        }
+    }
+
+    /// Its slot's place.
+    pub fn place(&self) -> Place {
+        Place {
+            zone: Arc::clone(&self.zone),
+            seat: self.seat.clone(),
         }
     }
 
@@ -283,9 +297,23 @@ pub struct RecordAttributes {
     /// Which parts of its spec are sensitive.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub marks: Option<Arc<Marks>>,
+    /// The slot's number in its zone, if it isn't the slot's own number.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub number: Option<u32>,
+    /// The slot's tag.
+    #[serde(skip_serializing_if = "str::is_empty")]
+    pub tag: Arc<str>,
 }
 
 impl RecordAttributes {
+    /// The slot's number and tag in its zone.
+    pub fn seat(&self, slot: u32) -> Seat {
+        Seat {
+            number: self.number.unwrap_or(slot + 1),
+            tag: Arc::clone(&self.tag),
+        }
+    }
+
     /// Parses the column; invalid text gives the default.
     pub fn parse(text: &str) -> Self {
         if text == "{}" {
@@ -759,6 +787,8 @@ pub enum RulesName {
     Gcp,
     /// The embedded cloud's.
     Sim,
+    /// Those of Yandex Cloud.
+    Yandex,
 }
 
 /// What the caller permits.
@@ -870,6 +900,7 @@ impl Plan {
             RulesName::Aws => ProviderKind::Aws,
             RulesName::Gcp => ProviderKind::Gcp,
             RulesName::Sim => ProviderKind::Sim,
+            RulesName::Yandex => ProviderKind::Yandex,
         })
     }
 

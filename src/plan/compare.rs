@@ -18,7 +18,7 @@ use super::group::{GroupPlanner, MatchedSlot};
 use super::planned::{Planned, protected};
 use super::rollout::{are_configured, is_optional};
 use crate::address::Address;
-use crate::config::model::{Shard, UpdateOrder};
+use crate::config::model::{MinimalAction, Shard, UpdateOrder};
 use crate::provider::Observation;
 use crate::provider::rules::Effect;
 use crate::render::instance::Report;
@@ -45,8 +45,9 @@ impl GroupPlanner<'_> {
         };
         if matches!(kept.presence, Presence::Missing) {
             planned.note_missing(inputs, &address, kept.record, &recorded);
-            let zone = self.zone_for(kept);
-            let made = self.new_instance(kept.slot, zone, Some(&recorded), placer, report, planned);
+            let place = kept.place.clone();
+            let made =
+                self.new_instance(kept.slot, place, Some(&recorded), placer, report, planned);
             if let Some(new) = made {
                 planned.changes.push(Change {
                     before: Some(Box::new(recorded)),
@@ -84,7 +85,8 @@ impl GroupPlanner<'_> {
             after.spec = Arc::new(body);
         }
         after.protected = group.protect;
-        after.zone = self.zone_for(kept);
+        after.zone = Arc::clone(&kept.place.zone);
+        after.seat = kept.place.seat.clone();
         leave_foreign_subnet(&before, &mut after, &inputs.config.shard);
         let mut attributes = diff::diff(&before, &after, inputs.rules, &lifecycle);
         attributes.extend(
@@ -151,7 +153,7 @@ impl GroupPlanner<'_> {
         }
         // A successor uses today's images, so a kept image shows as a change.
         if self.renderer.pinned() {
-            let facts = self.recorded_facts(kept.slot, kept.record);
+            let facts = self.recorded_facts(kept);
             let fresh = self
                 .renderer
                 .render(&address, &facts, &BTreeMap::new(), report);
@@ -165,10 +167,14 @@ impl GroupPlanner<'_> {
                 attributes.dedup_by(|a, b| a.path == b.path);
             }
         }
-        let zone = Arc::clone(&after.zone);
-        let Some(successor) =
-            self.new_instance(kept.slot, zone, Some(&recorded), placer, report, planned)
-        else {
+        let Some(successor) = self.new_instance(
+            kept.slot,
+            kept.place.clone(),
+            Some(&recorded),
+            placer,
+            report,
+            planned,
+        ) else {
             planned.left_out(
                 &address,
                 "its successor can't be rendered, placed or created",
@@ -244,15 +250,6 @@ impl GroupPlanner<'_> {
         planned.held_back.push(change);
     }
 
-    /// The zone for a slot's instance: its current one, if the group still lists it.
-    pub(super) fn zone_for(&self, kept: &MatchedSlot<'_>) -> Arc<str> {
-        if self.stays_in_zone(&kept.record.zone) {
-            kept.record.zone.as_str().into()
-        } else {
-            Arc::clone(self.renderer.group.merged.zone_of(kept.slot))
-        }
-    }
-
     /// Reasons for the change, primary first; empty means no change.
     pub(super) fn reasons(
         &self,
@@ -326,6 +323,11 @@ impl GroupPlanner<'_> {
             ignore_changes: group.ignore_changes.clone(),
             replace_on: group.replace_on.clone(),
             restart_on: group.restart_on.clone(),
+            minimal_action: group.update.minimal_action.map(|action| match action {
+                MinimalAction::Update => Effect::InPlace,
+                MinimalAction::Restart => Effect::Restart,
+                MinimalAction::Replace => Effect::Replace,
+            }),
         }
     }
 

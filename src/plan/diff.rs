@@ -24,6 +24,8 @@ pub struct Lifecycle {
     pub replace_on: Vec<Arc<str>>,
     /// `lifecycle.restart_on`
     pub restart_on: Vec<Arc<str>>,
+    /// `update.minimal_action`
+    pub minimal_action: Option<Effect>,
 }
 
 impl Lifecycle {
@@ -41,10 +43,18 @@ impl Lifecycle {
             Effect::Replace
         } else if effect == Effect::Replace && any(&self.restart_on) {
             Effect::Restart
+        } else if let Some(least) = self.minimal_action.filter(|_| is_of_instance(path)) {
+            effect.max(least)
         } else {
             effect
         }
     }
+}
+
+/// Whether a path is of the instance itself, rather than of its record or its exported files.
+fn is_of_instance(path: &str) -> bool {
+    const ROOTS: [&str; 4] = ["args", "tags", "userdata", "instance_type"];
+    ROOTS.iter().any(|root| covers(root, path))
 }
 
 /// Whether a path equals the pattern or lies below it.
@@ -75,6 +85,14 @@ pub fn diff(
         text(&new.head.instance_type),
     );
     changes.add("zone", text(&before.zone), text(&after.zone));
+    // Another tag belongs to another instance.
+    let tags = (text(&before.seat.tag), text(&after.seat.tag));
+    changes.add_with("tag", tags.0, tags.1, Effect::Replace);
+    if before.zone == after.zone && before.seat.number != 0 {
+        let number = |side: &InstanceView| Some(Value::from(side.seat.number));
+        let numbers = (number(before), number(after));
+        changes.add_with("number_in_zone", numbers.0, numbers.1, Effect::InPlace);
+    }
     changes.add(
         "subnet",
         before.subnet.as_deref().and_then(text),
@@ -331,6 +349,7 @@ mod tests {
 
     use super::*;
     use crate::config::model::ProviderKind;
+    use crate::merge::zones::Seat;
 
     fn side(change: impl FnOnce(&mut SpecBody)) -> InstanceView {
         let mut body = SpecBody::empty("web");
@@ -352,6 +371,7 @@ mod tests {
             provider_id: Some("i-1".into()),
             generation: 1,
             zone: "z".into(),
+            seat: Seat::default(),
             subnet: None,
             ip4: None,
             ip6: None,
@@ -429,6 +449,7 @@ mod tests {
             ignore_changes: vec!["args.Monitoring".into()],
             replace_on: vec!["tags.team".into()],
             restart_on: Vec::new(),
+            ..Lifecycle::default()
         };
         let found = paths(
             |body| {

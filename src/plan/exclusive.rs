@@ -14,10 +14,12 @@ use crate::address::Address;
 use crate::diagnostic::Diagnostic;
 
 /// The keys of these values, wherever they are in args.
-const KEYS: [&str; 6] = [
+const KEYS: [&str; 8] = [
     "Ipv6Address",
     "NetworkInterfaceId",
     "PrivateIpAddress",
+    "address",
+    "disk_id",
     "ipv6Address",
     "natIP",
     "networkIP",

@@ -16,11 +16,13 @@ use super::change::{
 use super::creatable;
 use super::diff::{self, Lifecycle};
 use super::inputs::{Inputs, new_instance_id};
+use super::places::arrange;
 use super::planned::Planned;
 use super::rollout::Bounds;
 use crate::address::{Address, GroupName};
 use crate::config::model::{OnNewer, ProviderKind};
 use crate::diagnostic::{Diagnostic, counted};
+use crate::merge::zones::{Place, Seat};
 use crate::provider::Observation;
 use crate::render::data::InstanceFacts;
 use crate::render::files::Deferred;
@@ -51,11 +53,13 @@ pub struct GroupPlanner<'a> {
 }
 
 /// A recorded instance in a configured slot.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub(super) struct MatchedSlot<'a> {
     pub(super) slot: u32,
     pub(super) record: &'a Record,
     pub(super) presence: Presence<'a>,
+    /// The slot's wanted place.
+    pub(super) place: Place,
     /// Whether `eligible_age` is enough to replace it.
     pub(super) is_due: bool,
 }
@@ -151,10 +155,10 @@ impl GroupPlanner<'_> {
         planned: &mut Planned,
     ) {
         let group = &self.renderer.group.merged;
-        let filled: BTreeSet<u32> = actual
+        let filled: BTreeMap<u32, Place> = actual
             .iter()
             .filter(|(_, instance)| !self.was_taken_away(instance))
-            .map(|(slot, _)| *slot)
+            .map(|(slot, instance)| (*slot, place_of(*slot, instance)))
             .collect();
         if !group.has_size && !group.ignores_size() && self.refuse_without_size(actual, planned) {
             return;
@@ -164,28 +168,29 @@ impl GroupPlanner<'_> {
         } else {
             group.size
         };
-        let slots = arrange(&filled, size);
-        let selected = |slots: &[u32]| -> Vec<u32> {
-            let selects = |slot: &u32| self.inputs.options.selects(&self.address(*slot));
-            slots.iter().copied().filter(selects).collect()
-        };
+        let mut slots = arrange(&group.zones, group.rebalances, size, &filled);
+        let selects = |slot: u32| self.inputs.options.selects(&self.address(slot));
+        slots.kept.retain(|(slot, _)| selects(*slot));
+        slots.grown.retain(|(slot, _)| selects(*slot));
+        slots.surplus.retain(|slot| selects(*slot));
         let mut report = Report::default();
         // Check one instance per group: most differ only in values rendered into the same text.
-        let wanted = [selected(&slots.kept), selected(&slots.grown)].concat();
-        let first = wanted.iter().min();
-        let is_sound = first.is_none_or(|slot| self.renderer.check_userdata(*slot, &mut report));
+        let wanted = slots.kept.iter().chain(&slots.grown);
+        let first = wanted.map(|(slot, _)| *slot).min();
+        let is_sound = first.is_none_or(|slot| self.renderer.check_userdata(slot, &mut report));
 
         let mut kept = Vec::new();
-        for slot in selected(&slots.kept) {
+        for (slot, place) in slots.kept {
             match actual[&slot] {
                 ActualInstance::Recorded { record, presence } => kept.push(MatchedSlot {
                     slot,
                     record,
                     presence,
+                    place,
                     is_due: false,
                 }),
                 ActualInstance::Unrecorded(observation) => {
-                    self.adopt(slot, observation, &mut report, planned);
+                    self.adopt(slot, &place, observation, &mut report, planned);
                 }
             }
         }
@@ -203,7 +208,7 @@ impl GroupPlanner<'_> {
         for (kept, verdict) in kept.iter().zip(verdicts) {
             match verdict {
                 Verdict::Candidate(spec) if oldest == Some(kept.slot) => {
-                    postponed = Some((*kept, spec));
+                    postponed = Some((kept.clone(), spec));
                 }
                 Verdict::Unchanged(spec) => {
                     planned.no_op += 1;
@@ -231,14 +236,13 @@ impl GroupPlanner<'_> {
             kept.is_due = self.deposed.is_empty() && !all.any(|change| change.action.is_replace());
             self.compare(&kept, &spec, placer, &mut report, planned);
         }
-        for slot in selected(&slots.grown) {
+        for (slot, place) in slots.grown {
             if !is_sound {
                 failed += 1;
                 continue;
             }
             let address = self.address(slot);
-            let zone = Arc::clone(group.zone_of(slot));
-            match self.new_instance(slot, zone, None, placer, &mut report, planned) {
+            match self.new_instance(slot, place, None, placer, &mut report, planned) {
                 Some(new) => planned.changes.push(Change {
                     after: Some(Box::new(new.view)),
                     deferred: new.deferred,
@@ -251,11 +255,9 @@ impl GroupPlanner<'_> {
         let gone: Vec<u32> = actual
             .keys()
             .copied()
-            .filter(|slot| !filled.contains(slot))
+            .filter(|slot| !filled.contains_key(slot) && selects(*slot))
             .collect();
-        let mut surplus = selected(&slots.surplus);
-        surplus.extend(selected(&gone));
-        for slot in surplus {
+        for slot in slots.surplus.into_iter().chain(gone) {
             let address = self.address(slot);
             match actual[&slot] {
                 ActualInstance::Recorded { record, presence } => {
@@ -318,18 +320,16 @@ impl GroupPlanner<'_> {
         }
     }
 
-    pub(super) fn facts(&self, slot: u32, id: &str, zone: &Arc<str>) -> InstanceFacts {
-        let group = &self.renderer.group.merged;
-        let instance_type = &self.renderer.head(slot).instance_type;
-        InstanceFacts::of_slot(group, slot, instance_type, id, zone)
-    }
-
-    pub(super) fn recorded_facts(&self, slot: u32, record: &Record) -> InstanceFacts {
+    /// A kept instance with its recorded identity, in its wanted place.
+    pub(super) fn recorded_facts(&self, kept: &MatchedSlot<'_>) -> InstanceFacts {
         let text = |text: &Option<String>| text.as_deref().map(Arc::from);
+        let record = kept.record;
         InstanceFacts {
             ip4: text(&record.ip4),
             ip6: text(&record.ip6).or_else(|| record.ip4.is_some().then(|| "".into())),
-            ..self.facts(slot, &record.instance_id, &record.zone.as_str().into())
+            ..self
+                .renderer
+                .facts(kept.slot, &record.instance_id, &kept.place)
         }
     }
 
@@ -379,7 +379,7 @@ impl GroupPlanner<'_> {
 
     fn verdict(&self, kept: &MatchedSlot<'_>, report: &mut Report) -> Verdict {
         let address = self.address(kept.slot);
-        let facts = self.recorded_facts(kept.slot, kept.record);
+        let facts = self.recorded_facts(kept);
         let images = self.kept_images(kept.record);
         let Some(spec) = self.renderer.render(&address, &facts, &images, report) else {
             return Verdict::Failed;
@@ -391,7 +391,7 @@ impl GroupPlanner<'_> {
             && self.moved_from.is_none()
             && !self.inputs.options.replaces(&address)
             && self.older_than(kept.record, limit).is_none()
-            && self.stays_in_zone(&kept.record.zone)
+            && recorded_place(kept.slot, kept.record) == kept.place
             && RecordAttributes::parse(&kept.record.attributes).protected
                 == self.renderer.group.merged.protect;
         if unchanged {
@@ -399,15 +399,6 @@ impl GroupPlanner<'_> {
         } else {
             Verdict::Candidate(Box::new(spec))
         }
-    }
-
-    pub(super) fn stays_in_zone(&self, zone: &str) -> bool {
-        self.renderer
-            .group
-            .merged
-            .zones
-            .iter()
-            .any(|listed| &**listed == zone)
     }
 
     /// The age in seconds of an instance that `shard.expiry` wants replaced. `ondemand_age` is the
@@ -460,7 +451,7 @@ impl GroupPlanner<'_> {
         recorded: &InstanceView,
     ) -> Arc<Marks> {
         let address = self.address(kept.slot);
-        let facts = self.recorded_facts(kept.slot, kept.record);
+        let facts = self.recorded_facts(kept);
         let images = self.kept_images(kept.record);
         let marks = self.renderer.marks(&address, &facts, &images, spec);
         if recorded.marks.is_empty() || recorded.digest != spec.digest() || marks == recorded.marks
@@ -474,7 +465,7 @@ impl GroupPlanner<'_> {
     pub(super) fn new_instance(
         &self,
         slot: u32,
-        zone: Arc<str>,
+        place: Place,
         predecessor: Option<&InstanceView>,
         placer: &mut Placer<'_>,
         report: &mut Report,
@@ -498,7 +489,8 @@ impl GroupPlanner<'_> {
             .as_str()
             .into(),
         };
-        let facts = self.facts(slot, &id, &zone);
+        let facts = self.renderer.facts(slot, &id, &place);
+        let Place { zone, seat } = place;
         let spec = self
             .renderer
             .render(&address, &facts, &BTreeMap::new(), report)?;
@@ -538,6 +530,7 @@ impl GroupPlanner<'_> {
             provider_id: None,
             generation,
             zone,
+            seat,
             subnet,
             ip4,
             ip6: None,
@@ -569,6 +562,7 @@ impl GroupPlanner<'_> {
     fn adopt(
         &self,
         slot: u32,
+        place: &Place,
         observation: &Observation,
         report: &mut Report,
         planned: &mut Planned,
@@ -579,12 +573,16 @@ impl GroupPlanner<'_> {
             .instance_id
             .as_deref()
             .unwrap_or(&observation.provider_id);
-        let zone: Arc<str> = observation.zone.as_str().into();
+        // It stays where it is until it is recorded.
+        let place = Place {
+            zone: observation.zone.as_str().into(),
+            seat: place.seat.clone(),
+        };
         let text = |text: &Option<String>| text.as_deref().map(Arc::from);
         let facts = InstanceFacts {
             ip4: text(&observation.ip4),
             ip6: text(&observation.ip6).or_else(|| Some("".into())),
-            ..self.facts(slot, id, &zone)
+            ..self.renderer.facts(slot, id, &place)
         };
         let Some(spec) = self
             .renderer
@@ -606,6 +604,7 @@ impl GroupPlanner<'_> {
             side.images = self.images_of(&BTreeMap::new());
             side.marks = Arc::new(marks.carried_to(&wanted, &side.spec));
             side.protected = self.renderer.group.merged.protect;
+            side.seat = place.seat;
         }
     }
 
@@ -699,54 +698,20 @@ impl GroupPlanner<'_> {
     }
 }
 
-/// The slots of a group by what happens to them.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-struct Slots {
-    /// Filled, and wanted.
-    kept: Vec<u32>,
-    /// Empty, and wanted: the lowest free ones.
-    grown: Vec<u32>,
-    /// Filled, and no longer wanted: the highest.
-    surplus: Vec<u32>,
-}
-
-/// A group grows into the lowest free slots and shrinks from the highest.
-fn arrange(filled: &BTreeSet<u32>, size: u32) -> Slots {
-    let size = size as usize;
-    let kept: Vec<u32> = filled.iter().copied().take(size).collect();
-    let surplus = filled.iter().copied().skip(size).collect();
-    let missing = size - kept.len();
-    let grown = (0..)
-        .filter(|slot| !filled.contains(slot))
-        .take(missing)
-        .collect();
-    Slots {
-        kept,
-        grown,
-        surplus,
+/// The place that a filled slot has now.
+fn place_of(slot: u32, instance: &ActualInstance<'_>) -> Place {
+    match instance {
+        ActualInstance::Recorded { record, .. } => recorded_place(slot, record),
+        ActualInstance::Unrecorded(observation) => Place {
+            zone: observation.zone.as_str().into(),
+            seat: Seat::default(),
+        },
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn groups_grow_low_and_shrink_high() {
-        for (filled, size, kept, grown, surplus) in [
-            (&[][..], 3, &[][..], &[0, 1, 2][..], &[][..]),
-            (&[0, 1, 2], 2, &[0, 1], &[], &[2]),
-            (&[0, 2], 2, &[0, 2], &[], &[]),
-            (&[0, 2], 3, &[0, 2], &[1], &[]),
-            (&[1, 5], 4, &[1, 5], &[0, 2], &[]),
-            (&[1, 5, 7], 1, &[1], &[], &[5, 7]),
-            (&[4], 0, &[], &[], &[4]),
-        ] {
-            let filled = filled.iter().copied().collect();
-            let slots = arrange(&filled, size);
-            assert_eq!(slots.kept, kept, "{filled:?} to {size}");
-            assert_eq!(slots.grown, grown, "{filled:?} to {size}");
-            assert_eq!(slots.surplus, surplus, "{filled:?} to {size}");
-        }
+fn recorded_place(slot: u32, record: &Record) -> Place {
+    Place {
+        zone: record.zone.as_str().into(),
+        seat: RecordAttributes::parse(&record.attributes).seat(slot),
     }
 }

@@ -111,11 +111,7 @@ impl Inputs<'_> {
     /// The state's lineage. For a new state, it is derived from the identity and the time, so that
     /// equal inputs give equal plans.
     pub fn lineage(&self) -> String {
-        if let Some(snapshot) = self.snapshot {
-            return snapshot.meta.lineage.clone();
-        }
-        let whose = format!("{}", self.identity);
-        InstanceId::generate("", self.now.0, entropy("new state", &whose, 0)).to_string()
+        lineage(self.snapshot, self.identity, self.now)
     }
 
     /// How long an instance's connections may drain, in milliseconds: its group's setting, else the
@@ -132,6 +128,14 @@ impl Inputs<'_> {
         let spec = (self.specs)(record.spec)?;
         Some(InstanceView::of_record(record, spec, record.spec))
     }
+}
+
+/// The lineage of a state, or of the one that an apply would create now.
+pub fn lineage(snapshot: Option<&Snapshot>, identity: &Identity, now: Timestamp) -> String {
+    if let Some(snapshot) = snapshot {
+        return snapshot.meta.lineage.clone();
+    }
+    InstanceId::generate("", now.0, entropy("new state", &identity.to_string(), 0)).to_string()
 }
 
 /// Ten bytes derived from the lineage, address and generation of an instance.

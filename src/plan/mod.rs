@@ -16,5 +16,6 @@ pub mod group;
 pub mod inputs;
 pub mod nonces;
 pub mod observation_cache;
+mod places;
 mod planned;
 pub mod rollout;

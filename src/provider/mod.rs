@@ -15,6 +15,7 @@ pub mod retry;
 pub mod rules;
 mod shape;
 pub mod sim;
+pub mod yandex;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;

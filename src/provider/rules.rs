@@ -8,7 +8,7 @@ use crate::config::model::ProviderKind;
 use crate::config::node::{Entry, Node, NodeValue};
 use crate::diagnostic::{Diagnostic, Diagnostics};
 
-use super::{aws, gcp, proxmox, sim};
+use super::{aws, gcp, proxmox, sim, yandex};
 
 /// What a change of an existing instance's attribute requires.
 #[derive(
@@ -204,9 +204,8 @@ impl Rules {
         match self.kind {
             ProviderKind::Aws => aws::rules::effect(path),
             ProviderKind::Gcp => gcp::effect(path),
-            ProviderKind::Sim | ProviderKind::Proxmox | ProviderKind::Yandex => {
-                sim::rules::effect(path)
-            }
+            ProviderKind::Yandex => yandex::effect(path),
+            ProviderKind::Sim | ProviderKind::Proxmox => sim::rules::effect(path),
         }
     }
 

@@ -10,6 +10,7 @@ use serde_json::{Map, Value};
 
 use super::cache::{Compiled, Place, TemplateCache};
 use super::instance::Execution;
+use super::texts::TextKinds;
 use crate::config::node::{Node, NodeValue, Sensitivity};
 use crate::config::source::Span;
 use crate::diagnostic::{Diagnostics, Reported, all};
@@ -38,21 +39,26 @@ impl Tree {
     /// Compiles merged args.
     ///
     /// Fails if a template has an error; it compiles all of them, so that every error is found.
-    pub fn from_merged(
+    pub(super) fn from_merged(
         merged: &Merged,
+        kinds: &TextKinds<'_>,
         cache: &mut TemplateCache<'_>,
         findings: &mut Diagnostics,
     ) -> Result<Self, Reported> {
         match &merged.value {
-            MergedValue::String(text) if is_template(text) => {
-                Self::template(text, merged.span, &merged.sensitivity, cache, findings)
+            MergedValue::String(text) => {
+                let place = Place::Literal(merged.span);
+                let (layer, sensitivity) = (merged.layer, &merged.sensitivity);
+                let compiled = kinds.compile(text, layer, place, sensitivity, cache, findings)?;
+                let constant = || Self::Constant(merged.to_json());
+                Ok(compiled.map_or_else(constant, Self::Template))
             }
             MergedValue::Array(items) => all(items
                 .iter()
-                .map(|item| Self::from_merged(item, cache, findings)))
+                .map(|item| Self::from_merged(item, kinds, cache, findings)))
             .map(Self::array),
             MergedValue::Object(entries) => all(entries.iter().map(|(key, value)| {
-                let tree = Self::from_merged(value, cache, findings)?;
+                let tree = Self::from_merged(value, kinds, cache, findings)?;
                 Ok((Arc::clone(key), tree))
             }))
             .map(Self::object),

@@ -15,6 +15,7 @@ use nstance_gotemplate::{
 use super::data::{self, ShardData};
 use super::join_cache::Joins;
 use super::library::Snippets;
+use super::texts::with_placeholders;
 use crate::config::model::{Functions, MAIN_TEMPLATE};
 use crate::config::node::Sensitivity;
 use crate::config::position;
@@ -139,6 +140,8 @@ const ROOM: usize = 512;
 /// The templates of a configuration.
 pub struct TemplateCache<'a> {
     environment: Environment,
+    /// The environment of placeholder texts.
+    placeholders: Environment,
     sources: &'a SourceMap,
     parsed: HashMap<Arc<str>, Parsed, foldhash::fast::RandomState>,
     /// The number of entries at which those that weren't used again are evicted.
@@ -158,6 +161,7 @@ impl<'a> TemplateCache<'a> {
         // As the Nstance server parses them; `Vars` and `Image` are checked separately.
         let environment = environment(snippets.functions());
         Self {
+            placeholders: with_placeholders(environment.clone()),
             environment,
             sources,
             parsed: HashMap::default(),
@@ -217,6 +221,23 @@ impl<'a> TemplateCache<'a> {
             let pieces = SensitivePieces::new(bytes.map(|range| text[range].to_owned()));
             findings.extend(found.into_iter().map(|finding| pieces.mask(finding)));
         }
+        compiled
+    }
+
+    /// Compiles the template of a placeholder text.
+    ///
+    /// Fails as [`Self::compile`] does.
+    pub(super) fn compile_placeholders(
+        &mut self,
+        template: &Arc<str>,
+        place: Place,
+        sensitivity: &Sensitivity,
+        findings: &mut Diagnostics,
+    ) -> Result<Compiled, Reported> {
+        let ordinary = self.placeholders.clone();
+        let ordinary = std::mem::replace(&mut self.environment, ordinary);
+        let compiled = self.compile(template, place, sensitivity, findings);
+        self.environment = ordinary;
         compiled
     }
 

@@ -9,8 +9,7 @@ use std::sync::{Arc, LazyLock};
 use nstance_gotemplate::{Map, Struct, StructType, Value};
 use serde::{Deserialize, Serialize};
 
-use crate::address::InstanceId;
-use crate::merge::group::MergedGroup;
+use crate::merge::zones::Seat;
 
 /// The fields of the root, in declaration order.
 pub const ROOT_FIELDS: [&str; 10] = [
@@ -18,7 +17,7 @@ pub const ROOT_FIELDS: [&str; 10] = [
     "Nonce",
 ];
 
-const INSTANCE: [&str; 15] = [
+const INSTANCE: [&str; 17] = [
     "ID",
     "Kind",
     "Arch",
@@ -26,6 +25,7 @@ const INSTANCE: [&str; 15] = [
     "Index",
     "IndexInZone",
     "Number",
+    "NumberInZone",
     "ShortID",
     "Zone",
     "Tag",
@@ -34,11 +34,12 @@ const INSTANCE: [&str; 15] = [
     "FQDN",
     "IP4",
     "IP6",
+    "Labels",
 ];
 const SERVER: [&str; 4] = ["Shard", "RegistrationAddr", "AgentAddr", "OperatorAddr"];
 const PROVIDER: [&str; 3] = ["Kind", "Region", "Zone"];
 const CLUSTER: [&str; 4] = ["ID", "Slug", "FQDN", "CACert"];
-const GROUP: [&str; 4] = ["Name", "Tenant", "Size", "Labels"];
+const GROUP: [&str; 5] = ["ID", "Name", "Tenant", "Size", "Labels"];
 const TEMPLATE: [&str; 1] = ["Name"];
 
 /// The fields below a field of the root: empty for maps with arbitrary keys, `None` for an unknown
@@ -102,6 +103,9 @@ pub struct GroupFacts {
     /// Facts that all groups share.
     #[serde(flatten)]
     pub of_shard: Arc<ShardFacts>,
+    /// The group's id.
+    #[serde(default)]
+    pub id: Arc<str>,
     /// The tenant.
     pub tenant: Arc<str>,
     /// The group's name, without the tenant.
@@ -110,6 +114,9 @@ pub struct GroupFacts {
     pub size: u32,
     /// Its labels.
     pub labels: BTreeMap<Arc<str>, Arc<str>>,
+    /// The labels of its instances, unless each has its own.
+    #[serde(default)]
+    pub instance_labels: BTreeMap<Arc<str>, Arc<str>>,
     /// The template's name; may be empty.
     pub template: Arc<str>,
     /// The merged vars, an object.
@@ -131,11 +138,12 @@ pub struct InstanceFacts {
     pub instance_type: Arc<str>,
     /// The slot.
     pub slot: u32,
-    /// The number of lower slots in the same zone.
-    pub index_in_zone: u32,
+    /// The slot's number and tag in the zone.
+    #[serde(default)]
+    pub seat: Seat,
     /// The zone.
     pub zone: Arc<str>,
-    /// The last characters of the instance id.
+    /// The slot's short id; empty if no template reads it.
     pub short_id: Arc<str>,
     /// The IPv4 address, once it is known.
     pub ip4: Option<Arc<str>>,
@@ -158,35 +166,6 @@ pub fn nonce_placeholder(instance_id: &str) -> String {
 }
 
 impl InstanceFacts {
-    /// A new instance of a group's slot with a made-up id, for validation.
-    pub fn example(group: &MergedGroup<'_>, slot: u32, instance_type: &Arc<str>) -> Self {
-        let id = InstanceId::new(&group.kind, uuid::Uuid::nil());
-        Self::of_slot(group, slot, instance_type, id.as_str(), group.zone_of(slot))
-    }
-
-    /// An instance of a group's slot whose addresses aren't known yet.
-    pub fn of_slot(
-        group: &MergedGroup<'_>,
-        slot: u32,
-        instance_type: &Arc<str>,
-        id: &str,
-        zone: &Arc<str>,
-    ) -> Self {
-        Self {
-            id: id.into(),
-            kind: Arc::clone(&group.kind),
-            arch: group.arch.as_str().into(),
-            instance_type: Arc::clone(instance_type),
-            slot,
-            index_in_zone: slot / group.zones.len() as u32,
-            zone: Arc::clone(zone),
-            short_id: InstanceId::from(id).short().into(),
-            ip4: None,
-            ip6: None,
-            trial_nonce: None,
-        }
-    }
-
     /// `.Nonce`
     fn nonce(&self) -> String {
         let placeholder = || nonce_placeholder(&self.id);
@@ -266,6 +245,7 @@ pub struct GroupData {
     cluster: Value,
     group: Value,
     template: Value,
+    labels: Value,
     name_prefix: String,
     domain: Arc<str>,
 }
@@ -286,28 +266,28 @@ impl GroupData {
             group: structure(
                 &TYPES.group,
                 vec![
+                    text(&facts.id),
                     text(&facts.group),
                     text(&facts.tenant),
                     Value::Int(i64::from(facts.size)),
-                    Value::Map(
-                        facts
-                            .labels
-                            .iter()
-                            .map(|(name, value)| (String::from(&**name), text(value)))
-                            .collect::<Map>()
-                            .string_typed(),
-                    ),
+                    labels_value(&facts.labels),
                 ],
             ),
             template: structure(&TYPES.template, vec![text(&facts.template)]),
+            labels: labels_value(&facts.instance_labels),
             name_prefix: [&*shard.facts.cluster_id, "-", &*facts.group, "-"].concat(),
             domain: Arc::clone(&shard.facts.cluster_fqdn),
         }
     }
 
     /// The root value for one instance. `images` replaces the group's images, for an instance that
-    /// keeps those it was created with.
-    pub fn root(&self, instance: &InstanceFacts, images: Option<Value>) -> Value {
+    /// keeps those it was created with, and `labels` the labels that all its instances have.
+    pub fn root(
+        &self,
+        instance: &InstanceFacts,
+        images: Option<Value>,
+        labels: Option<Value>,
+    ) -> Value {
         let text = |text: &str| Value::from(text);
         let known = |text: Option<&Arc<str>>, path: &str| match text {
             Some(text) => Value::from(&**text),
@@ -324,16 +304,18 @@ impl GroupData {
             text(&instance.arch),
             text(&instance.instance_type),
             Value::Int(i64::from(instance.slot)),
-            Value::Int(i64::from(instance.index_in_zone)),
+            Value::Int(i64::from(instance.seat.number) - 1),
             Value::Int(i64::from(instance.slot) + 1),
+            Value::Int(i64::from(instance.seat.number)),
             text(&instance.short_id),
             text(&instance.zone),
-            text(""),
+            text(&instance.seat.tag),
             Value::from([&*self.name_prefix, &*instance.id].concat()),
             text(&instance.id),
             Value::from(fqdn),
             known(instance.ip4.as_ref(), ".Instance.IP4"),
             known(instance.ip6.as_ref(), ".Instance.IP6"),
+            labels.unwrap_or_else(|| self.labels.clone()),
         ];
         structure(
             &TYPES.root,
@@ -351,6 +333,15 @@ impl GroupData {
             ],
         )
     }
+}
+
+/// The value of `.Group.Labels` or `.Instance.Labels`.
+pub fn labels_value(labels: &BTreeMap<Arc<str>, Arc<str>>) -> Value {
+    let labels = labels.iter();
+    let labels: Map = labels
+        .map(|(name, value)| (String::from(&**name), Value::from(&**value)))
+        .collect();
+    Value::Map(labels.string_typed())
 }
 
 /// The value of `.Image`. An image that wasn't resolved is unknown, so that only templates that

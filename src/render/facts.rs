@@ -39,13 +39,16 @@ pub(super) fn group_facts(
     group: &MergedGroup<'_>,
     vars: &Value,
     images: &BTreeMap<Arc<str>, Option<Arc<str>>>,
+    id: &Arc<str>,
 ) -> GroupFacts {
     GroupFacts {
         of_shard: Arc::clone(shard),
+        id: Arc::clone(id),
         tenant: group.name.tenant().into(),
         group: group.name.name().into(),
         size: group.size,
-        labels: group.labels.clone(),
+        labels: group.group_labels.clone(),
+        instance_labels: group.labels.clone(),
         template: group.template.clone().unwrap_or_else(|| "".into()),
         vars: vars.clone(),
         images: images.clone(),

@@ -4,6 +4,7 @@
 //! In: configured files. Out: templates, and rendered [`File`](crate::spec::File)s. Must not: write
 //! to disk. A file that depends on the instance's addresses may be unknown.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use nstance_gotemplate::Sensitive;
@@ -12,7 +13,7 @@ use serde_json::Value;
 
 use super::args::{Tree, is_template};
 use super::cache::{Compiled, Place, TemplateCache};
-use super::data::{GroupData, GroupFacts, InstanceFacts, ShardData};
+use super::data::{GroupData, GroupFacts, InstanceFacts, ShardData, labels_value};
 use super::instance::{Execution, Report, Timing};
 use super::library::{SnippetTexts, Snippets};
 use crate::address::Address;
@@ -317,6 +318,9 @@ pub struct Deferred {
     /// The functions that the files' templates can call.
     #[serde(default, skip_serializing_if = "Functions::is_go")]
     pub functions: Functions,
+    /// The instance's labels, if they are its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub labels: Option<BTreeMap<Arc<str>, Arc<str>>>,
 }
 
 fn no_snippets(snippets: &Arc<SnippetTexts>) -> bool {
@@ -347,7 +351,7 @@ impl Deferred {
             &self.group,
             &ShardData::new(Arc::clone(&self.group.of_shard)),
         )
-        .root(&instance, None);
+        .root(&instance, None, self.labels.as_ref().map(labels_value));
         let mut rendered = Vec::new();
         for (name, source) in &self.files {
             let content = match source {

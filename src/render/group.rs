@@ -10,14 +10,17 @@ use nstance_gotemplate::Sensitive;
 use serde_json::{Map, Value};
 
 use super::args::Tree;
-use super::cache::{Compiled, TemplateCache};
+use super::cache::{Compiled, Place, TemplateCache};
 use super::data::ShardData;
 use super::files::CompiledFile;
 use super::layers::{self, CompiledUserdata};
+use super::texts::TextKinds;
 use super::userdata::Bodies;
 use crate::config::model::Config;
+use crate::config::node::Sensitivity;
 use crate::config::source::SourceMap;
 use crate::diagnostic::{Diagnostic, Diagnostics, Reported, all};
+use crate::merge::Layer;
 use crate::merge::deep::{Merged, MergedValue};
 use crate::merge::group::MergedGroup;
 use crate::spec::{Head, Part};
@@ -30,12 +33,16 @@ pub struct CompiledGroup<'a> {
     pub(super) overrides: BTreeMap<u32, Variant>,
     pub(super) userdata: Option<CompiledUserdata>,
     pub(super) files: Vec<CompiledFile>,
+    /// Labels that are texts with placeholders.
+    pub(super) labels: Vec<(Arc<str>, Compiled)>,
     /// Template values shared with other groups.
     pub(super) shard: Arc<OnceLock<ShardData>>,
     /// The images its templates read.
     pub images: BTreeSet<Arc<str>>,
     /// Whether they can read `.Nonce`.
     pub reads_nonce: bool,
+    /// Whether they can read `.Instance.ShortID`.
+    pub(super) reads_short_id: bool,
     /// Whether they can read `.Cluster.CACert`.
     pub reads_ca_cert: bool,
     /// The sensitive parts of its data.
@@ -65,12 +72,13 @@ pub fn compile<'a>(
     findings: &mut Diagnostics,
 ) -> Result<CompiledGroup<'a>, Reported> {
     let targets = load_balancer_targets(config, &merged);
+    let kinds = TextKinds::of(&merged);
     let mut variant = |instance_type: &Arc<str>,
                        pool: Option<&Arc<str>>,
                        args: Option<&Merged>,
                        vars: Option<&Merged>| {
         let args = match args {
-            Some(args) => Tree::from_merged(args, cache, findings)?,
+            Some(args) => Tree::from_merged(args, &kinds, cache, findings)?,
             None => Tree::Constant(Value::Object(Map::new())),
         };
         Ok(Variant {
@@ -98,6 +106,7 @@ pub fn compile<'a>(
         Ok((*slot, variant(&change.instance_type, pool, args, vars)?))
     }));
     let userdata = layers::compile(&merged, bodies, cache, findings);
+    let labels = compile_labels(&merged, cache, findings);
     let files = all(merged
         .files
         .iter()
@@ -108,9 +117,11 @@ pub fn compile<'a>(
         overrides: overrides?.into_iter().collect(),
         userdata: userdata?,
         files: files?,
+        labels: labels?,
         shard: cache.shard(),
         images: BTreeSet::new(),
         reads_nonce: false,
+        reads_short_id: false,
         reads_ca_cert: false,
         sensitive: sensitive_data(&merged),
         is_sensitive: false,
@@ -119,6 +130,7 @@ pub fn compile<'a>(
     group.is_sensitive = group.has_sensitive();
     group.images = group.read_images(config);
     group.reads_nonce = group.reads(".Nonce");
+    group.reads_short_id = group.reads(".Instance.ShortID");
     group.reads_ca_cert = group.reads(".Cluster.CACert");
     let errors = findings.errors();
     group.check_reads(config, cache, findings);
@@ -126,6 +138,24 @@ pub fn compile<'a>(
         return Err(Reported);
     }
     Ok(group)
+}
+
+/// Compiles the labels that are texts with placeholders.
+fn compile_labels(
+    merged: &MergedGroup<'_>,
+    cache: &mut TemplateCache<'_>,
+    findings: &mut Diagnostics,
+) -> Result<Vec<(Arc<str>, Compiled)>, Reported> {
+    let none = BTreeMap::new();
+    let kinds = TextKinds::of_labels(merged, &none);
+    let place = Place::Behind(merged.span);
+    let compiled = all(merged.placeholder_labels.iter().map(|name| {
+        let text = &merged.labels[name];
+        let open = &Sensitivity::Open;
+        let compiled = kinds.compile(text, Layer::Group, place, open, cache, findings)?;
+        Ok(compiled.map(|compiled| (Arc::clone(name), compiled)))
+    }))?;
+    Ok(compiled.into_iter().flatten().collect())
 }
 
 /// The errors that a file or a certificate reads `.Nonce`.
@@ -215,6 +245,7 @@ impl CompiledGroup<'_> {
             userdata.templates().for_each(&mut *visit);
         }
         self.files.iter().for_each(|file| file.templates(visit));
+        self.labels.iter().for_each(|(_, label)| visit(label));
     }
 
     /// Calls `visit` with every template, and whether it is a file's.

@@ -456,10 +456,11 @@ impl Report {
         }
         for ((_, offset, path), Unset { place, position }) in &self.unset {
             let name = path.split('.').nth(2).unwrap_or(path);
-            let summary = format!(
-                "var `{}` isn't set",
-                path.splitn(3, '.').nth(2).unwrap_or(path)
-            );
+            let summary = match path.splitn(3, '.').nth(2) {
+                // A computed key.
+                _ if !path.starts_with('.') => format!("the var of `{path}` isn't set"),
+                rest => format!("var `{}` isn't set", rest.unwrap_or(path)),
+            };
             let mut finding = if strict {
                 Diagnostic::error(summary)
             } else {

@@ -20,6 +20,7 @@ use super::cache::{Compiled, Place, TemplateCache};
 use super::instance::Execution;
 use super::join_cache::{Joins, Joint};
 use super::rendered_layer::RenderedLayer;
+use super::texts::TextKinds;
 use super::userdata::{self, Bodies, CarriedFile};
 use crate::config::model::{
     Compress, Encoding, Includes, Joining, TextSource, Userdata, UserdataPart,
@@ -96,6 +97,7 @@ pub(super) fn compile(
         return Ok(None);
     };
     let is_single = merged.userdata.single().is_some();
+    let kinds = TextKinds::of(merged);
     let mut layers = Vec::with_capacity(1);
     let mut compress = None;
     for (layer, userdata) in merged.userdata.joined() {
@@ -104,7 +106,7 @@ pub(super) fn compile(
         let parts = all(userdata
             .parts
             .iter()
-            .map(|part| compile_part(part, bodies, cache, findings)));
+            .map(|part| compile_part(part, layer, &kinds, bodies, cache, findings)));
         layers.push(parts.map(|parts| CompiledLayer {
             layer,
             joining: userdata.joining(),
@@ -172,11 +174,13 @@ pub fn source_bytes<'b>(source: &'b TextSource, bodies: &'b Bodies) -> Option<Co
 
 fn compile_part(
     part: &UserdataPart,
+    layer: Layer,
+    kinds: &TextKinds<'_>,
     bodies: &Bodies,
     cache: &mut TemplateCache<'_>,
     findings: &mut Diagnostics,
 ) -> Result<CompiledPart, Reported> {
-    let (text, place) = compile_text(&part.text, bodies, cache, findings)?;
+    let (text, place) = compile_text(&part.text, layer, kinds, bodies, cache, findings)?;
     let value = |value: &Option<Spanned<Arc<str>>>| value.as_ref().map(|v| Arc::clone(&v.value));
     let url = &part.text.content.value;
     let is_file = part.text.is_url() && url.starts_with("file:");
@@ -201,6 +205,8 @@ fn compile_part(
 
 fn compile_text(
     source: &TextSource,
+    layer: Layer,
+    kinds: &TextKinds<'_>,
     bodies: &Bodies,
     cache: &mut TemplateCache<'_>,
     findings: &mut Diagnostics,
@@ -233,14 +239,14 @@ fn compile_text(
         behind
     };
     let text = match String::from_utf8(bytes) {
-        Ok(text) if is_template(&text) => {
+        Ok(text) => {
             let text: Arc<str> = text.into();
-            PartText::Template(
-                cache.compile(&text, place, &source.sensitivity, findings)?,
-                text,
-            )
+            let sensitivity = &source.sensitivity;
+            match kinds.compile(&text, layer, place, sensitivity, cache, findings)? {
+                Some(compiled) => PartText::Template(compiled, text),
+                None => PartText::Constant(text.as_bytes().to_vec()),
+            }
         }
-        Ok(text) => PartText::Constant(text.into_bytes()),
         // Binary data can't contain a template.
         Err(error) => PartText::Constant(error.into_bytes()),
     };

@@ -8,23 +8,30 @@
 mod userdata;
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use nstance_gotemplate::Value as TemplateValue;
 use serde_json::{Map, Value};
 
 use super::cache::{Compiled, LARGEST_OUTPUT};
-use super::data::{GroupData, GroupFacts, InstanceFacts, ShardData, images_value, is_per_instance};
+use super::data::{
+    GroupData, GroupFacts, InstanceFacts, ShardData, images_value, is_per_instance, labels_value,
+};
 use super::facts::{group_facts, shard_facts};
 use super::files::{CompiledFile, Deferred};
 use super::group::{CompiledGroup, Variant};
+use super::identity::{ShortIds, group_id};
 use super::instance::{Execution, Report, Timing};
 use super::layers::CompiledUserdata;
-use crate::address::Address;
+use crate::address::{Address, InstanceId};
 use crate::config::model::{Config, Functions};
+use crate::merge::zones::Place;
 use crate::provider::rules::Rules;
 use crate::sensitivity::Marks;
 use crate::spec::{Content, Files, Head, InstanceSpec, Part, Userdata};
+
+/// The labels of an instance.
+pub(super) type Labels = BTreeMap<Arc<str>, Arc<str>>;
 
 /// A function that calls its argument with each template.
 type Visitor<'v> = dyn Fn(&mut dyn FnMut(&Compiled)) + 'v;
@@ -40,6 +47,8 @@ pub struct GroupRenderer<'a> {
     slots: BTreeMap<u32, usize>,
     userdata_is_own: bool,
     pinned: bool,
+    /// The short ids of its slots, if a template reads them.
+    short_ids: Option<Mutex<ShortIds>>,
     /// Whether userdata with a single source is checked.
     is_looked_into: bool,
 }
@@ -70,13 +79,15 @@ pub(super) type RenderedArgs = (Part<Map<String, Value>>, Part<BTreeMap<String, 
 
 impl<'a> GroupRenderer<'a> {
     /// A renderer for a group. `images` are ids by name, `None` for unresolved images. `pinned` is
-    /// whether some instances keep images of their own.
+    /// whether some instances keep images of their own. `lineage` is that of the state, from which
+    /// the group's id follows.
     pub fn new(
         group: &'a CompiledGroup<'a>,
         config: &Config,
         images: &BTreeMap<Arc<str>, Option<Arc<str>>>,
         pinned: bool,
         rules: Rules,
+        lineage: &str,
     ) -> Self {
         let read: BTreeMap<_, _> = images
             .iter()
@@ -91,6 +102,7 @@ impl<'a> GroupRenderer<'a> {
                     .iter()
                     .any(|access| is_per_instance(&access.path))
         };
+        let labels_are_own = group.labels.iter().any(|(_, label)| own(label));
         let any_own = |visit: &Visitor<'_>| {
             let mut found = pinned;
             visit(&mut |compiled| found |= own(compiled));
@@ -114,6 +126,7 @@ impl<'a> GroupRenderer<'a> {
         let shard = group
             .shard
             .get_or_init(|| ShardData::new(Arc::new(shard_facts(config))));
+        let id: Arc<str> = group_id(lineage, &group.merged.name).into();
         let facts: Vec<_> = variants
             .iter()
             .map(|variant| {
@@ -122,6 +135,7 @@ impl<'a> GroupRenderer<'a> {
                     &group.merged,
                     &variant.vars.value,
                     &read,
+                    &id,
                 ))
             })
             .collect();
@@ -136,9 +150,10 @@ impl<'a> GroupRenderer<'a> {
             shared: variants
                 .iter()
                 .map(|variant| Shared {
-                    args_are_own: any_own(&|visit| {
-                        variant.args.templates(&mut |compiled| visit(compiled));
-                    }),
+                    args_are_own: labels_are_own
+                        || any_own(&|visit| {
+                            variant.args.templates(&mut |compiled| visit(compiled));
+                        }),
                     files_are_own,
                     ..Shared::default()
                 })
@@ -151,6 +166,7 @@ impl<'a> GroupRenderer<'a> {
                 .collect(),
             userdata_is_own,
             pinned,
+            short_ids: group.reads_short_id.then(|| Mutex::new(ShortIds::of(&id))),
             is_looked_into: false,
             group,
         }
@@ -175,6 +191,35 @@ impl<'a> GroupRenderer<'a> {
             Some(index) => (*index, &self.group.overrides[&slot]),
             None => (0, &self.group.base),
         }
+    }
+
+    /// An instance in a place, whose addresses aren't known yet.
+    pub fn facts(&self, slot: u32, id: &str, place: &Place) -> InstanceFacts {
+        let group = &self.group.merged;
+        let short_id = self.short_ids.as_ref().and_then(|ids| {
+            let mut ids = ids.lock().ok()?;
+            Some(ids.get(slot))
+        });
+        InstanceFacts {
+            id: id.into(),
+            kind: Arc::clone(&group.kind),
+            arch: group.arch.as_str().into(),
+            instance_type: Arc::clone(&self.head(slot).instance_type),
+            slot,
+            seat: place.seat.clone(),
+            zone: Arc::clone(&place.zone),
+            short_id: short_id.unwrap_or_default().into(),
+            ip4: None,
+            ip6: None,
+            trial_nonce: None,
+        }
+    }
+
+    /// A new instance of a slot with a made-up id, for validation.
+    pub fn example(&self, slot: u32) -> InstanceFacts {
+        let group = &self.group.merged;
+        let id = InstanceId::new(&group.kind, uuid::Uuid::nil());
+        self.facts(slot, id.as_str(), &group.place_of_new(slot))
     }
 
     /// The instance type and pool of a slot.
@@ -227,16 +272,26 @@ impl<'a> GroupRenderer<'a> {
         let (index, variant) = self.variant(address.slot);
         let shared = &self.shared[index];
         let mut addressed = None;
-        let root = &self.root(address.slot, instance, kept);
+        let Some(labels) = self.own_labels(address, instance, report) else {
+            return Parts {
+                args: None,
+                userdata: None,
+                files: None,
+            };
+        };
+        let root = &self.root(address.slot, instance, kept, labels.as_ref());
 
         let args = once(
             &shared.args,
             anew || shared.args_are_own,
             report,
-            |report| self.render_args(variant, root, address, report),
+            |report| self.render_args(variant, root, labels.as_ref(), address, report),
         );
         let root = match args.as_ref().and_then(|args| with_address(instance, args)) {
-            Some(facts) => &*addressed.insert(self.data[index].root(&facts, None)),
+            Some(facts) => {
+                let labels = labels.as_ref().map(labels_value);
+                &*addressed.insert(self.data[index].root(&facts, None, labels))
+            }
             None => root,
         };
         let files = once(
@@ -274,10 +329,44 @@ impl<'a> GroupRenderer<'a> {
         slot: u32,
         instance: &InstanceFacts,
         kept: &BTreeMap<Arc<str>, Arc<str>>,
+        labels: Option<&Labels>,
     ) -> TemplateValue {
         let index = self.variant(slot).0;
         let images = (self.pinned && !kept.is_empty()).then(|| self.kept_images(index, kept));
-        self.data[index].root(instance, images)
+        self.data[index].root(instance, images, labels.map(labels_value))
+    }
+
+    /// The labels of an instance, if instances have their own; rendering reports what failed.
+    pub(super) fn labels_of(&self, slot: u32, instance: &InstanceFacts) -> Option<Labels> {
+        let address = Address::new(self.group.merged.name.clone(), slot);
+        let mut ignored = Report::default();
+        self.own_labels(&address, instance, &mut ignored).flatten()
+    }
+
+    /// The labels of an instance, if instances have their own; `None` if that failed.
+    pub(super) fn own_labels(
+        &self,
+        address: &Address,
+        instance: &InstanceFacts,
+        report: &mut Report,
+    ) -> Option<Option<Labels>> {
+        if self.group.labels.is_empty() {
+            return Some(None);
+        }
+        let index = self.variant(address.slot).0;
+        let mut labels = self.group.merged.labels.clone();
+        let mut execution = Execution {
+            root: &self.data[index].root(instance, None, None),
+            address,
+            timing: Timing::BeforeCreation,
+            report,
+            sensitive: &self.group.sensitive,
+            unknown: false,
+        };
+        for (name, compiled) in &self.group.labels {
+            labels.insert(Arc::clone(name), execution.string(compiled)?.into());
+        }
+        Some(Some(labels))
     }
 
     fn kept_images(&self, index: usize, kept: &BTreeMap<Arc<str>, Arc<str>>) -> TemplateValue {
@@ -294,6 +383,7 @@ impl<'a> GroupRenderer<'a> {
         &self,
         variant: &Variant,
         root: &TemplateValue,
+        labels: Option<&Labels>,
         address: &Address,
         report: &mut Report,
     ) -> Option<RenderedArgs> {
@@ -308,10 +398,8 @@ impl<'a> GroupRenderer<'a> {
         let Some(Value::Object(args)) = variant.args.render(&mut execution) else {
             return None;
         };
-        let mut tags: BTreeMap<_, _> = self
-            .group
-            .merged
-            .labels
+        let labels = labels.unwrap_or(&self.group.merged.labels);
+        let mut tags: BTreeMap<_, _> = labels
             .iter()
             .map(|(name, value)| {
                 (
@@ -390,6 +478,7 @@ impl<'a> GroupRenderer<'a> {
             .map(|file| (Arc::clone(&file.name), file.source().clone()))
             .collect();
         (!files.is_empty()).then(|| Deferred {
+            labels: self.labels_of(slot, instance),
             snippets,
             functions,
             group: Arc::clone(&self.facts[self.variant(slot).0]),
@@ -431,4 +520,11 @@ pub fn fixed_address(args: &Map<String, Value>) -> Option<&str> {
         .and_then(Value::as_str)
         .or_else(|| first("NetworkInterfaces", "PrivateIpAddress"))
         .or_else(|| first("networkInterfaces", "networkIP"))
+        .or_else(|| {
+            let first = args.get("network_interface_specs")?.get(0)?;
+            first
+                .get("primary_v4_address_spec")?
+                .get("address")?
+                .as_str()
+        })
 }

@@ -81,7 +81,8 @@ impl GroupRenderer<'_> {
         if facts.ip4.is_none() {
             facts.ip4 = fixed_address(&spec.args.value).map(Into::into);
         }
-        let root = self.root(address.slot, &facts, kept);
+        let labels = self.labels_of(address.slot, &facts);
+        let root = self.root(address.slot, &facts, kept, labels.as_ref());
         let mut execution = Execution {
             root: &root,
             address,

@@ -203,6 +203,7 @@ pub(crate) fn side(slot: u32, generation: u64, body: SpecBody) -> InstanceView {
         instance_id: instance_id(slot, generation).into(),
         provider_id: None,
         generation,
+        seat: crate::merge::zones::Seat::default(),
         zone: "us-west-2a".into(),
         subnet: Some("subnet-0a".into()),
         ip4: None,

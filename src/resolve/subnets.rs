@@ -76,7 +76,7 @@ impl<'a> Placer<'a> {
                         .push(User {
                             name: group.name.clone(),
                             at: pool.span,
-                            zones: group.zones.clone(),
+                            zones: group.zone_names(),
                         });
                 }
             }

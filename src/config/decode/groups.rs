@@ -9,7 +9,9 @@ use std::sync::Arc;
 use indexmap::IndexMap;
 
 use crate::address::GroupName;
-use crate::config::model::{Arch, Common, Group, Label, Lifecycle, SlotOverride, Template};
+use crate::config::model::{
+    Arch, Common, Group, GroupZone, Label, Lifecycle, Named, SlotOverride, Template, Texts,
+};
 use crate::config::node::{Entry, NodeValue};
 use crate::config::schema::tables::{self, LARGEST_GROUP};
 use crate::config::source::Spanned;
@@ -18,7 +20,7 @@ use crate::threads::{self, GROUPS_A_THREAD};
 
 use super::check_id;
 use super::form::decide;
-use super::reader::{Object, text, wrong_type};
+use super::reader::{Object, item_text, text, wrong_type};
 use super::{files, update, userdata};
 
 /// The form of `groups`.
@@ -131,6 +133,9 @@ fn group(name: GroupName, form: Form, entry: &Entry, findings: &mut Diagnostics)
         load_balancers: Vec::new(),
         depends_on: Vec::new(),
         zones: Vec::new(),
+        rebalance: false,
+        texts: Texts::default(),
+        group_labels: None,
         overrides: IndexMap::new(),
         moved_from: None,
     };
@@ -162,7 +167,16 @@ fn group(name: GroupName, form: Form, entry: &Entry, findings: &mut Diagnostics)
     group.drain_timeout = object.drain_timeout("drain_timeout", findings);
     group.load_balancers = object.texts("load_balancers", findings);
     group.depends_on = object.texts("depends_on", findings);
-    group.zones = object.texts("zones", findings);
+    group.zones = zones(&object, findings);
+    group.rebalance = object
+        .flag("rebalance", findings)
+        .is_some_and(|set| set.value);
+    group.texts = object
+        .choice("texts", &TEXTS, findings)
+        .map_or_else(Texts::default, |texts| texts.value);
+    group.group_labels = object
+        .get("group_labels")
+        .map(|_| labels(&object, "group_labels", findings));
     group.overrides = overrides(&object, findings);
     group.moved_from = moved_from(&object, findings);
     group
@@ -180,15 +194,62 @@ fn common(object: &Object<'_>, findings: &mut Diagnostics) -> Common {
         files,
         userdata: userdata::userdata(object, findings),
         lifecycle: lifecycle(object, findings),
-        labels: object.named("labels", findings, |entry, findings| {
-            text(entry, findings).map(|text| Label {
-                text: text.value,
-                is_sensitive: !entry.value.sensitivity.is_open(),
-            })
-        }),
+        labels: labels(object, "labels", findings),
         protect: object.flag("protect", findings),
         update: update::update(object, findings),
     }
+}
+
+/// The values of `texts`.
+const TEXTS: [(&str, Texts); 2] = [
+    ("templates", Texts::Templates),
+    ("placeholders", Texts::Placeholders),
+];
+
+/// The labels at a key.
+fn labels(object: &Object<'_>, key: &str, findings: &mut Diagnostics) -> Named<Label> {
+    object.named(key, findings, |entry, findings| {
+        text(entry, findings).map(|text| Label {
+            text: text.value,
+            is_sensitive: !entry.value.sensitivity.is_open(),
+        })
+    })
+}
+
+/// The zones of a group: names, or objects with tags.
+fn zones(object: &Object<'_>, findings: &mut Diagnostics) -> Vec<GroupZone> {
+    let Some(entry) = object.get("zones") else {
+        return Vec::new();
+    };
+    let NodeValue::Array(items) = &entry.value.value else {
+        wrong_type(&entry.value, "`zones`", "a list of zones", findings);
+        return Vec::new();
+    };
+    items
+        .iter()
+        .filter_map(|item| {
+            if matches!(item.value, NodeValue::Object(_)) {
+                let title = "an item of `zones`";
+                let zone = Object::open(item, item.span, title, &tables::ZONE, findings)?;
+                return Some(GroupZone {
+                    name: zone.required_text("zone", findings)?,
+                    tags: zone.texts("tags", findings),
+                });
+            }
+            let name = item_text(item, format_args!("an item of `zones`"), findings)?;
+            if name.is_empty() {
+                findings.push(
+                    Diagnostic::error("an item of `zones` is empty")
+                        .at(name.span, "expected the name of a zone"),
+                );
+                return None;
+            }
+            Some(GroupZone {
+                name,
+                tags: Vec::new(),
+            })
+        })
+        .collect()
 }
 
 fn arch(object: &Object<'_>, findings: &mut Diagnostics) -> Option<Spanned<Arch>> {

@@ -416,7 +416,7 @@ pub(super) fn wrong_type(node: &Node, name: &str, wanted: &str, findings: &mut D
     } else if let NodeValue::String(text) = &node.value {
         let is_bool = wanted == "`true` or `false`" && matches!(&**text, "true" | "false");
         let is_number = wanted.contains("number") && text.parse::<u32>().is_ok();
-        if wanted == A_LIST {
+        if wanted.starts_with("a list of") {
             diagnostic = diagnostic.hint(format!("put it in brackets: `[\"{text}\"]`"));
         } else if wanted == "an object"
             && let Some((key, value)) = text.split_once(':')

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::config::model::{
-    Amount, CanaryPause, Check, Health, OnFailure, Update, UpdateOrder, ZoneOrder,
+    Amount, CanaryPause, Check, Health, MinimalAction, OnFailure, Update, UpdateOrder, ZoneOrder,
 };
 use crate::config::node::{Entry, NodeValue};
 use crate::config::schema::tables::{self, LARGEST_GROUP, LARGEST_SURGE};
@@ -29,6 +29,12 @@ const FAILURES: [(&str, OnFailure); 3] = [
 const ZONE_ORDERS: [(&str, ZoneOrder); 2] = [
     ("interleaved", ZoneOrder::Interleaved),
     ("one_at_a_time", ZoneOrder::OneAtATime),
+];
+
+const MINIMAL_ACTIONS: [(&str, MinimalAction); 3] = [
+    ("update", MinimalAction::Update),
+    ("restart", MinimalAction::Restart),
+    ("replace", MinimalAction::Replace),
 ];
 
 /// The `update` of `defaults`, a template or a group.
@@ -65,6 +71,9 @@ pub(super) fn update(owner: &Object<'_>, findings: &mut Diagnostics) -> Update {
         opportunistic: object
             .flag("opportunistic", findings)
             .map(|flag| flag.value),
+        minimal_action: object
+            .choice("minimal_action", &MINIMAL_ACTIONS, findings)
+            .map(|choice| choice.value),
     }
 }
 

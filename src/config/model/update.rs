@@ -39,6 +39,19 @@ pub struct Update {
     pub zone_order: Option<ZoneOrder>,
     /// `opportunistic`: only what is replaced anyway gets the new configuration.
     pub opportunistic: Option<bool>,
+    /// `minimal_action`: the least that is done to an instance whose spec changed.
+    pub minimal_action: Option<MinimalAction>,
+}
+
+/// The least that is done to an instance whose spec changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MinimalAction {
+    /// `update`: what the change needs.
+    Update,
+    /// `restart`
+    Restart,
+    /// `replace`
+    Replace,
 }
 
 impl Update {
@@ -59,6 +72,7 @@ impl Update {
             max_failures: self.max_failures.or(lower.max_failures),
             zone_order: self.zone_order.or(lower.zone_order),
             opportunistic: self.opportunistic.or(lower.opportunistic),
+            minimal_action: self.minimal_action.or(lower.minimal_action),
         }
     }
 }

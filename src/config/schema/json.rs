@@ -159,6 +159,9 @@ impl Builder {
                 "type": "array", "items": {"type": "string", "minLength": 1}, "minItems": 1,
             }),
             Shape::List(item) => json!({"type": "array", "items": self.shape(*item)}),
+            Shape::Distinct(item) => {
+                json!({"type": "array", "items": self.shape(*item), "uniqueItems": true})
+            }
             Shape::Some(item) => {
                 json!({"type": "array", "items": self.shape(*item), "minItems": 1})
             }

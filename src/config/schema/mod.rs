@@ -132,6 +132,8 @@ pub enum Shape {
     SomeTexts,
     /// A list.
     List(&'static Shape),
+    /// A list of distinct values.
+    Distinct(&'static Shape),
     /// A non-empty list.
     Some(&'static Shape),
     /// An object with known keys.
@@ -184,6 +186,7 @@ impl Shape {
             | Self::SomeNames
             | Self::SomeTexts
             | Self::List(_)
+            | Self::Distinct(_)
             | Self::Some(_) => {
                 matches!(value, Value::Array(_))
             }

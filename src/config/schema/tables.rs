@@ -384,6 +384,20 @@ pub static TARGET_GROUP: Table = Table {
     ],
 };
 
+/// One of a group's `zones`
+pub static ZONE: Table = Table {
+    title: "group_zone",
+    about: "A zone, and the tags of the slots in it.",
+    keys: &[
+        Key::new("zone", Shape::Filled, "Its name.").required(),
+        Key::new(
+            "tags",
+            Shape::Names,
+            "`.Instance.Tag` of its slots; each slot takes the first free one.",
+        ),
+    ],
+};
+
 /// One of a load balancer's `frontends`
 pub static FRONTEND: Table = Table {
     title: "frontend",
@@ -681,8 +695,28 @@ pub static GROUP: Table = Table {
         ARCH.ours(),
         Key::new(
             "zones",
-            Shape::Names,
+            Shape::Distinct(&Shape::TextOr(&ZONE)),
             "Slots go round them in this order; without it all are in `shard.infra.zone`.",
+        )
+        .ours(),
+        Key::new(
+            "rebalance",
+            Shape::Flag,
+            "Whether slots move when zones or tags change, so that zones stay even.",
+        )
+        .default("false")
+        .ours(),
+        Key::new(
+            "texts",
+            Shape::Choice(&["templates", "placeholders"]),
+            "What strings in its args, labels and userdata are: Go templates, or texts with names in braces.",
+        )
+        .default("\"templates\"")
+        .ours(),
+        Key::new(
+            "group_labels",
+            Shape::Named(&Shape::Text),
+            "`.Group.Labels`, by default `labels`.",
         )
         .ours(),
         Key::new(
@@ -806,6 +840,12 @@ pub static UPDATE: Table = Table {
             Shape::Flag,
             "Replace no instance for its new configuration; an instance gets it when it is replaced for another reason.",
         ),
+        Key::new(
+            "minimal_action",
+            Shape::Choice(&["update", "restart", "replace"]),
+            "The least that is done to an instance whose args, labels, userdata or type change.",
+        )
+        .default("\"update\""),
     ],
 };
 

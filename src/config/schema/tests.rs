@@ -377,6 +377,7 @@ fn choices(table: &'static Table, name: &str, seen: &mut Vec<&'static str>) -> V
         | Shape::Files(inner)
         | Shape::Slots(inner)
         | Shape::List(inner)
+        | Shape::Distinct(inner)
         | Shape::Some(inner) = shape
         {
             shape = *inner;

@@ -104,7 +104,7 @@ impl GroupRenderer<'_> {
             return true;
         }
         let group = &self.group.merged;
-        let facts = InstanceFacts::example(group, slot, &self.head(slot).instance_type);
+        let facts = self.example(slot);
         let address = Address::new(group.name.clone(), slot);
         self.check_single(&address, &facts, report)
     }
@@ -120,8 +120,11 @@ impl GroupRenderer<'_> {
         let Some((source, part)) = single else {
             return true;
         };
-        let (index, variant) = self.variant(address.slot);
-        let root = |instance: &InstanceFacts| self.data[index].root(instance, None);
+        let variant = self.variant(address.slot).1;
+        let labels = self.labels_of(address.slot, instance);
+        let none = &BTreeMap::new();
+        let root =
+            |instance: &InstanceFacts| self.root(address.slot, instance, none, labels.as_ref());
         let mut check = |instance: &InstanceFacts| {
             let root = root(instance);
             let mut ignored = Report::default();
@@ -142,7 +145,8 @@ impl GroupRenderer<'_> {
         };
         let is_sound = check(instance).or_else(|| {
             let ignored = &mut Report::default();
-            let args = self.render_args(variant, &root(instance), address, ignored)?;
+            let args =
+                self.render_args(variant, &root(instance), labels.as_ref(), address, ignored)?;
             check(&with_address(instance, &args)?)
         });
         is_sound.unwrap_or(true)
@@ -167,7 +171,9 @@ impl GroupRenderer<'_> {
         let Some(source) = &self.group.userdata else {
             return (!carried.is_empty()).then(|| vec![RenderedLayer::of_files(&carried, true)]);
         };
-        let root = self.data[self.variant(address.slot).0].root(instance, None);
+        let labels = self.labels_of(address.slot, instance);
+        let none = &BTreeMap::new();
+        let root = self.root(address.slot, instance, none, labels.as_ref());
         let mut execution = Execution {
             root: &root,
             address,
