@@ -16,6 +16,7 @@ pub mod instance;
 mod join_cache;
 pub mod layers;
 pub mod library;
+pub mod placeholders;
 mod rendered_layer;
 pub mod renderer;
 pub mod sampling;
