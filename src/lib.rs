@@ -8,6 +8,7 @@ pub mod clock;
 pub mod config;
 pub mod credentials;
 pub mod diagnostic;
+pub mod dialect;
 pub mod digest;
 pub mod doctor;
 pub mod fault_injection;

@@ -26,11 +26,14 @@ pub const GROUP_LABEL: &str = "instance_group.labels.";
 /// The prefix of names that read a label of the instance.
 pub const INSTANCE_LABEL: &str = "instance.labels.";
 
+/// Looks up the value of a name; `None` for names that it doesn't have.
+pub type Table<'t> = &'t dyn Fn(&str) -> Option<String>;
+
 /// Replaces placeholders stage by stage; each stage scans the text once.
 ///
 /// A stage replaces `{KEY}` by its value and `{{KEY}}` by `{KEY}`, for keys without braces that its
 /// table has. It copies everything else, and doesn't scan the values that it inserts.
-pub fn substitute(text: &str, stages: &[&dyn Fn(&str) -> Option<String>]) -> String {
+pub fn substitute(text: &str, stages: &[Table<'_>]) -> String {
     let mut text = Cow::Borrowed(text);
     for table in stages {
         text = Cow::Owned(stage(&text, table));
@@ -38,7 +41,7 @@ pub fn substitute(text: &str, stages: &[&dyn Fn(&str) -> Option<String>]) -> Str
     text.into_owned()
 }
 
-fn stage(text: &str, table: &dyn Fn(&str) -> Option<String>) -> String {
+fn stage(text: &str, table: Table<'_>) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(open) = memchr(b'{', rest.as_bytes()) {
@@ -110,9 +113,9 @@ mod tests {
 
     use super::*;
 
-    type Table = BTreeMap<String, String>;
+    type Pairs = BTreeMap<String, String>;
 
-    fn two_stages(text: &str, system: &Table, variables: &Table) -> String {
+    fn two_stages(text: &str, system: &Pairs, variables: &Pairs) -> String {
         substitute(
             text,
             &[&|key| system.get(key).cloned(), &|key| {
@@ -121,7 +124,7 @@ mod tests {
         )
     }
 
-    fn table(pairs: &[(&str, &str)]) -> Table {
+    fn table(pairs: &[(&str, &str)]) -> Pairs {
         pairs
             .iter()
             .map(|(key, value)| ((*key).to_owned(), (*value).to_owned()))
@@ -141,7 +144,7 @@ mod tests {
                 continue;
             }
             count += 1;
-            let table = |key: &str| serde_json::from_value::<Table>(case[key].clone()).unwrap();
+            let table = |key: &str| serde_json::from_value::<Pairs>(case[key].clone()).unwrap();
             let template = case["template"].as_str().unwrap();
             let found = two_stages(template, &table("system"), &table("variables"));
             assert_eq!(found, case["expect"].as_str().unwrap(), "{}", case["id"]);
