@@ -62,7 +62,7 @@ use crate::config::duration::parse_duration;
 use crate::config::load::Loaded;
 use crate::config::model::ProviderKind;
 use crate::config::source::SourceMap;
-use crate::config::variables::Given;
+use crate::config::variables::{Dialect, Given};
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::provider::sim::{DEFAULT_PATH, SimOptions};
 use crate::report::{diagnostic, json, text};
@@ -76,6 +76,15 @@ pub struct Cli {
     globals: Globals,
     #[command(subcommand)]
     command: Command,
+}
+
+/// The values of `--from`.
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+enum From {
+    /// Of nstance, or of the Nstance server
+    Nstance,
+    /// The specification of an instance group of Yandex Cloud
+    Yandex,
 }
 
 /// Options of every command.
@@ -114,6 +123,17 @@ pub struct Globals {
         hide_env_values = true
     )]
     key_file: Option<PathBuf>,
+    /// Read the configuration as one of this program [default: by its shape]
+    #[arg(
+        long,
+        global = true,
+        hide_short_help = true,
+        value_enum,
+        value_name = "PROGRAM",
+        env = "NSTANCE_FROM",
+        hide_env_values = true
+    )]
+    from: Option<From>,
     /// Use the embedded cloud, by the rules of the configured one
     #[arg(long, global = true, env = "NSTANCE_SIM", hide_env_values = true, value_parser = |text: &str| switch("NSTANCE_SIM", text))]
     sim: bool,
@@ -252,6 +272,10 @@ impl Globals {
                 .collect(),
             strict: self.strict,
             server_compatible: false,
+            from: self.from.map(|from| match from {
+                From::Nstance => Dialect::Nstance,
+                From::Yandex => Dialect::Yandex,
+            }),
         }
     }
 }

@@ -31,6 +31,7 @@ use crate::plan::change::{Action, InstanceView, Plan};
 use crate::plan::inputs::Options;
 use crate::render::cache::environment;
 use crate::render::data::to_value;
+use crate::render::placeholders;
 use crate::report::{diagnostic, text};
 use crate::sensitivity::HIDDEN;
 
@@ -62,6 +63,9 @@ pub struct Render {
     /// Its data, a JSON file
     #[arg(long, value_name = "FILE", requires = "template_string")]
     data: Option<PathBuf>,
+    /// What it is: with `placeholders`, the data has the tables `system` and `variables`
+    #[arg(long, value_name = "KIND", value_parser = ["templates", "placeholders"], requires = "template_string")]
+    texts: Option<String>,
     /// Its functions: those of the configuration's `functions`
     #[arg(long, value_name = "SET", value_parser = ["go", "sprig"], requires = "template_string")]
     functions: Option<String>,
@@ -79,6 +83,7 @@ impl Render {
             template_string: None,
             data: None,
             functions: None,
+            texts: None,
         }
     }
 }
@@ -90,7 +95,12 @@ pub fn run(globals: &Globals, command: &Render) -> Ending {
             Some("sprig") => Functions::Sprig,
             _ => Functions::Go,
         };
-        return try_template(template, command.data.as_deref(), functions).map_err(unplaced);
+        let data = command.data.as_deref();
+        let tried = match command.texts.as_deref() {
+            Some("placeholders") => try_placeholders(template, data),
+            _ => try_template(template, data, functions),
+        };
+        return tried.map_err(unplaced);
     }
     let mut fleet = Fleet::load(globals, Purpose::Render)?;
     if command.show_sensitive {
@@ -108,8 +118,9 @@ pub fn run(globals: &Globals, command: &Render) -> Ending {
     Ok(fleet.each(form, |_, session| render(session, command)))
 }
 
-fn try_template(template: &str, data: Option<&Path>, functions: Functions) -> Result<u8, Failure> {
-    let value = match data {
+/// The data of a text that is tried.
+fn data_of(data: Option<&Path>) -> Result<Value, Failure> {
+    Ok(match data {
         Some(path) => {
             let text = limited::read_text(path, LARGEST_FILE)
                 .map_err(|error| Failure::say(format!("{error}: {}", path.display())))?;
@@ -118,7 +129,28 @@ fn try_template(template: &str, data: Option<&Path>, functions: Functions) -> Re
             })?
         }
         None => json!({}),
+    })
+}
+
+fn try_placeholders(text: &str, data: Option<&Path>) -> Result<u8, Failure> {
+    let data = data_of(data)?;
+    let find = |table: &str, name: &str| {
+        let value = data.get(table)?.get(name)?;
+        Some(
+            value
+                .as_str()
+                .map_or_else(|| value.to_string(), str::to_owned),
+        )
     };
+    let system = |name: &str| find("system", name);
+    let variables = |name: &str| find("variables", name);
+    let stages: [&dyn Fn(&str) -> Option<String>; 2] = [&system, &variables];
+    console::print(&placeholders::substitute(text, &stages));
+    Ok(exit::SUCCESS)
+}
+
+fn try_template(template: &str, data: Option<&Path>, functions: Functions) -> Result<u8, Failure> {
+    let value = data_of(data)?;
     let environment = environment(functions);
     let failed = |message: &str, line: usize, column: usize, hint: Option<&String>| {
         let mut finding = Diagnostic::error(format!("the template can't be rendered: {message}"))

@@ -100,7 +100,12 @@ impl<'g> Session<'g> {
 
     /// Whether the embedded cloud is used.
     pub fn uses_sim(&self) -> bool {
-        self.globals.sim || self.config().shard.infra.provider.value == ProviderKind::Sim
+        self.simulates() || self.config().shard.infra.provider.value == ProviderKind::Sim
+    }
+
+    /// Whether the embedded cloud stands in for the configured one.
+    fn simulates(&self) -> bool {
+        self.globals.sim || self.loaded.is_specification
     }
 
     /// The state's identity. With `--sim`, it differs from that of the configured provider, so that
@@ -111,7 +116,7 @@ impl<'g> Session<'g> {
         Identity {
             cluster: config.cluster.id.value.to_string(),
             shard: config.shard.id.value.to_string(),
-            provider: if self.globals.sim && provider != ProviderKind::Sim {
+            provider: if self.simulates() && provider != ProviderKind::Sim {
                 format!("sim:{}", provider.as_str())
             } else {
                 provider.as_str().to_owned()

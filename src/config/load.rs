@@ -9,6 +9,7 @@ mod cascades;
 mod dynamic_groups;
 mod findings;
 mod foreign;
+mod foreign_source;
 mod only_ours;
 mod reading;
 #[cfg(test)]
@@ -35,7 +36,7 @@ use super::node::{Alias, Entry, Node};
 use super::sensitive::{find_exposed, masked_places};
 use super::size;
 use super::source::{Language, SourceMap, Span};
-use super::variables::{Given, Origin, Secrets, Setting, name_interpolations};
+use super::variables::{Dialect, Given, Origin, Secrets, Setting, name_interpolations};
 use super::yaml;
 use crate::diagnostic::{Diagnostic, Diagnostics, Reported};
 use crate::limited::read_text;
@@ -73,6 +74,10 @@ pub struct Loaded {
     overrides: Vec<(Entry, Origin)>,
     /// Whether warnings of what today's Nstance server doesn't know are wanted.
     pub server_compatible: bool,
+    /// Whether the configuration is a specification of another program alone, for the embedded cloud.
+    pub is_specification: bool,
+    /// Which languages a YAML file may be written in.
+    from: Option<Dialect>,
     /// The size of all values that expressions produced, in bytes.
     size: usize,
     /// Blocks that `for_each` expands; an error in one instance usually occurs in all.
@@ -178,6 +183,9 @@ impl Loaded {
         }
         let mut reading = Reading::new(working_dir);
         let is_folder = path.is_none_or(|path| files != [path]);
+        // Only a file that is named can be one of another program.
+        self.is_specification = !is_folder;
+        self.from = given.from;
         for file in &files {
             let index = reading.documents.len();
             reading.file(file, self);
@@ -196,7 +204,11 @@ impl Loaded {
         let source = self.sources.add(file.display().to_string(), text);
         let text = Arc::clone(&self.sources.get(source).text);
         let overrides = files::is_override(file);
-        let content = match self.sources.get(source).language {
+        let language = self.sources.get(source).language;
+        let content = match language {
+            Language::Yaml if let Some(root) = self.standalone(file, source, &text) => {
+                Some(Content::Tree(root))
+            }
             Language::Yaml => {
                 let document = self.findings.keep(yaml::read(source, &text));
                 document.map(|document| {
@@ -261,7 +273,8 @@ impl Loaded {
             folders,
         };
         let documents = self.evaluate(&evaluation, parsed)?;
-        self.join(documents)
+        let root = self.join(documents)?;
+        self.add_source(root, working_dir)
     }
 
     /// Evaluates parsed files and decodes them.

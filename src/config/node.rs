@@ -137,6 +137,35 @@ pub struct Alias {
     pub target: Span,
 }
 
+impl Entry {
+    /// An entry whose key has the place of its value.
+    pub fn placed(key: &str, value: Node) -> Self {
+        Self {
+            key: key.into(),
+            key_span: value.span,
+            value,
+        }
+    }
+}
+
+/// The entries of the object at a key, which is added if it is missing.
+pub fn section<'e>(entries: &'e mut Vec<Entry>, key: &str, span: Span) -> &'e mut Vec<Entry> {
+    let found = entries.iter().position(|entry| &*entry.key == key);
+    let index = found.unwrap_or_else(|| {
+        let empty = Node::new(span, NodeValue::Object(Vec::new()));
+        entries.push(Entry::placed(key, empty));
+        entries.len() - 1
+    });
+    let node = &mut entries[index].value;
+    if !matches!(node.value, NodeValue::Object(_)) {
+        node.value = NodeValue::Object(Vec::new());
+    }
+    match &mut node.value {
+        NodeValue::Object(entries) => entries,
+        _ => unreachable!("it was made an object"),
+    }
+}
+
 impl Node {
     /// A value that isn't sensitive.
     pub fn new(span: Span, value: NodeValue) -> Self {

@@ -391,7 +391,14 @@ impl SourceMap {
         )
     }
 
-    /// `file:line:column` of a span's start.
+    /// The text at a span, as written.
+    pub fn text_of(&self, span: Span) -> &str {
+        let text = &self.get(span.source).text;
+        text.get(span.start as usize..span.end as usize)
+            .unwrap_or_default()
+    }
+
+    /// The file, line and column of a span's start.
     pub fn place(&self, span: Span) -> String {
         let (start, _) = self.range(span);
         format!(

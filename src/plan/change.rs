@@ -961,6 +961,8 @@ impl Plan {
             "arch": side.spec.head.arch,
             "instance_type": side.spec.head.instance_type,
             "zone": side.zone,
+            "number_in_zone": (side.seat.number != 0).then_some(side.seat.number),
+            "tag": (!side.seat.tag.is_empty()).then_some(&side.seat.tag),
             "subnet_pool": side.spec.head.subnet_pool,
             "subnet": side.subnet,
             "args": side.spec.args,

@@ -18,13 +18,18 @@ use super::group::{GroupPlanner, MatchedSlot};
 use super::planned::{Planned, protected};
 use super::rollout::{are_configured, is_optional};
 use crate::address::Address;
-use crate::config::model::{MinimalAction, Shard, UpdateOrder};
+use crate::config::model::{MinimalAction, Shard, Texts, UpdateOrder};
+use crate::config::source::Span;
 use crate::provider::Observation;
 use crate::provider::rules::Effect;
 use crate::render::instance::Report;
+use crate::render::placeholders;
 use crate::resolve::subnets::Placer;
 use crate::sensitivity::Marks;
 use crate::spec::{InstanceSpec, SpecBody};
+
+/// The length of a text that is shown as it is written, in bytes.
+const LONGEST_VIA: usize = 100;
 
 impl GroupPlanner<'_> {
     /// Compares a slot attribute by attribute and plans its change.
@@ -98,7 +103,7 @@ impl GroupPlanner<'_> {
         attributes.dedup_by(|a, b| a.path == b.path);
         for change in &mut attributes {
             let place = group.place_of(kept.slot, &change.path);
-            change.written_at = place.map(|span| inputs.sources.place(span));
+            change.written_at = place.map(|span| self.written_at(span));
         }
         let reasons = self.reasons(kept, &address, &attributes, &before, former.as_ref());
         // The cloud already matches the spec, and only the record is outdated: an update whose
@@ -214,6 +219,23 @@ impl GroupPlanner<'_> {
             planned.held_back.push(change);
         } else {
             planned.changes.push(change);
+        }
+    }
+
+    /// The place of a value; with a short placeholder text, since a variable may be what changed it.
+    fn written_at(&self, span: Span) -> String {
+        let sources = self.inputs.sources;
+        let place = sources.place(span);
+        if self.renderer.group.merged.texts == Texts::Templates {
+            return place;
+        }
+        let written = sources.text_of(span);
+        let text = written.trim_matches(['"', '\'']);
+        let is_short = text.len() <= LONGEST_VIA && !text.contains('\n');
+        if is_short && !placeholders::names(text).is_empty() {
+            format!("{place} via {text}")
+        } else {
+            place
         }
     }
 

@@ -16,7 +16,7 @@ use super::files::CompiledFile;
 use super::layers::{self, CompiledUserdata};
 use super::texts::TextKinds;
 use super::userdata::Bodies;
-use crate::config::model::Config;
+use crate::config::model::{Config, Texts};
 use crate::config::node::Sensitivity;
 use crate::config::source::SourceMap;
 use crate::diagnostic::{Diagnostic, Diagnostics, Reported, all};
@@ -56,6 +56,8 @@ pub(super) struct Variant {
     pub(super) head: Part<Head>,
     pub(super) args: Tree,
     pub(super) vars: Part<Value>,
+    /// The vars in specs: none for placeholder texts, since their results say what matters.
+    pub(super) spec_vars: Part<Value>,
 }
 
 /// A function that calls its argument with each template.
@@ -77,6 +79,7 @@ pub fn compile<'a>(
                        pool: Option<&Arc<str>>,
                        args: Option<&Merged>,
                        vars: Option<&Merged>| {
+        let vars = Part::new(vars.map_or_else(|| Value::Object(Map::new()), Merged::to_json));
         let args = match args {
             Some(args) => Tree::from_merged(args, &kinds, cache, findings)?,
             None => Tree::Constant(Value::Object(Map::new())),
@@ -91,7 +94,11 @@ pub fn compile<'a>(
                 load_balancers: targets.clone(),
             }),
             args,
-            vars: Part::new(vars.map_or_else(|| Value::Object(Map::new()), Merged::to_json)),
+            spec_vars: match merged.texts {
+                Texts::Templates => vars.clone(),
+                Texts::Placeholders => Part::new(Value::Object(Map::new())),
+            },
+            vars,
         })
     };
     let base = variant(

@@ -242,7 +242,7 @@ impl<'a> GroupRenderer<'a> {
         Some(InstanceSpec::new(
             variant.head.clone(),
             args,
-            variant.vars.clone(),
+            variant.spec_vars.clone(),
             parts.userdata?.0,
             parts.files?,
             tags,

@@ -15,7 +15,7 @@ use crate::plan::change::{
     Action, Change, Drift, DriftKind, DriftedAttribute, InstanceView, Plan, Reason, Summary,
 };
 use crate::plan::drift::STATE;
-use crate::plan::rollout::GroupRollout;
+use crate::plan::rollout::{GroupRollout, restarts};
 use crate::provider::rules::Effect;
 use crate::sensitivity::cover::covered;
 
@@ -188,20 +188,23 @@ fn resource_change(plan: &Plan, change: &Change) -> Value {
         "before_sensitive": before_sensitive,
         "after_sensitive": sensitive(&change.after),
     });
-    if change.action.is_replace() {
-        let instances: Vec<&Value> = [&before, &after].into_iter().flatten().collect();
-        let paths: Vec<Value> = change
-            .attributes
-            .iter()
-            .filter(|attribute| attribute.effect == Effect::Replace)
+    let instances: Vec<&Value> = [&before, &after].into_iter().flatten().collect();
+    let paths_with = |effect: Effect| -> Vec<Value> {
+        let attributes = change.attributes.iter();
+        attributes
+            .filter(|attribute| attribute.effect == effect)
             .map(|attribute| {
                 segments(&attribute.path, &instances)
                     .iter()
                     .map(Segment::to_json)
                     .collect()
             })
-            .collect();
-        body["replace_paths"] = Value::from(paths);
+            .collect()
+    };
+    if change.action.is_replace() {
+        body["replace_paths"] = Value::from(paths_with(Effect::Replace));
+    } else if restarts(change) {
+        body["restart_paths"] = Value::from(paths_with(Effect::Restart));
     }
     if let Some(id) = &change.importing {
         body["importing"] = json!({"id": id});

@@ -11,10 +11,10 @@ use std::time::Duration;
 
 use nstance_gotemplate::conformance::run_case;
 
-use crate::{Failure, nstance_case, process};
+use crate::{Failure, nstance_case, process, yandex_case};
 
 /// What there are corpora for.
-pub(crate) const KINDS: [&str; 4] = ["gotemplate", "hcl", "cloud-init", "nstance"];
+pub(crate) const KINDS: [&str; 5] = ["gotemplate", "hcl", "cloud-init", "nstance", "yandex"];
 
 /// How long a case may take.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -24,7 +24,9 @@ pub(crate) type Verdict = Result<(), String>;
 
 pub(crate) fn run(kind: &str, files: &[&str]) -> Result<(), Failure> {
     let (mut passed, mut failed) = (0, 0);
-    let program = (kind == "nstance").then(build_nstance).transpose()?;
+    let program = matches!(kind, "nstance" | "yandex")
+        .then(build_nstance)
+        .transpose()?;
     for file in files {
         let text = std::fs::read_to_string(Path::new(file))
             .map_err(|error| Failure::say(format!("{file}: {error}")))?;
@@ -38,6 +40,12 @@ pub(crate) fn run(kind: &str, files: &[&str]) -> Result<(), Failure> {
                     let program = program.clone().unwrap_or_default();
                     judge(line, PATIENCE, move |line| {
                         nstance_case::run_case(&program, line)
+                    })
+                }
+                "yandex" => {
+                    let program = program.clone().unwrap_or_default();
+                    judge(line, PATIENCE, move |line| {
+                        yandex_case::run_case(&program, line)
                     })
                 }
                 "hcl" => {

@@ -31,6 +31,8 @@ mod templates;
 mod terraform;
 mod test;
 mod venv;
+#[path = "../../tests/it/yandex_case.rs"]
+mod yandex_case;
 
 use std::process::ExitCode;
 
@@ -41,6 +43,7 @@ cargo xtask test ARGS…                      run `cargo test ARGS…` with what
 cargo xtask conformance gotemplate FILE…    run the cases of a corpus
 cargo xtask conformance hcl FILE…           the same against Terraform's answers
 cargo xtask conformance nstance FILE…       configurations of the Nstance server
+cargo xtask conformance yandex FILE…        instance groups of Yandex Cloud
 cargo xtask simulate --seeds N --from S     whole lifetimes of random fleets, every fault included
                                             --minutes M: end after that; --jobs J: processes
                                             --tell: say what happens; --mutants: break nstance
@@ -87,7 +90,7 @@ fn main() -> ExitCode {
             conformance::run(kind, files)
         }
         ["conformance", ..] => Err(Failure::say(
-            "usage: cargo xtask conformance gotemplate|hcl|cloud-init|nstance FILE…",
+            "usage: cargo xtask conformance gotemplate|hcl|cloud-init|nstance|yandex FILE…",
         )),
         ["cloud-init", ref rest @ ..] => cloud_init::run(rest),
         ["fuzz-gotemplate", ref rest @ ..] => fuzz::run(rest),

@@ -67,12 +67,12 @@ fn load_balancer(entry: &Entry, findings: &mut Diagnostics) -> Option<LoadBalanc
                 None => filled_list(&object, "network_endpoint_groups", findings),
             }
         }
-        Some(ProviderKind::Sim) => vec![Arc::clone(&entry.key)],
-        Some(ProviderKind::Proxmox | ProviderKind::Yandex) => {
+        Some(ProviderKind::Sim | ProviderKind::Yandex) => vec![Arc::clone(&entry.key)],
+        Some(ProviderKind::Proxmox) => {
             findings.push(
                 Diagnostic::error("load balancers of this provider aren't known").at(
                     written.value.span,
-                    "expected `aws`, `google`, `tunnel` or `sim`",
+                    "expected `aws`, `google`, `tunnel`, `yandex` or `sim`",
                 ),
             );
             Vec::new()

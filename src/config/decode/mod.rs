@@ -14,6 +14,7 @@ mod images;
 mod reader;
 mod server;
 mod shard;
+mod source;
 mod update;
 mod userdata;
 
@@ -30,6 +31,7 @@ use crate::diagnostic::{Diagnostic, Diagnostics, Reported};
 pub(super) use form::reads_as_group;
 pub use form::{GroupsForm, groups_form};
 use reader::Object;
+pub use source::{Map, Source, source};
 
 /// A decoded configuration before its checks; invalid parts are missing or empty.
 #[derive(Debug)]

@@ -21,6 +21,7 @@ use crate::diagnostic::{Diagnostic, Reported, nearest};
 pub(in crate::config) const BLOCKS: &[&str] = &[
     "cluster",
     "shard",
+    "source",
     "image",
     "template",
     "group",
@@ -383,5 +384,5 @@ fn unknown_block(name: &str, near: Option<&str>, place: Span) -> Diagnostic {
             "this block is Terraform's; here a fleet is `image`, `template` and `group` blocks",
         );
     }
-    finding.suggest_or_list(near, "blocks are", BLOCKS[..13].iter().copied())
+    finding.suggest_or_list(near, "blocks are", BLOCKS[..14].iter().copied())
 }

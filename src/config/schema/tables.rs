@@ -36,6 +36,12 @@ pub static TOP: Table = Table {
         )
         .required(),
         Key::new(
+            "source",
+            Shape::Object(&FOREIGN_SOURCE),
+            "A document of another program, whose group is added to `groups`.",
+        )
+        .ours(),
+        Key::new(
             "load_balancers",
             Shape::Named(&Shape::Object(&LOAD_BALANCER)),
             "Load balancers by name, for groups to be registered with.",
@@ -381,6 +387,44 @@ pub static TARGET_GROUP: Table = Table {
         Key::new("listener_port", Shape::Port, "The listener's port."),
         Key::new("target_port", Shape::Port, "The port of the instances.").required(),
         Key::new("proxy_port", Shape::Port, "The server's proxy's port."),
+    ],
+};
+
+/// `source`
+pub static FOREIGN_SOURCE: Table = Table {
+    title: "foreign_source",
+    about: "A document of another program, whose group is added to `groups`.",
+    keys: &[
+        Key::new(
+            "yandex",
+            Shape::Filled,
+            "The file with the specification of an instance group of Yandex Cloud.",
+        )
+        .required(),
+        Key::new(
+            "map",
+            Shape::Object(&SOURCE_MAP),
+            "What the names in it are here; required on other clouds.",
+        ),
+    ],
+};
+
+/// `source.map`
+pub static SOURCE_MAP: Table = Table {
+    title: "source_map",
+    about: "What the names in the document are here.",
+    keys: &[
+        Key::new(
+            "platform",
+            Shape::Named(&Shape::Filled),
+            "Platform → instance type.",
+        ),
+        Key::new(
+            "image",
+            Shape::Named(&Shape::Filled),
+            "Image id → the name of an image in `images`, or an image's id.",
+        ),
+        Key::new("zone", Shape::Named(&Shape::Filled), "Zone → zone."),
     ],
 };
 

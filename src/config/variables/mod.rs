@@ -45,6 +45,17 @@ pub struct Given {
     pub strict: bool,
     /// `--server-compatible`: warn of what today's Nstance server doesn't know.
     pub server_compatible: bool,
+    /// `--from`: whose language the configuration is written in; `None` means by its shape.
+    pub from: Option<Dialect>,
+}
+
+/// Whose language a configuration is written in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Dialect {
+    /// nstance's own.
+    Nstance,
+    /// That of instance groups of Yandex Cloud.
+    Yandex,
 }
 
 impl Given {

@@ -141,7 +141,11 @@ pub(super) fn fixed_address(args: &Map<String, Value>) -> Result<Option<Ipv4Addr
                 .get(0)?
                 .get("PrivateIpAddress")
         })
-        .or_else(|| args.get("networkInterfaces")?.get(0)?.get("networkIP"));
+        .or_else(|| args.get("networkInterfaces")?.get(0)?.get("networkIP"))
+        .or_else(|| {
+            let first = args.get("network_interface_specs")?.get(0)?;
+            first.get("primary_v4_address_spec")?.get("address")
+        });
     match asked {
         None | Some(Value::Null) => Ok(None),
         Some(value) => value
