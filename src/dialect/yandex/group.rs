@@ -1,7 +1,7 @@
 //! Writes a checked specification as a native group.
 //!
-//! In: the typed document. Out: the group's object. Must not: report errors; the specification was
-//! checked before.
+//! In: the typed document. Out: the group's object, and findings about what native groups do
+//! otherwise. Must not: check single values; `values` did.
 
 use std::sync::Arc;
 use std::time::Duration;
