@@ -1,7 +1,7 @@
 //! Writes a checked specification as a native group.
 //!
-//! In: the typed document. Out: the group's object. Must not: report errors; the specification was
-//! checked before.
+//! In: the typed document. Out: the group's object, and findings about what native groups do
+//! otherwise. Must not: check single values; `values` did.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,9 +10,9 @@ use super::deal::Zone;
 use super::names::{Names, items};
 use super::schema::Role;
 use super::values::Field;
-use super::{Size, Specification, at, number, text};
+use super::{Size, Specification, at, number, start, text};
 use crate::address::{LONGEST_ID, is_id};
-use crate::config::duration::shown;
+use crate::config::duration;
 use crate::config::node::{Entry, Node, NodeValue};
 use crate::config::source::Span;
 use crate::diagnostic::{Diagnostic, Diagnostics};
@@ -62,10 +62,7 @@ pub(super) fn specification(
     update: Option<Node>,
     findings: &mut Diagnostics,
 ) -> Specification {
-    let top = Span {
-        end: typed.span.start + 1,
-        ..typed.span
-    };
+    let top = start(typed.span);
     let template = typed.get("instance_template");
     let mut group = Object::new();
     group.text("texts", top, "placeholders");
@@ -90,7 +87,7 @@ pub(super) fn specification(
     if let Some(template) = template {
         group.add("args", args(template));
         let userdata = at(template, &["metadata", "user-data"]);
-        if let Some(userdata) = userdata {
+        if let Some(userdata) = userdata.filter(|text| text.as_str() != Some("")) {
             group.add("userdata", userdata.clone());
         }
     }
@@ -169,10 +166,7 @@ fn variables_object(variables: &Node, names: &Names) -> Node {
 fn args(template: &Node) -> Node {
     let mut args = Object::new();
     if text(template, &["name"]).is_none() {
-        let place = Span {
-            end: template.span.start + 1,
-            ..template.span
-        };
+        let place = start(template.span);
         args.text("name", place, DEFAULT_NAME);
     }
     for entry in template.entries() {
@@ -183,6 +177,9 @@ fn args(template: &Node) -> Node {
             "metadata" => {
                 if let NodeValue::Object(entries) = &mut entry.value.value {
                     entries.retain(|entry| &*entry.key != "user-data");
+                    if entries.is_empty() {
+                        continue;
+                    }
                 }
             }
             _ => {}
@@ -202,10 +199,7 @@ pub(super) fn update(typed: &Node, fields: &[Field], findings: &mut Diagnostics)
     };
     let (mut unavailable, mut surge) = (limit("max_unavailable"), limit("max_expansion"));
     if unavailable.1 == 0 && surge.1 == 0 {
-        let place = Span {
-            end: policy.span.start + 1,
-            ..policy.span
-        };
+        let place = start(policy.span);
         let place = ["max_unavailable", "max_expansion"]
             .into_iter()
             .find_map(|key| Some(policy.get(key)?.span))
@@ -280,10 +274,7 @@ fn health(typed: &Node, policy: &Node, findings: &mut Diagnostics) -> Option<Nod
     let mut health = Object::new();
     if let [first, rest @ ..] = specs {
         if let Some(second) = rest.first() {
-            let place = Span {
-                end: second.span.start + 1,
-                ..second.span
-            };
+            let place = start(second.span);
             findings.push(
                 Diagnostic::warning("nstance uses the first health check only")
                     .at(place, "ignored")
@@ -333,79 +324,79 @@ fn health(typed: &Node, policy: &Node, findings: &mut Diagnostics) -> Option<Nod
     Some(health.node(span))
 }
 
+/// A duration without loss of milliseconds.
+fn shown(time: Duration) -> String {
+    match time.subsec_millis() {
+        0 => duration::shown(time),
+        _ => format!("{}ms", time.as_millis()),
+    }
+}
+
 /// Keys without an equal in nstance, and what that means.
-const WITHOUT_EQUAL: [(&[&str], &str); 13] = [
+const WITHOUT_EQUAL: [(&str, &str); 12] = [
     (
-        &["folder_id"],
+        "folder_id",
         "the folder belongs to the cloud's configuration, not to a group",
     ),
-    (&["description"], "groups have no description"),
+    ("description", "groups have no description"),
     (
-        &["service_account_id"],
+        "service_account_id",
         "nstance manages the instances with its own credentials",
     ),
     (
-        &["scale_policy", "auto_scale"],
+        "scale_policy.auto_scale",
         "nstance doesn't scale by metrics; the size is fixed",
     ),
     (
-        &["scale_policy", "test_auto_scale"],
+        "scale_policy.test_auto_scale",
         "nstance doesn't scale by metrics",
     ),
     (
-        &["auto_healing_policy"],
-        "nstance replaces failed instances when `apply` runs",
+        "auto_healing_policy",
+        "failed instances stay until `nstance apply` replaces them",
     ),
     (
-        &["application_load_balancer_spec"],
+        "application_load_balancer_spec",
         "nstance doesn't register instances with application load balancers",
     ),
     (
-        &["load_balancer_spec", "max_opening_traffic_duration"],
+        "load_balancer_spec.max_opening_traffic_duration",
         "nstance doesn't wait for a load balancer to open traffic",
     ),
     (
-        &["load_balancer_spec", "ignore_health_checks"],
+        "load_balancer_spec.ignore_health_checks",
         "nstance doesn't use a load balancer's health checks",
     ),
     (
-        &["load_balancer_spec", "target_group_spec", "description"],
+        "load_balancer_spec.target_group_spec.description",
         "nstance doesn't create target groups",
     ),
     (
-        &["load_balancer_spec", "target_group_spec", "labels"],
+        "load_balancer_spec.target_group_spec.labels",
         "nstance doesn't create target groups",
     ),
     (
-        &["instance_template", "fqdn"],
+        "instance_template.fqdn",
         "the API has no such key; `hostname` sets the name",
-    ),
-    (
-        &["deploy_policy", "max_expansion"],
-        "a surge instance belongs to the same slot as the one it replaces",
     ),
 ];
 
-/// The parts of a specification that a native group can't express, in the order of their keys: the
-/// place, and a sentence without a full stop.
+/// The parts of a specification that a native group can't express, each with
+/// its place.
 pub fn without_equal(root: &Node) -> Vec<(Span, String)> {
     let mut notes = Vec::new();
     for (path, note) in WITHOUT_EQUAL {
-        let (last, owners) = path
-            .split_last()
-            .map_or(("", path), |(last, owners)| (*last, owners));
-        let entries = at(root, owners).map(Node::entries).unwrap_or_default();
+        let (owners, last) = path.rsplit_once('.').unwrap_or(("", path));
+        let owners: Vec<_> = owners.split_terminator('.').collect();
+        let entries = at(root, &owners).map(Node::entries).unwrap_or_default();
         let entry = entries.iter().find(|entry| *entry.key == *last);
         if let Some(entry) = entry.filter(|entry| entry.value.value != NodeValue::Null) {
-            notes.push((entry.key_span, format!("`{}`: {note}", path.join("."))));
+            notes.push((entry.key_span, format!("`{path}`: {note}")));
         }
     }
     let checks = items(at(root, &["health_checks_spec", "health_check_specs"]));
     for (index, check) in checks.iter().enumerate() {
-        let place = Span {
-            end: check.span.start + 1,
-            ..check.span
-        };
+        let place = start(check.span);
         if index > 0 {
             let note = "`health_check_specs`: nstance uses the first health check only";
             notes.push((place, note.to_owned()));

@@ -12,7 +12,7 @@ use super::schema::{LABEL_VALUE, Pattern, Role, VM_NAME};
 use super::values::Field;
 use crate::config::source::Span;
 use crate::diagnostic::{Diagnostic, Diagnostics, typo};
-use crate::render::placeholders;
+use crate::render::placeholders::{self, GROUP_LABEL, INSTANCE_LABEL};
 
 /// A group id for checks, as long as a real one.
 const GROUP_ID: &str = "nsg00000000000000000";
@@ -20,19 +20,20 @@ const GROUP_ID: &str = "nsg00000000000000000";
 /// How many unknown names of a specification are compared with the known ones.
 const MOST_COMPARED: usize = 1_000;
 
-/// Checks all instances. A field with the same error in several instances is reported once.
+/// Checks all instances. A field is reported once; fields in `failed` were reported before.
 pub(super) fn check(
     zones: &[Zone],
     slots: &[Slot],
     fields: &[Field],
     names: &Names,
+    failed: HashSet<Span>,
     findings: &mut Diagnostics,
 ) {
     let mut check = Check {
         names,
         known: names.all(),
         findings,
-        failed: HashSet::new(),
+        failed,
         warned: HashSet::new(),
         taken: HashMap::new(),
     };
@@ -102,23 +103,43 @@ impl Check<'_> {
     /// The error for a placeholder that stays in a text where none may stay.
     fn unresolved(&self, field: &Field, text: &str, instance: &Instance<'_>) -> Option<Diagnostic> {
         let name = placeholders::names(text).into_iter().next()?;
-        let error = Diagnostic::error(format!("`{{{name}}}` has no value"))
-            .at(field.span, format!("in {}", described(instance)));
-        Some(match self.names.is_known(name) {
-            true => error.hint(format!("`{}` can't contain braces", field.key)),
-            false if name == "instance.tag" => {
-                error.hint("add an `instance_tags_pool` to the zones")
-            }
-            false => self.suggest(error, name),
+        let place = format!("in {}", described(instance));
+        Some(if self.names.is_known(name) {
+            Diagnostic::error(format!("`{}` can't contain `{{{name}}}`", field.key))
+                .at(field.span, place)
+                .hint("single braces around a name are replaced, double ones aren't")
+        } else {
+            Diagnostic::error(format!("`{{{name}}}` has no value"))
+                .at(field.span, place)
+                .hint(self.hint(field, name))
         })
     }
 
-    fn suggest(&self, finding: Diagnostic, name: &str) -> Diagnostic {
-        match typo(name.trim(), self.known.iter().map(String::as_str)) {
-            Some(near) => finding.hint(format!("did you mean `{{{near}}}`?")),
-            None if is_systems(name) => finding.hint("no system variable has this name"),
-            None => finding.hint(format!("add a variable with the key `{name}`")),
+    /// What to do about a placeholder without a value.
+    fn hint(&self, field: &Field, name: &str) -> String {
+        if let Some(near) = self.near(field, name) {
+            format!("did you mean `{{{near}}}`?")
+        } else if name == "instance.tag" {
+            "add an `instance_tags_pool` to the zones".to_owned()
+        } else if let Some(label) = name.strip_prefix(GROUP_LABEL) {
+            format!("add the label `{label}` to the group's `labels`")
+        } else if name.starts_with(INSTANCE_LABEL) && field.role == Role::Label {
+            "labels can't refer to labels of the same instance".to_owned()
+        } else if let Some(label) = name.strip_prefix(INSTANCE_LABEL) {
+            format!("add the label `{label}` to the `labels` of `instance_template`")
+        } else if is_systems(name) {
+            "no system variable has this name".to_owned()
+        } else {
+            format!("add a variable with the key `{name}`")
         }
+    }
+
+    /// The known name that a name is likely to be a misspelling of. A name that is composed of
+    /// other values is none.
+    fn near(&self, field: &Field, name: &str) -> Option<&str> {
+        let is_written = placeholders::find(&field.text).any(|(_, written)| written == name);
+        let near = typo(name.trim(), self.known.iter().map(String::as_str));
+        near.filter(|near| is_written && *near != name)
     }
 
     /// The error for a rendered text that is invalid or isn't unique.
@@ -182,27 +203,22 @@ impl Check<'_> {
             {
                 continue;
             }
-            let near = typo(name.trim(), self.known.iter().map(String::as_str));
-            let near = near.filter(|_| name.trim().len() > 2);
-            if near.is_none() && !is_systems(name) {
+            if !is_systems(name) && !self.is_near(name) {
                 continue;
             }
-            let warning = Diagnostic::warning(format!("`{{{name}}}` isn't replaced"))
-                .at(field.span, format!("stays in `{}`", field.key));
-            let label = name.starts_with(placeholders::INSTANCE_LABEL) && field.role == Role::Label;
-            self.findings.push(if label {
-                warning.hint("labels can't refer to labels of the same instance")
-            } else {
-                match near {
-                    Some(near) if near == name => continue,
-                    Some(near) => warning.hint(format!("did you mean `{{{near}}}`?")),
-                    None if name == "instance.tag" => {
-                        warning.hint("add an `instance_tags_pool` to the zones")
-                    }
-                    None => warning.hint("no system variable has this name"),
-                }
-            });
+            let hint = self.hint(field, name);
+            self.findings.push(
+                Diagnostic::warning(format!("`{{{name}}}` isn't replaced"))
+                    .at(field.span, format!("stays in `{}`", field.key))
+                    .hint(hint),
+            );
         }
+    }
+
+    /// Whether a name is almost a known one.
+    fn is_near(&self, name: &str) -> bool {
+        let name = name.trim();
+        name.len() > 2 && typo(name, self.known.iter().map(String::as_str)).is_some()
     }
 }
 

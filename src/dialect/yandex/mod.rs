@@ -16,7 +16,7 @@ mod schema;
 mod tests;
 mod values;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use crate::config::node::{Node, NodeValue};
@@ -61,16 +61,16 @@ pub fn translate(root: &Node, findings: &mut Diagnostics) -> Result<Specificatio
     let (typed, fields) = values::read(root, &names, findings);
     let typed = typed.ok_or(Reported)?;
     check_variables(&typed, findings);
-    check_names(&fields, findings);
+    let failed = check_names(&fields, findings);
     check_disk_names(&typed, findings);
-    check_fqdn(&typed, findings);
+    warn_of_ignored(&typed, findings);
     let zones = zones(&typed);
     let size = size(&typed, zones.len(), findings);
     check_zones(&zones, findings);
     if let Some(size) = &size {
         check_tags(&zones, size, findings);
         let slots = deal(&zones, size.target);
-        instances::check(&zones, &slots, &fields, &names, findings);
+        instances::check(&zones, &slots, &fields, &names, failed, findings);
     }
     let update = group::update(&typed, &fields, findings);
     match size {
@@ -78,6 +78,14 @@ pub fn translate(root: &Node, findings: &mut Diagnostics) -> Result<Specificatio
             &typed, &names, &zones, &size, update, findings,
         )),
         _ => Err(Reported),
+    }
+}
+
+/// The first byte of a value, for findings about a whole object.
+fn start(span: Span) -> Span {
+    Span {
+        end: span.start + 1,
+        ..span
     }
 }
 
@@ -224,9 +232,10 @@ fn check_variables(typed: &Node, findings: &mut Diagnostics) {
 }
 
 /// Checks that names and hostnames contain a placeholder that makes them unique, as the service
-/// does: by their text, also for a single instance.
-fn check_names(fields: &[Field], findings: &mut Diagnostics) {
+/// does: by their text, also for a single instance. Returns the places of the others.
+fn check_names(fields: &[Field], findings: &mut Diagnostics) -> HashSet<Span> {
     use schema::Role::{Hostname, Name};
+    let mut failed = HashSet::new();
     for field in fields {
         let has = |name: &str| placeholders::find(&field.text).any(|(_, key)| key == name);
         let is_unique = ["instance.short_id", "instance.index", "instance.tag"]
@@ -236,6 +245,7 @@ fn check_names(fields: &[Field], findings: &mut Diagnostics) {
         if !matches!(field.role, Name | Hostname) || is_unique || field.text.is_empty() {
             continue;
         }
+        failed.insert(field.span);
         findings.push(
             Diagnostic::error(format!("`{}` isn't unique in each instance", field.key))
                 .at(field.span, "no placeholder makes it unique")
@@ -245,6 +255,7 @@ fn check_names(fields: &[Field], findings: &mut Diagnostics) {
                 ),
         );
     }
+    failed
 }
 
 fn check_disk_names(typed: &Node, findings: &mut Diagnostics) {
@@ -252,10 +263,7 @@ fn check_disk_names(typed: &Node, findings: &mut Diagnostics) {
     let named = |disk: &&Node| text(disk, &["name"]).is_some();
     let name = disks.iter().find(named).and_then(|disk| disk.get("name"));
     if let (Some(name), Some(unnamed)) = (name, disks.iter().find(|disk| !named(disk))) {
-        let place = Span {
-            end: unnamed.span.start + 1,
-            ..unnamed.span
-        };
+        let place = start(unnamed.span);
         findings.push(
             Diagnostic::error("a secondary disk lacks `name`")
                 .at(place, "`name` must be given here")
@@ -272,12 +280,18 @@ fn check_disk_names(typed: &Node, findings: &mut Diagnostics) {
     );
 }
 
-fn check_fqdn(typed: &Node, findings: &mut Diagnostics) {
+fn warn_of_ignored(typed: &Node, findings: &mut Diagnostics) {
     if let Some(fqdn) = at(typed, &["instance_template", "fqdn"]) {
         findings.push(
             Diagnostic::warning("`fqdn` is documented, but not part of the API")
                 .at(fqdn.span, "the service may ignore it")
                 .hint("set `hostname`"),
+        );
+    }
+    if let Some(balancer) = typed.get("application_load_balancer_spec") {
+        findings.push(
+            Diagnostic::warning("nstance doesn't support application load balancers")
+                .at(start(balancer.span), "instances aren't registered with it"),
         );
     }
 }

@@ -71,22 +71,28 @@ fn document(source: SourceId, text: &str) -> Option<Node> {
 
 /// The native reader's error, with a hint where an unquoted `{` is the likely cause.
 fn explained(source: SourceId, text: &str) -> Box<Diagnostic> {
-    let Err(mut error) = yaml::read(source, text) else {
+    let Err(error) = yaml::read(source, text) else {
         return Box::new(Diagnostic::error("invalid YAML"));
     };
-    let at = error.label.as_ref().map_or(0, |label| label.span.start);
-    let line = line_at(text, at as usize);
-    let value = line.split_once(": ").map_or(line, |(_, value)| value);
-    let value = value.trim_start_matches(['-', ' ']).trim_end();
-    if value.starts_with('{') && value.len() > 1 {
-        error.hints = vec![quote_it(value)];
+    let at = error.label.as_ref().map_or(0, |label| label.span.start) as usize;
+    let before = text.get(..at).unwrap_or_default();
+    let start = before.rfind('\n').map_or(0, |at| at + 1);
+    let line = text[start..].lines().next().unwrap_or_default().trim_end();
+    let key = line.find(": ").map_or(0, |colon| colon + 2);
+    let value = line[key..].trim_start_matches(['-', ' ']);
+    // A map has colons or commas, a placeholder hasn't.
+    if value.starts_with('{') && !value.contains(": ") && !value.contains(',') {
+        let end = start + line.len();
+        return Box::new(
+            Diagnostic::error("an unquoted placeholder")
+                .at(
+                    Span::new(source, end - value.len(), end),
+                    "YAML reads `{` as the start of an object",
+                )
+                .hint(quote_it(value)),
+        );
     }
     error
-}
-
-fn line_at(text: &str, at: usize) -> &str {
-    let start = text[..at].rfind('\n').map_or(0, |at| at + 1);
-    text[start..].lines().next().unwrap_or_default()
 }
 
 /// The hint to quote a value that YAML reads as an object.

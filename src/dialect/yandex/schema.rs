@@ -151,11 +151,17 @@ const fn key(name: &'static str, shape: Shape) -> Key {
     }
 }
 
-const fn required(name: &'static str, shape: Shape) -> Key {
-    Key {
-        is_required: true,
-        ..key(name, shape)
+impl Key {
+    const fn required(self) -> Self {
+        Self {
+            is_required: true,
+            ..self
+        }
     }
+}
+
+const fn object(name: &'static str, table: &'static Table) -> Key {
+    key(name, Shape::Object(table))
 }
 
 const fn text(most: usize, role: Role) -> Shape {
@@ -199,7 +205,7 @@ const FOREVER: u64 = u64::MAX;
 const UP_TO_100: Shape = Shape::Whole(0, 100);
 const THRESHOLD: Shape = Shape::Numbers(&[0, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
 const SWITCH: Shape = Shape::Choice(&["ENABLED", "DISABLED"]);
-const PORT: Key = required("port", Shape::Whole(1, 65_535));
+const PORT: Key = key("port", Shape::Whole(1, 65_535)).required();
 
 /// The whole specification.
 pub(super) static ROOT: Table = Table {
@@ -208,17 +214,17 @@ pub(super) static ROOT: Table = Table {
         key("name", matching(&GROUP_NAME)),
         key("description", text(256, Role::Plain)),
         key("labels", GROUP_LABELS),
-        required("service_account_id", PLAIN),
+        key("service_account_id", PLAIN).required(),
         key("variables", Shape::List(&Shape::Object(&VARIABLE), 0, LONG)),
         key("deletion_protection", Shape::Flag),
-        required("instance_template", Shape::Object(&INSTANCE_TEMPLATE)),
-        required("scale_policy", Shape::Object(&SCALE_POLICY)),
-        required("deploy_policy", Shape::Object(&DEPLOY_POLICY)),
-        required("allocation_policy", Shape::Object(&ALLOCATION_POLICY)),
-        key("load_balancer_spec", Shape::Object(&BALANCER)),
-        key("application_load_balancer_spec", Shape::Object(&BALANCER)),
-        key("health_checks_spec", Shape::Object(&HEALTH_CHECKS)),
-        key("auto_healing_policy", Shape::Object(&AUTO_HEALING)),
+        object("instance_template", &INSTANCE_TEMPLATE).required(),
+        object("scale_policy", &SCALE_POLICY).required(),
+        object("deploy_policy", &DEPLOY_POLICY).required(),
+        object("allocation_policy", &ALLOCATION_POLICY).required(),
+        object("load_balancer_spec", &BALANCER),
+        object("application_load_balancer_spec", &BALANCER),
+        object("health_checks_spec", &HEALTH_CHECKS),
+        object("auto_healing_policy", &AUTO_HEALING),
     ],
     alternatives: &[(
         &["load_balancer_spec", "application_load_balancer_spec"],
@@ -227,7 +233,7 @@ pub(super) static ROOT: Table = Table {
 };
 
 static VARIABLE: Table = table(&[
-    required("key", matching(&VARIABLE_KEY)),
+    key("key", matching(&VARIABLE_KEY)).required(),
     key("value", text(128, Role::Value)),
 ]);
 
@@ -237,8 +243,8 @@ static INSTANCE_TEMPLATE: Table = table(&[
     key("fqdn", ID),
     key("description", text(256, Role::Literal)),
     key("labels", labels(128, &ANY, Role::Label)),
-    required("platform_id", PLAIN),
-    required("resources_spec", Shape::Object(&RESOURCES)),
+    key("platform_id", PLAIN).required(),
+    object("resources_spec", &RESOURCES).required(),
     key(
         "metadata",
         Shape::Map(
@@ -251,36 +257,38 @@ static INSTANCE_TEMPLATE: Table = table(&[
             },
         ),
     ),
-    required("boot_disk_spec", Shape::Object(&DISK)),
+    object("boot_disk_spec", &DISK).required(),
     key(
         "secondary_disk_specs",
         Shape::List(&Shape::Object(&DISK), 0, 3),
     ),
-    required(
+    key(
         "network_interface_specs",
         Shape::List(&Shape::Object(&INTERFACE), 1, LONG),
-    ),
-    key("scheduling_policy", Shape::Object(&SCHEDULING)),
+    )
+    .required(),
+    object("scheduling_policy", &SCHEDULING),
     key("service_account_id", LITERAL),
-    key("network_settings", Shape::Object(&NETWORK_SETTINGS)),
-    key("placement_policy", Shape::Object(&PLACEMENT)),
+    object("network_settings", &NETWORK_SETTINGS),
+    object("placement_policy", &PLACEMENT),
     key(
         "filesystem_specs",
         Shape::List(&Shape::Object(&FILESYSTEM), 0, LONG),
     ),
     key("reserved_instance_pool_id", ID),
-    key("metadata_options", Shape::Object(&METADATA_OPTIONS)),
+    object("metadata_options", &METADATA_OPTIONS),
 ]);
 
 static RESOURCES: Table = table(&[
-    required("memory", Shape::Whole(1, 824_633_720_832)),
-    required(
+    key("memory", Shape::Whole(1, 824_633_720_832)).required(),
+    key(
         "cores",
         Shape::Numbers(&[
             2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30, 32, 34, 36, 40, 44, 48, 52, 56,
             60, 64, 68, 72, 76, 80,
         ]),
-    ),
+    )
+    .required(),
     key("core_fraction", Shape::Numbers(&[0, 5, 20, 50, 100])),
     key("gpus", Shape::Numbers(&[0, 1, 2, 4])),
 ]);
@@ -296,7 +304,7 @@ static DISK: Table = Table {
         key("device_name", LITERAL),
         key("name", LITERAL),
         key("disk_id", ID),
-        key("disk_spec", Shape::Object(&DISK_SPEC)),
+        object("disk_spec", &DISK_SPEC),
     ],
     alternatives: &[(&["disk_id", "disk_spec"], true)],
 };
@@ -304,7 +312,7 @@ static DISK: Table = Table {
 static DISK_SPEC: Table = Table {
     keys: &[
         key("description", text(256, Role::Free)),
-        required("type_id", ID),
+        key("type_id", ID).required(),
         key("size", Shape::Whole(4 << 20, 28_587_302_322_176)),
         key("image_id", ID),
         key("snapshot_id", ID),
@@ -318,20 +326,20 @@ const TEXTS: Shape = Shape::List(&LITERAL, 0, LONG);
 static INTERFACE: Table = table(&[
     key("network_id", LITERAL),
     key("subnet_ids", TEXTS),
-    key("primary_v4_address_spec", Shape::Object(&ADDRESS_4)),
-    key("primary_v6_address_spec", Shape::Object(&ADDRESS_6)),
+    object("primary_v4_address_spec", &ADDRESS_4),
+    object("primary_v6_address_spec", &ADDRESS_6),
     key("security_group_ids", TEXTS),
 ]);
 
 static ADDRESS_4: Table = table(&[
     key("address", text(LONG, Role::Address(4))),
-    key("one_to_one_nat_spec", Shape::Object(&NAT)),
+    object("one_to_one_nat_spec", &NAT),
     key("dns_record_specs", DNS_RECORDS),
 ]);
 
 static ADDRESS_6: Table = table(&[
     key("address", text(LONG, Role::Address(6))),
-    key("one_to_one_nat_spec", Shape::Object(&NAT)),
+    object("one_to_one_nat_spec", &NAT),
     key("dns_record_specs", DNS_RECORDS),
 ]);
 
@@ -344,7 +352,7 @@ static NAT: Table = table(&[
 const DNS_RECORDS: Shape = Shape::List(&Shape::Object(&DNS_RECORD), 0, LONG);
 
 static DNS_RECORD: Table = table(&[
-    required("fqdn", ID),
+    key("fqdn", ID).required(),
     key("dns_zone_id", LITERAL),
     key("ttl", Shape::Whole(0, 86_400)),
     key("ptr", Shape::Flag),
@@ -388,36 +396,36 @@ static METADATA_OPTIONS: Table = table(&[
 
 static SCALE_POLICY: Table = Table {
     keys: &[
-        key("fixed_scale", Shape::Object(&FIXED_SCALE)),
-        key("auto_scale", Shape::Object(&AUTO_SCALE)),
-        key("test_auto_scale", Shape::Object(&AUTO_SCALE)),
+        object("fixed_scale", &FIXED_SCALE),
+        object("auto_scale", &AUTO_SCALE),
+        object("test_auto_scale", &AUTO_SCALE),
     ],
     alternatives: &[(&["fixed_scale", "auto_scale"], true)],
 };
 
-static FIXED_SCALE: Table = table(&[required("size", UP_TO_100)]);
+static FIXED_SCALE: Table = table(&[key("size", UP_TO_100).required()]);
 
 static AUTO_SCALE: Table = table(&[
-    required("initial_size", UP_TO_100),
+    key("initial_size", UP_TO_100).required(),
     key("min_zone_size", UP_TO_100),
     key("max_size", UP_TO_100),
-    required("measurement_duration", Shape::Duration(60, 600)),
+    key("measurement_duration", Shape::Duration(60, 600)).required(),
     key("warmup_duration", Shape::Duration(0, 600)),
     key("stabilization_duration", Shape::Duration(60, 1_800)),
     key("auto_scale_type", Shape::Choice(&["ZONAL", "REGIONAL"])),
-    key("cpu_utilization_rule", Shape::Object(&CPU_RULE)),
+    object("cpu_utilization_rule", &CPU_RULE),
     key(
         "custom_rules",
         Shape::List(&Shape::Object(&CUSTOM_RULE), 0, 3),
     ),
 ]);
 
-static CPU_RULE: Table = table(&[required("utilization_target", Shape::Real(10.0, 100.0))]);
+static CPU_RULE: Table = table(&[key("utilization_target", Shape::Real(10.0, 100.0)).required()]);
 
 static CUSTOM_RULE: Table = table(&[
-    required("rule_type", Shape::Choice(&["UTILIZATION", "WORKLOAD"])),
-    required("metric_type", Shape::Choice(&["GAUGE", "COUNTER"])),
-    required("metric_name", PLAIN),
+    key("rule_type", Shape::Choice(&["UTILIZATION", "WORKLOAD"])).required(),
+    key("metric_type", Shape::Choice(&["GAUGE", "COUNTER"])).required(),
+    key("metric_name", PLAIN).required(),
     key("labels", Shape::Map(LONG, &ANY, PLAIN_TEXT)),
     key("target", Shape::Real(f64::MIN_POSITIVE, f64::MAX)),
     key("folder_id", PLAIN),
@@ -443,20 +451,18 @@ static DEPLOY_POLICY: Table = table(&[
     ),
 ]);
 
-static ALLOCATION_POLICY: Table = table(&[required(
-    "zones",
-    Shape::List(&Shape::Object(&ZONE), 1, LONG),
-)]);
+static ALLOCATION_POLICY: Table =
+    table(&[key("zones", Shape::List(&Shape::Object(&ZONE), 1, LONG)).required()]);
 
 static ZONE: Table = table(&[
-    required("zone_id", PLAIN),
+    key("zone_id", PLAIN).required(),
     key("instance_tags_pool", Shape::List(&TAG_TEXT, 0, LONG)),
 ]);
 
 const TAG_TEXT: Shape = matching(&TAG);
 
 static BALANCER: Table = table(&[
-    required("target_group_spec", Shape::Object(&TARGET_GROUP)),
+    object("target_group_spec", &TARGET_GROUP).required(),
     key(
         "max_opening_traffic_duration",
         Shape::DurationOrZero(1, FOREVER),
@@ -471,10 +477,11 @@ static TARGET_GROUP: Table = table(&[
 ]);
 
 static HEALTH_CHECKS: Table = table(&[
-    required(
+    key(
         "health_check_specs",
         Shape::List(&Shape::Object(&HEALTH_CHECK), 1, LONG),
-    ),
+    )
+    .required(),
     key("max_checking_health_duration", Shape::Duration(1, FOREVER)),
 ]);
 
@@ -484,8 +491,8 @@ static HEALTH_CHECK: Table = Table {
         key("timeout", Shape::Duration(1, 60)),
         key("unhealthy_threshold", THRESHOLD),
         key("healthy_threshold", THRESHOLD),
-        key("tcp_options", Shape::Object(&TCP_OPTIONS)),
-        key("http_options", Shape::Object(&HTTP_OPTIONS)),
+        object("tcp_options", &TCP_OPTIONS),
+        object("http_options", &HTTP_OPTIONS),
     ],
     alternatives: &[(&["tcp_options", "http_options"], true)],
 };

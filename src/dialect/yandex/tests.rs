@@ -227,7 +227,7 @@ fn errors_say_what_is_wrong_and_what_would_be_right() {
         ),
         (
             "name pattern",
-            &[("web-{instance.index}", "{instance.index}-web")],
+            &[("web-{instance.index}", "\"{instance.index}-web\"")],
         ),
         (
             "tag without pool",
@@ -301,7 +301,14 @@ fn errors_say_what_is_wrong_and_what_would_be_right() {
 
 #[test]
 fn warnings_name_likely_errors() {
-    let cases: [(&str, &[(&str, &str)]); 12] = [
+    let cases: [(&str, &[(&str, &str)]); 13] = [
+        (
+            "application balancer",
+            &[(
+                "name: grp",
+                "application_load_balancer_spec:\n  target_group_spec: {}",
+            )],
+        ),
         (
             "near miss",
             &[
@@ -455,6 +462,26 @@ fn scalars_keep_their_source_text() {
     }
     let error = read(SourceId(0), &"#".repeat(LARGEST + 1)).unwrap_err();
     assert_eq!(error.summary, "the specification is larger than 1 MiB");
+}
+
+#[test]
+fn damaged_specifications_are_errors_without_panics() {
+    let text = include_str!("testdata/full.yaml");
+    let lines: Vec<_> = text.lines().collect();
+    for index in 0..lines.len() {
+        let without = [&lines[..index], &lines[index + 1..]].concat();
+        let cut = lines[index].find(':').map_or(0, |colon| colon + 1);
+        let mut emptied = lines.clone();
+        emptied[index] = &lines[index][..cut];
+        for damaged in [&lines[..index], &without[..], &emptied[..]] {
+            let (made, findings) = run(&damaged.join("\n"));
+            assert!(made.is_some() || findings.iter().any(|line| line.starts_with("error")));
+            let Ok(root) = read(SourceId(0), &damaged.join("\n")) else {
+                continue;
+            };
+            without_equal(&root);
+        }
+    }
 }
 
 #[test]

@@ -12,6 +12,7 @@ use nstance_yaml::plain;
 use super::names::Names;
 use super::read::quote_it;
 use super::schema::{Key, Pattern, ROOT, Role, Shape, Table, Text};
+use super::start;
 use crate::config::duration::parse_duration;
 use crate::config::node::{Entry, Node, NodeValue};
 use crate::config::source::Span;
@@ -51,10 +52,7 @@ pub(super) fn read(
         path: Vec::new(),
         fields: Vec::new(),
     };
-    let place = Span {
-        end: root.span.start + 1,
-        ..root.span
-    };
+    let place = start(root.span);
     let typed = values.object(root, &ROOT, "the specification", place);
     (typed, values.fields)
 }
@@ -160,10 +158,7 @@ impl Values<'_> {
                     );
                 }
                 let items = items.iter().filter_map(|item| {
-                    let place = Span {
-                        end: item.span.start + 1,
-                        ..item.span
-                    };
+                    let place = start(item.span);
                     let item = Entry {
                         key: Arc::clone(key),
                         key_span: place,
