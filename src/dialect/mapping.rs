@@ -16,8 +16,6 @@ use crate::dialect::yandex::Specification;
 
 /// A group on the configured provider.
 pub struct Placed {
-    /// Its name.
-    pub name: Arc<str>,
     /// The group.
     pub group: Node,
     /// Its template, which has the same name.
@@ -62,16 +60,15 @@ fn words(provider: &str) -> Option<Words> {
 /// Fails if the map lacks a name.
 pub fn place(
     specification: Specification,
+    name: &Arc<str>,
     provider: &str,
     source: &Source,
     root: &Node,
     findings: &mut Diagnostics,
 ) -> Result<Placed, Reported> {
     let Specification {
-        name,
         mut group,
         load_balancer,
-        ..
     } = specification;
     let words = words(provider);
     let before = findings.errors();
@@ -129,7 +126,7 @@ pub fn place(
                 provider,
                 lookup,
             };
-            cloud.translate(&name, entries, root, findings)
+            cloud.translate(name, entries, root, findings)
         }
         None => None,
     };
@@ -137,7 +134,6 @@ pub fn place(
         return Err(Reported);
     }
     Ok(Placed {
-        name,
         group,
         template,
         load_balancer,

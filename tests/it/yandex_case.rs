@@ -116,7 +116,6 @@ impl Run<'_> {
             return Err(plan["diagnostics"].to_string());
         }
         let mut found: BTreeMap<&str, u64> = BTreeMap::new();
-        found.insert("none", plan["summary"]["no_op"].as_u64().unwrap_or(0));
         for change in plan["resource_changes"].as_array().into_iter().flatten() {
             for action in actions(&change["change"]) {
                 *found.entry(action).or_default() += 1;

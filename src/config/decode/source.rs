@@ -10,6 +10,7 @@ use crate::config::schema::tables;
 use crate::config::source::{Span, Spanned};
 use crate::diagnostic::{Diagnostics, Reported};
 
+use super::check_id;
 use super::reader::{Object, filled_text};
 
 /// `source`
@@ -17,6 +18,8 @@ use super::reader::{Object, filled_text};
 pub struct Source {
     /// `yandex`: the file with an instance group's specification.
     pub yandex: Spanned<Arc<str>>,
+    /// `group`: the name of its group; by default that of the file.
+    pub group: Option<Arc<str>>,
     /// `map`: what the specification's names are here.
     pub map: Map,
 }
@@ -45,6 +48,10 @@ pub fn source(root: &Node, findings: &mut Diagnostics) -> Result<Option<Source>,
     let before = findings.errors();
     let object = Object::of_entry(entry, &tables::FOREIGN_SOURCE, findings).ok_or(Reported)?;
     let yandex = object.required_text("yandex", findings);
+    let group = object.filled("group", findings).map(|group| {
+        check_id("group", &group.value, group.span, findings);
+        group.value
+    });
     let map = object
         .get("map")
         .and_then(|entry| {
@@ -63,7 +70,7 @@ pub fn source(root: &Node, findings: &mut Diagnostics) -> Result<Option<Source>,
         })
         .unwrap_or_default();
     match yandex {
-        Some(yandex) if findings.errors() == before => Ok(Some(Source { yandex, map })),
+        Some(yandex) if findings.errors() == before => Ok(Some(Source { yandex, group, map })),
         _ => Err(Reported),
     }
 }

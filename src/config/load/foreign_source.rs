@@ -82,16 +82,26 @@ impl Loaded {
         let Some(source) = source(&root, &mut self.findings)? else {
             return Ok(root);
         };
+        // Its own name may change, and an address may not.
+        let stem = Path::new(&*source.yandex.value).file_stem();
+        let stem = stem.unwrap_or_default().to_string_lossy();
+        let name: Arc<str> = source.group.clone().unwrap_or_else(|| id_of(&stem).into());
         let specification = self.specification(&source.yandex, working_dir)?;
         let provider = root.get("shard").and_then(|shard| shard.get("infra"));
         let provider = provider.and_then(|infra| infra.get("provider")?.as_str());
         let provider: Arc<str> = provider.unwrap_or_default().into();
-        let placed = mapping::place(specification, &provider, &source, &root, &mut self.findings)?;
+        let placed = mapping::place(
+            specification,
+            &name,
+            &provider,
+            &source,
+            &root,
+            &mut self.findings,
+        )?;
         let NodeValue::Object(entries) = &mut root.value else {
             return Ok(root);
         };
         entries.retain(|entry| &*entry.key != "source");
-        let name = placed.name;
         if let Some(template) = placed.template {
             section(entries, "templates", template.span).push(Entry::placed(&name, template));
         }

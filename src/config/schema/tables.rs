@@ -402,6 +402,11 @@ pub static FOREIGN_SOURCE: Table = Table {
         )
         .required(),
         Key::new(
+            "group",
+            Shape::Id,
+            "The name of its group, by default that of the file.",
+        ),
+        Key::new(
             "map",
             Shape::Object(&SOURCE_MAP),
             "What the names in it are here; required on other clouds.",

@@ -11,7 +11,6 @@ use super::names::{Names, items};
 use super::schema::Role;
 use super::values::Field;
 use super::{Size, Specification, at, number, start, text};
-use crate::address::{LONGEST_ID, is_id};
 use crate::config::duration;
 use crate::config::node::{Entry, Node, NodeValue};
 use crate::config::source::Span;
@@ -60,7 +59,6 @@ pub(super) fn specification(
     zones: &[Zone],
     size: &Size,
     update: Option<Node>,
-    findings: &mut Diagnostics,
 ) -> Specification {
     let top = start(typed.span);
     let template = typed.get("instance_template");
@@ -101,36 +99,9 @@ pub(super) fn specification(
     }
     let balancer = ["load_balancer_spec", "target_group_spec", "name"];
     Specification {
-        name: name(typed, findings),
         group: group.node(typed.span),
-        zones: zones.iter().map(|zone| Arc::clone(&zone.id)).collect(),
         load_balancer: text(typed, &balancer).map(Into::into),
     }
-}
-
-/// The group's name as an id: native ids are shorter and have single hyphens.
-fn name(typed: &Node, findings: &mut Diagnostics) -> Arc<str> {
-    let Some(name) = text(typed, &["name"]) else {
-        return "group".into();
-    };
-    if is_id(name) {
-        return name.into();
-    }
-    let words: Vec<_> = name.split('-').filter(|word| !word.is_empty()).collect();
-    let mut id = words.join("-");
-    id.truncate(LONGEST_ID);
-    let id = id.trim_end_matches('-');
-    if let Some(node) = typed.get("name") {
-        findings.push(
-            Diagnostic::warning(format!("the group is called `{id}` in nstance")).at(
-                node.span,
-                format!(
-                    "ids have at most {LONGEST_ID} characters, and single hyphens between them"
-                ),
-            ),
-        );
-    }
-    id.into()
 }
 
 fn zone_object(zone: &Zone) -> Node {

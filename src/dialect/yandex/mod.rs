@@ -34,12 +34,8 @@ pub use read::{LARGEST, read};
 /// A group's specification in nstance's own schema.
 #[derive(Debug)]
 pub struct Specification {
-    /// The group's name, as a valid id of a group; `group` without a name.
-    pub name: Arc<str>,
     /// An object with the keys of a native group.
     pub group: Node,
-    /// Its zones in the order listed.
-    pub zones: Vec<Arc<str>>,
     /// The name of the network load balancer's target group, if it has one.
     pub load_balancer: Option<Arc<str>>,
 }
@@ -74,9 +70,9 @@ pub fn translate(root: &Node, findings: &mut Diagnostics) -> Result<Specificatio
     }
     let update = group::update(&typed, &fields, findings);
     match size {
-        Some(size) if findings.errors() == before => Ok(group::specification(
-            &typed, &names, &zones, &size, update, findings,
-        )),
+        Some(size) if findings.errors() == before => {
+            Ok(group::specification(&typed, &names, &zones, &size, update))
+        }
         _ => Err(Reported),
     }
 }
