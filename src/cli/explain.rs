@@ -13,30 +13,38 @@ use crate::report::variables;
 /// Options of `explain`.
 #[derive(Debug, Args)]
 pub struct Explain {
-    /// Explain the userdata of a group or slot
+    /// Explain the values of a group or slot, all or those at a path
     ///
-    /// Shows the layer and line of each value, and dropped values.
-    #[arg(value_name = "ADDR.userdata", value_parser = userdata_path, required_unless_present = "vars")]
-    path: Option<InShard<Selector>>,
+    /// Such as `default/web/0`, `default/web/0.args.name` or `default/web/0.userdata`. Shows the layer
+    /// and line of each value; of placeholder texts, also the names and both stages; of userdata, also
+    /// dropped values.
+    #[arg(value_name = "ADDR[.path]", value_parser = address_and_path, required_unless_present = "vars")]
+    path: Option<(InShard<Selector>, Option<String>)>,
     /// List variables with their values and sources
     #[arg(long, conflicts_with = "path")]
     vars: bool,
 }
 
-/// The address in `ADDR.userdata`.
-fn userdata_path(text: &str) -> Result<InShard<Selector>, String> {
-    match text.strip_suffix(".userdata") {
-        Some(address) => address
-            .parse()
-            .map_err(|error: AddressError| error.to_string()),
-        None => Err("expected an address and `.userdata`, such as `default/web/0.userdata`".into()),
-    }
+/// The address and the path in `ADDR[.path]`.
+fn address_and_path(text: &str) -> Result<(InShard<Selector>, Option<String>), String> {
+    let (address, path) = match text.split_once('.') {
+        Some((address, path)) => (address, Some(path.to_owned())),
+        None => (text, None),
+    };
+    let address = address
+        .parse()
+        .map_err(|error: AddressError| error.to_string())?;
+    Ok((address, path))
 }
 
 /// Runs `explain`.
 pub fn run(globals: &Globals, command: &Explain) -> Ending {
-    if let Some(address) = &command.path {
-        return render::run(globals, &Render::explaining_userdata(address.clone()));
+    if let Some((address, path)) = &command.path {
+        let asked = match path.as_deref() {
+            Some("userdata") => Render::explaining_userdata(address.clone()),
+            _ => Render::explaining(address.clone(), path.clone()),
+        };
+        return render::run(globals, &asked);
     }
     let fleet = Fleet::load(globals, Purpose::Render)?;
     let form = Form::Headed.documents_or(globals.json);

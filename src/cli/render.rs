@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use clap::Args;
 use nstance_gotemplate::Template;
@@ -20,18 +21,23 @@ use super::{Ending, Globals, exit, unplaced};
 use crate::address::{Address, InShard, Selector};
 use crate::check::Purpose;
 use crate::config::files::LARGEST_FILE;
-use crate::config::model::Functions;
+use crate::config::model::{Functions, Texts};
+use crate::config::source::Span;
 use crate::diagnostic::{Diagnostic, Diagnostics, counted};
 use crate::limited;
-use crate::merge::deep::{first_index, first_key};
+use crate::merge::deep::{Merged, first_index, first_key};
 use crate::merge::group::{MergedGroup, merge_group};
 use crate::merge::hashes::hashes;
+use crate::pipeline::Compiled;
 use crate::pipeline::{self, PlanError, Request};
 use crate::plan::change::{Action, InstanceView, Plan};
+use crate::plan::diff::covers;
 use crate::plan::inputs::Options;
 use crate::render::cache::environment;
 use crate::render::data::to_value;
 use crate::render::placeholders;
+use crate::render::renderer::GroupRenderer;
+use crate::render::substitutions::Substitution;
 use crate::report::{diagnostic, text};
 use crate::sensitivity::HIDDEN;
 
@@ -60,6 +66,9 @@ pub struct Render {
     /// Render this template instead of the configuration
     #[arg(long, value_name = "TEMPLATE", conflicts_with_all = ["address", "explain", "userdata", "out", "show_sensitive"])]
     template_string: Option<String>,
+    /// Explain only the values at this path and below.
+    #[arg(skip)]
+    path: Option<String>,
     /// Its data, a JSON file
     #[arg(long, value_name = "FILE", requires = "template_string")]
     data: Option<PathBuf>,
@@ -84,7 +93,24 @@ impl Render {
             data: None,
             functions: None,
             texts: None,
+            path: None,
         }
+    }
+
+    /// The options of `nstance explain` for the other values of an address.
+    pub(super) fn explaining(address: InShard<Selector>, path: Option<String>) -> Self {
+        Self {
+            userdata: false,
+            path,
+            ..Self::explaining_userdata(address)
+        }
+    }
+
+    /// Whether an explanation shows the value at a path.
+    fn shows(&self, path: &str) -> bool {
+        self.path
+            .as_deref()
+            .is_none_or(|wanted| covers(wanted, path))
     }
 }
 
@@ -302,7 +328,12 @@ fn render(session: &Session<'_>, command: &Render) -> Result<Reply, Failure> {
                         original.covered()
                     };
                     let size = userdata_size(original);
-                    text.push_str(&explain(session, group, address, &side, size));
+                    text.push_str(&explain(session, group, address, &side, size, command));
+                    if group.texts == Texts::Placeholders {
+                        let compiled = &made.prepared.compiled;
+                        let found = substitutions(session, compiled, address, original, &plan);
+                        text.push_str(&placeholder_texts(session, &found, command));
+                    }
                 }
             } else {
                 text.push_str(&text::instance(document, session.style()));
@@ -415,6 +446,7 @@ fn explain(
     address: &Address,
     side: &InstanceView,
     userdata_size: usize,
+    command: &Render,
 ) -> String {
     let place = |span| session.loaded.sources.place(span);
     let mut rows: Vec<[String; 4]> = Vec::new();
@@ -422,7 +454,9 @@ fn explain(
     let args = change.map_or(group.args.as_ref(), |change| change.args.as_ref());
     let vars = change.map_or(group.vars.as_ref(), |change| change.vars.as_ref());
     let rendered = Value::Object(side.spec.args.clone());
-    for (root, merged, rendered) in [("args", args, &rendered), ("vars", vars, &side.spec.vars)] {
+    let written = vars.filter(|_| group.texts == Texts::Placeholders);
+    let own_vars = written.map_or_else(|| side.spec.vars.clone(), Merged::to_json);
+    for (root, merged, rendered) in [("args", args, &rendered), ("vars", vars, &own_vars)] {
         let Some(merged) = merged else { continue };
         merged.leaves(&mut String::new(), &mut |path, value| {
             let told = told(rendered, path);
@@ -478,7 +512,63 @@ fn explain(
             place(file.span),
         ]);
     }
+    rows.retain(|[path, ..]| command.shows(path));
     crate::report::table(&["PATH", "VALUE", "SET BY", "WRITTEN AT"], &rows)
+}
+
+/// How the placeholder texts of an instance were replaced.
+fn substitutions(
+    session: &Session<'_>,
+    compiled: &Compiled<'_>,
+    address: &Address,
+    side: &InstanceView,
+    plan: &Plan,
+) -> Vec<Substitution> {
+    let mut groups = compiled.groups.iter();
+    let Some(group) = groups.find(|group| group.merged.name == address.group) else {
+        return Vec::new();
+    };
+    let images = side.images.iter();
+    let images = images.map(|(name, id)| (Arc::clone(name), Some(Arc::clone(id))));
+    let (config, rules) = (session.config(), session.rules());
+    let renderer = GroupRenderer::new(
+        group,
+        config,
+        &images.collect(),
+        false,
+        rules,
+        &plan.lineage,
+    );
+    let facts = renderer.facts(address.slot, &side.instance_id, &side.place());
+    renderer.substitutions(address.slot, &facts)
+}
+
+/// The placeholder texts as text: each with its names, stage by stage.
+fn placeholder_texts(session: &Session<'_>, found: &[Substitution], command: &Render) -> String {
+    let mut text = String::new();
+    let place = |span: &Option<Span>| match span {
+        Some(span) => format!(" # {}", session.loaded.sources.place(*span)),
+        None => String::new(),
+    };
+    let line = |text: &str| text.replace('\n', "\\n");
+    for one in found.iter().filter(|one| command.shows(&one.path)) {
+        text.push_str(&format!("\n{}{}\n", one.path, place(&one.written_at)));
+        text.push_str(&format!("  text:           {}\n", line(&one.text)));
+        for (name, value) in &one.system {
+            text.push_str(&format!("  system name:    {{{name}}} = {value}\n"));
+        }
+        if !one.variables.is_empty() && !one.system.is_empty() {
+            text.push_str(&format!("  after stage 1:  {}\n", line(&one.after_system)));
+        }
+        for (name, value, span) in &one.variables {
+            text.push_str(&format!(
+                "  variable:       {{{name}}} = {value}{}\n",
+                place(span)
+            ));
+        }
+        text.push_str(&format!("  result:         {}\n", line(&one.result)));
+    }
+    text
 }
 
 /// The part of a path before anything sensitive.

@@ -16,7 +16,7 @@ use super::change::{
 use super::creatable;
 use super::diff::{self, Lifecycle};
 use super::inputs::{Inputs, new_instance_id};
-use super::places::arrange;
+use super::places::{Slots, arrange};
 use super::planned::Planned;
 use super::rollout::Bounds;
 use crate::address::{Address, GroupName};
@@ -169,6 +169,7 @@ impl GroupPlanner<'_> {
             group.size
         };
         let mut slots = arrange(&group.zones, group.rebalances, size, &filled);
+        planned.findings.extend(self.lost_tags(&slots, &filled));
         let selects = |slot: u32| self.inputs.options.selects(&self.address(slot));
         slots.kept.retain(|(slot, _)| selects(*slot));
         slots.grown.retain(|(slot, _)| selects(*slot));
@@ -270,6 +271,30 @@ impl GroupPlanner<'_> {
             }
         }
         self.conclude(&report, failed, planned);
+    }
+
+    /// The warning that instances are replaced although their tags are still listed: others come
+    /// before them now.
+    fn lost_tags(&self, slots: &Slots, filled: &BTreeMap<u32, Place>) -> Option<Diagnostic> {
+        let group = &self.renderer.group.merged;
+        let is_listed = |tag: &Arc<str>| group.zones.iter().any(|zone| zone.tags.contains(tag));
+        let mut lost = slots.kept.iter().filter_map(|(slot, place)| {
+            let before = &filled[slot].seat.tag;
+            (*before != place.seat.tag && is_listed(before)).then_some((*slot, before))
+        });
+        let (slot, tag) = lost.next()?;
+        let more = match lost.count() {
+            0 => String::new(),
+            count => format!("; also affects {}", counted(count, "more instance")),
+        };
+        let finding = Diagnostic::warning(format!(
+            "`{}` is replaced, because other tags come before `{tag}` now",
+            self.address(slot)
+        ));
+        let finding = finding
+            .about(&self.address(slot))
+            .detail(format!("each zone uses the first tags of its list{more}"));
+        Some(finding.hint("Add new tags at the end of the list"))
     }
 
     /// Adds the findings of rendering, and the instances that they leave out.

@@ -22,5 +22,6 @@ mod rendered_layer;
 pub mod renderer;
 pub mod sampling;
 mod sensitivity;
+pub mod substitutions;
 mod texts;
 pub mod userdata;

@@ -56,7 +56,8 @@ impl<'g> TextKinds<'g> {
         }
     }
 
-    fn is_placeholder(&self, layer: Layer) -> bool {
+    /// Whether strings of a layer are placeholder texts.
+    pub(super) fn is_placeholder(&self, layer: Layer) -> bool {
         self.own == Texts::Placeholders && layer >= Layer::Group
     }
 
@@ -92,13 +93,10 @@ impl<'g> TextKinds<'g> {
     fn template(&self, text: &str, names: &[&str]) -> String {
         let mut template = format!("{{{{ {FUNCTION} {} .Vars", quoted(text));
         for name in names {
-            let value = match SYSTEM.iter().find(|(system, _)| system == name) {
-                Some((TAG, _)) if !self.has_tags => continue,
-                Some((_, path)) => (*path).to_owned(),
-                None => match self.label(name) {
-                    Some(read) => read,
-                    None => continue,
-                },
+            let value = match self.read_of(name) {
+                Some((path, Some(label))) => format!("(index {path} {})", quoted(&label)),
+                Some((path, None)) => path.to_owned(),
+                None => continue,
             };
             template.push_str(&format!(" {} {value}", quoted(name)));
         }
@@ -106,12 +104,17 @@ impl<'g> TextKinds<'g> {
         template
     }
 
-    /// How a template reads the label that a name stands for; `None` if there is no such label.
-    fn label(&self, name: &str) -> Option<String> {
-        let of = |prefix: &str, labels: &BTreeMap<Arc<str>, Arc<str>>, path: &str| {
+    /// The path in template data that a system name stands for, and the label there; `None` if the
+    /// group has no such name.
+    pub(super) fn read_of(&self, name: &str) -> Option<(&'static str, Option<String>)> {
+        if let Some((system, path)) = SYSTEM.iter().find(|(system, _)| *system == name) {
+            return (*system != TAG || self.has_tags).then_some((*path, None));
+        }
+        let of = |prefix: &str, labels: &BTreeMap<Arc<str>, Arc<str>>, path| {
             let key = name.strip_prefix(prefix)?;
-            let is_there = labels.contains_key(key);
-            is_there.then(|| format!("(index {path} {})", quoted(key)))
+            labels
+                .contains_key(key)
+                .then(|| (path, Some(key.to_owned())))
         };
         of(GROUP_LABEL, self.group_labels, ".Group.Labels")
             .or_else(|| of(INSTANCE_LABEL, self.labels, ".Instance.Labels"))
@@ -157,7 +160,7 @@ pub(super) fn with_placeholders(environment: Environment) -> Environment {
 }
 
 /// The text that stands for a value.
-fn text_of(value: &Value) -> Option<String> {
+pub(super) fn text_of(value: &Value) -> Option<String> {
     match value {
         Value::Int(number) => Some(number.to_string()),
         Value::Bool(value) => Some(value.to_string()),
