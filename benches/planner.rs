@@ -19,6 +19,7 @@ use nstance::config::model::ProviderKind;
 use nstance::config::variables::Given;
 use nstance::load::load_text;
 use nstance::merge::group::merge_group;
+use nstance::merge::zones::Seat;
 use nstance::pipeline::{self, Request};
 use nstance::plan::change::Plan;
 use nstance::plan::inputs::Options;
@@ -209,7 +210,7 @@ fn render_one_instance(bencher: Bencher) {
     let ids = [(Arc::from("debian"), Some(Arc::from("ami-1")))]
         .into_iter()
         .collect();
-    let renderers = pipeline::renderers(config, &compiled, &ids, Rules::of(ProviderKind::Sim));
+    let renderers = pipeline::renderers(config, &compiled, &ids, Rules::of(ProviderKind::Sim), "");
     let address = Address::new(GroupName::new("default", "web"), 0);
     let facts = InstanceFacts {
         id: "web06gzvnezg9x31e2xz7tp45h1v4".into(),
@@ -217,7 +218,7 @@ fn render_one_instance(bencher: Bencher) {
         arch: "amd64".into(),
         instance_type: "small".into(),
         slot: 0,
-        index_in_zone: 0,
+        seat: Seat::default(),
         zone: "z".into(),
         short_id: "tp45h1v4".into(),
         ip4: None,

@@ -170,7 +170,7 @@ fn try_placeholders(text: &str, data: Option<&Path>) -> Result<u8, Failure> {
     };
     let system = |name: &str| find("system", name);
     let variables = |name: &str| find("variables", name);
-    let stages: [&dyn Fn(&str) -> Option<String>; 2] = [&system, &variables];
+    let stages: [placeholders::Table<'_>; 2] = [&system, &variables];
     console::print(&placeholders::substitute(text, &stages));
     Ok(exit::SUCCESS)
 }

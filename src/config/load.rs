@@ -76,6 +76,8 @@ pub struct Loaded {
     pub server_compatible: bool,
     /// Whether the configuration is a specification of another program alone, for the embedded cloud.
     pub is_specification: bool,
+    /// What a document of another program says that nstance has no equal for.
+    without_equal: Vec<(Span, String)>,
     /// Which languages a YAML file may be written in.
     from: Option<Dialect>,
     /// The size of all values that expressions produced, in bytes.
@@ -364,6 +366,10 @@ impl Loaded {
     /// The evaluated document without a decoded configuration.
     fn into_evaluated(mut self, root: Result<Node, Reported>) -> Evaluated {
         let root = root.and_then(|root| self.unless_errors(root)).ok();
+        for (span, note) in std::mem::take(&mut self.without_equal) {
+            let finding = Diagnostic::warning(note).at(span, "has no equal in nstance");
+            self.findings.push(finding);
+        }
         self.explain_findings();
         Evaluated {
             sources: self.sources,

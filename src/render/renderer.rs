@@ -25,6 +25,7 @@ use super::instance::{Execution, Report, Timing};
 use super::layers::CompiledUserdata;
 use crate::address::{Address, InstanceId};
 use crate::config::model::{Config, Functions};
+use crate::diagnostic::Reported;
 use crate::merge::zones::Place;
 use crate::provider::rules::Rules;
 use crate::sensitivity::Marks;
@@ -272,7 +273,7 @@ impl<'a> GroupRenderer<'a> {
         let (index, variant) = self.variant(address.slot);
         let shared = &self.shared[index];
         let mut addressed = None;
-        let Some(labels) = self.own_labels(address, instance, report) else {
+        let Ok(labels) = self.own_labels(address, instance, report) else {
             return Parts {
                 args: None,
                 userdata: None,
@@ -340,18 +341,22 @@ impl<'a> GroupRenderer<'a> {
     pub(super) fn labels_of(&self, slot: u32, instance: &InstanceFacts) -> Option<Labels> {
         let address = Address::new(self.group.merged.name.clone(), slot);
         let mut ignored = Report::default();
-        self.own_labels(&address, instance, &mut ignored).flatten()
+        self.own_labels(&address, instance, &mut ignored)
+            .ok()
+            .flatten()
     }
 
-    /// The labels of an instance, if instances have their own; `None` if that failed.
+    /// The labels of an instance, if instances have their own.
+    ///
+    /// Fails if a label can't be rendered; that is in the report.
     pub(super) fn own_labels(
         &self,
         address: &Address,
         instance: &InstanceFacts,
         report: &mut Report,
-    ) -> Option<Option<Labels>> {
+    ) -> Result<Option<Labels>, Reported> {
         if self.group.labels.is_empty() {
-            return Some(None);
+            return Ok(None);
         }
         let index = self.variant(address.slot).0;
         let mut labels = self.group.merged.labels.clone();
@@ -364,9 +369,10 @@ impl<'a> GroupRenderer<'a> {
             unknown: false,
         };
         for (name, compiled) in &self.group.labels {
-            labels.insert(Arc::clone(name), execution.string(compiled)?.into());
+            let label = execution.string(compiled).ok_or(Reported)?;
+            labels.insert(Arc::clone(name), label.into());
         }
-        Some(Some(labels))
+        Ok(Some(labels))
     }
 
     fn kept_images(&self, index: usize, kept: &BTreeMap<Arc<str>, Arc<str>>) -> TemplateValue {

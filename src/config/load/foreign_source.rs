@@ -163,6 +163,7 @@ impl Loaded {
             .findings
             .keep(yandex::read(id, &text))
             .ok_or(Reported)?;
+        self.without_equal.extend(yandex::without_equal(&root));
         yandex::translate(&root, &mut self.findings)
     }
 }
