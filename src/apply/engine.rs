@@ -19,9 +19,9 @@ use super::gates::Group;
 pub use super::gates::GroupStart;
 use super::nonce::Nonce;
 pub use super::protocol::{
-    ADDRESS_WAIT, Answer, Call, Command, DrainRequest, Event, GroupStage, Limits, Look,
-    LookRequest, Note, Outcome, Progress, Request, STILL, Seen, Step, SurveyRequest, TaskEnd,
-    TaskId, action_name,
+    ADDRESS_WAIT, Answer, Call, Command, DrainRequest, Event, GroupStage, GroupStatus, Limits,
+    Look, LookRequest, NextPause, Note, Outcome, Progress, Request, STILL, Seen, Step,
+    SurveyRequest, TaskEnd, TaskId, action_name,
 };
 use super::requests::{self, Try};
 use super::steps::{self, Start};
@@ -71,6 +71,8 @@ pub(super) struct Task {
     pub(super) healthy_since: Option<Timestamp>,
     /// Failed checks in a row.
     pub(super) failed_checks: u32,
+    /// Since when it waits.
+    pub(super) waits_since: Timestamp,
     /// When to give up waiting, and how long that is.
     pub(super) deadline: Timestamp,
     pub(super) waits_for: Duration,
@@ -255,6 +257,7 @@ impl<'p> Engine<'p> {
         for (group, stage) in std::mem::take(&mut self.entered) {
             self.enter(group, stage, "", &mut commands);
         }
+        self.tell_groups(now, &mut commands);
         if self.has_waited_enough(now) {
             self.has_waited_long = true;
             self.name_waits(&mut commands);
@@ -338,7 +341,7 @@ impl<'p> Engine<'p> {
                     && let Some(next) = self.take_next(index, now)
                 {
                     begun = true;
-                    self.groups[index].active += 1;
+                    self.groups[index].count_active(now);
                     self.active += 1;
                     self.last_progress = now;
                     self.begin_step(next, now, commands);
@@ -368,6 +371,9 @@ impl<'p> Engine<'p> {
         }
         if self.tasks[id].is_noted {
             self.note(id, step.as_str(), "", commands);
+            if step.is_wait() {
+                commands.push(Command::Tell(Progress::Entered { task: id, step }));
+            }
         }
         if self.tasks[id].attempt == 0 && step == Step::Create {
             self.tasks[id].place = self.first_place(id);
@@ -457,6 +463,7 @@ impl<'p> Engine<'p> {
                 self.count_arrived(id);
                 if self.tasks[id].is_noted {
                     self.note(id, "available", "", commands);
+                    commands.push(Command::Tell(Progress::Available { task: id }));
                 }
             }
             if self.in_progress.remove(&id).is_some()
@@ -530,7 +537,7 @@ impl<'p> Engine<'p> {
             }
             _ => {}
         }
-        if matches!(step, Step::Register | Step::Deregister | Step::Drain) {
+        if self.tasks[id].is_noted && !step.is_wait() {
             commands.push(Command::Tell(Progress::Entered { task: id, step }));
         }
     }
@@ -864,6 +871,7 @@ impl Task {
             is_running: false,
             healthy_since: None,
             failed_checks: 0,
+            waits_since: Timestamp(0),
             deadline: Timestamp(0),
             waits_for: Duration::ZERO,
             last_reason: String::new(),

@@ -75,9 +75,11 @@ impl Engine<'_> {
     fn begin_wait(&mut self, id: TaskId, timeout: Duration, now: Timestamp) {
         self.awaiting += 1;
         let task = &mut self.tasks[id];
+        task.waits_since = now;
         task.deadline = now.after(timeout);
         task.waits_for = timeout;
         task.polls = 0;
+        task.last_reason.clear();
     }
 
     fn look_now(&mut self, id: TaskId) {

@@ -244,11 +244,7 @@ fn rollout(plan: &Plan, group: &GroupRollout<'_>) -> Value {
         "max_creating": rollout.max_creating,
         "max_deleting": rollout.max_deleting,
         "canaries": rollout.canaries,
-        "canary_pause": match rollout.canary_pause {
-            None => Value::Null,
-            Some(CanaryPause::Manual) => "manual".into(),
-            Some(CanaryPause::For(pause)) => seconds(pause),
-        },
+        "canary_pause": rollout.canary_pause.map(canary_pause),
         "health": health(&rollout.health),
         "drain": rollout.drain.as_deref().map(program),
         "on_failure": rollout.on_failure,
@@ -265,6 +261,14 @@ fn rollout(plan: &Plan, group: &GroupRollout<'_>) -> Value {
         value["assumed"] = json!(assumed);
     }
     value
+}
+
+/// Seconds, or `manual`.
+pub fn canary_pause(pause: CanaryPause) -> Value {
+    match pause {
+        CanaryPause::Manual => "manual".into(),
+        CanaryPause::For(pause) => seconds(pause),
+    }
 }
 
 /// When an instance is available.

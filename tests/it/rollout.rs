@@ -223,13 +223,25 @@ fn a_group_goes_back_to_what_was_last_good() {
 
 #[test]
 fn the_events_of_a_rollback() {
-    let harness = fleet("\"on_failure\": \"rollback\", \"canaries\": 1");
+    let policy = "\"on_failure\": \"rollback\", \"canaries\": 1, \"canary_pause\": \"90s\"";
+    let harness = fleet(policy);
     harness.edit("\"ImageId\": \"app-1\"", "\"ImageId\": \"app-bad\"");
     let back = harness.run("apply --auto-approve --json");
     assert_eq!(back.code, Some(1));
     let mut events = back.events();
     events.retain(|event| event["type"] == "rollout_progress");
-    let events: Vec<&Value> = events.iter().map(|event| &event["rollout"]).collect();
+    let events = events.iter().map(|event| &event["rollout"]);
+    let (rolling, events): (Vec<&Value>, Vec<&Value>) =
+        events.partition(|event| event["stage"] == "rolling");
+    // One every ten seconds until the deadline.
+    assert_eq!(rolling.len(), 6);
+    let why = rolling[0]["detail"].as_str().unwrap();
+    assert!(why.starts_with("default/web/0 to be available: "), "{why}");
+    assert!(rolling[0]["waits_since"].is_string());
+    assert_eq!(
+        rolling[0]["next_pause"],
+        serde_json::json!({"canaries": 1, "canary_pause": 90})
+    );
     let stages: Vec<_> = events.iter().map(|event| event["stage"].as_str()).collect();
     assert_eq!(stages, ["failed", "rolling-back", "done"].map(Some));
     let why = events[0]["detail"].as_str().unwrap();
@@ -238,6 +250,42 @@ fn the_events_of_a_rollback() {
     assert_eq!(
         (&events[1]["done"], &events[1]["total"]),
         (&0.into(), &1.into())
+    );
+}
+
+#[test]
+fn each_step_of_a_replacement_has_an_event() {
+    let harness = fleet("\"drain\": {\"command\": [\"true\"]}");
+    harness.edit(
+        "\"size\": 6",
+        "\"load_balancers\": [\"front\"], \"size\": 1",
+    );
+    let front = "\"load_balancers\": {\"front\": {\"provider\": \"sim\"}}, \"groups\"";
+    harness.edit("\"groups\"", front);
+    harness.ok("apply --auto-approve");
+    harness.edit("\"ImageId\": \"app-1\"", "\"ImageId\": \"app-2\"");
+    let mut events = harness.ok("apply --auto-approve --json").events();
+    events.retain(|event| {
+        event["type"] == "rollout_step" && event["hook"].get("waits_for").is_none()
+    });
+    let steps: Vec<&str> = events
+        .iter()
+        .filter_map(|event| event["hook"]["step"].as_str())
+        .collect();
+    assert_eq!(
+        steps,
+        [
+            "creating",
+            "checking",
+            "registering",
+            "checking",
+            "available",
+            "waiting",
+            "deregistering",
+            "draining",
+            "draining",
+            "deleting"
+        ]
     );
 }
 
