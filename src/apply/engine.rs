@@ -302,9 +302,21 @@ impl<'p> Engine<'p> {
     fn can_begin(&self, group: &Group<'_>) -> bool {
         let is_open = |before: &usize| {
             let before = &self.groups[*before];
-            before.is_over() && !before.stopped
+            before.is_over() && !before.has_failed()
         };
         !group.is_over() && !group.stopped && group.after.iter().all(is_open)
+    }
+
+    /// The groups that nothing changed because another group failed, each with that group.
+    fn blocked_groups(&self) -> Vec<(usize, usize)> {
+        let groups = self.groups.iter().enumerate();
+        let blocked = groups
+            .filter(|(_, group)| !group.is_over())
+            .filter_map(|(index, group)| {
+                let failed = |before: &&usize| self.groups[**before].has_failed();
+                Some((index, *group.after.iter().find(failed)?))
+            });
+        blocked.collect()
     }
 
     /// The outcome; final once the engine is over.
@@ -323,6 +335,7 @@ impl<'p> Engine<'p> {
             }
         }
         outcome.waiting = self.waiting_groups();
+        outcome.blocked = self.blocked_groups();
         let groups = 0..self.groups.len();
         outcome.rollback = groups.filter(|group| self.rolls_back(*group)).collect();
         outcome

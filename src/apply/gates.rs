@@ -240,6 +240,11 @@ impl<'p> Group<'p> {
         self.active += 1;
     }
 
+    /// Whether a change failed, or the group was stopped: groups that depend on it don't begin.
+    pub(super) fn has_failed(&self) -> bool {
+        self.stopped || self.failures > 0
+    }
+
     fn remains(&self) -> bool {
         !(self.free.is_empty() && self.followers.is_empty() && self.stages.is_empty())
     }

@@ -542,6 +542,8 @@ pub struct Outcome {
     pub failures: usize,
     /// The groups that wait, and for what.
     pub waiting: Vec<(usize, String)>,
+    /// The groups that nothing changed because another group failed, each with that group.
+    pub blocked: Vec<(usize, usize)>,
     /// The groups that stopped and are to be rolled back.
     pub rollback: Vec<usize>,
 }
