@@ -130,8 +130,9 @@ pub struct Bounds {
 }
 
 impl Bounds {
-    /// The limits of a block. Surge is rounded up, unavailable down; if both come to zero,
-    /// unavailable is 1. Without both, one instance more is created at a time.
+    /// The limits of a block. Surge is rounded up, unavailable down; if both come to zero, or an
+    /// instance is deleted first, unavailable is at least 1. Without both, one instance more is
+    /// created at a time.
     pub fn of(update: &Update, size: u32) -> Self {
         let unavailable = update
             .max_unavailable
@@ -148,15 +149,14 @@ impl Bounds {
             (None, Some(surge), _) => (0, surge),
             (Some(unavailable), Some(surge), _) => (unavailable, surge),
         };
-        let max_unavailable = if max_unavailable == 0 && max_surge == 0 {
-            1
-        } else {
-            max_unavailable
-        };
         let order = match order {
             Some(UpdateOrder::DeleteFirst) => UpdateOrder::DeleteFirst,
             _ if max_surge == 0 => UpdateOrder::DeleteFirst,
             _ => UpdateOrder::CreateFirst,
+        };
+        let max_unavailable = match order {
+            UpdateOrder::DeleteFirst => max_unavailable.max(1),
+            UpdateOrder::CreateFirst => max_unavailable,
         };
         Self {
             max_unavailable,
