@@ -71,6 +71,8 @@ pub(super) struct Task {
     pub(super) healthy_since: Option<Timestamp>,
     /// Failed checks in a row.
     pub(super) failed_checks: u32,
+    /// The wait in which an earlier apply ended, and since when it waited.
+    pub(super) resumed_wait: Option<(Step, Timestamp)>,
     /// Since when it waits.
     pub(super) waits_since: Timestamp,
     /// When to give up waiting, and how long that is.
@@ -383,7 +385,10 @@ impl<'p> Engine<'p> {
             return;
         }
         if self.tasks[id].is_noted {
-            self.note(id, step.as_str(), "", commands);
+            // Its wait goes on since the time that an earlier apply noted.
+            if self.tasks[id].resumed_wait.is_none() {
+                self.note(id, step.as_str(), step.detail(), commands);
+            }
             if step.is_wait() {
                 commands.push(Command::Tell(Progress::Entered { task: id, step }));
             }
@@ -467,6 +472,7 @@ impl<'p> Engine<'p> {
         let task = &mut self.tasks[id];
         task.attempt = 0;
         let step = task.steps.pop_front();
+        task.resumed_wait.take_if(|(wait, _)| Some(*wait) == step);
         let next = task.steps.front().copied();
         let operation = step.and_then(|step| steps::operation(action, step));
         let next_operation = next.and_then(|step| steps::operation(action, step));
@@ -884,6 +890,7 @@ impl Task {
             is_running: false,
             healthy_since: None,
             failed_checks: 0,
+            resumed_wait: None,
             waits_since: Timestamp(0),
             deadline: Timestamp(0),
             waits_for: Duration::ZERO,
@@ -917,7 +924,12 @@ impl Task {
                 self.was_done = true;
                 self.phase = Phase::Ended(TaskEnd::Done);
             }
-            Start::After { step, provider_id } => {
+            Start::After {
+                step,
+                provider_id,
+                wait,
+            } => {
+                self.resumed_wait = *wait;
                 while let Some(done) = self.steps.pop_front() {
                     self.has_deleted |= done == Step::Delete;
                     if done == *step {

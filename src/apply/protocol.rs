@@ -622,6 +622,21 @@ impl Step {
             Self::Record => "recording",
         }
     }
+
+    /// What follows the word in the rollout's record.
+    pub fn detail(self) -> &'static str {
+        match self {
+            Self::Verdict => "by its load balancers",
+            _ => "",
+        }
+    }
+
+    /// The wait for an instance to be available, if the rollout's record says so.
+    pub fn parse_wait(stage: &str, detail: &str) -> Option<Self> {
+        let waits = [Self::Check, Self::Verdict];
+        let is_it = |step: &Self| (step.as_str(), step.detail()) == (stage, detail);
+        waits.into_iter().find(is_it)
+    }
 }
 
 /// The name of an action in history and messages.

@@ -75,8 +75,10 @@ impl Engine<'_> {
     fn begin_wait(&mut self, id: TaskId, timeout: Duration, now: Timestamp) {
         self.awaiting += 1;
         let task = &mut self.tasks[id];
-        task.waits_since = now;
-        task.deadline = now.after(timeout);
+        let step = task.steps.front().copied();
+        let resumed = task.resumed_wait.filter(|(wait, _)| Some(*wait) == step);
+        task.waits_since = resumed.map_or(now, |(_, since)| since);
+        task.deadline = task.waits_since.after(timeout);
         task.waits_for = timeout;
         task.polls = 0;
         task.last_reason.clear();
