@@ -114,6 +114,17 @@ pub struct GroupRollout<'p> {
     pub waves: Vec<Wave>,
 }
 
+impl GroupRollout<'_> {
+    /// Whether its instances are registered with load balancers.
+    pub fn has_load_balancers(&self) -> bool {
+        let mut after = self
+            .changes
+            .iter()
+            .filter_map(|change| change.after.as_deref());
+        after.any(|view| !view.spec.head.load_balancers.is_empty())
+    }
+}
+
 /// Limits that can't be kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Impossible(pub Assumed);
@@ -352,7 +363,8 @@ impl Rollout {
 }
 
 impl Plan {
-    /// The rollouts of the groups whose changes count for limits, in the order of apply.
+    /// The rollouts of the groups whose changes count for limits or whose new instances are checked,
+    /// in the order of apply.
     pub fn rollouts(&self) -> Vec<GroupRollout<'_>> {
         if self.mode != Mode::Normal {
             return Vec::new();
@@ -369,7 +381,11 @@ impl Plan {
         let found = self.groups.iter().filter_map(|group| {
             let rollout = group.rollout.as_ref()?;
             let (start, changes) = *places.get(group.name.as_str())?;
-            if !changes.iter().any(is_limited) {
+            let is_new = |change: &Change| change.action == Action::Create && rollout.checks_new;
+            if !changes
+                .iter()
+                .any(|change| is_limited(change) || is_new(change))
+            {
                 return None;
             }
             let stages = rollout.stages((start..).zip(changes));
@@ -437,4 +453,47 @@ pub fn are_configured(reasons: &[Reason]) -> bool {
             Reason::NewerImage { .. } | Reason::CannotUpdate | Reason::Changed
         )
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::model::Amount;
+    use crate::config::source::{SourceId, Span, Spanned};
+
+    #[test]
+    fn limits_are_rounded_so_that_an_instance_can_change() {
+        use UpdateOrder::{CreateFirst, DeleteFirst};
+        let cases = [
+            // (order, max_surge, max_unavailable, size) and what follows
+            ((None, None, None, 5), (0, 1, CreateFirst)),
+            ((None, Some(0), Some(10), 5), (1, 0, DeleteFirst)),
+            ((None, Some(10), Some(10), 5), (0, 1, CreateFirst)),
+            ((Some(DeleteFirst), None, None, 5), (1, 0, DeleteFirst)),
+            (
+                (Some(DeleteFirst), Some(10), Some(10), 5),
+                (1, 1, DeleteFirst),
+            ),
+            (
+                (Some(DeleteFirst), Some(10), Some(50), 5),
+                (2, 1, DeleteFirst),
+            ),
+        ];
+        let at = Span::new(SourceId(0), 0, 0);
+        for ((order, surge, unavailable, size), (less, more, first)) in cases {
+            let spanned = |percent| Spanned::new(Amount::Percent(percent), at);
+            let update = Update {
+                order: order.map(|order| Spanned::new(order, at)),
+                max_surge: surge.map(spanned),
+                max_unavailable: unavailable.map(spanned),
+                ..Update::default()
+            };
+            let bounds = Bounds {
+                max_unavailable: less,
+                max_surge: more,
+                order: first,
+            };
+            assert_eq!(Bounds::of(&update, size), bounds, "{update:?}");
+        }
+    }
 }
