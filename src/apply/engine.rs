@@ -73,7 +73,7 @@ pub(super) struct Task {
     pub(super) failed_checks: u32,
     /// The wait in which an earlier apply ended, and since when it waited.
     pub(super) resumed_wait: Option<(Step, Timestamp)>,
-    /// Since when it waits.
+    /// Since when its step waits.
     pub(super) waits_since: Timestamp,
     /// When to give up waiting, and how long that is.
     pub(super) deadline: Timestamp,
@@ -378,6 +378,7 @@ impl<'p> Engine<'p> {
         let change = &self.plan.changes[id];
         self.tasks[id].tries = 0;
         self.tasks[id].ambiguous = false;
+        self.tasks[id].waits_since = now;
         self.last_progress = now;
         self.count_begun(id);
         if self.lacks_nonce(id, step, now) {
@@ -402,7 +403,7 @@ impl<'p> Engine<'p> {
                 return self.record(id, now, commands);
             }
             Step::Check => return self.begin_check(id, now, commands),
-            Step::Verdict => return self.begin_verdict(id, now),
+            Step::Verdict => return self.begin_verdict(id),
             Step::Connections => return self.begin_connections(id, now, commands),
             Step::Gate => return self.begin_gate(id),
             Step::Register | Step::Deregister | Step::Drain

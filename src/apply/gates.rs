@@ -794,7 +794,7 @@ impl Engine<'_> {
         let waits = |id: &&TaskId| {
             let task = &self.tasks[**id];
             let step = task.steps.front();
-            step.is_some_and(|step| step.is_wait())
+            step.is_some_and(|step| step.is_wait() || *step == Step::Drain)
                 && matches!(
                     task.phase,
                     Phase::Ready | Phase::BackingOff | Phase::Calling
@@ -804,13 +804,12 @@ impl Engine<'_> {
         let id = *waiting.min_by_key(|id| self.tasks[**id].began)?;
         let task = &self.tasks[id];
         let address = &self.plan.changes[id].address;
-        let mut what = match task.steps.front() {
-            Some(Step::Connections) => format!("the connections of {address} to end"),
-            _ => format!("{address} to be available"),
+        let what = match (task.steps.front(), &*task.last_reason) {
+            (Some(Step::Connections), _) => format!("the connections of {address} to end"),
+            (Some(Step::Drain), _) => format!("the drain command of {address}"),
+            (_, "") => format!("{address} to be available"),
+            (_, why) => format!("{address} to be available: {why}"),
         };
-        if !task.last_reason.is_empty() {
-            what.push_str(&format!(": {}", task.last_reason));
-        }
         Some(Wait {
             what,
             since: task.waits_since,

@@ -203,7 +203,9 @@ pub fn conclude(
     }
     for (group, failed) in outcome.blocked.iter().take(20) {
         let [group, failed] = [group, failed].map(|index| session.name(&plan.groups[*index].name));
-        detail.push_str(&format!("\n{group} depends on {failed}, which failed"));
+        detail.push_str(&format!(
+            "\n{group} wasn't changed, because {failed} isn't finished"
+        ));
     }
     let summary = if outcome.stopped && lines.is_empty() {
         "stopped before everything was done"

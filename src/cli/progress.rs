@@ -163,7 +163,7 @@ impl<'a> ApplyProgress<'a> {
         if matches!(self.plan, Cow::Borrowed(_)) {
             self.plan = Cow::Owned(way.clone());
             self.done.clear();
-            self.groups.clear();
+            self.clear_groups();
             for (index, group) in way.groups.iter().enumerate() {
                 if self.session.globals.json {
                     let now = self.session.clock.now();
@@ -462,10 +462,14 @@ impl<'a> ApplyProgress<'a> {
         })
     }
 
-    /// Clears the bar.
-    pub fn finish(&self) {
+    /// Clears the bar and the lines of groups.
+    pub fn finish(&mut self) {
         self.bar.finish_and_clear();
-        for bar in self.groups.values() {
+        self.clear_groups();
+    }
+
+    fn clear_groups(&mut self) {
+        for bar in std::mem::take(&mut self.groups).into_values() {
             bar.finish_and_clear();
         }
     }
