@@ -19,9 +19,9 @@ use super::gates::Group;
 pub use super::gates::GroupStart;
 use super::nonce::Nonce;
 pub use super::protocol::{
-    ADDRESS_WAIT, Answer, Call, Command, DrainRequest, Event, GroupStage, Limits, Look,
-    LookRequest, Note, Outcome, Progress, Request, STILL, Seen, Step, SurveyRequest, TaskEnd,
-    TaskId, action_name,
+    ADDRESS_WAIT, Answer, Call, Command, DrainRequest, Event, GroupStage, GroupStatus, Limits,
+    Look, LookRequest, NextPause, Note, Outcome, Progress, Request, STILL, Seen, Step,
+    SurveyRequest, TaskEnd, TaskId, action_name,
 };
 use super::requests::{self, Try};
 use super::steps::{self, Start};
@@ -71,6 +71,10 @@ pub(super) struct Task {
     pub(super) healthy_since: Option<Timestamp>,
     /// Failed checks in a row.
     pub(super) failed_checks: u32,
+    /// The wait in which an earlier apply ended, and since when it waited.
+    pub(super) resumed_wait: Option<(Step, Timestamp)>,
+    /// Since when its step waits.
+    pub(super) waits_since: Timestamp,
     /// When to give up waiting, and how long that is.
     pub(super) deadline: Timestamp,
     pub(super) waits_for: Duration,
@@ -255,6 +259,7 @@ impl<'p> Engine<'p> {
         for (group, stage) in std::mem::take(&mut self.entered) {
             self.enter(group, stage, "", &mut commands);
         }
+        self.tell_groups(now, &mut commands);
         if self.has_waited_enough(now) {
             self.has_waited_long = true;
             self.name_waits(&mut commands);
@@ -299,9 +304,21 @@ impl<'p> Engine<'p> {
     fn can_begin(&self, group: &Group<'_>) -> bool {
         let is_open = |before: &usize| {
             let before = &self.groups[*before];
-            before.is_over() && !before.stopped
+            before.is_over() && !before.has_failed()
         };
         !group.is_over() && !group.stopped && group.after.iter().all(is_open)
+    }
+
+    /// The groups that nothing changed because another group failed, each with that group.
+    fn blocked_groups(&self) -> Vec<(usize, usize)> {
+        let groups = self.groups.iter().enumerate();
+        let blocked = groups
+            .filter(|(_, group)| !group.is_over())
+            .filter_map(|(index, group)| {
+                let failed = |before: &&usize| self.groups[**before].has_failed();
+                Some((index, *group.after.iter().find(failed)?))
+            });
+        blocked.collect()
     }
 
     /// The outcome; final once the engine is over.
@@ -320,6 +337,7 @@ impl<'p> Engine<'p> {
             }
         }
         outcome.waiting = self.waiting_groups();
+        outcome.blocked = self.blocked_groups();
         let groups = 0..self.groups.len();
         outcome.rollback = groups.filter(|group| self.rolls_back(*group)).collect();
         outcome
@@ -338,7 +356,7 @@ impl<'p> Engine<'p> {
                     && let Some(next) = self.take_next(index, now)
                 {
                     begun = true;
-                    self.groups[index].active += 1;
+                    self.groups[index].count_active(now);
                     self.active += 1;
                     self.last_progress = now;
                     self.begin_step(next, now, commands);
@@ -360,6 +378,7 @@ impl<'p> Engine<'p> {
         let change = &self.plan.changes[id];
         self.tasks[id].tries = 0;
         self.tasks[id].ambiguous = false;
+        self.tasks[id].waits_since = now;
         self.last_progress = now;
         self.count_begun(id);
         if self.lacks_nonce(id, step, now) {
@@ -367,7 +386,13 @@ impl<'p> Engine<'p> {
             return;
         }
         if self.tasks[id].is_noted {
-            self.note(id, step.as_str(), "", commands);
+            // Its wait goes on since the time that an earlier apply noted.
+            if self.tasks[id].resumed_wait.is_none() {
+                self.note(id, step.as_str(), step.detail(), commands);
+            }
+            if step.is_wait() {
+                commands.push(Command::Tell(Progress::Entered { task: id, step }));
+            }
         }
         if self.tasks[id].attempt == 0 && step == Step::Create {
             self.tasks[id].place = self.first_place(id);
@@ -378,7 +403,7 @@ impl<'p> Engine<'p> {
                 return self.record(id, now, commands);
             }
             Step::Check => return self.begin_check(id, now, commands),
-            Step::Verdict => return self.begin_verdict(id, now),
+            Step::Verdict => return self.begin_verdict(id),
             Step::Connections => return self.begin_connections(id, now, commands),
             Step::Gate => return self.begin_gate(id),
             Step::Register | Step::Deregister | Step::Drain
@@ -448,6 +473,7 @@ impl<'p> Engine<'p> {
         let task = &mut self.tasks[id];
         task.attempt = 0;
         let step = task.steps.pop_front();
+        task.resumed_wait.take_if(|(wait, _)| Some(*wait) == step);
         let next = task.steps.front().copied();
         let operation = step.and_then(|step| steps::operation(action, step));
         let next_operation = next.and_then(|step| steps::operation(action, step));
@@ -457,6 +483,7 @@ impl<'p> Engine<'p> {
                 self.count_arrived(id);
                 if self.tasks[id].is_noted {
                     self.note(id, "available", "", commands);
+                    commands.push(Command::Tell(Progress::Available { task: id }));
                 }
             }
             if self.in_progress.remove(&id).is_some()
@@ -530,7 +557,7 @@ impl<'p> Engine<'p> {
             }
             _ => {}
         }
-        if matches!(step, Step::Register | Step::Deregister | Step::Drain) {
+        if self.tasks[id].is_noted && !step.is_wait() {
             commands.push(Command::Tell(Progress::Entered { task: id, step }));
         }
     }
@@ -864,6 +891,8 @@ impl Task {
             is_running: false,
             healthy_since: None,
             failed_checks: 0,
+            resumed_wait: None,
+            waits_since: Timestamp(0),
             deadline: Timestamp(0),
             waits_for: Duration::ZERO,
             last_reason: String::new(),
@@ -896,7 +925,12 @@ impl Task {
                 self.was_done = true;
                 self.phase = Phase::Ended(TaskEnd::Done);
             }
-            Start::After { step, provider_id } => {
+            Start::After {
+                step,
+                provider_id,
+                wait,
+            } => {
+                self.resumed_wait = *wait;
                 while let Some(done) = self.steps.pop_front() {
                     self.has_deleted |= done == Step::Delete;
                     if done == *step {

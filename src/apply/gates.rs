@@ -12,7 +12,8 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use super::checks::Subject;
 use super::engine::{Engine, Phase, Task};
 use super::protocol::{
-    Command, GroupStage, Note, Progress, Request, Seen, Step, SurveyRequest, TaskEnd, TaskId,
+    Command, GroupStage, GroupStatus, NextPause, Note, Progress, Request, STILL, Seen, Step,
+    SurveyRequest, TaskEnd, TaskId, Wait,
 };
 use crate::address::Address;
 use crate::clock::Timestamp;
@@ -56,8 +57,14 @@ pub(super) struct Group<'p> {
     survey: Survey,
     pub(super) pause: Pause,
     promoted: bool,
-    /// What it waits for.
-    pub(super) waits_for: Option<String>,
+    /// What it waits for, apart from a pause.
+    waits_for: Option<Wait>,
+    /// The wait in the rollout's record.
+    noted: String,
+    /// When to report its status next.
+    next_report: Timestamp,
+    /// How many of its instances are available, if that is known.
+    healthy: Option<usize>,
     /// The last survey left it nothing to do.
     is_stalled: bool,
 }
@@ -185,6 +192,10 @@ impl<'p> Group<'p> {
             pause: Pause::No,
             promoted: false,
             waits_for: None,
+            noted: String::new(),
+            next_report: Timestamp(i64::MAX),
+            // Where nothing is surveyed, only what is new counts.
+            healthy: (!takes_turns).then_some(0),
             is_stalled: false,
         }
     }
@@ -217,7 +228,21 @@ impl<'p> Group<'p> {
             if deletes && task.has_deleted {
                 self.live = self.live.saturating_sub(1);
             }
+            if let Some(healthy) = &mut self.healthy {
+                *healthy += usize::from(task.has_arrived);
+            }
         }
+    }
+
+    /// Counts a task that begins.
+    pub(super) fn count_active(&mut self, now: Timestamp) {
+        self.next_report = self.next_report.min(now.after(STILL));
+        self.active += 1;
+    }
+
+    /// Whether a change failed, or the group was stopped: groups that depend on it don't begin.
+    pub(super) fn has_failed(&self) -> bool {
+        self.stopped || self.failures > 0
     }
 
     fn remains(&self) -> bool {
@@ -227,6 +252,16 @@ impl<'p> Group<'p> {
     /// Whether nothing is under way, and nothing will begin any more.
     pub(super) fn is_over(&self) -> bool {
         self.active == 0 && (self.stopped || !self.remains())
+    }
+
+    /// The pause that lies ahead.
+    fn next_pause(&self) -> Option<NextPause> {
+        let is_ahead = |stage: &&Stage| stage.is_canary && self.stages.len() > 1;
+        let canaries = self.stages.front().filter(is_ahead)?;
+        Some(NextPause {
+            canaries: canaries.changes.len(),
+            pause: self.rollout?.canary_pause.filter(|_| !self.promoted)?,
+        })
     }
 
     fn max_creating(&self) -> usize {
@@ -374,8 +409,12 @@ impl Engine<'_> {
     pub(super) fn count_arrived(&mut self, id: TaskId) {
         let task = &mut self.tasks[id];
         task.has_arrived = true;
+        let group = &mut self.groups[task.group];
         if std::mem::take(&mut task.is_counted) {
-            self.groups[task.group].creating -= 1;
+            group.creating -= 1;
+        }
+        if let Some(healthy) = &mut group.healthy {
+            *healthy += 1;
         }
         if self.plan.changes[id].action == Action::Update {
             self.tasks[id].is_leaving = false;
@@ -577,12 +616,8 @@ impl Engine<'_> {
         let Seen { available, unseen } = match result {
             Ok(seen) => seen,
             Err(error) => {
-                self.waits(
-                    index,
-                    format!("an answer about its instances: {error}"),
-                    commands,
-                );
-                return;
+                let what = format!("an answer about its instances: {error}");
+                return self.waits(index, what, now, commands);
             }
         };
         if self.stopping || self.groups[index].pause == Pause::Requested {
@@ -591,7 +626,7 @@ impl Engine<'_> {
         let floor = rollout.floor();
         let gated = self.groups[index].gated.clone();
         let mut spare = available.len().saturating_sub(floor);
-        let mut leaving = Vec::new();
+        let (mut leaving, mut served) = (Vec::new(), 0);
         for id in gated {
             let instance = self.plan.changes[id].before.as_deref();
             let instance = instance.and_then(|view| view.provider_id.as_deref());
@@ -603,8 +638,10 @@ impl Engine<'_> {
             if serves {
                 spare -= 1;
             }
+            served += usize::from(serves);
             leaving.push(id);
         }
+        self.groups[index].healthy = Some(available.len().saturating_sub(served));
         let count = leaving.len();
         let is_leaving: HashSet<TaskId> = leaving.iter().copied().collect();
         self.groups[index]
@@ -625,7 +662,9 @@ impl Engine<'_> {
                 "more available instances: {available} of {} are, and {floor} must stay",
                 rollout.size
             );
-            self.waits(index, why, commands);
+            self.waits(index, why, now, commands);
+        } else {
+            self.groups[index].waits_for = None;
         }
     }
 
@@ -683,7 +722,6 @@ impl Engine<'_> {
                 group.gated.push(id);
                 continue;
             }
-            group.waits_for = None;
             if action != Action::Update {
                 group.deleting += 1;
             }
@@ -696,17 +734,86 @@ impl Engine<'_> {
     }
 
     /// Reports what a group waits for, when that changes.
-    pub(super) fn waits(&mut self, index: usize, why: String, commands: &mut Vec<Command>) {
-        let group = &mut self.groups[index];
-        if group.waits_for.as_deref() == Some(&*why) {
+    fn waits(&mut self, index: usize, what: String, now: Timestamp, commands: &mut Vec<Command>) {
+        let known = self.groups[index].waits_for.as_ref();
+        if known.is_none_or(|wait| wait.what != what) {
+            self.groups[index].waits_for = Some(Wait { what, since: now });
+            self.tell_group(index, now, commands);
+        }
+    }
+
+    /// Reports the status of each group whose changes have been under way for another [`STILL`].
+    pub(super) fn tell_groups(&mut self, now: Timestamp, commands: &mut Vec<Command>) {
+        for index in 0..self.groups.len() {
+            let group = &self.groups[index];
+            if group.rolls && group.active > 0 && !group.stopped && group.next_report <= now {
+                self.tell_group(index, now, commands);
+            }
+        }
+    }
+
+    /// Reports a group's status, and notes what it waits for.
+    fn tell_group(&mut self, index: usize, now: Timestamp, commands: &mut Vec<Command>) {
+        let group = &self.groups[index];
+        if group.stopped || self.stopping {
             return;
         }
-        group.waits_for = Some(why.clone());
-        commands.push(Command::Tell(Progress::Group {
+        let pause = group.pause;
+        let wait = group.waits_for.clone();
+        let wait = wait.or_else(|| self.first_wait(index));
+        let next_pause = group.next_pause();
+        let stage = match pause {
+            Pause::No => GroupStage::Rolling,
+            Pause::Requested => GroupStage::Paused,
+            Pause::Until(_) | Pause::Manual => GroupStage::CanaryPause,
+        };
+        let detail = wait.as_ref().map(|wait| wait.what.clone());
+        let detail = detail.unwrap_or_default();
+        let group = &mut self.groups[index];
+        group.next_report = now.after(STILL);
+        // The next apply needs the record of a pause.
+        if pause == Pause::No && group.noted != detail {
+            group.noted.clone_from(&detail);
+            commands.push(self.group_note(index, stage, &detail));
+        }
+        let healthy = self.groups[index].healthy;
+        let status = GroupStatus {
+            stage,
+            healthy,
+            wait,
+            next_pause,
+        };
+        commands.push(Command::Tell(Progress::Rolls {
             group: index,
-            stage: GroupStage::Rolling,
-            detail: why,
+            status,
         }));
+    }
+
+    /// The first of a group's changes that waits, and for what.
+    fn first_wait(&self, index: usize) -> Option<Wait> {
+        let waits = |id: &&TaskId| {
+            let task = &self.tasks[**id];
+            let step = task.steps.front();
+            step.is_some_and(|step| step.is_wait() || *step == Step::Drain)
+                && matches!(
+                    task.phase,
+                    Phase::Ready | Phase::BackingOff | Phase::Calling
+                )
+        };
+        let waiting = self.groups[index].ids.iter().filter(waits);
+        let id = *waiting.min_by_key(|id| self.tasks[**id].began)?;
+        let task = &self.tasks[id];
+        let address = &self.plan.changes[id].address;
+        let what = match (task.steps.front(), &*task.last_reason) {
+            (Some(Step::Connections), _) => format!("the connections of {address} to end"),
+            (Some(Step::Drain), _) => format!("the drain command of {address}"),
+            (_, "") => format!("{address} to be available"),
+            (_, why) => format!("{address} to be available: {why}"),
+        };
+        Some(Wait {
+            what,
+            since: task.waits_since,
+        })
     }
 
     /// Takes the tasks at the gate of a stopped group: those that did nothing, or all.
@@ -748,6 +855,7 @@ impl Engine<'_> {
                 }
                 Request::Pause => {
                     self.groups[index].pause = Pause::Requested;
+                    self.groups[index].waits_for = None;
                     self.enter(index, GroupStage::Paused, "", commands);
                 }
                 Request::Abort => {
@@ -767,17 +875,23 @@ impl Engine<'_> {
         detail: &str,
         commands: &mut Vec<Command>,
     ) {
-        commands.push(Command::Note(Note::Group {
-            group: self.plan.groups[index].name.clone(),
-            stage,
-            promoted: self.groups[index].promoted,
-            detail: detail.to_owned(),
-        }));
+        self.groups[index].noted.clear();
+        commands.push(self.group_note(index, stage, detail));
         commands.push(Command::Tell(Progress::Group {
             group: index,
             stage,
             detail: detail.to_owned(),
         }));
+    }
+
+    /// The note of a group's stage.
+    fn group_note(&self, index: usize, stage: GroupStage, detail: &str) -> Command {
+        Command::Note(Note::Group {
+            group: self.plan.groups[index].name.clone(),
+            stage,
+            promoted: self.groups[index].promoted,
+            detail: detail.to_owned(),
+        })
     }
 
     /// Counts a failure of a group; stops it if there are too many.
@@ -812,19 +926,12 @@ impl Engine<'_> {
         for index in 0..self.groups.len() {
             let group = &self.groups[index];
             if group.is_stalled && group.pause == Pause::No && !group.stopped {
-                let why = group.waits_for.clone().unwrap_or_default();
-                self.enter(index, GroupStage::Stalled, &why, commands);
+                let wait = group.waits_for.clone();
+                let what = wait.map(|wait| wait.what).unwrap_or_default();
+                self.enter(index, GroupStage::Stalled, &what, commands);
             }
-        }
-        for (id, task) in self.tasks.iter().enumerate() {
-            let waits = task.steps.front().is_some_and(|step| step.is_wait());
-            if waits && matches!(task.phase, Phase::Ready | Phase::BackingOff) {
-                let address = &self.plan.changes[id].address;
-                let mut why = format!("{address} to be available");
-                if !task.last_reason.is_empty() {
-                    why.push_str(&format!(": {}", task.last_reason));
-                }
-                self.groups[task.group].waits_for.get_or_insert(why);
+            if self.groups[index].waits_for.is_none() {
+                self.groups[index].waits_for = self.first_wait(index);
             }
         }
     }
@@ -839,7 +946,7 @@ impl Engine<'_> {
                     Pause::Manual => "`nstance rollout promote` after the canaries".to_owned(),
                     Pause::Requested => "`nstance rollout promote` after a pause".to_owned(),
                     Pause::Until(at) => format!("the end of the canaries' pause at {at}"),
-                    Pause::No if self.has_waited_long => group.waits_for.clone()?,
+                    Pause::No if self.has_waited_long => group.waits_for.clone()?.what,
                     Pause::No => return None,
                 };
                 Some((index, why))

@@ -14,7 +14,8 @@ use super::checks::Subject;
 use super::journal::StoreOperation;
 use super::nonce::NonceRequest;
 use crate::address::Address;
-use crate::config::model::Check;
+use crate::clock::Timestamp;
+use crate::config::model::{CanaryPause, Check};
 use crate::fault_injection::InjectedFault;
 use crate::plan::change::{Action, Summary};
 use crate::provider::{
@@ -272,6 +273,37 @@ pub enum Note {
     },
 }
 
+/// The status of a group whose changes are under way.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GroupStatus {
+    /// The stage.
+    pub stage: GroupStage,
+    /// How many of its instances are available; `None` before the first survey.
+    pub healthy: Option<usize>,
+    /// What it waits for.
+    pub wait: Option<Wait>,
+    /// The pause that lies ahead.
+    pub next_pause: Option<NextPause>,
+}
+
+/// What a group waits for, and since when.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Wait {
+    /// What it waits for.
+    pub what: String,
+    /// Since when.
+    pub since: Timestamp,
+}
+
+/// The pause after a group's canaries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NextPause {
+    /// How many changes precede it.
+    pub canaries: usize,
+    /// How long it lasts.
+    pub pause: CanaryPause,
+}
+
 /// What follows the word of a stage after the canaries' pause.
 const PROMOTED: &str = ", promoted";
 
@@ -418,12 +450,17 @@ pub enum Progress {
         /// Its duration.
         elapsed: Duration,
     },
-    /// A step began that waits, or that isn't an operation of its own.
+    /// A step of a change with several steps began.
     Entered {
         /// The task.
         task: TaskId,
         /// The step.
         step: Step,
+    },
+    /// The new or restarted instance of a change with several steps is available.
+    Available {
+        /// The task.
+        task: TaskId,
     },
     /// A step is still waiting, for another reason than before.
     Waits {
@@ -437,14 +474,22 @@ pub enum Progress {
         /// The load balancer.
         load_balancer: String,
     },
-    /// A group's rollout reached another stage, or waits for another reason.
+    /// A group's rollout reached another stage.
     Group {
         /// The index of the group.
         group: usize,
         /// The stage.
         stage: GroupStage,
-        /// What it waits for, or why it stopped.
+        /// Why it stopped.
         detail: String,
+    },
+    /// How far a group's rollout came; reported every [`STILL`], and when it waits for something
+    /// else.
+    Rolls {
+        /// The index of the group.
+        group: usize,
+        /// Its status.
+        status: GroupStatus,
     },
     /// A task ended.
     Ended {
@@ -497,6 +542,8 @@ pub struct Outcome {
     pub failures: usize,
     /// The groups that wait, and for what.
     pub waiting: Vec<(usize, String)>,
+    /// The groups that nothing changed because another group failed, each with that group.
+    pub blocked: Vec<(usize, usize)>,
     /// The groups that stopped and are to be rolled back.
     pub rollback: Vec<usize>,
 }
@@ -574,6 +621,21 @@ impl Step {
             Self::Delete => "deleting",
             Self::Record => "recording",
         }
+    }
+
+    /// What follows the word in the rollout's record.
+    pub fn detail(self) -> &'static str {
+        match self {
+            Self::Verdict => "by its load balancers",
+            _ => "",
+        }
+    }
+
+    /// The wait for an instance to be available, if the rollout's record says so.
+    pub fn parse_wait(stage: &str, detail: &str) -> Option<Self> {
+        let waits = [Self::Check, Self::Verdict];
+        let is_it = |step: &Self| (step.as_str(), step.detail()) == (stage, detail);
+        waits.into_iter().find(is_it)
     }
 }
 

@@ -10,7 +10,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use nstance_state::{Record, Rollout as StoredRollout, Snapshot};
+use nstance_state::{Record, Rollout as StoredRollout, RolloutSlot, Snapshot};
 
 use super::engine::Starts;
 use super::gates::GroupStart;
@@ -49,12 +49,12 @@ pub fn starts(
         .iter()
         .map(|record| (record.instance_id.as_str(), record))
         .collect();
-    let stages: HashMap<&str, &str> = stored
+    let slots: HashMap<&str, &RolloutSlot> = stored
         .slots
         .iter()
-        .map(|slot| (slot.instance_id.as_str(), slot.stage.as_str()))
+        .map(|slot| (slot.instance_id.as_str(), slot))
         .collect();
-    let look = Look { records, stages };
+    let look = Look { records, slots };
     let starts = plan.changes.iter().map(|change| look.start(change));
     let tasks: Vec<Start> = starts.collect();
     let changes = plan.changes.iter().zip(&tasks);
@@ -190,7 +190,7 @@ pub fn remaining(plan: &Plan, starts: &Starts) -> Plan {
 struct Look<'a> {
     records: HashMap<&'a str, &'a Record>,
     /// The last stage of each instance.
-    stages: HashMap<&'a str, &'a str>,
+    slots: HashMap<&'a str, &'a RolloutSlot>,
 }
 
 impl Look<'_> {
@@ -225,12 +225,13 @@ impl Look<'_> {
             Action::Create | Action::CreateThenDelete | Action::DeleteThenCreate => {
                 match (new, old) {
                     (Some(record), Some(_)) if change.action.is_replace() => {
-                        after(record, Step::Create)
+                        self.after(record, Step::Create)
                     }
                     (Some(record), _) => self.arrived(change, record, Step::Create),
                     (None, None) if change.action == Action::DeleteThenCreate => Start::After {
                         step: Step::Delete,
                         provider_id: None,
+                        wait: None,
                     },
                     (None, _) => Start::Todo,
                 }
@@ -239,7 +240,21 @@ impl Look<'_> {
     }
 
     fn stage(&self, record: &Record) -> Option<&str> {
-        self.stages.get(record.instance_id.as_str()).copied()
+        let slot = self.slots.get(record.instance_id.as_str())?;
+        Some(&slot.stage)
+    }
+
+    fn after(&self, record: &Record, step: Step) -> Start {
+        let slot = self.slots.get(record.instance_id.as_str());
+        let wait = slot.and_then(|slot| {
+            let step = Step::parse_wait(&slot.stage, &slot.detail)?;
+            Some((step, slot.since.into()))
+        });
+        Start::After {
+            step,
+            provider_id: Some(record.provider_id.clone()),
+            wait,
+        }
     }
 
     /// A change whose instance is there and has no predecessor left: done if it was available.
@@ -251,14 +266,7 @@ impl Look<'_> {
                 provider_id: Some(record.provider_id.clone()),
             }
         } else {
-            after(record, step)
+            self.after(record, step)
         }
-    }
-}
-
-fn after(record: &Record, step: Step) -> Start {
-    Start::After {
-        step,
-        provider_id: Some(record.provider_id.clone()),
     }
 }

@@ -8,6 +8,7 @@
 use std::collections::VecDeque;
 
 use super::protocol::Step;
+use crate::clock::Timestamp;
 use crate::plan::change::{Action, Change, InstanceView, Mode};
 use crate::plan::drift::STATE;
 use crate::plan::rollout::{Rollout, restarts};
@@ -23,6 +24,8 @@ pub enum Start {
         step: Step,
         /// Its instance.
         provider_id: Option<String>,
+        /// The wait in which the apply ended, and since when it waited.
+        wait: Option<(Step, Timestamp)>,
     },
     /// All of it is done.
     Done {

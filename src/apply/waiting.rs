@@ -40,7 +40,7 @@ impl Engine<'_> {
         }
         self.tasks[id].healthy_since = None;
         self.tasks[id].failed_checks = 0;
-        self.begin_wait(id, health.deadline.unwrap_or(self.limits.wait_timeout), now);
+        self.begin_wait(id, health.deadline.unwrap_or(self.limits.wait_timeout));
         if self.plan.changes[id].action == Action::Delete || self.tasks[id].is_running {
             // It has had time to start.
             self.look_now(id);
@@ -50,9 +50,9 @@ impl Engine<'_> {
     }
 
     /// Begins to wait for the verdict of load balancers.
-    pub(super) fn begin_verdict(&mut self, id: TaskId, now: Timestamp) {
+    pub(super) fn begin_verdict(&mut self, id: TaskId) {
         let deadline = self.health(id).deadline.unwrap_or(self.limits.wait_timeout);
-        self.begin_wait(id, deadline, now);
+        self.begin_wait(id, deadline);
         self.look_now(id);
     }
 
@@ -68,16 +68,23 @@ impl Engine<'_> {
             self.end_step(id, now, commands);
             return;
         }
-        self.begin_wait(id, timeout, now);
+        self.begin_wait(id, timeout);
         self.look_now(id);
     }
 
-    fn begin_wait(&mut self, id: TaskId, timeout: Duration, now: Timestamp) {
+    fn begin_wait(&mut self, id: TaskId, timeout: Duration) {
         self.awaiting += 1;
         let task = &mut self.tasks[id];
-        task.deadline = now.after(timeout);
+        let step = task.steps.front().copied();
+        if let Some((wait, since)) = task.resumed_wait
+            && Some(wait) == step
+        {
+            task.waits_since = since;
+        }
+        task.deadline = task.waits_since.after(timeout);
         task.waits_for = timeout;
         task.polls = 0;
+        task.last_reason.clear();
     }
 
     fn look_now(&mut self, id: TaskId) {
@@ -292,6 +299,7 @@ impl Engine<'_> {
 
     fn keep_waiting(&mut self, id: TaskId, why: &str, now: Timestamp, commands: &mut Vec<Command>) {
         if self.goes_on_waiting(id, why, now, commands) {
+            why.clone_into(&mut self.tasks[id].last_reason);
             self.poll_later(id, now);
         }
     }

@@ -44,6 +44,20 @@ impl Checker<'_> {
             ),
             _ => {}
         }
+        let timeout = group.drain_timeout;
+        let own = timeout.map_or(self.config.shard.default_drain_timeout, |own| own.value);
+        if update.drain.is_some() && own.is_zero() {
+            findings.push(
+                Diagnostic::error("`drain` requires a `drain_timeout` of more than 0s")
+                    .at(
+                        timeout.map_or(group.span, |own| own.span),
+                        "kills the drain command at once",
+                    )
+                    .hint(
+                        "Write how long the command may take, such as `\"drain_timeout\": \"5m\"`",
+                    ),
+            );
+        }
         let may_have_canaries = self.broken.defaults || self.is_broken(group);
         if let Some(pause) = update.canary_pause
             && update.canaries.is_none()

@@ -201,6 +201,12 @@ pub fn conclude(
         };
         detail.push_str(&format!("{not_tried} {changes} {were} not tried"));
     }
+    for (group, failed) in outcome.blocked.iter().take(20) {
+        let [group, failed] = [group, failed].map(|index| session.name(&plan.groups[*index].name));
+        detail.push_str(&format!(
+            "\n{group} wasn't changed, because {failed} isn't finished"
+        ));
+    }
     let summary = if outcome.stopped && lines.is_empty() {
         "stopped before everything was done"
     } else {

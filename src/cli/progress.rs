@@ -16,13 +16,15 @@ use super::console;
 use super::outcome;
 use super::session::Session;
 use crate::address::Address;
-use crate::apply::engine::{GroupStage, Progress, Starts, Step};
+use crate::apply::engine::{GroupStage, GroupStatus, NextPause, Progress, Starts, Step};
 use crate::apply::steps::Start;
 use crate::config::duration::shown;
 use crate::config::model::CanaryPause;
 use crate::diagnostic::{Diagnostic, counted};
 use crate::plan::change::{Action, Change, Plan};
+use crate::redact;
 use crate::report::events::{Events, Operation};
+use crate::report::json;
 
 /// Whether to show bars: on a terminal, but not in CI.
 fn is_interactive(globals: &Globals) -> bool {
@@ -69,9 +71,11 @@ impl Listing {
 pub struct Board {
     bars: Option<MultiProgress>,
     lines: bool,
+    quiet: bool,
 }
 
-/// Up to this many changes, each gets its own lines; beyond, only bars and failures are shown.
+/// Up to this many changes, each gets its own lines; beyond, only bars, groups and failures are
+/// shown.
 const LINES_UP_TO: usize = 200;
 
 impl Board {
@@ -80,6 +84,7 @@ impl Board {
         Self {
             bars: is_interactive(globals).then(MultiProgress::new),
             lines: globals.verbose || !globals.quiet && changes <= LINES_UP_TO,
+            quiet: globals.quiet,
         }
     }
 
@@ -116,6 +121,8 @@ pub struct ApplyProgress<'a> {
     elsewhere: BTreeSet<Arc<str>>,
     /// How many changes of each group have ended.
     done: BTreeMap<String, usize>,
+    /// On a terminal, the line of each group that rolls.
+    groups: BTreeMap<usize, ProgressBar>,
 }
 
 impl<'a> ApplyProgress<'a> {
@@ -140,6 +147,7 @@ impl<'a> ApplyProgress<'a> {
             events: Events::of(plan).in_shard(session.label.as_deref()),
             elsewhere: BTreeSet::new(),
             done,
+            groups: BTreeMap::new(),
         }
     }
 
@@ -155,6 +163,7 @@ impl<'a> ApplyProgress<'a> {
         if matches!(self.plan, Cow::Borrowed(_)) {
             self.plan = Cow::Owned(way.clone());
             self.done.clear();
+            self.clear_groups();
             for (index, group) in way.groups.iter().enumerate() {
                 if self.session.globals.json {
                     let now = self.session.clock.now();
@@ -239,13 +248,11 @@ impl<'a> ApplyProgress<'a> {
                 let address = &self.plan.changes[*task].address;
                 self.line(address, &format!("Waiting: {why}"));
             }
-            Progress::Group {
-                group,
-                stage,
-                detail,
-            } => self.group_line(*group, *stage, detail),
+            Progress::Group { group, stage, .. } => self.group_line(*group, *stage),
+            Progress::Rolls { group, status } => self.status_line(*group, status),
             // Told above.
             Progress::Unused { .. }
+            | Progress::Available { .. }
             | Progress::Entered { .. }
             | Progress::Waits { .. }
             | Progress::Started { .. }
@@ -296,13 +303,16 @@ impl<'a> ApplyProgress<'a> {
     }
 
     /// Prints a line about a group's rollout.
-    fn group_line(&self, group: usize, stage: GroupStage, detail: &str) {
+    fn group_line(&mut self, group: usize, stage: GroupStage) {
+        // The next status brings it back.
+        if let Some(bar) = self.groups.remove(&group) {
+            bar.finish_and_clear();
+        }
         let (done, total) = self.counts(group);
         let so_far = format!("{done} of {}", counted(total, "change"));
         let text = match stage {
             GroupStage::Done | GroupStage::Stalled => return,
-            GroupStage::Rolling if detail.is_empty() => format!("rollout continues, {so_far} done"),
-            GroupStage::Rolling => format!("{so_far} done, waiting for {detail}"),
+            GroupStage::Rolling => format!("rollout continues, {so_far} done"),
             GroupStage::CanaryPause => {
                 let rollout = self.plan.groups[group].rollout.as_ref();
                 match rollout.and_then(|rollout| rollout.canary_pause) {
@@ -321,6 +331,27 @@ impl<'a> ApplyProgress<'a> {
         let name = self.session.name(&self.plan.groups[group].name);
         self.board
             .aside(|| console::error(&format!("{name}: {text}\n")));
+    }
+
+    /// Shows a group's status: in its line on a terminal, else in a new line.
+    fn status_line(&mut self, group: usize, status: &GroupStatus) {
+        if self.board.quiet {
+            return;
+        }
+        let (done, total) = self.counts(group);
+        let text = status_text(status, done, total);
+        let name = self.session.name(&self.plan.groups[group].name);
+        let line = format!("{name}: {text}");
+        let Some(bars) = &self.board.bars else {
+            return console::error(&format!("{line}\n"));
+        };
+        let bar = self.groups.entry(group).or_insert_with(|| {
+            let bar = bars.add(ProgressBar::new_spinner());
+            let style = ProgressStyle::with_template("{msg}");
+            bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()));
+            bar
+        });
+        bar.set_message(redact::text(&line).into_owned());
     }
 
     fn json_event(&mut self, progress: &Progress) -> Option<serde_json::Value> {
@@ -389,6 +420,31 @@ impl<'a> ApplyProgress<'a> {
                 let operation = operation(Step::Check, change.action);
                 events.rollout_step(now, &change.address, operation, "checking", why)
             }
+            Progress::Available { task } => {
+                let change = &self.plan.changes[*task];
+                let operation = operation(Step::Check, change.action);
+                events.rollout_step(now, &change.address, operation, "available", "")
+            }
+            Progress::Rolls { group, status } => {
+                let name = &self.plan.groups[*group].name;
+                let (done, total) = self.counts(*group);
+                let what = status.wait.as_ref().map_or("", |wait| &wait.what);
+                let stage = status.stage.as_str();
+                let mut event = events.rollout_progress(now, name, stage, done, total, what);
+                let rollout = &mut event["rollout"];
+                if let Some(healthy) = status.healthy {
+                    rollout["healthy"] = healthy.into();
+                }
+                if let Some(wait) = &status.wait {
+                    rollout["waits_since"] = wait.since.to_string().into();
+                }
+                if let Some(NextPause { canaries, pause }) = status.next_pause {
+                    let pause = json::canary_pause(pause);
+                    rollout["next_pause"] =
+                        serde_json::json!({"canaries": canaries, "canary_pause": pause});
+                }
+                event
+            }
             Progress::Group {
                 group,
                 stage,
@@ -406,10 +462,42 @@ impl<'a> ApplyProgress<'a> {
         })
     }
 
-    /// Clears the bar.
-    pub fn finish(&self) {
+    /// Clears the bar and the lines of groups.
+    pub fn finish(&mut self) {
         self.bar.finish_and_clear();
+        self.clear_groups();
     }
+
+    fn clear_groups(&mut self) {
+        for bar in std::mem::take(&mut self.groups).into_values() {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+/// `3 of 40 changes done, 39 healthy, waiting since …`
+fn status_text(status: &GroupStatus, done: usize, total: usize) -> String {
+    let mut text = format!("{done} of {} done", counted(total, "change"));
+    if let Some(healthy) = status.healthy {
+        text.push_str(&format!(", {healthy} healthy"));
+    }
+    if status.stage == GroupStage::Paused {
+        text.push_str(", paused by request");
+    }
+    if let Some(wait) = &status.wait {
+        text.push_str(&format!(", waiting since {} for {}", wait.since, wait.what));
+    }
+    if let Some(NextPause { canaries, pause }) = status.next_pause {
+        let canaries = match canaries {
+            1 => "1 canary".to_owned(),
+            several => format!("{several} canaries"),
+        };
+        text.push_str(&match pause {
+            CanaryPause::For(pause) => format!(", pauses for {} after {canaries}", shown(pause)),
+            CanaryPause::Manual => format!(", pauses after {canaries} until promoted"),
+        });
+    }
+    text
 }
 
 fn operation(step: Step, action: Action) -> Operation {

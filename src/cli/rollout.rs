@@ -7,7 +7,8 @@ use std::collections::HashSet;
 
 use clap::{Args, Subcommand};
 use nstance_state::{
-    Lock, NewRequest, Rollout, RolloutRequest, RolloutStatus, SqliteStore, StateError, Store, Write,
+    Lock, NewRequest, Rollout, RolloutGroup, RolloutRequest, RolloutStatus, SqliteStore,
+    StateError, Store, Write,
 };
 use serde_json::{Value, json};
 
@@ -245,19 +246,22 @@ fn meaning(status: RolloutStatus, running: bool) -> &'static str {
     }
 }
 
-/// What precedes the time of a stage: `paused after the canaries since`. `None` if the count of
-/// changes says it all.
-fn stage_words(text: &str) -> Option<&'static str> {
-    let (stage, _) = GroupStage::parse(text)?;
-    match stage {
-        GroupStage::Rolling | GroupStage::Done => None,
-        GroupStage::CanaryPause => Some("paused after the canaries since"),
-        GroupStage::Promoted => Some("promoted at"),
-        GroupStage::Paused => Some("paused by request since"),
-        GroupStage::Stalled => Some("stopped waiting at"),
-        GroupStage::Failed => Some("stopped after a failure at"),
-        GroupStage::Aborted => Some("aborted by request at"),
-    }
+/// What a group's stage is, and since when. `None` if the count of changes says it all.
+fn stage_text(group: &RolloutGroup) -> Option<String> {
+    let (stage, _) = GroupStage::parse(&group.stage)?;
+    let since = Timestamp::from(group.since);
+    let words = match stage {
+        GroupStage::Rolling if group.detail.is_empty() => return None,
+        GroupStage::Rolling => return Some(format!("waiting since {since} for {}", group.detail)),
+        GroupStage::Done => return None,
+        GroupStage::CanaryPause => "paused after the canaries since",
+        GroupStage::Promoted => "promoted at",
+        GroupStage::Paused => "paused by request since",
+        GroupStage::Stalled => "stopped waiting at",
+        GroupStage::Failed => "stopped after a failure at",
+        GroupStage::Aborted => "aborted by request at",
+    };
+    Some(format!("{words} {since}"))
 }
 
 impl Status {
@@ -320,11 +324,8 @@ impl Status {
             );
             let stored = &self.stored.groups;
             let stored = stored.iter().find(|stored| stored.group == group.name);
-            if let Some(stored) = stored
-                && let Some(words) = stage_words(&stored.stage)
-            {
-                let since = Timestamp::from(stored.since);
-                line.push_str(&format!(", {words} {since}"));
+            if let Some(text) = stored.and_then(stage_text) {
+                line.push_str(&format!(", {text}"));
             }
             Some(line)
         });

@@ -411,7 +411,7 @@ pub struct Group {
     /// `size`; without it, there are no instances.
     pub size: Option<Spanned<u32>>,
     /// `drain_timeout`
-    pub drain_timeout: Option<Duration>,
+    pub drain_timeout: Option<Spanned<Duration>>,
     /// `load_balancers`: names.
     pub load_balancers: Vec<Spanned<Arc<str>>>,
     /// `depends_on` (ours): groups that are applied before this one; `group` of the same tenant or

@@ -94,7 +94,7 @@ fn every_field_is_read() {
     let web = config.group(&GroupName::new("default", "web")).unwrap();
     assert_eq!(web.overrides.keys().copied().collect::<Vec<_>>(), [2]);
     assert_eq!(web.zones.len(), 2);
-    assert_eq!(web.drain_timeout, Some(Duration::from_secs(30)));
+    assert_eq!(web.drain_timeout.unwrap().value, Duration::from_secs(30));
     assert_eq!(
         web.moved_from.as_ref().unwrap().value.as_str(),
         "default/old"

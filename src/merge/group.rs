@@ -346,7 +346,7 @@ pub fn merge_group<'a>(config: &'a Config, group: &'a Group) -> MergedGroup<'a> 
         .any(|set| set.value),
         drain_timeout: group
             .drain_timeout
-            .unwrap_or(config.shard.default_drain_timeout),
+            .map_or(config.shard.default_drain_timeout, |own| own.value),
         update: update_of(config, group),
         zones,
         rebalances: group.rebalance,

@@ -118,7 +118,7 @@ impl Inputs<'_> {
     /// shard's default.
     pub fn drain_timeout_ms(&self, address: &Address) -> u64 {
         let group = self.config.group(&address.group);
-        let own = group.and_then(|group| group.drain_timeout);
+        let own = group.and_then(|group| group.drain_timeout.map(|own| own.value));
         own.unwrap_or(self.config.shard.default_drain_timeout)
             .as_millis() as u64
     }

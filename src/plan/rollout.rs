@@ -114,6 +114,17 @@ pub struct GroupRollout<'p> {
     pub waves: Vec<Wave>,
 }
 
+impl GroupRollout<'_> {
+    /// Whether its instances are registered with load balancers.
+    pub fn has_load_balancers(&self) -> bool {
+        let mut after = self
+            .changes
+            .iter()
+            .filter_map(|change| change.after.as_deref());
+        after.any(|view| !view.spec.head.load_balancers.is_empty())
+    }
+}
+
 /// Limits that can't be kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Impossible(pub Assumed);
@@ -130,8 +141,9 @@ pub struct Bounds {
 }
 
 impl Bounds {
-    /// The limits of a block. Surge is rounded up, unavailable down; if both come to zero,
-    /// unavailable is 1. Without both, one instance more is created at a time.
+    /// The limits of a block. Surge is rounded up, unavailable down; if both come to zero, or an
+    /// instance is deleted first, unavailable is at least 1. Without both, one instance more is
+    /// created at a time.
     pub fn of(update: &Update, size: u32) -> Self {
         let unavailable = update
             .max_unavailable
@@ -148,15 +160,14 @@ impl Bounds {
             (None, Some(surge), _) => (0, surge),
             (Some(unavailable), Some(surge), _) => (unavailable, surge),
         };
-        let max_unavailable = if max_unavailable == 0 && max_surge == 0 {
-            1
-        } else {
-            max_unavailable
-        };
         let order = match order {
             Some(UpdateOrder::DeleteFirst) => UpdateOrder::DeleteFirst,
             _ if max_surge == 0 => UpdateOrder::DeleteFirst,
             _ => UpdateOrder::CreateFirst,
+        };
+        let max_unavailable = match order {
+            UpdateOrder::DeleteFirst => max_unavailable.max(1),
+            UpdateOrder::CreateFirst => max_unavailable,
         };
         Self {
             max_unavailable,
@@ -352,7 +363,8 @@ impl Rollout {
 }
 
 impl Plan {
-    /// The rollouts of the groups whose changes count for limits, in the order of apply.
+    /// The rollouts of the groups whose changes count for limits or whose new instances are checked,
+    /// in the order of apply.
     pub fn rollouts(&self) -> Vec<GroupRollout<'_>> {
         if self.mode != Mode::Normal {
             return Vec::new();
@@ -369,7 +381,11 @@ impl Plan {
         let found = self.groups.iter().filter_map(|group| {
             let rollout = group.rollout.as_ref()?;
             let (start, changes) = *places.get(group.name.as_str())?;
-            if !changes.iter().any(is_limited) {
+            let is_new = |change: &Change| change.action == Action::Create && rollout.checks_new;
+            if !changes
+                .iter()
+                .any(|change| is_limited(change) || is_new(change))
+            {
                 return None;
             }
             let stages = rollout.stages((start..).zip(changes));
@@ -437,4 +453,47 @@ pub fn are_configured(reasons: &[Reason]) -> bool {
             Reason::NewerImage { .. } | Reason::CannotUpdate | Reason::Changed
         )
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::model::Amount;
+    use crate::config::source::{SourceId, Span, Spanned};
+
+    #[test]
+    fn limits_are_rounded_so_that_an_instance_can_change() {
+        use UpdateOrder::{CreateFirst, DeleteFirst};
+        let cases = [
+            // (order, max_surge, max_unavailable, size) and what follows
+            ((None, None, None, 5), (0, 1, CreateFirst)),
+            ((None, Some(0), Some(10), 5), (1, 0, DeleteFirst)),
+            ((None, Some(10), Some(10), 5), (0, 1, CreateFirst)),
+            ((Some(DeleteFirst), None, None, 5), (1, 0, DeleteFirst)),
+            (
+                (Some(DeleteFirst), Some(10), Some(10), 5),
+                (1, 1, DeleteFirst),
+            ),
+            (
+                (Some(DeleteFirst), Some(10), Some(50), 5),
+                (2, 1, DeleteFirst),
+            ),
+        ];
+        let at = Span::new(SourceId(0), 0, 0);
+        for ((order, surge, unavailable, size), (less, more, first)) in cases {
+            let spanned = |percent| Spanned::new(Amount::Percent(percent), at);
+            let update = Update {
+                order: order.map(|order| Spanned::new(order, at)),
+                max_surge: surge.map(spanned),
+                max_unavailable: unavailable.map(spanned),
+                ..Update::default()
+            };
+            let bounds = Bounds {
+                max_unavailable: less,
+                max_surge: more,
+                order: first,
+            };
+            assert_eq!(Bounds::of(&update, size), bounds, "{update:?}");
+        }
+    }
 }

@@ -211,7 +211,7 @@ impl Events {
         event("info", &message, now, "rollout_step", [("hook", hook)])
     }
 
-    /// A group's rollout reached a stage, or waits for `detail`.
+    /// A group's rollout reached a stage, because of `detail`.
     pub fn rollout_progress(
         &self,
         now: Timestamp,

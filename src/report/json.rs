@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 
 use super::path::{Segment, put, segments};
 use crate::address::Address;
-use crate::config::model::{CanaryPause, Check, Health, ZoneOrder};
+use crate::config::model::{CanaryPause, Check, ZoneOrder};
 use crate::plan::change::{
     Action, Change, Drift, DriftKind, DriftedAttribute, InstanceView, Plan, Reason, Summary,
 };
@@ -247,12 +247,8 @@ fn rollout(plan: &Plan, group: &GroupRollout<'_>) -> Value {
         "max_creating": rollout.max_creating,
         "max_deleting": rollout.max_deleting,
         "canaries": rollout.canaries,
-        "canary_pause": match rollout.canary_pause {
-            None => Value::Null,
-            Some(CanaryPause::Manual) => "manual".into(),
-            Some(CanaryPause::For(pause)) => seconds(pause),
-        },
-        "health": health(&rollout.health),
+        "canary_pause": rollout.canary_pause.map(canary_pause),
+        "health": health(group),
         "drain": rollout.drain.as_deref().map(program),
         "on_failure": rollout.on_failure,
         "max_failures": (rollout.max_failures != u32::MAX).then_some(rollout.max_failures),
@@ -270,8 +266,17 @@ fn rollout(plan: &Plan, group: &GroupRollout<'_>) -> Value {
     value
 }
 
+/// Seconds, or `manual`.
+pub fn canary_pause(pause: CanaryPause) -> Value {
+    match pause {
+        CanaryPause::Manual => "manual".into(),
+        CanaryPause::For(pause) => seconds(pause),
+    }
+}
+
 /// When an instance is available.
-fn health(health: &Health) -> Value {
+fn health(group: &GroupRollout<'_>) -> Value {
+    let health = &group.rollout.health;
     let mut value = json!({"check": health.check.name()});
     match &health.check {
         Check::Running => {}
@@ -292,6 +297,7 @@ fn health(health: &Health) -> Value {
     if let Some(deadline) = health.deadline {
         value["deadline_seconds"] = seconds(deadline);
     }
+    value["load_balancers"] = group.has_load_balancers().into();
     value
 }
 

@@ -223,13 +223,25 @@ fn a_group_goes_back_to_what_was_last_good() {
 
 #[test]
 fn the_events_of_a_rollback() {
-    let harness = fleet("\"on_failure\": \"rollback\", \"canaries\": 1");
+    let policy = "\"on_failure\": \"rollback\", \"canaries\": 1, \"canary_pause\": \"90s\"";
+    let harness = fleet(policy);
     harness.edit("\"ImageId\": \"app-1\"", "\"ImageId\": \"app-bad\"");
     let back = harness.run("apply --auto-approve --json");
     assert_eq!(back.code, Some(1));
     let mut events = back.events();
     events.retain(|event| event["type"] == "rollout_progress");
-    let events: Vec<&Value> = events.iter().map(|event| &event["rollout"]).collect();
+    let events = events.iter().map(|event| &event["rollout"]);
+    let (rolling, events): (Vec<&Value>, Vec<&Value>) =
+        events.partition(|event| event["stage"] == "rolling");
+    // One every ten seconds until the deadline.
+    assert_eq!(rolling.len(), 6);
+    let why = rolling[0]["detail"].as_str().unwrap();
+    assert!(why.starts_with("default/web/0 to be available: "), "{why}");
+    assert!(rolling[0]["waits_since"].is_string());
+    assert_eq!(
+        rolling[0]["next_pause"],
+        serde_json::json!({"canaries": 1, "canary_pause": 90})
+    );
     let stages: Vec<_> = events.iter().map(|event| event["stage"].as_str()).collect();
     assert_eq!(stages, ["failed", "rolling-back", "done"].map(Some));
     let why = events[0]["detail"].as_str().unwrap();
@@ -238,6 +250,42 @@ fn the_events_of_a_rollback() {
     assert_eq!(
         (&events[1]["done"], &events[1]["total"]),
         (&0.into(), &1.into())
+    );
+}
+
+#[test]
+fn each_step_of_a_replacement_has_an_event() {
+    let harness = fleet("\"drain\": {\"command\": [\"true\"]}");
+    harness.edit(
+        "\"size\": 6",
+        "\"load_balancers\": [\"front\"], \"size\": 1",
+    );
+    let front = "\"load_balancers\": {\"front\": {\"provider\": \"sim\"}}, \"groups\"";
+    harness.edit("\"groups\"", front);
+    harness.ok("apply --auto-approve");
+    harness.edit("\"ImageId\": \"app-1\"", "\"ImageId\": \"app-2\"");
+    let mut events = harness.ok("apply --auto-approve --json").events();
+    events.retain(|event| {
+        event["type"] == "rollout_step" && event["hook"].get("waits_for").is_none()
+    });
+    let steps: Vec<&str> = events
+        .iter()
+        .filter_map(|event| event["hook"]["step"].as_str())
+        .collect();
+    assert_eq!(
+        steps,
+        [
+            "creating",
+            "checking",
+            "registering",
+            "checking",
+            "available",
+            "waiting",
+            "deregistering",
+            "draining",
+            "draining",
+            "deleting"
+        ]
     );
 }
 
@@ -297,6 +345,91 @@ fn a_rollback_that_stopped_can_be_destroyed() {
     assert!(harness.live().is_empty());
     let status = harness.json("rollout status --json");
     assert_eq!(status["status"], "superseded");
+}
+
+/// Commands are ten minutes apart.
+#[test]
+fn a_deadline_longer_than_max_wait_is_reached() {
+    let harness = fleet("");
+    harness.edit("\"deadline\": \"1m\"", "\"deadline\": \"33m\"");
+    harness.edit("\"ImageId\": \"app-1\"", "\"ImageId\": \"app-bad\"");
+    let apply = "apply --auto-approve --max-wait 5m";
+    assert_eq!(code(&harness, apply), Some(3));
+    assert_snapshot!("status_of_a_wait", harness.ok("rollout status"));
+    assert_eq!(code(&harness, apply), Some(3));
+    let failed = harness.run(apply);
+    assert_eq!(failed.code, Some(1), "{failed}");
+    let why = "wasn't healthy within 33m";
+    assert!(failed.stderr.contains(why), "{failed}");
+    assert_eq!(harness.live().len(), 7);
+}
+
+#[test]
+fn a_group_waits_for_all_changes_of_its_dependency() {
+    let harness = fleet("\"on_failure\": \"continue\"");
+    harness.edit(
+        "\"groups\": {\"default\": {",
+        "\"groups\": {\"default\": {\"api\": {\"kind\": \"api\", \"instance_type\": \"small\", \
+         \"size\": 2, \"args\": {\"ImageId\": \"app-2\"}, \"depends_on\": [\"web\"]},",
+    );
+    harness.edit("\"ImageId\": \"app-1\"", "\"ImageId\": \"app-half\"");
+    let failed = harness.run("apply --auto-approve");
+    assert_eq!(failed.code, Some(1), "{failed}");
+    let why = "default/api wasn't changed, because default/web isn't finished";
+    assert!(failed.stderr.contains(why), "{failed}");
+    assert!(!images(&harness).contains("app-2"), "{failed}");
+    harness.edit("\"ImageId\": \"app-half\"", "\"ImageId\": \"app-1\"");
+    harness.ok("apply --auto-approve");
+    assert_eq!(harness.agrees(""), 8);
+}
+
+/// In real time: the new instance's check fails until there is a file.
+#[test]
+fn a_running_apply_reads_requests() {
+    let config = FLEET.replace(r"\#", "#");
+    let harness = Harness::with(&config).in_real_time();
+    harness.edit("\"boot_time\": \"5s\", ", "");
+    harness.edit("\"size\": 6", "\"size\": 2");
+    harness.edit(
+        "\"health\": {\"check\": \"tcp\", \"port\": 8080, \"interval\": \"5s\", \"deadline\": \"1m\"}",
+        "\"canaries\": 1, \"canary_pause\": \"15m\", \
+         \"health\": {\"command\": [\"test\", \"-e\", \"up\"], \"interval\": \"100ms\"}",
+    );
+    harness.write("up", "");
+    harness.ok("apply --auto-approve");
+    std::fs::remove_file(harness.path("up")).unwrap();
+    harness.edit("\"ImageId\": \"app-1\"", "\"ImageId\": \"app-2\"");
+    let apply = "apply --auto-approve";
+    let running = harness.command(apply).spawn().unwrap();
+    let comes = |key: &str, stage: &str| {
+        let comes = harness.comes(|| {
+            let status = harness.run("rollout status --json");
+            let status: Value = serde_json::from_str(&status.stdout).unwrap_or_default();
+            let has_come = status["running"] == true && status["requests"] == serde_json::json!([]);
+            has_come && status[key][0]["stage"] == stage
+        });
+        assert!(comes, "{key} never came to {stage}");
+    };
+    comes("slots", "checking");
+    harness.ok("rollout pause web");
+    comes("groups", "paused");
+    harness.ok("rollout promote web");
+    comes("groups", "rolling");
+    harness.write("up", "");
+    comes("groups", "canary-pause");
+    harness.ok("rollout promote");
+    let ended = harness.wait(apply, running);
+    assert_eq!(ended.code, Some(0), "{ended}");
+    let lines = [
+        "default/web: paused by request, 0 of 2 changes done",
+        "default/web: rollout continues, 0 of 2 changes done",
+        "default/web: canaries are done, pausing for 15m",
+        "default/web: promoted, 1 of 2 changes done",
+    ];
+    for line in lines {
+        assert!(ended.stderr.contains(line), "{ended}");
+    }
+    assert_eq!(harness.agrees(""), 2);
 }
 
 #[test]

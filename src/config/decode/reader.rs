@@ -171,13 +171,18 @@ impl<'n> Object<'n> {
     }
 
     /// An optional duration; a negative one counts as zero, as on the server.
-    pub(super) fn drain_timeout(&self, key: &str, findings: &mut Diagnostics) -> Option<Duration> {
+    pub(super) fn drain_timeout(
+        &self,
+        key: &str,
+        findings: &mut Diagnostics,
+    ) -> Option<Spanned<Duration>> {
         let entry = self.get(key)?;
         let positive = entry.value.as_str().and_then(|text| text.strip_prefix('-'));
-        match positive.map(parse_duration) {
-            Some(Ok(_)) => Some(Duration::ZERO),
-            _ => duration(entry, findings),
-        }
+        let timeout = match positive.map(parse_duration) {
+            Some(Ok(_)) => Duration::ZERO,
+            _ => duration(entry, findings)?,
+        };
+        Some(Spanned::new(timeout, entry.value.span))
     }
 
     /// An optional object, unchanged.

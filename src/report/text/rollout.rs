@@ -12,7 +12,7 @@ use crate::config::duration::shown;
 use crate::config::model::{CanaryPause, Check, OnFailure};
 use crate::diagnostic::counted;
 use crate::plan::change::{Action, Change, Plan};
-use crate::plan::rollout::{Assumed, GroupRollout, Rollout, Wave};
+use crate::plan::rollout::{Assumed, GroupRollout, Rollout, Wave, is_limited};
 
 /// The maximum number of groups.
 const GROUPS: usize = 20;
@@ -75,6 +75,9 @@ fn section(plan: &Plan, group: &GroupRollout<'_>, style: Style<'_>) -> Option<Se
         if !group.waves.is_empty() {
             facts.extend(rollout.assumed.map(assumed));
         }
+        if !facts.is_empty() {
+            facts.push(health(group));
+        }
         return (!facts.is_empty()).then(|| Section {
             headline: format!("{title}: {}", facts.join("; ")),
             details: Vec::new(),
@@ -82,7 +85,7 @@ fn section(plan: &Plan, group: &GroupRollout<'_>, style: Style<'_>) -> Option<Se
     }
     let mut details = waves(plan, group, style);
     details.extend(rollout.assumed.map(assumed));
-    details.extend(health(rollout));
+    details.push(health(group));
     let ends = [drain(rollout, group.changes), failure(rollout)];
     let ends: Vec<String> = ends.into_iter().flatten().collect();
     if !ends.is_empty() {
@@ -94,7 +97,7 @@ fn section(plan: &Plan, group: &GroupRollout<'_>, style: Style<'_>) -> Option<Se
     }
     let size = counted(rollout.size as usize, "instance");
     Some(Section {
-        headline: format!("{title} ({size}, {})", limits(rollout)),
+        headline: format!("{title} ({size}{})", limits(group)),
         details,
     })
 }
@@ -123,12 +126,15 @@ fn order(plan: &Plan, waves: &[Wave]) -> &'static str {
     }
 }
 
-/// `4 more at a time, none unavailable`
-fn limits(rollout: &Rollout) -> String {
+/// `, 4 more at a time, none unavailable`
+fn limits(group: &GroupRollout<'_>) -> String {
+    let rollout = group.rollout;
     let mut text = match (rollout.max_surge, rollout.max_unavailable) {
-        (more, 0) => format!("{more} more at a time, none unavailable"),
-        (0, less) => format!("{less} unavailable at a time, none more"),
-        (more, less) => format!("{more} more and {less} unavailable at a time"),
+        // New instances alone count for neither limit.
+        _ if !group.changes.iter().any(is_limited) => String::new(),
+        (more, 0) => format!(", {more} more at a time, none unavailable"),
+        (0, less) => format!(", {less} unavailable at a time, none more"),
+        (more, less) => format!(", {more} more and {less} unavailable at a time"),
     };
     for (limit, word) in [
         (rollout.max_creating, "created"),
@@ -259,11 +265,8 @@ fn assumed(why: Assumed) -> String {
 }
 
 /// `healthy when a connection to port 80 succeeds for 30s, checked every 5s, within 10m`
-fn health(rollout: &Rollout) -> Option<String> {
-    if !rollout.checks_new {
-        return None;
-    }
-    let health = &rollout.health;
+fn health(group: &GroupRollout<'_>) -> String {
+    let health = &group.rollout.health;
     let mut text = match &health.check {
         Check::Running => "healthy when running".to_owned(),
         Check::Tcp { port } => format!("healthy when a connection to port {port} succeeds"),
@@ -290,7 +293,10 @@ fn health(rollout: &Rollout) -> Option<String> {
     if let Some(deadline) = health.deadline {
         text.push_str(&format!(", within {}", shown(deadline)));
     }
-    Some(text)
+    if group.has_load_balancers() {
+        text.push_str(", and its load balancers see it as healthy");
+    }
+    text
 }
 
 /// The program of a command: its arguments may be secret.

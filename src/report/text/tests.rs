@@ -437,6 +437,11 @@ fn rollouts_show_their_waves() {
     }
     let deletes = (1..3).map(|slot| delete("default/web", slot, Reason::GroupShrank));
     let deletes = plan_of(deletes.collect());
+    let mut balanced = replaced(2);
+    for change in &mut balanced.changes {
+        let after = change.after.as_mut().unwrap();
+        Arc::make_mut(&mut after.spec).head.load_balancers = vec!["front".into()];
+    }
     let health = |check| Health {
         check,
         ..Health::default()
@@ -508,6 +513,17 @@ fn rollouts_show_their_waves() {
                     words: ["check.sh".into(), "s3cret".into()].into(),
                 }),
                 ..restarts(40)
+            },
+        ),
+        ("load balancers", balanced, standard(2)),
+        (
+            "new instances under a check",
+            plan_of((0..2).map(|slot| create("default/web", slot)).collect()),
+            Rollout {
+                checks_new: true,
+                max_creating: 1,
+                health: health(Check::Tcp { port: 5432 }),
+                ..standard(2)
             },
         ),
         ("deletions", deletes.clone(), standard(1)),

@@ -204,6 +204,35 @@ fn a_target_that_stays_unhealthy_replaces_nothing() {
     assert_eq!(aws.targets(&arn), ids(&aws));
 }
 
+/// Its own check comes before the registration.
+#[test]
+fn what_fails_its_check_is_not_registered() {
+    let health = r#"{ "health": { "command": ["test", "-e", "FOLDER/up"], "deadline": "1m" } }"#;
+    let Some((aws, arn)) = rolling(2, health) else {
+        return;
+    };
+    aws.harness.write("up", "");
+    aws.apply("");
+    let old = ids(&aws);
+    std::fs::remove_file(aws.harness.path("up")).unwrap();
+    replace_web(&aws);
+    aws.proxy.take_calls();
+    let ended = aws.run("apply --auto-approve");
+    assert_eq!(ended.code, Some(1), "{ended}");
+    assert!(ended.stderr.contains("wasn't healthy within 1m"), "{ended}");
+    let calls = aws.proxy.take_calls();
+    assert_eq!(count(&calls, "RunInstances"), 1, "the second isn't tried");
+    assert_eq!(count(&calls, "RegisterTargets"), 0);
+    assert_eq!(count(&calls, "DeregisterTargets"), 0);
+    assert_eq!(count(&calls, "TerminateInstances"), 0);
+    assert_eq!(aws.targets(&arn), old);
+    // It goes on once the check succeeds.
+    aws.harness.write("up", "");
+    aws.apply("");
+    assert!(old.is_disjoint(&ids(&aws)));
+    assert_eq!(aws.targets(&arn), ids(&aws));
+}
+
 /// An instance that the plan doesn't change counts as the others do.
 #[test]
 fn nothing_is_taken_out_while_another_target_is_unhealthy() {
