@@ -78,7 +78,9 @@ pub struct Loaded {
     pub is_specification: bool,
     /// What a document of another program says that nstance has no equal for.
     without_equal: Vec<(Span, String)>,
-    /// Which languages a YAML file may be written in.
+    /// Whether the configuration is a file that is named: only that can be one of another program.
+    is_named_file: bool,
+    /// The program whose language it is written in, if that is given.
     from: Option<Dialect>,
     /// The size of all values that expressions produced, in bytes.
     size: usize,
@@ -185,8 +187,7 @@ impl Loaded {
         }
         let mut reading = Reading::new(working_dir);
         let is_folder = path.is_none_or(|path| files != [path]);
-        // Only a file that is named can be one of another program.
-        self.is_specification = !is_folder;
+        self.is_named_file = !is_folder;
         self.from = given.from;
         for file in &files {
             let index = reading.documents.len();

@@ -30,9 +30,9 @@ impl Loaded {
             Some(Dialect::Nstance) => false,
             None => yandex::is_specification(root),
         };
-        let may_be =
-            self.is_specification && (self.from.is_some() || text.contains("instance_template"));
-        self.is_specification = false;
+        let may_be = self.is_named_file
+            && source == SourceId(0)
+            && (self.from.is_some() || text.contains("instance_template"));
         // What can't be read is reported when the specification is read.
         let root = match may_be.then(|| yandex::read(source, text))? {
             Ok(root) => Some(root).filter(is_one)?,
