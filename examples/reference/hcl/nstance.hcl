@@ -1,5 +1,5 @@
-# Every key there is, in HCL. The same in JSON and YAML stands beside it: a test holds the three to
-# one plan, byte for byte.
+# Every key there is but `source`, in HCL. The same in JSON and YAML stands beside it: a test holds
+# the three to one plan, byte for byte.
 
 # Set by --var, NSTANCE_VAR_release or --var-file.
 variable "release" {
@@ -413,6 +413,29 @@ group "batch" "night" {
     content  = base64encode("#!/bin/sh\necho night\n")
     compress = "never"
   }
+}
+
+# Texts with names in braces, in place of Go templates.
+group "batch" "queue" {
+  kind          = "que"
+  arch          = "amd64"
+  instance_type = "small"
+  size          = 3
+  zones = [
+    { zone = "local-1a", tags = ["queue-1", "queue-3"] },
+    { zone = "local-1b", tags = ["queue-2"] },
+  ]
+  rebalance    = true
+  texts        = "placeholders"
+  vars         = { for number in [1, 2, 3] : "port_queue-${number}" => "567${number}" }
+  args         = { Name = "{instance.tag}-of-{instance_group.labels.team}" }
+  labels       = { tag = "{instance.tag}" }
+  group_labels = { team = "queues" }
+  userdata     = <<-EOT
+    #!/bin/sh
+    listen {port_{instance.tag}}
+  EOT
+  update { minimal_action = "restart" }
 }
 
 destroy_budget {
