@@ -137,6 +137,10 @@ fn reads(
     sources: &SourceMap,
     findings: &mut Diagnostics,
 ) {
+    // The key `texts` is reported.
+    if compiled.is_placeholder_text() {
+        return;
+    }
     let reads = compiled.template.reads();
     for access in &reads.paths {
         let path = access.path.as_str();

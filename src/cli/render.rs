@@ -513,6 +513,9 @@ fn explain(
         ]);
     }
     rows.retain(|[path, ..]| command.shows(path));
+    if rows.is_empty() {
+        return String::new();
+    }
     crate::report::table(&["PATH", "VALUE", "SET BY", "WRITTEN AT"], &rows)
 }
 

@@ -183,7 +183,7 @@ pub(super) fn included(
 }
 
 /// A path without `.`, and without `..` after a name.
-fn tidy(path: &Path) -> PathBuf {
+pub(super) fn tidy(path: &Path) -> PathBuf {
     let mut tidy = PathBuf::new();
     for component in path.components() {
         match component {

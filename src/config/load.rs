@@ -152,7 +152,8 @@ pub fn document(path: Option<&Path>, working_dir: &Path, given: &Given) -> Evalu
     };
     let root = loaded
         .read(path, working_dir, given)
-        .and_then(|(parsed, folders)| loaded.document(parsed, given, working_dir, &folders));
+        .and_then(|(parsed, folders)| loaded.document(parsed, given, working_dir, &folders))
+        .and_then(|root| loaded.add_source(root, working_dir));
     loaded.into_evaluated(root)
 }
 
@@ -199,6 +200,13 @@ impl Loaded {
         }
         let root = Some(self.directory.as_path().into());
         let folders = Folders::new(root, Some(working_dir.to_owned()));
+        if given.from == Some(Dialect::Yandex) && !self.is_specification {
+            let name = path.unwrap_or(&files[0]).display();
+            let finding = format!("not a specification of Yandex Cloud: {name}");
+            self.findings.push(
+                Diagnostic::error(finding).hint("Name its YAML file: `-c FILE --from yandex`"),
+            );
+        }
         self.unless_errors((reading.documents, folders))
     }
 
@@ -276,8 +284,7 @@ impl Loaded {
             folders,
         };
         let documents = self.evaluate(&evaluation, parsed)?;
-        let root = self.join(documents)?;
-        self.add_source(root, working_dir)
+        self.join(documents)
     }
 
     /// Evaluates parsed files and decodes them.
@@ -297,6 +304,7 @@ impl Loaded {
         if given.server_compatible {
             only_ours(&root, &mut self.findings);
         }
+        let root = self.add_source(root, working_dir)?;
         self.digest = root.digest();
         let draft = decode(&root, &mut self.findings)?;
         find_exposed(&root, &mut self.findings);

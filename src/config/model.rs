@@ -338,6 +338,8 @@ pub struct Label {
     pub text: Arc<str>,
     /// Whether it is sensitive.
     pub is_sensitive: bool,
+    /// Where it is written.
+    pub span: Span,
 }
 
 /// Fields that templates and groups share.

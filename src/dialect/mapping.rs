@@ -55,6 +55,38 @@ fn words(provider: &str) -> Option<Words> {
     }
 }
 
+/// Replaces the zones of a specification's document by those of the map, so that its variables are
+/// looked up by these.
+pub fn rename_zones(
+    document: &mut Node,
+    provider: &str,
+    source: &Source,
+    findings: &mut Diagnostics,
+) {
+    let lookup = Lookup {
+        source,
+        is_required: words(provider).is_some(),
+    };
+    let zones = member(document, "allocation_policy").and_then(|policy| member(policy, "zones"));
+    let Some(NodeValue::Array(zones)) = zones.map(|zones| &mut zones.value) else {
+        return;
+    };
+    for zone in zones.iter_mut().filter_map(|zone| member(zone, "zone_id")) {
+        lookup.replace(zone, "zone", &source.map.zone, findings);
+    }
+}
+
+/// The value at a key of an object.
+fn member<'n>(node: &'n mut Node, key: &str) -> Option<&'n mut Node> {
+    match &mut node.value {
+        NodeValue::Object(entries) => {
+            let entry = entries.iter_mut().find(|entry| &*entry.key == key)?;
+            Some(&mut entry.value)
+        }
+        _ => None,
+    }
+}
+
 /// Places the group of a specification on a provider.
 ///
 /// Fails if the map lacks a name.
@@ -84,25 +116,13 @@ pub fn place(
         entries.push(Entry::placed(key, Node::new(group.span, value)));
     }
     for entry in &mut *entries {
-        match &*entry.key {
-            "instance_type" => {
-                lookup.replace(&mut entry.value, "platform", &source.map.platform, findings);
-            }
-            "zones" => {
-                if let NodeValue::Array(zones) = &mut entry.value.value {
-                    for zone in zones {
-                        if let NodeValue::Object(zone) = &mut zone.value {
-                            let zone = zone.iter_mut().filter(|entry| &*entry.key == "zone");
-                            for entry in zone {
-                                let map = &source.map.zone;
-                                lookup.replace(&mut entry.value, "zone", map, findings);
-                            }
-                        }
-                    }
-                }
-            }
-            _ => {}
+        if &*entry.key == "instance_type" {
+            lookup.replace(&mut entry.value, "platform", &source.map.platform, findings);
         }
+    }
+    if let Some(pool) = &source.subnet_pool {
+        let text = NodeValue::String(Arc::clone(&pool.value));
+        entries.push(Entry::placed("subnet_pool", Node::new(pool.span, text)));
     }
     let balancer = load_balancer.filter(|name| {
         let known = root.get("load_balancers").and_then(|all| all.get(name));

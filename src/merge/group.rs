@@ -55,6 +55,8 @@ pub struct MergedGroup<'a> {
     pub userdata: UserdataLayers<'a>,
     /// Labels by name; they become tags.
     pub labels: BTreeMap<Arc<str>, Arc<str>>,
+    /// Where each label is written.
+    pub label_places: BTreeMap<Arc<str>, Span>,
     /// The names of sensitive labels.
     pub sensitive_labels: BTreeSet<Arc<str>>,
     /// `lifecycle.ignore_changes` of template and group.
@@ -184,6 +186,7 @@ impl MergedGroup<'_> {
             "vars" => change
                 .map_or(self.vars.as_ref(), |change| change.vars.as_ref())
                 .and_then(|vars| vars.find(rest)),
+            "tags" => self.label_places.get(rest).copied(),
             "files" => self.files.get(rest).map(|(_, file)| file.span),
             "userdata" => self.userdata.top().map(|(_, userdata)| userdata.place()),
             "instance_type" => self.instance_type_at.map(|(_, span)| span),
@@ -258,6 +261,10 @@ pub fn merge_group<'a>(config: &'a Config, group: &'a Group) -> MergedGroup<'a> 
         .flat_map(|(_, common)| &common.labels)
         .map(|(name, label)| (Arc::clone(name), &label.value))
         .collect();
+    let label_places = labels
+        .iter()
+        .map(|(name, label)| (Arc::clone(name), label.span))
+        .collect();
     let sensitive_labels = labels
         .iter()
         .filter(|(_, label)| label.is_sensitive)
@@ -324,6 +331,7 @@ pub fn merge_group<'a>(config: &'a Config, group: &'a Group) -> MergedGroup<'a> 
         vars: vars(None),
         files,
         userdata: UserdataLayers::of(config, group),
+        label_places,
         sensitive_labels,
         group_labels: group
             .group_labels

@@ -15,7 +15,7 @@ use nstance_gotemplate::{
 use super::data::{self, ShardData};
 use super::join_cache::Joins;
 use super::library::Snippets;
-use super::texts::with_placeholders;
+use super::texts::{FUNCTION, with_placeholders};
 use crate::config::model::{Functions, MAIN_TEMPLATE};
 use crate::config::node::Sensitivity;
 use crate::config::position;
@@ -64,6 +64,11 @@ impl Compiled {
             trace.flatten().map(Arc::new)
         };
         self.trace.get_or_init(trace).as_ref()
+    }
+
+    /// Whether it is a text with placeholders.
+    pub fn is_placeholder_text(&self) -> bool {
+        self.template.reads().functions.contains(FUNCTION)
     }
 
     /// Whether it calls a snippet.

@@ -155,10 +155,10 @@ fn compile_labels(
 ) -> Result<Vec<(Arc<str>, Compiled)>, Reported> {
     let none = BTreeMap::new();
     let kinds = TextKinds::of_labels(merged, &none);
-    let place = Place::Behind(merged.span);
     let compiled = all(merged.placeholder_labels.iter().map(|name| {
         let text = &merged.labels[name];
         let open = &Sensitivity::Open;
+        let place = Place::Behind(merged.label_places[name]);
         let compiled = kinds.compile(text, Layer::Group, place, open, cache, findings)?;
         Ok(compiled.map(|compiled| (Arc::clone(name), compiled)))
     }))?;

@@ -20,7 +20,7 @@ use crate::merge::deep::{Merged, MergedValue};
 pub struct Substitution {
     /// The path in the instance: `args.name`, `tags.env`, `userdata`.
     pub path: String,
-    /// Where it is written; `None` for a label.
+    /// Where it is written.
     pub written_at: Option<Span>,
     /// The text as written.
     pub text: String,
@@ -60,7 +60,8 @@ impl GroupRenderer<'_> {
         let of_labels = TextKinds::of_labels(group, &none);
         for name in &group.placeholder_labels {
             let text = &group.labels[name];
-            found.extend(table.explain(format!("tags.{name}"), None, text, &of_labels));
+            let place = group.label_places.get(name).copied();
+            found.extend(table.explain(format!("tags.{name}"), place, text, &of_labels));
         }
         let own = group
             .userdata

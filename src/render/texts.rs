@@ -22,7 +22,7 @@ use crate::merge::group::MergedGroup;
 
 /// The function that placeholder texts call: the text, the user's variables, then pairs of a system
 /// name and its value.
-const FUNCTION: &str = "placeholders";
+pub(super) const FUNCTION: &str = "placeholders";
 
 /// The system name of an instance's tag.
 const TAG: &str = "instance.tag";

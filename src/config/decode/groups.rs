@@ -212,6 +212,7 @@ fn labels(object: &Object<'_>, key: &str, findings: &mut Diagnostics) -> Named<L
         text(entry, findings).map(|text| Label {
             text: text.value,
             is_sensitive: !entry.value.sensitivity.is_open(),
+            span: text.span,
         })
     })
 }

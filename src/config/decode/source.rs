@@ -20,6 +20,8 @@ pub struct Source {
     pub yandex: Spanned<Arc<str>>,
     /// `group`: the name of its group; by default that of the file.
     pub group: Option<Arc<str>>,
+    /// `subnet_pool`: the pool of its instances' subnets.
+    pub subnet_pool: Option<Spanned<Arc<str>>>,
     /// `map`: what the specification's names are here.
     pub map: Map,
 }
@@ -52,6 +54,7 @@ pub fn source(root: &Node, findings: &mut Diagnostics) -> Result<Option<Source>,
         check_id("group", &group.value, group.span, findings);
         group.value
     });
+    let subnet_pool = object.filled("subnet_pool", findings);
     let map = object
         .get("map")
         .and_then(|entry| {
@@ -70,7 +73,12 @@ pub fn source(root: &Node, findings: &mut Diagnostics) -> Result<Option<Source>,
         })
         .unwrap_or_default();
     match yandex {
-        Some(yandex) if findings.errors() == before => Ok(Some(Source { yandex, group, map })),
+        Some(yandex) if findings.errors() == before => Ok(Some(Source {
+            yandex,
+            group,
+            subnet_pool,
+            map,
+        })),
         _ => Err(Reported),
     }
 }

@@ -9,10 +9,10 @@ use std::sync::Arc;
 
 use super::Loaded;
 use crate::address::{LONGEST_ID, is_id};
-use crate::config::decode::{GroupsForm, groups_form, source};
+use crate::config::decode::{GroupsForm, Source, groups_form, source};
 use crate::config::files;
 use crate::config::node::{Entry, Node, NodeValue, section};
-use crate::config::source::{SourceId, Span, Spanned};
+use crate::config::source::{SourceId, Span};
 use crate::config::variables::Dialect;
 use crate::diagnostic::{Diagnostic, Reported};
 use crate::dialect::mapping;
@@ -86,10 +86,10 @@ impl Loaded {
         let stem = Path::new(&*source.yandex.value).file_stem();
         let stem = stem.unwrap_or_default().to_string_lossy();
         let name: Arc<str> = source.group.clone().unwrap_or_else(|| id_of(&stem).into());
-        let specification = self.specification(&source.yandex, working_dir)?;
         let provider = root.get("shard").and_then(|shard| shard.get("infra"));
         let provider = provider.and_then(|infra| infra.get("provider")?.as_str());
         let provider: Arc<str> = provider.unwrap_or_default().into();
+        let specification = self.specification(&source, &provider, working_dir)?;
         let placed = mapping::place(
             specification,
             &name,
@@ -140,12 +140,14 @@ impl Loaded {
     /// The specification in a file beside the one that names it.
     fn specification(
         &mut self,
-        file: &Spanned<Arc<str>>,
+        source: &Source,
+        provider: &str,
         working_dir: &Path,
     ) -> Result<Specification, Reported> {
+        let file = &source.yandex;
         let names_it = PathBuf::from(&self.sources.get(file.span.source).name);
         let folder = names_it.parent().unwrap_or(Path::new(""));
-        let path = folder.join(&*file.value);
+        let path = files::tidy(&folder.join(&*file.value));
         self.inputs.file(&working_dir.join(&path));
         let text = match files::read_as("specification", &path, working_dir) {
             Ok(text) => text,
@@ -159,10 +161,12 @@ impl Loaded {
         } else {
             self.sources.add(path.display().to_string(), text.clone())
         };
-        let root = self
+        let mut root = self
             .findings
             .keep(yandex::read(id, &text))
             .ok_or(Reported)?;
+        mapping::rename_zones(&mut root, provider, source, &mut self.findings);
+        self.unless_errors(())?;
         self.without_equal.extend(yandex::without_equal(&root));
         yandex::translate(&root, &mut self.findings)
     }

@@ -339,7 +339,9 @@ pub static LOAD_BALANCER: Table = Table {
     keys: &[
         Key::new(
             "provider",
-            Shape::Choice(&["aws", "google", "gcp", "tunnel", "sim", "mock", "tmux"]),
+            Shape::Choice(&[
+                "aws", "google", "gcp", "tunnel", "yandex", "sim", "mock", "tmux",
+            ]),
             "Whose it is; the server fills tunnels itself.",
         )
         .required(),
@@ -405,6 +407,11 @@ pub static FOREIGN_SOURCE: Table = Table {
             "group",
             Shape::Id,
             "The name of its group, by default that of the file.",
+        ),
+        Key::new(
+            "subnet_pool",
+            Shape::Filled,
+            "The pool with the subnets of its instances.",
         ),
         Key::new(
             "map",
