@@ -124,8 +124,10 @@ pub struct Globals {
     )]
     key_file: Option<PathBuf>,
     /// Read the configuration as one of this program [default: by its shape]
+    // `state mv` has an argument of this name.
     #[arg(
-        long,
+        id = "dialect",
+        long = "from",
         global = true,
         hide_short_help = true,
         value_enum,
