@@ -24,6 +24,14 @@ use crate::provider::Observation;
 use crate::sensitivity::Marks;
 use crate::spec::SpecBody;
 
+/// What the configuration says of the slot.
+struct Wanted {
+    spec: SpecBody,
+    marks: Arc<Marks>,
+    /// Its number and tag, if the instance is in its zone.
+    seat: Seat,
+}
+
 /// Options of `import`.
 #[derive(Debug, Args)]
 pub struct Import {
@@ -79,7 +87,7 @@ fn import(session: &Session<'_>, command: &Import) -> Result<Reply, Failure> {
     };
     let _lock = session.lock("import")?;
     let mut store = session.open_to_write()?;
-    let (wanted, marks) = wanted(session, store.as_mut(), address, &observation)?;
+    let wanted = wanted(session, store.as_mut(), address, &observation)?;
     let mut store = if let Some(store) = store {
         store
     } else {
@@ -89,13 +97,7 @@ fn import(session: &Session<'_>, command: &Import) -> Result<Reply, Failure> {
         session.create_state(&identity, &lineage)?
     };
     debug_assert_eq!(group_name, address.group);
-    record(
-        session,
-        &mut store,
-        address,
-        &observation,
-        (&wanted, &marks),
-    )?;
+    record(session, &mut store, address, &observation, wanted)?;
     if session.globals.quiet {
         return Ok(Reply::text(""));
     }
@@ -112,7 +114,7 @@ fn lineage_bytes(identity: &nstance_state::Identity) -> [u8; 10] {
     std::array::from_fn(|index| digest[index])
 }
 
-/// The spec of the slot, for values that the cloud doesn't report.
+/// The spec and seat of the slot, for values that the cloud doesn't report.
 ///
 /// Fails if it can't be rendered.
 fn wanted(
@@ -120,7 +122,7 @@ fn wanted(
     store: Option<&mut SqliteStore>,
     address: &Address,
     observation: &Observation,
-) -> Result<(SpecBody, Arc<Marks>), Failure> {
+) -> Result<Wanted, Failure> {
     let identity = session.identity();
     let options = Options {
         targets: vec![crate::address::Selector::Group(address.group.clone())],
@@ -152,12 +154,17 @@ fn wanted(
     })?;
     let plan = made.plan;
     let all = || plan.changes.iter().chain(&plan.unchanged);
-    let side = all()
-        .find(|change| change.address == *address)
+    let own = all().find(|change| change.address == *address);
+    let side = own
         .or_else(|| all().find(|change| change.address.group == address.group))
         .and_then(|change| change.after.as_deref());
-    let none = || (SpecBody::empty("ins"), Marks::none());
-    Ok(side.map_or_else(none, |side| ((*side.spec).clone(), Arc::clone(&side.marks))))
+    let own = own.and_then(|change| change.after.as_deref());
+    let own = own.filter(|side| *side.zone == *observation.zone);
+    Ok(Wanted {
+        spec: side.map_or_else(|| SpecBody::empty("ins"), |side| (*side.spec).clone()),
+        marks: side.map_or_else(Marks::none, |side| Arc::clone(&side.marks)),
+        seat: own.map(|side| side.seat.clone()).unwrap_or_default(),
+    })
 }
 
 fn record(
@@ -165,7 +172,7 @@ fn record(
     store: &mut SqliteStore,
     address: &Address,
     observation: &Observation,
-    (wanted, marks): (&SpecBody, &Marks),
+    wanted: Wanted,
 ) -> Result<(), Failure> {
     let snapshot = store.snapshot()?;
     let taken = snapshot
@@ -196,7 +203,7 @@ fn record(
     let attributes = observation
         .attributes()
         .map_err(|error| Failure::say(format!("what the cloud reports can't be read: {error}")))?;
-    let mut body = body_from(&attributes, wanted, session.rules());
+    let mut body = body_from(&attributes, &wanted.spec, session.rules());
     let subnet = observation.subnet.as_deref();
     body.head
         .subnet_pool
@@ -214,14 +221,14 @@ fn record(
         provider_id: Some(observation.provider_id.clone()),
         generation,
         zone: observation.zone.as_str().into(),
-        seat: Seat::default(),
+        seat: wanted.seat,
         subnet: observation.subnet.as_deref().map(Arc::from),
         ip4: observation.ip4.as_deref().map(Arc::from),
         ip6: observation.ip6.as_deref().map(Arc::from),
         created_at: Some(observation.created_at),
         images: std::collections::BTreeMap::new(),
         protected: false,
-        marks: Arc::new(marks.carried_to(wanted, &body)),
+        marks: Arc::new(wanted.marks.carried_to(&wanted.spec, &body)),
         version: None,
         spec: Arc::new(body),
         digest,
