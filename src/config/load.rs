@@ -217,7 +217,11 @@ impl Loaded {
         let overrides = files::is_override(file);
         let language = self.sources.get(source).language;
         let content = match language {
-            Language::Yaml if let Some(root) = self.standalone(file, source, &text) => {
+            // With `--from`, whatever its name is.
+            language
+                if (language == Language::Yaml || self.from == Some(Dialect::Yandex))
+                    && let Some(root) = self.standalone(file, source, &text) =>
+            {
                 Some(Content::Tree(root))
             }
             Language::Yaml => {
