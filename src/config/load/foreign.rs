@@ -13,6 +13,7 @@ use crate::config::node::{Node, NodeValue};
 use crate::config::schema::tables;
 use crate::config::source::{SourceMap, Span};
 use crate::diagnostic::{Diagnostic, nearest};
+use crate::dialect::yandex::is_specification;
 
 /// The error for a file that has content, but no key or block of a configuration. A misspelt key, and
 /// any key of a file called `nstance…`, is reported when the schema is checked.
@@ -21,6 +22,20 @@ pub(super) fn foreign(content: &Content, sources: &SourceMap) -> Option<Diagnost
     let known = || tables::TOP.names().chain(BLOCKS.iter().copied());
     let is_known = |name: &str| known().any(|key| key == name) || nearest(name, known()).is_some();
     let (first, place) = names.first()?;
+    if matches!(content, Content::Tree(root) if is_specification(root)) {
+        let file = &sources.get(place.source).name;
+        let finding = Diagnostic::error(format!(
+            "{file} is a specification of a Yandex instance group"
+        ));
+        return Some(
+            finding
+                .at(*place, format!("`{first}` is not a key of configurations"))
+                .hint(format!(
+                    "Plan it alone: -c {file}; or name it in a configuration: \
+                     `source: {{yandex: …}}`"
+                )),
+        );
+    }
     let is_groups = matches!(content, Content::Tree(root) if is_groups_file(root));
     if !is_groups && names.iter().any(|(name, _)| is_known(name)) {
         return None;
