@@ -62,11 +62,16 @@ pub fn translate(root: &Node, findings: &mut Diagnostics) -> Result<Specificatio
     warn_of_ignored(&typed, findings);
     let zones = zones(&typed);
     let size = size(&typed, zones.len(), findings);
+    let errors = findings.errors();
     check_zones(&zones, findings);
     if let Some(size) = &size {
         check_tags(&zones, size, findings);
-        let slots = deal(&zones, size.target);
-        instances::check(&zones, &slots, &fields, &names, failed, findings);
+        // Instances with one tag also have one name and one address, and those without one have
+        // placeholders in them.
+        if findings.errors() == errors {
+            let slots = deal(&zones, size.target);
+            instances::check(&zones, &slots, &fields, &names, failed, findings);
+        }
     }
     let update = group::update(&typed, &fields, findings);
     match size {

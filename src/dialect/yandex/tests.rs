@@ -301,7 +301,7 @@ fn errors_say_what_is_wrong_and_what_would_be_right() {
 
 #[test]
 fn warnings_name_likely_errors() {
-    let cases: [(&str, &[(&str, &str)]); 13] = [
+    let cases: [(&str, &[(&str, &str)]); 12] = [
         (
             "application balancer",
             &[(
@@ -392,13 +392,6 @@ fn warnings_name_likely_errors() {
             &[(
                 "name: grp",
                 "health_checks_spec:\n  health_check_specs:\n  - tcp_options: {port: 1}\n  - tcp_options: {port: 2}",
-            )],
-        ),
-        (
-            "long name",
-            &[(
-                "name: grp",
-                "name: a--group-with-a-very-long-name-of-more-than-32",
             )],
         ),
     ];
