@@ -382,5 +382,34 @@ mod tests {
             prop_assert_eq!(again.kept, all.into_iter().collect::<Vec<_>>());
             prop_assert!(again.grown.is_empty() && again.surplus.is_empty());
         }
+
+        /// Without `rebalance`, further zones and tags move no slot, and neither does another size.
+        #[test]
+        fn what_is_added_moves_no_slot(
+            counts in (1_usize..4, 0_usize..3),
+            sizes in (0_u32..12, 0_u32..12),
+            tagged in any::<bool>(),
+            new_tags in 0_usize..3,
+            holes in prop::collection::btree_set(0_u32..12, 0..4),
+        ) {
+            let of = |zones: usize, new_tags: usize| -> Vec<Zone> {
+                let zone = |index: usize| {
+                    let own = (0..if tagged { 12 } else { 0 }).map(|it| format!("z{index}-{it}"));
+                    let new = (0..if tagged { new_tags } else { 0 }).map(|it| format!("n{index}-{it}"));
+                    Zone {
+                        name: format!("z{index}").into(),
+                        tags: new.chain(own).map(Arc::from).collect(),
+                    }
+                };
+                (0..zones).map(zone).collect()
+            };
+            let first = arrange(&of(counts.0, 0), false, sizes.0, &BTreeMap::new());
+            let mut filled: BTreeMap<u32, Place> = first.grown.into_iter().collect();
+            filled.retain(|slot, _| !holes.contains(slot));
+            let slots = arrange(&of(counts.0 + counts.1, new_tags), false, sizes.1, &filled);
+            for (slot, place) in &slots.kept {
+                prop_assert_eq!(place, &filled[slot]);
+            }
+        }
     }
 }

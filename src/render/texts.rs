@@ -170,3 +170,164 @@ pub(super) fn text_of(value: &Value) -> Option<String> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use nstance_gotemplate::{Map, Template};
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::config::model::Functions;
+    use crate::render::cache::environment;
+
+    type Labels = BTreeMap<Arc<str>, Arc<str>>;
+
+    /// Label keys, some with characters that a template has to quote.
+    const KEYS: [&str; 4] = ["env", "a\"b", "c\\d", "none"];
+
+    fn labels(prefix: &str) -> Labels {
+        let known = KEYS.iter().filter(|key| **key != "none");
+        known
+            .map(|key| ((*key).into(), format!("{prefix}{{v1}}{{{{v1}}}}").into()))
+            .collect()
+    }
+
+    fn map<'v>(entries: impl IntoIterator<Item = (&'v str, Value)>) -> Value {
+        let entries = entries.into_iter();
+        let entries = entries.map(|(key, value)| (key.into(), value)).collect();
+        Value::from(Map::new(entries))
+    }
+
+    fn of_labels(labels: &Labels) -> Value {
+        map(labels
+            .iter()
+            .map(|(key, value)| (&**key, Value::from(&**value))))
+    }
+
+    /// What names stand for, as text or number.
+    fn system(name: &str) -> Value {
+        match name {
+            "instance.index" => Value::from(7_i64),
+            "instance.index_in_zone" => Value::from(3_i64),
+            name => Value::from(format!("{{{name}}}-")),
+        }
+    }
+
+    const VARIABLES: [(&str, &str); 4] = [
+        ("v1", "{v2}"),
+        ("v2", "{instance.tag}{v1}"),
+        ("v7", ""),
+        ("in {instance.tag}-", "never"),
+    ];
+
+    /// The result of the compiled text.
+    fn compiled(kinds: &TextKinds<'_>, text: &str) -> String {
+        let names = names(text);
+        if names.is_empty() {
+            return text.to_owned();
+        }
+        let environment = with_placeholders(environment(Functions::Go));
+        let template = kinds.template(text, &names);
+        let template = Template::parse("text", &template, &environment).unwrap();
+        let of = |root: &str| {
+            let own = SYSTEM.iter().filter_map(|(name, path)| {
+                let member = path.strip_prefix(root)?;
+                Some((member, system(name)))
+            });
+            own.collect::<Vec<_>>()
+        };
+        let labels = [
+            (".Group.", kinds.group_labels),
+            (".Instance.", kinds.labels),
+        ];
+        let [group, instance] = labels
+            .map(|(root, labels)| map(of(root).into_iter().chain([("Labels", of_labels(labels))])));
+        let variables = map(VARIABLES.map(|(key, value)| (key, Value::from(value))));
+        let data = map([
+            ("Group", group),
+            ("Instance", instance),
+            ("Vars", variables),
+        ]);
+        String::from_utf8(template.render(&data).unwrap().output).unwrap()
+    }
+
+    /// The same by the tables themselves.
+    fn substituted(kinds: &TextKinds<'_>, text: &str) -> String {
+        let label = |name: &str, prefix: &str, labels: &Labels| {
+            labels
+                .get(name.strip_prefix(prefix)?)
+                .map(|it| it.to_string())
+        };
+        let of_system = |name: &str| {
+            let is_there = name != TAG || kinds.has_tags;
+            let own = SYSTEM.iter().any(|(system, _)| *system == name) && is_there;
+            own.then(|| text_of(&system(name)).unwrap())
+                .or_else(|| label(name, GROUP_LABEL, kinds.group_labels))
+                .or_else(|| label(name, INSTANCE_LABEL, kinds.labels))
+        };
+        let variable = |name: &str| {
+            let mut variables = VARIABLES.iter();
+            let found = variables.find(|(key, _)| *key == name);
+            found.map(|(_, value)| (*value).to_owned())
+        };
+        substitute(text, &[&of_system, &variable])
+    }
+
+    /// Pieces of texts: names with and without braces, and what other languages write.
+    fn piece() -> impl Strategy<Value = String> {
+        let names = SYSTEM.iter().map(|(name, _)| (*name).to_owned());
+        let labels = KEYS
+            .iter()
+            .flat_map(|key| [GROUP_LABEL, INSTANCE_LABEL].map(|prefix| format!("{prefix}{key}")));
+        let names: Vec<String> = names
+            .chain(labels)
+            .chain(["v1", "v2", "v7", "v", "unknown", "instance.Tag"].map(str::to_owned))
+            .collect();
+        let marks = [
+            "{",
+            "}",
+            "{{",
+            "}}",
+            "v",
+            "in ",
+            "\"",
+            "\\",
+            "`",
+            "\n",
+            "\r\n",
+            "\t",
+            "\0",
+            "é",
+            "$",
+            "{{ .Vars }}",
+            "{{/* */}}",
+            "{}",
+        ];
+        let marks = prop::sample::select(marks.map(str::to_owned).to_vec());
+        let name = prop::sample::select(names);
+        prop_oneof![
+            marks,
+            name.clone(),
+            name.clone().prop_map(|name| format!("{{{name}}}")),
+            name.prop_map(|name| format!("{{{{{name}}}}}")),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn a_compiled_text_renders_as_its_tables_say(
+            pieces in prop::collection::vec(piece(), 0..12),
+            has_tags in any::<bool>(),
+        ) {
+            let (group_labels, labels) = (labels("group"), labels("instance"));
+            let kinds = TextKinds {
+                own: Texts::Placeholders,
+                group_labels: &group_labels,
+                labels: &labels,
+                has_tags,
+            };
+            let text = pieces.concat();
+            prop_assert_eq!(compiled(&kinds, &text), substituted(&kinds, &text));
+        }
+    }
+}
