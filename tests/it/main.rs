@@ -55,3 +55,6 @@ mod variables;
 mod watch;
 mod web;
 mod yaml;
+mod yandex;
+mod yandex_case;
+mod zones;
