@@ -277,11 +277,11 @@ impl GroupPlanner<'_> {
     /// before them now. A slot that moves to another zone has another reason.
     fn lost_tags(&self, slots: &Slots, filled: &BTreeMap<u32, Place>) -> Option<Diagnostic> {
         let group = &self.renderer.group.merged;
-        let is_listed = |tag: &Arc<str>| group.zones.iter().any(|zone| zone.tags.contains(tag));
         let mut lost = slots.kept.iter().filter_map(|(slot, place)| {
             let Place { zone, seat } = &filled[slot];
-            let is_lost = seat.tag != place.seat.tag && is_listed(&seat.tag);
-            (is_lost && *zone == place.zone).then_some((*slot, &seat.tag))
+            let mut own = group.zones.iter().filter(|own| own.name == *zone);
+            let is_lost = *zone == place.zone && seat.tag != place.seat.tag;
+            (is_lost && own.any(|own| own.tags.contains(&seat.tag))).then_some((*slot, &seat.tag))
         });
         let (slot, tag) = lost.next()?;
         let more = match lost.count() {

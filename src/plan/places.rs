@@ -4,9 +4,11 @@
 //! each with its place. Must not: look at specs.
 //!
 //! A group grows into the lowest free slots and shrinks from the highest. A slot keeps zone, number
-//! and tag for life, unless the group no longer lists the zone or the tag. With `rebalance`, slots
+//! and tag for life, unless the group no longer lists the zone or the tag; it follows its tag to
+//! another zone, so that no two slots exchange tags and what is configured for them. With `rebalance`, slots
 //! also move so that zones stay even, and each zone uses the first tags of its list.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
@@ -31,6 +33,7 @@ pub(super) fn arrange(
     size: u32,
     filled: &BTreeMap<u32, Place>,
 ) -> Slots {
+    let filled = &*with_tags_that_moved(zones, filled);
     let stays = if rebalances {
         stays_even(zones, size, filled)
     } else {
@@ -46,6 +49,8 @@ pub(super) fn arrange(
             None => homeless.push(*slot),
         }
     }
+    // Those with a tag come before those that take what is free.
+    homeless.sort_by_key(|slot| !is_listed(zones, &filled[slot]));
     for slot in homeless {
         places.insert(slot, seats.give_to(slot, &filled[&slot]));
     }
@@ -70,6 +75,41 @@ pub(super) fn arrange(
     let is_kept = |slot: &u32| slots.kept.binary_search_by_key(slot, |kept| kept.0).is_ok();
     slots.surplus = filled.keys().copied().filter(|it| !is_kept(it)).collect();
     slots
+}
+
+/// Whether a place's zone lists its tag.
+fn is_listed(zones: &[Zone], place: &Place) -> bool {
+    let mut zones = zones.iter().filter(|zone| zone.name == place.zone);
+    zones.any(|zone| zone.tags.contains(&place.seat.tag))
+}
+
+/// The filled slots, those whose tag moved to another zone in that zone, with an unknown number.
+fn with_tags_that_moved<'f>(
+    zones: &[Zone],
+    filled: &'f BTreeMap<u32, Place>,
+) -> Cow<'f, BTreeMap<u32, Place>> {
+    let zone_of: HashMap<&str, &Zone> = zones
+        .iter()
+        .flat_map(|zone| zone.tags.iter().map(move |tag| (&**tag, zone)))
+        .collect();
+    if zone_of.is_empty() {
+        return Cow::Borrowed(filled);
+    }
+    let follow = |(slot, place): (&u32, &Place)| {
+        let zone = zone_of.get(&*place.seat.tag);
+        let place = match zone.filter(|zone| zone.name != place.zone) {
+            Some(zone) => Place {
+                zone: Arc::clone(&zone.name),
+                seat: Seat {
+                    number: 0,
+                    tag: Arc::clone(&place.seat.tag),
+                },
+            },
+            None => place.clone(),
+        };
+        (*slot, place)
+    };
+    Cow::Owned(filled.iter().map(follow).collect())
 }
 
 /// How many of `size` slots each zone gets.
@@ -154,6 +194,11 @@ impl<'z> Seats<'z> {
             taken.numbers.remove(&given.seat.number);
             taken.lowest = taken.lowest.min(given.seat.number - 1);
             given.seat.number = number;
+        }
+        let tag = &place.seat.tag;
+        if self.zones[index].tags.contains(tag) && taken.tags.insert(Arc::clone(tag)) {
+            taken.tags.remove(&given.seat.tag);
+            given.seat.tag = Arc::clone(tag);
         }
         given
     }
@@ -299,6 +344,20 @@ mod tests {
                 2,
                 "0=a/1/one 1=a/2/two",
             ),
+            // Slots follow their tags to another zone.
+            (
+                &["a:p,q", "b:x,y"],
+                "0=a/1/x 1=b/1/p 2=a/2/y 3=b/2/q",
+                4,
+                "0=b/1/x 1=a/1/p 2=b/2/y 3=a/2/q",
+            ),
+            // So do those that stay behind others.
+            (
+                &["a:p", "b:x,q"],
+                "0=a/1/x 1=b/1/q 2=a/2/p",
+                3,
+                "0=b/2/x 1=b/1/q 2=a/2/p",
+            ),
             // Tags come and go.
             (&["a:x,y"], "0=a/1 1=a/2", 2, "0=a/1/x 1=a/2/y"),
             (&["a"], "0=a/1/x 1=a/2/y", 2, "0=a/1 1=a/2"),
@@ -331,6 +390,13 @@ mod tests {
                 "0=a/1/one 1=a/2/zero",
             ),
             (&["a:x,y"], "0=a/1/x 1=a/2/y", 1, "0=a/1/x -1"),
+            // Slots follow their tags to another zone.
+            (
+                &["a:p,q", "b:x,y"],
+                "0=a/1/x 1=b/1/p 2=a/2/y 3=b/2/q",
+                4,
+                "0=b/1/x 1=a/1/p 2=b/2/y 3=a/2/q",
+            ),
         ] {
             let slots = arrange(&zones(listed), true, size, &filled(before));
             assert_eq!(told(&slots), wanted, "{listed:?}: {before} to {size}");

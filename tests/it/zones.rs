@@ -225,6 +225,28 @@ fn a_moved_slot_keeps_its_place() {
 }
 
 #[test]
+fn a_slot_follows_its_tag_to_another_zone() {
+    for (rebalance, expected) in [
+        ("", "0=eu-1b/1/red 1=eu-1a/1/blue 2=eu-1b/2/green"),
+        (
+            "\"rebalance\": true, ",
+            "0=eu-1b/1/red 1=eu-1a/1/blue 2=eu-1a/2/grey",
+        ),
+    ] {
+        let harness = fleet();
+        harness.edit("\"red\", \"green\"", "\"x\"");
+        harness.edit("\"blue\", \"grey\"", "\"red\", \"green\"");
+        harness.edit("\"x\"", "\"blue\", \"grey\"");
+        harness.edit("\"zones\"", &format!("{rebalance}\"zones\""));
+        // With their tags they keep their addresses, which another one couldn't have before.
+        assert_eq!(changes(&harness), "±0 ±1 ±2");
+        harness.ok("apply --auto-approve");
+        assert_eq!(places(&harness), expected);
+        assert_eq!(harness.agrees(""), 3);
+    }
+}
+
+#[test]
 fn a_group_gets_zones_and_tags_later() {
     let harness = Harness::with(FLEET);
     let zones = "\"zones\": [{\"zone\": \"eu-1a\", \"tags\": [\"red\", \"green\"]}, {\"zone\": \"eu-1b\", \"tags\": [\"blue\", \"grey\"]}],";
