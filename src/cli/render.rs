@@ -72,7 +72,9 @@ pub struct Render {
     /// Its data, a JSON file
     #[arg(long, value_name = "FILE", requires = "template_string")]
     data: Option<PathBuf>,
-    /// What it is: with `placeholders`, the data has the tables `system` and `variables`
+    /// What the text is [default: templates]
+    ///
+    /// With `placeholders`, the data has the tables `system` and `variables`.
     #[arg(long, value_name = "KIND", value_parser = ["templates", "placeholders"], requires = "template_string")]
     texts: Option<String>,
     /// Its functions: those of the configuration's `functions`

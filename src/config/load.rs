@@ -200,12 +200,13 @@ impl Loaded {
         }
         let root = Some(self.directory.as_path().into());
         let folders = Folders::new(root, Some(working_dir.to_owned()));
-        if given.from == Some(Dialect::Yandex) && !self.is_specification {
-            let name = path.unwrap_or(&files[0]).display();
-            let finding = format!("not a specification of Yandex Cloud: {name}");
-            self.findings.push(
-                Diagnostic::error(finding).hint("Name its YAML file: `-c FILE --from yandex`"),
-            );
+        if given.from == Some(Dialect::Yandex) && is_folder {
+            let folder = path.unwrap_or(working_dir).display();
+            let finding =
+                format!("a specification of Yandex Cloud is a file, not a folder: {folder}");
+            let finding = Diagnostic::error(finding);
+            self.findings
+                .push(finding.hint("Name the file: `-c FILE --from yandex`"));
         }
         self.unless_errors((reading.documents, folders))
     }

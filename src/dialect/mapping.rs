@@ -55,8 +55,8 @@ fn words(provider: &str) -> Option<Words> {
     }
 }
 
-/// Replaces the zones of a specification's document by those of the map, so that its variables are
-/// looked up by these.
+/// Replaces the zones of a specification's document by those of the map, in the keys of its variables,
+/// too, since texts look them up by zone.
 pub fn rename_zones(
     document: &mut Node,
     provider: &str,
@@ -67,12 +67,28 @@ pub fn rename_zones(
         source,
         is_required: words(provider).is_some(),
     };
-    let zones = member(document, "allocation_policy").and_then(|policy| member(policy, "zones"));
-    let Some(NodeValue::Array(zones)) = zones.map(|zones| &mut zones.value) else {
-        return;
-    };
+    for variable in items(member(document, "variables")) {
+        if let Some(key) = member(variable, "key")
+            && let NodeValue::String(text) = &mut key.value
+        {
+            let mut zones = source.map.zone.iter();
+            if let Some((zone, mapped)) = zones.find(|(zone, _)| text.contains(&***zone)) {
+                *text = text.replace(&**zone, &mapped.value).into();
+            }
+        }
+    }
+    let policy = member(document, "allocation_policy");
+    let zones = items(policy.and_then(|policy| member(policy, "zones")));
     for zone in zones.iter_mut().filter_map(|zone| member(zone, "zone_id")) {
         lookup.replace(zone, "zone", &source.map.zone, findings);
+    }
+}
+
+/// The items of a list.
+fn items(list: Option<&mut Node>) -> &mut [Node] {
+    match list.map(|list| &mut list.value) {
+        Some(NodeValue::Array(items)) => items,
+        _ => &mut [],
     }
 }
 

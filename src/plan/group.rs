@@ -60,6 +60,8 @@ pub(super) struct MatchedSlot<'a> {
     pub(super) presence: Presence<'a>,
     /// The slot's wanted place.
     pub(super) place: Place,
+    /// Whether that isn't the recorded one.
+    pub(super) moves: bool,
     /// Whether `eligible_age` is enough to replace it.
     pub(super) is_due: bool,
 }
@@ -158,7 +160,7 @@ impl GroupPlanner<'_> {
         let filled: BTreeMap<u32, Place> = actual
             .iter()
             .filter(|(_, instance)| !self.was_taken_away(instance))
-            .map(|(slot, instance)| (*slot, place_of(*slot, instance)))
+            .map(|(slot, instance)| (*slot, self.place_of(*slot, instance)))
             .collect();
         if !group.has_size && !group.ignores_size() && self.refuse_without_size(actual, planned) {
             return;
@@ -187,6 +189,7 @@ impl GroupPlanner<'_> {
                     slot,
                     record,
                     presence,
+                    moves: filled[&slot] != place,
                     place,
                     is_due: false,
                 }),
@@ -271,6 +274,21 @@ impl GroupPlanner<'_> {
             }
         }
         self.conclude(&report, failed, planned);
+    }
+
+    /// The place that a filled slot has now; a number of 0 means that it isn't known.
+    fn place_of(&self, slot: u32, instance: &ActualInstance<'_>) -> Place {
+        let (zone, seat) = match instance {
+            ActualInstance::Recorded { record, .. } => {
+                let attributes = RecordAttributes::parse(&record.attributes);
+                (&record.zone, attributes.seat(slot))
+            }
+            ActualInstance::Unrecorded(observation) => (&observation.zone, Seat::default()),
+        };
+        let mut zones = self.renderer.group.merged.zones.iter();
+        let listed = zones.find(|listed| *listed.name == **zone);
+        let zone = listed.map_or_else(|| zone.as_str().into(), |zone| Arc::clone(&zone.name));
+        Place { zone, seat }
     }
 
     /// The warning that instances are replaced although their tags are still listed: others come
@@ -417,7 +435,7 @@ impl GroupPlanner<'_> {
             && self.moved_from.is_none()
             && !self.inputs.options.replaces(&address)
             && self.older_than(kept.record, limit).is_none()
-            && recorded_place(kept.slot, kept.record) == kept.place
+            && !kept.moves
             && RecordAttributes::parse(&kept.record.attributes).protected
                 == self.renderer.group.merged.protect;
         if unchanged {
@@ -721,23 +739,5 @@ impl GroupPlanner<'_> {
                 }
             }
         }
-    }
-}
-
-/// The place that a filled slot has now.
-fn place_of(slot: u32, instance: &ActualInstance<'_>) -> Place {
-    match instance {
-        ActualInstance::Recorded { record, .. } => recorded_place(slot, record),
-        ActualInstance::Unrecorded(observation) => Place {
-            zone: observation.zone.as_str().into(),
-            seat: Seat::default(),
-        },
-    }
-}
-
-fn recorded_place(slot: u32, record: &Record) -> Place {
-    Place {
-        zone: record.zone.as_str().into(),
-        seat: RecordAttributes::parse(&record.attributes).seat(slot),
     }
 }

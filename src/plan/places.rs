@@ -40,19 +40,20 @@ pub(super) fn arrange(
         filled.keys().copied().take(size as usize).collect()
     };
     let mut seats = Seats::new(zones);
-    let mut places = BTreeMap::new();
+    let mut slots = Slots::default();
     // Slots without a place of their own get one after all others have theirs.
     let mut homeless = Vec::new();
     for slot in &stays {
         match seats.keep(&filled[slot]) {
-            Some(place) => drop(places.insert(*slot, place)),
+            Some(place) => slots.kept.push((*slot, place)),
             None => homeless.push(*slot),
         }
     }
     // Those with a tag come before those that take what is free.
     homeless.sort_by_key(|slot| !is_listed(zones, &filled[slot]));
     for slot in homeless {
-        places.insert(slot, seats.give_to(slot, &filled[&slot]));
+        let place = seats.give_to(slot, &filled[&slot]);
+        slots.kept.push((slot, place));
     }
     let mut free = (0..).filter(|slot| !stays.contains(slot));
     let missing = (size as usize).saturating_sub(stays.len());
@@ -62,16 +63,14 @@ pub(super) fn arrange(
         } else {
             seats.give(slot as usize % zones.len())
         };
-        places.insert(slot, place);
-    }
-    let mut slots = Slots::default();
-    for (slot, place) in places {
+        // A slot that had to leave its place gets another one.
         if filled.contains_key(&slot) {
             slots.kept.push((slot, place));
         } else {
             slots.grown.push((slot, place));
         }
     }
+    slots.kept.sort_unstable_by_key(|(slot, _)| *slot);
     let is_kept = |slot: &u32| slots.kept.binary_search_by_key(slot, |kept| kept.0).is_ok();
     slots.surplus = filled.keys().copied().filter(|it| !is_kept(it)).collect();
     slots

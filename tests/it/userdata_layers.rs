@@ -111,7 +111,7 @@ fn only_what_has_an_address_is_explained() {
         assert_eq!(harness.run(words).code, Some(1), "{words}");
     }
     assert_snapshot!(harness.run("explain default/nope.userdata").stderr);
-    assert_snapshot!(harness.ok("explain default/web/0.args").stdout);
+    assert_snapshot!(harness.ok("explain default/web/0").stdout);
 }
 
 /// A change of the configuration, and how the plan shows it.
