@@ -256,7 +256,7 @@ mod tests {
         let label = |name: &str, prefix: &str, labels: &Labels| {
             labels
                 .get(name.strip_prefix(prefix)?)
-                .map(|it| it.to_string())
+                .map(ToString::to_string)
         };
         let of_system = |name: &str| {
             let is_there = name != TAG || kinds.has_tags;
