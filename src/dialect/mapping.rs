@@ -1,7 +1,7 @@
 //! Places a foreign group on the configured provider.
 //!
 //! In: a specification, and the map that `source` has. Out: a native group for the provider, with
-//! what it needs beside it. Must not: know the foreign language.
+//! what it needs beside it. Must not: check a specification; `dialect::yandex` does.
 //!
 //! Yandex's own args stay as they are on `yandex` and on the embedded cloud. On other clouds, the
 //! map names the instance type, image and zones, and what has no equal is reported.

@@ -4,9 +4,10 @@
 //! each with its place. Must not: look at specs.
 //!
 //! A group grows into the lowest free slots and shrinks from the highest. A slot keeps zone, number
-//! and tag for life, unless the group no longer lists the zone or the tag; it follows its tag to
-//! another zone, so that no two slots exchange tags and what is configured for them. With `rebalance`, slots
-//! also move so that zones stay even, and each zone uses the first tags of its list.
+//! and tag for life, unless the group no longer lists the zone or the tag. It follows its tag to
+//! another zone, so that no two slots exchange tags and what is configured for them. With
+//! `rebalance`, slots also move so that zones stay even, and each zone uses the first tags of its
+//! list.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
