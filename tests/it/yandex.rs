@@ -426,6 +426,7 @@ fn what_is_no_specification_is_not_read_as_one() {
             "plan -c native.jsonc --from yandex",
         ),
         ("list_as_specification", "plan -c list.yaml --from yandex"),
+        ("folder_as_specification", "plan --from yandex"),
         (
             "specification_as_native",
             "plan -c spec.yaml --from nstance",
