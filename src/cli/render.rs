@@ -319,9 +319,11 @@ fn render(session: &Session<'_>, command: &Render) -> Result<Reply, Failure> {
         }))
     } else {
         let mut text = String::new();
+        let mut explained = 0;
         for ((address, side), document) in sides.iter().zip(&documents) {
             if command.explain {
                 text.push_str(&format!("# {}\n", session.name(address)));
+                let before = text.len();
                 if let Some(group) = groups.get(&address.group) {
                     let original = *side;
                     let side = if command.show_sensitive {
@@ -337,9 +339,16 @@ fn render(session: &Session<'_>, command: &Render) -> Result<Reply, Failure> {
                         text.push_str(&placeholder_texts(session, &found, command));
                     }
                 }
+                explained += text.len() - before;
             } else {
                 text.push_str(&text::instance(document, session.style()));
             }
+        }
+        if let Some(path) = command.path.as_ref().filter(|_| explained == 0) {
+            return Err(Failure::new(
+                Diagnostic::error(format!("no value is set at `{path}`"))
+                    .hint("All values are listed by: nstance explain ADDR"),
+            ));
         }
         Reply::text(text).telling(findings)
     };
@@ -565,13 +574,19 @@ fn placeholder_texts(session: &Session<'_>, found: &[Substitution], command: &Re
         if !one.variables.is_empty() && !one.system.is_empty() {
             text.push_str(&format!("  after stage 1:  {}\n", line(&one.after_system)));
         }
+        let is_hidden = one.is_sensitive && !command.show_sensitive;
+        let shown = |text: &str| {
+            if is_hidden {
+                HIDDEN.to_owned()
+            } else {
+                line(text)
+            }
+        };
         for (name, value, span) in &one.variables {
-            text.push_str(&format!(
-                "  variable:       {{{name}}} = {value}{}\n",
-                place(span)
-            ));
+            let (value, place) = (shown(value), place(span));
+            text.push_str(&format!("  variable:       {{{name}}} = {value}{place}\n"));
         }
-        text.push_str(&format!("  result:         {}\n", line(&one.result)));
+        text.push_str(&format!("  result:         {}\n", shown(&one.result)));
     }
     text
 }

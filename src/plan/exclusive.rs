@@ -66,13 +66,15 @@ pub(super) fn leave_out_duplicates(records: &[Record], planned: &mut Planned) {
     if !news.any(|change| !pins(change).is_empty()) {
         return;
     }
+    // What another slot's predecessor has is free only after its replacement, which waits for its
+    // turn.
     let ending: HashSet<&str> = planned
         .changes
         .iter()
-        .filter(|change| change.action == Action::Delete || change.action.is_replace())
+        .filter(|change| change.action == Action::Delete)
         .filter_map(|change| Some(&*change.before.as_deref()?.instance_id))
         .collect();
-    let mut owners: HashMap<(String, String), Address> = records
+    let mut owners: HashMap<Pin, Address> = records
         .iter()
         .filter(|record| !ending.contains(record.instance_id.as_str()))
         .filter_map(|record| {
@@ -81,29 +83,49 @@ pub(super) fn leave_out_duplicates(records: &[Record], planned: &mut Planned) {
             Some(((subnet, record.ip4.clone()?), address))
         })
         .collect();
+    let wanted: HashSet<(&Address, Pin)> = planned
+        .changes
+        .iter()
+        .filter(|change| is_new(change))
+        .flat_map(|change| {
+            pins(change)
+                .into_iter()
+                .map(|(pin, _)| (&change.address, pin))
+        })
+        .collect();
     let mut duplicates = Vec::new();
     for (index, change) in planned.changes.iter().enumerate() {
         if !is_new(change) {
             continue;
         }
         for (pin, key) in pins(change) {
-            let owner = owners.entry(pin).or_insert_with(|| change.address.clone());
+            let entry = owners.entry(pin.clone());
+            let owner = entry.or_insert_with(|| change.address.clone());
             if *owner != change.address {
-                duplicates.push((index, key.to_owned(), owner.clone()));
+                let is_free_later = planned
+                    .changes
+                    .iter()
+                    .any(|other| other.action.is_replace() && other.address == *owner)
+                    && !wanted.contains(&(&*owner, pin));
+                duplicates.push((index, key.to_owned(), owner.clone(), is_free_later));
                 break;
             }
         }
     }
-    for (index, key, owner) in duplicates.into_iter().rev() {
+    for (index, key, owner, is_free_later) in duplicates.into_iter().rev() {
         let change = planned.changes.remove(index);
-        planned.findings.push(
-            Diagnostic::error(format!(
-                "{owner} and {} have the same `{key}`",
-                change.address
+        let address = &change.address;
+        let finding = if is_free_later {
+            let summary =
+                format!("{address} needs the `{key}` that {owner} has until it is replaced");
+            Diagnostic::error(summary).hint(format!(
+                "Give {owner} its new `{key}` first, and apply that"
             ))
-            .about(&change.address)
-            .hint("Set it for each slot: with `{{ .Instance.Index }}`, or in `overrides`"),
-        );
+        } else {
+            Diagnostic::error(format!("{owner} and {address} have the same `{key}`"))
+                .hint("Set it for each slot: with `{{ .Instance.Index }}`, or in `overrides`")
+        };
+        planned.findings.push(finding.about(address));
         planned.left_out.push(LeftOut {
             address: change.address.to_string(),
             count: 1,
@@ -112,8 +134,11 @@ pub(super) fn leave_out_duplicates(records: &[Record], planned: &mut Planned) {
     }
 }
 
-/// The exclusive values of a new instance, each with the subnet that it is unique in, and its key.
-fn pins(change: &Change) -> Vec<((String, String), &str)> {
+/// An exclusive value, with the subnet that it is unique in.
+type Pin = (String, String);
+
+/// The exclusive values of a new instance, each with its key.
+fn pins(change: &Change) -> Vec<(Pin, &str)> {
     let Some(after) = change.after.as_deref() else {
         return Vec::new();
     };

@@ -32,6 +32,8 @@ pub struct Substitution {
     pub variables: Vec<(String, String, Option<Span>)>,
     /// The text after the second stage.
     pub result: String,
+    /// Whether any of its variables is sensitive.
+    pub is_sensitive: bool,
 }
 
 impl GroupRenderer<'_> {
@@ -110,7 +112,9 @@ impl Table<'_> {
                 (name, value, place)
             })
             .collect();
+        let is_sensitive = variables.iter().any(|(name, ..)| self.is_sensitive(name));
         (!system.is_empty() || !variables.is_empty()).then(|| Substitution {
+            is_sensitive,
             path,
             written_at,
             text: text.to_string(),
@@ -134,6 +138,15 @@ impl Table<'_> {
             (Value::Map(labels), Some(label)) => text_of(labels.get(label)?),
             (value, _) => text_of(value),
         }
+    }
+
+    /// Whether a variable is sensitive.
+    fn is_sensitive(&self, name: &str) -> bool {
+        let entries = self.vars.and_then(Merged::entries);
+        let mut entries = entries.into_iter().flatten();
+        let found = entries.find(|(key, _)| &***key == name);
+        self.vars.is_some_and(|vars| !vars.sensitivity.is_open())
+            || found.is_some_and(|(_, value)| value.is_sensitive_within())
     }
 
     fn variable(&self, name: &str) -> Option<(String, Option<Span>)> {

@@ -475,3 +475,27 @@ fn a_group_of_a_specification_is_rolled_back() {
     assert!(changes(&harness, "").is_empty());
     assert_eq!(harness.agrees(""), 3);
 }
+
+/// Each successor needs the address of an instance that is replaced only after it.
+#[test]
+fn instances_do_not_exchange_fixed_addresses() {
+    let harness = bare();
+    let bare = format!("-c {BARE}");
+    harness.ok(&format!("{bare} apply --auto-approve"));
+    edit(&harness, BARE, "10.4.0.11", "10.4.0.90");
+    edit(&harness, BARE, "10.4.0.12", "10.4.0.11");
+    edit(&harness, BARE, "10.4.0.90", "10.4.0.12");
+    assert_snapshot!(
+        "addresses_exchanged",
+        harness.run(&format!("{bare} plan")).stderr
+    );
+    // One after the other, by way of a free address.
+    edit(&harness, BARE, "10.4.0.12", "10.4.0.90");
+    edit(&harness, BARE, "10.4.0.11", "10.4.0.12");
+    harness.ok(&format!("{bare} apply --auto-approve"));
+    for (from, to) in [("10.4.0.12", "10.4.0.11"), ("10.4.0.90", "10.4.0.12")] {
+        edit(&harness, BARE, from, to);
+        harness.ok(&format!("{bare} apply --auto-approve"));
+    }
+    assert!(changes(&harness, &bare).is_empty());
+}

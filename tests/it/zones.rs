@@ -346,3 +346,11 @@ fn a_change_acts_at_least_as_the_policy_says() {
     harness.edit("\"team\": \"a\", ", "");
     assert_eq!(changes(&harness), "");
 }
+
+#[test]
+fn a_path_without_a_value_is_an_error() {
+    let harness = fleet();
+    let ended = harness.run("explain default/kafka/0.args.nope");
+    assert_eq!(ended.code, Some(1));
+    assert_snapshot!(ended.stderr);
+}
