@@ -63,21 +63,48 @@ pub(crate) fn find(
     };
     files.retain(|file| !var_files.iter().any(|given| is_same(file, given)));
     if files.is_empty() {
-        return Err(Box::new(
-            Diagnostic::error(format!(
-                "there is no configuration in {}",
-                shown(folder, working_dir)
-            ))
-            .detail("Looked for *.hcl, *.jsonc, nstance*.json, nstance*.yaml, nstance*.yml")
-            .hint(
-                "`nstance init` writes one to start from; `--config PATH` names another file \
-                     or folder",
-            ),
-        ));
+        let mut finding = Diagnostic::error(format!(
+            "there is no configuration in {}",
+            shown(folder, working_dir)
+        ))
+        .detail("Looked for *.hcl, *.jsonc, nstance*.json, nstance*.yaml, nstance*.yml")
+        .hint(
+            "`nstance init` writes one to start from; `--config PATH` names another file or \
+             folder",
+        );
+        if let Some(file) = specification_in(folder, working_dir) {
+            let file = file.display();
+            finding.hints = vec![format!(
+                "For the specification of Yandex Cloud, pass -c {file}"
+            )];
+        }
+        return Err(Box::new(finding));
     }
     // Files that change what others say come after them.
     files.sort_by(|a, b| (is_override(a), a).cmp(&(is_override(b), b)));
     Ok(files)
+}
+
+/// A specification of Yandex Cloud in a folder.
+fn specification_in(folder: &Path, working_dir: &Path) -> Option<PathBuf> {
+    let entries = fs::read_dir(working_dir.join(folder)).ok()?;
+    let mut names: Vec<_> = entries
+        .filter_map(|entry| Some(entry.ok()?.file_name()))
+        .collect();
+    names.sort();
+    let files = names.into_iter().map(|name| folder.join(name));
+    let is_yaml = |file: &PathBuf| {
+        file.extension()
+            .is_some_and(|it| it == "yaml" || it == "yml")
+    };
+    let mut files = files.filter(is_yaml);
+    files.find(|file| {
+        let text = read_as("file", file, working_dir);
+        text.is_ok_and(|text| {
+            text.lines()
+                .any(|line| line.starts_with("instance_template:"))
+        })
+    })
 }
 
 /// A folder, as messages call it.

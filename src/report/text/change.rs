@@ -215,6 +215,10 @@ impl View<'_> {
             ("provider_id", own(side.provider_id.as_deref())),
             ("subnet", (!subnets.is_empty()).then(|| several(subnets))),
             ("subnet_pool", spec.head.subnet_pool.as_deref().map(quoted)),
+            (
+                "tag",
+                own(Some(&side.seat.tag)).filter(|_| !side.seat.tag.is_empty()),
+            ),
             ("template", spec.head.template.as_deref().map(quoted)),
             ("zone", Some(several(&self.block.zones))),
         ]
@@ -351,18 +355,18 @@ impl View<'_> {
             let (old, new) = (quoted(&before.instance_id), quoted(&after.instance_id));
             entries.push(line("instance_id", format!("{old} -> {new}")));
         }
-        for (name, old) in [
-            ("ip4", &before.ip4.as_deref()),
-            ("provider_id", &before.provider_id.as_deref()),
+        for (name, old, new) in [
+            ("ip4", before.ip4.as_deref(), after.ip4.as_deref()),
+            ("provider_id", before.provider_id.as_deref(), None),
         ] {
-            if let Some(old) = old {
-                let old = if self.single() {
-                    quoted(old)
-                } else {
-                    several()
-                };
-                entries.push(line(name, format!("{old} -> {UNKNOWN}")));
-            }
+            let text = match (old, new.filter(|_| self.single())) {
+                (None, _) => continue,
+                (Some(old), Some(new)) if old == new => continue,
+                (Some(old), Some(new)) => format!("{} -> {}", quoted(old), quoted(new)),
+                (Some(old), None) if self.single() => format!("{} -> {UNKNOWN}", quoted(old)),
+                (Some(_), None) => format!("{} -> {UNKNOWN}", several()),
+            };
+            entries.push(line(name, text));
         }
         let told = |path: &str| {
             self.block
