@@ -181,6 +181,7 @@ impl Aws {
         let lines = text.split_inclusive('\n');
         let mut text: String = lines
             .filter(|line| !line.contains(": trying again in ") && !line.contains(": Still "))
+            .filter(|line| !line.contains(" change done") && !line.contains(" changes done"))
             .collect();
         for (id, shown) in &*self.names.borrow() {
             text = text.replace(id, shown);
