@@ -18,6 +18,14 @@ use crate::diagnostic::{Diagnostic, Reported};
 use crate::dialect::mapping;
 use crate::dialect::yandex::{self, Specification};
 
+/// The keys of a specification; a document without any of them is another one.
+const SPECIFICATION_KEYS: [&str; 4] = [
+    "instance_template",
+    "scale_policy",
+    "deploy_policy",
+    "allocation_policy",
+];
+
 /// The tenant of the group.
 const TENANT: &str = "default";
 
@@ -165,6 +173,19 @@ impl Loaded {
             .findings
             .keep(yandex::read(id, &text))
             .ok_or(Reported)?;
+        let has = |key: &&str| root.get(key).is_some();
+        if !SPECIFICATION_KEYS.iter().any(has) {
+            let start = Span::new(id, 0, 1.min(text.len()));
+            self.findings.push(
+                Diagnostic::error(format!(
+                    "not a specification of Yandex Cloud: {}",
+                    path.display()
+                ))
+                .at(start, "`instance_template` is missing")
+                .hint("It is the YAML that `yc compute instance-group create --file` reads"),
+            );
+            return Err(Reported);
+        }
         mapping::rename_zones(&mut root, provider, source, &mut self.findings);
         self.unless_errors(())?;
         self.without_equal.extend(yandex::without_equal(&root));
