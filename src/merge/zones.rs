@@ -49,3 +49,8 @@ impl Place {
         }
     }
 }
+
+/// How many of `size` slots the zone with this index gets.
+pub fn share(zones: usize, size: u32, zone: usize) -> usize {
+    (size as usize + zones - 1 - zone) / zones
+}

@@ -13,7 +13,7 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
-use crate::merge::zones::{Place, Seat, Zone};
+use crate::merge::zones::{Place, Seat, Zone, share};
 
 /// The slots of a group by what happens to them.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -110,11 +110,6 @@ fn with_tags_that_moved<'f>(
         (*slot, place)
     };
     Cow::Owned(filled.iter().map(follow).collect())
-}
-
-/// How many of `size` slots each zone gets.
-fn share(zones: usize, size: u32, zone: usize) -> usize {
-    (size as usize + zones - 1 - zone) / zones
 }
 
 /// The slots that keep their places if zones are to be even.

@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use crate::config::source::{Span, Spanned};
+use crate::merge::zones::{self, Place};
 
 /// A zone of the allocation policy.
 pub(super) struct Zone {
@@ -18,32 +19,24 @@ pub(super) struct Zone {
 /// An instance's place in the group.
 #[derive(Debug, PartialEq)]
 pub(super) struct Slot {
-    /// The index of its zone in the policy.
-    pub(super) zone: usize,
     /// Its number in the group, from 1.
     pub(super) index: u32,
-    /// Its number in the zone, from 1.
-    pub(super) index_in_zone: u32,
-    /// Its tag; `None` if the zone has too few.
-    pub(super) tag: Option<Arc<str>>,
+    pub(super) place: Place,
 }
 
-/// The slots of a new group: one by one to the zones in listed order, cyclically.
+/// The slots of a new group.
 pub(super) fn deal(zones: &[Zone], size: u32) -> Vec<Slot> {
-    let turns = zones.iter().enumerate().cycle();
-    let slots = turns.zip(0..size).map(|((zone, policy), dealt)| {
-        let round = dealt as usize / zones.len();
-        Slot {
-            zone,
-            index: dealt + 1,
-            index_in_zone: round as u32 + 1,
-            tag: policy.tags.get(round).map(|tag| Arc::clone(&tag.value)),
-        }
+    if zones.is_empty() {
+        return Vec::new();
+    }
+    let native = zones.iter().map(|zone| zones::Zone {
+        name: Arc::clone(&zone.id),
+        tags: zone.tags.iter().map(|tag| Arc::clone(&tag.value)).collect(),
+    });
+    let native: Vec<_> = native.collect();
+    let slots = (0..size).map(|slot| Slot {
+        index: slot + 1,
+        place: Place::of_new(&native, slot),
     });
     slots.collect()
-}
-
-/// How many of `size` instances are in each zone.
-pub(super) fn share(zones: usize, zone: usize, size: u32) -> usize {
-    (size as usize + zones - 1 - zone) / zones
 }

@@ -6,7 +6,7 @@
 use std::collections::{HashMap, HashSet};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use super::deal::{Slot, Zone};
+use super::deal::Slot;
 use super::names::{Instance, Names, is_system};
 use super::schema::{LABEL_VALUE, Pattern, Role, VM_NAME};
 use super::values::Field;
@@ -22,7 +22,6 @@ const MOST_COMPARED: usize = 1_000;
 
 /// Checks all instances. A field is reported once; fields in `failed` were reported before.
 pub(super) fn check(
-    zones: &[Zone],
     slots: &[Slot],
     fields: &[Field],
     names: &Names,
@@ -42,7 +41,6 @@ pub(super) fn check(
         let mut instance = Instance {
             group_id: GROUP_ID,
             short_id: &short_id,
-            zone: &zones[slot.zone].id,
             slot,
             labels: None,
         };
@@ -255,14 +253,12 @@ fn is_plain(name: &str) -> bool {
 }
 
 fn described(instance: &Instance<'_>) -> String {
-    let tag = match &instance.slot.tag {
-        Some(tag) => format!(", tag {tag}"),
-        None => String::new(),
+    let Slot { index, place } = instance.slot;
+    let tag = match &*place.seat.tag {
+        "" => String::new(),
+        tag => format!(", tag {tag}"),
     };
-    format!(
-        "instance {} (zone {}{tag})",
-        instance.slot.index, instance.zone
-    )
+    format!("instance {index} (zone {}{tag})", place.zone)
 }
 
 fn noun(field: &Field) -> &'static str {

@@ -22,9 +22,10 @@ use std::sync::Arc;
 use crate::config::node::{Node, NodeValue};
 use crate::config::source::{Span, Spanned};
 use crate::diagnostic::{Diagnostic, Diagnostics, Reported, counted};
+use crate::merge::zones::share;
 use crate::render::placeholders::{self, GROUP_LABEL, INSTANCE_LABEL};
 
-use deal::{Zone, deal, share};
+use deal::{Zone, deal};
 use names::{Names, is_system, items};
 use values::Field;
 
@@ -70,7 +71,7 @@ pub fn translate(root: &Node, findings: &mut Diagnostics) -> Result<Specificatio
         // placeholders in them.
         if findings.errors() == errors {
             let slots = deal(&zones, size.target);
-            instances::check(&zones, &slots, &fields, &names, failed, findings);
+            instances::check(&slots, &fields, &names, failed, findings);
         }
     }
     let update = group::update(&typed, &fields, findings);
@@ -331,7 +332,7 @@ fn check_tags(zones: &[Zone], size: &Size, findings: &mut Diagnostics) {
         return;
     }
     for (index, zone) in zones.iter().enumerate() {
-        let needed = share(zones.len(), index, size.target);
+        let needed = share(zones.len(), size.target, index);
         if zone.tags.len() < needed {
             let tags = counted(zone.tags.len(), "tag");
             findings.push(

@@ -25,7 +25,6 @@ pub(super) struct Names {
 pub(super) struct Instance<'s> {
     pub(super) group_id: &'s str,
     pub(super) short_id: &'s str,
-    pub(super) zone: &'s str,
     pub(super) slot: &'s Slot,
     /// Its labels, rendered; `None` while they are.
     pub(super) labels: Option<IndexMap<Arc<str>, String>>,
@@ -109,14 +108,14 @@ impl Names {
         if let Some(label) = name.strip_prefix(INSTANCE_LABEL) {
             return instance.labels.as_ref()?.get(label).cloned();
         }
-        let slot = instance.slot;
+        let Slot { index, place } = instance.slot;
         match name {
             "instance_group.id" => Some(instance.group_id.to_owned()),
-            "instance.index" => Some(slot.index.to_string()),
-            "instance.index_in_zone" => Some(slot.index_in_zone.to_string()),
+            "instance.index" => Some(index.to_string()),
+            "instance.index_in_zone" => Some(place.seat.number.to_string()),
             "instance.short_id" => Some(instance.short_id.to_owned()),
-            "instance.tag" => slot.tag.as_ref().map(ToString::to_string),
-            "instance.zone_id" => Some(instance.zone.to_owned()),
+            "instance.tag" => Some(place.seat.tag.to_string()).filter(|tag| !tag.is_empty()),
+            "instance.zone_id" => Some(place.zone.to_string()),
             _ => None,
         }
     }

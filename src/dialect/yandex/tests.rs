@@ -89,6 +89,20 @@ fn the_base_has_no_findings() {
     assert_eq!(edited(&[]), [""; 0]);
 }
 
+/// The findings of each case, a line each.
+fn listed(cases: &[(&str, &[(&str, &str)])], fits: impl Fn(&[String]) -> bool) -> String {
+    let mut lines = String::new();
+    for (name, edits) in cases {
+        let found = edited(edits);
+        assert!(fits(&found), "{name}: {found:#?}");
+        lines.push_str(&format!("{name}\n"));
+        for line in found {
+            lines.push_str(&format!("    {line}\n"));
+        }
+    }
+    lines
+}
+
 #[test]
 fn errors_say_what_is_wrong_and_what_would_be_right() {
     let cases: [(&str, &[(&str, &str)]); 47] = [
@@ -284,19 +298,8 @@ fn errors_say_what_is_wrong_and_what_would_be_right() {
             )],
         ),
     ];
-    let mut lines = String::new();
-    for (name, edits) in cases {
-        let found = edited(edits);
-        assert!(
-            found.iter().any(|line| line.starts_with("error")),
-            "{name}: {found:#?}"
-        );
-        lines.push_str(&format!("{name}\n"));
-        for line in found {
-            lines.push_str(&format!("    {line}\n"));
-        }
-    }
-    insta::assert_snapshot!(lines);
+    let is_error = |line: &String| line.starts_with("error");
+    insta::assert_snapshot!(listed(&cases, |found| found.iter().any(is_error)));
 }
 
 #[test]
@@ -395,19 +398,8 @@ fn warnings_name_likely_errors() {
             )],
         ),
     ];
-    let mut lines = String::new();
-    for (name, edits) in cases {
-        let found = edited(edits);
-        assert!(
-            found.iter().all(|line| line.starts_with("warning")),
-            "{name}: {found:#?}"
-        );
-        lines.push_str(&format!("{name}\n"));
-        for line in found {
-            lines.push_str(&format!("    {line}\n"));
-        }
-    }
-    insta::assert_snapshot!(lines);
+    let is_warning = |line: &String| line.starts_with("warning");
+    insta::assert_snapshot!(listed(&cases, |found| found.iter().all(is_warning)));
 }
 
 #[test]
@@ -505,17 +497,17 @@ fn deals_go_around_the_zones() {
     let zones = [zone("d", &["d-1", "d-2"]), zone("a", &["a-1"])];
     let dealt: Vec<_> = deal(&zones, 3)
         .into_iter()
-        .map(|slot| (slot.zone, slot.index, slot.index_in_zone, slot.tag))
+        .map(|Slot { index, place }| format!("{index} {} {:?}", place.zone, place.seat))
         .collect();
     assert_eq!(
         dealt,
         [
-            (0, 1, 1, Some("d-1".into())),
-            (1, 2, 1, Some("a-1".into())),
-            (0, 3, 2, Some("d-2".into())),
+            "1 d Seat { number: 1, tag: \"d-1\" }",
+            "2 a Seat { number: 1, tag: \"a-1\" }",
+            "3 d Seat { number: 2, tag: \"d-2\" }",
         ]
     );
-    assert_eq!([share(2, 0, 3), share(2, 1, 3), share(3, 2, 2)], [2, 1, 0]);
+    assert_eq!([share(2, 3, 0), share(2, 3, 1), share(3, 2, 2)], [2, 1, 0]);
     assert!(deal(&[], 3).is_empty());
 }
 
@@ -552,7 +544,6 @@ fn instances(root: &Node, made: &Specification, given: &Json) -> Vec<(String, Js
             short_id: given["short_ids"][slot.index as usize - 1]
                 .as_str()
                 .unwrap_or("abcd"),
-            zone: &zones[slot.zone].id,
             slot,
             labels: None,
         };
@@ -566,7 +557,7 @@ fn instances(root: &Node, made: &Specification, given: &Json) -> Vec<(String, Js
         }
         let mut template = rendered(&template.into(), &names, &instance);
         template["labels"] = labels;
-        (zones[slot.zone].id.to_string(), template)
+        (slot.place.zone.to_string(), template)
     };
     slots.iter().map(render).collect()
 }
