@@ -76,7 +76,7 @@ pub struct Loaded {
     pub server_compatible: bool,
     /// Whether the configuration is a specification of another program alone, for the embedded cloud.
     pub is_specification: bool,
-    /// What a document of another program says that nstance has no equal for.
+    /// What nstance ignores in a document of another program, for `convert` to report.
     without_equal: Vec<(Span, String)>,
     /// Whether the configuration is a file that is named: only that can be one of another program.
     is_named_file: bool,

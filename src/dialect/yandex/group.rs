@@ -28,11 +28,7 @@ impl Object {
     }
 
     fn add(&mut self, key: &str, value: Node) {
-        self.0.push(Entry {
-            key: key.into(),
-            key_span: value.span,
-            value,
-        });
+        self.0.push(Entry::placed(key, value));
     }
 
     fn text(&mut self, key: &str, span: Span, text: &str) {
@@ -303,8 +299,8 @@ fn shown(time: Duration) -> String {
     }
 }
 
-/// Keys without an equal in nstance, and what that means.
-const WITHOUT_EQUAL: [(&str, &str); 12] = [
+/// Keys that are ignored without a warning from [`super::translate`], and what that means.
+const WITHOUT_EQUAL: [(&str, &str); 9] = [
     (
         "folder_id",
         "the folder belongs to the cloud's configuration, not to a group",
@@ -315,20 +311,12 @@ const WITHOUT_EQUAL: [(&str, &str); 12] = [
         "nstance manages the instances with its own credentials",
     ),
     (
-        "scale_policy.auto_scale",
-        "nstance doesn't scale by metrics; the size is fixed",
-    ),
-    (
         "scale_policy.test_auto_scale",
         "nstance doesn't scale by metrics",
     ),
     (
         "auto_healing_policy",
         "failed instances stay until `nstance apply` replaces them",
-    ),
-    (
-        "application_load_balancer_spec",
-        "nstance doesn't register instances with application load balancers",
     ),
     (
         "load_balancer_spec.max_opening_traffic_duration",
@@ -346,14 +334,9 @@ const WITHOUT_EQUAL: [(&str, &str); 12] = [
         "load_balancer_spec.target_group_spec.labels",
         "nstance doesn't create target groups",
     ),
-    (
-        "instance_template.fqdn",
-        "the API has no such key; `hostname` sets the name",
-    ),
 ];
 
-/// The parts of a specification that a native group can't express, each with
-/// its place.
+/// The parts of a specification that [`super::translate`] leaves out silently, each with its place.
 pub fn without_equal(root: &Node) -> Vec<(Span, String)> {
     let mut notes = Vec::new();
     for (path, note) in WITHOUT_EQUAL {
@@ -366,16 +349,10 @@ pub fn without_equal(root: &Node) -> Vec<(Span, String)> {
         }
     }
     let checks = items(at(root, &["health_checks_spec", "health_check_specs"]));
-    for (index, check) in checks.iter().enumerate() {
-        let place = start(check.span);
-        if index > 0 {
-            let note = "`health_check_specs`: nstance uses the first health check only";
-            notes.push((place, note.to_owned()));
-        } else if let Some(threshold) = check.get("healthy_threshold") {
-            let note = "`healthy_threshold`: one successful check is enough; `min_healthy_time` \
-                        asks for more";
-            notes.push((threshold.span, note.to_owned()));
-        }
+    if let Some(threshold) = checks.first().and_then(|it| it.get("healthy_threshold")) {
+        let note = "`healthy_threshold`: one successful check is enough; `min_healthy_time` asks \
+                    for more";
+        notes.push((threshold.span, note.to_owned()));
     }
     notes
 }

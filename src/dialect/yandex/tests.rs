@@ -416,6 +416,15 @@ fn a_full_specification_becomes_a_native_group() {
 }
 
 #[test]
+fn what_translate_warns_of_is_not_noted_again() {
+    let text = "instance_template: {fqdn: a}\napplication_load_balancer_spec: {a: b}\n\
+                scale_policy: {auto_scale: {a: b}}\n\
+                health_checks_spec: {health_check_specs: [{a: b}, {a: b}]}\n";
+    let root = read(SourceId(0), text).unwrap();
+    assert_eq!(without_equal(&root), []);
+}
+
+#[test]
 fn scalars_keep_their_source_text() {
     let text = "a: 1.10\nb: 007\nc: yes\nd: .nan\ne: 1e999\nf: null\ng: ~\nh: \"null\"\ni:\nj: !!str 5\n\
                 k: &x {l: 0x1f}\nm: *x\nn: {<<: *x, o: Off}\n";
