@@ -64,7 +64,7 @@ pub(crate) fn find(
     files.retain(|file| !var_files.iter().any(|given| is_same(file, given)));
     if files.is_empty() {
         let mut finding = Diagnostic::error(format!(
-            "there is no configuration in {}",
+            "no configuration in {}",
             shown(folder, working_dir)
         ))
         .detail("Looked for *.hcl, *.jsonc, nstance*.json, nstance*.yaml, nstance*.yml")
@@ -258,7 +258,7 @@ fn most_that_is_read() -> String {
 }
 
 /// The message for a missing file.
-const MISSING: &str = "There is no such file";
+const MISSING: &str = "No such file";
 
 /// The text of any file, without its byte order mark; `what` is its name in messages.
 ///

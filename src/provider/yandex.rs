@@ -1,4 +1,4 @@
-//! The rules of Yandex Cloud, for which there is no client: changes in place.
+//! The rules of changes in place on Yandex Cloud, which has no client yet.
 //!
 //! In: paths of a spec. Out: [`Effect`]s, as instance groups of Yandex Cloud have them. Must not:
 //! know a specification; `dialect::yandex` reads those.

@@ -342,7 +342,7 @@ fn a_change_acts_at_least_as_the_policy_says() {
         "\"minimal_action\": \"replace\"",
     );
     assert_eq!(changes(&harness), "±0 ±1 ±2");
-    // What isn't changed stays.
+    // It applies to what changes only.
     harness.edit("\"team\": \"a\", ", "");
     assert_eq!(changes(&harness), "");
 }

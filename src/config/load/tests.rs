@@ -48,13 +48,13 @@ fn what_cannot_be_loaded_is_explained() {
         shown(&loaded, folder.path())
     };
     insta::assert_snapshot!(at(None), @"
-        error: there is no configuration in FOLDER
+        error: no configuration in FOLDER
         Looked for *.hcl, *.jsonc, nstance*.json, nstance*.yaml, nstance*.yml
         hint: `nstance init` writes one to start from; `--config PATH` names another file or folder
         ");
     insta::assert_snapshot!(at(Some("missing.jsonc")), @"
         error: can't read the configuration missing.jsonc
-        There is no such file
+        No such file
         hint: `nstance init` writes one to start from
         ");
     fs::write(folder.path().join("nstance.hcl"), "x = 1").unwrap();

@@ -8,7 +8,7 @@
 pub(super) struct Table {
     /// All of its keys.
     pub(super) keys: &'static [Key],
-    /// Alternatives: keys of which at most one may be set, and whether one must be.
+    /// Keys that exclude each other, and whether one of them is required.
     pub(super) alternatives: &'static [(&'static [&'static str], bool)],
 }
 
