@@ -218,6 +218,7 @@ fn render_one_instance(bencher: Bencher) {
         arch: "amd64".into(),
         instance_type: "small".into(),
         slot: 0,
+        index: None,
         seat: Seat::default(),
         zone: "z".into(),
         short_id: "tp45h1v4".into(),

@@ -13,6 +13,7 @@ use petgraph::graph::{DiGraph, NodeIndex};
 
 use crate::address::GroupName;
 use crate::config::model::Config;
+use crate::config::source::Span;
 use crate::diagnostic::{Diagnostic, Diagnostics, nearest};
 
 /// One thing of a configuration.
@@ -46,9 +47,25 @@ pub struct ImagesRead {
     pub of_templates: HashMap<Arc<str>, BTreeSet<Arc<str>>>,
 }
 
-/// Builds the graph. Unknown names and cycles become findings; the order is then as good as it can
+/// A link whose instances' addresses a group reads before they are known.
+#[derive(Debug, Clone)]
+pub struct LateLink {
+    /// The group that provides it.
+    pub provider: GroupName,
+    /// The consumer's name for it.
+    pub link: Arc<str>,
+    /// Where that is written.
+    pub span: Span,
+}
+
+/// Builds the graph; `late` are the late links of each group as written, or empty. Unknown names and cycles become findings; the order is then as good as it can
 /// be.
-pub fn build(config: &Config, images: &ImagesRead, findings: &mut Diagnostics) -> Graph {
+pub fn build(
+    config: &Config,
+    images: &ImagesRead,
+    late: &[Vec<LateLink>],
+    findings: &mut Diagnostics,
+) -> Graph {
     let first_template = config.images.len();
     let first_group = first_template + config.templates.len();
     let count = first_group + config.groups.len();
@@ -69,10 +86,11 @@ pub fn build(config: &Config, images: &ImagesRead, findings: &mut Diagnostics) -
     };
     let group_at = |index: usize| NodeIndex::new(first_group + index);
     // Where no group names another, nobody asks for a group by its name.
-    let is_alone = config
-        .groups
-        .iter()
-        .all(|group| group.depends_on.is_empty());
+    let is_alone = late.is_empty()
+        && config
+            .groups
+            .iter()
+            .all(|group| group.depends_on.is_empty());
     let groups: HashMap<&GroupName, usize> = config
         .groups
         .iter()
@@ -127,11 +145,24 @@ pub fn build(config: &Config, images: &ImagesRead, findings: &mut Diagnostics) -
                 None => findings.push(unknown_group(config, &name.value, name.span)),
             }
         }
+        for link in late.get(index).into_iter().flatten() {
+            let Some(needed) = groups.get(&link.provider) else {
+                continue;
+            };
+            let needed = group_at(*needed);
+            if drawn.insert((needed, at)) {
+                graph.add_edge(needed, at, ());
+                dependencies
+                    .entry(group.name.clone())
+                    .or_default()
+                    .push(link.provider.clone());
+            }
+        }
     }
     let order = if is_alone {
         (0..config.groups.len()).collect()
     } else {
-        report_cycles(config, &graph, findings);
+        report_cycles(config, &graph, late, findings);
         order(&graph, first_group)
     };
     Graph {
@@ -141,7 +172,7 @@ pub fn build(config: &Config, images: &ImagesRead, findings: &mut Diagnostics) -
     }
 }
 
-fn unknown_group(config: &Config, name: &str, span: crate::config::source::Span) -> Diagnostic {
+pub(crate) fn unknown_group(config: &Config, name: &str, span: Span) -> Diagnostic {
     let known: Vec<String> = config
         .groups
         .iter()
@@ -157,7 +188,12 @@ fn unknown_group(config: &Config, name: &str, span: crate::config::source::Span)
         ))
 }
 
-fn report_cycles(config: &Config, graph: &DiGraph<Node, ()>, findings: &mut Diagnostics) {
+fn report_cycles(
+    config: &Config,
+    graph: &DiGraph<Node, ()>,
+    late: &[Vec<LateLink>],
+    findings: &mut Diagnostics,
+) {
     for members in tarjan_scc(graph) {
         let is_cycle = members.len() > 1
             || members
@@ -181,20 +217,35 @@ fn report_cycles(config: &Config, graph: &DiGraph<Node, ()>, findings: &mut Diag
             .collect();
         let mut finding =
             Diagnostic::error("dependency cycle between groups").detail(path.join(" → "));
+        let mut has_links = false;
         for (index, name) in names.iter().enumerate() {
-            let Some(written) = config
-                .group(name)
-                .and_then(|group| group.depends_on.first())
+            let groups = config.groups.iter().zip(0..);
+            let Some((group, at)) = groups.into_iter().find(|(group, _)| group.name == **name)
             else {
                 continue;
             };
+            let mut links = late.get(at).into_iter().flatten();
+            let link = links.find(|link| names.contains(&&link.provider));
+            has_links |= link.is_some();
+            let (span, label) = match (link, group.depends_on.first()) {
+                (Some(link), _) => (
+                    link.span,
+                    format!("{name} reads addresses of link `{}`", link.link),
+                ),
+                (None, Some(written)) => (written.span, format!("{name} depends on it")),
+                (None, None) => continue,
+            };
             finding = if index == 0 {
-                finding.at(written.span, format!("{name} depends on it"))
+                finding.at(span, label)
             } else {
-                finding.related(written.span, format!("{name} depends on it"))
+                finding.related(span, label)
             };
         }
-        findings.push(finding.hint("Remove one `depends_on` of the circle"));
+        findings.push(finding.hint(if has_links {
+            "Read `.Address`, the DNS name, which is known before an instance exists"
+        } else {
+            "Remove one `depends_on` of the cycle"
+        }));
     }
 }
 

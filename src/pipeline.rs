@@ -6,6 +6,7 @@
 mod capacity;
 mod compile;
 mod last_good;
+pub mod late;
 mod validate;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -33,6 +34,7 @@ use crate::provider::rules::Rules;
 use crate::provider::{Cloud, CloudError, Owner};
 use crate::refresh::{Observed, refresh};
 use crate::render::group::CompiledGroup;
+use crate::render::links::LinkSet;
 use crate::render::renderer::GroupRenderer;
 use crate::render::sampling;
 use crate::render::userdata::Bodies;
@@ -182,7 +184,7 @@ pub fn plan<'c>(mut request: Request<'_, 'c>) -> Result<PlanOutput<'c>, PlanErro
         request.rules,
         &lineage(record.snapshot.as_ref(), request.identity, now),
     );
-    let (mut plan, found) = build_plan(
+    let (mut plan, links, found) = build_plan(
         &request,
         &record,
         observed.as_ref(),
@@ -192,7 +194,7 @@ pub fn plan<'c>(mut request: Request<'_, 'c>) -> Result<PlanOutput<'c>, PlanErro
         now,
     )?;
     findings.extend(gather(found));
-    findings.extend(record.prepare_rollbacks(&mut plan, &request)?);
+    findings.extend(record.prepare_rollbacks(&mut plan, &links, &request)?);
     if let Some(cloud) = cloud {
         findings.extend(capacity::check(&mut plan, &renderers, cloud));
     }
@@ -205,6 +207,13 @@ pub fn plan<'c>(mut request: Request<'_, 'c>) -> Result<PlanOutput<'c>, PlanErro
             None => findings.extend(interrupted(snapshot)),
         }
     }
+    late::add(
+        &mut plan,
+        &request.prepared.compiled.groups,
+        request.document,
+        &request.prepared.bodies,
+        &links,
+    );
     drop(renderers);
     let caches = Caches {
         images: images.answers,
@@ -320,6 +329,7 @@ impl<'s> ReadRecord<'s> {
     fn prepare_rollbacks(
         &self,
         plan: &mut Plan,
+        links: &BTreeMap<String, LinkSet>,
         request: &Request<'_, '_>,
     ) -> Result<Diagnostics, StateError> {
         let mut findings = Diagnostics::default();
@@ -357,7 +367,8 @@ impl<'s> ReadRecord<'s> {
                 plan.last_good.insert(name.to_string(), good);
             }
             if let Some(stored) = stored.filter(|_| changes) {
-                last_good::add_fallbacks(plan, name, &stored, request.rules);
+                let links = links.get(name.as_str());
+                last_good::add_fallbacks(plan, name, links, &stored, request.rules);
             }
             let lacks =
                 |change: &Change| own(change) && rolls_back(change) && change.fallback.is_none();
@@ -401,7 +412,7 @@ fn build_plan(
     renderers: &[GroupRenderer<'_>],
     cloud: Option<&dyn Cloud>,
     now: Timestamp,
-) -> Result<(Plan, Diagnostics), PlanError> {
+) -> Result<(Plan, BTreeMap<String, LinkSet>, Diagnostics), PlanError> {
     let compiled = &request.prepared.compiled;
     let groups = compiled.groups.iter().map(|group| &group.merged);
     // Whether a subnet has room is of interest only if something is created in it.
@@ -413,6 +424,7 @@ fn build_plan(
         sources: request.sources,
         groups: renderers,
         dependencies: &compiled.graph.dependencies,
+        properties: &compiled.properties,
         images,
         unfetched: &request.prepared.unfetched,
         snapshot: record.snapshot.as_ref(),
@@ -424,7 +436,7 @@ fn build_plan(
         now,
         options: request.options,
     };
-    let (plan, found) = build::build(&inputs, &mut placer);
+    let (plan, links, found) = build::build(&inputs, &mut placer);
     if let Some(error) = placer.into_failure() {
         return Err(PlanError::Cloud {
             doing: "the subnets can't be looked up",
@@ -432,7 +444,7 @@ fn build_plan(
         });
     }
     record.check_specs(&plan)?;
-    Ok((plan, found))
+    Ok((plan, links, found))
 }
 
 /// Rows for the cache of fetched bodies.

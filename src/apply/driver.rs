@@ -20,6 +20,7 @@ use super::journal::{self, StoreOperation};
 use super::nonce::NonceRequest;
 use super::nonce_command::{self, PATIENCE};
 use super::rollout_record::{self, RolloutRecord};
+use super::stages;
 use crate::clock::{Clock, Timestamp};
 use crate::fault_injection::InjectedFault;
 use crate::plan::change::Plan;
@@ -103,9 +104,10 @@ pub fn apply(
     )?;
     (world.apply, world.rollout) = (begun.apply, begun.rollout);
     let mut told = |step: &Progress| tell(plan, step);
-    let outcome = drive(plan, limits, seed, &beginning.starts, &mut world, &mut told)?;
+    let staged = stages::drive_all(plan, limits, seed, beginning.starts, &mut world, &mut told)?;
+    let (made, outcome) = (staged.plan, staged.outcome);
     let mut back = None;
-    if let Some(way) = begun.back(plan, &outcome, world.store, world.clock.now())? {
+    if let Some(way) = begun.back(&made, &outcome, world.store, world.clock.now())? {
         let mut told = |step: &Progress| tell(&way, step);
         let none = Starts::default();
         let came = drive(&way, limits, seed, &none, &mut world, &mut told)?;

@@ -917,6 +917,10 @@ impl Task {
     fn begin_at(&mut self, start: &Start) {
         match start {
             Start::Todo => {}
+            Start::Later => {
+                self.steps.clear();
+                self.phase = Phase::Ended(TaskEnd::NotTried);
+            }
             Start::Done { provider_id } => {
                 self.has_arrived = true;
                 self.has_deleted = self.steps.contains(&Step::Delete);

@@ -30,23 +30,27 @@ impl Exporter {
             .join(address.slot.to_string())
     }
 
-    /// Makes an instance's folder contain exactly its exported files whose content is known.
+    /// Makes an instance's folder contain exactly its exported files. One whose content isn't known
+    /// yet stays as it was.
     ///
     /// Fails if a file can't be written or removed.
     pub fn write(&self, address: &Address, files: &Files) -> io::Result<()> {
         let folder = self.folder(address);
-        let exported: Vec<_> = files
-            .iter()
-            .filter(|(_, file)| !file.in_userdata && !file.by_server)
-            .filter_map(|(name, file)| Some((&**name, file.content.as_deref()?)))
-            .collect();
-        if exported.is_empty() {
+        let exported = || {
+            let files = files.iter();
+            files.filter(|(_, file)| !file.in_userdata && !file.by_server)
+        };
+        if exported().next().is_none() {
             return remove_folder(&folder);
         }
         std::fs::create_dir_all(&folder)?;
-        let names: Vec<_> = exported.iter().map(|(name, _)| Path::new(name)).collect();
+        let names: Vec<_> = exported().map(|(name, _)| Path::new(&**name)).collect();
         keep_only(&folder, &names)?;
-        for (name, content) in exported {
+        for (name, file) in exported() {
+            let Some(content) = file.content.as_deref() else {
+                continue;
+            };
+            let name = &**name;
             let path = folder.join(name);
             let folder = path.parent().unwrap_or(&folder);
             std::fs::create_dir_all(folder)?;

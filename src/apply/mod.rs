@@ -24,6 +24,7 @@ mod results;
 pub mod resume;
 pub mod rollback;
 pub mod rollout_record;
+pub mod stages;
 pub mod staleness;
 pub mod steps;
 mod waiting;

@@ -376,6 +376,8 @@ pub fn record(
             marks: (!side.marks.is_empty()).then(|| Arc::clone(&side.marks)),
             number: Some(side.seat.number).filter(|it| *it != 0 && *it != address.slot + 1),
             tag: Arc::clone(&side.seat.tag),
+            index: side.index,
+            links: side.links.clone(),
         }
         .to_text(),
         version: 0,

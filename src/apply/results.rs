@@ -11,6 +11,7 @@ use super::journal::{Settlement, StoreOperation};
 use super::protocol::{Call, Command, Progress, Step, TaskEnd, TaskId, action_name};
 use super::requests;
 use crate::clock::Timestamp;
+use crate::pipeline::late;
 use crate::plan::change::{Action, Change, InstanceView, Reason};
 use crate::provider::{LifecycleState, Observation};
 
@@ -27,7 +28,8 @@ impl Engine<'_> {
         let change = &self.plan.changes[id];
         self.tasks[id].provider_id = Some(observation.provider_id.clone());
         self.tasks[id].is_running = observation.state == LifecycleState::Running;
-        let waits = change.deferred.is_some() && observation.ip4.is_none();
+        let is_read = change.deferred.is_some() || late::awaits(self.plan, &change.address.group);
+        let waits = is_read && observation.ip4.is_none();
         if waits && self.tasks[id].polls < ADDRESS_POLLS && !self.stopping {
             self.tasks[id].polls += 1;
             self.tasks[id].phase = Phase::Describing;

@@ -27,6 +27,8 @@ pub enum Start {
         /// The wait in which the apply ended, and since when it waited.
         wait: Option<(Step, Timestamp)>,
     },
+    /// It waits for addresses of groups that aren't applied yet; another stage of the apply does it.
+    Later,
     /// All of it is done.
     Done {
         /// Its instance.

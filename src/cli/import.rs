@@ -30,6 +30,8 @@ struct Wanted {
     marks: Arc<Marks>,
     /// Its number and tag, if the instance is in its zone.
     seat: Seat,
+    /// Its index, if the group numbers its instances by zone.
+    index: Option<u32>,
 }
 
 /// Options of `import`.
@@ -164,6 +166,7 @@ fn wanted(
         spec: side.map_or_else(|| SpecBody::empty("ins"), |side| (*side.spec).clone()),
         marks: side.map_or_else(Marks::none, |side| Arc::clone(&side.marks)),
         seat: own.map(|side| side.seat.clone()).unwrap_or_default(),
+        index: own.and_then(|side| side.index),
     })
 }
 
@@ -222,6 +225,8 @@ fn record(
         generation,
         zone: observation.zone.as_str().into(),
         seat: wanted.seat,
+        index: wanted.index,
+        links: std::collections::BTreeMap::new(),
         subnet: observation.subnet.as_deref().map(Arc::from),
         ip4: observation.ip4.as_deref().map(Arc::from),
         ip6: observation.ip6.as_deref().map(Arc::from),

@@ -369,6 +369,32 @@ pub struct Common {
     pub protect: Option<Spanned<bool>>,
     /// `update`
     pub update: Update,
+    /// `provides`: what other groups can read of this one.
+    pub provides: Named<Provided>,
+    /// `consumes`: what this group's texts read of others, as `.Link.NAME`.
+    pub consumes: Named<Consumed>,
+}
+
+/// One of `provides`.
+#[derive(Debug, Clone)]
+pub struct Provided {
+    /// `type`, by default the name.
+    pub link_type: Arc<str>,
+    /// `properties`, an object; its strings are templates.
+    pub properties: Option<Node>,
+}
+
+/// One of `consumes`.
+#[derive(Debug, Clone)]
+pub struct Consumed {
+    /// `type`, by default the name.
+    pub link_type: Arc<str>,
+    /// `from`: the providing group, `group` of the same tenant or `tenant/group`.
+    pub from: Option<Spanned<Arc<str>>>,
+    /// `link`: the name that the provider gave it.
+    pub link: Option<Spanned<Arc<str>>>,
+    /// `optional`: whether the provider may be missing.
+    pub optional: bool,
 }
 
 /// `amd64` or `arm64`.
@@ -410,8 +436,10 @@ pub struct Group {
     pub template: Option<Spanned<Arc<str>>>,
     /// The shared fields.
     pub common: Common,
-    /// `size`; without it, there are no instances.
+    /// `size`, or `replicas` for each zone; without them, there are no instances.
     pub size: Option<Spanned<u32>>,
+    /// `replicas`: how many instances each zone has.
+    pub replicas: Option<u32>,
     /// `drain_timeout`
     pub drain_timeout: Option<Spanned<Duration>>,
     /// `load_balancers`: names.
@@ -442,6 +470,7 @@ impl Group {
             template: Some(Spanned::new(Arc::clone(template), span)),
             common: Common::default(),
             size: None,
+            replicas: None,
             drain_timeout: None,
             load_balancers: Vec::new(),
             depends_on: Vec::new(),

@@ -446,6 +446,7 @@ impl Repair<'_> {
             created_at: plan.created_at,
             target: String::new(),
             last_good: BTreeMap::new(),
+            late: BTreeMap::new(),
             images: BTreeMap::new(),
             changes,
             held_back: Vec::new(),

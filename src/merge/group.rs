@@ -43,6 +43,8 @@ pub struct MergedGroup<'a> {
     pub subnet_pool: Option<Spanned<Arc<str>>>,
     /// The desired number of instances.
     pub size: u32,
+    /// How many instances each zone has, if that is written in place of `size`.
+    pub replicas: Option<u32>,
     /// Whether `size` is written; without it, there are none.
     pub has_size: bool,
     /// Args, an object.
@@ -169,6 +171,17 @@ impl MergedGroup<'_> {
         Place::of_new(&self.zones, slot)
     }
 
+    /// The index of a slot: its own number, or with `replicas` what its zone and its number there
+    /// give. A slot keeps its index unless `replicas` or the zones change.
+    pub fn index_of(&self, slot: u32, place: &Place) -> u32 {
+        let Some(replicas) = self.replicas else {
+            return slot;
+        };
+        let mut zones = self.zones.iter();
+        let zone = zones.position(|zone| zone.name == place.zone).unwrap_or(0);
+        zone as u32 * replicas + place.seat.number.saturating_sub(1)
+    }
+
     /// The names of its zones, in the order listed.
     pub fn zone_names(&self) -> Vec<Arc<str>> {
         let names = self.zones.iter().map(|zone| Arc::clone(&zone.name));
@@ -202,7 +215,7 @@ impl MergedGroup<'_> {
     }
 }
 
-fn template_of<'a>(config: &'a Config, group: &Group) -> Option<&'a Template> {
+pub(super) fn template_of<'a>(config: &'a Config, group: &Group) -> Option<&'a Template> {
     let name = group.template.as_ref()?;
     let template = config.templates.get(&name.value)?;
     Some(&template.value)
@@ -326,6 +339,7 @@ pub fn merge_group<'a>(config: &'a Config, group: &'a Group) -> MergedGroup<'a> 
             .or_else(|| low.and_then(|common| common.arch.as_ref()))
             .map_or(Arch::Amd64, |arch| arch.value),
         size: size_of(group),
+        replicas: group.replicas,
         has_size: group.size.is_some(),
         args: args(None),
         vars: vars(None),

@@ -6,6 +6,7 @@
 pub mod deep;
 pub mod group;
 pub mod hashes;
+pub mod links;
 pub mod zones;
 
 use std::fmt;

@@ -8,16 +8,19 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::validate::try_groups;
+use crate::address::GroupName;
 use crate::config::model::{Config, Group};
 use crate::config::source::SourceMap;
-use crate::diagnostic::{Diagnostics, Reported, Severity};
-use crate::graph::{self, Graph, ImagesRead};
+use crate::diagnostic::{Diagnostic, Diagnostics, Reported, Severity};
+use crate::graph::{self, Graph, ImagesRead, LateLink};
 use crate::merge::group::merge_group;
+use crate::merge::links::{self, Links};
 use crate::render::args::Tree;
 use crate::render::cache::TemplateCache;
 use crate::render::files::CompiledFile;
 use crate::render::group::{CompiledGroup, compile, no_nonce};
 use crate::render::library::Snippets;
+use crate::render::links::Properties;
 use crate::render::userdata::Bodies;
 use crate::resolve::fetch::{self, Unfetched};
 use crate::threads::{GROUPS_A_THREAD, cores};
@@ -28,6 +31,8 @@ pub struct Compiled<'a> {
     pub groups: Vec<CompiledGroup<'a>>,
     /// The dependency graph.
     pub graph: Graph,
+    /// What groups offer to others, by group and link.
+    pub properties: Properties,
 }
 
 /// Compiled groups and the bodies of their URLs.
@@ -93,6 +98,27 @@ pub fn compile_all<'a>(
     bodies: &Bodies,
     findings: &mut Diagnostics,
 ) -> Compiled<'a> {
+    let links = links::resolve(config, findings);
+    compile_linked(config, Some(&links), sources, bodies, findings)
+}
+
+/// Compiles a configuration of which only one group was kept; the caller knows its links.
+pub(super) fn compile_alone<'a>(
+    config: &'a Config,
+    sources: &'a SourceMap,
+    bodies: &Bodies,
+    findings: &mut Diagnostics,
+) -> Compiled<'a> {
+    compile_linked(config, None, sources, bodies, findings)
+}
+
+fn compile_linked<'a>(
+    config: &'a Config,
+    links: Option<&Links<'a>>,
+    sources: &'a SourceMap,
+    bodies: &Bodies,
+    findings: &mut Diagnostics,
+) -> Compiled<'a> {
     let snippets = Snippets::parse(config, sources, bodies, findings);
     // An error in a snippet is reported for its first caller, which only a single thread knows.
     let threads = if config.templates_lib.is_empty() {
@@ -113,7 +139,7 @@ pub fn compile_all<'a>(
                 return (parts, cache);
             };
             let groups = &rest[..rest.len().min(GROUPS_AT_ONCE)];
-            let part = compile_some(config, groups, bodies, &mut cache);
+            let part = compile_some(config, links, groups, bodies, &mut cache);
             parts.push((start, part));
         }
     };
@@ -140,12 +166,93 @@ pub fn compile_all<'a>(
     }
     images.of_templates = compile_templates(config, bodies, &mut cache, findings);
     compile_of_server(config, &mut cache, findings);
-    let graph = graph::build(config, &images, findings);
+    let properties = links
+        .map(|links| compile_properties(links, &mut cache, findings))
+        .unwrap_or_default();
+    let graph = graph::build(config, &images, &late_links(&made), findings);
     let ordered = graph.order.iter().filter_map(|index| made[*index].take());
     Compiled {
         groups: ordered.collect(),
         graph,
+        properties,
     }
+}
+
+/// The groups that each group must come after, because it reads addresses that these get when they
+/// are created; as groups are written.
+fn late_links(groups: &[Option<CompiledGroup<'_>>]) -> Vec<Vec<LateLink>> {
+    if groups
+        .iter()
+        .flatten()
+        .all(|group| group.reads_addresses.is_empty())
+    {
+        return Vec::new();
+    }
+    let by_name: HashMap<&GroupName, &CompiledGroup<'_>> = groups
+        .iter()
+        .flatten()
+        .map(|group| (&group.merged.name, group))
+        .collect();
+    let of_group = |group: &CompiledGroup<'_>| {
+        let read = group
+            .links
+            .iter()
+            .filter(|link| group.reads_addresses.contains(&link.name));
+        let late = read.filter_map(|link| {
+            let provider = &link.provider.as_ref()?.group;
+            let is_own = *provider == group.merged.name;
+            let is_fixed = by_name.get(provider).is_some_and(|it| it.fixes_addresses());
+            (!is_own && !is_fixed).then(|| LateLink {
+                provider: provider.clone(),
+                link: Arc::clone(&link.name),
+                span: link.span,
+            })
+        });
+        late.collect()
+    };
+    groups
+        .iter()
+        .map(|group| group.as_ref().map_or_else(Vec::new, of_group))
+        .collect()
+}
+
+/// Compiles the values that groups offer to others. They may read nothing that differs between
+/// instances, and no other link.
+fn compile_properties(
+    links: &Links<'_>,
+    cache: &mut TemplateCache<'_>,
+    findings: &mut Diagnostics,
+) -> Properties {
+    const FORBIDDEN: [&str; 4] = [".Instance", ".Nonce", ".Link", ".Image"];
+    let mut properties = Properties::new();
+    for provider in links.providers() {
+        let key = provider.key();
+        let Some(node) = provider.properties else {
+            continue;
+        };
+        if properties.contains_key(&key) {
+            continue;
+        }
+        let Ok(tree) = Tree::from_node(node, cache, findings) else {
+            continue;
+        };
+        tree.templates(&mut |compiled| {
+            for access in &compiled.template.reads().paths {
+                let root = access.path.split('.').nth(1).unwrap_or_default();
+                let root = format!(".{root}");
+                if FORBIDDEN.contains(&&*root) {
+                    let place = compiled.place_of(&access.template);
+                    findings.push(
+                        Diagnostic::error(format!("properties of a link can't read `{root}`"))
+                            .at(place.at(cache.sources(), access.offset), "not known here")
+                            .hint("They are the same for all instances; `.Link.NAME.Instances` has what differs"),
+                    );
+                }
+            }
+        });
+        properties.insert(key, tree);
+    }
+    properties
 }
 
 /// The groups in a thread's chunk: small enough that one slow thread doesn't delay the rest.
@@ -162,6 +269,7 @@ struct Part<'a> {
 
 fn compile_some<'a>(
     config: &'a Config,
+    links: Option<&Links<'a>>,
     groups: &'a [Group],
     bodies: &Bodies,
     cache: &mut TemplateCache<'_>,
@@ -169,7 +277,8 @@ fn compile_some<'a>(
     let mut findings = Diagnostics::default();
     let each = groups.iter().map(|group| {
         let merged = merge_group(config, group);
-        let compiled = compile(merged, config, bodies, cache, &mut findings);
+        let links = links.map(|links| links.of(&group.name));
+        let compiled = compile(merged, links, config, bodies, cache, &mut findings);
         match compiled {
             Ok(group) => (group.images.clone(), Some(group)),
             Err(Reported) => (BTreeSet::new(), None),
@@ -201,6 +310,7 @@ fn compile_templates(
         let mut found = Diagnostics::default();
         let alone = compile(
             merge_group(config, &group),
+            None,
             config,
             bodies,
             cache,

@@ -13,7 +13,7 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::compile::compile_all;
+use super::compile::compile_alone;
 use super::renderer;
 use crate::address::GroupName;
 use crate::config::load::restore;
@@ -27,6 +27,7 @@ use crate::plan::inputs::new_instance_id;
 use crate::plan::rollout::rolls_back;
 use crate::provider::rules::Rules;
 use crate::render::instance::Report;
+use crate::render::links::{LinkSet, Unknown};
 use crate::render::userdata::Bodies;
 
 /// The text in the state.
@@ -191,18 +192,29 @@ fn decode(value: &Value) -> Option<Node> {
 }
 
 /// Gives the changes of a group that can be rolled back the instances to go back to.
-pub(super) fn add_fallbacks(plan: &mut Plan, group: &GroupName, stored: &[u8], rules: Rules) {
+///
+/// A text that reads an address of `links` that isn't known yet leaves a change without one.
+pub(super) fn add_fallbacks(
+    plan: &mut Plan,
+    group: &GroupName,
+    links: Option<&LinkSet>,
+    stored: &[u8],
+    rules: Rules,
+) {
     let Some((config, images, bodies)) = read(stored) else {
         return;
     };
     let mut sources = SourceMap::default();
     sources.add("last good", "");
     let mut findings = Diagnostics::default();
-    let compiled = compile_all(&config, &sources, &bodies, &mut findings);
+    let compiled = compile_alone(&config, &sources, &bodies, &mut findings);
     let Some(group) = compiled.groups.iter().find(|own| own.merged.name == *group) else {
         return;
     };
-    let renderer = renderer(&config, group, &images, rules, &plan.lineage);
+    let mut renderer = renderer(&config, group, &images, rules, &plan.lineage);
+    if let Some(links) = links {
+        renderer = renderer.with_links(links, Unknown::Unknown);
+    }
     let (lineage, now) = (plan.lineage.clone(), plan.created_at);
     let of_group = |change: &&mut Change| change.address.group == group.merged.name;
     let changes = plan.changes.iter_mut().filter(of_group);
@@ -233,6 +245,8 @@ pub(super) fn add_fallbacks(plan: &mut Plan, group: &GroupName, stored: &[u8], r
             generation,
             zone: Arc::clone(&model.zone),
             seat: model.seat.clone(),
+            index: facts.index,
+            links: BTreeMap::new(),
             subnet: model.subnet.clone(),
             ip4: None,
             ip6: None,
@@ -251,9 +265,9 @@ pub(super) fn add_fallbacks(plan: &mut Plan, group: &GroupName, stored: &[u8], r
     }
 }
 
-type Images = BTreeMap<Arc<str>, Option<Arc<str>>>;
+pub(super) type Images = BTreeMap<Arc<str>, Option<Arc<str>>>;
 
-fn read(stored: &[u8]) -> Option<(Config, Images, Bodies)> {
+pub(super) fn read(stored: &[u8]) -> Option<(Config, Images, Bodies)> {
     let stored: Stored = serde_json::from_slice(stored).ok()?;
     let config = restore(&decode(&stored.document)?)?;
     let images = stored

@@ -16,16 +16,22 @@ use super::change::{
 use super::exclusive::leave_out_duplicates;
 use super::group::GroupPlanner;
 use super::inputs::{Inputs, Options};
+use super::links::Providers;
 use super::planned::Planned;
 use super::rollout::{Assumed, Bounds, Impossible, Member, Rollout, is_limited};
 use crate::address::{Address, GroupName};
 use crate::config::model::ProviderKind;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::merge::hashes::hashes;
+use crate::render::instance::Report;
+use crate::render::links::{LinkSet, Unknown};
 use crate::resolve::subnets::Placer;
 
-/// Computes the plan.
-pub fn build(inputs: &Inputs<'_>, placer: &mut Placer<'_>) -> (Plan, Diagnostics) {
+/// Computes the plan, and the links of each group that consumes some.
+pub fn build(
+    inputs: &Inputs<'_>,
+    placer: &mut Placer<'_>,
+) -> (Plan, BTreeMap<String, LinkSet>, Diagnostics) {
     let lineage = inputs.lineage();
     let mut actual = ActualInstances::new(inputs.snapshot, inputs.observed);
     // The server creates and deletes them.
@@ -42,6 +48,7 @@ pub fn build(inputs: &Inputs<'_>, placer: &mut Placer<'_>) -> (Plan, Diagnostics
         .iter()
         .filter_map(|group| Some((group.name.as_str(), &group.moved_from.as_ref()?.value)))
         .collect();
+    let mut planners = Vec::with_capacity(inputs.groups.len());
     for renderer in inputs.groups {
         let name = &renderer.group.merged.name;
         let mut own = actual.take(name.as_str());
@@ -56,13 +63,15 @@ pub fn build(inputs: &Inputs<'_>, placer: &mut Placer<'_>) -> (Plan, Diagnostics
         let planner = GroupPlanner {
             inputs,
             renderer,
+            other: None,
             lineage: &lineage,
             deposed: actual.deposed_slots(moved_from.as_ref().unwrap_or(name).as_str()),
             moved_from,
             bounds: Bounds::of(&renderer.group.merged.update, renderer.group.merged.size),
         };
-        planner.plan(&own, placer, &mut gathered);
+        planners.push((planner, own));
     }
+    plan_groups(inputs, &planners, placer, &mut gathered);
     plan_leftovers(inputs, &mut actual, &mut gathered);
     let records = inputs
         .snapshot
@@ -71,7 +80,65 @@ pub fn build(inputs: &Inputs<'_>, placer: &mut Placer<'_>) -> (Plan, Diagnostics
     let rollouts = rollouts(inputs, &mut gathered);
     let mut findings = std::mem::take(&mut gathered.findings);
     findings.extend(target_warning(inputs.options));
-    (assemble(inputs, lineage, gathered, rollouts), findings)
+    let links = std::mem::take(&mut gathered.links);
+    (
+        assemble(inputs, lineage, gathered, rollouts),
+        links,
+        findings,
+    )
+}
+
+/// Plans all configured groups, each with the links that it consumes.
+fn plan_groups<'a>(
+    inputs: &Inputs<'a>,
+    planners: &[(GroupPlanner<'_>, BTreeMap<u32, ActualInstance<'_>>)],
+    placer: &mut Placer<'_>,
+    gathered: &mut Planned,
+) {
+    let linked: HashSet<&GroupName> = inputs
+        .groups
+        .iter()
+        .flat_map(|renderer| &renderer.group.links)
+        .filter_map(|link| Some(&link.provider.as_ref()?.group))
+        .collect();
+    let mut providers = Providers::default();
+    let mut renderers = HashMap::new();
+    if inputs.options.mode == Mode::Normal {
+        for (planner, own) in planners {
+            let name = &planner.renderer.group.merged.name;
+            if linked.contains(name) {
+                providers.add(planner, own);
+                renderers.insert(name, planner.renderer);
+            }
+        }
+    }
+    for (planner, own) in planners {
+        let renderer = planner.renderer;
+        if renderer.group.links.is_empty() || inputs.options.mode != Mode::Normal {
+            planner.plan(own, placer, gathered);
+            continue;
+        }
+        let name = &renderer.group.merged.name;
+        let mut report = Report::default();
+        let links = providers.links_of(planner, &renderers, &gathered.changes, &mut report);
+        let none = std::iter::empty::<&str>();
+        let strict = inputs.options.strict;
+        gathered
+            .findings
+            .extend(report.findings(inputs.sources, &none, strict));
+        let is_late = links.values().flatten().any(|facts| !facts.is_known());
+        let linked = renderer.with_links(&links, Unknown::StandIn);
+        let other = is_late.then(|| renderer.with_links(&links, Unknown::OtherStandIn));
+        let planner = GroupPlanner {
+            renderer: &linked,
+            other: other.as_ref(),
+            moved_from: planner.moved_from.clone(),
+            deposed: planner.deposed.clone(),
+            ..*planner
+        };
+        planner.plan(own, placer, gathered);
+        gathered.links.insert(name.to_string(), links);
+    }
 }
 
 /// Plans what belongs to no configured group: removed groups, deposed and duplicate instances.
@@ -352,6 +419,7 @@ fn assemble(
         created_at: inputs.now,
         target: inputs.options.target.clone(),
         last_good: BTreeMap::new(),
+        late: BTreeMap::new(),
         images,
         sizes: inputs
             .groups

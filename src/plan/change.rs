@@ -22,6 +22,7 @@ use crate::merge::zones::{Place, Seat};
 use crate::provider::Observation;
 use crate::provider::rules::{Effect, Ownership, Rules};
 use crate::render::files::Deferred;
+use crate::render::links::{LinkSet, LinkTrace};
 use crate::sensitivity::{HIDDEN, Marks};
 use crate::spec::SpecBody;
 
@@ -123,6 +124,13 @@ pub enum Reason {
     RefreshOnly,
     /// The rollout failed, and the group goes back.
     RolledBack,
+    /// A group changed whose link its texts read.
+    LinkChanged {
+        /// The linked group.
+        group: Arc<str>,
+        /// What changed of it, as a fragment.
+        why: String,
+    },
 }
 
 impl Reason {
@@ -147,6 +155,7 @@ impl Reason {
             Self::Moved { .. } => "update_because_moved",
             Self::RefreshOnly => "refresh_only",
             Self::RolledBack => "rollback",
+            Self::LinkChanged { .. } => "change_because_link_changed",
         }
     }
 }
@@ -185,6 +194,12 @@ pub struct InstanceView {
     /// Its slot's number and tag in the zone.
     #[serde(default)]
     pub seat: Seat,
+    /// Its index, if the group numbers its instances by zone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub index: Option<u32>,
+    /// What the links were that it was rendered with.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub links: BTreeMap<Arc<str>, LinkTrace>,
     /// The subnet.
     pub subnet: Option<Arc<str>>,
     /// The IPv4 address, if known.
@@ -221,6 +236,8 @@ impl InstanceView {
             generation: record.generation,
             zone: record.zone.as_str().into(),
             seat: attributes.seat(record.slot),
+            index: attributes.index,
+            links: attributes.links,
             subnet: text(&record.subnet),
             ip4: text(&record.ip4),
             ip6: text(&record.ip6),
@@ -248,6 +265,8 @@ impl InstanceView {
             generation,
             zone: observation.zone.as_str().into(),
             seat: Seat::default(),
+            index: None,
+            links: BTreeMap::new(),
             subnet: text(&observation.subnet),
             ip4: text(&observation.ip4),
             ip6: text(&observation.ip6),
@@ -303,6 +322,12 @@ pub struct RecordAttributes {
     /// The slot's tag.
     #[serde(skip_serializing_if = "str::is_empty")]
     pub tag: Arc<str>,
+    /// The instance's index, if the group numbers its instances by zone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub index: Option<u32>,
+    /// What the links were that it was rendered with.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub links: BTreeMap<Arc<str>, LinkTrace>,
 }
 
 impl RecordAttributes {
@@ -380,6 +405,10 @@ pub struct Change {
     /// capacity.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub alternatives: Vec<Arc<str>>,
+    /// The paths of `after` with addresses that are known only when the linked groups are applied.
+    /// Its spec has stand-ins there; `pipeline::late` renders it again.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub late: Vec<String>,
     /// How long connections may drain before deletion, in milliseconds.
     #[serde(default)]
     pub drain_timeout_ms: u64,
@@ -403,9 +432,15 @@ impl Change {
             attributes: Vec::new(),
             deferred: None,
             alternatives: Vec::new(),
+            late: Vec::new(),
             drain_timeout_ms: 0,
             fallback: None,
         }
+    }
+
+    /// Whether it makes a new instance.
+    pub fn makes_instance(&self) -> bool {
+        self.action == Action::Create || self.action.is_replace()
     }
 
     /// Sorts by address; a slot's deposed instances come last.
@@ -419,6 +454,8 @@ impl Change {
         // `protect` leaves updates alone.
         if is_protected && self.action.is_replace() {
             HoldBack::Protect
+        } else if matches!(self.reasons.first(), Some(Reason::LinkChanged { .. })) {
+            HoldBack::Link
         } else {
             HoldBack::Opportunistic
         }
@@ -444,6 +481,8 @@ pub enum HoldBack {
     Protect,
     /// `update.opportunistic`
     Opportunistic,
+    /// Only another group changed.
+    Link,
 }
 
 impl HoldBack {
@@ -452,6 +491,7 @@ impl HoldBack {
         match self {
             Self::Protect => "protect",
             Self::Opportunistic => "opportunistic",
+            Self::Link => "consumes",
         }
     }
 }
@@ -621,6 +661,19 @@ pub struct Plan {
     pub last_good: BTreeMap<String, LastGood>,
     /// The groups with changes, held back or not, in dependency order.
     pub groups: Vec<PlannedGroup>,
+    /// What is needed to render texts with addresses that aren't known yet, by group.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub late: BTreeMap<String, LateGroup>,
+}
+
+/// What is needed to render a group's texts once the addresses of the groups that it links to are
+/// known.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LateGroup {
+    /// Its configuration.
+    pub text: LastGood,
+    /// Its links, with the addresses that are known.
+    pub links: LinkSet,
 }
 
 /// The number of changes by action.
@@ -923,6 +976,7 @@ impl Plan {
         sides.any(|side| !side.marks.is_empty())
             || fallbacks.any(|view| !view.marks.is_empty())
             || self.last_good.values().any(|good| good.is_sensitive)
+            || self.late.values().any(|late| late.text.is_sensitive)
     }
 
     /// One side of a change as JSON, with sensitive values masked.

@@ -18,7 +18,7 @@ use super::group::{GroupPlanner, MatchedSlot};
 use super::planned::{Planned, protected};
 use super::rollout::{are_configured, is_optional};
 use crate::address::Address;
-use crate::config::model::{MinimalAction, Shard, Texts, UpdateOrder};
+use crate::config::model::{Shard, Texts, UpdateOrder};
 use crate::config::source::Span;
 use crate::provider::Observation;
 use crate::provider::rules::Effect;
@@ -59,6 +59,7 @@ impl GroupPlanner<'_> {
                     after: Some(Box::new(new.view)),
                     deferred: new.deferred,
                     alternatives: new.alternatives,
+                    late: new.late,
                     ..Change::new(address, Action::Create, vec![Reason::Missing])
                 });
             } else {
@@ -66,7 +67,7 @@ impl GroupPlanner<'_> {
             }
             return;
         }
-        let lifecycle = self.lifecycle();
+        let lifecycle = Lifecycle::of(group);
         let former = self.former_address(kept.slot);
         let (before, drifted) = match kept.presence {
             Presence::Differs(observation) => {
@@ -92,6 +93,9 @@ impl GroupPlanner<'_> {
         after.protected = group.protect;
         after.zone = Arc::clone(&kept.place.zone);
         after.seat = kept.place.seat.clone();
+        let facts = self.recorded_facts(kept);
+        after.index = facts.index;
+        after.links = self.traces();
         leave_foreign_subnet(&before, &mut after, &inputs.config.shard);
         let mut attributes = diff::diff(&before, &after, inputs.rules, &lifecycle);
         attributes.extend(
@@ -101,11 +105,17 @@ impl GroupPlanner<'_> {
         );
         attributes.sort_by(|a, b| a.path.cmp(&b.path));
         attributes.dedup_by(|a, b| a.path == b.path);
+        let images = self.kept_images(kept.record);
+        let late = self.late_paths(&address, &facts, &images, &after);
         for change in &mut attributes {
+            if late.contains(&change.path) {
+                change.unknown = true;
+            }
             let place = group.place_of(kept.slot, &change.path);
             change.written_at = place.map(|span| self.written_at(span));
         }
-        let reasons = self.reasons(kept, &address, &attributes, &before, former.as_ref());
+        let mut reasons = self.reasons(kept, &address, &attributes, &before, former.as_ref());
+        let follows = self.follows_a_link(&recorded, &attributes, &mut reasons);
         // The cloud already matches the spec, and only the record is outdated: an update whose
         // result wasn't recorded, or a manual change that was configured afterwards.
         let outdated = after.digest != recorded.digest && spec.digest() != recorded.digest;
@@ -137,6 +147,7 @@ impl GroupPlanner<'_> {
                 before: Some(Box::new(before)),
                 after: Some(Box::new(after)),
                 attributes,
+                late,
                 drain_timeout_ms: group.drain_timeout.as_millis() as u64,
                 ..Change::new(address, Action::Update, reasons)
             };
@@ -148,7 +159,8 @@ impl GroupPlanner<'_> {
             return;
         }
         // `Plan::release` checks what is held back.
-        let is_held_back = group.protect || self.is_opportunistic() && are_configured(&reasons);
+        let is_held_back =
+            group.protect || follows || self.is_opportunistic() && are_configured(&reasons);
         if !is_held_back
             && let Some(finding) = protected(inputs.rules, &address, &before, "replaced")
         {
@@ -210,16 +222,58 @@ impl GroupPlanner<'_> {
             attributes,
             deferred: successor.deferred,
             alternatives: successor.alternatives,
+            late: successor.late,
             drain_timeout_ms: group.drain_timeout.as_millis() as u64,
             ..Change::new(address, action, reasons)
         };
         if group.protect {
             self.hold_back(change, recorded, planned);
-        } else if self.is_left_to_later(&change) {
+        } else if follows || self.is_left_to_later(&change) {
             planned.held_back.push(change);
         } else {
             planned.changes.push(change);
         }
+    }
+
+    /// Adds the reason that a linked group changed, if it did. Returns whether the instance would be
+    /// replaced for that only.
+    fn follows_a_link(
+        &self,
+        recorded: &InstanceView,
+        attributes: &[AttributeChange],
+        reasons: &mut Vec<Reason>,
+    ) -> bool {
+        let mut changed: Vec<(&str, Reason)> = Vec::new();
+        for (name, facts) in self.renderer.links() {
+            let since = facts.as_ref().zip(recorded.links.get(name));
+            let why = since.and_then(|(facts, earlier)| facts.trace().since(earlier));
+            if let (Some(facts), Some(why)) = (facts, why) {
+                let group = Arc::clone(&facts.group);
+                changed.push((name, Reason::LinkChanged { group, why }));
+            }
+        }
+        let group = self.renderer.group;
+        let reads = |attribute: &AttributeChange, link| group.reads_link(&attribute.path, link);
+        changed.retain(|(link, _)| attributes.iter().any(|attribute| reads(attribute, *link)));
+        if changed.is_empty() {
+            return false;
+        }
+        let follows = |attribute: &AttributeChange| {
+            attribute.effect != Effect::Replace
+                || changed.iter().any(|(link, _)| reads(attribute, *link))
+        };
+        let is_replaced_for_itself = |reason: &Reason| {
+            matches!(
+                reason,
+                Reason::Requested | Reason::Expired { .. } | Reason::NewerImage { .. }
+            )
+        };
+        let is_replaced = reasons.contains(&Reason::CannotUpdate);
+        let only_follows = is_replaced
+            && attributes.iter().all(follows)
+            && !reasons.iter().any(is_replaced_for_itself);
+        reasons.splice(0..0, changed.into_iter().map(|(_, reason)| reason));
+        only_follows
     }
 
     /// The place of a value; with a short placeholder text, since a variable may be what changed it.
@@ -263,7 +317,12 @@ impl GroupPlanner<'_> {
                 ..recorded.clone()
             };
             planned.changes.push(Change {
-                attributes: diff::diff(&recorded, &after, self.inputs.rules, &self.lifecycle()),
+                attributes: diff::diff(
+                    &recorded,
+                    &after,
+                    self.inputs.rules,
+                    &Lifecycle::of(&self.renderer.group.merged),
+                ),
                 before: Some(Box::new(recorded)),
                 after: Some(Box::new(after)),
                 ..Change::new(change.address.clone(), Action::Update, reasons)
@@ -339,20 +398,6 @@ impl GroupPlanner<'_> {
         })
     }
 
-    fn lifecycle(&self) -> Lifecycle {
-        let group = &self.renderer.group.merged;
-        Lifecycle {
-            ignore_changes: group.ignore_changes.clone(),
-            replace_on: group.replace_on.clone(),
-            restart_on: group.restart_on.clone(),
-            minimal_action: group.update.minimal_action.map(|action| match action {
-                MinimalAction::Update => Effect::InPlace,
-                MinimalAction::Restart => Effect::Restart,
-                MinimalAction::Replace => Effect::Replace,
-            }),
-        }
-    }
-
     /// The address that a slot is recorded under, if its group was moved.
     fn former_address(&self, slot: u32) -> Option<Address> {
         let from = self.moved_from.as_ref()?;
@@ -371,7 +416,13 @@ impl GroupPlanner<'_> {
                 planned.note_missing(self.inputs, &address, kept.record, &recorded);
             }
             Presence::Differs(observation) => {
-                self.drift(&address, &recorded, observation, &self.lifecycle(), planned);
+                self.drift(
+                    &address,
+                    &recorded,
+                    observation,
+                    &Lifecycle::of(&self.renderer.group.merged),
+                    planned,
+                );
             }
             Presence::InSync => {}
         }

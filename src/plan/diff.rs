@@ -8,7 +8,9 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 
 use super::change::{AttributeChange, InstanceView};
+use crate::config::model::MinimalAction;
 use crate::merge::deep::{first_index, first_key};
+use crate::merge::group::MergedGroup;
 use crate::provider::rules::{Effect, Rules};
 use crate::spec::{Files, SpecBody};
 
@@ -29,6 +31,20 @@ pub struct Lifecycle {
 }
 
 impl Lifecycle {
+    /// Those of a group.
+    pub fn of(group: &MergedGroup<'_>) -> Self {
+        Self {
+            ignore_changes: group.ignore_changes.clone(),
+            replace_on: group.replace_on.clone(),
+            restart_on: group.restart_on.clone(),
+            minimal_action: group.update.minimal_action.map(|action| match action {
+                MinimalAction::Update => Effect::InPlace,
+                MinimalAction::Restart => Effect::Restart,
+                MinimalAction::Replace => Effect::Replace,
+            }),
+        }
+    }
+
     /// Whether changes at a path are ignored.
     pub fn ignores(&self, path: &str) -> bool {
         self.ignore_changes
@@ -92,6 +108,9 @@ pub fn diff(
         let number = |side: &InstanceView| Some(Value::from(side.seat.number));
         let numbers = (number(before), number(after));
         changes.add_with("number_in_zone", numbers.0, numbers.1, Effect::InPlace);
+    }
+    if let (Some(from), Some(to)) = (before.index, after.index) {
+        changes.add_with("index", Some(from.into()), Some(to.into()), Effect::InPlace);
     }
     changes.add(
         "subnet",
@@ -372,6 +391,8 @@ mod tests {
             generation: 1,
             zone: "z".into(),
             seat: Seat::default(),
+            index: None,
+            links: BTreeMap::new(),
             subnet: None,
             ip4: None,
             ip6: None,

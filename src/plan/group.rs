@@ -27,6 +27,7 @@ use crate::provider::Observation;
 use crate::render::data::InstanceFacts;
 use crate::render::files::Deferred;
 use crate::render::instance::Report;
+use crate::render::links::LinkTrace;
 use crate::render::renderer::{GroupRenderer, fixed_address};
 use crate::resolve::subnets::Placer;
 use crate::sensitivity::{HIDDEN, Marks};
@@ -42,6 +43,8 @@ pub struct GroupPlanner<'a> {
     pub inputs: &'a Inputs<'a>,
     /// The group's renderer.
     pub renderer: &'a GroupRenderer<'a>,
+    /// The same with other stand-ins for unknown addresses, if its links have such.
+    pub other: Option<&'a GroupRenderer<'a>>,
     /// The state's lineage.
     pub lineage: &'a str,
     /// The group's former name, if its instances were recorded under it.
@@ -50,6 +53,13 @@ pub struct GroupPlanner<'a> {
     pub deposed: BTreeSet<u32>,
     /// The limits of its replacements.
     pub bounds: Bounds,
+}
+
+/// The slots of a group by what happens to them.
+pub(super) struct Arranged {
+    pub(super) slots: Slots,
+    /// The places that filled slots have now.
+    pub(super) filled: BTreeMap<u32, Place>,
 }
 
 /// A recorded instance in a configured slot.
@@ -74,6 +84,8 @@ pub(super) struct NewInstance {
     pub(super) deferred: Option<Box<Deferred>>,
     /// Further subnets to try.
     pub(super) alternatives: Vec<Arc<str>>,
+    /// The paths with addresses that aren't known yet.
+    pub(super) late: Vec<String>,
 }
 
 /// The result of rendering a kept slot.
@@ -157,20 +169,10 @@ impl GroupPlanner<'_> {
         planned: &mut Planned,
     ) {
         let group = &self.renderer.group.merged;
-        let filled: BTreeMap<u32, Place> = actual
-            .iter()
-            .filter(|(_, instance)| !self.was_taken_away(instance))
-            .map(|(slot, instance)| (*slot, self.place_of(*slot, instance)))
-            .collect();
         if !group.has_size && !group.ignores_size() && self.refuse_without_size(actual, planned) {
             return;
         }
-        let size = if group.ignores_size() && !actual.is_empty() {
-            filled.len() as u32
-        } else {
-            group.size
-        };
-        let mut slots = arrange(&group.zones, group.rebalances, size, &filled);
+        let Arranged { mut slots, filled } = self.arrange(actual);
         planned.findings.extend(self.lost_tags(&slots, &filled));
         let selects = |slot: u32| self.inputs.options.selects(&self.address(slot));
         slots.kept.retain(|(slot, _)| selects(*slot));
@@ -251,6 +253,7 @@ impl GroupPlanner<'_> {
                     after: Some(Box::new(new.view)),
                     deferred: new.deferred,
                     alternatives: new.alternatives,
+                    late: new.late,
                     ..Change::new(address, Action::Create, vec![Reason::GroupGrew])
                 }),
                 None => failed += 1,
@@ -274,6 +277,46 @@ impl GroupPlanner<'_> {
             }
         }
         self.conclude(&report, failed, planned);
+    }
+
+    /// What happens to each slot, and the places that filled slots have now.
+    fn arrange(&self, actual: &BTreeMap<u32, ActualInstance<'_>>) -> Arranged {
+        let group = &self.renderer.group.merged;
+        let filled: BTreeMap<u32, Place> = actual
+            .iter()
+            .filter(|(_, instance)| !self.was_taken_away(instance))
+            .map(|(slot, instance)| (*slot, self.place_of(*slot, instance)))
+            .collect();
+        let size = if group.ignores_size() && !actual.is_empty() {
+            filled.len() as u32
+        } else {
+            group.size
+        };
+        Arranged {
+            slots: arrange(&group.zones, group.rebalances, size, &filled),
+            filled,
+        }
+    }
+
+    /// What happens to each slot, for groups that link to this one: a slot that isn't selected stays
+    /// as it is. `None` if the group has no size.
+    pub(super) fn arranged(&self, actual: &BTreeMap<u32, ActualInstance<'_>>) -> Option<Arranged> {
+        let group = &self.renderer.group.merged;
+        if !group.has_size && !group.ignores_size() {
+            return None;
+        }
+        let mut arranged = self.arrange(actual);
+        let selects = |slot: u32| self.inputs.options.selects(&self.address(slot));
+        let Slots {
+            kept,
+            grown,
+            surplus,
+        } = &mut arranged.slots;
+        grown.retain(|(slot, _)| selects(*slot));
+        let stays = surplus.iter().filter(|slot| !selects(**slot));
+        let stays = stays.filter_map(|slot| Some((*slot, arranged.filled.get(slot)?.clone())));
+        kept.extend(stays);
+        Some(arranged)
     }
 
     /// The place that a filled slot has now; a number of 0 means that it isn't known.
@@ -430,14 +473,15 @@ impl GroupPlanner<'_> {
         };
         let expiry = self.inputs.config.shard.expiry;
         let limit = expiry.eligible_age.or(expiry.forced_age);
+        let attributes = RecordAttributes::parse(&kept.record.attributes);
         let unchanged = spec.digest() == kept.record.spec
             && matches!(kept.presence, Presence::InSync)
             && self.moved_from.is_none()
             && !self.inputs.options.replaces(&address)
             && self.older_than(kept.record, limit).is_none()
             && !kept.moves
-            && RecordAttributes::parse(&kept.record.attributes).protected
-                == self.renderer.group.merged.protect;
+            && attributes.index == facts.index
+            && attributes.protected == self.renderer.group.merged.protect;
         if unchanged {
             Verdict::Unchanged(self.inputs.options.keep_unchanged.then(|| Box::new(spec)))
         } else {
@@ -575,6 +619,8 @@ impl GroupPlanner<'_> {
             generation,
             zone,
             seat,
+            index: facts.index,
+            links: self.traces(),
             subnet,
             ip4,
             ip6: None,
@@ -586,11 +632,45 @@ impl GroupPlanner<'_> {
             digest: spec.digest(),
             spec: Arc::new(body),
         };
+        let late = self.late_paths(&address, &facts, &BTreeMap::new(), &view);
         Some(NewInstance {
             view,
             deferred,
             alternatives: alternatives.unwrap_or_default(),
+            late,
         })
+    }
+
+    /// What its links are, for its record.
+    pub(super) fn traces(&self) -> BTreeMap<Arc<str>, LinkTrace> {
+        let links = self.renderer.links().iter();
+        links
+            .filter_map(|(name, facts)| Some((Arc::clone(name), facts.as_ref()?.trace())))
+            .collect()
+    }
+
+    /// The paths of a spec with addresses that aren't known yet: those where another stand-in makes
+    /// a difference.
+    pub(super) fn late_paths(
+        &self,
+        address: &Address,
+        facts: &InstanceFacts,
+        images: &BTreeMap<Arc<str>, Arc<str>>,
+        view: &InstanceView,
+    ) -> Vec<String> {
+        let Some(other) = self.other else {
+            return Vec::new();
+        };
+        let mut ignored = Report::default();
+        let Some(spec) = other.render(address, facts, images, &mut ignored) else {
+            return Vec::new();
+        };
+        let with_other = InstanceView {
+            spec: Arc::new(spec.to_body()),
+            ..view.clone()
+        };
+        let differs = diff::diff(view, &with_other, self.inputs.rules, &Lifecycle::default());
+        differs.into_iter().map(|change| change.path).collect()
     }
 
     /// Why a new instance can't be created, unless the plan is only looked at.
@@ -649,6 +729,8 @@ impl GroupPlanner<'_> {
             side.marks = Arc::new(marks.carried_to(&wanted, &side.spec));
             side.protected = self.renderer.group.merged.protect;
             side.seat = place.seat;
+            side.index = facts.index;
+            side.links = self.traces();
         }
     }
 

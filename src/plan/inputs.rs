@@ -17,6 +17,7 @@ use crate::config::model::Config;
 use crate::config::source::SourceMap;
 use crate::provider::rules::Rules;
 use crate::refresh::Observed;
+use crate::render::links::Properties;
 use crate::render::renderer::GroupRenderer;
 use crate::resolve::fetch::Unfetched;
 use crate::resolve::images::ResolvedImages;
@@ -85,6 +86,8 @@ pub struct Inputs<'a> {
     pub groups: &'a [GroupRenderer<'a>],
     /// The direct dependencies of each group.
     pub dependencies: &'a HashMap<GroupName, Vec<GroupName>>,
+    /// What groups offer to others.
+    pub properties: &'a Properties,
     /// The resolved images.
     pub images: &'a ResolvedImages,
     /// The userdata URLs that can't be fetched.

@@ -14,6 +14,7 @@ mod exclusive;
 pub mod file;
 pub mod group;
 pub mod inputs;
+pub mod links;
 pub mod nonces;
 pub mod observation_cache;
 mod places;

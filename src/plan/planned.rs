@@ -2,7 +2,7 @@
 //!
 //! In: records and observations. Out: changes. Must not: look at the configuration.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use nstance_state::Record;
@@ -17,6 +17,7 @@ use crate::address::{Address, InstanceId};
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::provider::rules::Rules;
 use crate::provider::{LifecycleState, Observation};
+use crate::render::links::LinkSet;
 use crate::spec::SpecBody;
 
 /// The results of all groups so far.
@@ -36,6 +37,8 @@ pub struct Planned {
     pub left_out: Vec<LeftOut>,
     /// The findings.
     pub findings: Diagnostics,
+    /// The links of each group that consumes some.
+    pub links: BTreeMap<String, LinkSet>,
     /// The ids of all recorded and planned instances; computed on first use.
     instance_ids: Option<HashSet<Arc<str>>>,
 }

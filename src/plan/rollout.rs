@@ -450,7 +450,10 @@ pub fn are_configured(reasons: &[Reason]) -> bool {
     reasons.iter().all(|reason| {
         matches!(
             reason,
-            Reason::NewerImage { .. } | Reason::CannotUpdate | Reason::Changed
+            Reason::NewerImage { .. }
+                | Reason::CannotUpdate
+                | Reason::Changed
+                | Reason::LinkChanged { .. }
         )
     })
 }

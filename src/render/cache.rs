@@ -71,6 +71,13 @@ impl Compiled {
         self.template.reads().functions.contains(FUNCTION)
     }
 
+    /// Whether its text, or one that it may call, has one of these words.
+    pub fn mentions(&self, words: &[&str]) -> bool {
+        let has = |text: &str| words.iter().any(|word| text.contains(word));
+        let mut snippets = self.snippets.texts().texts();
+        has(self.template.text()) || self.calls_snippets() && snippets.any(has)
+    }
+
     /// Whether it calls a snippet.
     pub fn calls_snippets(&self) -> bool {
         let calls = &self.template.reads().calls;

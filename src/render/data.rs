@@ -9,15 +9,17 @@ use std::sync::{Arc, LazyLock};
 use nstance_gotemplate::{Map, Struct, StructType, Value};
 use serde::{Deserialize, Serialize};
 
+use super::dns::DnsNames;
+use super::links::{LinkSet, Unknown, links_value};
 use crate::merge::zones::Seat;
 
 /// The fields of the root, in declaration order.
-pub const ROOT_FIELDS: [&str; 10] = [
+pub const ROOT_FIELDS: [&str; 11] = [
     "Vars", "Var", "Image", "Instance", "Server", "Provider", "Cluster", "Group", "Template",
-    "Nonce",
+    "Nonce", "Link",
 ];
 
-const INSTANCE: [&str; 17] = [
+const INSTANCE: [&str; 19] = [
     "ID",
     "Kind",
     "Arch",
@@ -35,6 +37,8 @@ const INSTANCE: [&str; 17] = [
     "IP4",
     "IP6",
     "Labels",
+    "Address",
+    "Bootstrap",
 ];
 const SERVER: [&str; 4] = ["Shard", "RegistrationAddr", "AgentAddr", "OperatorAddr"];
 const PROVIDER: [&str; 3] = ["Kind", "Region", "Zone"];
@@ -46,7 +50,7 @@ const TEMPLATE: [&str; 1] = ["Name"];
 /// field.
 pub fn fields_of(root: &str) -> Option<&'static [&'static str]> {
     Some(match root {
-        "Vars" | "Var" | "Image" | "Nonce" => &[],
+        "Vars" | "Var" | "Image" | "Nonce" | "Link" => &[],
         "Instance" => &INSTANCE,
         "Server" => &SERVER,
         "Provider" => &PROVIDER,
@@ -138,6 +142,9 @@ pub struct InstanceFacts {
     pub instance_type: Arc<str>,
     /// The slot.
     pub slot: u32,
+    /// The index, if it isn't the slot.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub index: Option<u32>,
     /// The slot's number and tag in the zone.
     #[serde(default)]
     pub seat: Seat,
@@ -166,6 +173,11 @@ pub fn nonce_placeholder(instance_id: &str) -> String {
 }
 
 impl InstanceFacts {
+    /// `.Instance.Index`
+    fn index(&self) -> u32 {
+        self.index.unwrap_or(self.slot)
+    }
+
     /// `.Nonce`
     fn nonce(&self) -> String {
         let placeholder = || nonce_placeholder(&self.id);
@@ -246,6 +258,8 @@ pub struct GroupData {
     group: Value,
     template: Value,
     labels: Value,
+    links: Value,
+    names: DnsNames,
     name_prefix: String,
     domain: Arc<str>,
 }
@@ -275,8 +289,19 @@ impl GroupData {
             ),
             template: structure(&TYPES.template, vec![text(&facts.template)]),
             labels: labels_value(&facts.instance_labels),
+            links: Value::Map(Map::new(Vec::new())),
+            names: DnsNames::of(facts),
             name_prefix: [&*shard.facts.cluster_id, "-", &*facts.group, "-"].concat(),
             domain: Arc::clone(&shard.facts.cluster_fqdn),
+        }
+    }
+
+    /// The same values, with these links.
+    #[must_use]
+    pub fn with_links(&self, links: &LinkSet, unknown: Unknown) -> Self {
+        Self {
+            links: links_value(links, unknown),
+            ..self.clone()
         }
     }
 
@@ -303,9 +328,9 @@ impl GroupData {
             text(&instance.kind),
             text(&instance.arch),
             text(&instance.instance_type),
-            Value::Int(i64::from(instance.slot)),
+            Value::Int(i64::from(instance.index())),
             Value::Int(i64::from(instance.seat.number) - 1),
-            Value::Int(i64::from(instance.slot) + 1),
+            Value::Int(i64::from(instance.index()) + 1),
             Value::Int(i64::from(instance.seat.number)),
             text(&instance.short_id),
             text(&instance.zone),
@@ -316,6 +341,8 @@ impl GroupData {
             known(instance.ip4.as_ref(), ".Instance.IP4"),
             known(instance.ip6.as_ref(), ".Instance.IP6"),
             labels.unwrap_or_else(|| self.labels.clone()),
+            Value::from(self.names.instance(instance.index())),
+            Value::Bool(instance.index() == 0),
         ];
         structure(
             &TYPES.root,
@@ -330,6 +357,7 @@ impl GroupData {
                 self.group.clone(),
                 self.template.clone(),
                 Value::from(instance.nonce()),
+                self.links.clone(),
             ],
         )
     }
@@ -360,7 +388,7 @@ pub fn images_value(images: &BTreeMap<Arc<str>, Option<Arc<str>>>) -> Value {
     Value::Map(map.string_typed())
 }
 
-fn structure(of: &Arc<StructType>, fields: Vec<Value>) -> Value {
+pub(super) fn structure(of: &Arc<StructType>, fields: Vec<Value>) -> Value {
     Value::Struct(Struct::new(Arc::clone(of), fields))
 }
 

@@ -16,6 +16,7 @@ use super::cache::{Compiled, Place, TemplateCache};
 use super::data::{GroupData, GroupFacts, InstanceFacts, ShardData, labels_value};
 use super::instance::{Execution, Report, Timing};
 use super::library::{SnippetTexts, Snippets};
+use super::links::{LinkSet, Unknown};
 use crate::address::Address;
 use crate::config::model::{Deliver, File as Source, FileContent, Functions};
 use crate::config::node::{Node, NodeValue, Sensitivity};
@@ -321,6 +322,9 @@ pub struct Deferred {
     /// The instance's labels, if they are its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub labels: Option<BTreeMap<Arc<str>, Arc<str>>>,
+    /// The links that the files read.
+    #[serde(default, skip_serializing_if = "LinkSet::is_empty")]
+    pub links: LinkSet,
 }
 
 fn no_snippets(snippets: &Arc<SnippetTexts>) -> bool {
@@ -351,6 +355,7 @@ impl Deferred {
             &self.group,
             &ShardData::new(Arc::clone(&self.group.of_shard)),
         )
+        .with_links(&self.links, Unknown::Unknown)
         .root(&instance, None, self.labels.as_ref().map(labels_value));
         let mut rendered = Vec::new();
         for (name, source) in &self.files {
@@ -379,10 +384,10 @@ impl Deferred {
                 unknown: false,
             };
             let file = file.ok().and_then(|file| file.render(&mut execution));
-            let text = file.and_then(|file| file.content);
-            match text {
-                Some(text) => rendered.push((Arc::clone(name), text)),
-                None => return Err(format!("file `{name}` could not be rendered")),
+            let file = file.ok_or_else(|| format!("file `{name}` could not be rendered"))?;
+            // Without content, it waits for addresses of the group's other instances.
+            if let Some(text) = file.content {
+                rendered.push((Arc::clone(name), text));
             }
         }
         Ok(rendered)

@@ -9,20 +9,23 @@ use std::sync::{Arc, OnceLock};
 use nstance_gotemplate::Sensitive;
 use serde_json::{Map, Value};
 
-use super::args::Tree;
+use super::args::{Tree, is_template};
 use super::cache::{Compiled, Place, TemplateCache};
 use super::data::ShardData;
 use super::files::CompiledFile;
 use super::layers::{self, CompiledUserdata};
+use super::renderer::fixed_address;
 use super::texts::TextKinds;
 use super::userdata::Bodies;
+use crate::address::GroupName;
 use crate::config::model::{Config, Texts};
-use crate::config::node::Sensitivity;
+use crate::config::node::{Node, Sensitivity};
 use crate::config::source::SourceMap;
-use crate::diagnostic::{Diagnostic, Diagnostics, Reported, all};
+use crate::diagnostic::{Diagnostic, Diagnostics, Reported, all, nearest};
 use crate::merge::Layer;
 use crate::merge::deep::{Merged, MergedValue};
-use crate::merge::group::MergedGroup;
+use crate::merge::group::{MergedGroup, merge_group};
+use crate::merge::links::Link;
 use crate::spec::{Head, Part};
 
 /// A group whose templates are parsed.
@@ -45,6 +48,10 @@ pub struct CompiledGroup<'a> {
     pub(super) reads_short_id: bool,
     /// Whether they can read `.Cluster.CACert`.
     pub reads_ca_cert: bool,
+    /// The links it consumes.
+    pub links: Vec<Link<'a>>,
+    /// The names of links whose instances' IP addresses its templates may read.
+    pub reads_addresses: BTreeSet<Arc<str>>,
     /// The sensitive parts of its data.
     pub(super) sensitive: Sensitive,
     /// Whether any part of its instances is sensitive.
@@ -68,7 +75,8 @@ type Visitor<'v> = dyn Fn(&mut dyn FnMut(&Compiled)) + 'v;
 /// Fails if a template has an error.
 pub fn compile<'a>(
     merged: MergedGroup<'a>,
-    config: &Config,
+    links: Option<&[Link<'a>]>,
+    config: &'a Config,
     bodies: &Bodies,
     cache: &mut TemplateCache<'_>,
     findings: &mut Diagnostics,
@@ -130,7 +138,9 @@ pub fn compile<'a>(
         reads_nonce: false,
         reads_short_id: false,
         reads_ca_cert: false,
-        sensitive: sensitive_data(&merged),
+        reads_addresses: BTreeSet::new(),
+        sensitive: sensitive_data(&merged, links.unwrap_or_default(), config),
+        links: links.unwrap_or_default().to_vec(),
         is_sensitive: false,
         merged,
     };
@@ -139,8 +149,12 @@ pub fn compile<'a>(
     group.reads_nonce = group.reads(".Nonce");
     group.reads_short_id = group.reads(".Instance.ShortID");
     group.reads_ca_cert = group.reads(".Cluster.CACert");
+    group.reads_addresses = group.read_addresses();
     let errors = findings.errors();
     group.check_reads(config, cache, findings);
+    if links.is_some() {
+        group.check_links(cache, findings);
+    }
     if findings.errors() > errors {
         return Err(Reported);
     }
@@ -200,8 +214,33 @@ fn load_balancer_targets(config: &Config, group: &MergedGroup<'_>) -> Vec<String
     targets
 }
 
-/// The sensitive vars and labels that templates of a group may read.
-fn sensitive_data(group: &MergedGroup<'_>) -> Sensitive {
+/// The sensitive vars, labels and links that templates of a group may read.
+fn sensitive_data(group: &MergedGroup<'_>, links: &[Link<'_>], config: &Config) -> Sensitive {
+    let mut sensitive = sensitive_values(group);
+    for link in links {
+        if let Some(provider) = &link.provider
+            && let Some(properties) = provider.properties
+            && has_sensitive_properties(config, &provider.group, properties)
+        {
+            sensitive.add_path(format!(".Link.{}.Properties", link.name));
+        }
+    }
+    sensitive
+}
+
+/// Whether a group's values for others are sensitive, or templates over sensitive vars.
+fn has_sensitive_properties(config: &Config, provider: &GroupName, properties: &Node) -> bool {
+    if properties.is_sensitive_within() {
+        return true;
+    }
+    is_template(&properties.to_json().to_string())
+        && config
+            .group(provider)
+            .is_some_and(|group| !sensitive_values(&merge_group(config, group)).is_empty())
+}
+
+/// The sensitive vars and labels of a group.
+fn sensitive_values(group: &MergedGroup<'_>) -> Sensitive {
     let mut sensitive = Sensitive::default();
     let slots = group.overrides.values();
     for vars in std::iter::once(&group.vars).chain(slots.map(|slot| &slot.vars)) {
@@ -297,6 +336,105 @@ impl CompiledGroup<'_> {
             images.extend(config.images.keys().cloned());
         }
         images
+    }
+
+    /// The names of the files that are exported.
+    pub fn exported_files(&self) -> impl Iterator<Item = &Arc<str>> {
+        let exported = self.files.iter().filter(|file| !file.is_carried());
+        exported.map(|file| &file.name)
+    }
+
+    /// Whether the value at a path of an instance can read a link.
+    pub fn reads_link(&self, path: &str, link: &str) -> bool {
+        let link = format!(".Link.{link}");
+        let mut found = false;
+        let mut visit = |compiled: &Compiled| found |= compiled.template.reads().reads(&link);
+        let (root, name) = path.split_once('.').unwrap_or((path, ""));
+        match root {
+            "args" => {
+                for variant in std::iter::once(&self.base).chain(self.overrides.values()) {
+                    variant.args.templates(&mut |compiled| visit(compiled));
+                }
+            }
+            "userdata" => {
+                let userdata = self.userdata.iter().flat_map(CompiledUserdata::templates);
+                userdata.for_each(&mut visit);
+                let carried = self.files.iter().filter(|file| file.is_carried());
+                carried.for_each(|file| file.templates(&mut |compiled| visit(compiled)));
+            }
+            "files" => {
+                let mut files = self.files.iter();
+                if let Some(file) = files.find(|file| *file.name == *name) {
+                    file.templates(&mut |compiled| visit(compiled));
+                }
+            }
+            "tags" => self.labels.iter().for_each(|(_, label)| visit(label)),
+            _ => {}
+        }
+        found
+    }
+
+    /// The links whose instances' IP addresses templates may read: those of which they read
+    /// instances in a text that has a word for addresses.
+    fn read_addresses(&self) -> BTreeSet<Arc<str>> {
+        let mut found = BTreeSet::new();
+        for link in &self.links {
+            let path = format!(".Link.{}.Instances", link.name);
+            self.templates(&mut |compiled| {
+                if compiled.mentions(&["IP4", "IP6"]) && compiled.template.reads().reads(&path) {
+                    found.insert(Arc::clone(&link.name));
+                }
+            });
+        }
+        found
+    }
+
+    /// Reports reads of links that the group doesn't consume, and of fields that links don't have.
+    fn check_links(&self, cache: &TemplateCache<'_>, findings: &mut Diagnostics) {
+        let names = || self.links.iter().map(|link| &*link.name);
+        self.templates(&mut |compiled| {
+            for access in &compiled.template.reads().paths {
+                let Some(rest) = access.path.strip_prefix(".Link.") else {
+                    continue;
+                };
+                let mut segments = rest.split('.');
+                let name = segments.next().unwrap_or_default();
+                let (summary, label, near, otherwise) = if !names().any(|own| own == name) {
+                    (
+                        format!("link `{name}` is not consumed"),
+                        "not a link of this group",
+                        nearest(name, names()).map(|near| format!("there is a link `{near}`")),
+                        format!("Consume it: `\"consumes\": {{\"{name}\": {{}}}}`"),
+                    )
+                } else if let Some(field) = segments.next()
+                    && !super::links::fields().contains(&field)
+                {
+                    let known = super::links::fields().iter().copied();
+                    (
+                        format!("links have no field `{field}`"),
+                        "not there",
+                        nearest(field, known).map(|near| format!("there is `.Link.{name}.{near}`")),
+                        format!("its fields are: {}", super::links::fields().join(", ")),
+                    )
+                } else {
+                    continue;
+                };
+                let place = compiled.place_of(&access.template);
+                let finding = Diagnostic::error(summary)
+                    .at(place.at(cache.sources(), access.offset), label)
+                    .hint(near.unwrap_or(otherwise));
+                findings.push(finding);
+            }
+        });
+    }
+
+    /// Whether all instances get a fixed private address from their args.
+    pub fn fixes_addresses(&self) -> bool {
+        let args = |args: Option<&Merged>| match args.map(Merged::to_json) {
+            Some(Value::Object(args)) => fixed_address(&args).is_some(),
+            _ => false,
+        };
+        args(self.merged.args.as_ref())
     }
 
     /// Reports reads of data that a template had better not read where it does.

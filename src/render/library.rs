@@ -27,6 +27,11 @@ impl SnippetTexts {
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
+
+    /// The texts, without their names.
+    pub(super) fn texts(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(|(_, text)| &**text)
+    }
 }
 
 /// The snippets of a configuration, parsed.

@@ -7,6 +7,7 @@
 pub mod args;
 pub mod cache;
 pub mod data;
+pub mod dns;
 pub mod explanation;
 mod facts;
 pub mod files;
@@ -17,6 +18,7 @@ pub mod instance;
 mod join_cache;
 pub mod layers;
 pub mod library;
+pub mod links;
 pub mod placeholders;
 mod rendered_layer;
 pub mod renderer;

@@ -13,16 +13,19 @@ use std::sync::{Arc, Mutex, OnceLock};
 use nstance_gotemplate::Value as TemplateValue;
 use serde_json::{Map, Value};
 
+use super::args::Tree;
 use super::cache::{Compiled, LARGEST_OUTPUT};
 use super::data::{
     GroupData, GroupFacts, InstanceFacts, ShardData, images_value, is_per_instance, labels_value,
 };
+use super::dns::DnsNames;
 use super::facts::{group_facts, shard_facts};
 use super::files::{CompiledFile, Deferred};
 use super::group::{CompiledGroup, Variant};
 use super::identity::{ShortIds, group_id};
 use super::instance::{Execution, Report, Timing};
 use super::layers::CompiledUserdata;
+use super::links::{LinkSet, Unknown};
 use crate::address::{Address, InstanceId};
 use crate::config::model::{Config, Functions};
 use crate::diagnostic::Reported;
@@ -52,6 +55,9 @@ pub struct GroupRenderer<'a> {
     short_ids: Option<Mutex<ShortIds>>,
     /// Whether userdata with a single source is checked.
     is_looked_into: bool,
+    links: LinkSet,
+    /// The data of exported files, where unknown addresses stay unknown; empty if it is the same.
+    exported: Vec<GroupData>,
 }
 
 /// Results that a variant's instances share, rendered for the first of them.
@@ -169,6 +175,8 @@ impl<'a> GroupRenderer<'a> {
             pinned,
             short_ids: group.reads_short_id.then(|| Mutex::new(ShortIds::of(&id))),
             is_looked_into: false,
+            links: LinkSet::new(),
+            exported: Vec::new(),
             group,
         }
     }
@@ -180,6 +188,80 @@ impl<'a> GroupRenderer<'a> {
             is_looked_into,
             ..self
         }
+    }
+
+    /// A renderer of the same group whose texts read these links.
+    #[must_use]
+    pub fn with_links(&self, links: &LinkSet, unknown: Unknown) -> Self {
+        let fresh = |shared: &Shared| Shared {
+            args_are_own: shared.args_are_own,
+            files_are_own: shared.files_are_own,
+            ..Shared::default()
+        };
+        let id = &self.facts[0].id;
+        Self {
+            group: self.group,
+            rules: self.rules,
+            facts: self.facts.clone(),
+            data: self
+                .data
+                .iter()
+                .map(|data| data.with_links(links, unknown))
+                .collect(),
+            exported: self
+                .data
+                .iter()
+                .map(|data| data.with_links(links, Unknown::Unknown))
+                .collect(),
+            shared: self.shared.iter().map(fresh).collect(),
+            slots: self.slots.clone(),
+            userdata_is_own: self.userdata_is_own,
+            pinned: self.pinned,
+            short_ids: self
+                .short_ids
+                .as_ref()
+                .map(|_| Mutex::new(ShortIds::of(id))),
+            is_looked_into: self.is_looked_into,
+            links: links.clone(),
+        }
+    }
+
+    /// The links that its texts read.
+    pub fn links(&self) -> &LinkSet {
+        &self.links
+    }
+
+    /// The DNS names of the group and its instances.
+    pub fn dns_names(&self) -> DnsNames {
+        DnsNames::of(&self.facts[0])
+    }
+
+    /// Renders a tree that reads nothing of instances; `None` if it fails, with the error in the
+    /// report.
+    pub fn render_for_group(&self, tree: &Tree, report: &mut Report) -> Option<Value> {
+        let address = Address::new(self.group.merged.name.clone(), 0);
+        let facts = self.example(0);
+        let mut execution = Execution {
+            root: &self.data[0].root(&facts, None, None),
+            address: &address,
+            timing: Timing::BeforeCreation,
+            report,
+            sensitive: &self.group.sensitive,
+            unknown: false,
+        };
+        tree.render(&mut execution)
+    }
+
+    /// The private address that the args of an instance set; `None` if they set none, or if that
+    /// isn't known yet.
+    pub fn fixed_address_of(&self, slot: u32, id: &str, place: &Place) -> Option<String> {
+        let facts = self.facts(slot, id, place);
+        let address = Address::new(self.group.merged.name.clone(), slot);
+        let mut ignored = Report::of_trial();
+        let root = self.root(slot, &facts, &BTreeMap::new(), None);
+        let variant = self.variant(slot).1;
+        let (args, _) = self.render_args(variant, &root, None, &address, &mut ignored)?;
+        fixed_address(&args.value).map(str::to_owned)
     }
 
     /// Whether some instances keep images of their own.
@@ -207,6 +289,7 @@ impl<'a> GroupRenderer<'a> {
             arch: group.arch.as_str().into(),
             instance_type: Arc::clone(&self.head(slot).instance_type),
             slot,
+            index: group.replicas.map(|_| group.index_of(slot, place)),
             seat: place.seat.clone(),
             zone: Arc::clone(&place.zone),
             short_id: short_id.unwrap_or_default().into(),
@@ -288,18 +371,27 @@ impl<'a> GroupRenderer<'a> {
             report,
             |report| self.render_args(variant, root, labels.as_ref(), address, report),
         );
-        let root = match args.as_ref().and_then(|args| with_address(instance, args)) {
+        let facts = args.as_ref().and_then(|args| with_address(instance, args));
+        let root = match &facts {
             Some(facts) => {
                 let labels = labels.as_ref().map(labels_value);
-                &*addressed.insert(self.data[index].root(&facts, None, labels))
+                &*addressed.insert(self.data[index].root(facts, None, labels))
             }
             None => root,
         };
+        let exported = self.exported.get(index).map(|data| {
+            let facts = facts.as_ref().unwrap_or(instance);
+            data.root(
+                facts,
+                self.images_kept(index, kept),
+                labels.as_ref().map(labels_value),
+            )
+        });
         let files = once(
             &shared.files,
             anew || shared.files_are_own,
             report,
-            |report| self.render_files(root, address, report),
+            |report| self.render_files(root, exported.as_ref(), address, report),
         );
         let own = anew || self.userdata_is_own;
         let userdata = once(&shared.userdata, own, report, |report| {
@@ -333,8 +425,17 @@ impl<'a> GroupRenderer<'a> {
         labels: Option<&Labels>,
     ) -> TemplateValue {
         let index = self.variant(slot).0;
-        let images = (self.pinned && !kept.is_empty()).then(|| self.kept_images(index, kept));
+        let images = self.images_kept(index, kept);
         self.data[index].root(instance, images, labels.map(labels_value))
+    }
+
+    /// The images of an instance that keeps some; `None` if it has those of the group.
+    fn images_kept(
+        &self,
+        index: usize,
+        kept: &BTreeMap<Arc<str>, Arc<str>>,
+    ) -> Option<TemplateValue> {
+        (self.pinned && !kept.is_empty()).then(|| self.kept_images(index, kept))
     }
 
     /// The labels of an instance, if instances have their own; rendering reports what failed.
@@ -421,16 +522,17 @@ impl<'a> GroupRenderer<'a> {
     fn render_files(
         &self,
         root: &TemplateValue,
+        exported: Option<&TemplateValue>,
         address: &Address,
         report: &mut Report,
     ) -> Option<Part<Files>> {
         let mut files = Files::new();
         let mut sound = true;
         for file in &self.group.files {
-            let timing = if file.is_carried() {
-                Timing::BeforeCreation
+            let (timing, root) = if file.is_carried() {
+                (Timing::BeforeCreation, root)
             } else {
-                Timing::AfterCreation
+                (Timing::AfterCreation, exported.unwrap_or(root))
             };
             let mut execution = Execution {
                 root,
@@ -471,8 +573,10 @@ impl<'a> GroupRenderer<'a> {
             .collect();
         let mut snippets = Arc::default();
         let mut functions = Functions::default();
+        let mut reads_links = false;
         for file in &deferred {
             file.templates(&mut |compiled| {
+                reads_links |= compiled.template.reads().reads(".Link");
                 functions = compiled.snippets.functions();
                 if compiled.calls_snippets() {
                     snippets = Arc::clone(compiled.snippets.texts());
@@ -485,6 +589,11 @@ impl<'a> GroupRenderer<'a> {
             .collect();
         (!files.is_empty()).then(|| Deferred {
             labels: self.labels_of(slot, instance),
+            links: if reads_links {
+                self.links.clone()
+            } else {
+                LinkSet::new()
+            },
             snippets,
             functions,
             group: Arc::clone(&self.facts[self.variant(slot).0]),

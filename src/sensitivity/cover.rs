@@ -12,6 +12,7 @@ use serde_json::Value;
 use super::{HIDDEN, Mark, Marks, TextMark, cover_both, file_text, userdata_text};
 use crate::plan::change::{AttributeChange, Change, Drift, InstanceView, Plan};
 use crate::provider::rules::Effect;
+use crate::render::links;
 use crate::spec::{Content, SpecBody};
 
 /// The sensitive texts of a plan: what its reports mask. Whoever applies it may lack the variables
@@ -89,14 +90,47 @@ fn hidden_pieces(open: &str, masked: &str) -> Vec<String> {
 
 /// The masked plan; every report of a plan starts with this.
 pub(crate) fn covered(plan: &Plan) -> Cow<'_, Plan> {
-    if !plan.holds_secrets() {
+    let mut changes = plan.changes.iter().chain(&plan.held_back);
+    if !plan.holds_secrets() && changes.all(|change| change.late.is_empty()) {
         return Cow::Borrowed(plan);
     }
     let mut plan = plan.clone();
     let changes = plan.changes.iter_mut().chain(&mut plan.held_back);
     changes.chain(&mut plan.unchanged).for_each(cover_change);
     plan.drift.iter_mut().for_each(cover_drift);
+    let changes = plan.changes.iter_mut().chain(&mut plan.held_back);
+    changes.for_each(show_unknown);
     Cow::Owned(plan)
+}
+
+/// Replaces the stand-ins for addresses that aren't known yet.
+fn show_unknown(change: &mut Change) {
+    if change.late.is_empty() {
+        return;
+    }
+    for attribute in change.attributes.iter_mut().filter(|it| it.unknown) {
+        attribute.after = attribute.after.as_ref().map(links::with_unknown_shown);
+    }
+    if let Some(after) = &mut change.after {
+        let mut body = (*after.spec).clone();
+        body.args = body
+            .args
+            .iter()
+            .map(|(key, value)| (key.clone(), links::with_unknown_shown(value)))
+            .collect();
+        if let Some(userdata) = &mut body.userdata
+            && let Content::Text(text) = &mut userdata.content
+        {
+            *text = links::text_with_unknown_shown(text);
+        }
+        for file in body.files.values_mut() {
+            file.content = file.content.as_deref().map(links::text_with_unknown_shown);
+        }
+        for value in body.tags.values_mut() {
+            *value = links::text_with_unknown_shown(value);
+        }
+        after.spec = Arc::new(body);
+    }
 }
 
 fn cover_change(change: &mut Change) {

@@ -10,7 +10,8 @@ use indexmap::IndexMap;
 
 use crate::address::GroupName;
 use crate::config::model::{
-    Arch, Common, Group, GroupZone, Label, Lifecycle, Named, SlotOverride, Template, Texts,
+    Arch, Common, Consumed, Group, GroupZone, Label, Lifecycle, Named, Provided, SlotOverride,
+    Template, Texts,
 };
 use crate::config::node::{Entry, NodeValue};
 use crate::config::schema::tables::{self, LARGEST_GROUP};
@@ -129,6 +130,7 @@ fn group(name: GroupName, form: Form, entry: &Entry, findings: &mut Diagnostics)
         template: None,
         common: Common::default(),
         size: None,
+        replicas: None,
         drain_timeout: None,
         load_balancers: Vec::new(),
         depends_on: Vec::new(),
@@ -163,11 +165,11 @@ fn group(name: GroupName, form: Form, entry: &Entry, findings: &mut Diagnostics)
     };
     group.template = object.text("template", findings);
     group.common = common(&object, findings);
-    group.size = object.whole("size", LARGEST_GROUP, findings);
     group.drain_timeout = object.drain_timeout("drain_timeout", findings);
     group.load_balancers = object.texts("load_balancers", findings);
     group.depends_on = object.texts("depends_on", findings);
     group.zones = zones(&object, findings);
+    size(&object, &mut group, findings);
     group.rebalance = object
         .flag("rebalance", findings)
         .is_some_and(|set| set.value);
@@ -180,6 +182,34 @@ fn group(name: GroupName, form: Form, entry: &Entry, findings: &mut Diagnostics)
     group.overrides = overrides(&object, findings);
     group.moved_from = moved_from(&object, findings);
     group
+}
+
+/// The size of a group: as written, or so many in each zone.
+fn size(object: &Object<'_>, group: &mut Group, findings: &mut Diagnostics) {
+    group.size = object.whole("size", LARGEST_GROUP, findings);
+    let Some(replicas) = object.whole("replicas", LARGEST_GROUP, findings) else {
+        return;
+    };
+    if let Some(size) = group.size {
+        findings.push(
+            Diagnostic::error("a group has `size` or `replicas`, not both")
+                .at(replicas.span, "instances in each zone")
+                .related(size.span, "instances in all zones"),
+        );
+        return;
+    }
+    let zones = group.zones.len().max(1) as u32;
+    let size = replicas.value.saturating_mul(zones);
+    if size > LARGEST_GROUP {
+        findings.push(
+            Diagnostic::error(format!("{size} instances are too many for a group"))
+                .at(replicas.span, format!("in each of {zones} zones"))
+                .hint(format!("The largest size is {LARGEST_GROUP}")),
+        );
+        return;
+    }
+    group.size = Some(Spanned::new(size, replicas.span));
+    group.replicas = Some(replicas.value);
 }
 
 fn common(object: &Object<'_>, findings: &mut Diagnostics) -> Common {
@@ -197,7 +227,56 @@ fn common(object: &Object<'_>, findings: &mut Diagnostics) -> Common {
         labels: labels(object, "labels", findings),
         protect: object.flag("protect", findings),
         update: update::update(object, findings),
+        provides: provides(object, findings),
+        consumes: consumes(object, findings),
     }
+}
+
+/// What other groups can read of a group.
+fn provides(owner: &Object<'_>, findings: &mut Diagnostics) -> Named<Provided> {
+    owner.named("provides", findings, |entry, findings| {
+        check_link_name(entry, findings);
+        let title = format!("link `{}`", entry.key);
+        let table = &tables::PROVIDED;
+        let object = Object::open(&entry.value, entry.key_span, title, table, findings)?;
+        Some(Provided {
+            link_type: link_type(&object, &entry.key, findings),
+            properties: object.object("properties", findings),
+        })
+    })
+}
+
+/// What a group reads of others.
+fn consumes(owner: &Object<'_>, findings: &mut Diagnostics) -> Named<Consumed> {
+    owner.named("consumes", findings, |entry, findings| {
+        check_link_name(entry, findings);
+        let title = format!("link `{}`", entry.key);
+        let table = &tables::CONSUMED;
+        let object = Object::open(&entry.value, entry.key_span, title, table, findings)?;
+        Some(Consumed {
+            link_type: link_type(&object, &entry.key, findings),
+            from: object.filled("from", findings),
+            link: object.filled("link", findings),
+            optional: object
+                .flag("optional", findings)
+                .is_some_and(|set| set.value),
+        })
+    })
+}
+
+fn check_link_name(entry: &Entry, findings: &mut Diagnostics) {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
+    if entry.key.is_empty() || !entry.key.bytes().all(is_plain) {
+        findings.push(
+            Diagnostic::error(format!("`{}` can't be the name of a link", entry.key))
+                .at(entry.key_span, "expected letters, digits, `_` and `-`"),
+        );
+    }
+}
+
+fn link_type(object: &Object<'_>, name: &Arc<str>, findings: &mut Diagnostics) -> Arc<str> {
+    let written = object.filled("type", findings);
+    written.map_or_else(|| Arc::clone(name), |written| written.value)
 }
 
 /// The values of `texts`.

@@ -692,6 +692,20 @@ const PROTECT: Key = Key::new(
     "Deleting an instance requires `--allow-delete`, replacing it `--allow-replace`.",
 )
 .ours();
+const PROVIDED_SHAPE: &Shape = &Shape::Object(&PROVIDED);
+const PROVIDES: Key = Key::new(
+    "provides",
+    Shape::Named(PROVIDED_SHAPE),
+    "What other groups can read of this one, by name.",
+)
+.ours();
+const CONSUMED_SHAPE: &Shape = &Shape::Object(&CONSUMED);
+const CONSUMES: Key = Key::new(
+    "consumes",
+    Shape::Named(CONSUMED_SHAPE),
+    "What this group reads of others, by name: templates reach it as `{{ .Link.NAME }}`.",
+)
+.ours();
 const MOVED_FROM: Key = Key::new(
     "moved_from",
     Shape::GroupName,
@@ -716,6 +730,8 @@ pub static TEMPLATE: Table = Table {
         LIFECYCLE_KEY,
         LABELS,
         PROTECT,
+        PROVIDES,
+        CONSUMES,
         MOVED_FROM,
     ],
 };
@@ -737,6 +753,12 @@ pub static GROUP: Table = Table {
         )
         .ours(),
         SIZE,
+        Key::new(
+            "replicas",
+            Shape::Whole(LARGEST_GROUP),
+            "How many instances each zone has, in place of `size`.",
+        )
+        .ours(),
         INSTANCE_TYPE,
         SUBNET_POOL,
         MERGED_ARGS,
@@ -787,7 +809,56 @@ pub static GROUP: Table = Table {
         LIFECYCLE_KEY,
         LABELS,
         PROTECT,
+        PROVIDES,
+        CONSUMES,
         MOVED_FROM,
+    ],
+};
+
+/// One of `provides`
+pub static PROVIDED: Table = Table {
+    title: "provided",
+    about: "Values that other groups read beside the group's instances.",
+    keys: &[
+        Key::new(
+            "type",
+            Shape::Filled,
+            "What consumers match, by default the name.",
+        ),
+        Key::new(
+            "properties",
+            Shape::Map,
+            "Values for consumers; every string is a Go template over the group's vars.",
+        ),
+    ],
+};
+
+/// One of `consumes`
+pub static CONSUMED: Table = Table {
+    title: "consumed",
+    about: "Which group provides it: by default the only one of the tenant with the same type.",
+    keys: &[
+        Key::new(
+            "type",
+            Shape::Filled,
+            "The type of the provider's link, by default the name.",
+        ),
+        Key::new(
+            "from",
+            Shape::Filled,
+            "The providing group: `group` of the same tenant, or `tenant/group`.",
+        ),
+        Key::new(
+            "link",
+            Shape::Filled,
+            "The provider's name for the link, if it provides several of the type.",
+        ),
+        Key::new(
+            "optional",
+            Shape::Flag,
+            "Whether the provider may be missing; `.Link.NAME` is empty then.",
+        )
+        .default("false"),
     ],
 };
 

@@ -150,6 +150,7 @@ fn reason_text(reason: &Reason, change: &Change, block: &Block<'_>) -> Option<St
             )
         }
         Reason::RolledBack => "the rollout failed, and the group goes back".to_owned(),
+        Reason::LinkChanged { group, why } => format!("it links to {group}: {why}"),
         Reason::Duplicate => "another instance holds the same slot".to_owned(),
         Reason::Deposed => "its successor has taken its slot".to_owned(),
         Reason::Unrecorded => "it carries this shard's tags and isn't recorded".to_owned(),

@@ -138,7 +138,7 @@ fn legend(plan: &Plan, actions: &str, style: Style<'_>) -> Vec<String> {
 /// The changes that are held back, by cause, and the option that releases them.
 fn held_back(plan: &Plan, style: Style<'_>) -> Vec<String> {
     let mut lines = Vec::new();
-    for cause in [HoldBack::Protect, HoldBack::Opportunistic] {
+    for cause in [HoldBack::Protect, HoldBack::Link, HoldBack::Opportunistic] {
         let changes = plan.held_back.iter();
         let changes: Vec<Change> = changes
             .filter(|change| change.held_back_by() == cause)
@@ -187,6 +187,16 @@ fn held_back_by(plan: &Plan, changes: &[Change], cause: HoldBack, style: Style<'
     };
     let flags = flags.join(" ");
     match cause {
+        HoldBack::Link => {
+            let when = if changes.iter().any(|change| !change.late.is_empty()) {
+                " if the addresses change"
+            } else {
+                ""
+            };
+            lines.push(format!(
+                "Only another group changed. To replace them{when}, pass `{flags}`."
+            ));
+        }
         HoldBack::Protect => lines.push(format!("To replace them, pass `{flags}`.")),
         HoldBack::Opportunistic => {
             lines.push(

@@ -1,0 +1,273 @@
+//! Applies a plan whose later groups need addresses of earlier ones.
+//!
+//! In: a plan. Out: its outcome. Must not: make a change that the plan lacks.
+//!
+//! A group whose texts read addresses that aren't known yet waits until the groups it links to are
+//! done. Its changes are then rendered with the addresses (`pipeline::late`), and the next stage
+//! applies them. After the last stage, exported files get the addresses of new instances.
+
+use std::borrow::Cow;
+use std::collections::{BTreeSet, HashSet};
+
+use nstance_state::{Snapshot, Write};
+
+use super::driver::{DriveError, World, drive};
+use super::engine::{Limits, Starts};
+use super::protocol::{Outcome, Progress, TaskEnd};
+use super::steps::Start;
+use crate::address::GroupName;
+use crate::pipeline::late::{self, Completed, Settled};
+use crate::plan::change::{Mode, Plan, Summary};
+use crate::spec::SpecBody;
+
+/// A plan with real addresses, and its outcome.
+pub(super) struct Staged<'p> {
+    pub(super) plan: Cow<'p, Plan>,
+    pub(super) outcome: Outcome,
+}
+
+/// Applies a plan, stage by stage.
+///
+/// Fails as [`drive`] does.
+pub(super) fn drive_all<'p>(
+    plan: &'p Plan,
+    limits: Limits,
+    seed: u64,
+    starts: Starts,
+    world: &mut World<'_>,
+    tell: &mut dyn FnMut(&Progress),
+) -> Result<Staged<'p>, DriveError> {
+    if plan.late.is_empty() {
+        let outcome = drive(plan, limits, seed, &starts, world, tell)?;
+        let plan = Cow::Borrowed(plan);
+        return Ok(Staged { plan, outcome });
+    }
+    let mut stages = Stages::new(plan, starts);
+    let outcome = loop {
+        let snapshot = world.store.snapshot()?;
+        if stages.settle(&snapshot)
+            && let Some(id) = world.rollout
+        {
+            let plan = serde_json::to_vec(&*stages.plan).expect("its keys are strings");
+            let write = Write::SetRolloutPlan { id, plan };
+            world.store.commit(world.clock.now().into(), vec![write])?;
+        }
+        let starts = stages.starts_of_stage();
+        let outcome = drive(&stages.plan, limits, seed, &starts, world, tell)?;
+        if let Some(outcome) = stages.ended(outcome, &world.store.snapshot()?) {
+            break outcome;
+        }
+    };
+    if plan.mode == Mode::Normal && !outcome.stopped {
+        complete_files(&stages.plan, world, tell)?;
+    }
+    let plan = stages.plan;
+    Ok(Staged { plan, outcome })
+}
+
+struct Stages<'p> {
+    plan: Cow<'p, Plan>,
+    starts: Starts,
+    done: Summary,
+    /// The changes that wait for another stage.
+    later: BTreeSet<usize>,
+    /// Changes that couldn't be rendered.
+    failed: Vec<(usize, String)>,
+}
+
+impl<'p> Stages<'p> {
+    fn new(plan: &'p Plan, mut starts: Starts) -> Self {
+        starts.tasks.resize(plan.changes.len(), Start::Todo);
+        let mut stages = Self {
+            plan: Cow::Borrowed(plan),
+            starts,
+            done: Summary::default(),
+            later: BTreeSet::new(),
+            failed: Vec::new(),
+        };
+        stages.later = stages.waiting();
+        stages
+    }
+
+    fn is_open(&self, index: usize) -> bool {
+        !matches!(self.starts.tasks[index], Start::Done { .. })
+    }
+
+    /// The open changes of groups with late changes, and of groups that come after them.
+    fn waiting(&self) -> BTreeSet<usize> {
+        let open = || {
+            let changes = self.plan.changes.iter().enumerate();
+            changes.filter(|(index, _)| self.is_open(*index))
+        };
+        let mut groups: HashSet<&str> = open()
+            .filter(|(_, change)| !change.late.is_empty())
+            .map(|(_, change)| change.address.group.as_str())
+            .collect();
+        // Groups are in dependency order.
+        for group in &self.plan.groups {
+            if group.after.iter().any(|before| groups.contains(&**before)) {
+                groups.insert(&group.name);
+            }
+        }
+        open()
+            .filter(|(_, change)| groups.contains(change.address.group.as_str()))
+            .map(|(index, _)| index)
+            .collect()
+    }
+
+    /// Renders the late changes of groups that come after groups that are all done. Returns whether
+    /// the plan changed.
+    fn settle(&mut self, snapshot: &Snapshot) -> bool {
+        let open: HashSet<&str> = (0..self.plan.changes.len())
+            .filter(|index| self.is_open(*index))
+            .map(|index| self.plan.changes[index].address.group.as_str())
+            .collect();
+        let is_ready = |group: &&crate::plan::change::PlannedGroup| {
+            !group.after.iter().any(|before| open.contains(&**before))
+        };
+        let late: HashSet<GroupName> = self
+            .later
+            .iter()
+            .map(|index| &self.plan.changes[*index])
+            .filter(|change| !change.late.is_empty())
+            .map(|change| change.address.group.clone())
+            .collect();
+        let ready = self.plan.groups.iter().filter(is_ready);
+        let ready: Vec<GroupName> = ready
+            .filter_map(|group| group.name.parse().ok())
+            .filter(|name| late.contains(name))
+            .collect();
+        let mut has_changed = false;
+        for group in ready {
+            match late::settle(&self.plan, &group, snapshot) {
+                Ok(settled) => {
+                    has_changed = true;
+                    for (index, settled) in settled {
+                        match settled {
+                            Settled::Change(change) => {
+                                self.plan.to_mut().changes[index] = *change;
+                            }
+                            Settled::Unchanged => {
+                                self.plan.to_mut().changes[index].late.clear();
+                                self.starts.tasks[index] = Start::Done { provider_id: None };
+                            }
+                        }
+                    }
+                }
+                Err(why) => {
+                    let own = self.later.iter().copied();
+                    let own = own.filter(|index| self.plan.changes[*index].address.group == group);
+                    self.failed.extend(own.map(|index| (index, why.clone())));
+                }
+            }
+        }
+        self.later = self.waiting();
+        has_changed
+    }
+
+    fn starts_of_stage(&self) -> Starts {
+        let mut starts = self.starts.clone();
+        for index in &self.later {
+            starts.tasks[*index] = Start::Later;
+        }
+        starts
+    }
+
+    /// Notes what a stage did. Returns the outcome of all stages if this was the last.
+    fn ended(&mut self, mut outcome: Outcome, snapshot: &Snapshot) -> Option<Outcome> {
+        self.done.add(&outcome.done);
+        outcome
+            .undone
+            .retain(|(index, _)| !self.later.contains(index));
+        let is_complete = outcome.undone.is_empty();
+        let had_later = !self.later.is_empty();
+        let before = self.open_count();
+        if is_complete {
+            for index in 0..self.plan.changes.len() {
+                if !self.later.contains(&index) && self.is_open(index) {
+                    let after = self.plan.changes[index].after.as_deref();
+                    let record = after.and_then(|after| {
+                        let mut records = snapshot.records.iter();
+                        records.find(|record| record.instance_id == *after.instance_id)
+                    });
+                    let provider_id = record.map(|record| record.provider_id.clone());
+                    self.starts.tasks[index] = Start::Done { provider_id };
+                }
+            }
+            self.starts.groups.clear();
+        }
+        let advanced = self.open_count() < before;
+        if is_complete && had_later && advanced && self.failed.is_empty() && !outcome.stopped {
+            return None;
+        }
+        let failed: HashSet<usize> = self.failed.iter().map(|(index, _)| *index).collect();
+        outcome.failures += failed.len();
+        let not_tried = self.later.iter().filter(|index| !failed.contains(index));
+        outcome
+            .undone
+            .extend(not_tried.map(|index| (*index, TaskEnd::NotTried)));
+        let failed = self.failed.drain(..);
+        outcome
+            .undone
+            .extend(failed.map(|(index, why)| (index, TaskEnd::Failed(why))));
+        outcome.undone.sort_by_key(|(index, _)| *index);
+        outcome.done = self.done;
+        Some(outcome)
+    }
+
+    fn open_count(&self) -> usize {
+        (0..self.starts.tasks.len())
+            .filter(|index| self.is_open(*index))
+            .count()
+    }
+}
+
+/// Gives exported files the addresses of new instances, in the record and on disk. Both follow from
+/// the record, so that an apply after a crash does the same.
+///
+/// Fails if the store fails.
+fn complete_files(
+    plan: &Plan,
+    world: &mut World<'_>,
+    tell: &mut dyn FnMut(&Progress),
+) -> Result<(), DriveError> {
+    for name in plan.late.keys() {
+        let Ok(group) = name.parse::<GroupName>() else {
+            continue;
+        };
+        let snapshot = world.store.snapshot()?;
+        let specs = |digest| -> Option<SpecBody> {
+            let bytes = world.store.specs(&[digest]).ok()?.remove(&digest)?;
+            serde_json::from_slice(&bytes).ok()
+        };
+        // What couldn't be created is reported already.
+        let completed = late::complete(plan, &group, &snapshot, &specs).unwrap_or_default();
+        let writes = completed.iter().flat_map(|completed| {
+            let Completed {
+                record,
+                spec,
+                digest,
+                ..
+            } = completed;
+            let spec = Write::PutSpec {
+                digest: *digest,
+                bytes: spec.to_bytes(),
+            };
+            [spec, Write::PutRecord(Box::new(record.clone()))]
+        });
+        let writes: Vec<Write> = writes.collect();
+        if writes.is_empty() {
+            continue;
+        }
+        world.store.commit(world.clock.now().into(), writes)?;
+        for Completed { address, spec, .. } in completed {
+            if let Err(error) = world.exporter.write(&address, &spec.files) {
+                tell(&Progress::ExportFailed {
+                    address,
+                    error: error.to_string(),
+                });
+            }
+        }
+    }
+    Ok(())
+}

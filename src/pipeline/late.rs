@@ -1,0 +1,372 @@
+//! Renders texts that wait for the addresses of linked groups.
+//!
+//! In: a plan with stand-ins, and the state once the linked groups are applied. Out: the plan's
+//! changes with real addresses, and exported files. Must not: add a change, or do I/O.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use nstance_state::{Record, Snapshot, SpecDigest};
+
+use super::compile::compile_alone;
+use super::last_good::{self, Images};
+use super::renderer;
+use crate::address::{Address, GroupName};
+use crate::config::model::Config;
+use crate::config::node::Node;
+use crate::config::source::SourceMap;
+use crate::diagnostic::Diagnostics;
+use crate::plan::change::{Action, Change, InstanceView, LateGroup, Plan, Reason};
+use crate::plan::diff::{self, Lifecycle};
+use crate::plan::links::known_addresses;
+use crate::render::data::InstanceFacts;
+use crate::render::group::CompiledGroup;
+use crate::render::instance::Report;
+use crate::render::links::{LinkFacts, LinkSet, Unknown};
+use crate::render::renderer::GroupRenderer;
+use crate::render::userdata::Bodies;
+use crate::spec::SpecBody;
+
+/// Adds to a plan what its late texts need: those of its changes, and exported files of groups whose
+/// linked groups change.
+pub(super) fn add(
+    plan: &mut Plan,
+    groups: &[CompiledGroup<'_>],
+    document: Option<&Node>,
+    bodies: &Bodies,
+    links: &BTreeMap<String, LinkSet>,
+) {
+    let Some(document) = document else {
+        return;
+    };
+    let changes = plan.changes.iter().chain(&plan.held_back);
+    let changed: BTreeSet<&str> = changes
+        .clone()
+        .filter(|change| change.makes_instance())
+        .map(|change| change.address.group.as_str())
+        .collect();
+    let late: BTreeSet<&str> = changes
+        .filter(|change| !change.late.is_empty())
+        .map(|change| change.address.group.as_str())
+        .collect();
+    let ids: BTreeMap<String, String> = plan
+        .images
+        .iter()
+        .map(|(name, image)| (name.clone(), image.id.clone()))
+        .collect();
+    let mut added = BTreeMap::new();
+    for group in groups
+        .iter()
+        .filter(|group| !group.reads_addresses.is_empty())
+    {
+        let name = &group.merged.name;
+        let read = group
+            .links
+            .iter()
+            .filter(|link| group.reads_addresses.contains(&link.name));
+        let mut providers = read.filter_map(|link| Some(&link.provider.as_ref()?.group));
+        let waits = providers.any(|provider| changed.contains(provider.as_str()));
+        if (waits || late.contains(name.as_str()))
+            && let Some(text) = last_good::text_of(document, name, &ids, bodies)
+            && let Some(links) = links.get(name.as_str())
+        {
+            let links = links.clone();
+            added.insert(name.to_string(), LateGroup { text, links });
+        }
+    }
+    plan.late = added;
+}
+
+/// Whether a plan has texts that wait for addresses of a group's instances.
+pub fn awaits(plan: &Plan, group: &GroupName) -> bool {
+    let links = plan.late.values().flat_map(|late| late.links.values());
+    links.flatten().any(|facts| *facts.group == *group.as_str())
+}
+
+/// A change with real addresses.
+pub enum Settled {
+    /// To be made.
+    Change(Box<Change>),
+    /// Not needed: the addresses didn't change.
+    Unchanged,
+}
+
+/// The late changes of a group with the addresses that the state has now, by their place in the
+/// plan.
+///
+/// Fails with a message if an address is missing, or if a text can't be rendered.
+pub fn settle(
+    plan: &Plan,
+    group: &GroupName,
+    snapshot: &Snapshot,
+) -> Result<Vec<(usize, Settled)>, String> {
+    let of_group = |change: &&Change| change.address.group == *group && !change.late.is_empty();
+    with_renderer(plan, group, snapshot, |renderer, images| {
+        let changes = plan.changes.iter().enumerate();
+        let late = changes.filter(|(_, change)| of_group(change));
+        late.map(|(index, change)| {
+            let late = Late {
+                plan,
+                renderer,
+                images,
+                change,
+            };
+            Ok((index, late.settle(snapshot)?))
+        })
+        .collect()
+    })
+}
+
+/// An instance whose exported files have addresses that are known now.
+pub struct Completed {
+    /// Its record.
+    pub record: Record,
+    /// Its address.
+    pub address: Address,
+    /// Its spec with the files.
+    pub spec: SpecBody,
+    /// The spec's digest.
+    pub digest: SpecDigest,
+}
+
+/// The instances of a group whose exported files differ from what is recorded. `specs` reads
+/// recorded specs.
+///
+/// Fails with a message if an address is missing, or if a file can't be rendered.
+pub fn complete(
+    plan: &Plan,
+    group: &GroupName,
+    snapshot: &Snapshot,
+    specs: &dyn Fn(SpecDigest) -> Option<SpecBody>,
+) -> Result<Vec<Completed>, String> {
+    with_renderer(plan, group, snapshot, |renderer, images| {
+        let exported: BTreeSet<&Arc<str>> = renderer.group.exported_files().collect();
+        if exported.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut completed = Vec::new();
+        let records = snapshot.records.iter();
+        for record in records.filter(|it| *it.group == *group.as_str() && !it.deposed) {
+            let Some(mut spec) = specs(record.spec) else {
+                continue;
+            };
+            let before = InstanceView::of_record(record, Arc::new(spec.clone()), record.spec);
+            let address = Address::new(group.clone(), record.slot);
+            let facts = recorded_facts(renderer, &before, record.slot);
+            let rendered = render(renderer, &address, &facts, images)?;
+            let mut differs = false;
+            for (name, file) in rendered.files {
+                if exported.contains(&name) && spec.files.get(&name) != Some(&file) {
+                    differs = true;
+                    spec.files.insert(name, file);
+                }
+            }
+            if differs {
+                let digest = spec.clone().into_spec().digest();
+                completed.push(Completed {
+                    record: Record {
+                        spec: digest,
+                        ..record.clone()
+                    },
+                    address,
+                    spec,
+                    digest,
+                });
+            }
+        }
+        Ok(completed)
+    })
+}
+
+/// Calls `run` with a renderer of the group whose links have the addresses of the state.
+fn with_renderer<T>(
+    plan: &Plan,
+    group: &GroupName,
+    snapshot: &Snapshot,
+    run: impl FnOnce(&GroupRenderer<'_>, &Images) -> Result<T, String>,
+) -> Result<T, String> {
+    let late = plan
+        .late
+        .get(group.as_str())
+        .ok_or("the plan lacks its configuration")?;
+    let (config, images, bodies): (Config, Images, Bodies) =
+        last_good::read(late.text.text.as_bytes()).ok_or("its configuration can't be read")?;
+    let mut sources = SourceMap::default();
+    sources.add("planned", "");
+    let mut findings = Diagnostics::default();
+    // Its links have no providers here; the plan has what they are.
+    let compiled = compile_alone(&config, &sources, &bodies, &mut findings);
+    let own = compiled.groups.iter().find(|own| own.merged.name == *group);
+    let own = own.ok_or("its configuration can't be read")?;
+    let links = with_addresses(&late.links, snapshot)?;
+    let renderer = renderer(&config, own, &images, plan.rules(), &plan.lineage)
+        .with_links(&links, Unknown::Unknown);
+    run(&renderer, &images)
+}
+
+/// Links with the addresses that the state has.
+///
+/// Fails with a message if one is missing.
+fn with_addresses(links: &LinkSet, snapshot: &Snapshot) -> Result<LinkSet, String> {
+    let mut links = links.clone();
+    for facts in links.values_mut().flatten() {
+        let LinkFacts { group, members, .. } = facts;
+        for member in members {
+            let record = snapshot.live(group, member.slot);
+            let found = record.map(|it| known_addresses(it.ip4.as_deref(), it.ip6.as_deref()));
+            if let Some([Some(ip4), Some(ip6)]) = found {
+                (member.ip4, member.ip6) = (Some(ip4), Some(ip6));
+            } else {
+                return Err(format!(
+                    "the address of {group}/{} isn't known",
+                    member.slot
+                ));
+            }
+        }
+    }
+    Ok(links)
+}
+
+fn recorded_facts(renderer: &GroupRenderer<'_>, view: &InstanceView, slot: u32) -> InstanceFacts {
+    let no_ip6 = || view.ip4.is_some().then(|| "".into());
+    InstanceFacts {
+        ip4: view.ip4.clone(),
+        ip6: view.ip6.clone().or_else(no_ip6),
+        ..renderer.facts(slot, &view.instance_id, &view.place())
+    }
+}
+
+fn render(
+    renderer: &GroupRenderer<'_>,
+    address: &Address,
+    facts: &InstanceFacts,
+    images: &Images,
+) -> Result<SpecBody, String> {
+    let kept = images
+        .iter()
+        .filter_map(|(name, id)| Some((Arc::clone(name), id.clone()?)))
+        .collect();
+    let mut report = Report::default();
+    let spec = renderer.render(address, facts, &kept, &mut report);
+    let spec = spec.ok_or_else(|| {
+        let none = std::iter::empty::<&str>();
+        let mut sources = SourceMap::default();
+        sources.add("planned", "");
+        let findings = report.findings(&sources, &none, false);
+        let first = findings.into_iter().next();
+        let why = first.map(|finding| match finding.label {
+            Some(label) => label.text.to_string(),
+            None => finding.summary.to_string(),
+        });
+        format!(
+            "it can't be rendered with the new addresses: {}",
+            why.unwrap_or_default()
+        )
+    })?;
+    Ok(spec.to_body())
+}
+
+/// One late change.
+struct Late<'a> {
+    plan: &'a Plan,
+    renderer: &'a GroupRenderer<'a>,
+    images: &'a Images,
+    change: &'a Change,
+}
+
+impl Late<'_> {
+    fn settle(&self, snapshot: &Snapshot) -> Result<Settled, String> {
+        let change = self.change;
+        let (Some(after), before) = (change.after.as_deref(), change.before.as_deref()) else {
+            return Ok(Settled::Unchanged);
+        };
+        let lifecycle = Lifecycle::of(&self.renderer.group.merged);
+        let mut settled = change.clone();
+        settled.late.clear();
+        if let Some(before) = before.filter(|_| change.action != Action::Create) {
+            let kept = self.kept(before, after, &lifecycle)?;
+            let differs = diff::diff(before, &kept, self.plan.rules(), &lifecycle);
+            let only_follows = change.reasons.iter().all(|reason| {
+                matches!(
+                    reason,
+                    Reason::LinkChanged { .. } | Reason::CannotUpdate | Reason::Changed
+                )
+            });
+            if differs.is_empty() && only_follows {
+                return Ok(Settled::Unchanged);
+            }
+            let is_planned = |path: &str| {
+                let mut planned = change.attributes.iter();
+                planned.any(|attribute| attribute.path == path)
+            };
+            if let Some(other) = differs.iter().find(|differs| !is_planned(&differs.path)) {
+                return Err(format!("a change of {} wasn't planned", other.path));
+            }
+            settled.attributes = differs;
+            if change.action == Action::Update {
+                settled.after = Some(Box::new(kept));
+                return Ok(Settled::Change(Box::new(settled)));
+            }
+        }
+        let slot = change.address.slot;
+        let facts = self
+            .renderer
+            .facts(slot, &after.instance_id, &after.place());
+        let mut spec = render(self.renderer, &change.address, &facts, self.images)?;
+        if let Some(before) = before {
+            diff::keep_ignored(&before.spec, &mut spec, &lifecycle);
+        }
+        let view = self.with_spec(after, spec, &facts);
+        let rendered = (*view.spec).clone().into_spec();
+        settled.deferred = self
+            .renderer
+            .deferred(&rendered, slot, &facts)
+            .map(Box::new);
+        settled.after = Some(Box::new(view));
+        let _ = snapshot;
+        Ok(Settled::Change(Box::new(settled)))
+    }
+
+    /// The existing instance with the spec that it would have.
+    fn kept(
+        &self,
+        before: &InstanceView,
+        after: &InstanceView,
+        lifecycle: &Lifecycle,
+    ) -> Result<InstanceView, String> {
+        let address = &self.change.address;
+        let facts = recorded_facts(self.renderer, before, address.slot);
+        let mut spec = render(self.renderer, address, &facts, self.images)?;
+        diff::keep_ignored(&before.spec, &mut spec, lifecycle);
+        let kept = InstanceView {
+            zone: Arc::clone(&after.zone),
+            seat: after.seat.clone(),
+            index: after.index,
+            protected: after.protected,
+            images: after.images.clone(),
+            ..before.clone()
+        };
+        Ok(self.with_spec(&kept, spec, &facts))
+    }
+
+    fn with_spec(
+        &self,
+        view: &InstanceView,
+        body: SpecBody,
+        facts: &InstanceFacts,
+    ) -> InstanceView {
+        let spec = body.clone().into_spec();
+        let links = self.renderer.links().iter();
+        InstanceView {
+            marks: self
+                .renderer
+                .marks(&self.change.address, facts, &BTreeMap::new(), &spec),
+            digest: spec.digest(),
+            links: links
+                .filter_map(|(name, facts)| Some((Arc::clone(name), facts.as_ref()?.trace())))
+                .collect(),
+            spec: Arc::new(body),
+            ..view.clone()
+        }
+    }
+}

@@ -1,0 +1,56 @@
+//! The DNS names of groups and their instances.
+//!
+//! In: the facts of a group. Out: names, by the formula of the BOSH operator for Kubernetes:
+//! `CLUSTER-GROUP-INDEX.TENANT.SHARD.DOMAIN`. Must not: serve or look up names.
+
+use super::data::GroupFacts;
+use crate::digest::sha256_hex;
+
+/// The domain of a cluster without `fqdn`.
+const DOMAIN: &str = "internal";
+
+/// The names of a group and its instances.
+#[derive(Debug, Clone)]
+pub struct DnsNames {
+    /// `CLUSTER-GROUP`
+    prefix: String,
+    /// `.TENANT.SHARD.DOMAIN`
+    suffix: String,
+}
+
+impl DnsNames {
+    /// The names of a group.
+    pub fn of(facts: &GroupFacts) -> Self {
+        let shard = &facts.of_shard;
+        let domain = match &*shard.cluster_fqdn {
+            "" => DOMAIN,
+            domain => domain,
+        };
+        Self {
+            prefix: format!("{}-{}", shard.cluster_id, facts.group),
+            suffix: format!(".{}.{}.{domain}", facts.tenant, shard.shard),
+        }
+    }
+
+    /// The name of the group.
+    pub fn group(&self) -> String {
+        format!("{}{}", shortened(&self.prefix, 63), self.suffix)
+    }
+
+    /// The name of the instance with this index.
+    pub fn instance(&self, index: u32) -> String {
+        format!("{}-{index}{}", shortened(&self.prefix, 53), self.suffix)
+    }
+}
+
+/// A label of at most `limit` characters.
+fn shortened(label: &str, limit: usize) -> String {
+    if label.len() <= limit {
+        return label.to_owned();
+    }
+    format!(
+        "{}-{}",
+        &label[..limit - 33],
+        &sha256_hex(label.as_bytes())[..32]
+    )
+}
