@@ -1,0 +1,11 @@
+//! BOSH's deployment manifests, as the BOSH Director and bosh-cli read them.
+//!
+//! In: texts and [values](value::Value), each with the number that its caller gave its file. Out:
+//! values and [errors](Error) with places. Must not: read files, or know of fleets.
+#![warn(missing_docs)]
+
+mod error;
+pub mod value;
+pub mod yaml;
+
+pub use error::Error;
