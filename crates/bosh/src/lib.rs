@@ -4,7 +4,14 @@
 //! values and [errors](Error) with places. Must not: read files, or know of fleets.
 #![warn(missing_docs)]
 
+pub mod addons;
 mod error;
+pub mod instances;
+pub mod links;
+pub mod manifest;
+pub mod properties;
+pub mod release;
+pub mod resolve;
 pub mod value;
 pub mod yaml;
 
