@@ -52,7 +52,7 @@ impl Naming {
         } = self;
         match self.profile {
             Profile::Quarks => {
-                let label = cut_label(&format!("{deployment}-{group}"), 63);
+                let label = truncated_label(&format!("{deployment}-{group}"), 63);
                 format!("{label}.{domain}")
             }
             // Every healthy instance in every zone.
@@ -70,7 +70,7 @@ impl Naming {
         } = self;
         match self.profile {
             Profile::Quarks => {
-                let label = cut_label(&format!("{deployment}-{group}"), 53);
+                let label = truncated_label(&format!("{deployment}-{group}"), 53);
                 format!("{label}-{index}.{domain}")
             }
             Profile::Bosh => {
@@ -197,8 +197,9 @@ pub fn dns_label(name: &str) -> String {
     kept.trim_matches('-').to_owned()
 }
 
-/// A label of at most `limit` characters; the end of a longer one is replaced by its MD5.
-fn cut_label(name: &str, limit: usize) -> String {
+/// A name as a label of at most `limit` characters; the end of a longer one is replaced by the MD5
+/// of the whole.
+pub fn truncated_label(name: &str, limit: usize) -> String {
     let label = dns_label(name);
     if label.len() <= limit {
         return label;

@@ -5,12 +5,16 @@
 #![warn(missing_docs)]
 
 pub mod addons;
+pub mod bpm;
+pub mod context;
+pub mod documents;
 mod error;
 pub mod instances;
 pub mod links;
 pub mod manifest;
 pub mod properties;
 pub mod release;
+pub mod render;
 pub mod resolve;
 pub mod value;
 pub mod yaml;

@@ -111,6 +111,8 @@ pub enum LinkProvider {
         original_name: String,
         /// The link's type.
         kind: String,
+        /// The network of the addresses.
+        network: String,
     },
 }
 
@@ -565,6 +567,7 @@ fn content(provider: &Provider, network: Option<&str>) -> Link {
             name: provider.name.clone(),
             original_name: provider.original_name.clone(),
             kind: provider.kind.clone(),
+            network: chosen.to_owned(),
         },
         address: naming.group_address(group, chosen).into(),
         properties: Json::Object(provider.properties.clone()),

@@ -133,6 +133,7 @@ fn of_link(link: &Link) -> Json {
             name,
             original_name,
             kind,
+            network: _,
         } => json!({
             "kind": "job",
             "deployment": deployment,
