@@ -2,6 +2,7 @@
 //!
 //! Equality is that of Ruby's `==`: it ignores places and the order of keys, and `1` equals `1.0`.
 
+use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
@@ -272,7 +273,7 @@ impl Value {
     }
 
     /// Whether two values are the same key: Ruby's `eql?`, which tells `1` and `1.0` apart.
-    fn eql(&self, other: &Self) -> bool {
+    pub fn eql(&self, other: &Self) -> bool {
         self.class_name() == other.class_name() && self == other
     }
 }
@@ -298,6 +299,31 @@ impl PartialEq for Value {
 impl PartialEq for Entry {
     fn eq(&self, other: &Self) -> bool {
         self.key.eql(&other.key) && self.value == other.value
+    }
+}
+
+/// Builds a map of many keys, whose later values replace earlier ones.
+#[derive(Debug, Default)]
+pub struct MapBuilder {
+    entries: Vec<Entry>,
+    /// Where each key is, by its `inspect`: maps may be long, and a search per key would be slow.
+    positions: HashMap<String, usize>,
+}
+
+impl MapBuilder {
+    /// Sets a key. One that is set already keeps its position.
+    pub fn set(&mut self, key: Value, value: Value) {
+        let next = self.entries.len();
+        let position = *self.positions.entry(key.inspect()).or_insert(next);
+        match self.entries.get_mut(position) {
+            Some(entry) => entry.value = value,
+            None => self.entries.push(Entry { key, value }),
+        }
+    }
+
+    /// The map.
+    pub fn finish(self) -> Data {
+        Data::Map(self.entries)
     }
 }
 

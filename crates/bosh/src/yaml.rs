@@ -4,12 +4,10 @@
 //! makes it unreadable. Merge keys are merged, aliases are replaced by copies. Dates and Ruby's
 //! symbols are strings. Of a duplicate key the last value counts.
 
-use std::collections::HashMap;
-
 use nstance_yaml::{Kind, Node, Reader, Scalar, Style, core_tag};
 
 use crate::error::Error;
-use crate::value::{Data, Entry, Place, Value};
+use crate::value::{Data, Entry, MapBuilder, Place, Value};
 
 /// The levels of lists and maps that a text may have.
 const DEPTH: usize = 100;
@@ -19,10 +17,25 @@ pub fn read(text: &str, file: u32) -> Result<Value, Error> {
     read_with(text, file, ruby_scalar)
 }
 
-/// Reads a text as Go's yaml.v2 does, which is how bosh-cli reads manifests, ops files and vars
-/// files before it interpolates them.
+/// Reads a text as Go's yaml.v2 does, which is how bosh-cli reads manifests and ops files before it
+/// interpolates them.
 pub fn read_as_cli(text: &str, file: u32) -> Result<Value, Error> {
     read_with(text, file, go_scalar)
+}
+
+/// Reads a vars file as bosh-cli does: like other files, except that names are strings as they are
+/// written. The name `n` is not a boolean.
+pub fn read_vars(text: &str, file: u32) -> Result<Value, Error> {
+    let mut vars = read_as_cli(text, file)?;
+    if let Data::Map(entries) = &mut vars.data {
+        for Entry { key, .. } in entries {
+            let written = text.get(key.place.start..key.place.end);
+            if let Some(written) = written.filter(|_| key.as_str().is_none()) {
+                key.data = Data::String(written.into());
+            }
+        }
+    }
+    Ok(vars)
 }
 
 fn read_with(text: &str, file: u32, plain: fn(&str) -> Data) -> Result<Value, Error> {
@@ -81,29 +94,11 @@ fn map(written: &[(Node<Data>, Node<Data>)], file: u32) -> Data {
             }
         }
     }
-    Data::Map(map.entries)
-}
-
-#[derive(Default)]
-struct MapBuilder {
-    entries: Vec<Entry>,
-    /// Where each key is, by its `inspect`: maps may be long, and a search per key would be slow.
-    positions: HashMap<String, usize>,
-}
-
-impl MapBuilder {
-    fn set(&mut self, key: Value, value: Value) {
-        let next = self.entries.len();
-        let position = *self.positions.entry(key.inspect()).or_insert(next);
-        match self.entries.get_mut(position) {
-            Some(entry) => entry.value = value,
-            None => self.entries.push(Entry { key, value }),
-        }
-    }
+    map.finish()
 }
 
 /// The value of a plain scalar in Psych (its `ScalarScanner`).
-fn ruby_scalar(text: &str) -> Data {
+pub(crate) fn ruby_scalar(text: &str) -> Data {
     let string = || Data::String(text.into());
     let is_any = |words: &[&str]| words.iter().any(|word| text.eq_ignore_ascii_case(word));
     if is_any(&["", "~", "null"]) {
@@ -346,6 +341,12 @@ mod tests {
         ] {
             assert_eq!(read(text, 0).unwrap().inspect(), expected, "{text}");
         }
+    }
+
+    #[test]
+    fn names_of_variables_are_strings() {
+        let vars = read_vars("n: n\n1: {1: 010}\n'2': ~\n", 0).unwrap();
+        assert_eq!(vars.inspect(), r#"{"n"=>false, "1"=>{1=>8}, "2"=>nil}"#);
     }
 
     #[test]
