@@ -7,7 +7,9 @@
 pub mod addons;
 pub mod bpm;
 pub mod context;
+pub mod diff;
 pub mod documents;
+mod dump;
 mod error;
 mod golang;
 pub mod instances;
