@@ -21,6 +21,8 @@ pub mod properties;
 pub mod release;
 pub mod render;
 pub mod resolve;
+pub mod services;
+pub mod update;
 pub mod value;
 pub mod yaml;
 
