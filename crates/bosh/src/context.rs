@@ -92,7 +92,7 @@ fn link_context(resolved: &Resolved, link: &Link) -> Json {
             content["domain"] = resolved.naming.domain.as_str().into();
         }
         LinkProvider::Job { .. } | LinkProvider::Manual => {
-            content["address"] = link.address.clone()
+            content["address"] = link.address.clone();
         }
     }
     content

@@ -66,7 +66,7 @@ pub fn resolved_group(
             groups.push(group_entry(other, providers));
         }
     }
-    let mut content = manifest(resolved, groups);
+    let mut content = manifest(resolved, &groups);
     if let Some(stemcell) = &group.stemcell {
         content["stemcells"] = json!([without_null([
             ("alias", json!(stemcell.alias)),
@@ -98,12 +98,12 @@ pub fn bpm(
     let groups = vec![group_entry(group, jobs.collect())];
     Document {
         name: format!("bpm.{}-v{version}", group.name),
-        content: manifest(resolved, groups),
+        content: manifest(resolved, &groups),
     }
 }
 
 /// A manifest of groups, with the releases that their jobs use.
-fn manifest(resolved: &Resolved, groups: Vec<Json>) -> Json {
+fn manifest(resolved: &Resolved, groups: &[Json]) -> Json {
     let uses = |release: &str| {
         let jobs = groups
             .iter()

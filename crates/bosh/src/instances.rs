@@ -214,3 +214,90 @@ fn hex(bytes: &[u8]) -> String {
         .map(|digit| char::from(b"0123456789abcdef"[usize::from(digit)]))
         .collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn naming(profile: Profile) -> Naming {
+        Naming {
+            profile,
+            deployment: "My_CF".to_owned(),
+            domain: "example".to_owned(),
+        }
+    }
+
+    #[test]
+    fn instances_are_spread_over_zones() {
+        let zones = |names: &[&str]| {
+            names
+                .iter()
+                .map(|&name| name.to_owned())
+                .collect::<Vec<_>>()
+        };
+        let spread_names = |count, names: &[&str]| {
+            let azs = zones(names);
+            let places = spread(count, &azs);
+            let names = places.iter().map(|&(zone, ordinal)| {
+                format!("{}/{ordinal}", azs.get(zone).map_or("-", |az| az))
+            });
+            names.collect::<Vec<_>>().join(" ")
+        };
+        for (count, names, expected) in [
+            (5, vec!["z1", "z2"], "z1/0 z2/0 z1/1 z2/1 z1/2"),
+            // The order of the list doesn't matter.
+            (3, vec!["z3", "z1", "z2"], "z1/0 z2/0 z3/0"),
+            (2, vec!["z10", "z9"], "z10/0 z9/0"),
+            (2, vec![], "-/0 -/1"),
+            (0, vec!["z1"], ""),
+        ] {
+            assert_eq!(spread_names(count, &names), expected, "{count} {names:?}");
+        }
+        let places = in_each_zone(2, 2);
+        assert_eq!(places, [(0, 0), (0, 1), (1, 0), (1, 1)]);
+        assert_eq!(in_each_zone(2, 0), [(0, 0), (0, 1)]);
+    }
+
+    #[test]
+    fn names_become_labels() {
+        for (name, expected) in [
+            ("Diego_Cell", "diego-cell"),
+            ("_a.b c!_", "abc"),
+            ("--x--", "x"),
+            ("é1", "1"),
+        ] {
+            assert_eq!(dns_label(name), expected);
+        }
+        let exact = "a".repeat(53);
+        assert_eq!(truncated_label(&exact, 53), exact);
+        let long = truncated_label(&format!("{exact}b"), 53);
+        assert_eq!(long.len(), 53);
+        assert!(long.starts_with("aaaaaaaaaaaaaaaaaaaa-"), "{long}");
+    }
+
+    #[test]
+    fn profiles_name_instances_differently() {
+        let quarks = naming(Profile::Quarks);
+        assert_eq!(quarks.group_address("db", "net"), "my-cf-db.example");
+        assert_eq!(
+            quarks.instance_address("db", "net", 12),
+            "my-cf-db-12.example"
+        );
+        assert_eq!(quarks.job_instance_name("db", "pg"), "db-pg");
+        assert_eq!(quarks.job_instance_id("db", 1, "pg"), "db-1-pg");
+
+        let bosh = naming(Profile::Bosh);
+        assert_eq!(
+            bosh.group_address("db", "Net_A"),
+            "q-s0.db.net-a.my-cf.example"
+        );
+        assert_eq!(bosh.job_instance_name("db", "pg"), "db");
+        let id = bosh.job_instance_id("db", 1, "pg");
+        assert_eq!(id, bosh.job_instance_id("db", 1, "other"));
+        assert_ne!(id, bosh.job_instance_id("db", 2, "pg"));
+        assert_eq!(id.len(), 36);
+        assert_eq!(&id[14..15], "3");
+        let address = bosh.instance_address("db", "net", 1);
+        assert_eq!(address, format!("{id}.db.net.my-cf.example"));
+    }
+}
