@@ -102,6 +102,11 @@ module Bosh
         yield(*values)
         SettledElse.new
       end
+
+      # Ruby's messages about missing methods have this: without addresses, and without properties.
+      def inspect
+        "#<#{self.class}>"
+      end
     end
 
     # What a condition that didn't hold returns: the next branch is tried.
@@ -192,16 +197,16 @@ module Bosh
       end
     end
 
-    # The Director's class of `spec` and all in it: `methods(false)` lists the members.
-    class BackCompatOpenStruct < OpenStruct
-      def methods(regular = true)
-        regular ? super : marshal_dump.keys
-      end
-    end
-
     # What a template sees as `self`.
     class EvaluationContext
       include PropertyHelper
+
+      # The class of `spec` and all in it: `methods(false)` lists the members.
+      class BackCompatOpenStruct < OpenStruct
+        def methods(regular = true)
+          regular ? super : marshal_dump.keys
+        end
+      end
 
       attr_reader :name, :index, :raw_properties
 
@@ -472,8 +477,9 @@ module NstanceErb
       { error: { class: class_name, message: message, line: line } }
     end
 
+    # Without the modules around BOSH's classes, and around those that a template defines.
     def class_name(exception)
-      exception.class.to_s.sub(/\ABosh::(Template|Director)::/, '')
+      exception.class.to_s.sub(/\A(Bosh::(Template|Director)|#<Class:.*>)::/, '')
     end
 
     def message(exception)

@@ -14,7 +14,7 @@ use crate::RenderError;
 const SCRIPT: &str = include_str!("evaluate.rb");
 
 /// How long Ruby may take to start. A loaded machine takes a second.
-const START_LIMIT: Duration = Duration::from_secs(60);
+const START_LIMIT: Duration = Duration::from_mins(1);
 
 /// What is kept of a failed start's output, in bytes.
 const LARGEST_DETAIL: u64 = 4096;

@@ -1,10 +1,17 @@
 //! Whether the tests can run: they need Ruby.
 
+use std::sync::OnceLock;
+
 use nstance_erb::{Options, RenderError, Renderer, Request, Template};
 
 /// False where Ruby is missing, which CI must not accept.
-#[expect(clippy::print_stdout, reason = "says why nothing was tested")]
 pub(crate) fn is_installed() -> bool {
+    static INSTALLED: OnceLock<bool> = OnceLock::new();
+    *INSTALLED.get_or_init(probe)
+}
+
+#[expect(clippy::print_stdout, reason = "says why nothing was tested")]
+fn probe() -> bool {
     let rendered = Renderer::new(Options::default()).render(&Request {
         context: "{}",
         dns: None,
