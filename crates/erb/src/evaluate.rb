@@ -428,14 +428,14 @@ module NstanceErb
         writer.write(JSON.generate(evaluate(request, template)), "\n")
       end
       exit!(0)
-    rescue Exception # rubocop:disable Lint/RescueException
+    rescue Exception
       exit!(1)
     end
 
     # Systems without one of the limits do without it.
     def limit(resource, value)
       Process.setrlimit(resource, value)
-    rescue SystemCallError, NotImplementedError, ArgumentError
+    rescue SystemCallError, NotImplementedError, ArgumentError, RangeError
       nil
     end
 
@@ -449,7 +449,7 @@ module NstanceErb
     rescue NoMemoryError => e
       memory = mebibytes(request['memory_limit'])
       error('NoMemoryError', "the template needs more than #{memory} of memory", line(e, name))
-    rescue Exception => e # rubocop:disable Lint/RescueException
+    rescue Exception => e
       error(class_name(e), message(e), line(e, name))
     end
 
@@ -479,13 +479,18 @@ module NstanceErb
 
     # Without the modules around BOSH's classes, and around those that a template defines.
     def class_name(exception)
-      exception.class.to_s.sub(/\A(Bosh::(Template|Director)|#<Class:.*>)::/, '')
+      without_singleton(exception.class.to_s).sub(/\ABosh::(Template::(EvaluationContext::)?|Director::)/, '')
     end
 
     def message(exception)
-      String.new(exception.message, encoding: Encoding::UTF_8).scrub
+      without_singleton(String.new(exception.message, encoding: Encoding::UTF_8).scrub)
     rescue StandardError
       exception.class.to_s
+    end
+
+    # In BOSH, what a template defines belongs to the class. `get_binding` makes it the object's.
+    def without_singleton(text)
+      text.gsub(/#<Class:(0x\h+|#<Bosh::Template::EvaluationContext[^>]*>)>(?=::)/, 'Bosh::Template::EvaluationContext')
     end
 
     # The template's line nearest to where the exception was raised. That of a syntax error is

@@ -55,7 +55,7 @@ impl Default for Options {
 /// Templates that share a context: those of one instance.
 #[derive(Debug, Clone, Copy)]
 pub struct Request<'a> {
-    /// What `BOSH` gives templates, as a JSON object: `index`, `id`, `job`, `networks`, `properties`,
+    /// What BOSH gives templates, as a JSON object: `index`, `id`, `job`, `networks`, `properties`,
     /// `links` and so on.
     pub context: &'a str,
     /// The numbers for `link.address`, as a JSON object with `azs`, `networks`, `instances` and
@@ -189,7 +189,11 @@ impl Renderer {
         let mut line = serde_json::to_vec(&question).expect("strings and numbers are JSON");
         line.push(b'\n');
         let count = u32::try_from(templates.len()).unwrap_or(u32::MAX);
-        let limit = self.options.time_limit.saturating_mul(count) + GRACE;
+        let limit = self
+            .options
+            .time_limit
+            .saturating_mul(count)
+            .saturating_add(GRACE);
         // A template may have killed the process, in this request or before it.
         for _ in 0..2 {
             match self.ask(&line, limit)? {

@@ -18,7 +18,6 @@ fn corpus() -> String {
 }
 
 #[test]
-#[expect(clippy::print_stdout, reason = "the counts are the test's report")]
 fn every_case_renders_as_in_bosh() {
     if !common::is_installed() {
         return;

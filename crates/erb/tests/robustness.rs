@@ -325,6 +325,29 @@ fn many_threads_share_the_workers() {
     });
 }
 
+#[test]
+fn messages_have_no_addresses() {
+    if !common::is_installed() {
+        return;
+    }
+    let renderer = renderer();
+    for (text, message) in [
+        (
+            "<%= Missing %>",
+            "uninitialized constant Bosh::Template::EvaluationContext::Missing",
+        ),
+        (
+            "<% class Own < RuntimeError; end; raise Own %>",
+            "Bosh::Template::EvaluationContext::Own",
+        ),
+    ] {
+        let error = between(&renderer, text).expect_err("it raises");
+        assert_eq!(error.message, message);
+    }
+    let error = between(&renderer, "<%= missing %>").expect_err("it raises");
+    assert!(!error.message.contains("0x"), "{error}");
+}
+
 /// The fast path against Ruby: a tag without output at the end makes Ruby render the same text.
 #[test]
 fn texts_without_tags_are_their_own_output() {
