@@ -52,8 +52,8 @@ impl Default for Options {
     }
 }
 
-/// Templates that share a context: those of one instance.
-#[derive(Debug, Clone, Copy)]
+/// Templates that share a context: those of one instance. No `Debug`: contexts have secrets.
+#[derive(Clone, Copy)]
 pub struct Request<'a> {
     /// What BOSH gives templates, as a JSON object: `index`, `id`, `job`, `networks`, `properties`,
     /// `links` and so on.
