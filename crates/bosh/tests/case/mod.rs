@@ -1,8 +1,10 @@
 //! Runs cases of the corpus.
 
 mod diff;
+mod e2e;
 mod interpolate;
 mod resolve;
+mod ruby;
 mod services;
 mod update;
 
@@ -12,7 +14,9 @@ use serde_json::Value as Json;
 /// Runs a case: an error says how its answer differs. `None` for kinds that aren't run here.
 pub(crate) fn check(case: &Json) -> Option<Result<(), String>> {
     match case["kind"].as_str()? {
+        "bpm" => Some(e2e::check_bpm(case, &ruby::Ruby)),
         "diff" => Some(diff::check(case)),
+        "e2e" => Some(e2e::check(case, &ruby::Ruby)),
         "interpolate" => Some(interpolate::check(case)),
         "resolve" => Some(resolve::check(case)),
         "services" => Some(services::check(case)),

@@ -28,18 +28,7 @@ pub(crate) fn check(case: &Json) -> Result<(), String> {
         }
         (Ok(_), false) => Err(format!("no error, but {}", expect["error"])),
         (Err(errors), true) => Err(format!("error {}", joined(&errors))),
-        (Err(errors), false) => {
-            let ours = joined(&errors);
-            let same = match expect["match"].as_str() {
-                Some("contains") => ours.contains(expect["contains"].as_str().unwrap()),
-                _ => ours == expect["error"].as_str().unwrap(),
-            };
-            if same {
-                Ok(())
-            } else {
-                Err(format!("error {ours}\nexpected {}", expect["error"]))
-            }
-        }
+        (Err(errors), false) => super::compare_errors(&errors, expect),
     }
 }
 
