@@ -40,10 +40,10 @@ pub struct Process {
     pub capabilities: Vec<String>,
     /// What it may use.
     pub limits: Limits,
-    /// Whether it has a folder on the ephemeral disk.
-    pub ephemeral_disk: bool,
-    /// Whether it has a folder on the persistent disk.
-    pub persistent_disk: bool,
+    /// Whether it has a folder on the ephemeral disk; `None` if it isn't set.
+    pub ephemeral_disk: Option<bool>,
+    /// Whether it has a folder on the persistent disk; `None` if it isn't set.
+    pub persistent_disk: Option<bool>,
     /// More folders.
     pub additional_volumes: Vec<Volume>,
     /// What weakens its isolation.
@@ -225,8 +225,8 @@ fn process(value: &Value) -> Result<Process, String> {
             open_files: count(&limits, "open_files")?,
             processes: count(&limits, "processes")?,
         },
-        ephemeral_disk: flag(value, "ephemeral_disk")?,
-        persistent_disk: flag(value, "persistent_disk")?,
+        ephemeral_disk: given_flag(value, "ephemeral_disk")?,
+        persistent_disk: given_flag(value, "persistent_disk")?,
         additional_volumes: volumes(value, "additional_volumes")?,
         relaxed: Relaxed {
             privileged: flag(&relaxed, "privileged")?,
@@ -302,12 +302,16 @@ fn count(value: &Value, key: &str) -> Result<Option<u64>, String> {
 }
 
 fn flag(value: &Value, key: &str) -> Result<bool, String> {
-    match value.get(key) {
-        Some(found) if !found.is_null() => found
-            .as_bool()
-            .ok_or_else(|| format!("'{key}' is not a boolean")),
-        _ => Ok(false),
-    }
+    Ok(given_flag(value, key)?.unwrap_or(false))
+}
+
+fn given_flag(value: &Value, key: &str) -> Result<Option<bool>, String> {
+    let Some(found) = value.get(key).filter(|found| !found.is_null()) else {
+        return Ok(None);
+    };
+    let flag = found.as_bool();
+    flag.map(Some)
+        .ok_or_else(|| format!("'{key}' is not a boolean"))
 }
 
 impl JobBpm {
@@ -357,12 +361,12 @@ impl Process {
             (
                 "unsafe",
                 set_only([
-                    ("privileged", json!(relaxed.privileged)),
+                    ("privileged", if_true(relaxed.privileged)),
                     (
                         "unrestricted_volumes",
                         volumes(&relaxed.unrestricted_volumes),
                     ),
-                    ("host_pid_namespace", json!(relaxed.host_pid_namespace)),
+                    ("host_pid_namespace", if_true(relaxed.host_pid_namespace)),
                 ]),
             ),
             ("shutdown_signal", json!(signal)),
@@ -374,21 +378,25 @@ impl Volume {
     fn to_json(&self) -> Json {
         set_only([
             ("path", json!(self.path)),
-            ("writable", json!(self.writable)),
-            ("allow_executions", json!(self.allow_executions)),
-            ("mount_only", json!(self.mount_only)),
+            ("writable", if_true(self.writable)),
+            ("allow_executions", if_true(self.allow_executions)),
+            ("mount_only", if_true(self.mount_only)),
         ])
     }
 }
 
-/// An object of the members that aren't null, false or empty.
+fn if_true(flag: bool) -> Json {
+    if flag { Json::Bool(true) } else { Json::Null }
+}
+
+/// An object of the members that aren't null or empty.
 fn set_only<const N: usize>(members: [(&str, Json); N]) -> Json {
     let is_set = |value: &Json| match value {
-        Json::Null | Json::Bool(false) => false,
+        Json::Null => false,
         Json::String(text) => !text.is_empty(),
         Json::Array(items) => !items.is_empty(),
         Json::Object(members) => !members.is_empty(),
-        Json::Bool(true) | Json::Number(_) => true,
+        Json::Bool(_) | Json::Number(_) => true,
     };
     let members = members.into_iter().filter(|(_, value)| is_set(value));
     let members: Map<String, Json> = members

@@ -373,12 +373,15 @@ impl Reader {
             version: version?,
         };
         match (&stemcell.os, &stemcell.name) {
-            (Some(_), Some(_)) => self.error(
-                value.place,
-                "Properties 'os' and 'name' are both specified for stemcell, choose one. \
-                 (Property 'name' is deprecated)",
-            ),
-            (None, None) => self.error(value.place, missing("os", value)),
+            (Some(_), Some(_)) => {
+                let message = format!(
+                    "Properties 'os' and 'name' are both specified for stemcell, choose one. \
+                     ({})",
+                    value.inspect()
+                );
+                self.error(value.place, message);
+            }
+            (None, None) => self.error(value.place, missing("os' or 'name", value)),
             _ => {}
         }
         Some(stemcell)
@@ -468,9 +471,10 @@ impl Reader {
     }
 
     fn jobs(&mut self, value: &Value, group: &str, releases: &[Release]) -> Vec<Job> {
-        if value.get("jobs").is_none() {
+        if value.get("jobs").is_none_or(Value::is_null) {
             let message = format!("Instance group '{group}' does not specify jobs key");
             self.error(value.place, message);
+            return Vec::new();
         }
         let mut jobs: Vec<Job> = Vec::new();
         for item in self.list(value, "jobs").unwrap_or_default() {
@@ -478,11 +482,11 @@ impl Reader {
                 continue;
             }
             let name = self.required_string(item, "name");
-            let release = self.string(item, "release");
-            let Some(name) = name else { continue };
-            let Some(release) = self.release_of_job(item, &name, release, group, releases) else {
+            let release = self.required_string(item, "release");
+            let (Some(name), Some(release)) = (name, release) else {
                 continue;
             };
+            self.check_release(item, &name, &release, group, releases);
             if jobs.iter().any(|job| job.name == name) {
                 let message = format!(
                     "Colocated job '{name}' is already added to the instance group '{group}'"
@@ -494,38 +498,26 @@ impl Reader {
         jobs
     }
 
-    fn release_of_job(
+    fn check_release(
         &mut self,
         item: &Value,
         job: &str,
-        release: Option<String>,
+        release: &str,
         group: &str,
         releases: &[Release],
-    ) -> Option<String> {
-        let Some(release) = release else {
-            if let [only] = releases {
-                return Some(only.name.clone());
-            }
-            let message = format!(
-                "Cannot tell what release template '{job}' (instance group '{group}') is supposed \
-                 to use, please explicitly specify one"
-            );
-            self.error(item.place, message);
-            return None;
-        };
+    ) {
         if releases.iter().any(|known| known.name == release) {
-            return Some(release);
+            return;
         }
         let message = format!(
             "Job '{job}' (instance group '{group}') references an unknown release '{release}'"
         );
         let names = releases.iter().map(|known| known.name.as_str());
         let mut error = Error::at(place_of(item, "release"), message);
-        if let Some(near) = nearest(&release, names) {
+        if let Some(near) = nearest(release, names) {
             error = error.with_hint(format!("there is a release '{near}'"));
         }
         self.errors.push(error);
-        None
     }
 
     fn job(&mut self, item: &Value, name: String, release: String) -> Job {
@@ -609,15 +601,13 @@ impl Reader {
         if group.persistent_disk.is_some() && group.persistent_disk_type.is_some() {
             let message = format!(
                 "Instance group '{name}' specifies more than one of the following keys: \
-                 'persistent_disk', 'persistent_disk_type', 'persistent_disk_pool' and \
-                 'persistent_disks'. Choose one."
+                 'persistent_disk', 'persistent_disk_type', and 'persistent_disks'. Choose one."
             );
             self.error(place_of(value, "persistent_disk_type"), message);
         }
         if group.vm_type.is_some() && group.vm_resources.is_some() {
             let message = format!(
-                "Instance group '{name}' can only specify one of 'resource_pool', 'vm_type' or \
-                 'vm_resources' keys."
+                "Instance group '{name}' can only specify 'vm_type' or 'vm_resources' keys."
             );
             self.error(place_of(value, "vm_resources"), message);
         }

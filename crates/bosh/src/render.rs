@@ -146,8 +146,7 @@ pub fn select<'r>(
         replicas,
     } = selection;
     let Some(group) = resolved.group(instance_group) else {
-        let deployment = &resolved.deployment;
-        let message = format!("no instance group '{instance_group}' in deployment '{deployment}'");
+        let message = format!("instance group '{instance_group}' not found");
         return Err(Error::new(message));
     };
     if let Some(replicas) = replicas

@@ -153,10 +153,8 @@ fn manifests_are_checked_whole() {
                 "Property 'properties' value (nil) did not match the required type 'Hash'",
                 "Instance group 'a' has empty availability zones",
                 "Instance group 'a' specifies more than one of the following keys: \
-                 'persistent_disk', 'persistent_disk_type', 'persistent_disk_pool' and \
-                 'persistent_disks'. Choose one.",
-                "Instance group 'a' can only specify one of 'resource_pool', 'vm_type' or \
-                 'vm_resources' keys.",
+                 'persistent_disk', 'persistent_disk_type', and 'persistent_disks'. Choose one.",
+                "Instance group 'a' can only specify 'vm_type' or 'vm_resources' keys.",
                 "Instance group 'a' references an unknown stemcell 's'",
                 "Instance group 'o' specified for migration to instance group 'a' refers to \
                  availability zone 'z'. Az 'z' is not in the list of availability zones of \
@@ -168,7 +166,7 @@ fn manifests_are_checked_whole() {
              addons: [{name: x, jobs: [{name: j, release: q}], include: {deployments: [d]}, \
              exclude: {lifecycle: []}}]",
             vec![
-                "Required property 'os' was not specified in object \
+                "Required property 'os' or 'name' was not specified in object \
                  ({\"alias\"=>\"s\", \"version\"=>2})",
                 "Duplicate stemcell alias 's'",
                 "Manifest specifies job 'j' which is defined in 'q', but 'q' is not listed in \
@@ -183,18 +181,9 @@ fn manifests_are_checked_whole() {
 }
 
 #[test]
-fn the_release_may_be_left_out_if_there_is_only_one() {
-    let resolved_alone = resolved(
-        "instance_groups: [{name: a, instances: 1, jobs: [{name: db}]}]",
-        &quarks(),
-    );
-    assert_eq!(resolved_alone.unwrap().groups[0].jobs[0].release.name, "r");
-}
-
-#[test]
 fn unknown_keys_are_warnings_with_the_nearest_name() {
     let groups = "x-anchors: 1\ninstance_group: []\n\
-                  instance_groups: [{name: a, instances: 1, job: 1, jobs: [{name: db, foo: 1}]}]";
+                  instance_groups: [{name: a, instances: 1, job: 1, jobs: [{release: r, name: db, foo: 1}]}]";
     let warnings = resolved(groups, &quarks()).unwrap().warnings;
     let warnings: Vec<(&str, Option<&str>)> = warnings
         .iter()
@@ -218,7 +207,7 @@ fn specs_with_paths_outside_the_job_are_refused() {
         let jobs = IndexMap::from([("j".to_owned(), source(&spec, &[]))]);
         let releases = Releases::from([("r".to_owned(), jobs)]);
         let text = "name: d\nreleases: [{name: r, version: 1}]\n\
-                    instance_groups: [{name: a, instances: 1, jobs: [{name: j}]}]";
+                    instance_groups: [{name: a, instances: 1, jobs: [{release: r, name: j}]}]";
         let manifest = Manifest::read(&yaml::read(text, 0).unwrap()).unwrap();
         let errors = resolve(&manifest, &releases, &[], &quarks()).unwrap_err();
         let expected = format!(
@@ -231,7 +220,7 @@ fn specs_with_paths_outside_the_job_are_refused() {
 #[test]
 fn links_are_checked_job_by_job() {
     let group = |name: &str, job: &str| {
-        format!("- {{name: {name}, instances: 1, jobs: [{{name: {job}}}]}}\n")
+        format!("- {{name: {name}, instances: 1, jobs: [{{release: r, name: {job}}}]}}\n")
     };
     let db = group("db", "db");
     for (job, expected) in [
@@ -280,7 +269,7 @@ fn a_blocked_link_is_null_and_in_bosh_only_if_it_is_optional() {
     let groups = |job: &str| {
         format!(
             "instance_groups: [{{name: g, instances: 1, networks: [{{name: n}}], \
-             jobs: [{{name: {job}, consumes: {{db: nil}}}}]}}]"
+             jobs: [{{release: r, name: {job}, consumes: {{db: nil}}}}]}}]"
         )
     };
     for options in [Options::default(), quarks()] {
@@ -299,7 +288,7 @@ fn a_blocked_link_is_null_and_in_bosh_only_if_it_is_optional() {
 #[test]
 fn an_addon_in_several_groups_makes_its_link_ambiguous() {
     let groups = "instance_groups:\n- {name: a, instances: 1, jobs: []}\n\
-                  - {name: b, instances: 1, jobs: [{name: opt}]}\n\
+                  - {name: b, instances: 1, jobs: [{release: r, name: opt}]}\n\
                   addons: [{name: x, jobs: [{name: db, release: r}]}]";
     let expected = "Failed to resolve links from deployment 'd'. See errors below:\n  - Failed to \
                     resolve link 'db' with type 'db' from job 'opt' in instance group 'b'. \
@@ -307,7 +296,7 @@ fn an_addon_in_several_groups_makes_its_link_ambiguous() {
                     instance group 'a' in deployment 'd'\n    - Link provider 'conn' from job \
                     'db' in instance group 'b' in deployment 'd'";
     assert_eq!(errors(groups, &quarks()), [expected]);
-    let twice = "instance_groups: [{name: a, instances: 1, jobs: [{name: db}]}]\n\
+    let twice = "instance_groups: [{name: a, instances: 1, jobs: [{release: r, name: db}]}]\n\
                  addons: [{name: x, jobs: [{name: db, release: r}]}]";
     let expected = "Colocated job 'db' is already added to the instance group 'a'.";
     assert_eq!(errors(twice, &quarks()), [expected]);
@@ -316,7 +305,7 @@ fn an_addon_in_several_groups_makes_its_link_ambiguous() {
 #[test]
 fn several_zones_need_a_profile() {
     let groups = "instance_groups: [{name: db, instances: 3, azs: [b, a], \
-                  networks: [{name: n}], jobs: [{name: db}]}]";
+                  networks: [{name: n}], jobs: [{release: r, name: db}]}]";
     let message = errors(groups, &Options::default()).join("\n");
     assert!(message.contains("has 2 availability zones"), "{message}");
     let placed = |options: &Options| {
@@ -347,9 +336,10 @@ fn several_zones_need_a_profile() {
 fn in_bosh_addresses_belong_to_networks() {
     let groups = "instance_groups:\n\
                   - {name: db, instances: 1, azs: [z], networks: [{name: a, default: [dns]}, \
-                  {name: b, default: [gateway]}], jobs: [{name: db}]}\n\
-                  - {name: g, instances: 1, networks: [{name: a}], jobs: [{name: web, \
-                  consumes: {db: {from: conn, network: a}}}, {name: opt}]}";
+                  {name: b, default: [gateway]}], jobs: [{release: r, name: db}]}\n\
+                  - {name: g, instances: 1, networks: [{name: a}], jobs: [{release: r, name: web, \
+                  consumes: {db: {from: conn, network: a}}}, \
+                  {release: r, name: opt}]}";
     let resolved = resolved(groups, &bosh()).unwrap();
     let (db, group) = (&resolved.groups[0], &resolved.groups[1]);
     assert!(db.instances[0].address.ends_with(".db.b.d.bosh"), "{db:?}");
@@ -396,7 +386,7 @@ fn instances_are_chosen_as_containers_say() {
     };
     assert_eq!(chosen("db", 2, 1, Some(2)), Ok(3));
     for (group, az_index, pod_ordinal, replicas, expected) in [
-        ("x", 1, 0, None, "no instance group 'x' in deployment 'd'"),
+        ("x", 1, 0, None, "instance group 'x' not found"),
         (
             "db",
             1,
@@ -422,7 +412,7 @@ fn instances_are_chosen_as_containers_say() {
 
 #[test]
 fn jobs_are_rendered_with_their_modes_and_all_failures() {
-    let groups = "instance_groups: [{name: db, instances: 2, jobs: [{name: db}]}]";
+    let groups = "instance_groups: [{name: db, instances: 2, jobs: [{release: r, name: db}]}]";
     let mut ok = resolved(groups, &quarks()).unwrap();
     ok.groups[0].jobs[0].monit = Some("check $id".to_owned());
     let group = &ok.groups[0];
@@ -460,7 +450,7 @@ fn jobs_are_rendered_with_their_modes_and_all_failures() {
 
 #[test]
 fn bpm_is_read_for_every_instance() {
-    let groups = "instance_groups: [{name: db, instances: 2, jobs: [{name: db}]}]";
+    let groups = "instance_groups: [{name: db, instances: 2, jobs: [{release: r, name: db}]}]";
     let resolved = resolved(groups, &quarks()).unwrap();
     let bpm = group_bpm(&resolved, &resolved.groups[0], &Substitute).unwrap();
     let expected = json!({
@@ -509,10 +499,10 @@ fn bpm_is_read_for_every_instance() {
 #[test]
 fn documents_have_what_a_group_needs() {
     let groups = "instance_groups:\n\
-                  - {name: db, instances: 1, jobs: [{name: db, properties: {user: {name: u}}}, \
-                  {name: opt}]}\n\
-                  - {name: g, instances: 1, jobs: [{name: web}]}\n\
-                  - {name: other, instances: 1, jobs: [{name: opt}]}";
+                  - {name: db, instances: 1, jobs: [{release: r, name: db, properties: {user: {name: u}}}, \
+                  {release: r, name: opt}]}\n\
+                  - {name: g, instances: 1, jobs: [{release: r, name: web}]}\n\
+                  - {name: other, instances: 1, jobs: [{release: r, name: opt}]}";
     let resolved = resolved(groups, &quarks()).unwrap();
     let group = resolved.group("g").unwrap();
     let document = documents::resolved_group(&resolved, group, 3, None);
@@ -553,7 +543,7 @@ fn documents_have_what_a_group_needs() {
     });
     assert_eq!(document.content, expected);
 
-    let groups = "instance_groups: [{name: db, instances: 1, jobs: [{name: db}]}]";
+    let groups = "instance_groups: [{name: db, instances: 1, jobs: [{release: r, name: db}]}]";
     let resolved = self::resolved(groups, &quarks()).unwrap();
     let group = resolved.group("db").unwrap();
     let bpm = group_bpm(&resolved, group, &Substitute).unwrap();
