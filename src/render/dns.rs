@@ -3,8 +3,9 @@
 //! In: the facts of a group. Out: names, by the formula of the BOSH operator for Kubernetes:
 //! `CLUSTER-GROUP-INDEX.TENANT.SHARD.DOMAIN`. Must not: serve or look up names.
 
+use nstance_bosh::instances::truncated_label;
+
 use super::data::GroupFacts;
-use crate::digest::sha256_hex;
 
 /// The domain of a cluster without `fqdn`.
 const DOMAIN: &str = "internal";
@@ -34,23 +35,15 @@ impl DnsNames {
 
     /// The name of the group.
     pub fn group(&self) -> String {
-        format!("{}{}", shortened(&self.prefix, 63), self.suffix)
+        format!("{}{}", truncated_label(&self.prefix, 63), self.suffix)
     }
 
     /// The name of the instance with this index.
     pub fn instance(&self, index: u32) -> String {
-        format!("{}-{index}{}", shortened(&self.prefix, 53), self.suffix)
+        format!(
+            "{}-{index}{}",
+            truncated_label(&self.prefix, 53),
+            self.suffix
+        )
     }
-}
-
-/// A label of at most `limit` characters.
-fn shortened(label: &str, limit: usize) -> String {
-    if label.len() <= limit {
-        return label.to_owned();
-    }
-    format!(
-        "{}-{}",
-        &label[..limit - 33],
-        &sha256_hex(label.as_bytes())[..32]
-    )
 }
