@@ -119,14 +119,12 @@ pub fn settle(
 
 /// An instance whose exported files have addresses that are known now.
 pub struct Completed {
-    /// Its record.
+    /// Its record, with the digest of that spec.
     pub record: Record,
     /// Its address.
     pub address: Address,
     /// Its spec with the files.
     pub spec: SpecBody,
-    /// The spec's digest.
-    pub digest: SpecDigest,
 }
 
 /// The instances of a group whose exported files differ from what is recorded. `specs` reads
@@ -170,7 +168,6 @@ pub fn complete(
                     },
                     address,
                     spec,
-                    digest,
                 });
             }
         }
