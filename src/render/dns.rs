@@ -10,10 +10,17 @@ use super::data::GroupFacts;
 /// The domain of a cluster without one.
 const DOMAIN: &str = "internal";
 
+/// The limit of a group's label, in characters.
+const LONGEST_GROUP: usize = 63;
+
+/// The same where an index follows.
+const LONGEST_INSTANCE: usize = 53;
+
 /// The names of a group and its instances.
 #[derive(Debug, Clone)]
 pub struct DnsNames {
-    /// `CLUSTER-GROUP`
+    group: String,
+    /// What the names of instances begin with: `CLUSTER-GROUP-`.
     prefix: String,
     /// `.NAMESPACE.DOMAIN`
     suffix: String,
@@ -31,23 +38,21 @@ impl DnsNames {
             Some(namespace) => format!(".{namespace}.{domain}"),
             None => format!(".{}.{}.{domain}", facts.tenant, shard.shard),
         };
+        let label = format!("{}-{}", shard.cluster_id, facts.group);
         Self {
-            prefix: format!("{}-{}", shard.cluster_id, facts.group),
+            group: truncated_label(&label, LONGEST_GROUP) + &suffix,
+            prefix: truncated_label(&label, LONGEST_INSTANCE) + "-",
             suffix,
         }
     }
 
     /// The name of the group.
-    pub fn group(&self) -> String {
-        format!("{}{}", truncated_label(&self.prefix, 63), self.suffix)
+    pub fn group(&self) -> &str {
+        &self.group
     }
 
     /// The name of the instance with this index.
     pub fn instance(&self, index: u32) -> String {
-        format!(
-            "{}-{index}{}",
-            truncated_label(&self.prefix, 53),
-            self.suffix
-        )
+        format!("{}{index}{}", self.prefix, self.suffix)
     }
 }
