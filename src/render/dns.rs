@@ -5,7 +5,10 @@
 
 use nstance_bosh::instances::truncated_label;
 
-use super::data::GroupFacts;
+use super::data::{GroupFacts, ShardFacts};
+use super::facts::shard_facts;
+use crate::config::model::Config;
+use crate::merge::group::MergedGroup;
 
 /// The domain of a cluster without one.
 const DOMAIN: &str = "internal";
@@ -27,18 +30,26 @@ pub struct DnsNames {
 }
 
 impl DnsNames {
+    /// The names of a configured group.
+    pub fn of_group(config: &Config, group: &MergedGroup<'_>) -> Self {
+        Self::new(&shard_facts(config), group.name.tenant(), group.name.name())
+    }
+
     /// The names of a group.
     pub fn of(facts: &GroupFacts) -> Self {
-        let shard = &facts.of_shard;
+        Self::new(&facts.of_shard, &facts.tenant, &facts.group)
+    }
+
+    fn new(shard: &ShardFacts, tenant: &str, group: &str) -> Self {
         let domain = match &*shard.dns_domain {
             "" => DOMAIN,
             domain => domain,
         };
         let suffix = match &shard.dns_namespace {
             Some(namespace) => format!(".{namespace}.{domain}"),
-            None => format!(".{}.{}.{domain}", facts.tenant, shard.shard),
+            None => format!(".{tenant}.{}.{domain}", shard.shard),
         };
-        let label = format!("{}-{}", shard.cluster_id, facts.group);
+        let label = format!("{}-{group}", shard.cluster_id);
         Self {
             group: truncated_label(&label, LONGEST_GROUP) + &suffix,
             prefix: truncated_label(&label, LONGEST_INSTANCE) + "-",
