@@ -1,0 +1,3 @@
+//! Reads deployment manifests of BOSH.
+
+pub mod units;
