@@ -264,6 +264,7 @@ fn render(session: &Session<'_>, command: &Render) -> Result<Reply, Failure> {
     if command.userdata {
         let asked = render_userdata::UserdataArgs {
             lineage: &plan.lineage,
+            links: &made.links,
             explain: command.explain,
             show_sensitive: command.show_sensitive,
         };

@@ -15,6 +15,7 @@ use super::change::Change;
 use super::group::GroupPlanner;
 use crate::address::GroupName;
 use crate::merge::zones::Place;
+use crate::render::args::Tree;
 use crate::render::instance::Report;
 use crate::render::links::{LinkFacts, LinkSet, Member};
 use crate::render::renderer::GroupRenderer;
@@ -81,12 +82,8 @@ impl Providers {
             let provider = link.provider.as_ref()?;
             let renderer = renderers.get(&provider.group)?;
             let properties = planner.inputs.properties.get(&provider.key());
-            let properties = properties.and_then(|tree| renderer.render_for_group(tree, report));
-            Some(facts(
-                renderer,
-                properties.unwrap_or_else(|| serde_json::json!({})),
-                self.members(renderer, planned),
-            ))
+            let members = self.members(renderer, planned);
+            Some(facts(renderer, properties, members, report))
         });
         let names = consumer.links.iter().map(|link| Arc::clone(&link.name));
         names.zip(links).collect()
@@ -114,7 +111,7 @@ impl Providers {
                 ip6,
             )
         });
-        sorted(each.collect())
+        each.collect()
     }
 }
 
@@ -158,20 +155,19 @@ pub fn member(
     }
 }
 
-fn facts(
+/// What is known of a link's provider. A property that can't be rendered is in the report.
+pub fn facts(
     provider: &GroupRenderer<'_>,
-    properties: serde_json::Value,
-    members: Vec<Member>,
+    properties: Option<&Tree>,
+    mut members: Vec<Member>,
+    report: &mut Report,
 ) -> LinkFacts {
+    members.sort_by_key(|member| (member.index, member.slot));
+    let properties = properties.and_then(|tree| provider.render_for_group(tree, report));
     LinkFacts {
         group: provider.group.merged.name.to_string().into(),
         address: provider.dns_names().group().into(),
-        properties,
+        properties: properties.unwrap_or_else(|| serde_json::json!({})),
         members,
     }
-}
-
-fn sorted(mut members: Vec<Member>) -> Vec<Member> {
-    members.sort_by_key(|member| (member.index, member.slot));
-    members
 }

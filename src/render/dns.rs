@@ -1,13 +1,13 @@
 //! The DNS names of groups and their instances.
 //!
 //! In: the facts of a group. Out: names, by the formula of the BOSH operator for Kubernetes:
-//! `CLUSTER-GROUP-INDEX.TENANT.SHARD.DOMAIN`. Must not: serve or look up names.
+//! `CLUSTER-GROUP-INDEX.NAMESPACE.DOMAIN`. Must not: serve or look up names.
 
 use nstance_bosh::instances::truncated_label;
 
 use super::data::GroupFacts;
 
-/// The domain of a cluster without `fqdn`.
+/// The domain of a cluster without one.
 const DOMAIN: &str = "internal";
 
 /// The names of a group and its instances.
@@ -15,7 +15,7 @@ const DOMAIN: &str = "internal";
 pub struct DnsNames {
     /// `CLUSTER-GROUP`
     prefix: String,
-    /// `.TENANT.SHARD.DOMAIN`
+    /// `.NAMESPACE.DOMAIN`
     suffix: String,
 }
 
@@ -23,13 +23,17 @@ impl DnsNames {
     /// The names of a group.
     pub fn of(facts: &GroupFacts) -> Self {
         let shard = &facts.of_shard;
-        let domain = match &*shard.cluster_fqdn {
+        let domain = match &*shard.dns_domain {
             "" => DOMAIN,
             domain => domain,
         };
+        let suffix = match &shard.dns_namespace {
+            Some(namespace) => format!(".{namespace}.{domain}"),
+            None => format!(".{}.{}.{domain}", facts.tenant, shard.shard),
+        };
         Self {
             prefix: format!("{}-{}", shard.cluster_id, facts.group),
-            suffix: format!(".{}.{}.{domain}", facts.tenant, shard.shard),
+            suffix,
         }
     }
 
