@@ -283,6 +283,11 @@ impl SourceMap {
         self.guarded.insert(id, entries);
     }
 
+    /// Marks a file whose values may all be secrets: only their names may be shown.
+    pub fn hide_values(&mut self, id: SourceId) {
+        self.guard(id, Entries::default());
+    }
+
     /// Marks that sensitive values aren't known, so that lines which may hold secrets are cut.
     pub fn leave_unsettled(&mut self) {
         self.unsettled = true;

@@ -1,3 +1,11 @@
-//! Reads deployment manifests of BOSH.
+//! Reads BOSH deployment manifests, with their ops files, variables and releases.
+//!
+//! In: the paths of a deployment's files. Out: the deployment as [`nstance_bosh`] resolves it, with
+//! findings that have file, line and column. Must not: write files, download releases or run Ruby.
 
+mod load;
+#[cfg(test)]
+mod tests;
 pub mod units;
+
+pub use load::{Deployment, Inputs, finding, interpolated, load, template_finding};
