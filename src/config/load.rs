@@ -174,6 +174,13 @@ impl Loaded {
         working_dir: &Path,
         given: &Given,
     ) -> Result<(Vec<Parsed>, Folders), Reported> {
+        if given.from == Some(Dialect::Bosh) {
+            self.findings.push(
+                Diagnostic::error("this command can't read BOSH manifests")
+                    .hint("`nstance jobs` interpolates, resolves and renders them"),
+            );
+            return Err(Reported);
+        }
         let beside: Vec<PathBuf> = given.files.iter().chain(&given.groups).cloned().collect();
         let files = match files::find(path, working_dir, &beside, &mut self.inputs) {
             Ok(files) => files,

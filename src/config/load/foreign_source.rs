@@ -35,7 +35,7 @@ impl Loaded {
     pub(super) fn standalone(&mut self, file: &Path, source: SourceId, text: &str) -> Option<Node> {
         let is_one = |root: &Node| match self.from {
             Some(Dialect::Yandex) => true,
-            Some(Dialect::Nstance) => false,
+            Some(Dialect::Nstance | Dialect::Bosh) => false,
             None => yandex::is_specification(root),
         };
         let may_be = self.is_named_file

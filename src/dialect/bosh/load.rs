@@ -12,7 +12,7 @@ use indexmap::IndexMap;
 use nstance_bosh::interpolate::{self, interpolate};
 use nstance_bosh::manifest::{Job, Manifest};
 use nstance_bosh::release::{JobSource, Releases};
-use nstance_bosh::render::Failure;
+use nstance_bosh::render::{Failure, report};
 use nstance_bosh::resolve::{self, Resolved, ResolvedGroup, resolve};
 use nstance_bosh::value::{Place, Value};
 use nstance_bosh::{Error, yaml};
@@ -37,10 +37,12 @@ pub struct Inputs {
     pub manifest: PathBuf,
     /// The ops files, in the order in which they are applied.
     pub ops_files: Vec<PathBuf>,
+    /// Variables of the environment, by name. Vars files win over them.
+    pub environment: Vec<(String, String)>,
     /// The vars files; later ones win.
     pub vars_files: Vec<PathBuf>,
-    /// Variables by name; they win over vars files. A value is YAML, and strings are taken as
-    /// written.
+    /// Variables of the command line, by name; they win over vars files. A value is YAML, and
+    /// strings are taken as written.
     pub vars: Vec<(String, String)>,
     /// What is an error in variables.
     pub interpolation: interpolate::Options,
@@ -141,39 +143,68 @@ pub fn finding(severity: Severity, error: &Error, sources: &SourceMap) -> Diagno
     }
 }
 
-/// A finding for a template that can't be rendered, at its line.
-pub fn template_finding(
+/// A finding for the jobs of a group that can't be rendered, in BOSH's form, at the lines of the
+/// templates. Failures that several instances have in common are reported once.
+pub fn render_finding(
+    deployment: &Deployment,
+    group: &ResolvedGroup,
+    failures: &[Failure],
+    sources: &SourceMap,
+) -> Diagnostic {
+    let mut distinct: Vec<Failure> = Vec::new();
+    for failure in failures {
+        if !distinct.contains(failure) {
+            distinct.push(failure.clone());
+        }
+    }
+    let position = |failure: &Failure| {
+        let mut jobs = group.jobs.iter();
+        jobs.position(|job| job.name == failure.job())
+    };
+    distinct.sort_by_key(position);
+    let message = report(&group.name, &distinct);
+    let message = message.trim_start_matches("- ").replace("\n  ", "\n");
+    let mut finding = finding(Severity::Error, &Error::new(message), sources);
+    for failure in &distinct {
+        let Failure::Template { error, .. } = failure else {
+            continue;
+        };
+        let Some(span) = template_line(deployment, group, failure, sources) else {
+            continue;
+        };
+        let text = error.message.lines().next().unwrap_or_default();
+        finding = match finding.label {
+            None => finding.at(span, text),
+            Some(_) => finding.related(span, text),
+        };
+    }
+    finding
+}
+
+/// The line of a template that failed.
+fn template_line(
     deployment: &Deployment,
     group: &ResolvedGroup,
     failure: &Failure,
     sources: &SourceMap,
-) -> Diagnostic {
-    let message = format!(
-        "Unable to render job '{}' of instance group '{}': {}",
-        failure.job(),
-        group.name,
-        failure.message()
-    );
-    let error = finding(Severity::Error, &Error::new(message), sources);
+) -> Option<Span> {
     let Failure::Template {
         job,
         template,
-        error: cause,
+        error,
     } = failure
     else {
-        return error;
+        return None;
     };
-    let job = group.jobs.iter().find(|resolved| resolved.name == *job);
-    let source = job.and_then(|job| deployment.template(&job.release.name, &job.name, template));
-    let (Some(source), Some(line)) = (source, cause.line) else {
-        return error;
-    };
-    let text = sources.get(source);
-    if line == 0 || line as usize > text.text.lines().count() {
-        return error;
+    let job = group.jobs.iter().find(|resolved| resolved.name == *job)?;
+    let id = deployment.template(&job.release.name, &job.name, template)?;
+    let source = sources.get(id);
+    let line = error.line? as usize;
+    if line == 0 || line > source.text.lines().count() {
+        return None;
     }
-    let range = text.line_range(line as usize);
-    error.at(Span::new(source, range.start, range.end), &*cause.class)
+    let range = source.line_range(line);
+    Some(Span::new(id, range.start, range.end))
 }
 
 /// The part of a place in its first line: an error about a long map marks its beginning.
@@ -205,11 +236,18 @@ impl Reader<'_> {
         let files: Vec<_> = files
             .map(|file| self.document(VARS_FILE, file, yaml::read_vars))
             .collect();
+        let environment = inputs.environment.iter();
+        let environment: Vec<_> = environment
+            .map(|(name, text)| self.var(&format!("NSTANCE_VAR_{name}"), name, text))
+            .collect();
         let vars = inputs.vars.iter();
-        let vars: Vec<_> = vars.map(|(name, text)| self.var(name, text)).collect();
+        let vars: Vec<_> = vars
+            .map(|(name, text)| self.var(&format!("--var {name}"), name, text))
+            .collect();
         let manifest = manifest?;
         let ops: Vec<Value> = ops.into_iter().collect::<Result<_, _>>()?;
-        let values: Vec<Value> = files.into_iter().chain(vars).collect::<Result<_, _>>()?;
+        let values = environment.into_iter().chain(files).chain(vars);
+        let values: Vec<Value> = values.collect::<Result<_, _>>()?;
         for value in &values {
             redact::know(secrets(value));
         }
@@ -240,10 +278,10 @@ impl Reader<'_> {
         }
     }
 
-    /// A variable of the command line as a map with one entry. As in bosh-cli, a value that is a
+    /// A variable with its origin, as a map with one entry. As in bosh-cli, a value that is a
     /// string in YAML isn't changed: `"a"` keeps its quotes.
-    fn var(&mut self, name: &str, text: &str) -> Result<Value, Reported> {
-        let source = self.sources.add_value(format!("--var {name}"), text);
+    fn var(&mut self, origin: &str, name: &str, text: &str) -> Result<Value, Reported> {
+        let source = self.sources.add_value(origin, text);
         self.sources.hide_values(source);
         let place = Place {
             file: source.0,

@@ -1,9 +1,11 @@
+//! Deployments that are correct, and the messages for those that aren't.
+
 use std::path::{Path, PathBuf};
 
 use insta::assert_snapshot;
 use nstance_bosh::instances::Profile;
 use nstance_bosh::interpolate::Options;
-use nstance_bosh::render::{Failure, TemplateError};
+use nstance_bosh::render::{Failure, TemplateError, render_instance};
 
 use super::*;
 use crate::config::source::SourceMap;
@@ -313,32 +315,58 @@ fn the_errors_of_a_step_are_reported_together_with_their_places() {
 }
 
 #[test]
-fn template_errors_have_a_place() {
+fn errors_of_templates_are_reported_once_and_have_places() {
     let mut files = Files::shop();
     let deployment = files.load().unwrap();
     let group = deployment.resolved.group("db").unwrap();
-    let mut findings = Diagnostics::default();
-    for (template, line) in [
+    let lines = [
         ("conf.erb", Some(1)),
         ("conf.erb", Some(7)),
         ("gone", Some(1)),
+        ("monit", Some(1)),
         ("monit", None),
-    ] {
-        let failure = Failure::Template {
-            job: "postgres".to_owned(),
-            template: template.to_owned(),
-            error: TemplateError {
-                class: "UnknownProperty".to_owned(),
-                message: "Can't find property '[\"a\"]'".to_owned(),
-                line,
-            },
-        };
-        findings.push(template_finding(
-            &deployment,
-            group,
-            &failure,
-            &files.sources,
-        ));
-    }
-    assert_snapshot!(render(&findings, &files.sources, false));
+        ("conf.erb", Some(1)),
+    ];
+    let mut failures = lines.map(|(template, line)| Failure::Template {
+        job: "postgres".to_owned(),
+        template: template.to_owned(),
+        error: TemplateError {
+            class: "UnknownProperty".to_owned(),
+            message: "Can't find property '[\"a\"]'".to_owned(),
+            line,
+        },
+    });
+    let finding = render_finding(&deployment, group, &failures, &files.sources);
+    let other = Failure::Other {
+        job: "postgres".to_owned(),
+        message: "Template 'x' of job 'postgres' not found in release 'db'".to_owned(),
+    };
+    failures[0] = other;
+    let without_place = render_finding(&deployment, group, &failures[..1], &files.sources);
+    let findings = [finding, without_place].into_iter();
+    let mut all = Diagnostics::default();
+    all.extend(findings);
+    assert_snapshot!(render(&all, &files.sources, false));
+}
+
+#[test]
+fn without_ruby_only_files_without_tags_are_rendered() {
+    let mut files = Files::shop();
+    let deployment = files.load().unwrap();
+    let ruby = Ruby::new(Some("/nonexistent/ruby".into()));
+    let groups: Vec<_> = deployment.resolved.groups.iter().collect();
+    let finding = ruby.check(&groups).unwrap_err();
+    assert_snapshot!(render(&(*finding).into(), &files.sources, false), @r"
+    error: there is no Ruby: /nonexistent/ruby
+    These jobs have ERB templates: db/postgres, web/server
+    hint: install Ruby 3; on Debian and Ubuntu: apt-get install ruby
+    hint: or name a Ruby: --ruby PATH
+    ");
+    let (db, left_out) = without_tags(groups[0]);
+    assert_eq!(left_out, ["postgres/config/conf"]);
+    ruby.check(&[&db]).unwrap();
+    let instance = &db.instances[0];
+    let rendered = render_instance(&deployment.resolved, &db, instance, None, &ruby).unwrap();
+    let paths: Vec<&str> = rendered.iter().map(|file| file.path.as_str()).collect();
+    assert_eq!(paths, ["postgres/monit", "postgres/config/ca.pem"]);
 }
