@@ -11,7 +11,7 @@ use nstance_bosh::bpm::{Process, Signal, Volume};
 
 /// A systemd unit.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Unit {
+pub(super) struct Unit {
     /// Its name, with `.service`.
     pub name: String,
     /// The content of its file.
@@ -21,7 +21,7 @@ pub struct Unit {
 }
 
 /// The units of a job's processes, in their order.
-pub fn units(job: &str, processes: &[Process]) -> Vec<Unit> {
+pub(super) fn units(job: &str, processes: &[Process]) -> Vec<Unit> {
     processes.iter().map(|process| unit(job, process)).collect()
 }
 
