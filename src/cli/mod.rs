@@ -33,6 +33,7 @@ pub mod rekey;
 pub mod render;
 mod render_userdata;
 pub mod rollout;
+pub mod run_errand;
 pub mod schema;
 pub mod selection;
 pub mod session;
@@ -103,7 +104,7 @@ enum ManifestProfile {
 }
 
 /// Options of every command.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Global options")]
 pub struct Globals {
     /// Read the configuration from this file or folder [default: .]
@@ -273,6 +274,9 @@ pub struct Globals {
     /// Those of `releases` and `profile` that are from the command line, not the environment.
     #[arg(skip)]
     on_command_line: Vec<&'static str>,
+    /// The id of the errand that runs.
+    #[arg(skip)]
+    errand: Option<String>,
 }
 
 /// A duration of the command line.
@@ -334,6 +338,7 @@ impl Globals {
                 From::Bosh => Dialect::Bosh,
             }),
             deployment: self.deployment(),
+            errand: self.errand.clone(),
             ruby: self
                 .ruby
                 .clone()

@@ -373,6 +373,7 @@ impl Loaded {
             provider: provider.unwrap_or_default(),
             map: &source.map,
             root: &root,
+            errand: given.errand.as_deref(),
             sensitivity: if self.shows_properties {
                 let note = "`properties`: the configuration has their values in clear text";
                 self.without_equal.push((top, note.to_owned()));

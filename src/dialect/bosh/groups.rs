@@ -47,6 +47,8 @@ pub struct Placement<'a> {
     pub map: &'a BoshMap,
     /// The configuration.
     pub root: &'a Node,
+    /// The id of the errand that runs.
+    pub errand: Option<&'a str>,
     /// The sensitivity of what templates may ask for: properties may be secrets.
     pub sensitivity: Sensitivity,
 }
@@ -103,6 +105,7 @@ pub fn groups(
     };
     let updates = writer.updates();
     let ids = writer.ids();
+    writer.check_errand(&ids);
     if writer.findings.errors() > before {
         return Err(Reported);
     }
@@ -206,6 +209,31 @@ impl Writer<'_> {
             ids.push(id);
         }
         ids
+    }
+
+    /// Reports an errand to run that isn't one.
+    fn check_errand(&mut self, ids: &[Arc<str>]) {
+        let Some(name) = self.placement.errand else {
+            return;
+        };
+        let groups = self.deployment.resolved.groups.iter().zip(ids);
+        let mut errands = groups.filter(|(group, _)| group.lifecycle == Lifecycle::Errand);
+        let names: Vec<String> = errands.clone().map(|(_, id)| format!("`{id}`")).collect();
+        match errands.find(|(_, id)| ***id == *name) {
+            Some((group, _)) if group.instances.is_empty() => self.findings.push(
+                Diagnostic::error(format!("errand `{name}` has no instances"))
+                    .hint("Set `instances: 1` in the manifest"),
+            ),
+            Some(_) => {}
+            None => {
+                let finding = Diagnostic::error(format!("there is no errand `{name}`"));
+                self.findings.push(if names.is_empty() {
+                    finding.hint("The manifest has no group with `lifecycle: errand`")
+                } else {
+                    finding.hint(format!("errands are {}", names.join(", ")))
+                });
+            }
+        }
     }
 
     /// The place of a group's value, or of the group.
@@ -356,13 +384,14 @@ impl Group<'_, '_> {
             self.add("zones", span, &json!(zones));
         }
         let span = self.place("instances");
+        let runs = self.writer.placement.errand.map(Into::into) == id_of(&self.group.name);
         let (key, count) = match self.group.lifecycle {
             // Its instances exist only while it runs.
-            Lifecycle::Errand => ("size", 0),
-            Lifecycle::Service if zones.len() > 1 && profile == Profile::Quarks => {
+            Lifecycle::Errand if !runs => ("size", 0),
+            _ if zones.len() > 1 && profile == Profile::Quarks => {
                 ("replicas", definition.instances)
             }
-            Lifecycle::Service => ("size", definition.instances),
+            _ => ("size", definition.instances),
         };
         self.add(key, span, &json!(count));
     }
