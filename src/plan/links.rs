@@ -22,7 +22,7 @@ use crate::render::renderer::GroupRenderer;
 
 /// A slot of a provider that is or will be filled.
 struct Slot {
-    slot: u32,
+    number: u32,
     place: Place,
     /// The recorded or observed addresses; `None` if nothing fills the slot yet.
     addresses: Option<[Option<Arc<str>>; 2]>,
@@ -60,7 +60,7 @@ impl Providers {
                 .then(|| renderer.fixed_address_of(*slot, id, place))
                 .flatten();
             Slot {
-                slot: *slot,
+                number: *slot,
                 place: place.clone(),
                 addresses: found.map(addresses),
                 fixed: fixed.map(Arc::from),
@@ -99,13 +99,13 @@ impl Providers {
         let slots = self.slots.get(group).map_or(&[][..], Vec::as_slice);
         let each = slots.iter().map(|slot| {
             let is_new = changes
-                .get(&slot.slot)
+                .get(&slot.number)
                 .is_some_and(|change| change.makes_instance());
             let known = slot.addresses.as_ref().filter(|_| !is_new);
             let [ip4, ip6] = known.cloned().unwrap_or_default();
             member(
                 renderer,
-                slot.slot,
+                slot.number,
                 &slot.place,
                 slot.fixed.clone().or(ip4),
                 ip6,

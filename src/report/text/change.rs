@@ -218,8 +218,10 @@ impl View<'_> {
         };
         let subnets = &self.block.subnets;
         let targets = &spec.head.load_balancers;
+        let index = side.index.map(|index| index.to_string());
         let mut entries: Vec<Entry> = [
             ("arch", text(&spec.head.arch)),
+            ("index", index.filter(|_| self.single())),
             ("instance_id", own(Some(&side.instance_id))),
             ("instance_type", text(&spec.head.instance_type)),
             ("ip4", own(side.ip4.as_deref())),
