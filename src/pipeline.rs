@@ -117,6 +117,8 @@ pub struct PlanOutput<'a> {
     pub observed: Option<Observed>,
     /// The compiled groups.
     pub prepared: Prepared<'a>,
+    /// The links of each group that consumes some.
+    pub links: BTreeMap<String, LinkSet>,
 }
 
 /// New cache entries.
@@ -246,6 +248,7 @@ pub fn plan<'c>(mut request: Request<'_, 'c>) -> Result<PlanOutput<'c>, PlanErro
         snapshot: record.snapshot,
         observed,
         prepared: request.prepared,
+        links,
     })
 }
 

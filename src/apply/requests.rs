@@ -115,6 +115,17 @@ fn userdata(side: &InstanceView, nonce: Option<&Nonce>) -> Option<String> {
     })
 }
 
+/// The paths that only the record has.
+const OF_RECORD: [&str; 7] = [
+    "vars",
+    "files",
+    "template",
+    "subnet_pool",
+    "protect",
+    "index",
+    "number_in_zone",
+];
+
 /// The request for an update in place to `after`.
 pub fn update(
     plan: &Plan,
@@ -132,7 +143,7 @@ pub fn update(
         .filter(|path| !(restarts && path.starts_with("load_balancers")))
         .filter(|path| {
             // The cloud doesn't have these.
-            !["vars", "files", "template", "subnet_pool", "protect"]
+            !OF_RECORD
                 .iter()
                 .any(|root| crate::plan::diff::covers(root, path))
         })

@@ -8,7 +8,9 @@ use super::failure::Failure;
 use super::selection::{AddressArgs, AllowedGroups, Selection};
 use super::session::Session;
 use crate::address::{InShard, Selector};
+use crate::diagnostic::Diagnostics;
 use crate::digest::sha256_hex;
+use crate::merge::links::{self, Links};
 use crate::plan::change::Mode;
 use crate::plan::inputs::Options;
 
@@ -94,6 +96,11 @@ impl PlanArgs {
         }
         let config = session.config();
         let mut targets = chosen.targets.clone();
+        let links = if targets.is_empty() {
+            Links::default()
+        } else {
+            links::resolve(config, &mut Diagnostics::default())
+        };
         // Targets include their dependencies, recursively.
         let mut next = 0;
         while let Some(group) = targets.get(next).map(|target| target.group().clone()) {
@@ -110,6 +117,13 @@ impl PlanArgs {
                 if let Ok(needed) = full.parse::<Selector>()
                     && !targets.contains(&needed)
                 {
+                    targets.push(needed);
+                }
+            }
+            for link in links.of(&group.name).iter().filter(|_| !self.destroy) {
+                let provider = link.provider.as_ref();
+                let needed = provider.map(|it| Selector::Group(it.group.clone()));
+                if let Some(needed) = needed.filter(|needed| !targets.contains(needed)) {
                     targets.push(needed);
                 }
             }

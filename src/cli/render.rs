@@ -40,6 +40,7 @@ use crate::render::renderer::GroupRenderer;
 use crate::render::substitutions::Substitution;
 use crate::report::{diagnostic, text};
 use crate::sensitivity::HIDDEN;
+use crate::sensitivity::cover::show_unknown;
 
 /// Options of `render`.
 #[derive(Debug, Args)]
@@ -245,7 +246,8 @@ fn render(session: &Session<'_>, command: &Render) -> Result<Reply, Failure> {
             || finding.address.is_some()
             || finding.severity == crate::diagnostic::Severity::Error
     }));
-    let plan = made.plan;
+    let mut plan = made.plan;
+    show_unknown(&mut plan);
     let sides = sides(&plan);
     if sides.is_empty()
         && !findings.has_errors()
@@ -264,6 +266,7 @@ fn render(session: &Session<'_>, command: &Render) -> Result<Reply, Failure> {
     if command.userdata {
         let asked = render_userdata::UserdataArgs {
             lineage: &plan.lineage,
+            links: &made.links,
             explain: command.explain,
             show_sensitive: command.show_sensitive,
         };
@@ -358,13 +361,16 @@ fn render(session: &Session<'_>, command: &Render) -> Result<Reply, Failure> {
 /// The planned side of every configured instance.
 fn sides(plan: &Plan) -> Vec<(&Address, &InstanceView)> {
     let mut sides: Vec<_> = plan
-        .changes
+        .held_back
         .iter()
+        .chain(&plan.changes)
         .chain(&plan.unchanged)
         .filter(|change| change.deposed.is_none() && change.action != Action::Adopt)
         .filter_map(|change| Some((&change.address, change.after.as_deref()?)))
         .collect();
+    // What is held back comes before what is planned in its place.
     sides.sort_by_key(|(address, _)| *address);
+    sides.dedup_by_key(|(address, _)| *address);
     sides
 }
 

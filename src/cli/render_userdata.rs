@@ -15,6 +15,7 @@ use crate::plan::change::InstanceView;
 use crate::render::data::InstanceFacts;
 use crate::render::explanation::{Explanation, Written};
 use crate::render::instance::Report;
+use crate::render::links::{LinkSet, Unknown};
 use crate::render::renderer::GroupRenderer;
 use crate::render::userdata::gzip;
 use crate::report::table;
@@ -24,6 +25,8 @@ use crate::report::table;
 pub(super) struct UserdataArgs<'a> {
     /// The lineage of the state.
     pub(super) lineage: &'a str,
+    /// The links of each group.
+    pub(super) links: &'a BTreeMap<String, LinkSet>,
     /// Whether to show where each value was written.
     pub(super) explain: bool,
     /// Whether to show secrets.
@@ -134,6 +137,10 @@ fn explanations(
             session.rules(),
             asked.lineage,
         );
+        let renderer = match asked.links.get(address.group.as_str()) {
+            Some(links) => renderer.with_links(links, Unknown::StandIn),
+            None => renderer,
+        };
         let facts = InstanceFacts {
             ip4: side.ip4.clone(),
             ip6: side.ip6.clone(),

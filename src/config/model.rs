@@ -54,6 +54,8 @@ pub struct Config {
     pub server_groups: BTreeSet<GroupName>,
     /// `nonce_command`: makes an instance's `.Nonce`.
     pub nonce_command: Vec<Arc<str>>,
+    /// `dns`: what DNS names end in.
+    pub dns: Dns,
     /// Top-level `vars`, overridden by `--var`.
     pub vars: Option<Node>,
     /// `defaults`
@@ -70,6 +72,15 @@ pub struct Config {
     pub destroy_budget: DestroyBudget,
     /// `strict`: warnings, and unset vars, are errors.
     pub strict: bool,
+}
+
+/// `dns`: what the names of instances end in.
+#[derive(Debug, Clone, Default)]
+pub struct Dns {
+    /// `namespace`, by default `TENANT.SHARD`.
+    pub namespace: Option<Arc<str>>,
+    /// `domain`, by default `cluster.fqdn`, or `internal`.
+    pub domain: Option<Arc<str>>,
 }
 
 /// `functions`: the functions that templates can call.

@@ -7,10 +7,11 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use crate::address::GroupName;
-use crate::config::model::{Config, Consumed, Group, Named, Provided};
+use crate::config::model::{Common, Config, Consumed, Group, Named, Provided};
 use crate::config::node::Node;
 use crate::config::source::{Span, Spanned};
 use crate::diagnostic::{Diagnostic, Diagnostics, nearest};
+use crate::graph::unknown_group;
 
 use super::group::template_of;
 
@@ -82,7 +83,7 @@ fn consumed<'a>(config: &'a Config, group: &'a Group) -> Vec<(Arc<str>, &'a Span
 fn layered<'a, T>(
     config: &'a Config,
     group: &'a Group,
-    get: impl Fn(&'a crate::config::model::Common) -> &'a Named<T>,
+    get: impl Fn(&'a Common) -> &'a Named<T>,
 ) -> Vec<(Arc<str>, &'a Spanned<T>)> {
     let low = template_of(config, group).map(|template| get(&template.common));
     let high = get(&group.common);
@@ -141,7 +142,7 @@ fn find<'a>(
     name: &str,
     consumed: &Spanned<Consumed>,
     offers: &HashMap<&str, Vec<Offer<'a>>>,
-) -> Result<Option<Provider<'a>>, Diagnostic> {
+) -> Result<Option<Provider<'a>>, Box<Diagnostic>> {
     let Consumed {
         link_type,
         from,
@@ -165,7 +166,8 @@ fn find<'a>(
         if *optional && from.is_none() {
             return Ok(None);
         }
-        return Err(missing(group, name, consumed, from_group.as_ref(), offers));
+        let finding = missing(group, name, consumed, from_group.as_ref(), offers);
+        return Err(Box::new(finding));
     };
     let others: Vec<&Offer<'_>> = fitting.collect();
     if others.is_empty() {
@@ -181,7 +183,8 @@ fn find<'a>(
         let label = format!("{} provides `{}`", offer.group, offer.name);
         finding = finding.related(offer.provided.span, label);
     }
-    Err(finding.hint("Name the group with `from`, and its link with `link`"))
+    let hint = "Name the group with `from`, and its link with `link`";
+    Err(Box::new(finding.hint(hint)))
 }
 
 /// The group that `from` names.
@@ -190,14 +193,14 @@ fn named_group(
     groups: &HashSet<&GroupName>,
     group: &Group,
     from: &Spanned<Arc<str>>,
-) -> Result<GroupName, Diagnostic> {
+) -> Result<GroupName, Box<Diagnostic>> {
     let name = if from.value.contains('/') {
         from.value.parse().ok()
     } else {
         Some(GroupName::new(group.name.tenant(), &from.value))
     };
     name.filter(|name| groups.contains(name))
-        .ok_or_else(|| crate::graph::unknown_group(config, &from.value, from.span))
+        .ok_or_else(|| Box::new(unknown_group(config, &from.value, from.span)))
 }
 
 fn missing(

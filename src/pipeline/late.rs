@@ -111,7 +111,7 @@ pub fn settle(
                 images,
                 change,
             };
-            Ok((index, late.settle(snapshot)?))
+            Ok((index, late.settle()?))
         })
         .collect()
     })
@@ -255,8 +255,8 @@ fn render(
         let findings = report.findings(&sources, &none, false);
         let first = findings.into_iter().next();
         let why = first.map(|finding| match finding.label {
-            Some(label) => label.text.to_string(),
-            None => finding.summary.to_string(),
+            Some(label) => label.text,
+            None => finding.summary,
         });
         format!(
             "it can't be rendered with the new addresses: {}",
@@ -275,7 +275,7 @@ struct Late<'a> {
 }
 
 impl Late<'_> {
-    fn settle(&self, snapshot: &Snapshot) -> Result<Settled, String> {
+    fn settle(&self) -> Result<Settled, String> {
         let change = self.change;
         let (Some(after), before) = (change.after.as_deref(), change.before.as_deref()) else {
             return Ok(Settled::Unchanged);
@@ -323,7 +323,6 @@ impl Late<'_> {
             .deferred(&rendered, slot, &facts)
             .map(Box::new);
         settled.after = Some(Box::new(view));
-        let _ = snapshot;
         Ok(Settled::Change(Box::new(settled)))
     }
 

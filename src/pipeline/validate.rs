@@ -3,6 +3,7 @@
 //! In: a whole configuration. Out: findings. Must not: query a cloud or the network.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use super::{Compiled, prepare, renderer};
 use crate::address::Address;
@@ -12,11 +13,14 @@ use crate::config::model::Config;
 use crate::config::source::SourceMap;
 use crate::diagnostic::{Diagnostic, Diagnostics, Severity, gather};
 use crate::merge::deep::Merged;
+use crate::plan::links;
 use crate::provider::rules::Rules;
 use crate::render::cache::Place;
 use crate::render::data::{InstanceFacts, nonce_placeholder};
+use crate::render::group::CompiledGroup;
 use crate::render::hints::replaced_layers;
 use crate::render::instance::Report;
+use crate::render::links::{LinkSet, Unknown};
 use crate::render::renderer::GroupRenderer;
 use crate::render::sampling;
 use crate::spec::InstanceSpec;
@@ -64,6 +68,12 @@ pub(super) fn try_groups(
     let trials = threads::map(&compiled.groups, GROUPS_A_THREAD, |group| {
         let is_looked_into = looked.contains(&group.merged.name);
         let renderer = renderer(config, group, &ids, rules, "").looking_into(is_looked_into);
+        let renderer = if group.links.is_empty() {
+            renderer
+        } else {
+            let links = example_links(config, compiled, group, &ids, rules);
+            renderer.with_links(&links, Unknown::StandIn)
+        };
         let report = try_group(&renderer, Report::of_trial());
         let names = group.merged.vars.as_ref().and_then(Merged::entries);
         let names = names.into_iter().flatten().map(|(name, _)| &**name);
@@ -76,6 +86,37 @@ pub(super) fn try_groups(
         ..finding
     }));
     findings
+}
+
+/// The links of a group as they are when all groups are new.
+fn example_links(
+    config: &Config,
+    compiled: &Compiled<'_>,
+    group: &CompiledGroup<'_>,
+    ids: &BTreeMap<Arc<str>, Option<Arc<str>>>,
+    rules: Rules,
+) -> LinkSet {
+    let each = group.links.iter().map(|link| {
+        let provider = link.provider.as_ref()?;
+        let mut groups = compiled.groups.iter();
+        let found = groups.find(|found| found.merged.name == provider.group)?;
+        let renderer = renderer(config, found, ids, rules, "");
+        let properties = compiled.properties.get(&provider.key());
+        let members = (0..found.merged.size).map(|slot| {
+            let place = found.merged.place_of_new(slot);
+            let fixed = renderer.fixed_address_of(slot, "", &place);
+            links::member(&renderer, slot, &place, fixed.map(Arc::from), None)
+        });
+        let members = members.collect();
+        Some(links::facts(
+            &renderer,
+            properties,
+            members,
+            &mut Report::of_trial(),
+        ))
+    });
+    let names = group.links.iter().map(|link| Arc::clone(&link.name));
+    names.zip(each).collect()
 }
 
 /// Renders some instances of a group: those with overrides, and the first and the last, where

@@ -89,8 +89,8 @@ pub fn build(
 }
 
 /// Plans all configured groups, each with the links that it consumes.
-fn plan_groups<'a>(
-    inputs: &Inputs<'a>,
+fn plan_groups(
+    inputs: &Inputs<'_>,
     planners: &[(GroupPlanner<'_>, BTreeMap<u32, ActualInstance<'_>>)],
     placer: &mut Placer<'_>,
     gathered: &mut Planned,

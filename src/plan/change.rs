@@ -1008,7 +1008,7 @@ impl Plan {
                 (name.to_string(), value)
             })
             .collect();
-        json!({
+        let mut view = json!({
             "instance_id": side.instance_id,
             "provider_id": side.provider_id,
             "kind": side.spec.head.kind,
@@ -1025,7 +1025,11 @@ impl Plan {
             "files": files,
             "tags": tags,
             "load_balancers": side.spec.head.load_balancers,
-        })
+        });
+        if let Some(index) = side.index {
+            view["index"] = index.into();
+        }
+        view
     }
 }
 

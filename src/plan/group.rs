@@ -312,7 +312,8 @@ impl GroupPlanner<'_> {
             return None;
         }
         let mut arranged = self.arrange(actual);
-        let selects = |slot: u32| self.inputs.options.selects(&self.address(slot));
+        let options = self.inputs.options;
+        let selects = |slot: u32| options.only_shown || options.selects(&self.address(slot));
         let Slots {
             kept,
             grown,

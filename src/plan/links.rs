@@ -15,13 +15,14 @@ use super::change::Change;
 use super::group::GroupPlanner;
 use crate::address::GroupName;
 use crate::merge::zones::Place;
+use crate::render::args::Tree;
 use crate::render::instance::Report;
 use crate::render::links::{LinkFacts, LinkSet, Member};
 use crate::render::renderer::GroupRenderer;
 
 /// A slot of a provider that is or will be filled.
 struct Slot {
-    slot: u32,
+    number: u32,
     place: Place,
     /// The recorded or observed addresses; `None` if nothing fills the slot yet.
     addresses: Option<[Option<Arc<str>>; 2]>,
@@ -59,7 +60,7 @@ impl Providers {
                 .then(|| renderer.fixed_address_of(*slot, id, place))
                 .flatten();
             Slot {
-                slot: *slot,
+                number: *slot,
                 place: place.clone(),
                 addresses: found.map(addresses),
                 fixed: fixed.map(Arc::from),
@@ -81,12 +82,8 @@ impl Providers {
             let provider = link.provider.as_ref()?;
             let renderer = renderers.get(&provider.group)?;
             let properties = planner.inputs.properties.get(&provider.key());
-            let properties = properties.and_then(|tree| renderer.render_for_group(tree, report));
-            Some(facts(
-                renderer,
-                properties.unwrap_or_else(|| serde_json::json!({})),
-                self.members(renderer, planned),
-            ))
+            let members = self.members(renderer, planned);
+            Some(facts(renderer, properties, members, report))
         });
         let names = consumer.links.iter().map(|link| Arc::clone(&link.name));
         names.zip(links).collect()
@@ -102,19 +99,19 @@ impl Providers {
         let slots = self.slots.get(group).map_or(&[][..], Vec::as_slice);
         let each = slots.iter().map(|slot| {
             let is_new = changes
-                .get(&slot.slot)
+                .get(&slot.number)
                 .is_some_and(|change| change.makes_instance());
             let known = slot.addresses.as_ref().filter(|_| !is_new);
             let [ip4, ip6] = known.cloned().unwrap_or_default();
             member(
                 renderer,
-                slot.slot,
+                slot.number,
                 &slot.place,
                 slot.fixed.clone().or(ip4),
                 ip6,
             )
         });
-        sorted(each.collect())
+        each.collect()
     }
 }
 
@@ -158,20 +155,19 @@ pub fn member(
     }
 }
 
-fn facts(
+/// What is known of a link's provider. A property that can't be rendered is in the report.
+pub fn facts(
     provider: &GroupRenderer<'_>,
-    properties: serde_json::Value,
-    members: Vec<Member>,
+    properties: Option<&Tree>,
+    mut members: Vec<Member>,
+    report: &mut Report,
 ) -> LinkFacts {
+    members.sort_by_key(|member| (member.index, member.slot));
+    let properties = properties.and_then(|tree| provider.render_for_group(tree, report));
     LinkFacts {
         group: provider.group.merged.name.to_string().into(),
         address: provider.dns_names().group().into(),
-        properties,
+        properties: properties.unwrap_or_else(|| serde_json::json!({})),
         members,
     }
-}
-
-fn sorted(mut members: Vec<Member>) -> Vec<Member> {
-    members.sort_by_key(|member| (member.index, member.slot));
-    members
 }

@@ -99,6 +99,12 @@ pub struct ShardFacts {
     pub region: Arc<str>,
     /// `shard.infra.zone`
     pub zone: Arc<str>,
+    /// `dns.namespace`
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dns_namespace: Option<Arc<str>>,
+    /// `dns.domain`, or `cluster.fqdn`; may be empty.
+    #[serde(default)]
+    pub dns_domain: Arc<str>,
 }
 
 /// Facts that all instances of a group share.

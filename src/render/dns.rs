@@ -1,12 +1,13 @@
 //! The DNS names of groups and their instances.
 //!
 //! In: the facts of a group. Out: names, by the formula of the BOSH operator for Kubernetes:
-//! `CLUSTER-GROUP-INDEX.TENANT.SHARD.DOMAIN`. Must not: serve or look up names.
+//! `CLUSTER-GROUP-INDEX.NAMESPACE.DOMAIN`. Must not: serve or look up names.
+
+use nstance_bosh::instances::truncated_label;
 
 use super::data::GroupFacts;
-use crate::digest::sha256_hex;
 
-/// The domain of a cluster without `fqdn`.
+/// The domain of a cluster without one.
 const DOMAIN: &str = "internal";
 
 /// The names of a group and its instances.
@@ -14,7 +15,7 @@ const DOMAIN: &str = "internal";
 pub struct DnsNames {
     /// `CLUSTER-GROUP`
     prefix: String,
-    /// `.TENANT.SHARD.DOMAIN`
+    /// `.NAMESPACE.DOMAIN`
     suffix: String,
 }
 
@@ -22,35 +23,31 @@ impl DnsNames {
     /// The names of a group.
     pub fn of(facts: &GroupFacts) -> Self {
         let shard = &facts.of_shard;
-        let domain = match &*shard.cluster_fqdn {
+        let domain = match &*shard.dns_domain {
             "" => DOMAIN,
             domain => domain,
         };
+        let suffix = match &shard.dns_namespace {
+            Some(namespace) => format!(".{namespace}.{domain}"),
+            None => format!(".{}.{}.{domain}", facts.tenant, shard.shard),
+        };
         Self {
             prefix: format!("{}-{}", shard.cluster_id, facts.group),
-            suffix: format!(".{}.{}.{domain}", facts.tenant, shard.shard),
+            suffix,
         }
     }
 
     /// The name of the group.
     pub fn group(&self) -> String {
-        format!("{}{}", shortened(&self.prefix, 63), self.suffix)
+        format!("{}{}", truncated_label(&self.prefix, 63), self.suffix)
     }
 
     /// The name of the instance with this index.
     pub fn instance(&self, index: u32) -> String {
-        format!("{}-{index}{}", shortened(&self.prefix, 53), self.suffix)
+        format!(
+            "{}-{index}{}",
+            truncated_label(&self.prefix, 53),
+            self.suffix
+        )
     }
-}
-
-/// A label of at most `limit` characters.
-fn shortened(label: &str, limit: usize) -> String {
-    if label.len() <= limit {
-        return label.to_owned();
-    }
-    format!(
-        "{}-{}",
-        &label[..limit - 33],
-        &sha256_hex(label.as_bytes())[..32]
-    )
 }

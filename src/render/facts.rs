@@ -30,6 +30,8 @@ pub(super) fn shard_facts(config: &Config) -> ShardFacts {
         provider: Arc::clone(&config.shard.infra.provider_name),
         region: Arc::clone(&config.shard.infra.region.value),
         zone: Arc::clone(&config.shard.infra.zone.value),
+        dns_namespace: config.dns.namespace.clone(),
+        dns_domain: Arc::clone(config.dns.domain.as_ref().unwrap_or(&config.cluster.fqdn)),
     }
 }
 

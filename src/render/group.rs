@@ -158,6 +158,7 @@ pub fn compile<'a>(
     group.check_reads(config, cache, findings);
     if links.is_some() {
         group.check_links(cache, findings);
+        group.check_own_addresses(cache, findings);
     }
     if findings.errors() > errors {
         return Err(Reported);
@@ -450,6 +451,51 @@ impl CompiledGroup<'_> {
                 findings.push(finding);
             }
         });
+    }
+
+    /// Reports reads of the addresses of the group's own instances in texts that an instance needs
+    /// before these exist.
+    fn check_own_addresses(&self, cache: &TemplateCache<'_>, findings: &mut Diagnostics) {
+        if self.fixes_addresses() {
+            return;
+        }
+        for link in &self.links {
+            let provider = link.provider.as_ref();
+            if provider.is_none_or(|provider| provider.group != self.merged.name) {
+                continue;
+            }
+            let path = format!(".Link.{}.Instances", link.name);
+            let mut check = |compiled: &Compiled| {
+                let reads = compiled.template.reads();
+                let mut paths = reads.paths.iter();
+                if let Some(access) = paths.find(|access| access.path.starts_with(&path))
+                    && compiled.mentions(&["IP4", "IP6"])
+                {
+                    let place = compiled.place_of(&access.template);
+                    findings.push(
+                        Diagnostic::error(format!(
+                            "link `{}` leads to the group itself, whose addresses aren't known yet",
+                            link.name
+                        ))
+                        .at(
+                            place.at(cache.sources(), access.offset),
+                            "needed before they exist",
+                        )
+                        .hint(
+                            "Read `.Address`, the DNS name, or the addresses in an exported file",
+                        ),
+                    );
+                }
+            };
+            for variant in std::iter::once(&self.base).chain(self.overrides.values()) {
+                variant.args.templates(&mut |compiled| check(compiled));
+            }
+            let userdata = self.userdata.iter().flat_map(CompiledUserdata::templates);
+            userdata.for_each(&mut check);
+            for file in self.files.iter().filter(|file| file.is_carried()) {
+                file.templates(&mut |compiled| check(compiled));
+            }
+        }
     }
 
     /// Whether all instances get a fixed private address from their args.

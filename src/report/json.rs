@@ -359,7 +359,13 @@ fn after_unknown(change: &Change) -> Value {
     if !files.is_empty() {
         unknown.insert("files".to_owned(), files.into());
     }
-    Value::Object(unknown)
+    let mut unknown = Value::Object(unknown);
+    for path in &change.late {
+        // A part of a list is unknown with the list.
+        let path = path.split('[').next().unwrap_or(path);
+        put(&mut unknown, &segments(path, &[]), Some(true.into()));
+    }
+    unknown
 }
 
 /// Drift in the form of a change; `None` for an unrecorded instance, which has no `before`.

@@ -98,13 +98,17 @@ pub(crate) fn covered(plan: &Plan) -> Cow<'_, Plan> {
     let changes = plan.changes.iter_mut().chain(&mut plan.held_back);
     changes.chain(&mut plan.unchanged).for_each(cover_change);
     plan.drift.iter_mut().for_each(cover_drift);
-    let changes = plan.changes.iter_mut().chain(&mut plan.held_back);
-    changes.for_each(show_unknown);
+    show_unknown(&mut plan);
     Cow::Owned(plan)
 }
 
 /// Replaces the stand-ins for addresses that aren't known yet.
-fn show_unknown(change: &mut Change) {
+pub(crate) fn show_unknown(plan: &mut Plan) {
+    let changes = plan.changes.iter_mut().chain(&mut plan.held_back);
+    changes.for_each(show_unknown_of);
+}
+
+fn show_unknown_of(change: &mut Change) {
     if change.late.is_empty() {
         return;
     }

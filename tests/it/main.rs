@@ -27,6 +27,7 @@ mod init;
 mod interrupted;
 mod keys;
 mod lifecycle;
+mod links;
 mod locks;
 mod nonce;
 mod nstance_case;

@@ -320,3 +320,142 @@ fn redacted_url(url: &str) -> Option<String> {
     };
     Some(format!("{scheme}://{credentials}@{host}{}", &rest[end..]))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::yaml::read;
+
+    fn shown(before: &str, after: &str, redact: bool) -> Vec<String> {
+        let (before, after) = (read(before, 0).unwrap(), read(after, 1).unwrap());
+        let lines = diff(&before, &after, redact).into_iter();
+        lines
+            .map(|line| format!("{}{}", line.change.sign(), line.text))
+            .collect()
+    }
+
+    #[test]
+    fn values_are_compared_by_key() {
+        for (before, after, expected) in [
+            ("{a: 1}", "{a: 1.0}", vec![]),
+            ("{a: {b: 1, c: 2}}", "{a: {c: 2, b: 1}}", vec![]),
+            ("", "{a: [1, {b: ~}]}", vec!["+a:", "+- 1", "+- b:"]),
+            ("{a: ~}", "{}", vec![]),
+            (
+                "{a: {b: 1}}",
+                "{a: {b: 2}}",
+                vec![" a:", "-  b: 1", "+  b: 2"],
+            ),
+            // To the Director these two lines are sections.
+            ("{a: 1}", "{a: x}", vec!["-a: 1", " ", "+a: x"]),
+            (
+                "{a: {b: x y}}",
+                "{a: {b: 'yes'}}",
+                vec![" a:", "-  b: x y", "+  b: 'yes'"],
+            ),
+        ] {
+            assert_eq!(shown(before, after, true), expected, "{before} {after}");
+        }
+    }
+
+    #[test]
+    fn lists_are_compared_as_sets_or_by_name() {
+        for (before, after, expected) in [
+            ("a: [1, 2, 2]", "a: [2, 1]", vec![]),
+            ("a: [1, 2]", "a: [2, 3]", vec![" a:", "+- 3", "-- 1"]),
+            (
+                "a: [{name: x, v: 1}, {name: y}]",
+                "a: [{name: y}, {name: x, v: 2}]",
+                vec![" a:", " - name: x", "-  v: 1", "+  v: 2"],
+            ),
+            (
+                "a: [{range: x, v: 1}]",
+                "a: [{range: x, v: 2}]",
+                vec![" a:", " - range: x", "-  v: 1", "+  v: 2"],
+            ),
+            (
+                "a: [{name: x, v: 1}, 5]",
+                "a: [{name: x, v: 2}]",
+                vec![
+                    " a:",
+                    "+- name: x",
+                    "+  v: 2",
+                    "-- name: x",
+                    "-  v: 1",
+                    "-- 5",
+                ],
+            ),
+            (
+                "a: [{id: x, v: 1}]",
+                "a: [{id: x, v: 2}]",
+                vec![" a:", "+- id: x", "+  v: 2", "-- id: x", "-  v: 1"],
+            ),
+        ] {
+            assert_eq!(shown(before, after, true), expected, "{before} {after}");
+        }
+    }
+
+    #[test]
+    fn secrets_are_redacted() {
+        for (before, after, redact, expected) in [
+            (
+                "{j: {properties: {a: [1, {b: 2}], c: ~}}}",
+                "{j: {properties: {a: [1, {b: 3}], c: ~}}}",
+                true,
+                vec![
+                    " j:",
+                    "   properties:",
+                    "     a:",
+                    "+    - b: \"<redacted>\"",
+                    "-    - b: \"<redacted>\"",
+                ],
+            ),
+            (
+                "{properties: a}",
+                "{properties: b}",
+                true,
+                vec!["-properties: a", " ", "+properties: b"],
+            ),
+            // The Director shows this: of an inner list it redacts the last item only.
+            (
+                "{}",
+                "{a: [[{bosh: {p: x}}, 1]]}",
+                true,
+                vec!["+a:", "+- - bosh:", "+      p: \"<redacted>\"", "+  - 1"],
+            ),
+            (
+                "releases: [{name: r, url: 'https://u:p@h/u?p=u'}]",
+                "releases: [{name: r, url: 'https://u:q@h/u?p=u'}]",
+                true,
+                vec![
+                    " releases:",
+                    " - name: r",
+                    "-  url: https://<redacted>:<redacted>@h/u?p=u",
+                    "+  url: https://<redacted>:<redacted>@h/u?p=u",
+                ],
+            ),
+            (
+                "{}",
+                "releases: [{url: 'https://u@h/a@b'}, {url: 'https://h/a@b'}, {url: 1}, 2]",
+                true,
+                vec![
+                    "+releases:",
+                    "+- url: https://<redacted>@h/a@b",
+                    "+- url: https://h/a@b",
+                    "+- url: 1",
+                    "+- 2",
+                ],
+            ),
+            ("{}", "{bosh: {p: x}}", false, vec!["+bosh:", "+  p: x"]),
+        ] {
+            assert_eq!(shown(before, after, redact), expected, "{before} {after}");
+        }
+    }
+
+    #[test]
+    fn sections_have_a_fixed_order() {
+        let after = "{z: [1], variables: [1], name: x, update: {a: 1}, azs: [1]}";
+        let expected = "+azs:|+- 1| |+update:|+  a: 1| |+variables:|+- 1| |+z:|+- 1| |+name: x";
+        assert_eq!(shown("{}", after, true).join("|"), expected);
+    }
+}

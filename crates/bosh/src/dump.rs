@@ -14,7 +14,7 @@ const WIDTH: usize = 80;
 /// The lines of a value.
 pub(crate) fn lines(value: &Value) -> Vec<String> {
     let mut writer = Writer::default();
-    writer.node(value, 0, 0);
+    writer.node(value, 0);
     let text = writer.out.trim_end_matches('\n');
     text.split('\n').map(str::to_owned).collect()
 }
@@ -27,10 +27,9 @@ struct Writer {
 }
 
 impl Writer {
-    /// A value at the start of a line, or behind `- `. Its further entries have `indent`; the
-    /// items of a list have that of the map which contains it, and `behind` is the indent of
-    /// lines that continue a scalar.
-    fn node(&mut self, value: &Value, indent: usize, behind: usize) {
+    /// Writes a value at the start of a line, or behind `- `. All entries after the first start at
+    /// `indent`, and so do the further lines of a scalar. A list in a map isn't indented.
+    fn node(&mut self, value: &Value, indent: usize) {
         match &value.data {
             Data::List(items) if !items.is_empty() => {
                 for (index, item) in items.iter().enumerate() {
@@ -38,10 +37,10 @@ impl Writer {
                         self.line(indent);
                     }
                     self.put('-');
-                    if !is_empty_text(item) {
+                    if !item.is_null() {
                         self.put(' ');
                     }
-                    self.node(item, indent + 2, indent + 2);
+                    self.node(item, indent + 2);
                 }
             }
             Data::Map(entries) if !entries.is_empty() => {
@@ -54,14 +53,14 @@ impl Writer {
                     match &entry.value.data {
                         Data::List(items) if !items.is_empty() => {
                             self.line(indent);
-                            self.node(&entry.value, indent, indent);
+                            self.node(&entry.value, indent);
                         }
                         Data::Map(entries) if !entries.is_empty() => {
                             self.line(indent + 2);
-                            self.node(&entry.value, indent + 2, indent + 2);
+                            self.node(&entry.value, indent + 2);
                         }
                         _ => {
-                            if !is_empty_text(&entry.value) {
+                            if !entry.value.is_null() {
                                 self.put(' ');
                             }
                             self.scalar(&entry.value, indent + 2, false);
@@ -69,7 +68,7 @@ impl Writer {
                     }
                 }
             }
-            _ => self.scalar(value, behind, false),
+            _ => self.scalar(value, indent, false),
         }
     }
 
@@ -214,11 +213,6 @@ impl Writer {
     }
 }
 
-/// Whether nothing is written for a value: not even a space before it.
-fn is_empty_text(value: &Value) -> bool {
-    value.is_null()
-}
-
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Style {
     Plain,
@@ -361,4 +355,75 @@ fn escape(character: char) -> String {
         }
     };
     format!("\\{short}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::value::Place;
+    use crate::yaml::read;
+
+    /// What Ruby 3.1 writes, with Psych 4.0.3 and libyaml 0.2.5.
+    #[test]
+    fn values_are_written_as_psych_writes_them() {
+        for (yaml, expected) in [
+            (
+                "{a: ~, b: {}, c: [], d: true, e: 1.5, 1: -2}",
+                "a:\nb: {}\nc: []\nd: true\ne: 1.5\n1: -2",
+            ),
+            (
+                "{a: [1, ~, [2, [3]], {b: 4, c: [5]}]}",
+                "a:\n- 1\n-\n- - 2\n  - - 3\n- b: 4\n  c:\n  - 5",
+            ),
+            ("[{a: {b: {c: 1}}}]", "- a:\n    b:\n      c: 1"),
+            (
+                "[1.0e+20, 1.0e-7, .inf, -.inf, .nan]",
+                "- 1.0e+20\n- 1.0e-07\n- .inf\n- -.inf\n- .nan",
+            ),
+            (
+                "[a b, é, a#b, a:b, 10.0.0.0/8, 'a, b', 2026-01-31x, 2026-13-01, ':\"']",
+                "- a b\n- é\n- a#b\n- a:b\n- 10.0.0.0/8\n- a, b\n- 2026-01-31x\n- 2026-13-01\n- ':\"'",
+            ),
+            (
+                "['', 'a: b', 'a #b', '1', '08', 'yes', '1:20', '2026-01-31']",
+                "- ''\n- 'a: b'\n- 'a #b'\n- '1'\n- '08'\n- 'yes'\n- '1:20'\n- '2026-01-31'",
+            ),
+            (
+                "[2026-01-31 10:00:00 Z, \"a\\t\", /a, '-', <x>, ((v)), 'y', 'N', '\"', '-a\"']",
+                "- '2026-01-31 10:00:00 Z'\n- \"a\\t\"\n- \"/a\"\n- \"-\"\n- \"<x>\"\n- \"((v))\"\n\
+                 - \"y\"\n- \"N\"\n- \"\\\"\"\n- -a\"",
+            ),
+            (
+                "{a: \"x\\ny\", b: \"x\\ny\\n\", c: \" x\\n y\"}",
+                "a: |-\n  x\n  y\nb: |\n  x\n  y\nc: |2-\n   x\n   y",
+            ),
+            (
+                "{a: \"x\\n\", b: \"x \\ny\", c: \"\\u0001\\U0001F600\", d: \"x\\n\\ny\"}",
+                "a: 'x\n\n  '\nb: \"x \\ny\"\nc: \"\\x01\\U0001F600\"\nd: |-\n  x\n\n  y",
+            ),
+        ] {
+            assert_eq!(
+                lines(&read(yaml, 0).unwrap()).join("\n"),
+                expected,
+                "{yaml}"
+            );
+        }
+    }
+
+    #[test]
+    fn long_text_is_broken_at_spaces() {
+        let words = "word ".repeat(20);
+        let words = words.trim();
+        let (start, end) = (&words[..79], &words[80..]);
+        for (text, expected) in [
+            (words.to_owned(), format!("- {start}\n  {end}")),
+            (format!("a: {words}"), format!("- 'a: {start}\n  {end}'")),
+            (format!("/ {words}"), format!("- \"/ {start}\n  {end}\"")),
+            ("x".repeat(90), format!("- {}", "x".repeat(90))),
+        ] {
+            let text = Value::string(Place::default(), text);
+            let list = Value::new(Place::default(), Data::List(vec![text]));
+            assert_eq!(lines(&list).join("\n"), expected);
+        }
+    }
 }

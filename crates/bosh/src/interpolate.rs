@@ -13,6 +13,9 @@ use crate::golang;
 use crate::ops::{self, Pointer};
 use crate::value::{Data, Entry, MapBuilder, Place, Value};
 
+/// How many definitions may need each other, one through the other's options.
+const DEEPEST: usize = 100;
+
 /// What is an error in variables.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Options {
@@ -209,7 +212,8 @@ struct Variables {
     values: Value,
     definitions: Vec<Definition>,
     /// For each definition whose options were interpolated, whether nothing was missing in them.
-    resolved: HashMap<String, bool>,
+    /// Otherwise definitions that use each other twice would take exponential time.
+    resolved: HashMap<String, Result<bool, String>>,
     errors: Vec<Error>,
 }
 
@@ -227,9 +231,9 @@ impl Variables {
                 continue;
             }
             let (name, place) = (definition.name.clone(), definition.place);
-            match self.variable(&name, place, scope) {
-                Ok(None) => {}
-                Ok(Some(_)) => found.push((name, place)),
+            match self.is_found(&name, place, scope) {
+                Ok(false) => {}
+                Ok(true) => found.push((name, place)),
                 Err(why) => {
                     let message =
                         format!("Getting all variables from variable definitions sections: {why}");
@@ -240,32 +244,30 @@ impl Variables {
         Ok(found)
     }
 
-    /// The value of a variable, without a path. `None` if it has none, or if one is missing in the
-    /// options of its definition.
-    fn variable(
-        &mut self,
-        name: &str,
-        place: Place,
-        scope: &mut Scope,
-    ) -> Result<Option<Value>, String> {
+    /// Whether a variable, without a path, has a value, and nothing is missing in the options of its
+    /// definition.
+    fn is_found(&mut self, name: &str, place: Place, scope: &mut Scope) -> Result<bool, String> {
         scope.used.insert(name.to_owned());
         if scope.visited.iter().any(|visited| visited == name) {
             return Err("Detected recursion".to_owned());
         }
         if !self.is_resolved(name, scope)? {
-            return Ok(None);
+            return Ok(false);
         }
-        let value = self.values.get(name);
-        if value.is_none() {
+        let is_found = self.values.get(name).is_some();
+        if !is_found {
             scope.missing.entry(name.to_owned()).or_insert(place);
         }
-        Ok(value.cloned())
+        Ok(is_found)
     }
 
     /// Whether the options of a variable's definition lack no variable.
     fn is_resolved(&mut self, name: &str, scope: &Scope) -> Result<bool, String> {
         if let Some(is_resolved) = self.resolved.get(name) {
-            return Ok(*is_resolved);
+            return is_resolved.clone();
+        }
+        if scope.visited.len() == DEEPEST {
+            return Err(format!("More than {DEEPEST} definitions need each other"));
         }
         let definition = self.definitions.iter().find(|found| found.name == name);
         let Some(options) = definition.map(|definition| definition.options.clone()) else {
@@ -278,14 +280,14 @@ impl Variables {
         let outer_errors = std::mem::take(&mut self.errors);
         self.interpolated(&options, &mut inner);
         let errors = std::mem::replace(&mut self.errors, outer_errors);
-        if let Some(error) = errors.first() {
-            return Err(format!(
+        let is_resolved = match errors.first() {
+            None => Ok(inner.missing.is_empty()),
+            Some(error) => Err(format!(
                 "Interpolating variable '{name}' definition options: {error}"
-            ));
-        }
-        let is_resolved = inner.missing.is_empty();
-        self.resolved.insert(name.to_owned(), is_resolved);
-        Ok(is_resolved)
+            )),
+        };
+        self.resolved.insert(name.to_owned(), is_resolved.clone());
+        is_resolved
     }
 
     /// The value of `a.b.c`: the value at `/b/c` in the variable `a`.
@@ -296,20 +298,22 @@ impl Variables {
         scope: &mut Scope,
     ) -> Result<Option<Value>, String> {
         let (variable, path) = match name.split_once('.') {
-            Some((variable, path)) => (variable, Some(path)),
-            None => (name, None),
+            Some((variable, path)) => (variable, format!("/{}", path.replace('.', "/"))),
+            None => (name, String::new()),
         };
-        let (Some(value), Some(path)) = (self.variable(variable, place, scope)?, path) else {
-            return Ok(self.values.get(name).cloned().filter(|_| path.is_none()));
+        if !self.is_found(variable, place, scope)? {
+            return Ok(None);
+        }
+        let Some(value) = self.values.get(variable) else {
+            return Ok(None);
         };
-        let pointer = Pointer::parse(&format!("/{}", path.replace('.', "/")))?;
-        let found = match pointer.find(&value) {
-            Ok(found) => found,
-            Err(_) => {
-                let keys = pointer.with_indices_as_keys();
-                keys.find(&value).map_err(|failure| failure.message)?
-            }
-        };
+        let path = Pointer::parse(&path)?;
+        // A number is the index of a list, or else a key.
+        let found = path.find(value).or_else(|_| {
+            let keys = path.with_indices_as_keys();
+            keys.find(value)
+        });
+        let found = found.map_err(|failure| failure.message)?;
         Ok(Some(found.into_owned()))
     }
 
@@ -380,3 +384,231 @@ static VARIABLE: LazyLock<Regex> = LazyLock::new(|| {
     #[expect(clippy::unwrap_used, reason = "a constant that the tests compile")]
     Regex::new(r"\(\( ?(!?[-/.0-9A-Za-z_\pL]+) ?\)\)").unwrap()
 });
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::yaml::{read_as_cli, read_vars};
+
+    const ALL: Options = Options {
+        var_errs: true,
+        var_errs_unused: true,
+    };
+
+    /// The manifest after variables, or the messages of all errors.
+    fn interpolated(manifest: &str, vars: &[&str], options: Options) -> Result<String, String> {
+        let manifest = read_as_cli(manifest, 0).unwrap();
+        let vars = vars.iter().zip(1..);
+        let vars: Vec<Value> = vars
+            .map(|(text, file)| read_vars(text, file).unwrap())
+            .collect();
+        match interpolate(&manifest, &[], &vars, options) {
+            Ok(value) => Ok(value.inspect()),
+            Err(errors) => {
+                let messages: Vec<String> = errors.iter().map(Error::to_string).collect();
+                Err(messages.join("; "))
+            }
+        }
+    }
+
+    #[test]
+    fn variables_are_replaced_by_their_values() {
+        for (manifest, vars, expected) in [
+            ("((a))", vec!["a: [1]"], "[1]"),
+            ("a: ((!x))", vec!["x: 1.5"], r#"{"a"=>1.5}"#),
+            ("a: (( !x ))", vec!["x: ~"], r#"{"a"=>nil}"#),
+            (
+                "a: -((x))-((y))-",
+                vec!["x: 1", "y: z"],
+                r#"{"a"=>"-1-z-"}"#,
+            ),
+            ("a: x (( x ))", vec!["x: 1"], r#"{"a"=>"x (( x ))"}"#),
+            ("a: (((x)))", vec!["x: 1"], r#"{"a"=>"(1)"}"#),
+            ("a: ((größe/x-1))", vec!["größe/x-1: 1"], r#"{"a"=>1}"#),
+            ("a: ((x y))", vec!["x y: 1"], r#"{"a"=>"((x y))"}"#),
+            // Later files win, key by key at the top only.
+            (
+                "[((x)), ((y))]",
+                vec!["{x: {a: 1}, y: 1}", "x: {b: 2}"],
+                r#"[{"b"=>2}, 1]"#,
+            ),
+            ("((x)): [((x)): 1]", vec!["x: k"], r#"{"k"=>[{"k"=>1}]}"#),
+            ("((x)): 1", vec!["x: 5"], "{5=>1}"),
+            // A value is put in before the next variable is looked for.
+            ("((a))((b))", vec!["a: ''\nb: 1"], "1"),
+            (
+                "((a.b.c)) ((a.b.1))",
+                vec!["a: {b: {c: x, 1: y, '1': z}}"],
+                "\"x z\"",
+            ),
+            ("((a.-1.b))", vec!["a: [1, {b: 2}]"], "2"),
+            ("((a.b/c))", vec!["a: {b: {c: 3}}"], "3"),
+            ("((a.b.c))", vec!["a.b.c: 1\na.b.d: 2\na: {x: 1}"], "1"),
+            (
+                "((a))",
+                vec!["a.b.c: 1\na.b.d: 2\na: {x: 1}"],
+                r#"{"x"=>1, "b"=>{"c"=>1, "d"=>2}}"#,
+            ),
+            (
+                "((n)) ((1)) ((yes))",
+                vec!["n: a\n1: b\nyes: c"],
+                "\"a b c\"",
+            ),
+        ] {
+            let found = interpolated(manifest, &vars, Options::default());
+            assert_eq!(found.as_deref(), Ok(expected), "{manifest}");
+        }
+    }
+
+    #[test]
+    fn all_errors_are_reported() {
+        for (manifest, vars, expected) in [
+            (
+                "[((a.x)), ((a.k.z)), '-((a))']",
+                vec!["a: {k: 1}"],
+                "Finding variable 'a.x': Expected to find a map key 'x' for path '/x' \
+                 (found map keys: 'k'); \
+                 Finding variable 'a.k.z': Expected to find a map at path '/k/z' but found 'int'; \
+                 Invalid type 'map[interface {}]interface {}' for value 'map[k:1]' and variable \
+                 'a'. Supported types for interpolation within a string are integers and strings.",
+            ),
+            (
+                "-((a))",
+                vec!["a: ~"],
+                "Invalid type '<nil>' for value '<nil>' and variable 'a'. Supported types for \
+                 interpolation within a string are integers and strings.",
+            ),
+            (
+                "((a.5))",
+                vec!["a: [1]"],
+                "Finding variable 'a.5': Expected to find a map at path '/5' but found \
+                 '[]interface {}'",
+            ),
+            (
+                "[((b)), ((a.x)), ((b))]",
+                vec!["c: 1\nd.e: 1"],
+                "Expected to find variables: a\nb; Expected to use variables: c\nd",
+            ),
+            (
+                "((a)): 1",
+                vec!["a: []"],
+                "Invalid type '[]interface {}' of a map key",
+            ),
+            (
+                "a",
+                vec!["[a]"],
+                "Expected variables to be a map of names to values",
+            ),
+            (
+                "variables: a",
+                vec![],
+                "Expected 'variables' to be a list of maps",
+            ),
+            (
+                "variables: [a]",
+                vec![],
+                "Expected 'variables' to be a list of maps",
+            ),
+        ] {
+            let found = interpolated(manifest, &vars, ALL);
+            assert_eq!(found.unwrap_err(), expected, "{manifest}");
+        }
+    }
+
+    #[test]
+    fn definitions_are_removed_once_their_values_are_known() {
+        let dependent = "{variables: [{name: a, type: t, options: {x: ((b))}}], c: ((a))}";
+        for (manifest, vars, expected) in [
+            (
+                "{variables: [{name: a, type: t}, {name: b, type: t}], c: ((a))}",
+                vec!["a: 1"],
+                r#"{"variables"=>[{"name"=>"b", "type"=>"t"}], "c"=>1}"#,
+            ),
+            (
+                "variables: [{name: a}]",
+                vec!["a: 1"],
+                r#"{"variables"=>[]}"#,
+            ),
+            (
+                dependent,
+                vec!["b: 2"],
+                r#"{"variables"=>[{"name"=>"a", "type"=>"t", "options"=>{"x"=>2}}], "c"=>"((a))"}"#,
+            ),
+            // A variable whose options lack one isn't looked up.
+            (
+                dependent,
+                vec!["a: 1"],
+                r#"{"variables"=>[{"name"=>"a", "type"=>"t", "options"=>{"x"=>"((b))"}}], "c"=>"((a))"}"#,
+            ),
+        ] {
+            let found = interpolated(manifest, &vars, Options::default());
+            assert_eq!(found.as_deref(), Ok(expected), "{manifest}");
+        }
+        // It isn't missing either, but the one in its options is.
+        let found = interpolated(dependent, &["a: 1"], ALL);
+        assert_eq!(found.unwrap_err(), "Expected to find variables: b");
+        let twice = "variables: [{name: a}, {name: a}]";
+        assert_eq!(
+            interpolated(twice, &["a: 1"], ALL).unwrap_err(),
+            "Expected to find exactly one matching array item for path '/variables/name=a' \
+             but found 2"
+        );
+    }
+
+    #[test]
+    fn definitions_that_need_each_other_are_errors() {
+        let cycle = "Getting all variables from variable definitions sections: \
+                     Interpolating variable 'a' definition options: Finding variable 'b': \
+                     Interpolating variable 'b' definition options: Finding variable 'a.y': \
+                     Detected recursion";
+        let manifest = "variables:\n\
+                        - {name: a, type: t, options: {x: ((b))}}\n\
+                        - {name: b, type: t, options: {x: ((a.y))}}\n";
+        assert_eq!(interpolated(manifest, &[], ALL).unwrap_err(), cycle);
+        // Each definition is looked at once, however often others need it.
+        let mut deep = "variables:\n".to_owned();
+        for level in 0..60 {
+            let next = level + 1;
+            deep += &format!("- {{name: v{level}, options: [((v{next})), ((v{next}))]}}\n");
+        }
+        assert!(interpolated(&deep, &["v60: 1"], Options::default()).is_ok());
+        for level in 60..5000 {
+            deep += &format!("- {{name: v{level}, options: ((v{}))}}\n", level + 1);
+        }
+        let found = interpolated(&deep, &["v60: 1"], Options::default());
+        assert!(
+            found
+                .unwrap_err()
+                .contains("More than 100 definitions need each other")
+        );
+    }
+
+    #[test]
+    fn values_keep_the_place_they_come_from() {
+        let manifest = read_as_cli("{a: ((v)), b: x-((w)), c: 1}", 0).unwrap();
+        let ops = "[{type: replace, path: '/d?/e', value: 2}, {type: replace, path: /c, value: 3}]";
+        let ops = read_as_cli(ops, 1).unwrap();
+        let vars = read_vars("{v: {x: 1}, w: 1}", 2).unwrap();
+        let found = interpolate(&manifest, &[ops], &[vars], ALL).unwrap();
+        for (path, expected) in [
+            (vec![], 0),
+            (vec!["a"], 2),
+            (vec!["a", "x"], 2),
+            (vec!["b"], 0),
+            (vec!["c"], 1),
+            (vec!["d"], 1),
+            (vec!["d", "e"], 1),
+        ] {
+            let mut value = &found;
+            for key in &path {
+                value = value.get(key).unwrap();
+            }
+            assert_eq!(value.place.file, expected, "{path:?}");
+        }
+        let text = "[{type: remove, path: /x}]";
+        let wrong = read_as_cli(text, 1).unwrap();
+        let errors = interpolate(&manifest, &[wrong], &[], ALL).unwrap_err();
+        let place = errors[0].place.unwrap();
+        assert_eq!((place.file, &text[place.start..place.end]), (1, "/x"));
+    }
+}

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use crate::error::Error;
 use crate::golang;
 use crate::value::{Data, Entry, Place, Value};
+use crate::yaml::DEPTH;
 
 /// One operation of an ops file.
 #[derive(Debug, Clone)]
@@ -253,6 +254,9 @@ impl Pointer {
         let Some(text) = text.strip_prefix('/') else {
             return Err("Expected to start with '/'".to_owned());
         };
+        if text.split('/').count() > DEPTH {
+            return Err(format!("Expected at most {DEPTH} keys"));
+        }
         let mut parts = text.split('/').peekable();
         let mut is_optional = false;
         while let Some(part) = parts.next() {
@@ -1033,6 +1037,10 @@ mod tests {
                  key token",
             ),
             ("1", "Expected operation [0] to be a map"),
+            (
+                &format!("{{type: remove, path: {}}}", "/a".repeat(1000)),
+                "Remove operation [0]: Invalid path: Expected at most 100 keys",
+            ),
         ] {
             let message = applied("{}", &format!("[{operation}]")).unwrap_err();
             let expected = format!("Building ops: {expected}");

@@ -307,3 +307,137 @@ fn milliseconds(text: &str) -> Option<u64> {
     let is_number = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
     is_number.then(|| digits.parse().unwrap_or(u64::MAX))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::yaml::read;
+
+    const BLOCK: &str =
+        "{canaries: 1, max_in_flight: 50%, canary_watch_time: 1000-2000, update_watch_time: 5}";
+
+    fn resolved(deployment: &str, group: &str) -> Result<Update, Vec<String>> {
+        let value = |text: &str| (!text.is_empty()).then(|| read(text, 0).unwrap());
+        let (deployment, group) = (value(deployment), value(group));
+        let update = Update::resolve(deployment.as_ref(), group.as_ref(), Place::default());
+        update.map_err(|errors| errors.into_iter().map(|error| error.message).collect())
+    }
+
+    #[test]
+    fn keys_of_the_group_win() {
+        let group = "{serial: false, canaries: 20%, vm_strategy: create-swap-delete}";
+        assert_eq!(
+            resolved(BLOCK, group).unwrap(),
+            Update {
+                canaries: Count::Percent(20),
+                max_in_flight: Count::Percent(50),
+                canary_watch_time: WatchTime {
+                    min: 1000,
+                    max: 2000
+                },
+                update_watch_time: WatchTime { min: 5, max: 5 },
+                serial: false,
+                vm_strategy: VmStrategy::CreateSwapDelete,
+                initial_deploy_az_update_strategy: AzStrategy::Serial,
+            }
+        );
+        let deployment = BLOCK.replace('}', ", serial: false, vm_strategy: create-swap-delete}");
+        let update = resolved(&deployment, "~").unwrap();
+        let found = (update.serial, update.vm_strategy);
+        assert_eq!(found, (false, VmStrategy::CreateSwapDelete));
+    }
+
+    #[test]
+    fn shares_are_rounded_down() {
+        for (count, size, expected) in [
+            ("3", 10, (3, 3, 3)),
+            ("30", 10, (30, 10, 30)),
+            ("-1", 10, (-1, -1, 1)),
+            ("'+2'", 10, (2, 2, 2)),
+            ("33%", 10, (3, 3, 3)),
+            ("9%", 10, (0, 0, 1)),
+            ("150%", 10, (10, 10, 10)),
+            ("100%", 0, (0, 0, 1)),
+            ("99999999999999999999%", 3, (3, 3, 3)),
+        ] {
+            let group = format!("{{canaries: {count}, max_in_flight: {count}}}");
+            let update = resolved(BLOCK, &group).unwrap();
+            let found = (
+                update.canaries.of(size),
+                update.effective_canaries(size),
+                update.effective_max_in_flight(size),
+            );
+            assert_eq!(found, expected, "{count}");
+        }
+    }
+
+    #[test]
+    fn watch_times_are_numbers_or_ranges() {
+        let invalid = "Watch time should be an integer or a range of two integers";
+        let order = "Min watch time cannot be greater than max watch time";
+        for (time, expected) in [
+            ("7", Ok((7, 7))),
+            ("' 7 '", Ok((7, 7))),
+            ("5-7", Ok((5, 7))),
+            ("' 5 - 7 '", Ok((5, 7))),
+            ("7-5", Err(order)),
+            ("-5", Err(invalid)),
+            ("5-", Err(invalid)),
+            ("1-2-3", Err(invalid)),
+            ("1.5", Err(invalid)),
+            ("''", Err(invalid)),
+            ("5s", Err(invalid)),
+        ] {
+            let update = resolved(BLOCK, &format!("{{update_watch_time: {time}}}"));
+            let found = update.map(|update| update.update_watch_time);
+            let found = found.map(|time| (time.min, time.max));
+            assert_eq!(
+                found,
+                expected.map_err(|why| vec![why.to_owned()]),
+                "{time}"
+            );
+        }
+    }
+
+    #[test]
+    fn all_errors_are_reported() {
+        for (deployment, group, expected) in [
+            (
+                "",
+                "",
+                vec![
+                    "Required property 'canaries' was not specified in object (nil)",
+                    "Required property 'max_in_flight' was not specified in object (nil)",
+                    "Required property 'canary_watch_time' was not specified in object (nil)",
+                    "Required property 'update_watch_time' was not specified in object (nil)",
+                ],
+            ),
+            (
+                "[1]",
+                "",
+                vec!["Object ([1]) did not match the required type 'Hash'"],
+            ),
+            (
+                BLOCK,
+                "x",
+                vec!["Object (\"x\") did not match the required type 'Hash'"],
+            ),
+            (
+                BLOCK,
+                "{canaries: ~, max_in_flight: many, serial: 'yes', vm_strategy: x}",
+                vec![
+                    "Property 'canaries' value (nil) did not match the required type 'String'",
+                    "Invalid vm_strategy 'x', valid strategies are: create-swap-delete, \
+                     delete-create",
+                    "Property 'serial' value (\"yes\") did not match the required type 'boolean'",
+                    "cannot be calculated",
+                ],
+            ),
+            // A count that the group replaces is never used.
+            (&BLOCK.replace("50%", "half"), "max_in_flight: 1", vec![]),
+        ] {
+            let found = resolved(deployment, group).err().unwrap_or_default();
+            assert_eq!(found, expected, "{deployment} {group}");
+        }
+    }
+}

@@ -10,7 +10,7 @@ use crate::error::Error;
 use crate::value::{Data, Entry, MapBuilder, Place, Value};
 
 /// The levels of lists and maps that a text may have.
-const DEPTH: usize = 100;
+pub(crate) const DEPTH: usize = 100;
 
 /// Reads a text as Ruby's Psych does, which is how the Director reads manifests and job specs.
 pub fn read(text: &str, file: u32) -> Result<Value, Error> {

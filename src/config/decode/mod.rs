@@ -21,7 +21,7 @@ mod userdata;
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use super::model::{Config, Defaults, DestroyBudget, Functions};
+use super::model::{Config, Defaults, DestroyBudget, Dns, Functions};
 use super::node::Node;
 use super::schema::tables;
 use super::source::{Span, Spanned};
@@ -99,6 +99,7 @@ pub(super) fn decode(root: &Node, findings: &mut Diagnostics) -> Result<Draft, R
         .map(|(tenant, nat)| GroupName::new(tenant, &nat.value.group.value))
         .collect();
     let nonce_command = top.texts("nonce_command", findings);
+    let dns = dns(&top, findings);
     let vars = top.vars("vars", findings);
     let before = findings.errors();
     let defaults = defaults(&top, findings);
@@ -156,6 +157,7 @@ pub(super) fn decode(root: &Node, findings: &mut Diagnostics) -> Result<Draft, R
         nat,
         server_groups,
         nonce_command: nonce_command.into_iter().map(|word| word.value).collect(),
+        dns,
         vars,
         defaults,
         templates,
@@ -197,6 +199,20 @@ fn destroy_budget(top: &Object<'_>, findings: &mut Diagnostics) -> DestroyBudget
 }
 
 /// Reports a name that isn't a valid id, and suggests one.
+/// What DNS names end in.
+fn dns(top: &Object<'_>, findings: &mut Diagnostics) -> Dns {
+    let object = top
+        .get("dns")
+        .and_then(|entry| Object::of_entry(entry, &tables::DNS, findings));
+    object.map_or_else(Dns::default, |object| {
+        let text = |key, findings: &mut Diagnostics| Some(object.filled(key, findings)?.value);
+        Dns {
+            namespace: text("namespace", findings),
+            domain: text("domain", findings),
+        }
+    })
+}
+
 pub(super) fn check_id(what: &str, text: &str, span: Span, findings: &mut Diagnostics) {
     use crate::address::{LONGEST_ID, is_id};
     if is_id(text) {

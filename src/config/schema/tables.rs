@@ -68,6 +68,12 @@ pub static TOP: Table = Table {
             "What the Nstance server needs for itself.",
         ),
         Key::new(
+            "dns",
+            Shape::Object(&DNS),
+            "What the DNS names of groups and instances end in.",
+        )
+        .ours(),
+        Key::new(
             "nonce_command",
             Shape::Texts,
             "A program and its arguments that print the `.Nonce` of a new instance.",
@@ -812,6 +818,24 @@ pub static GROUP: Table = Table {
         PROVIDES,
         CONSUMES,
         MOVED_FROM,
+    ],
+};
+
+/// `dns`
+pub static DNS: Table = Table {
+    title: "dns",
+    about: "What DNS names end in: `CLUSTER-GROUP-INDEX.NAMESPACE.DOMAIN`.",
+    keys: &[
+        Key::new(
+            "namespace",
+            Shape::Filled,
+            "The part before the domain, by default `TENANT.SHARD`.",
+        ),
+        Key::new(
+            "domain",
+            Shape::Filled,
+            "By default `cluster.fqdn`, or `internal` without one.",
+        ),
     ],
 };
 

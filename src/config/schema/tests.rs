@@ -97,6 +97,7 @@ const UNSEEN: &[(&str, &[&str])] = &[
     (
         "a name must be defined elsewhere, or once",
         &[
+            "links_without_providers.jsonc",
             "unknown_certificate.jsonc",
             "unknown_pool.jsonc",
             "unknown_template.jsonc",
@@ -138,6 +139,8 @@ const UNSEEN: &[(&str, &[&str])] = &[
         &[
             "interpolation_without_variables.yaml",
             "lifecycle_paths.jsonc",
+            "links_in_a_cycle.jsonc",
+            "links_that_templates_misread.jsonc",
             "userdata_base64.jsonc",
             "userdata_long_line.jsonc",
         ],

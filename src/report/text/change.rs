@@ -38,7 +38,16 @@ impl Detail {
 /// A block on one line.
 pub(super) fn headline(block: &Block<'_>, style: Style<'_>) -> String {
     let change = block.first;
+    let depends = if is_conditional(change) {
+        " if the addresses change"
+    } else {
+        ""
+    };
     let what = match change.action {
+        Action::Update if !depends.is_empty() => format!("will be updated in-place{depends}"),
+        Action::CreateThenDelete | Action::DeleteThenCreate if !depends.is_empty() => {
+            format!("will be {}{depends}", style.danger("replaced"))
+        }
         Action::Create => "will be created".to_owned(),
         Action::Update => "will be updated in-place".to_owned(),
         Action::CreateThenDelete | Action::DeleteThenCreate => {
@@ -65,6 +74,11 @@ pub(super) fn headline(block: &Block<'_>, style: Style<'_>) -> String {
         "  # {} {what}{count}",
         style.bold(&format!("{}{deposed}", style.address(block.address())))
     )
+}
+
+/// Whether the change is made only if addresses turn out to be others.
+fn is_conditional(change: &Change) -> bool {
+    !change.late.is_empty() && change.attributes.iter().all(|attribute| attribute.unknown)
 }
 
 /// A block with its reasons and attributes.
@@ -204,8 +218,10 @@ impl View<'_> {
         };
         let subnets = &self.block.subnets;
         let targets = &spec.head.load_balancers;
+        let index = side.index.map(|index| index.to_string());
         let mut entries: Vec<Entry> = [
             ("arch", text(&spec.head.arch)),
+            ("index", index.filter(|_| self.single())),
             ("instance_id", own(Some(&side.instance_id))),
             ("instance_type", text(&spec.head.instance_type)),
             ("ip4", own(side.ip4.as_deref())),
