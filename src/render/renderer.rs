@@ -19,8 +19,9 @@ use super::data::{
     GroupData, GroupFacts, InstanceFacts, ShardData, images_value, is_per_instance, labels_value,
 };
 use super::dns::DnsNames;
+use super::erb::{CompiledErb, Subject};
 use super::facts::{group_facts, shard_facts};
-use super::files::{CompiledFile, Deferred};
+use super::files::{CompiledFile, Deferred, FileData, render_all};
 use super::group::{CompiledGroup, Variant};
 use super::identity::{ShortIds, group_id};
 use super::instance::{Execution, Report, Timing};
@@ -119,7 +120,7 @@ impl<'a> GroupRenderer<'a> {
             for file in &group.files {
                 file.templates(&mut |compiled| visit(compiled));
             }
-        });
+        }) || group.erb_files().any(CompiledErb::is_per_instance);
         let userdata_is_own = pinned
             || group
                 .userdata
@@ -391,7 +392,21 @@ impl<'a> GroupRenderer<'a> {
             &shared.files,
             anew || shared.files_are_own,
             report,
-            |report| self.render_files(root, exported.as_ref(), address, report),
+            |report| {
+                let data = FileData {
+                    carried: root,
+                    exported: exported.as_ref().unwrap_or(root),
+                    subject: Subject {
+                        group: &self.facts[index],
+                        instance: facts.as_ref().unwrap_or(instance),
+                        links: &self.links,
+                    },
+                    erb: &self.group.erb,
+                    address,
+                    sensitive: &self.group.sensitive,
+                };
+                render_all(&self.group.files, &data, report).map(Part::new)
+            },
         );
         let own = anew || self.userdata_is_own;
         let userdata = once(&shared.userdata, own, report, |report| {
@@ -519,39 +534,6 @@ impl<'a> GroupRenderer<'a> {
         Some((Part::new(args), Part::new(tags)))
     }
 
-    fn render_files(
-        &self,
-        root: &TemplateValue,
-        exported: Option<&TemplateValue>,
-        address: &Address,
-        report: &mut Report,
-    ) -> Option<Part<Files>> {
-        let mut files = Files::new();
-        let mut sound = true;
-        for file in &self.group.files {
-            let (timing, root) = if file.is_carried() {
-                (Timing::BeforeCreation, root)
-            } else {
-                (Timing::AfterCreation, exported.unwrap_or(root))
-            };
-            let mut execution = Execution {
-                root,
-                address,
-                timing,
-                report,
-                sensitive: &self.group.sensitive,
-                unknown: false,
-            };
-            match file.render(&mut execution) {
-                Some(rendered) => {
-                    files.insert(Arc::clone(&file.name), rendered);
-                }
-                None => sound = false,
-            }
-        }
-        sound.then(|| Part::new(files))
-    }
-
     /// The files of a spec that are rendered after creation, with all their data; `None` if there
     /// are none.
     pub fn deferred(
@@ -575,6 +557,7 @@ impl<'a> GroupRenderer<'a> {
         let mut functions = Functions::default();
         let mut reads_links = false;
         for file in &deferred {
+            reads_links |= file.erb().is_some_and(CompiledErb::reads_links);
             file.templates(&mut |compiled| {
                 reads_links |= compiled.template.reads().reads(".Link");
                 functions = compiled.snippets.functions();

@@ -422,27 +422,48 @@ fn rules(title: &str) -> Option<Value> {
                 when(
                     "kind",
                     &["env"],
-                    &with("template", &variables, &["source", "key"])
+                    &with(
+                        "template",
+                        &variables,
+                        &["source", "key", "properties", "context"]
+                    )
                 ),
                 when(
                     "kind",
                     &["json"],
-                    &with("template", &object, &["source", "key"])
+                    &with(
+                        "template",
+                        &object,
+                        &["source", "key", "properties", "context"]
+                    )
                 ),
                 when(
                     "kind",
                     &["string"],
+                    &with(
+                        "template",
+                        &text,
+                        &["source", "key", "properties", "context"]
+                    )
+                ),
+                when(
+                    "kind",
+                    &["erb"],
                     &with("template", &text, &["source", "key"])
                 ),
                 when(
                     "kind",
                     &["secret", "storage"],
-                    &with("source", &filled, &["template", "key"])
+                    &with(
+                        "source",
+                        &filled,
+                        &["template", "key", "properties", "context"]
+                    )
                 ),
                 when(
                     "kind",
                     &["certificate"],
-                    &with("template", &filled, &["source"])
+                    &with("template", &filled, &["source", "properties", "context"])
                 ),
                 when("kind", &["secret", "storage", "certificate"], &by_server),
                 delivered,

@@ -1219,15 +1219,35 @@ pub static FILE: Table = Table {
     keys: &[
         Key::new(
             "kind",
-            Shape::Choice(&["env", "json", "string", "secret", "storage", "certificate"]),
+            Shape::Choice(&[
+                "env",
+                "json",
+                "string",
+                "erb",
+                "secret",
+                "storage",
+                "certificate",
+            ]),
             "What it is made of.",
         )
         .required(),
         Key::new(
             "template",
             Shape::Any,
-            "`env`: an object of strings; `json`: an object; `string`: a text; `certificate`: a name in `certificates`.",
+            "`env`: an object of strings; `json`: an object; `string`: a text; `erb`: ERB; `certificate`: a name in `certificates`.",
         ),
+        Key::new(
+            "properties",
+            Shape::Map,
+            "`erb`: what `p` finds; the vars if absent. Strings are templates.",
+        )
+        .ours(),
+        Key::new(
+            "context",
+            Shape::Map,
+            "`erb`: replaces members of the context by name, such as `links`. Strings are taken as they are.",
+        )
+        .ours(),
         Key::new(
             "source",
             Shape::Filled,
