@@ -69,6 +69,7 @@ use crate::config::variables::{Dialect, Given};
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::dialect::bosh;
 use crate::provider::sim::{DEFAULT_PATH, SimOptions};
+use crate::render::erb;
 use crate::report::{diagnostic, json, text};
 use failure::{Failure, Failures};
 use nstance_bosh::instances::Profile;
@@ -636,6 +637,9 @@ fn run(cli: &Cli) -> Ending {
     let globals = &cli.globals;
     let is_jobs = matches!(cli.command, Command::Jobs(_));
     globals.check_dialect(is_jobs).map_err(unplaced)?;
+    if let Some(ruby) = globals.given().ruby {
+        erb::set_ruby(ruby);
+    }
     match &cli.command {
         Command::Init(command) => init::run(globals, command),
         Command::Validate(command) => validate::run(globals, command),

@@ -84,6 +84,16 @@ enum Outcome {
     TimedOut,
 }
 
+/// The provider ids of the group's recorded instances.
+fn instances(session: &Session<'_>, group: &Selector) -> Result<Vec<String>, Failure> {
+    let Some(store) = session.open_to_read()? else {
+        return Ok(Vec::new());
+    };
+    let records = store.snapshot()?.records.into_iter();
+    let of_group = records.filter(|record| group.matches(&show::address(record)));
+    Ok(of_group.map(|record| record.provider_id).collect())
+}
+
 /// Waits until no instance of the group runs.
 fn wait(
     session: &Session<'_>,
@@ -91,10 +101,7 @@ fn wait(
     command: &RunErrand,
     interrupt: &Graceful,
 ) -> Result<Outcome, Failure> {
-    let records = session.need_state()?.snapshot()?.records;
-    let records = records.iter();
-    let of_group = records.filter(|record| group.matches(&show::address(record)));
-    let ids: Vec<String> = of_group.map(|record| record.provider_id.clone()).collect();
+    let ids = instances(session, group)?;
     let cloud = session.cloud()?;
     let begin = Instant::now();
     let interval = if session.uses_sim() {

@@ -78,6 +78,8 @@ pub struct CarriedFile<'a> {
     pub permissions: Option<&'a str>,
     /// Its owner, such as `root:root`.
     pub owner: Option<&'a str>,
+    /// Whether it is exported if the userdata is too large.
+    pub may_be_exported: bool,
     /// Its content.
     pub content: &'a str,
 }

@@ -1249,6 +1249,12 @@ pub static FILE: Table = Table {
         )
         .ours(),
         Key::new(
+            "instances",
+            Shape::Any,
+            "`erb`: a list of objects; that at the instance's index replaces members of the context.",
+        )
+        .ours(),
+        Key::new(
             "source",
             Shape::Filled,
             "`secret`, `storage`: where the server finds it.",
@@ -1260,8 +1266,8 @@ pub static FILE: Table = Table {
         ),
         Key::new(
             "deliver",
-            Shape::Choice(&["export", "userdata"]),
-            "How it gets to its instance.",
+            Shape::Choice(&["export", "userdata", "auto"]),
+            "How it gets to its instance; `auto` is `userdata`, or `export` if the userdata is too large.",
         )
         .ours()
         .default("\"export\""),

@@ -29,6 +29,7 @@ use crate::config::model::Named;
 use crate::config::node::{Entry, Node, NodeValue, Sensitivity};
 use crate::config::source::{SourceMap, Span};
 use crate::diagnostic::{Diagnostic, Diagnostics, Reported, Severity};
+use crate::render::erb::reads_address;
 
 /// What the ids of instances start with; a manifest has no word for it.
 const KIND: &str = "ins";
@@ -460,11 +461,15 @@ impl Group<'_, '_> {
         let mut errands = Vec::new();
         let mut without_processes = Vec::new();
         let mut differing = Vec::new();
+        let mut exported = Vec::new();
         let span = self.place("jobs");
         for job in &group.jobs {
             let shared = self.shared_context(job, span);
             for template in job.templates.iter().filter(|template| !is_bpm(template)) {
                 files.push(self.job_file(job, template, &shared));
+                if template.text.as_deref().is_some_and(reads_address) {
+                    exported.push(format!("`{}/{}`", job.name, template.destination));
+                }
                 if template.destination == "bin/run" {
                     errands.push(format!("{JOBS}/{}/bin/run", job.name));
                 }
@@ -503,6 +508,18 @@ impl Group<'_, '_> {
                 .at(span, "nstance reads processes from `bpm.yml`")
                 .detail("Files for monit are left out")
                 .hint("Start them with `defaults.userdata`"),
+            );
+        }
+        if !exported.is_empty() {
+            self.writer.findings.push(
+                Diagnostic::warning(format!(
+                    "files of instance group `{}` are exported: {}",
+                    group.name,
+                    exported.join(", ")
+                ))
+                .at(span, "they read the instance's address")
+                .detail("It is known only once the instance exists")
+                .hint("Read `spec.address`, which is known when planning"),
             );
         }
         if !differing.is_empty() {
@@ -584,13 +601,15 @@ impl Group<'_, '_> {
             file.push(Entry::placed("context", shared.context.clone()));
             file.push(Entry::placed("instances", shared.instances.clone()));
         }
-        let permissions = format!("{:04o}", template.mode());
-        for (key, value) in [
-            ("deliver", "auto"),
-            ("path", &format!("{JOBS}/{path}")),
-            ("permissions", &permissions),
-        ] {
-            file.push(Entry::placed(key, node(&json!(value), own)));
+        // An address isn't known when userdata is rendered.
+        if !reads_address(text) {
+            for (key, value) in [
+                ("deliver", "auto"),
+                ("path", &format!("{JOBS}/{path}")),
+                ("permissions", &format!("{:04o}", template.mode())),
+            ] {
+                file.push(Entry::placed(key, node(&json!(value), own)));
+            }
         }
         Entry::placed(&path, Node::new(own, NodeValue::Object(file)))
     }
