@@ -86,7 +86,7 @@ pub struct Resolve {
 /// Options of `jobs render`.
 #[derive(Debug, Args)]
 pub struct RenderJobs {
-    /// The instance group, or one of its instances [default: INSTANCE_GROUP_NAME]
+    /// The instance group, or an instance [default: `INSTANCE_GROUP_NAME`]
     #[arg(value_name = "GROUP[/INDEX]", value_parser = target)]
     target: Option<Target>,
     /// Write the files to `DIR/GROUP/INDEX/JOB/`
@@ -201,7 +201,7 @@ impl<'g> Run<'g> {
     /// The result of a step that reports its errors. With `--strict`, warnings are errors.
     fn unless_errors<T, E>(&mut self, step: Result<T, E>) -> Result<T, Failures> {
         if self.globals.strict {
-            for finding in self.findings.iter_mut() {
+            for finding in &mut self.findings {
                 finding.severity = Severity::Error;
             }
         }
@@ -224,7 +224,7 @@ impl<'g> Run<'g> {
     }
 
     /// Prints the result, and warnings.
-    fn end(&self, text: &str, members: Json) -> Ending {
+    fn end(&self, text: &str, members: Json) {
         // These commands are for looking at what templates and processes get.
         console::show_sensitive();
         if self.globals.json {
@@ -234,7 +234,7 @@ impl<'g> Run<'g> {
             }
             document["diagnostics"] = diagnostic::to_json(&self.findings, &self.sources);
             console::print_json(&document);
-            return Ok(exit::SUCCESS);
+            return;
         }
         console::print(text);
         if !self.globals.quiet && !self.findings.is_empty() {
@@ -242,7 +242,6 @@ impl<'g> Run<'g> {
             let findings = diagnostic::render(&self.findings, &self.sources, color);
             console::error(&findings);
         }
-        Ok(exit::SUCCESS)
     }
 }
 
@@ -256,7 +255,8 @@ fn interpolate(globals: &Globals, command: &Interpolate) -> Ending {
     let manifest = bosh::interpolated(&inputs, &mut run.sources, &mut run.findings);
     let manifest = run.unless_errors(manifest)?;
     let text = yaml::write(&manifest);
-    run.end(&text, json!({"manifest": manifest.to_json()}))
+    run.end(&text, json!({"manifest": manifest.to_json()}));
+    Ok(exit::SUCCESS)
 }
 
 fn resolve(globals: &Globals, command: &Resolve) -> Ending {
@@ -294,18 +294,17 @@ fn resolve(globals: &Globals, command: &Resolve) -> Ending {
             groups.map(|group| documents::resolved_group(resolved, group, command.version, None)),
         );
     }
-    let text: String = documents
-        .iter()
-        .map(|Document { name, content }| {
-            let content = Value::from_json(content, Place::default());
-            format!("---\n# {name}\n{}", yaml::write(&content))
-        })
-        .collect();
+    let mut text = String::new();
+    for Document { name, content } in &documents {
+        let content = Value::from_json(content, Place::default());
+        text.push_str(&format!("---\n# {name}\n{}", yaml::write(&content)));
+    }
     let documents: Json = documents
         .into_iter()
         .map(|document| json!({"name": document.name, "content": document.content}))
         .collect();
-    run.end(&text, json!({"documents": documents}))
+    run.end(&text, json!({"documents": documents}));
+    Ok(exit::SUCCESS)
 }
 
 /// A group whose only templates are those of BPM.
@@ -357,7 +356,7 @@ fn render(globals: &Globals, command: &RenderJobs) -> Ending {
         Some(_) => String::new(),
         None => shown(&group.name, &files),
     };
-    let ending = run.end(&text, as_json(&group.name, &files, &skipped));
+    run.end(&text, as_json(&group.name, &files, &skipped));
     if !globals.quiet {
         if !skipped.is_empty() {
             let skipped = skipped.join(", ");
@@ -373,7 +372,7 @@ fn render(globals: &Globals, command: &RenderJobs) -> Ending {
             ));
         }
     }
-    ending
+    Ok(exit::SUCCESS)
 }
 
 /// The group of a name.
@@ -537,15 +536,17 @@ fn show_dns(globals: &Globals, command: &Dns) -> Ending {
     let mut run = Run::new(globals);
     let records = manifest_records(&mut run)?;
     let json = dns::json(&records);
-    match command.format {
+    let text = match command.format {
         Format::Json => {
             let document = json!({"format_version": "1.0", "records": json});
-            let text = serde_json::to_string_pretty(&document).expect("its keys are strings");
-            run.end(&format!("{text}\n"), json!({"records": json}))
+            let text = serde_json::to_string_pretty(&document);
+            text.expect("its keys are strings") + "\n"
         }
-        Format::Zone => run.end(&dns::zone(&records), json!({"records": json})),
-        Format::Hosts => run.end(&dns::hosts(&records), json!({"records": json})),
-    }
+        Format::Zone => dns::zone(&records),
+        Format::Hosts => dns::hosts(&records),
+    };
+    run.end(&text, json!({"records": json}));
+    Ok(exit::SUCCESS)
 }
 
 /// The records of a manifest's groups and instances. Nothing is recorded of a manifest, so no

@@ -249,7 +249,7 @@ pub struct Globals {
     /// PATH.
     #[arg(long, hide_short_help = true, value_name = "FILE")]
     vars_file: Vec<PathBuf>,
-    /// What `instances` counts in a BOSH manifest
+    /// Set what `instances` counts in a BOSH manifest
     ///
     /// It is required if a group has several zones.
     #[arg(

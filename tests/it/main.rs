@@ -25,6 +25,7 @@ mod images;
 mod import;
 mod init;
 mod interrupted;
+mod jobs;
 mod keys;
 mod lifecycle;
 mod links;

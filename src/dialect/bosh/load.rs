@@ -135,9 +135,21 @@ pub fn load(
 
 /// A finding for an error of the manifest, its releases or its files.
 pub fn finding(severity: Severity, error: &Error, sources: &SourceMap) -> Diagnostic {
-    let (summary, detail) = match error.message.split_once('\n') {
+    let lists_names = [
+        "Expected to find variables: ",
+        "Expected to use variables: ",
+    ]
+    .iter()
+    .any(|start| error.message.starts_with(start));
+    let message = if lists_names {
+        // bosh-cli writes each name on a line.
+        error.message.replace('\n', ", ")
+    } else {
+        error.message.clone()
+    };
+    let (summary, detail) = match message.split_once('\n') {
         Some((summary, detail)) => (summary, Some(detail)),
-        None => (error.message.as_str(), None),
+        None => (message.as_str(), None),
     };
     let mut finding = Diagnostic::of(severity, summary);
     finding.detail = detail.map(str::to_owned);

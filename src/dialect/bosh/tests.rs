@@ -254,7 +254,7 @@ fn the_errors_of_a_step_are_reported_together_with_their_places() {
             files.edit("shop.yml", "release: web}", "release: wbe}");
         }),
         ("no folder of releases", |files| {
-            files.inputs.releases = None
+            files.inputs.releases = None;
         }),
         ("missing folder of releases", |files| {
             files.inputs.releases = Some("elsewhere".into());
