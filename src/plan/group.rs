@@ -442,7 +442,7 @@ impl GroupPlanner<'_> {
 
     /// How many of `count` slots a thread renders.
     fn slots_a_thread(&self, count: usize) -> usize {
-        let least = if self.renderer.group.has_own_erb() {
+        let least = if self.renderer.has_own_erb() {
             SLOTS_WITH_ERB_A_THREAD
         } else {
             SLOTS_A_THREAD
@@ -452,7 +452,7 @@ impl GroupPlanner<'_> {
 
     /// Renders the ERB of new slots on all cores; [`Self::new_instance`] then finds the outputs.
     fn render_ahead(&self, grown: &[(u32, Place)]) {
-        if !self.renderer.group.has_own_erb() {
+        if !self.renderer.has_own_erb() {
             return;
         }
         threads::map(grown, SLOTS_WITH_ERB_A_THREAD, |(slot, place)| {

@@ -557,3 +557,64 @@ impl Erb {
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_say_what_a_text_may_read() {
+        let cases = [
+            ("<%= p('a') %>", false, None, false),
+            ("<%= index %>", true, None, false),
+            ("<% each_with_index %>", false, None, false),
+            ("<%= spec.az %>", true, None, true),
+            ("<%= spec.ip %>", true, Some(("spec.ip", 9)), true),
+            (
+                "<%= spec['networks'] %>",
+                true,
+                Some(("spec.networks", 10)),
+                true,
+            ),
+            // Without `spec`, there is no way to an address.
+            ("ip <%= p('networks.ip') %>", false, None, false),
+            ("<%= spec.id %> zip ip_range", true, None, true),
+            ("<% if_link('db') { |l| } %>", false, None, true),
+        ];
+        for (text, instance, address, links) in cases {
+            let found = Mentions::of(text);
+            let found = (found.instance, found.address, found.links);
+            assert_eq!(found, (instance, address, links), "{text}");
+        }
+    }
+
+    #[test]
+    fn outputs_are_kept_for_later_runs() {
+        let question = |text: &str| Question::new(&"a".into(), &text.into(), "{}".to_owned());
+        let [old, new, unused] = ["<%= 1 %>", "<%= 2 %>", "<%= 3 %>"].map(question);
+        let kept: BTreeMap<_, _> = [(&old.key, "1"), (&unused.key, "3")].into();
+        let kept = serde_json::to_vec(&kept).unwrap();
+        for (is_part, expected) in [(false, 2), (true, 3)] {
+            let erb = Erb::default();
+            erb.load(&kept);
+            assert_eq!(erb.known(&old).unwrap().unwrap(), "1".into());
+            assert!(erb.known(&new).is_none());
+            assert_eq!(erb.save(is_part), None, "nothing is new");
+            let mut outputs = lock(&erb.outputs);
+            outputs.used.insert(new.key.clone(), Ok("2".into()));
+            outputs.changed = true;
+            drop(outputs);
+            let saved = erb.save(is_part).unwrap();
+            let saved: BTreeMap<String, String> = serde_json::from_slice(&saved).unwrap();
+            assert_eq!(saved.len(), expected);
+            assert_eq!(saved[&new.key], "2");
+        }
+    }
+
+    #[test]
+    fn bytes_of_another_form_are_ignored() {
+        let erb = Erb::default();
+        erb.load(b"[1]");
+        assert!(lock(&erb.outputs).kept.is_empty());
+    }
+}

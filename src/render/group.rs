@@ -324,11 +324,6 @@ impl CompiledGroup<'_> {
         self.erb_files().next().is_some()
     }
 
-    /// Whether its instances have ERB of their own, which takes Ruby milliseconds each.
-    pub fn has_own_erb(&self) -> bool {
-        self.erb_files().any(CompiledErb::is_per_instance)
-    }
-
     /// Whether its templates only insert values into texts that need no validation.
     pub(super) fn only_inserts(&self) -> bool {
         let is_single = |userdata: &CompiledUserdata| userdata.single().is_some();

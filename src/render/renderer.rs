@@ -441,6 +441,11 @@ impl<'a> GroupRenderer<'a> {
         Part::new(files)
     }
 
+    /// Whether instances have ERB of their own, which takes Ruby milliseconds each.
+    pub fn has_own_erb(&self) -> bool {
+        self.group.has_erb() && self.shared[0].files_are_own
+    }
+
     /// Whether all instances with the slot's args and vars have the same spec.
     pub(super) fn is_shared(&self, slot: u32) -> bool {
         let shared = &self.shared[self.variant(slot).0];

@@ -19,6 +19,7 @@ mod corpus;
 mod destroy;
 mod doctor;
 mod drift;
+mod erb;
 mod fmt;
 mod graph;
 mod images;

@@ -21,7 +21,7 @@ use serde_json::{Value as Json, json};
 
 use super::bpm::is_bpm;
 use super::load::{Deployment, finding, first_line};
-use super::units::units;
+use super::units::{Unit, units};
 use super::update::{native, predecessors};
 use crate::address::{LONGEST_ID, is_id};
 use crate::config::decode::BoshMap;
@@ -470,31 +470,35 @@ impl Group<'_, '_> {
                 if template.text.as_deref().is_some_and(reads_address) {
                     exported.push(format!("`{}/{}`", job.name, template.destination));
                 }
-                if template.destination == "bin/run" {
-                    errands.push(format!("{JOBS}/{}/bin/run", job.name));
-                }
             }
-            match bpm.get(&job.name) {
+            let runs_once = group.lifecycle == Lifecycle::Errand && has_run(job);
+            if runs_once {
+                errands.push(format!("{JOBS}/{}/bin/run", job.name));
+            }
+            match bpm.get(&job.name).filter(|_| !runs_once) {
                 Some(bpm) => {
-                    if bpm.unsupported_template {
+                    let of_each = bpm.instances.iter();
+                    let of_each: Vec<_> = of_each
+                        .map(|processes| units(&job.name, processes))
+                        .collect();
+                    let of_first = of_each.first().cloned().unwrap_or_default();
+                    let is_alike = of_each.iter().all(|units| is_alike(units, &of_first));
+                    if !is_alike {
                         differing.push(format!("`{}`", job.name));
                     }
-                    for unit in units(&job.name, &bpm.processes) {
-                        let ignored = unit.ignored.into_iter();
-                        self.unequal.extend(ignored);
-                        // Without the other files, it fails and starts again until they are there.
-                        let content = json!({
-                            "kind": "string",
-                            "template": literal(&unit.text),
-                            "deliver": "userdata",
-                            "path": format!("/etc/systemd/system/{}", unit.name),
-                            "permissions": "0644",
-                        });
-                        files.push(Entry::placed(&unit.name, node(&content, span)));
+                    let is_open = bpm_template(job).is_none_or(|text| !needs_ruby(text));
+                    for (index, unit) in of_first.into_iter().enumerate() {
+                        let others = of_each.iter().filter(|_| is_alike);
+                        let others = others.map(|units| units[index].text.as_str());
+                        let file = self.unit_file(&unit, others, is_open, span);
+                        files.push(Entry::placed(&unit.name, file));
+                        self.unequal.extend(unit.ignored);
                         services.push(unit.name);
                     }
                 }
-                None if has_processes(job) => without_processes.push(format!("`{}`", job.name)),
+                None if !runs_once && has_processes(job) => {
+                    without_processes.push(format!("`{}`", job.name));
+                }
                 None => {}
             }
         }
@@ -525,19 +529,16 @@ impl Group<'_, '_> {
         if !differing.is_empty() {
             self.writer.findings.push(
                 Diagnostic::warning(format!(
-                    "the processes of {} differ between instances",
+                    "instances have different processes of {}",
                     differing.join(", ")
                 ))
                 .at(span, "all instances get those of the first one")
-                .hint("Read `spec.index` in a file of the job instead of `bpm.yml`"),
+                .hint("Give each instance processes of the same names in `bpm.yml`"),
             );
         }
         if !files.is_empty() {
             let files = Node::new(span, NodeValue::Object(files));
             self.entries.push(Entry::placed("files", files));
-        }
-        if group.lifecycle == Lifecycle::Service {
-            errands.clear();
         }
         if let Some(text) = cloud_config(&services, &errands) {
             let userdata = json!({"content": text, "merge": "nstance"});
@@ -579,6 +580,42 @@ impl Group<'_, '_> {
                 );
             }
         }
+    }
+
+    /// The file of a unit, whose text may differ between instances. Its properties may be secrets.
+    fn unit_file<'t>(
+        &self,
+        unit: &Unit,
+        texts: impl Iterator<Item = &'t str> + Clone,
+        is_open: bool,
+        span: Span,
+    ) -> Node {
+        let sensitivity = if is_open {
+            Sensitivity::Open
+        } else {
+            self.writer.placement.sensitivity.clone()
+        };
+        let mut file = vec![];
+        let mut add = |key: &str, value: Json| file.push(Entry::placed(key, node(&value, span)));
+        if texts.clone().all(|text| text == unit.text) {
+            add("kind", json!("string"));
+            add("template", json!(literal(&unit.text)));
+        } else {
+            let texts: Vec<Json> = texts.map(|text| json!({"unit": text})).collect();
+            add("kind", json!("erb"));
+            add("template", json!("<%= spec.unit %>"));
+            add("instances", json!(texts));
+        }
+        // Without the job's files, the unit fails and starts again until they are there.
+        add("deliver", json!("userdata"));
+        add("path", json!(format!("/etc/systemd/system/{}", unit.name)));
+        add("permissions", json!("0644"));
+        let is_text = |entry: &&mut Entry| matches!(&*entry.key, "template" | "instances");
+        // The last of them has the text.
+        if let Some(entry) = file.iter_mut().filter(is_text).next_back() {
+            entry.value.sensitivity = sensitivity;
+        }
+        Node::new(span, NodeValue::Object(file))
     }
 
     /// A file of a job.
@@ -693,6 +730,24 @@ fn add_address(link: &mut Json, resolved: &Resolved) {
         };
         link["address"] = naming.group_address(&group, &network).into();
     }
+}
+
+/// Whether the units of two instances are those of the same processes.
+fn is_alike(units: &[Unit], others: &[Unit]) -> bool {
+    let names =
+        |units: &[Unit]| -> Vec<String> { units.iter().map(|unit| unit.name.clone()).collect() };
+    names(units) == names(others)
+}
+
+/// The text of a job's `bpm.yml`.
+fn bpm_template(job: &ResolvedJob) -> Option<&str> {
+    job.templates.iter().find(|it| is_bpm(it))?.text.as_deref()
+}
+
+/// Whether a job has the program of an errand.
+fn has_run(job: &ResolvedJob) -> bool {
+    let mut templates = job.templates.iter();
+    templates.any(|template| template.destination == "bin/run")
 }
 
 /// Whether monit starts processes of a job.
