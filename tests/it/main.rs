@@ -13,6 +13,7 @@ mod bad_disks;
 mod bad_moments;
 mod bad_states;
 mod bad_templates;
+mod bosh;
 mod completions;
 mod convert;
 mod corpus;

@@ -56,7 +56,7 @@ pub struct BoshSource {
     /// `bosh`: the manifest.
     pub bosh: Spanned<Arc<str>>,
     /// `releases`: the folder of the releases.
-    pub releases: Option<Arc<str>>,
+    pub releases: Arc<str>,
     /// `ops_files`, in the order in which they are applied.
     pub ops_files: Vec<Arc<str>>,
     /// `vars_files`; later ones win.
@@ -98,10 +98,15 @@ const OF_BOSH: [&str; 9] = [
     "az",
 ];
 
-/// The `source` of a document, if it has one.
+/// The `source` of a document, if it has one. `is_alone` is whether a manifest stands alone: then the
+/// command line has what it is read with.
 ///
 /// Fails if it is invalid.
-pub fn source(root: &Node, findings: &mut Diagnostics) -> Result<Option<Source>, Reported> {
+pub fn source(
+    root: &Node,
+    is_alone: bool,
+    findings: &mut Diagnostics,
+) -> Result<Option<Source>, Reported> {
     let mut entries = root.entries().iter();
     let Some(entry) = entries.find(|entry| &*entry.key == "source") else {
         return Ok(None);
@@ -153,6 +158,11 @@ pub fn source(root: &Node, findings: &mut Diagnostics) -> Result<Option<Source>,
         }
         (None, Some(bosh)) => {
             stray(&OF_YANDEX, "yandex", findings);
+            let releases = if is_alone {
+                None
+            } else {
+                object.required_text("releases", findings)
+            };
             let profiles = [("quarks", Profile::Quarks), ("bosh", Profile::Bosh)];
             let paths = |key, findings: &mut Diagnostics| {
                 let paths = object.texts(key, findings).into_iter();
@@ -165,7 +175,7 @@ pub fn source(root: &Node, findings: &mut Diagnostics) -> Result<Option<Source>,
             let vars = object.object("vars", findings);
             let vars = vars.as_ref().map(Node::entries).unwrap_or_default();
             Source::Bosh(BoshSource {
-                releases: object.filled("releases", findings).map(|path| path.value),
+                releases: releases.map_or_else(|| "".into(), |path| path.value),
                 ops_files: paths("ops_files", findings),
                 vars_files: paths("vars_files", findings),
                 vars: vars

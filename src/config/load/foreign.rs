@@ -44,7 +44,7 @@ pub(super) fn foreign(content: &Content, sources: &SourceMap) -> Option<Diagnost
             finding
                 .at(*place, format!("`{first}` is not a key of configurations"))
                 .hint(format!(
-                    "Plan it alone: -c {file} --releases DIR; or name it in a configuration: \
+                    "Plan it alone: -c {file} --from bosh --releases DIR; or name it in a configuration: \
                      `source: {{bosh: …}}`"
                 )),
         );

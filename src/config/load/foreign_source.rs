@@ -123,7 +123,7 @@ impl Loaded {
         given: &Given,
         working_dir: &Path,
     ) -> Result<Node, Reported> {
-        match source(&root, &mut self.findings)? {
+        match source(&root, self.is_manifest, &mut self.findings)? {
             Some(Source::Yandex(source)) => self.add_specification(root, &source, working_dir),
             Some(Source::Bosh(source)) => self.add_deployment(root, &source, given, working_dir),
             None => Ok(root),
@@ -293,7 +293,7 @@ impl Loaded {
         inputs.ops_files = source.ops_files.iter().map(path).collect();
         inputs.vars_files = source.vars_files.iter().map(path).collect();
         inputs.vars.clone_from(&source.vars);
-        inputs.releases = source.releases.as_ref().map(path);
+        inputs.releases = Some(path(&source.releases));
         inputs.name = text(&["cluster", "id"]);
         inputs.resolution.profile = source.profile;
         inputs.resolution.namespace = text(&["dns", "namespace"]);

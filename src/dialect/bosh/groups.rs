@@ -4,7 +4,7 @@
 //! the groups' objects, each value with its place, and findings about what has no equal. Must not:
 //! read files.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use indexmap::IndexMap;
@@ -103,6 +103,7 @@ pub fn groups(
         placement,
         sources,
         findings,
+        unmapped: HashSet::new(),
     };
     let updates = writer.updates();
     let ids = writer.ids();
@@ -153,6 +154,8 @@ struct Writer<'a> {
     placement: &'a Placement<'a>,
     sources: &'a SourceMap,
     findings: &'a mut Diagnostics,
+    /// Names that are reported.
+    unmapped: HashSet<String>,
 }
 
 impl Writer<'_> {
@@ -260,6 +263,9 @@ impl Writer<'_> {
         }
         if self.placement.provider == "sim" {
             return Some(name.into());
+        }
+        if !self.unmapped.insert(format!("{what} {name}")) {
+            return None;
         }
         self.findings.push(
             Diagnostic::error(format!("{what} `{name}` is not mapped"))
@@ -568,9 +574,9 @@ impl Group<'_, '_> {
 
     /// Reports files of one name: units of two jobs, for example.
     fn check_names(&mut self, files: &[Entry]) {
-        let mut known = HashMap::new();
+        let mut known = HashSet::new();
         for file in files {
-            if known.insert(&file.key, ()).is_some() {
+            if !known.insert(&file.key) {
                 self.writer.findings.push(
                     Diagnostic::error(format!(
                         "group `{}` has two files `{}`",

@@ -472,6 +472,7 @@ impl Reader<'_> {
             return Ok(None);
         }
         let (source, text) = self.text(path)?;
+        self.sources.set_plain(source);
         if let Some(start) = unterminated_tag(&text) {
             self.findings.push(
                 Diagnostic::warning("unterminated ERB tag")
