@@ -46,6 +46,10 @@ use crate::spec::SpecBody;
 pub use compile::{Compiled, Prepared, compile_all, prepare};
 pub use validate::validate;
 
+/// The name under which the state keeps outputs of ERB, beside the bodies of URLs: both may have
+/// secrets, and are sealed.
+const ERB_OUTPUTS: &str = "erb:outputs";
+
 /// The input of a plan.
 pub struct Request<'a, 'c> {
     /// The configuration.
@@ -164,6 +168,8 @@ pub fn plan<'c>(mut request: Request<'_, 'c>) -> Result<PlanOutput<'c>, PlanErro
     let cloud = reads.as_ref().map(|reads| reads as &dyn Cloud);
     let record = ReadRecord::of(request.store.take())?;
     let mut findings = std::mem::take(&mut request.prepared.findings);
+    let erb = Arc::clone(&request.prepared.compiled.erb);
+    record.recall_erb(&request.prepared.compiled)?;
 
     let images = resolve_images(
         request.config,
@@ -217,9 +223,22 @@ pub fn plan<'c>(mut request: Request<'_, 'c>) -> Result<PlanOutput<'c>, PlanErro
         &links,
     );
     drop(renderers);
+    findings.extend(erb.finding(request.sources));
+    let options = request.options;
+    let is_part = !options.targets.is_empty() || !options.excludes.is_empty();
+    let mut fetched = fetched_rows(&request.prepared.bodies, now);
+    fetched.extend(
+        erb.save(is_part || plan.mode != Mode::Normal)
+            .map(|body| FetchedRow {
+                url: ERB_OUTPUTS.to_owned(),
+                digest: String::new(),
+                body,
+                fetched_at: now.into(),
+            }),
+    );
     let caches = Caches {
         images: images.answers,
-        fetched: fetched_rows(&request.prepared.bodies, now),
+        fetched,
         observations,
     };
     Ok(PlanOutput {
@@ -257,6 +276,21 @@ impl<'s> ReadRecord<'s> {
             specs: Mutex::default(),
             failed: Mutex::default(),
         })
+    }
+
+    /// Gives the groups the outputs of ERB that the last plan kept, so that a plan without changes
+    /// doesn't start Ruby.
+    ///
+    /// Fails if the state can't be read.
+    fn recall_erb(&self, compiled: &Compiled<'_>) -> Result<(), StateError> {
+        if compiled.groups.iter().any(CompiledGroup::has_erb)
+            && let Some(store) = &self.store
+            && let Ok(store) = store.lock()
+            && let Some(row) = store.fetched(ERB_OUTPUTS)?
+        {
+            compiled.erb.load(&row.body);
+        }
+        Ok(())
     }
 
     fn spec(&self, digest: SpecDigest) -> Option<Arc<SpecBody>> {
@@ -371,7 +405,8 @@ impl<'s> ReadRecord<'s> {
             }
             if let Some(stored) = stored.filter(|_| changes) {
                 let links = links.get(name.as_str());
-                last_good::add_fallbacks(plan, name, links, &stored, request.rules);
+                let erb = Arc::clone(&request.prepared.compiled.erb);
+                last_good::add_fallbacks(plan, name, links, &stored, request.rules, erb);
             }
             let lacks =
                 |change: &Change| own(change) && rolls_back(change) && change.fallback.is_none();

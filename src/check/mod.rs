@@ -302,12 +302,15 @@ impl Checker<'_> {
                     .at(file.span, "it contains a path separator"),
                 );
             }
-            if matches!(file.value.content, FileContent::Certificate { .. }) {
-                findings.push(
-                    Diagnostic::error(format!("file `{name}` of the server is a certificate"))
-                        .at(file.span, "only instances have these"),
-                );
-            }
+            let what = match file.value.content {
+                FileContent::Certificate { .. } => "a certificate",
+                FileContent::Erb(_) => "of kind `erb`",
+                _ => continue,
+            };
+            findings.push(
+                Diagnostic::error(format!("file `{name}` of the server is {what}"))
+                    .at(file.span, "only instances have these"),
+            );
         }
     }
 

@@ -59,6 +59,13 @@ pub fn warnings(config: &Config, groups: &[CompiledGroup<'_>], sources: &SourceM
                     format!("agents take {}", ENDINGS.join(", ")),
                 ));
             }
+            if let FileContent::Erb(_) = &file.value.content {
+                findings.push(warning(
+                    format!("file `{name}` is of kind `erb`"),
+                    file.span,
+                    "the Nstance server doesn't know this kind",
+                ));
+            }
             if let FileContent::Env(variables) = &file.value.content {
                 let is_taken = |byte: u8| matches!(byte, b'A'..=b'Z' | b'0'..=b'9' | b'_');
                 for variable in variables.entries() {

@@ -23,6 +23,7 @@ use serde_json::{Map, Value as Json, json};
 use super::failure::{Failure, Failures};
 use super::fleet::{Fleet, Form, Reply};
 use super::jobs_dns;
+use super::run_errand::{self, RunErrand};
 use super::session::who;
 use super::{Ending, From, Globals, console, exit, unplaced};
 use crate::check::Purpose;
@@ -50,6 +51,12 @@ pub enum JobsCommand {
     Render(RenderJobs),
     /// Show the DNS records of groups and instances
     Dns(Dns),
+    /// Run an errand: create its instance, wait until it stops, and remove it
+    ///
+    /// The exit status of the errand isn't known: nstance sees only that the instance stops. Its
+    /// output is in `/var/log/cloud-init-output.log` on the instance; `--keep-alive` keeps it. If
+    /// nstance is interrupted, the next `nstance apply` removes the instance.
+    RunErrand(RunErrand),
 }
 
 /// Options of `jobs interpolate`.
@@ -141,6 +148,7 @@ pub fn run(globals: &Globals, command: &JobsCommand) -> Ending {
         JobsCommand::Resolve(command) => resolve(globals, command),
         JobsCommand::Render(command) => render(globals, command),
         JobsCommand::Dns(command) => show_dns(globals, command),
+        JobsCommand::RunErrand(command) => run_errand::run(globals, command),
     }
 }
 

@@ -34,6 +34,7 @@ pub mod rekey;
 pub mod render;
 mod render_userdata;
 pub mod rollout;
+pub mod run_errand;
 pub mod schema;
 pub mod selection;
 pub mod session;
@@ -69,6 +70,7 @@ use crate::config::variables::{Dialect, Given};
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::dialect::bosh;
 use crate::provider::sim::{DEFAULT_PATH, SimOptions};
+use crate::render::erb;
 use crate::report::{diagnostic, json, text};
 use failure::{Failure, Failures};
 use nstance_bosh::instances::Profile;
@@ -104,7 +106,7 @@ enum ManifestProfile {
 }
 
 /// Options of every command.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Global options")]
 pub struct Globals {
     /// Read the configuration from this file or folder [default: .]
@@ -274,6 +276,9 @@ pub struct Globals {
     /// Those of `releases` and `profile` that are from the command line, not the environment.
     #[arg(skip)]
     on_command_line: Vec<&'static str>,
+    /// The id of the errand that runs.
+    #[arg(skip)]
+    errand: Option<String>,
 }
 
 /// A duration of the command line.
@@ -335,6 +340,7 @@ impl Globals {
                 From::Bosh => Dialect::Bosh,
             }),
             deployment: self.deployment(),
+            errand: self.errand.clone(),
             ruby: self
                 .ruby
                 .clone()
@@ -632,6 +638,9 @@ fn run(cli: &Cli) -> Ending {
     let globals = &cli.globals;
     let is_jobs = matches!(cli.command, Command::Jobs(_));
     globals.check_dialect(is_jobs).map_err(unplaced)?;
+    if let Some(ruby) = globals.given().ruby {
+        erb::set_ruby(ruby);
+    }
     match &cli.command {
         Command::Init(command) => init::run(globals, command),
         Command::Validate(command) => validate::run(globals, command),

@@ -560,6 +560,8 @@ pub enum FileContent {
     Json(Node),
     /// `string`
     String(Spanned<Arc<str>>),
+    /// `erb`
+    Erb(ErbContent),
     /// `secret`: its source, a Go template.
     Secret(Spanned<Arc<str>>),
     /// `storage`: its source, a Go template.
@@ -580,11 +582,25 @@ impl FileContent {
             Self::Env(_) => "env",
             Self::Json(_) => "json",
             Self::String(_) => "string",
+            Self::Erb(_) => "erb",
             Self::Secret(_) => "secret",
             Self::Storage(_) => "storage",
             Self::Certificate { .. } => "certificate",
         }
     }
+}
+
+/// The content of a file of kind `erb`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ErbContent {
+    /// `template`: ERB, evaluated by Ruby.
+    pub template: Spanned<Arc<str>>,
+    /// `properties`: an object whose strings are Go templates; the group's vars if absent.
+    pub properties: Option<Node>,
+    /// `context`: an object that is merged over the context, as it is.
+    pub context: Option<Node>,
+    /// `instances`: a list of objects; that at the instance's index is merged over the context.
+    pub instances: Option<Node>,
 }
 
 /// How a file is delivered to its instance.
@@ -601,6 +617,8 @@ pub enum Deliver {
         permissions: Option<Arc<str>>,
         /// `owner`
         owner: Option<Arc<str>>,
+        /// Whether it is `auto`: exported if the userdata is too large for the cloud.
+        or_export: bool,
     },
 }
 

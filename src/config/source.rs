@@ -246,6 +246,11 @@ impl SourceMap {
         self.push(source)
     }
 
+    /// Marks a file as one text, whatever its name: places in it are those in the file.
+    pub fn set_plain(&mut self, id: SourceId) {
+        self.sources[id.0 as usize].language = Language::Plain;
+    }
+
     /// Adds an expression that isn't from a file; `name` is its name in messages.
     pub fn add_expression(
         &mut self,

@@ -75,6 +75,8 @@ pub struct MergedGroup<'a> {
     pub update: Update,
     /// The zones that its slots are spread over; never empty.
     pub zones: Vec<Zone>,
+    /// Whether the group lists zones; if not, its only one is the shard's.
+    pub lists_zones: bool,
     /// Whether slots move when zones or tags change, so that zones stay even.
     pub rebalances: bool,
     /// What the group's own strings are; those of lower layers are templates.
@@ -371,6 +373,7 @@ pub fn merge_group<'a>(config: &'a Config, group: &'a Group) -> MergedGroup<'a> 
             .map_or(config.shard.default_drain_timeout, |own| own.value),
         update: update_of(config, group),
         zones,
+        lists_zones: !group.zones.is_empty(),
         rebalances: group.rebalance,
         texts: group.texts,
         load_balancers: group.load_balancers.clone(),

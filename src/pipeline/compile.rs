@@ -17,6 +17,7 @@ use crate::merge::group::merge_group;
 use crate::merge::links::{self, Links};
 use crate::render::args::Tree;
 use crate::render::cache::TemplateCache;
+use crate::render::erb::Erb;
 use crate::render::files::CompiledFile;
 use crate::render::group::{CompiledGroup, compile, no_nonce};
 use crate::render::library::Snippets;
@@ -33,6 +34,8 @@ pub struct Compiled<'a> {
     pub graph: Graph,
     /// What groups offer to others, by group and link.
     pub properties: Properties,
+    /// The outputs of ERB.
+    pub erb: Arc<Erb>,
 }
 
 /// Compiled groups and the bodies of their URLs.
@@ -99,7 +102,14 @@ pub fn compile_all<'a>(
     findings: &mut Diagnostics,
 ) -> Compiled<'a> {
     let links = links::resolve(config, findings);
-    compile_linked(config, Some(&links), sources, bodies, findings)
+    compile_linked(
+        config,
+        Some(&links),
+        sources,
+        bodies,
+        Arc::default(),
+        findings,
+    )
 }
 
 /// Compiles a configuration of which only one group was kept; the caller knows its links.
@@ -107,9 +117,10 @@ pub(super) fn compile_alone<'a>(
     config: &'a Config,
     sources: &'a SourceMap,
     bodies: &Bodies,
+    erb: Arc<Erb>,
     findings: &mut Diagnostics,
 ) -> Compiled<'a> {
-    compile_linked(config, None, sources, bodies, findings)
+    compile_linked(config, None, sources, bodies, erb, findings)
 }
 
 fn compile_linked<'a>(
@@ -117,6 +128,7 @@ fn compile_linked<'a>(
     links: Option<&Links<'a>>,
     sources: &'a SourceMap,
     bodies: &Bodies,
+    erb: Arc<Erb>,
     findings: &mut Diagnostics,
 ) -> Compiled<'a> {
     let snippets = Snippets::parse(config, sources, bodies, findings);
@@ -127,7 +139,7 @@ fn compile_linked<'a>(
         1
     };
     let images = config.images.keys().map(|name| &**name).collect();
-    let cache = TemplateCache::new(sources, images, Arc::new(snippets));
+    let cache = TemplateCache::new(sources, images, Arc::new(snippets)).with_erb(Arc::clone(&erb));
     let useful = config.groups.len().div_ceil(GROUPS_A_THREAD);
     let next = AtomicUsize::new(0);
     // Compiles chunks of groups until none is left.
@@ -175,6 +187,7 @@ fn compile_linked<'a>(
         groups: ordered.collect(),
         graph,
         properties,
+        erb,
     }
 }
 

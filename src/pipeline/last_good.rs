@@ -26,6 +26,7 @@ use crate::plan::change::{Change, Fallback, InstanceView, LastGood, Plan};
 use crate::plan::inputs::new_instance_id;
 use crate::plan::rollout::rolls_back;
 use crate::provider::rules::Rules;
+use crate::render::erb::Erb;
 use crate::render::instance::Report;
 use crate::render::links::{LinkSet, Unknown};
 use crate::render::userdata::Bodies;
@@ -200,6 +201,7 @@ pub(super) fn add_fallbacks(
     links: Option<&LinkSet>,
     stored: &[u8],
     rules: Rules,
+    erb: Arc<Erb>,
 ) {
     let Some((config, images, bodies)) = read(stored) else {
         return;
@@ -207,7 +209,7 @@ pub(super) fn add_fallbacks(
     let mut sources = SourceMap::default();
     sources.add("last good", "");
     let mut findings = Diagnostics::default();
-    let compiled = compile_alone(&config, &sources, &bodies, &mut findings);
+    let compiled = compile_alone(&config, &sources, &bodies, erb, &mut findings);
     let Some(group) = compiled.groups.iter().find(|own| own.merged.name == *group) else {
         return;
     };

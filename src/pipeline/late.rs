@@ -193,7 +193,7 @@ fn with_renderer<T>(
     sources.add("planned", "");
     let mut findings = Diagnostics::default();
     // Its links have no providers here; the plan has what they are.
-    let compiled = compile_alone(&config, &sources, &bodies, &mut findings);
+    let compiled = compile_alone(&config, &sources, &bodies, Arc::default(), &mut findings);
     let own = compiled.groups.iter().find(|own| own.merged.name == *group);
     let own = own.ok_or("its configuration can't be read")?;
     let links = with_addresses(&late.links, snapshot)?;

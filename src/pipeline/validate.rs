@@ -11,7 +11,7 @@ use crate::check::server;
 use crate::config::load::Loaded;
 use crate::config::model::Config;
 use crate::config::source::SourceMap;
-use crate::diagnostic::{Diagnostics, gather};
+use crate::diagnostic::{Diagnostic, Diagnostics, Severity, gather};
 use crate::merge::deep::Merged;
 use crate::plan::links;
 use crate::provider::rules::Rules;
@@ -88,7 +88,13 @@ pub(super) fn try_groups(
         let names = names.into_iter().flatten().map(|(name, _)| &**name);
         report.findings(sources, &names, strict)
     });
-    gather(trials.into_iter().flatten())
+    let mut findings = gather(trials.into_iter().flatten());
+    // A configuration can be checked without Ruby, short of its ERB.
+    findings.extend(compiled.erb.finding(sources).map(|finding| Diagnostic {
+        severity: Severity::Warning,
+        ..finding
+    }));
+    findings
 }
 
 /// The links of a group as they are when all groups are new.

@@ -32,10 +32,13 @@ use crate::render::renderer::{GroupRenderer, fixed_address};
 use crate::resolve::subnets::Placer;
 use crate::sensitivity::{HIDDEN, Marks};
 use crate::spec::InstanceSpec;
-use crate::threads::cores;
+use crate::threads::{self, cores};
 
 /// The minimum number of slots per thread; below it, a thread costs more than it saves.
 const SLOTS_A_THREAD: usize = 2_000;
+
+/// The minimum for slots with ERB of their own: Ruby takes milliseconds for each.
+const SLOTS_WITH_ERB_A_THREAD: usize = 4;
 
 /// Plans one group.
 pub struct GroupPlanner<'a> {
@@ -242,6 +245,9 @@ impl GroupPlanner<'_> {
             kept.is_due = self.deposed.is_empty() && !all.any(|change| change.action.is_replace());
             self.compare(&kept, &spec, placer, &mut report, planned);
         }
+        if is_sound {
+            self.render_ahead(&slots.grown);
+        }
         for (slot, place) in slots.grown {
             if !is_sound {
                 failed += 1;
@@ -434,10 +440,35 @@ impl GroupPlanner<'_> {
         images
     }
 
+    /// How many of `count` slots a thread renders.
+    fn slots_a_thread(&self, count: usize) -> usize {
+        let least = if self.renderer.has_own_erb() {
+            SLOTS_WITH_ERB_A_THREAD
+        } else {
+            SLOTS_A_THREAD
+        };
+        count.div_ceil(cores()).max(least)
+    }
+
+    /// Renders the ERB of new slots on all cores; [`Self::new_instance`] then finds the outputs.
+    fn render_ahead(&self, grown: &[(u32, Place)]) {
+        if !self.renderer.has_own_erb() {
+            return;
+        }
+        threads::map(grown, SLOTS_WITH_ERB_A_THREAD, |(slot, place)| {
+            let address = self.address(*slot);
+            let facts = self
+                .renderer
+                .facts(*slot, &self.new_id(&address, None).0, place);
+            let mut ignored = Report::default();
+            self.renderer
+                .render(&address, &facts, &BTreeMap::new(), &mut ignored);
+        });
+    }
+
     /// Renders the kept slots with their recorded identity; uses all cores if there are many.
     fn render_kept(&self, kept: &[MatchedSlot<'_>]) -> (Vec<Verdict>, Report) {
-        let threads = cores();
-        let chunk = kept.len().div_ceil(threads).max(SLOTS_A_THREAD);
+        let chunk = self.slots_a_thread(kept.len());
         let render = |kept: &[MatchedSlot<'_>]| {
             let mut report = Report::default();
             let verdicts: Vec<_> = kept
@@ -550,6 +581,24 @@ impl GroupPlanner<'_> {
         Arc::new(marks.or(&recorded.marks, &recorded.spec))
     }
 
+    /// The id and the generation of a slot's new instance.
+    fn new_id(&self, address: &Address, predecessor: Option<&InstanceView>) -> (Arc<str>, u64) {
+        let known = self.inputs.snapshot.map_or(0, |snapshot| {
+            snapshot.generation(address.group.as_str(), address.slot)
+        });
+        let generation = known.max(predecessor.map_or(0, |view| view.generation)) + 1;
+        let id = match &self.inputs.options.importing {
+            Some((own, id)) if own == address => Arc::clone(id),
+            _ => {
+                let kind = &self.renderer.group.merged.kind;
+                let now = self.inputs.now;
+                let id = new_instance_id(kind, now, self.lineage, address, generation);
+                id.as_str().into()
+            }
+        };
+        (id, generation)
+    }
+
     /// A new instance for a slot, with its identity, subnet and spec.
     pub(super) fn new_instance(
         &self,
@@ -562,22 +611,7 @@ impl GroupPlanner<'_> {
     ) -> Option<NewInstance> {
         let address = self.address(slot);
         let group = &self.renderer.group.merged;
-        let known = self.inputs.snapshot.map_or(0, |snapshot| {
-            snapshot.generation(address.group.as_str(), slot)
-        });
-        let generation = known.max(predecessor.map_or(0, |view| view.generation)) + 1;
-        let id: Arc<str> = match &self.inputs.options.importing {
-            Some((own, id)) if *own == address => Arc::clone(id),
-            _ => new_instance_id(
-                &group.kind,
-                self.inputs.now,
-                self.lineage,
-                &address,
-                generation,
-            )
-            .as_str()
-            .into(),
-        };
+        let (id, generation) = self.new_id(&address, predecessor);
         let facts = self.renderer.facts(slot, &id, &place);
         let Place { zone, seat } = place;
         let spec = self

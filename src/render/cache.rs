@@ -13,6 +13,7 @@ use nstance_gotemplate::{
 };
 
 use super::data::{self, ShardData};
+use super::erb::Erb;
 use super::join_cache::Joins;
 use super::library::Snippets;
 use super::texts::{FUNCTION, with_placeholders};
@@ -164,6 +165,7 @@ pub struct TemplateCache<'a> {
     /// Errors in a snippet's reads that were reported, so that each is reported once.
     told: HashSet<Access>,
     joins: Arc<Joins>,
+    erb: Arc<Erb>,
     shard: Arc<OnceLock<ShardData>>,
 }
 
@@ -182,6 +184,7 @@ impl<'a> TemplateCache<'a> {
             snippets,
             told: HashSet::new(),
             joins: Arc::default(),
+            erb: Arc::default(),
             shard: Arc::default(),
         }
     }
@@ -191,6 +194,7 @@ impl<'a> TemplateCache<'a> {
     pub fn another(&self) -> Self {
         Self {
             joins: self.joins(),
+            erb: self.erb(),
             ..Self::new(
                 self.sources,
                 self.images.clone(),
@@ -202,6 +206,17 @@ impl<'a> TemplateCache<'a> {
     /// The cache of joined userdata, shared by all groups and threads.
     pub(super) fn joins(&self) -> Arc<Joins> {
         Arc::clone(&self.joins)
+    }
+
+    /// The same cache, with these outputs of ERB.
+    #[must_use]
+    pub fn with_erb(self, erb: Arc<Erb>) -> Self {
+        Self { erb, ..self }
+    }
+
+    /// The outputs of ERB, shared by all groups and threads.
+    pub(super) fn erb(&self) -> Arc<Erb> {
+        Arc::clone(&self.erb)
     }
 
     /// The data that all groups share, computed for the first group.

@@ -133,6 +133,9 @@ pub struct GroupFacts {
     pub vars: serde_json::Value,
     /// Image ids by name; `None` for an image that wasn't resolved.
     pub images: BTreeMap<Arc<str>, Option<Arc<str>>>,
+    /// Whether it lists zones.
+    #[serde(default)]
+    pub lists_zones: bool,
 }
 
 /// Facts of one instance.
@@ -180,7 +183,7 @@ pub fn nonce_placeholder(instance_id: &str) -> String {
 
 impl InstanceFacts {
     /// `.Instance.Index`
-    fn index(&self) -> u32 {
+    pub(super) fn index(&self) -> u32 {
         self.index.unwrap_or(self.slot)
     }
 

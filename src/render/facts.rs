@@ -54,5 +54,6 @@ pub(super) fn group_facts(
         template: group.template.clone().unwrap_or_else(|| "".into()),
         vars: vars.clone(),
         images: images.clone(),
+        lists_zones: group.lists_zones,
     }
 }

@@ -1,5 +1,4 @@
-//! Renders files of kind env, json and string, and the descriptions of files that the server
-//! delivers.
+//! Renders files, and the descriptions of files that the server delivers.
 //!
 //! In: configured files. Out: templates, and rendered [`File`](crate::spec::File)s. Must not: write
 //! to disk. A file that depends on the instance's addresses may be unknown.
@@ -7,23 +6,24 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use nstance_gotemplate::Sensitive;
+use nstance_gotemplate::{Sensitive, Value as TemplateValue};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::args::{Tree, is_template};
 use super::cache::{Compiled, Place, TemplateCache};
 use super::data::{GroupData, GroupFacts, InstanceFacts, ShardData, labels_value};
+use super::erb::{CompiledErb, Erb, Question, Subject};
 use super::instance::{Execution, Report, Timing};
 use super::library::{SnippetTexts, Snippets};
 use super::links::{LinkSet, Unknown};
 use crate::address::Address;
-use crate::config::model::{Deliver, File as Source, FileContent, Functions};
+use crate::config::model::{Deliver, ErbContent, File as Source, FileContent, Functions};
 use crate::config::node::{Node, NodeValue, Sensitivity};
 use crate::config::source::{SourceId, SourceMap, Span, Spanned};
 use crate::diagnostic::{Diagnostics, Reported, all};
 use crate::sensitivity::{Mark, TextMark};
-use crate::spec::File;
+use crate::spec::{File, Files};
 
 /// A file with parsed templates.
 #[derive(Debug, Clone)]
@@ -45,6 +45,7 @@ enum Content {
     /// A document, and its sensitive parts as written.
     Json(Tree, Mark),
     String(Text),
+    Erb(Box<CompiledErb>),
     /// A file that the server delivers: the rendered parts of its description.
     Server(Vec<Text>),
 }
@@ -108,6 +109,9 @@ impl CompiledFile {
                 let text = Text::compile(&text.value, text.span, sensitivity, cache, findings)?;
                 Content::String(text)
             }
+            FileContent::Erb(erb) => {
+                Content::Erb(Box::new(CompiledErb::compile(erb, cache, findings)?))
+            }
             FileContent::Secret(source) | FileContent::Storage(source) => {
                 Content::Server(vec![Text::compile(
                     &source.value,
@@ -144,9 +148,20 @@ impl CompiledFile {
         })
     }
 
-    /// Whether it is embedded in the userdata.
+    /// Whether it is embedded in the userdata, if it fits.
     pub fn is_carried(&self) -> bool {
         matches!(self.deliver, Deliver::Userdata { .. })
+    }
+
+    /// Whether it is exported if the userdata is too large.
+    pub(super) fn may_be_exported(&self) -> bool {
+        matches!(
+            self.deliver,
+            Deliver::Userdata {
+                or_export: true,
+                ..
+            }
+        )
     }
 
     /// The template's source, kept to render it again once addresses are known.
@@ -154,7 +169,15 @@ impl CompiledFile {
         &self.source
     }
 
-    /// Calls `visit` with every template.
+    /// Its ERB, if it is of kind `erb`.
+    pub(super) fn erb(&self) -> Option<&CompiledErb> {
+        match &self.content {
+            Content::Erb(erb) => Some(erb),
+            _ => None,
+        }
+    }
+
+    /// Calls `visit` with every Go template.
     pub fn templates<'a>(&'a self, visit: &mut dyn FnMut(&'a Compiled)) {
         let mut text = |text: &'a Text| {
             if let Text::Template(compiled) = text {
@@ -165,6 +188,7 @@ impl CompiledFile {
             Content::Env(entries) => entries.iter().for_each(|(_, value)| text(value)),
             Content::Json(tree, _) => tree.templates(visit),
             Content::String(value) => text(value),
+            Content::Erb(erb) => erb.templates(visit),
             Content::Server(values) => values.iter().for_each(text),
         }
     }
@@ -176,6 +200,7 @@ impl CompiledFile {
                 Content::Env(entries) => entries.iter().any(|(_, text)| text.is_sensitive(data)),
                 Content::Json(tree, mark) => !mark.is_open() || !tree.mark(data).is_open(),
                 Content::String(text) => text.is_sensitive(data),
+                Content::Erb(erb) => erb.is_sensitive(data),
                 Content::Server(texts) => texts.iter().any(|text| text.is_sensitive(data)),
             }
     }
@@ -207,12 +232,12 @@ impl CompiledFile {
             Content::String(Text::Template(compiled)) => {
                 TextMark::of_bytes(content, &execution.sensitive_bytes(compiled))
             }
-            Content::Server(_) => TextMark::whole_if(self.is_sensitive(data)),
+            Content::Erb(_) | Content::Server(_) => TextMark::whole_if(self.is_sensitive(data)),
         }
     }
 
-    /// Renders it; `None` on failure. A file that depends on unknown data has no content.
-    pub fn render(&self, execution: &mut Execution<'_>) -> Option<File> {
+    /// Renders it, or says what Ruby has to evaluate.
+    fn render(&self, subject: &Subject<'_>, execution: &mut Execution<'_>) -> Rendered {
         execution.unknown = false;
         let content = match &self.content {
             Content::Env(entries) => render_env(entries, execution),
@@ -222,6 +247,10 @@ impl CompiledFile {
                 text
             }),
             Content::String(text) => text.render(execution),
+            Content::Erb(erb) => match erb.question(&self.name, subject, execution) {
+                Some(question) if !execution.unknown => return Rendered::Question(question),
+                _ => None,
+            },
             Content::Server(texts) => {
                 let rendered: Vec<_> = texts.iter().map(|text| text.render(execution)).collect();
                 rendered
@@ -230,17 +259,105 @@ impl CompiledFile {
                     .map(|texts| texts.join(" "))
             }
         };
-        let unknown = std::mem::take(&mut execution.unknown);
-        if content.is_none() && !unknown {
-            return None;
+        match content {
+            _ if std::mem::take(&mut execution.unknown) => Rendered::Unknown,
+            Some(text) => Rendered::Text(text),
+            None => Rendered::Failed,
         }
-        Some(File {
+    }
+
+    /// The rendered file.
+    fn made(&self, content: Option<String>) -> File {
+        File {
             kind: self.kind.into(),
-            content: content.filter(|_| !unknown),
+            content,
             by_server: matches!(self.content, Content::Server(_)),
             in_userdata: self.is_carried(),
-        })
+        }
     }
+}
+
+/// The result of a file's Go templates.
+enum Rendered {
+    Text(String),
+    /// What is left is ERB.
+    Question(Question),
+    /// It depends on unknown data.
+    Unknown,
+    Failed,
+}
+
+/// What files of an instance are rendered with.
+pub(super) struct FileData<'a> {
+    /// The data of files in userdata.
+    pub(super) carried: &'a TemplateValue,
+    /// The data of exported files.
+    pub(super) exported: &'a TemplateValue,
+    pub(super) subject: Subject<'a>,
+    pub(super) erb: &'a Erb,
+    pub(super) address: &'a Address,
+    pub(super) sensitive: &'a Sensitive,
+}
+
+impl FileData<'_> {
+    fn execution<'r>(&'r self, file: &CompiledFile, report: &'r mut Report) -> Execution<'r> {
+        let (timing, root) = if file.is_carried() {
+            (Timing::BeforeCreation, self.carried)
+        } else {
+            (Timing::AfterCreation, self.exported)
+        };
+        Execution {
+            root,
+            address: self.address,
+            timing,
+            report,
+            sensitive: self.sensitive,
+            unknown: false,
+        }
+    }
+}
+
+/// Renders the files of an instance, the ERB of all of them together; `None` if one failed, with the
+/// error in the report. A file that depends on unknown data has no content.
+pub(super) fn render_all(
+    files: &[CompiledFile],
+    data: &FileData<'_>,
+    report: &mut Report,
+) -> Option<Files> {
+    let mut rendered = Files::new();
+    let mut sound = true;
+    let mut asking = Vec::new();
+    let mut questions = Vec::new();
+    for file in files {
+        let content = match file.render(&data.subject, &mut data.execution(file, report)) {
+            Rendered::Text(text) => Some(text),
+            Rendered::Unknown => None,
+            Rendered::Question(question) => {
+                asking.push(file);
+                questions.push(question);
+                continue;
+            }
+            Rendered::Failed => {
+                sound = false;
+                continue;
+            }
+        };
+        rendered.insert(Arc::clone(&file.name), file.made(content));
+    }
+    for (file, answer) in asking.into_iter().zip(data.erb.answer(&questions)) {
+        let is_sensitive = file.is_sensitive(data.sensitive);
+        let mut execution = data.execution(file, report);
+        let text = file.erb().and_then(|compiled| {
+            compiled.text(&answer, data.erb, &file.name, is_sensitive, &mut execution)
+        });
+        match text {
+            Some(text) => {
+                rendered.insert(Arc::clone(&file.name), file.made(Some(text)));
+            }
+            None => sound = false,
+        }
+    }
+    sound.then_some(rendered)
 }
 
 fn env_entries(
@@ -287,6 +404,18 @@ pub enum FileSource {
     Json(Value),
     /// A text.
     String(Arc<str>),
+    /// ERB.
+    Erb {
+        /// Its text.
+        text: Arc<str>,
+        /// Its properties, an object.
+        properties: Option<Value>,
+        /// What replaces members of its context, an object.
+        context: Option<Value>,
+        /// What replaces them in single instances, a list of objects.
+        #[serde(default)]
+        instances: Option<Value>,
+    },
     /// A file of the server, which never depends on an instance's addresses.
     Server,
 }
@@ -297,6 +426,12 @@ impl FileSource {
             FileContent::Env(node) => Self::Env(node.to_json()),
             FileContent::Json(node) => Self::Json(node.to_json()),
             FileContent::String(text) => Self::String(Arc::clone(&text.value)),
+            FileContent::Erb(erb) => Self::Erb {
+                text: Arc::clone(&erb.template.value),
+                properties: erb.properties.as_ref().map(Node::to_json),
+                context: erb.context.as_ref().map(Node::to_json),
+                instances: erb.instances.as_ref().map(Node::to_json),
+            },
             FileContent::Secret(_) | FileContent::Storage(_) | FileContent::Certificate { .. } => {
                 Self::Server
             }
@@ -357,40 +492,69 @@ impl Deferred {
         )
         .with_links(&self.links, Unknown::Unknown)
         .root(&instance, None, self.labels.as_ref().map(labels_value));
-        let mut rendered = Vec::new();
-        for (name, source) in &self.files {
+        let mut findings = Diagnostics::default();
+        let files = self.files.iter().filter_map(|(name, source)| {
             let content = match source {
                 FileSource::Env(value) => FileContent::Env(from_json(value, nowhere)),
                 FileSource::Json(value) => FileContent::Json(from_json(value, nowhere)),
                 FileSource::String(text) => {
                     FileContent::String(Spanned::new(Arc::clone(text), nowhere))
                 }
-                FileSource::Server => continue,
+                FileSource::Erb {
+                    text,
+                    properties,
+                    context,
+                    instances,
+                } => {
+                    let node = |value: &Value| from_json(value, nowhere);
+                    FileContent::Erb(ErbContent {
+                        template: Spanned::new(Arc::clone(text), nowhere),
+                        properties: properties.as_ref().map(node),
+                        context: context.as_ref().map(node),
+                        instances: instances.as_ref().map(node),
+                    })
+                }
+                FileSource::Server => return None,
             };
-            let mut findings = Diagnostics::default();
             let source = Source {
                 content,
                 deliver: Deliver::Export,
                 sensitivity: Sensitivity::Open,
             };
-            let file = CompiledFile::compile(name, &source, &mut cache, &mut findings);
-            let mut report = Report::default();
-            let mut execution = Execution {
-                root: &root,
-                address,
-                timing: Timing::AfterCreation,
-                report: &mut report,
-                sensitive: &Sensitive::default(),
-                unknown: false,
-            };
-            let file = file.ok().and_then(|file| file.render(&mut execution));
-            let file = file.ok_or_else(|| format!("file `{name}` could not be rendered"))?;
-            // Without content, it waits for addresses of the group's other instances.
-            if let Some(text) = file.content {
-                rendered.push((Arc::clone(name), text));
-            }
-        }
-        Ok(rendered)
+            Some(CompiledFile::compile(
+                name,
+                &source,
+                &mut cache,
+                &mut findings,
+            ))
+        });
+        let files = all(files).map_err(|_| "a file can't be read from the plan".to_owned())?;
+        let sensitive = Sensitive::default();
+        let erb = Erb::default();
+        let mut report = Report::default();
+        let data = FileData {
+            carried: &root,
+            exported: &root,
+            subject: Subject {
+                group: &self.group,
+                instance: &instance,
+                links: &self.links,
+            },
+            erb: &erb,
+            address,
+            sensitive: &sensitive,
+        };
+        let rendered = render_all(&files, &data, &mut report);
+        let rendered = rendered.ok_or_else(|| {
+            let missing = erb.finding(&sources).map(|finding| finding.summary);
+            let why = missing.as_deref().or(report.message()).unwrap_or_default();
+            format!("a file could not be rendered: {why}")
+        })?;
+        // A file without content waits for addresses of the group's other instances.
+        let rendered = rendered.into_iter();
+        Ok(rendered
+            .filter_map(|(name, file)| Some((name, file.content?)))
+            .collect())
     }
 }
 

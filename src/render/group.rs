@@ -12,6 +12,7 @@ use serde_json::{Map, Value};
 use super::args::{Tree, is_template};
 use super::cache::{Compiled, Place, TemplateCache};
 use super::data::ShardData;
+use super::erb::{CompiledErb, Erb};
 use super::files::CompiledFile;
 use super::layers::{self, CompiledUserdata};
 use super::renderer::fixed_address;
@@ -35,6 +36,8 @@ pub struct CompiledGroup<'a> {
     pub(super) overrides: BTreeMap<u32, Variant>,
     pub(super) userdata: Option<CompiledUserdata>,
     pub(super) files: Vec<CompiledFile>,
+    /// The outputs of ERB, shared with other groups.
+    pub(super) erb: Arc<Erb>,
     /// Labels that are texts with placeholders.
     pub(super) labels: Vec<(Arc<str>, Compiled)>,
     /// Template values shared with other groups.
@@ -133,6 +136,7 @@ pub fn compile<'a>(
         files: files?,
         labels: labels?,
         shard: cache.shard(),
+        erb: cache.erb(),
         images: BTreeSet::new(),
         reads_nonce: false,
         reads_short_id: false,
@@ -308,10 +312,20 @@ impl CompiledGroup<'_> {
         }
     }
 
+    /// Its files of kind `erb`.
+    pub(super) fn erb_files(&self) -> impl Iterator<Item = &CompiledErb> {
+        self.files.iter().filter_map(CompiledFile::erb)
+    }
+
+    /// Whether it has files of kind `erb`.
+    pub fn has_erb(&self) -> bool {
+        self.erb_files().next().is_some()
+    }
+
     /// Whether its templates only insert values into texts that need no validation.
     pub(super) fn only_inserts(&self) -> bool {
         let is_single = |userdata: &CompiledUserdata| userdata.single().is_some();
-        let mut inserts = self.userdata.as_ref().is_none_or(is_single);
+        let mut inserts = self.userdata.as_ref().is_none_or(is_single) && !self.has_erb();
         self.templates(&mut |compiled| inserts &= compiled.template.only_inserts());
         inserts
     }
@@ -346,6 +360,7 @@ impl CompiledGroup<'_> {
     /// Whether the value at a path of an instance can read a link.
     pub fn reads_link(&self, path: &str, link: &str) -> bool {
         let link = format!(".Link.{link}");
+        let erb_reads = |file: &CompiledFile| file.erb().is_some_and(CompiledErb::reads_links);
         let mut found = false;
         let mut visit = |compiled: &Compiled| found |= compiled.template.reads().reads(&link);
         let (root, name) = path.split_once('.').unwrap_or((path, ""));
@@ -359,12 +374,16 @@ impl CompiledGroup<'_> {
                 let userdata = self.userdata.iter().flat_map(CompiledUserdata::templates);
                 userdata.for_each(&mut visit);
                 let carried = self.files.iter().filter(|file| file.is_carried());
-                carried.for_each(|file| file.templates(&mut |compiled| visit(compiled)));
+                carried
+                    .clone()
+                    .for_each(|file| file.templates(&mut |compiled| visit(compiled)));
+                found |= carried.clone().any(erb_reads);
             }
             "files" => {
                 let mut files = self.files.iter();
                 if let Some(file) = files.find(|file| *file.name == *name) {
                     file.templates(&mut |compiled| visit(compiled));
+                    found |= erb_reads(file);
                 }
             }
             "tags" => self.labels.iter().for_each(|(_, label)| visit(label)),

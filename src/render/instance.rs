@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 use std::sync::Arc;
 
+use nstance_erb::TemplateError;
 use nstance_gotemplate::{Access, ExecError, ExecErrorKind, Found, Sensitive, Value};
 
 use super::cache::{Compiled, Place};
@@ -116,7 +117,32 @@ impl Execution<'_> {
         }
     }
 
-    fn unknown_read(&mut self, place: Place, offset: usize, path: &str) {
+    /// Adds the error of a file of kind `erb`. One that reached a limit isn't evaluated for other
+    /// instances: it would again, and take as long each time.
+    pub(super) fn erb_error(
+        &mut self,
+        place: Place,
+        offset: usize,
+        error: &TemplateError,
+        is_limit: bool,
+        is_sensitive: bool,
+    ) {
+        // These have the names of properties and links only.
+        let is_open = matches!(&*error.class, "UnknownProperty" | "UnknownLink");
+        let message = if is_sensitive && !is_open {
+            format!("{}: {MASKED_REASON}", error.class)
+        } else {
+            error.to_string()
+        };
+        if is_limit {
+            let key = (place.span(), offset, message.clone());
+            self.report.exhausted.insert(place, key);
+        }
+        self.report
+            .error(place, offset, message, None, self.address);
+    }
+
+    pub(super) fn unknown_read(&mut self, place: Place, offset: usize, path: &str) {
         if let Some(image) = path.strip_prefix(".Image.") {
             self.report.failed_image(image, self.address);
         } else if self.timing == Timing::BeforeCreation {
@@ -364,7 +390,7 @@ impl Report {
 
     /// Whether a template already reached a limit for another instance. It would again, and take as
     /// long each time.
-    fn is_exhausted(&mut self, place: Place) -> bool {
+    pub(super) fn is_exhausted(&mut self, place: Place) -> bool {
         let Some(key) = self.exhausted.get(&place) else {
             return false;
         };
@@ -389,6 +415,11 @@ impl Report {
             .entry(image.into())
             .and_modify(|(_, count)| *count += 1)
             .or_insert_with(|| (address.clone(), 1));
+    }
+
+    /// The message of an error; `None` if there is none.
+    pub(super) fn message(&self) -> Option<&str> {
+        self.errors.keys().next().map(|(_, _, message)| &**message)
     }
 
     /// Adds the findings of another report.

@@ -8,6 +8,7 @@ pub mod args;
 pub mod cache;
 pub mod data;
 pub mod dns;
+pub mod erb;
 pub mod explanation;
 mod facts;
 pub mod files;

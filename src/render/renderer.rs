@@ -19,8 +19,9 @@ use super::data::{
     GroupData, GroupFacts, InstanceFacts, ShardData, images_value, is_per_instance, labels_value,
 };
 use super::dns::DnsNames;
+use super::erb::{CompiledErb, Subject};
 use super::facts::{group_facts, shard_facts};
-use super::files::{CompiledFile, Deferred};
+use super::files::{CompiledFile, Deferred, FileData, render_all};
 use super::group::{CompiledGroup, Variant};
 use super::identity::{ShortIds, group_id};
 use super::instance::{Execution, Report, Timing};
@@ -71,9 +72,14 @@ struct Shared {
     marks: OnceLock<Arc<Marks>>,
 }
 
-/// Rendered userdata; `None` if the group has none.
+/// Rendered userdata.
 #[derive(Clone)]
-pub(super) struct RenderedUserdata(pub(super) Option<Part<Userdata>>);
+pub(super) struct RenderedUserdata {
+    /// `None` if the group has none.
+    pub(super) userdata: Option<Part<Userdata>>,
+    /// Whether it was too large with the files that may be exported.
+    pub(super) is_without_files: bool,
+}
 
 /// The parts of an instance; `None` for a part that failed to render.
 pub(super) struct Parts {
@@ -119,7 +125,7 @@ impl<'a> GroupRenderer<'a> {
             for file in &group.files {
                 file.templates(&mut |compiled| visit(compiled));
             }
-        });
+        }) || group.erb_files().any(CompiledErb::is_per_instance);
         let userdata_is_own = pinned
             || group
                 .userdata
@@ -327,7 +333,7 @@ impl<'a> GroupRenderer<'a> {
             variant.head.clone(),
             args,
             variant.spec_vars.clone(),
-            parts.userdata?.0,
+            parts.userdata?.userdata,
             parts.files?,
             tags,
         ))
@@ -391,17 +397,53 @@ impl<'a> GroupRenderer<'a> {
             &shared.files,
             anew || shared.files_are_own,
             report,
-            |report| self.render_files(root, exported.as_ref(), address, report),
+            |report| {
+                let data = FileData {
+                    carried: root,
+                    exported: exported.as_ref().unwrap_or(root),
+                    subject: Subject {
+                        group: &self.facts[index],
+                        instance: facts.as_ref().unwrap_or(instance),
+                        links: &self.links,
+                    },
+                    erb: &self.group.erb,
+                    address,
+                    sensitive: &self.group.sensitive,
+                };
+                render_all(&self.group.files, &data, report).map(Part::new)
+            },
         );
         let own = anew || self.userdata_is_own;
         let userdata = once(&shared.userdata, own, report, |report| {
             self.render_userdata(files.as_ref(), root, address, report)
         });
+        let files = match &userdata {
+            Some(userdata) if userdata.is_without_files => {
+                files.map(|files| self.exported_too(&files))
+            }
+            _ => files,
+        };
         Parts {
             args,
             userdata,
             files,
         }
+    }
+
+    /// The files where those that may be exported are.
+    fn exported_too(&self, files: &Part<Files>) -> Part<Files> {
+        let mut files = Files::clone(&files.value);
+        for file in &self.group.files {
+            if let Some(rendered) = files.get_mut(&file.name).filter(|_| file.may_be_exported()) {
+                rendered.in_userdata = false;
+            }
+        }
+        Part::new(files)
+    }
+
+    /// Whether instances have ERB of their own, which takes Ruby milliseconds each.
+    pub fn has_own_erb(&self) -> bool {
+        self.group.has_erb() && self.shared[0].files_are_own
     }
 
     /// Whether all instances with the slot's args and vars have the same spec.
@@ -519,39 +561,6 @@ impl<'a> GroupRenderer<'a> {
         Some((Part::new(args), Part::new(tags)))
     }
 
-    fn render_files(
-        &self,
-        root: &TemplateValue,
-        exported: Option<&TemplateValue>,
-        address: &Address,
-        report: &mut Report,
-    ) -> Option<Part<Files>> {
-        let mut files = Files::new();
-        let mut sound = true;
-        for file in &self.group.files {
-            let (timing, root) = if file.is_carried() {
-                (Timing::BeforeCreation, root)
-            } else {
-                (Timing::AfterCreation, exported.unwrap_or(root))
-            };
-            let mut execution = Execution {
-                root,
-                address,
-                timing,
-                report,
-                sensitive: &self.group.sensitive,
-                unknown: false,
-            };
-            match file.render(&mut execution) {
-                Some(rendered) => {
-                    files.insert(Arc::clone(&file.name), rendered);
-                }
-                None => sound = false,
-            }
-        }
-        sound.then(|| Part::new(files))
-    }
-
     /// The files of a spec that are rendered after creation, with all their data; `None` if there
     /// are none.
     pub fn deferred(
@@ -575,6 +584,7 @@ impl<'a> GroupRenderer<'a> {
         let mut functions = Functions::default();
         let mut reads_links = false;
         for file in &deferred {
+            reads_links |= file.erb().is_some_and(CompiledErb::reads_links);
             file.templates(&mut |compiled| {
                 reads_links |= compiled.template.reads().reads(".Link");
                 functions = compiled.snippets.functions();

@@ -78,6 +78,8 @@ pub struct CarriedFile<'a> {
     pub permissions: Option<&'a str>,
     /// Its owner, such as `root:root`.
     pub owner: Option<&'a str>,
+    /// Whether it is exported if the userdata is too large.
+    pub may_be_exported: bool,
     /// Its content.
     pub content: &'a str,
 }
@@ -278,6 +280,7 @@ mod tests {
             permissions: Some("0600"),
             owner: None,
             content: "x=1\n",
+            may_be_exported: false,
         };
         let text = String::from_utf8(compose(None, std::slice::from_ref(&file)).unwrap()).unwrap();
         assert_eq!(

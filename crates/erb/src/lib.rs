@@ -19,6 +19,7 @@ use serde::{Deserialize, Serialize};
 
 pub use error::{RenderError, TemplateError};
 pub use text::{needs_ruby, unterminated_tag};
+pub use worker::SCRIPT;
 use worker::{Failure, Worker};
 
 /// The largest output of a template, in bytes.

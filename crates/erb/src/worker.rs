@@ -11,7 +11,8 @@ use std::time::Duration;
 
 use crate::RenderError;
 
-const SCRIPT: &str = include_str!("evaluate.rb");
+/// What Ruby runs. The same script and inputs give the same outputs, so caches can go by its digest.
+pub const SCRIPT: &str = include_str!("evaluate.rb");
 
 /// How long Ruby may take to start. A loaded machine takes a second.
 const START_LIMIT: Duration = Duration::from_mins(1);

@@ -55,7 +55,7 @@ impl Sensitive {
     }
 
     /// Whether the value at a path is sensitive, or something in it is.
-    pub(crate) fn holds_part(&self, path: &str) -> bool {
+    pub fn holds_part(&self, path: &str) -> bool {
         let mut paths = self.paths.iter();
         paths.any(|known| covers(known, path) || covers(path, known))
     }

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use crate::config::model::{Deliver, File, FileContent, Named};
+use crate::config::model::{Deliver, ErbContent, File, FileContent, Named};
 use crate::config::node::{Entry, Node, NodeValue, Sensitivity};
 use crate::config::schema::tables;
 use crate::config::source::Spanned;
@@ -20,6 +20,7 @@ enum Kind {
     Env,
     Json,
     String,
+    Erb,
     Secret,
     Storage,
     Certificate,
@@ -29,6 +30,7 @@ const KINDS: &[(&str, Kind)] = &[
     ("env", Kind::Env),
     ("json", Kind::Json),
     ("string", Kind::String),
+    ("erb", Kind::Erb),
     ("secret", Kind::Secret),
     ("storage", Kind::Storage),
     ("certificate", Kind::Certificate),
@@ -46,6 +48,7 @@ impl Kind {
     fn fields(self) -> &'static [&'static str] {
         match self {
             Self::Env | Self::Json | Self::String => &["template"],
+            Self::Erb => &["template", "properties", "context", "instances"],
             Self::Secret | Self::Storage => &["source"],
             Self::Certificate => &["template", "key"],
         }
@@ -53,7 +56,7 @@ impl Kind {
 
     /// Whether nstance knows the content, rather than only the server.
     fn is_rendered(self) -> bool {
-        matches!(self, Self::Env | Self::Json | Self::String)
+        matches!(self, Self::Env | Self::Json | Self::String | Self::Erb)
     }
 }
 
@@ -92,7 +95,7 @@ fn file(entry: &Entry, findings: &mut Diagnostics) -> Option<File> {
     let name = format!("file `{}`", entry.key);
     let object = Object::open(&entry.value, entry.key_span, name, &tables::FILE, findings)?;
     if object.get("kind").is_none() {
-        let kinds = "kinds are `env`, `json`, `string`, `secret`, `storage`, `certificate`";
+        let kinds = "kinds are `env`, `json`, `string`, `erb`, `secret`, `storage`, `certificate`";
         object.report_missing("kind", Some(kinds), findings);
     }
     let kind = object.choice("kind", KINDS, findings);
@@ -101,7 +104,14 @@ fn file(entry: &Entry, findings: &mut Diagnostics) -> Option<File> {
         deliver(&object, entry, None, findings);
         return None;
     };
-    for key in ["template", "source", "key"] {
+    for key in [
+        "template",
+        "source",
+        "key",
+        "properties",
+        "context",
+        "instances",
+    ] {
         if let Some(stray) = object.get(key).filter(|_| !kind.fields().contains(&key)) {
             findings.push(
                 Diagnostic::error(format!("a file of kind `{}` has no `{key}`", kind.name()))
@@ -125,7 +135,8 @@ fn file(entry: &Entry, findings: &mut Diagnostics) -> Option<File> {
     };
     let text = object.get("template").filter(|_| kind == Kind::String);
     let mut keys = OF_USERDATA.iter().chain(&["source", "key"]);
-    let is_whole = keys.any(is_sensitive) || kind == Kind::Certificate && is_sensitive(&"template");
+    let is_template_whole = matches!(kind, Kind::Certificate | Kind::Erb);
+    let is_whole = keys.any(is_sensitive) || is_template_whole && is_sensitive(&"template");
     let sensitivity = if is_whole {
         Sensitivity::Whole
     } else {
@@ -183,11 +194,39 @@ fn content(object: &Object<'_>, kind: Kind, findings: &mut Diagnostics) -> Optio
             }
             _ => text(entry, findings).map(FileContent::String),
         },
+        Kind::Erb => {
+            let properties = object.object("properties", findings);
+            let context = object.object("context", findings);
+            let instances = instances(object, findings);
+            text(entry, findings).map(|template| {
+                FileContent::Erb(ErbContent {
+                    template,
+                    properties,
+                    context,
+                    instances,
+                })
+            })
+        }
         Kind::Secret => filled_text(entry, findings).map(FileContent::Secret),
         Kind::Storage => filled_text(entry, findings).map(FileContent::Storage),
         Kind::Certificate => {
             let key = object.get("key").and_then(|entry| key(entry, findings));
             filled_text(entry, findings).map(|template| FileContent::Certificate { template, key })
+        }
+    }
+}
+
+/// The `instances` of an ERB file: a list of objects.
+fn instances(object: &Object<'_>, findings: &mut Diagnostics) -> Option<Node> {
+    let node = &object.get("instances")?.value;
+    let is_object = |item: &Node| matches!(item.value, NodeValue::Object(_));
+    match &node.value {
+        NodeValue::Array(items) if items.iter().all(is_object) => Some(node.clone()),
+        _ => {
+            let wanted = "a list of objects";
+            let what = format!("the `instances` of {}", object.name());
+            wrong_type(node, &what, wanted, findings);
+            None
         }
     }
 }
@@ -247,11 +286,14 @@ fn deliver(
     kind: Option<Kind>,
     findings: &mut Diagnostics,
 ) -> Option<Deliver> {
-    let by_userdata = object.choice(
-        "deliver",
-        &[("export", false), ("userdata", true)],
-        findings,
-    );
+    let choices = [
+        ("export", None),
+        ("userdata", Some(false)),
+        ("auto", Some(true)),
+    ];
+    let chosen = object.choice("deliver", &choices, findings);
+    let or_export = chosen.and_then(|chosen| chosen.value).unwrap_or_default();
+    let by_userdata = chosen.map(|chosen| Spanned::new(chosen.value.is_some(), chosen.span));
     let [path, permissions, owner] = OF_USERDATA.map(|key| object.text(key, findings));
     if let Some(by_userdata) = by_userdata.filter(|by_userdata| by_userdata.value)
         && let Some(kind) = kind.filter(|kind| !kind.is_rendered())
@@ -286,6 +328,7 @@ fn deliver(
         ),
         permissions: permissions.map(|permissions| permissions.value),
         owner: owner.map(|owner| owner.value),
+        or_export,
     })
 }
 

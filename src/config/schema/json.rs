@@ -412,7 +412,7 @@ fn rules(title: &str) -> Option<Value> {
                 "additionalProperties": {"type": "string"},
             });
             let delivered = json!({
-                "if": {"properties": {"deliver": {"const": "userdata"}}, "required": ["deliver"]},
+                "if": {"properties": {"deliver": {"enum": ["userdata", "auto"]}}, "required": ["deliver"]},
                 "else": without(&["path", "permissions", "owner"]),
             });
             let object = json!({"type": "object"});
@@ -422,27 +422,52 @@ fn rules(title: &str) -> Option<Value> {
                 when(
                     "kind",
                     &["env"],
-                    &with("template", &variables, &["source", "key"])
+                    &with(
+                        "template",
+                        &variables,
+                        &["source", "key", "properties", "context", "instances"]
+                    )
                 ),
                 when(
                     "kind",
                     &["json"],
-                    &with("template", &object, &["source", "key"])
+                    &with(
+                        "template",
+                        &object,
+                        &["source", "key", "properties", "context", "instances"]
+                    )
                 ),
                 when(
                     "kind",
                     &["string"],
+                    &with(
+                        "template",
+                        &text,
+                        &["source", "key", "properties", "context", "instances"]
+                    )
+                ),
+                when(
+                    "kind",
+                    &["erb"],
                     &with("template", &text, &["source", "key"])
                 ),
                 when(
                     "kind",
                     &["secret", "storage"],
-                    &with("source", &filled, &["template", "key"])
+                    &with(
+                        "source",
+                        &filled,
+                        &["template", "key", "properties", "context", "instances"]
+                    )
                 ),
                 when(
                     "kind",
                     &["certificate"],
-                    &with("template", &filled, &["source"])
+                    &with(
+                        "template",
+                        &filled,
+                        &["source", "properties", "context", "instances"]
+                    )
                 ),
                 when("kind", &["secret", "storage", "certificate"], &by_server),
                 delivered,

@@ -50,6 +50,8 @@ pub struct Given {
     pub from: Option<Dialect>,
     /// What `--from bosh` reads besides the manifest, which isn't set here.
     pub deployment: bosh::Inputs,
+    /// The id of the errand of a deployment that runs; the others have no instances.
+    pub errand: Option<String>,
     /// `--ruby`: the program that evaluates ERB; `None` means `ruby` on `PATH`.
     pub ruby: Option<PathBuf>,
 }

@@ -35,6 +35,8 @@ pub struct Inputs {
     pub working_dir: PathBuf,
     /// The manifest.
     pub manifest: PathBuf,
+    /// The deployment's name, if it isn't the manifest's.
+    pub name: Option<String>,
     /// The ops files, in the order in which they are applied.
     pub ops_files: Vec<PathBuf>,
     /// Variables of the environment, by name. Vars files win over them.
@@ -116,7 +118,10 @@ pub fn load(
     let document = reader.interpolated()?;
     let others = reader.others()?;
     let manifest = Manifest::read(&document);
-    let manifest = reader.kept(manifest)?;
+    let mut manifest = reader.kept(manifest)?;
+    if let Some(name) = &inputs.name {
+        manifest.name.clone_from(name);
+    }
     let resolved = reader.resolved(&manifest, &others)?;
     let (releases, templates) = (reader.releases, reader.templates);
     Ok(Deployment {
@@ -220,7 +225,7 @@ fn template_line(
 }
 
 /// The part of a place in its first line: an error about a long map marks its beginning.
-fn first_line(place: Place, sources: &SourceMap) -> Span {
+pub(super) fn first_line(place: Place, sources: &SourceMap) -> Span {
     let source = SourceId(place.file);
     let text = &sources.get(source).text;
     let line = text.get(place.start..place.end).unwrap_or_default();
@@ -467,6 +472,7 @@ impl Reader<'_> {
             return Ok(None);
         }
         let (source, text) = self.text(path)?;
+        self.sources.set_plain(source);
         if let Some(start) = unterminated_tag(&text) {
             self.findings.push(
                 Diagnostic::warning("unterminated ERB tag")
