@@ -21,9 +21,12 @@ use nstance_bosh::yaml;
 use serde_json::{Map, Value as Json, json};
 
 use super::failure::{Failure, Failures};
+use super::fleet::{Fleet, Form, Reply};
+use super::jobs_dns;
 use super::run_errand::{self, RunErrand};
 use super::session::who;
 use super::{Ending, From, Globals, console, exit, unplaced};
+use crate::check::Purpose;
 use crate::config::source::SourceMap;
 use crate::diagnostic::{Diagnostic, Diagnostics, Severity, counted, nearest};
 use crate::dialect::bosh::{self, Deployment, Inputs, Ruby, render_finding, without_tags};
@@ -533,20 +536,42 @@ fn write_file(path: &Path, file: &RenderedFile) -> io::Result<()> {
 }
 
 fn show_dns(globals: &Globals, command: &Dns) -> Ending {
+    let is_manifest = matches!(globals.from, Some(From::Bosh)) || globals.releases.is_some();
+    if !is_manifest {
+        let fleet = Fleet::load(globals, Purpose::Render)?;
+        let form = Form::Plain.documents_or(globals.json || command.format == Format::Json);
+        return Ok(fleet.each(form, |_, session| {
+            let records = jobs_dns::records(session)?;
+            Ok(match form {
+                Form::Documents => Reply::document(dns_document(&records)),
+                _ => Reply::text(command.format.text(&records)),
+            })
+        }));
+    }
     let mut run = Run::new(globals);
     let records = manifest_records(&mut run)?;
-    let json = dns::json(&records);
-    let text = match command.format {
-        Format::Json => {
-            let document = json!({"format_version": "1.0", "records": json});
-            let text = serde_json::to_string_pretty(&document);
-            text.expect("its keys are strings") + "\n"
-        }
-        Format::Zone => dns::zone(&records),
-        Format::Hosts => dns::hosts(&records),
-    };
-    run.end(&text, json!({"records": json}));
+    run.end(
+        &command.format.text(&records),
+        json!({"records": dns::json(&records)}),
+    );
     Ok(exit::SUCCESS)
+}
+
+fn dns_document(records: &[DnsRecord]) -> Json {
+    json!({"format_version": "1.0", "records": dns::json(records)})
+}
+
+impl Format {
+    fn text(self, records: &[DnsRecord]) -> String {
+        match self {
+            Self::Zone => dns::zone(records),
+            Self::Hosts => dns::hosts(records),
+            Self::Json => {
+                let text = serde_json::to_string_pretty(&dns_document(records));
+                text.expect("its keys are strings") + "\n"
+            }
+        }
+    }
 }
 
 /// The records of a manifest's groups and instances. Nothing is recorded of a manifest, so no

@@ -22,6 +22,7 @@ pub mod images;
 pub mod import;
 pub mod init;
 pub mod jobs;
+mod jobs_dns;
 pub mod keys;
 pub mod outcome;
 pub mod output;
