@@ -108,7 +108,7 @@ fn every_field_is_read() {
             path: "/opt/nstance-agent/b.json".into(),
             permissions: None,
             owner: None,
-            or_export: false
+            or_export: false,
         }
     );
     let userdata = template.userdata.as_ref().unwrap();

@@ -274,6 +274,7 @@ mod tests {
     fn files_alone_are_a_cloud_config() {
         let file = CarriedFile {
             is_sensitive: false,
+            may_be_exported: false,
             name: "a",
             span: Span::new(SourceId(0), 0, 0),
             path: "/opt/a \"b\"",

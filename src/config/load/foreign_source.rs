@@ -280,7 +280,7 @@ impl Loaded {
         let folder = names_it.parent().unwrap_or(Path::new(""));
         let path = |path: &Arc<str>| files::tidy(&folder.join(&**path));
         let mut inputs = given.deployment.clone();
-        inputs.working_dir = working_dir.to_owned();
+        working_dir.clone_into(&mut inputs.working_dir);
         inputs.manifest = path(&source.bosh);
         if self.is_manifest {
             inputs.environment.clone_from(&given.environment);

@@ -131,7 +131,7 @@ pub fn groups(
         }
     }
     let groups = resolved.iter().enumerate().map(|(index, group)| {
-        let mut native = Group {
+        let mut native = Draft {
             writer: &mut writer,
             group,
             index,
@@ -278,7 +278,7 @@ impl Writer<'_> {
 }
 
 /// A native group under construction.
-struct Group<'w, 'a> {
+struct Draft<'w, 'a> {
     writer: &'w mut Writer<'a>,
     group: &'a ResolvedGroup,
     index: usize,
@@ -287,7 +287,7 @@ struct Group<'w, 'a> {
     unequal: Vec<String>,
 }
 
-impl Group<'_, '_> {
+impl Draft<'_, '_> {
     fn place(&self, key: &str) -> Span {
         self.writer.place(self.index, key)
     }
@@ -618,7 +618,7 @@ impl Group<'_, '_> {
         add("permissions", json!("0644"));
         let is_text = |entry: &&mut Entry| matches!(&*entry.key, "template" | "instances");
         // The last of them has the text.
-        if let Some(entry) = file.iter_mut().filter(is_text).next_back() {
+        if let Some(entry) = file.iter_mut().rfind(is_text) {
             entry.value.sensitivity = sensitivity;
         }
         Node::new(span, NodeValue::Object(file))

@@ -261,8 +261,8 @@ mod tests {
         }
     }
 
-    fn text(process: Process) -> String {
-        unit("nats", &process).text
+    fn text(process: &Process) -> String {
+        unit("nats", process).text
     }
 
     /// The values of a setting.
@@ -274,7 +274,7 @@ mod tests {
 
     #[test]
     fn a_unit_has_what_bpm_gives_every_process() {
-        insta::assert_snapshot!(text(process()), @r#"
+        insta::assert_snapshot!(text(&process()), @r#"
         [Unit]
         Description=Process server of BOSH job nats
         Wants=network-online.target
@@ -329,7 +329,7 @@ mod tests {
             ("é", "\"é\""),
         ] {
             let args = vec![word.to_owned()];
-            let text = text(Process { args, ..process() });
+            let text = text(&Process { args, ..process() });
             let expected = format!("/var/vcap/packages/nats/bin/nats {expected}");
             assert_eq!(values(&text, "ExecStart"), [expected]);
         }
@@ -343,7 +343,7 @@ mod tests {
             allow_executions,
             mount_only,
         };
-        let text = text(Process {
+        let text = text(&Process {
             env: [("HOME", "/h"), ("A", "1 $2 %3")]
                 .map(|(key, value)| (key.to_owned(), value.to_owned()))
                 .into(),
@@ -423,7 +423,7 @@ mod tests {
             privileged: true,
             ..Relaxed::default()
         };
-        let text = text(Process {
+        let text = text(&Process {
             relaxed,
             ..process()
         });
