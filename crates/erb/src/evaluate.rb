@@ -210,8 +210,10 @@ module Bosh
 
       attr_reader :name, :index, :raw_properties
 
-      def initialize(spec, dns_encoder)
+      # `without` names members that `spec` keeps as hashes.
+      def initialize(spec, dns_encoder, without)
         @raw_spec = spec
+        @without = without
         @name = spec['job']['name'] if spec['job'].is_a?(Hash)
         @index = spec['index']
         @raw_properties = spec['properties'] || {}
@@ -221,7 +223,11 @@ module Bosh
 
       # Open structs take milliseconds to make, so they are made for those who ask.
       def spec
-        @spec ||= open_struct(@raw_spec, BackCompatOpenStruct)
+        @spec ||= begin
+          members = open_struct(@raw_spec.except(*@without), BackCompatOpenStruct)
+          @raw_spec.slice(*@without).each { |name, member| members[name] = member }
+          members
+        end
       end
 
       def properties
@@ -456,8 +462,10 @@ module NstanceErb
     # Parsed anew for each template, which may change what it likes.
     def context(request, text)
       encoder = Bosh::Director::DnsEncoder.new(JSON.parse(request['dns'])) if request['dns']
+      # A link may have thousands of instances, and few templates read them through `spec`.
+      without = text.match?(/\blinks\b/) ? [] : ['links']
       context = Bosh::Template::EvaluationContext.new(
-        JSON.parse(request['context'], max_nesting: false), encoder
+        JSON.parse(request['context'], max_nesting: false), encoder, without
       )
       # BOSH makes both before it evaluates, so they don't see later changes to `raw_properties`.
       context.spec if text.match?(/\bspec\b/)

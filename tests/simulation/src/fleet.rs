@@ -16,6 +16,9 @@ pub(crate) const CANARY: &str = "correct-horse-battery-staple";
 /// The load balancer of the groups that have one.
 pub(crate) const BALANCER: &str = "front";
 
+/// The addresses of a linked group.
+const ADDRESSES: &str = "{{ range .Link.peer.Instances }}{{ .IP4 }} {{ end }}";
+
 /// One group of a fleet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Group {
@@ -173,7 +176,6 @@ impl Fleet {
             } else {
                 ""
             };
-            const ADDRESSES: &str = "{{ range .Link.peer.Instances }}{{ .IP4 }} {{ end }}";
             let link = match group.link {
                 None => String::new(),
                 Some(Link::Userdata(from)) => format!(
